@@ -1,0 +1,513 @@
+/* The row step of collapsed Gibbs sampling as a bare C loop: the yardstick of row_step.py.
+ *
+ * One step removes a row from its cluster, scores it against every cluster and against one
+ * empty cluster (Chinese restaurant process), draws a label and inserts the row.
+ *
+ * categorical  log_score[feature][level][slot] = log(count + a), a the pseudo-count of every
+ *              level; the denominators do not depend on the feature, so they are one number
+ *              per slot.
+ * normal       Normal-inverse-chi^2: the predictive of a cell is Student's t,
+ *              constant - exponent log1p((x - mean)^2 / (nu scale^2)), its four numbers kept
+ *              by [feature][slot], the statistics (mean, centred sum of squares) in double.
+ *
+ * Rows are contiguous (uint8 codes or floats), slots are padded to blocks of 16 floats, free
+ * slots score MASKED.  Built with -ffast-math: infinities and NaN are never used.
+ */
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__AVX512F__) && !defined(NARROW)
+#define LANES 16
+#elif defined(__AVX2__)
+#define LANES 8
+#else
+#define LANES 4
+#endif
+#define BLOCK 16
+#define MAX_SLOTS 64
+#define MAX_FEATURES 128
+#define MASKED (-1e30f)
+#define AHEAD 4 /* rows between a prefetch and its use */
+#define INLINE static inline __attribute__((always_inline))
+
+typedef float vec __attribute__((vector_size(4 * LANES), may_alias));
+typedef int32_t ivec __attribute__((vector_size(4 * LANES), may_alias));
+
+typedef struct {
+    int n_features, n_slots, open;   /* n_slots: a multiple of BLOCK; open: the empty slot */
+    int64_t n_rows;
+    uint64_t rng[4];
+    int32_t *labels;                 /* (n_rows,) the caller's */
+    int32_t n[MAX_SLOTS];            /* rows of each slot */
+    float *slot_table;               /* (n_rows + 1,) slot_score of a slot of n rows, 0 = open */
+    float slot_score[MAX_SLOTS] __attribute__((aligned(64)));
+    float scores[MAX_SLOTS] __attribute__((aligned(64)));
+    /* categorical */
+    const uint8_t *codes;            /* (n_rows, n_features) the caller's */
+    int n_levels;
+    uint32_t *counts;                /* (n_slots, n_features, n_levels) */
+    float *log_score;                /* (n_features, n_levels, n_slots) */
+    float *log_table;                /* (n_rows + 1,) log(count + pseudo-count) */
+    /* normal */
+    const float *cells;              /* (n_rows, n_features) the caller's */
+    double mu0, kappa0, nu0, sigma2_0;
+    double *mean, *m2;               /* (n_slots, MAX_FEATURES) */
+    float *student;                  /* (n_features, 4, n_slots): mean, 1/(nu scale^2), exponent, constant */
+    float *gamma_table;              /* (n_rows + 1,) the part of the constant that n alone gives */
+} State;
+
+/* ---- arithmetic ---------------------------------------------------------------------- */
+
+INLINE uint64_t next_uint64(uint64_t s[4]) /* xoshiro256+ (Blackman and Vigna, 2018) */
+{
+    uint64_t result = s[0] + s[3], t = s[1] << 17;
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
+    s[3] = (s[3] << 45) | (s[3] >> 19);
+    return result;
+}
+
+/* (log(1 + m) - m) / m^2 for m in [sqrt(1/2) - 1, sqrt(2) - 1], even and odd powers apart; a fit
+ * that leaves a relative error of 1.8e-7 in the logarithm. */
+#define LOG1P_SERIES(m, square)                                                               \
+    ((-0.5000032f + (square) * (-0.24971229f + (square) * (-0.17243224f + (square) * -0.100823835f))) + \
+     (m) * (0.33334714f + (square) * (0.19906883f + (square) * 0.16180502f)))
+#define LOG_2 0.69314718f
+
+INLINE vec log1p_vec(vec t) /* t >= 0 */
+{
+    vec y = 1.0f + t;
+    ivec exponent = ((ivec)y - 0x3f3504f3) & (int32_t)0xff800000; /* k 2^23, y / 2^k near 1 */
+    vec scale = (vec)(0x3f800000 - exponent);
+    vec shift = scale - 1.0f;
+#ifdef __SSE2__
+    __asm__("" : "+x"(shift)); /* else fast-math may undo this and lose the digits of a small t */
+#endif
+    vec m = t * scale + shift;
+    vec square = m * m;
+    return __builtin_convertvector(exponent, vec) * (LOG_2 / 0x1p23f) + m + square * LOG1P_SERIES(m, square);
+}
+
+INLINE vec larger(vec a, vec b)
+{
+    const ivec keep = a > b;
+    return (vec)(((ivec)a & keep) | ((ivec)b & ~keep));
+}
+
+INLINE float log_scalar(float y) /* y > 0 and normal; loops over it become vectors */
+{
+    int32_t bits, exponent;
+    float m;
+    memcpy(&bits, &y, 4);
+    exponent = (bits - 0x3f3504f3) & (int32_t)0xff800000;
+    bits -= exponent;
+    memcpy(&m, &bits, 4);
+    m -= 1.0f;
+    return (float)exponent * (LOG_2 / 0x1p23f) + m + m * m * LOG1P_SERIES(m, m * m);
+}
+
+INLINE float exp_scalar(float x) /* x <= 0; below -86 about e^-86; loops over it become vectors */
+{
+    x *= 1.44269504f;
+    x = x > -125.0f ? x : -125.0f;
+    const int32_t whole = (int32_t)x;
+    const float f = x - (float)whole; /* in (-1, 0] */
+    float p = 0.99999994f + f * (0.69314224f + f * (0.24017219f + f * (0.055279724f +
+              f * (0.009188612f + f * 0.00093878835f))));
+    int32_t bits;
+    memcpy(&bits, &p, 4);
+    bits += whole * (1 << 23);
+    memcpy(&p, &bits, 4);
+    return p;
+}
+
+/* ---- the parts that both families share ---------------------------------------------- */
+
+/* a moved up by n lanes (a power of two), zeros below. */
+INLINE vec shift_up(vec a, const int n)
+{
+    ivec from = {0};
+    for (int j = 0; j < LANES; j++)
+        from[j] = j >= n ? j - n : LANES + j;
+    return __builtin_shuffle(a, (vec){0}, from);
+}
+
+INLINE vec rotate(vec a, const int n)
+{
+    ivec from = {0};
+    for (int j = 0; j < LANES; j++)
+        from[j] = (j + n) % LANES;
+    return __builtin_shuffle(a, from);
+}
+
+/* Draws a slot with probability proportional to exp(scores) by inverting the CDF. */
+INLINE int draw_slot(State *s, const int n_slots)
+{
+    const float *scores = s->scores;
+    vec largest = ((const vec *)scores)[0];
+#pragma GCC unroll 8
+    for (int v = 1; v < n_slots / LANES; v++)
+        largest = larger(largest, ((const vec *)scores)[v]);
+#pragma GCC unroll 4
+    for (int n = LANES / 2; n; n /= 2)
+        largest = larger(largest, rotate(largest, n));
+    const float max = largest[0];
+    float weight[MAX_SLOTS] __attribute__((aligned(64)));
+    for (int j = 0; j < n_slots; j++)
+        weight[j] = exp_scalar(scores[j] - max);
+    vec cdf[MAX_SLOTS / LANES];
+    float total = 0;
+#pragma GCC unroll 8
+    for (int v = 0; v < n_slots / LANES; v++) {
+        vec c = ((vec *)weight)[v];
+#pragma GCC unroll 4
+        for (int n = 1; n < LANES; n *= 2)
+            c += shift_up(c, n);
+        cdf[v] = c + total;
+        total = cdf[v][LANES - 1];
+    }
+    const float u = (float)(next_uint64(s->rng) >> 40) * 0x1p-24f * total;
+    ivec below = {0};
+#pragma GCC unroll 8
+    for (int v = 0; v < n_slots / LANES; v++)
+        below -= cdf[v] <= u;
+    int k = 0;
+    for (int j = 0; j < LANES; j++)
+        k += below[j];
+    return k < n_slots ? k : n_slots - 1;
+}
+
+INLINE void slot_left(State *s, int k)
+{
+    int32_t n = --s->n[k];
+    s->slot_score[k] = n ? s->slot_table[n] : MASKED;
+}
+
+/* Returns 0, or -1 if no slot is left to be the open one. */
+INLINE int slot_joined(State *s, int k)
+{
+    int32_t n = ++s->n[k];
+    s->slot_score[k] = s->slot_table[n];
+    if (__builtin_expect(k != s->open, 1))
+        return 0;
+    for (int j = 0; j < s->n_slots; j++)
+        if (s->n[j] == 0) {
+            s->open = j;
+            s->slot_score[j] = s->slot_table[0];
+            return 0;
+        }
+    return -1;
+}
+
+/* ---- categorical --------------------------------------------------------------------- */
+
+INLINE void categorical_update(State *s, const uint8_t *x, int k, int change,
+                               const int n_levels, const int n_slots)
+{
+    const int n_features = s->n_features;
+    const float *log_table = s->log_table;
+    uint32_t *count = s->counts + (size_t)k * n_features * n_levels;
+    float *score = s->log_score + k;
+#pragma GCC unroll 4
+    for (int f = 0; f < n_features; f++) {
+        const size_t level = x[f];
+        const uint32_t c = count[f * n_levels + level] += change;
+        score[(f * n_levels + level) * n_slots] = log_table[c];
+    }
+}
+
+INLINE void categorical_score(State *s, const uint8_t *x, const int n_levels, const int n_slots)
+{
+    enum { STREAMS = 4 }; /* sums over features f, f + 1, ... apart: one sum waits for itself */
+    const int n_vecs = n_slots / LANES, n_features = s->n_features, stride = n_levels * n_slots;
+    vec sum[STREAMS][MAX_SLOTS / LANES];
+    for (int i = 0; i < STREAMS; i++)
+        for (int v = 0; v < n_vecs; v++)
+            sum[i][v] = i ? (vec){0} : ((vec *)s->slot_score)[v];
+    const float *score = s->log_score;
+    int f = 0;
+    for (; f + STREAMS <= n_features; f += STREAMS, score += STREAMS * stride)
+        for (int i = 0; i < STREAMS; i++) {
+            const vec *cell = (const vec *)(score + i * stride + (size_t)x[f + i] * n_slots);
+            for (int v = 0; v < n_vecs; v++)
+                sum[i][v] += cell[v];
+        }
+    for (; f < n_features; f++, score += stride)
+        for (int v = 0; v < n_vecs; v++)
+            sum[0][v] += ((const vec *)(score + x[f] * n_slots))[v];
+    for (int v = 0; v < n_vecs; v++)
+        ((vec *)s->scores)[v] = (sum[0][v] + sum[1][v]) + (sum[2][v] + sum[3][v]);
+}
+
+/* ---- normal -------------------------------------------------------------------------- */
+
+/* Welford's update of slot k by a row (change +1 or -1; n rows afterwards), then its cache. */
+INLINE void normal_update(State *s, const float *restrict x, int k, int n, double change,
+                          const int n_slots)
+{
+    const int n_features = s->n_features;
+    double *restrict mean = s->mean + (size_t)k * MAX_FEATURES;
+    double *restrict m2 = s->m2 + (size_t)k * MAX_FEATURES;
+    const double per_n = n ? change / n : 0, per_square = n ? change * (1 - per_n) : 0;
+    const double per_kappa = 1 / (s->kappa0 + n), weight = n * per_kappa, shrink = s->kappa0 * weight;
+    const double inverse = 1 + per_kappa, mu0 = s->mu0, prior = s->nu0 * s->sigma2_0;
+    const float exponent = 0.5 * (s->nu0 + n + 1), constant = s->gamma_table[n];
+    float centre[MAX_FEATURES], precision[MAX_FEATURES], height[MAX_FEATURES];
+    if (!n) {
+        memset(mean, 0, n_features * sizeof(double));
+        memset(m2, 0, n_features * sizeof(double));
+    }
+    for (int f = 0; f < n_features; f++) {
+        const double delta = x[f] - mean[f];
+        mean[f] += delta * per_n;
+        m2[f] += delta * delta * per_square;
+        const double offset = mean[f] - mu0;
+        const float p = 1.0f / (float)((prior + m2[f] + shrink * offset * offset) * inverse);
+        centre[f] = mu0 + weight * offset;
+        precision[f] = p;
+        height[f] = constant + 0.5f * log_scalar(p);
+    }
+    float *cache = s->student + k;
+#pragma GCC unroll 4
+    for (int f = 0; f < n_features; f++, cache += 4 * n_slots) {
+        cache[0] = centre[f];
+        cache[n_slots] = precision[f];
+        cache[2 * n_slots] = exponent;
+        cache[3 * n_slots] = height[f];
+    }
+}
+
+/* Scores the slots of a whole number of vectors, the sums in registers. */
+INLINE void normal_score_part(State *s, const float *x, const int slot, const int n_vecs, const int n_slots)
+{
+    vec sum[MAX_SLOTS / LANES];
+#pragma GCC unroll 4
+    for (int v = 0; v < n_vecs; v++)
+        sum[v] = ((vec *)(s->slot_score + slot))[v];
+    const float *cache = s->student + slot;
+    for (int f = 0; f < s->n_features; f++, cache += 4 * n_slots) {
+        const vec *mean = (const vec *)cache, *precision = (const vec *)(cache + n_slots);
+        const vec *exponent = (const vec *)(cache + 2 * n_slots), *constant = (const vec *)(cache + 3 * n_slots);
+#pragma GCC unroll 4
+        for (int v = 0; v < n_vecs; v++) {
+            vec d = x[f] - mean[v];
+            sum[v] += constant[v] - exponent[v] * log1p_vec(d * d * precision[v]);
+        }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < n_vecs; v++)
+        ((vec *)(s->scores + slot))[v] = sum[v];
+}
+
+INLINE void normal_score(State *s, const float *x, const int n_slots)
+{
+    for (int slot = 0; slot < n_slots; slot += BLOCK)
+        normal_score_part(s, x, slot, BLOCK / LANES, n_slots);
+}
+
+/* ---- the step ------------------------------------------------------------------------ */
+
+INLINE void update(State *s, int64_t row, int k, int change, const int normal, const int n_levels,
+                   const int n_slots)
+{
+    if (normal)
+        normal_update(s, s->cells + row * s->n_features, k, s->n[k], change, n_slots);
+    else
+        categorical_update(s, s->codes + row * s->n_features, k, change, n_levels, n_slots);
+}
+
+INLINE void score(State *s, int64_t row, const int normal, const int n_levels, const int n_slots)
+{
+    if (normal)
+        normal_score(s, s->cells + row * s->n_features, n_slots);
+    else
+        categorical_score(s, s->codes + row * s->n_features, n_levels, n_slots);
+}
+
+INLINE void prefetch(const State *s, int64_t row, const int normal)
+{
+    const size_t size = (size_t)s->n_features * (normal ? sizeof(float) : 1);
+    const char *start = (normal ? (const char *)s->cells : (const char *)s->codes) + row * size;
+    for (size_t i = 0; i < size; i += 64)
+        __builtin_prefetch(start + i);
+    __builtin_prefetch(start + size - 1);
+    __builtin_prefetch(s->labels + row, 1);
+}
+
+INLINE int loop(State *s, const int32_t *order, int64_t n_steps, const int normal,
+                const int n_levels, const int n_slots)
+{
+    for (int64_t i = 0; i < n_steps; i++) {
+        const int64_t row = order[i];
+        int k = s->labels[row];
+        if (i + AHEAD < n_steps)
+            prefetch(s, order[i + AHEAD], normal);
+        slot_left(s, k);
+        update(s, row, k, -1, normal, n_levels, n_slots);
+        score(s, row, normal, n_levels, n_slots);
+        k = draw_slot(s, n_slots);
+        if (slot_joined(s, k))
+            return -1;
+        update(s, row, k, 1, normal, n_levels, n_slots);
+        s->labels[row] = k;
+    }
+    return 0;
+}
+
+/* Compiled once for each shape that is measured, and once for any other. */
+#define DISPATCH(CALL)                                                                         \
+    if (s->cells)                                                                              \
+        return s->n_slots == 16 ? CALL(1, 1, 16) : s->n_slots == 32 ? CALL(1, 1, 32)           \
+                                                                    : CALL(1, 1, s->n_slots);  \
+    if (s->n_levels == 4)                                                                      \
+        return s->n_slots == 16 ? CALL(0, 4, 16) : s->n_slots == 32 ? CALL(0, 4, 32)           \
+                                                                    : CALL(0, 4, s->n_slots);  \
+    return CALL(0, s->n_levels, s->n_slots);
+
+/* Visits rows order[0], ..., order[n_steps - 1].  Returns -1 if the slots do not suffice. */
+int bare_steps(State *s, const int32_t *order, int64_t n_steps)
+{
+#define LOOP(normal, n_levels, n_slots) loop(s, order, n_steps, normal, n_levels, n_slots)
+    DISPATCH(LOOP)
+}
+
+INLINE int tally(State *s, int64_t row, int64_t n_draws, int64_t *out, const int normal,
+                 const int n_levels, const int n_slots)
+{
+    const int k = s->labels[row];
+    slot_left(s, k);
+    update(s, row, k, -1, normal, n_levels, n_slots);
+    for (int64_t i = 0; i < n_draws; i++) {
+        score(s, row, normal, n_levels, n_slots);
+        out[draw_slot(s, n_slots)]++;
+    }
+    const int joined = slot_joined(s, k);
+    update(s, row, k, 1, normal, n_levels, n_slots);
+    return joined;
+}
+
+/* For the check: how often each slot is drawn for a row, the row left where it was. */
+int bare_tally(State *s, int64_t row, int64_t n_draws, int64_t *out)
+{
+#define TALLY(normal, n_levels, n_slots) tally(s, row, n_draws, out, normal, n_levels, n_slots)
+    DISPATCH(TALLY)
+}
+
+/* ---- making and reading a state ------------------------------------------------------ */
+
+static void *zeros(size_t n_bytes)
+{
+    void *out = aligned_alloc(64, (n_bytes + 63) / 64 * 64);
+    if (!out)
+        abort();
+    return memset(out, 0, n_bytes);
+}
+
+static State *new_state(int64_t n_rows, int n_features, int n_slots, int32_t *labels, uint64_t seed)
+{
+    if (n_slots % BLOCK || n_slots > MAX_SLOTS || n_features > MAX_FEATURES)
+        return NULL;
+    State *s = zeros(sizeof(State));
+    s->n_rows = n_rows;
+    s->n_features = n_features;
+    s->n_slots = n_slots;
+    s->labels = labels;
+    s->slot_table = zeros((n_rows + 1) * sizeof(float));
+    for (int i = 0; i < 4; i++) { /* splitmix64 */
+        uint64_t z = seed += 0x9e3779b97f4a7c15u;
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        s->rng[i] = z ^ (z >> 31);
+    }
+    return s;
+}
+
+/* Inserts every row into its labelled slot and opens the first empty one. */
+static State *fill(State *s)
+{
+    s->open = -1;
+    for (int64_t row = 0; row < s->n_rows; row++) {
+        const int k = s->labels[row];
+        s->n[k]++;
+        if (s->cells)
+            normal_update(s, s->cells + row * s->n_features, k, s->n[k], 1, s->n_slots);
+        else
+            categorical_update(s, s->codes + row * s->n_features, k, 1, s->n_levels, s->n_slots);
+    }
+    for (int k = 0; k < s->n_slots; k++) {
+        s->slot_score[k] = s->n[k] ? s->slot_table[s->n[k]] : MASKED;
+        if (s->n[k] == 0 && s->open < 0) {
+            s->open = k;
+            s->slot_score[k] = s->slot_table[0];
+        }
+    }
+    return s;
+}
+
+State *bare_categorical(int64_t n_rows, int n_features, int n_levels, int n_slots, const uint8_t *codes,
+                        int32_t *labels, double pseudo_count, double concentration, uint64_t seed)
+{
+    State *s = new_state(n_rows, n_features, n_slots, labels, seed);
+    if (!s)
+        return NULL;
+    s->codes = codes;
+    s->n_levels = n_levels;
+    s->counts = zeros((size_t)n_slots * n_features * n_levels * sizeof(int32_t));
+    s->log_score = zeros((size_t)n_slots * n_features * n_levels * sizeof(float));
+    s->log_table = zeros((n_rows + 1) * sizeof(float));
+    for (int64_t n = 0; n <= n_rows; n++) {
+        s->log_table[n] = log(n + pseudo_count);
+        s->slot_table[n] = log(n ? n : concentration) - n_features * log(n + n_levels * pseudo_count);
+    }
+    for (int i = 0; i < n_slots * n_features * n_levels; i++)
+        s->log_score[i] = s->log_table[0];
+    return fill(s);
+}
+
+State *bare_normal(int64_t n_rows, int n_features, int n_slots, const float *cells, int32_t *labels,
+                   const double hyper[4], double concentration, uint64_t seed)
+{
+    State *s = new_state(n_rows, n_features, n_slots, labels, seed);
+    if (!s)
+        return NULL;
+    s->cells = cells;
+    s->mu0 = hyper[0], s->kappa0 = hyper[1], s->nu0 = hyper[2], s->sigma2_0 = hyper[3];
+    s->mean = zeros((size_t)n_slots * MAX_FEATURES * sizeof(double));
+    s->m2 = zeros((size_t)n_slots * MAX_FEATURES * sizeof(double));
+    s->student = zeros((size_t)n_features * 4 * n_slots * sizeof(float));
+    s->gamma_table = zeros((n_rows + 1) * sizeof(float));
+    for (int64_t n = 0; n <= n_rows; n++) {
+        const double nu = s->nu0 + n;
+        s->gamma_table[n] = lgamma(0.5 * (nu + 1)) - lgamma(0.5 * nu) - 0.5 * log(M_PI);
+        s->slot_table[n] = log(n ? n : concentration);
+    }
+    for (int k = 0; k < n_slots; k++)
+        normal_update(s, cells, k, 0, -1, n_slots); /* the prior's cache */
+    return fill(s);
+}
+
+/* The statistics and the caches, for the check; NULL where the family has none. */
+const int32_t *bare_n(const State *s) { return s->n; }
+const uint32_t *bare_counts(const State *s) { return s->counts; }
+const double *bare_mean(const State *s) { return s->mean; }
+const double *bare_m2(const State *s) { return s->m2; }
+const float *bare_cache(const State *s) { return s->cells ? s->student : s->log_score; }
+
+void bare_free(State *s)
+{
+    free(s->slot_table);
+    free(s->counts);
+    free(s->log_score);
+    free(s->log_table);
+    free(s->mean);
+    free(s->m2);
+    free(s->student);
+    free(s->gamma_table);
+    free(s);
+}

@@ -1,0 +1,69 @@
+"""Sphinx configuration: MyST pages, numpydoc API pages, a sphinx-gallery of examples."""
+
+import inspect
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+from skanneal.components import FAMILIES
+from skanneal.moves import MOVES
+from skanneal.schedules import SCHEDULES
+
+project = "skanneal"
+author = "skanneal developers"
+copyright = "2026, skanneal developers"
+release = version = installed_version("skanneal")
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+]
+# The tables under generated/ are included by pages, not pages themselves.
+exclude_patterns = ["_build", "generated/table_*.md", "auto_examples/**/*.ipynb"]
+templates_path = ["_templates"]
+
+myst_enable_extensions = ["deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"/plot_",
+    "ignore_pattern": r"demo\.py",
+    "download_all_examples": False,
+    "show_memory": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static"]
+html_title = "skanneal"
+html_theme_options = {"show_prev_next": False}
+
+
+def registry_table(registry, heading):
+    """Markdown table of a registry: each name and the first line of its class's docstring."""
+    lines = [f"| {heading} | |", "|---|---|"]
+    for name, member in registry.items():
+        is_class = inspect.isclass(member)
+        summary = (inspect.getdoc(member if is_class else type(member)) or "").partition("\n")[0]
+        lines.append(f"| `{name}` | {summary if is_class else f'`{member!r}`: {summary}'} |")
+    return "\n".join(lines) + "\n"
+
+
+def write_registry_tables(app):
+    """Write the tables that the pages include, so that a registered name appears by itself."""
+    folder = Path(app.srcdir, "generated")
+    folder.mkdir(exist_ok=True)
+    for heading, registry in (("family", FAMILIES), ("move", MOVES), ("schedule", SCHEDULES)):
+        table = registry_table(registry, heading)
+        Path(folder, f"table_{heading}.md").write_text(table, encoding="utf-8")
+
+
+def setup(app):
+    app.connect("builder-inited", write_registry_tables)

@@ -1,0 +1,84 @@
+"""
+Clusters in a table of mixed columns with gaps
+==============================================
+
+A real table is seldom a matrix of floats. Here the chemical analyses of 178 wines get a column of
+names, a column of truth values, and holes: one cell in five is taken out. No number of clusters is
+given, nothing is imputed beforehand, no column is scaled or encoded.
+"""
+
+# %%
+# The table
+# ---------
+# The intensity of the colour becomes a word, high proline a truth value. Which cultivar a wine is
+# from is kept aside.
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_wine
+
+rng = np.random.default_rng(0)
+wine, cultivar = load_wine(as_frame=True, return_X_y=True)
+complete = wine.assign(
+    color_intensity=pd.cut(
+        wine["color_intensity"], [0, 3.5, 6, 14], labels=["pale", "red", "deep"]
+    ),
+    proline=wine["proline"] > 700,
+).rename(columns={"proline": "high_proline", "color_intensity": "color"})
+is_missing = rng.random(complete.shape) < 0.2
+X = complete.astype({"high_proline": "boolean"}).mask(is_missing)
+X[["alcohol", "color", "high_proline", "flavanoids"]].head()
+
+# %%
+# The fit
+# -------
+# Every column gets a likelihood family by its type. A missing cell is integrated out.
+
+from sklearn.metrics import adjusted_rand_score
+
+from skanneal import AnnealedDPMixture
+
+model = AnnealedDPMixture(random_state=0).fit(X)
+print("families:", {family: len(columns) for family, columns in model.families_.items()})
+print("clusters:", model.n_clusters_)
+print(f"adjusted Rand index with the cultivars: {adjusted_rand_score(cultivar, model.labels_):.2f}")
+
+# %%
+# The holes
+# ---------
+# ``impute`` fills a number with its posterior mean given the rest of the row. Each column's error
+# is shown relative to that of filling in the column's mean.
+
+import matplotlib.pyplot as plt
+
+filled = model.impute(X)
+errors = {}
+for column in complete.select_dtypes("float"):
+    hole = X[column].isna()
+    truth = complete.loc[hole, column]
+    error = np.mean((filled.loc[hole, column] - truth) ** 2)
+    errors[column] = np.sqrt(error / np.mean((X[column].mean() - truth) ** 2))
+errors = pd.Series(errors).sort_values(ascending=False)
+
+figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+ax.barh(errors.index, errors, color="tab:blue")
+ax.axvline(1, color="black", linewidth=1)
+ax.set(xlabel="error of the imputed cells, relative to the column's mean")
+plt.show()
+
+# %%
+# The odd cells
+# -------------
+# ``surprisal`` is minus the log density of each cell given the other cells of its row. One cell is
+# now spoiled, by a slipped decimal point, and stands out.
+
+rows = X.head(8).copy()
+rows.loc[3, "magnesium"] = 10.0 * complete.loc[3, "magnesium"]
+surprisal = model.surprisal(rows)
+
+figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+image = ax.imshow(np.asarray(surprisal, dtype=float), cmap="magma_r", aspect="auto")
+ax.set(ylabel="row", title="surprisal of each cell; blank: missing")
+ax.set_xticks(range(rows.shape[1]), rows.columns, rotation=45, ha="right")
+figure.colorbar(image, label="nats")
+plt.show()

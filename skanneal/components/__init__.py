@@ -1,0 +1,15 @@
+"""Likelihood families and the table of encoded rows.
+
+To add a family: one file with its class (the contract is `Components`) and one line in FAMILIES.
+"""
+
+from ._base import Components
+from ._bernoulli import Bernoulli
+from ._categorical import Categorical
+from ._normal import Normal
+from ._poisson import Poisson
+from ._table import MISSING_COUNT, Table
+
+FAMILIES = {family.family: family for family in (Normal, Categorical, Bernoulli, Poisson)}
+
+__all__ = ["FAMILIES", "MISSING_COUNT", "Components", "Table"]

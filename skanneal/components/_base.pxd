@@ -1,0 +1,31 @@
+from libc.stdint cimport int32_t, int64_t
+from numpy.random cimport bitgen_t
+
+from ._table cimport Table
+
+cdef enum:
+    TILE = 16   # slots per tile of the score caches
+
+cdef class Components:
+    cdef readonly Table table
+    cdef readonly object columns      # int64 (n_features,), positions in the table, internal order
+    cdef readonly object gappy        # bool (n_features,): may the column have missing cells?
+    cdef readonly Py_ssize_t n_features
+    cdef readonly Py_ssize_t n_dense  # features 0 .. n_dense - 1 never miss a cell
+    cdef readonly Py_ssize_t n_slots  # capacity, a multiple of TILE
+    cdef int64_t[::1] size            # (n_slots,) rows in each slot
+    cdef int32_t[::1] offset          # (n_features,) byte position in an encoded row
+    cdef int level                    # instruction set, see _dispatch.h
+
+    cdef int reserve(self, Py_ssize_t n_slots) except -1
+    cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil
+    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil
+    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil
+    cdef void clear(self, Py_ssize_t k) noexcept nogil
+    cdef int copy(self, Components source, Py_ssize_t i, Py_ssize_t k) except -1
+    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil
+    cdef void refresh(self, Py_ssize_t k) noexcept nogil
+    cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil
+    cdef double log_marginal(self, Py_ssize_t k) noexcept nogil
+
+cdef object aligned_zeros(shape, dtype)

@@ -1,0 +1,287 @@
+"""The contract of a family: a block of features of one family, with the statistics of all slots.
+
+A mixture dispatches once per (row, block), never per cell. Each family keeps statistics in float64
+or integers, and beside them a float32 score cache of every slot that is a pure function of the
+slot's statistics and of the hyperparameters. Slots come in tiles of 16.
+
+Features are held in an internal order, dense before gappy and then by the width of their codes;
+`columns` says which column of the table each one is. Outside (to_arrays, hyperparameters), features
+stand in the table's order of columns.
+"""
+
+import numpy as np
+
+from ._table cimport Table
+
+
+cdef object aligned_zeros(shape, dtype):
+    """Zeros that start at a multiple of 64 bytes."""
+    dtype = np.dtype(dtype)
+    n_bytes = int(np.prod(shape)) * dtype.itemsize
+    buffer = np.zeros(n_bytes + 64, dtype=np.uint8)
+    start = -buffer.ctypes.data % 64
+    return buffer[start:start + n_bytes].view(dtype).reshape(shape)
+
+
+def tiles(n_slots):
+    """Capacity for n_slots slots: the next multiple of the tile."""
+    return max(TILE, -(-n_slots // TILE) * TILE)
+
+
+RAGGED = ("count", "pseudo_counts")
+
+
+cdef class Components:
+    """One family's features and the statistics of all slots. Subclasses: one per family.
+
+    Parameters
+    ----------
+    table : Table
+        Encoded rows; `bind` exchanges it. Also read for the columns' types.
+    columns : sequence of int
+        The features: positions in the table.
+    hyper : sequence of array-like, optional
+        For each feature, in the order of `columns`, the values of its hyperparameters (the order of
+        `coordinate_names`). By default the family's weak defaults.
+    n_slots : int, default=16
+        First capacity.
+    gappy : array-like of bool, optional
+        For each feature, whether a cell may be missing. By default as the table has it.
+    """
+
+    family = None
+    coordinate_names = ()
+
+    def __init__(self, Table table, columns, hyper=None, n_slots=16, gappy=None):
+        columns = np.asarray(columns, dtype=np.int64)
+        if gappy is None:
+            gappy = [table.has_missing(j) for j in columns]
+        gappy = np.asarray(gappy, dtype=bool)
+        width = np.array([int(table.dtypes[j][1]) for j in columns], dtype=np.int64)
+        order = np.lexsort((np.arange(len(columns)), width, gappy))
+        self.columns = columns[order]
+        self.gappy = gappy[order]
+        self.n_features = len(columns)
+        self.n_dense = int(np.sum(~gappy))
+        self.n_slots = 0
+        self.size = np.zeros(0, dtype=np.int64)
+        if hyper is None:
+            hyper = [self.default_hyper(int(table.n_levels[j])) for j in columns]
+        self._set_up(table, [np.array(hyper[i], dtype=np.float64, ndmin=1) for i in order])
+        self.bind(table)
+        self.reserve(tiles(n_slots))
+
+    # ---- what a family writes -------------------------------------------------------------------
+
+    @staticmethod
+    def default_hyper(n_levels):
+        """Hyperparameters of a feature that nothing is known of, shape (n_coordinates,)."""
+        raise NotImplementedError
+
+    @staticmethod
+    def grids(cells, n_levels):
+        """Data-scaled grids of a column's hyperparameters, one array per coordinate."""
+        raise NotImplementedError
+
+    def _set_up(self, table, hyper):
+        """Keep the hyperparameters (internal order) and make what does not depend on n_slots."""
+        raise NotImplementedError
+
+    cdef int reserve(self, Py_ssize_t n_slots) except -1:
+        """Room for n_slots slots (a multiple of TILE); what is there stays."""
+        raise NotImplementedError
+
+    cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
+        """out[k] += log predictive of the row in slot k, for the slots of the first n_tiles."""
+
+    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
+        """Add a row to slot k."""
+
+    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
+        """Take a row out of slot k. An emptied slot is exactly as new."""
+
+    cdef void clear(self, Py_ssize_t k) noexcept nogil:
+        """Empty slot k."""
+
+    cdef int copy(self, Components source, Py_ssize_t i, Py_ssize_t k) except -1:
+        """Slot k becomes what slot i of `source` is (same family, features, hyperparameters)."""
+        raise NotImplementedError
+
+    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
+        """Slot i takes over slot k's rows; k is left empty."""
+
+    cdef void refresh(self, Py_ssize_t k) noexcept nogil:
+        """Slot k's score cache from its statistics."""
+
+    cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        """Log marginal likelihood of feature f's cells in slot k (in cell units)."""
+        return 0.0
+
+    cdef double log_marginal(self, Py_ssize_t k) noexcept nogil:
+        """The sum over the features."""
+        cdef double total = 0.0
+        cdef Py_ssize_t f
+        if self.size[k] == 0:
+            return 0.0
+        for f in range(self.n_features):
+            total += self.log_marginal_feature(f, k)
+        return total
+
+    # ---- shared ---------------------------------------------------------------------------------
+
+    def bind(self, Table table):
+        """Read rows from `table` from now on (same columns, no new gaps in dense features)."""
+        self.table = table
+        self.offset = np.ascontiguousarray(table.positions[self.columns], dtype=np.int32)
+
+    def refresh_all(self):
+        """Every slot's score cache from its statistics, after hyperparameters changed."""
+        cdef Py_ssize_t k
+        with nogil:
+            for k in range(self.n_slots):
+                self.refresh(k)
+
+    def spare(self, n_slots):
+        """The same table, features and hyperparameters with empty slots: the two clusters of a
+        split, the segments of a permutation."""
+        return type(self)(self.table, self.columns, [self.get_hyper(f) for f in range(self.n_features)],
+                          n_slots, self.gappy)
+
+    def build(self, rows, labels, n_slots):
+        """Replace all statistics by those of `rows` (indices) with slots `labels`, in one pass."""
+        cdef const int64_t[::1] row = np.ascontiguousarray(rows, dtype=np.int64)
+        cdef const int64_t[::1] label = np.ascontiguousarray(labels, dtype=np.int64)
+        cdef Py_ssize_t i, k
+        if tiles(n_slots) > self.n_slots:
+            self.reserve(tiles(n_slots))
+        with nogil:
+            for k in range(self.n_slots):
+                self.clear(k)
+            for i in range(row.shape[0]):
+                self.insert(self.table.row(row[i]), label[i])
+
+    def insert_row(self, Py_ssize_t i, Py_ssize_t k):
+        """Add row i of the table to slot k."""
+        self._check(i, k)
+        self.insert(self.table.row(i), k)
+
+    def remove_row(self, Py_ssize_t i, Py_ssize_t k):
+        """Take row i of the table out of slot k."""
+        self._check(i, k)
+        self.remove(self.table.row(i), k)
+
+    def row_scores(self, Py_ssize_t i):
+        """Log predictive of row i in every slot, float32 array of shape (n_slots,)."""
+        cdef float[::1] out = aligned_zeros((self.n_slots,), np.float32)
+        self._check(i, 0)
+        self.add_scores(self.table.row(i), self.n_slots // TILE, &out[0])
+        return np.asarray(out)
+
+    def _check(self, Py_ssize_t i, Py_ssize_t k):
+        if not 0 <= i < self.table.n_rows:
+            raise IndexError(f"row {i} of a table of {self.table.n_rows}")
+        if not 0 <= k < self.n_slots:
+            raise IndexError(f"slot {k} of {self.n_slots}")
+
+    def sizes(self):
+        """Rows in each slot, shape (n_slots,)."""
+        return np.asarray(self.size).copy()
+
+    def log_marginals(self, f=None):
+        """Log marginal likelihood of every slot, of feature f alone or of all: (n_slots,)."""
+        cdef Py_ssize_t k
+        if f is None:
+            return np.array([self.log_marginal(k) for k in range(self.n_slots)])
+        return np.array([self.log_marginal_feature(f, k) for k in range(self.n_slots)])
+
+    def log_jacobian(self):
+        """What to add to the log marginals' sum to have it in the user's units."""
+        return 0.0
+
+    def merge_slots(self, Py_ssize_t i, Py_ssize_t k):
+        """Slot i takes over slot k's rows; k is left empty."""
+        self.merge(i, k)
+
+    def copy_slot(self, Components source, Py_ssize_t i, Py_ssize_t k):
+        """Slot k becomes what slot i of `source` is."""
+        self.copy(source, i, k)
+
+    def score_rows(self, Table table, out, start=0, stop=None):
+        """Add each row's log predictive in every slot to `out`, in float64, any cell missing.
+
+        Parameters
+        ----------
+        table : Table
+            Encoded queries.
+        out : ndarray of shape (stop - start, n) and type float64, written
+            n at most n_slots.
+        start, stop : int
+            The rows.
+        """
+        stop = table.n_rows if stop is None else stop
+        for f in range(self.n_features):
+            self.score_feature(f, table, out, start, stop)
+
+    def column_scores(self, columns, rows, labels, n_slots):
+        """Log marginal likelihood of each of `columns` under a partition, shape (n_columns,).
+
+        The columns need not be features of this block, only of its family; hyperparameters are
+        those of the features where they are, else the defaults.
+        """
+        at = {int(j): f for f, j in enumerate(self.columns)}
+        hyper = [self.get_hyper(at[j]) if j in at else None for j in columns]
+        hyper = [self.default_hyper(int(self.table.n_levels[j])) if h is None else h
+                 for h, j in zip(hyper, columns)]
+        block = type(self)(self.table, columns, hyper, n_slots)
+        block.build(rows, labels, n_slots)
+        of = {int(j): f for f, j in enumerate(block.columns)}
+        return np.array([block.log_marginals(of[j]).sum() for j in columns])
+
+    def add_feature(self, column, hyper, rows, labels):
+        """A new block with one feature more, whose statistics come from `rows` with `labels`."""
+        single = type(self)(self.table, [column], [hyper], self.n_slots)
+        single.build(rows, labels, self.n_slots)
+        return self._joined([self.to_arrays(), single.to_arrays()], self.n_slots)
+
+    def drop_feature(self, column):
+        """(a new block without the feature, its hyperparameters)."""
+        f = list(self.columns).index(column)
+        hyper = self.get_hyper(f)
+        arrays = self._take(self.to_arrays(), np.sort(self.columns) != column)
+        return type(self).from_arrays(arrays, self.table, self.n_slots), hyper
+
+    def _joined(self, parts, n_slots):
+        columns = np.concatenate([part["columns"] for part in parts])
+        arrays = {name: np.concatenate([part[name] for part in parts])
+                  for name in parts[0] if name != "size"}
+        arrays["size"] = parts[0]["size"]
+        return type(self).from_arrays(
+            self._take(arrays, np.argsort(columns, kind="stable")), self.table, n_slots)
+
+    @staticmethod
+    def _take(arrays, index):
+        """The features `index` (a mask or an order) of a block's arrays."""
+        index = np.flatnonzero(index) if np.asarray(index).dtype == bool else np.asarray(index)
+        per_feature = len(arrays["columns"])
+        out = {}
+        for name, value in arrays.items():
+            if name == "size":
+                out[name] = value
+            elif name in RAGGED:  # one entry per (feature, level)
+                lengths = arrays["n_levels"]
+                stops = np.cumsum(lengths)
+                parts = [value[stops[f] - lengths[f]:stops[f]] for f in index]
+                out[name] = np.concatenate(parts) if parts else value[:0]
+            else:
+                assert len(value) == per_feature
+                out[name] = value[index]
+        return out
+
+    def validate(self):
+        """Check the invariants; AssertionError names the first that fails."""
+        cdef Py_ssize_t k
+        assert self.n_slots % TILE == 0
+        before = self.row_scores(0) if self.table.n_rows else None
+        self.refresh_all()
+        if before is not None:
+            assert np.array_equal(before, self.row_scores(0)), "a score cache is stale"

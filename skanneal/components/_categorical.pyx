@@ -1,0 +1,254 @@
+"""Categorical with a Dirichlet prior, one pseudo-count per level, any number of levels.
+
+Model, per feature: x ~ Categorical(p), p ~ Dirichlet(a_1, ..., a_L), A = sum a. With counts n_l of
+n cells: predictive (n_l + a_l) / (n + A); marginal
+Gamma(A)/Gamma(A + n) prod_l Gamma(a_l + n_l)/Gamma(a_l).
+A value that fit did not see scores log(a_min / (n + A + a_min)); known levels keep their scores.
+"""
+
+from libc.math cimport log
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from .._math cimport log_gamma
+from .._random cimport bitgen, uniform
+from ._base cimport TILE, Components, aligned_zeros
+from ._table cimport Table
+
+
+cdef class Categorical(Components):
+    """Codes. Coordinates of a feature's hyperparameters: one pseudo-count per level."""
+
+    family = "categorical"
+    coordinate_names = ("pseudo_counts",)
+
+    @staticmethod
+    def default_hyper(n_levels):
+        """Jeffreys' pseudo-counts."""
+        return np.full(n_levels, 0.5)
+
+    @staticmethod
+    def grids(cells, n_levels):
+        """One grid per level, from well below to above the share the level has in the column."""
+        cells = np.asarray(cells)
+        share = np.bincount(cells[cells < n_levels], minlength=n_levels)[:n_levels] + 1.0
+        share = share / share.sum() * n_levels
+        return [np.geomspace(0.01, 10.0, 13) * s for s in np.clip(share, 0.02, 1.0)]
+
+    def _set_up(self, table, hyper):
+        cdef Py_ssize_t f
+        self.level = skanneal_level()
+        lengths = [len(a) + 1 for a in hyper]
+        self.first = np.r_[0, np.cumsum(lengths)].astype(np.int32)
+        self.pseudo_count = np.concatenate([np.r_[a, 1.0] for a in hyper]) if hyper else np.zeros(1)
+        self.pseudo_count_f = np.asarray(self.pseudo_count).astype(np.float32)
+        self.total = np.array([a.sum() for a in hyper])
+        self.entry = np.zeros(max(1, self.n_features), dtype=np.int32)
+        self.memo_size = np.full(CATEGORICAL_MEMO, -1, dtype=np.int64)
+        self.memo_value = np.zeros(CATEGORICAL_MEMO)
+        self.count = np.zeros((0, self.first[self.n_features], TILE), dtype=np.int32)
+        self.caches = ()
+        self.block.n_features = self.n_features
+        self.block.n_dense = self.n_dense
+        self.block.n_entries = self.first[self.n_features]
+        self.block.first, self.block.entry = &self.first[0], &self.entry[0]
+        self.block.pseudo_count = &self.pseudo_count[0]
+        self.block.pseudo_count_f = &self.pseudo_count_f[0]
+        self.block.total = &self.total[0]
+        self.block.memo_size, self.block.memo_value = &self.memo_size[0], &self.memo_value[0]
+
+    def bind(self, Table table):
+        cdef Py_ssize_t i
+        Components.bind(self, table)
+        self.block.offset = &self.offset[0]
+        width = np.array([int(table.dtypes[j][1]) for j in self.columns])
+        dense = np.arange(self.n_features) < self.n_dense
+        for i in range(3):  # features are sorted by (gappy, width)
+            self.block.width_stop[i] = np.sum(dense & (width <= 1 << i))
+            self.block.width_stop_gappy[i] = self.n_dense + np.sum(~dense & (width <= 1 << i))
+
+    cdef int reserve(self, Py_ssize_t n_slots) except -1:
+        cdef float[::1] score, constant
+        cdef Py_ssize_t n_tiles = n_slots // TILE, n_entries = self.block.n_entries, k
+        size = np.zeros(n_slots, np.int64)
+        size[:self.n_slots] = self.size
+        count = np.zeros((n_tiles, n_entries, TILE), dtype=np.int32)
+        count[:self.n_slots // TILE] = self.count
+        self.size, self.count = size, count
+        score = aligned_zeros((n_tiles * n_entries * TILE,), np.float32)
+        constant = aligned_zeros((n_slots,), np.float32)
+        self.caches = (score, constant)
+        self.block.score, self.block.constant = &score[0], &constant[0]
+        self.block.size, self.block.count = &self.size[0], &self.count[0, 0, 0]
+        self.n_slots = n_slots
+        for k in range(n_slots):
+            self.refresh(k)
+        return 0
+
+    cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
+        categorical_add_scores_v[self.level](&self.block, row, n_tiles, out)
+
+    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
+        categorical_update_v[self.level](&self.block, row, k, 1)
+
+    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
+        categorical_update_v[self.level](&self.block, row, k, -1)
+
+    cdef void refresh(self, Py_ssize_t k) noexcept nogil:
+        categorical_refresh_v[self.level](&self.block, k)
+
+    cdef int64_t n_present(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        return self.size[k] - self.count[k // TILE, self.first[f + 1] - 1, k % TILE]
+
+    cdef void clear(self, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t e
+        self.size[k] = 0
+        for e in range(self.block.n_entries):
+            self.count[k // TILE, e, k % TILE] = 0
+        self.refresh(k)
+
+    cdef int copy(self, Components source, Py_ssize_t i, Py_ssize_t k) except -1:
+        cdef Categorical other = <Categorical> source
+        cdef Py_ssize_t e
+        self.size[k] = other.size[i]
+        for e in range(self.block.n_entries):
+            self.count[k // TILE, e, k % TILE] = other.count[i // TILE, e, i % TILE]
+        self.refresh(k)
+        return 0
+
+    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t e
+        self.size[i] += self.size[k]
+        for e in range(self.block.n_entries):
+            self.count[i // TILE, e, i % TILE] += self.count[k // TILE, e, k % TILE]
+        self.clear(k)
+        self.refresh(i)
+
+    cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        cdef int64_t n = self.n_present(f, k)
+        cdef double total
+        cdef Py_ssize_t e
+        cdef int32_t c
+        if n == 0:
+            return 0.0
+        total = log_gamma(self.total[f]) - log_gamma(self.total[f] + n)
+        for e in range(self.first[f], self.first[f + 1] - 1):
+            c = self.count[k // TILE, e, k % TILE]
+            if c > 0:
+                total += log_gamma(self.pseudo_count[e] + c) - log_gamma(self.pseudo_count[e])
+        return total
+
+    def grid_scores(self, Py_ssize_t f, Py_ssize_t h, grid):
+        """Sum over slots of feature f's log marginal with level h's pseudo-count at each grid value,
+        up to a constant: the other levels' factors do not change."""
+        cdef const double[::1] values = np.ascontiguousarray(grid, dtype=np.float64)
+        cdef double[::1] out = np.zeros(len(values))
+        cdef Py_ssize_t g, k, e = self.first[f] + h
+        cdef double rest = self.total[f] - self.pseudo_count[e], a, prior, prior_total
+        cdef int64_t n
+        cdef int32_t c
+        with nogil:
+            for g in range(values.shape[0]):
+                a = values[g]
+                prior, prior_total = log_gamma(a), log_gamma(rest + a)
+                for k in range(self.n_slots):
+                    n = self.n_present(f, k)
+                    if n == 0:
+                        continue
+                    out[g] += prior_total - log_gamma(rest + a + n)
+                    c = self.count[k // TILE, e, k % TILE]
+                    if c > 0:
+                        out[g] += log_gamma(a + c) - prior
+        return np.asarray(out)
+
+    def get_hyper(self, Py_ssize_t f):
+        """Feature f's pseudo-counts, shape (n_levels,)."""
+        return np.asarray(self.pseudo_count)[self.first[f]:self.first[f + 1] - 1].copy()
+
+    def set_hyper(self, Py_ssize_t f, Py_ssize_t h, double value):
+        """Set one coordinate; call `refresh_all` after the last."""
+        self.pseudo_count[self.first[f] + h] = value
+        self.pseudo_count_f[self.first[f] + h] = value
+        self.total[f] = np.asarray(self.pseudo_count)[self.first[f]:self.first[f + 1] - 1].sum()
+        self.memo_size[:] = -1
+
+    def _counts(self, f):
+        """Counts of feature f's levels in every slot, (n_levels, n_slots)."""
+        counts = np.asarray(self.count)[:, self.first[f]:self.first[f + 1] - 1, :]
+        return counts.transpose(1, 0, 2).reshape(counts.shape[1], -1)
+
+    def predictive_probabilities(self, Py_ssize_t f):
+        """Predictive probability of each level in every slot, (n_levels, n_slots)."""
+        weights = self._counts(f) + self.get_hyper(f)[:, None]
+        return weights / weights.sum(axis=0)
+
+    def score_feature(self, Py_ssize_t f, Table table, out, Py_ssize_t start, Py_ssize_t stop):
+        """Add feature f's log predictive to out: (stop - start, n)."""
+        cdef double[:, ::1] scores = out
+        cdef Py_ssize_t n_slots = scores.shape[1], i, k
+        cdef Py_ssize_t position = table.positions[self.columns[f]]
+        cdef int width = int(table.dtypes[self.columns[f]][1])
+        cdef uint32_t code
+        a = self.get_hyper(f)
+        n = self._counts(f).sum(axis=0)
+        table_of = np.zeros((len(a) + 2, self.n_slots))  # one row per code; missing scores 0
+        table_of[:len(a)] = np.log(self.predictive_probabilities(f))
+        table_of[len(a) + 1] = np.log(a.min()) - np.log(n + a.sum() + a.min())
+        cdef const double[:, ::1] of = table_of
+        with nogil:
+            for i in range(start, stop):
+                if width == 1:
+                    code = (<const uint8_t *> (table.row(i) + position))[0]
+                elif width == 2:
+                    code = (<const uint16_t *> (table.row(i) + position))[0]
+                else:
+                    code = (<const uint32_t *> (table.row(i) + position))[0]
+                for k in range(n_slots):
+                    scores[i - start, k] += of[code, k]
+
+    def sample_feature(self, Py_ssize_t f, slots, bit_generator):
+        """One predictive code for each of `slots`: int64 of the same shape."""
+        cdef bitgen_t *rng = bitgen(bit_generator)
+        cumulative = np.cumsum(self.predictive_probabilities(f), axis=0)
+        out = np.empty(len(slots), dtype=np.int64)
+        for i, k in enumerate(slots):
+            code = np.searchsorted(cumulative[:, k], uniform(rng) * cumulative[-1, k], side="right")
+            out[i] = min(code, len(cumulative) - 1)
+        return out
+
+    def to_arrays(self, n_slots=None):
+        """Statistics and hyperparameters of the first n_slots slots, features by column."""
+        n_slots = self.n_slots if n_slots is None else n_slots
+        order = np.argsort(self.columns)
+        missing = np.asarray(self.size)[None, :] - np.stack(
+            [self._counts(f).sum(axis=0) for f in order])
+        return {
+            "columns": np.asarray(self.columns)[order],
+            "gappy": np.asarray(self.gappy)[order],
+            "size": np.asarray(self.size)[:n_slots].copy(),
+            "n_levels": np.array([self.first[f + 1] - self.first[f] - 1 for f in order]),
+            "count": np.concatenate([self._counts(f)[:, :n_slots] for f in order]),
+            "missing": missing[:, :n_slots].astype(np.int32),
+            "pseudo_counts": np.concatenate([self.get_hyper(f) for f in order]),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays, table, n_slots=None):
+        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
+        cdef Categorical block
+        n, stops = len(arrays["size"]), np.cumsum(arrays["n_levels"])
+        starts = stops - arrays["n_levels"]
+        hyper = [arrays["pseudo_counts"][a:b] for a, b in zip(starts, stops)]
+        block = cls(table, arrays["columns"], hyper, max(n, n_slots or 0), arrays["gappy"])
+        at = np.searchsorted(arrays["columns"], block.columns)
+        count = np.zeros((block.block.n_entries, block.n_slots), dtype=np.int32)
+        for f, i in enumerate(at):
+            first, last = block.first[f], block.first[f + 1] - 1
+            count[first:last, :n] = arrays["count"][starts[i]:stops[i]]
+            count[last, :n] = arrays["missing"][i]
+        np.asarray(block.count)[:] = count.reshape(len(count), -1, TILE).transpose(1, 0, 2)
+        np.asarray(block.size)[:n] = arrays["size"]
+        block.refresh_all()
+        return block

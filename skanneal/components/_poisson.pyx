@@ -1,0 +1,308 @@
+"""Poisson with a Gamma prior.
+
+Model, per feature: x ~ Poisson(r), r ~ Gamma(shape, rate). With n cells of sum t, a = shape + t and
+b = rate + n, the predictive is negative binomial:
+
+    log p = lgamma(a + x) - lgamma(a) - lgamma(x + 1) + a log(b/(b + 1)) - x log(b + 1).
+
+lgamma(a + x) - lgamma(a) of a small x is the logarithm of a (a + 1) ... (a + x - 1), and lgamma(a)
+is cached for the others.
+"""
+
+from libc.math cimport log
+from libc.stdint cimport int64_t, uint32_t
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from .._math cimport log_gamma
+from .._random cimport bitgen, standard_gamma, uniform
+from ._base cimport TILE, Components
+from ._table cimport Table
+
+cdef enum:
+    SMALL = 12   # counts up to here go through a product
+
+cdef uint32_t MISSING = 0xFFFFFFFF
+cdef double[::1] LOG_FACTORIAL = np.zeros(1024)
+
+
+cdef void fill_log_factorial() noexcept:
+    cdef int i
+    for i in range(1024):
+        LOG_FACTORIAL[i] = log_gamma(i + 1.0)
+
+
+fill_log_factorial()
+
+
+cdef inline double log_factorial(uint32_t x) noexcept nogil:
+    return LOG_FACTORIAL[x] if x < 1024 else log_gamma(x + 1.0)
+
+
+cdef inline double log_rise(double a, double log_gamma_a, uint32_t x) noexcept nogil:
+    """log a (a + 1) ... (a + x - 1)."""
+    cdef double product = 1.0
+    cdef uint32_t i
+    if x > SMALL:
+        return log_gamma(a + x) - log_gamma_a
+    for i in range(x):   # at most (1e15 + 12)^12 = 1e180
+        product *= a + i
+    return log(product)
+
+
+cdef class Poisson(Components):
+    """Counts. Coordinates of a feature's hyperparameters: shape, rate."""
+
+    family = "poisson"
+    coordinate_names = ("shape", "rate")
+
+    cdef double[:, ::1] hyper        # (2, n_features)
+    cdef int64_t[:, ::1] n, total    # (n_features, n_slots) cells and their sum
+    cdef double[:, ::1] factorials   # (n_features, n_slots) sum of log x!
+    cdef double[:, :, ::1] cache     # (n_features, n_slots, 4) a, lgamma(a), a log(b/(b+1)), log(b+1)
+
+    @staticmethod
+    def default_hyper(n_levels):
+        """(shape, rate) of an exponential with mean 1."""
+        return np.array([1.0, 1.0])
+
+    @staticmethod
+    def grids(cells, n_levels):
+        """Grids around the column's mean: see the user guide."""
+        cells = np.asarray(cells)
+        cells = cells[cells != MISSING]
+        mean = max(float(cells.mean()) if len(cells) else 1.0, 0.01)
+        return [np.geomspace(0.1, 100.0, 16), np.geomspace(0.1, 100.0, 16) / mean]
+
+    def _set_up(self, table, hyper):
+        self.hyper = np.ascontiguousarray(np.array(hyper, dtype=np.float64).reshape(-1, 2).T)
+        self.n = np.zeros((self.n_features, 0), dtype=np.int64)
+        self.total = np.zeros((self.n_features, 0), dtype=np.int64)
+        self.factorials = np.zeros((self.n_features, 0))
+
+    cdef int reserve(self, Py_ssize_t n_slots) except -1:
+        cdef Py_ssize_t had = self.n_slots, k
+        size = np.zeros(n_slots, np.int64)
+        size[:had] = self.size
+        n = np.zeros((self.n_features, n_slots), np.int64)
+        total, factorials = np.zeros_like(n), np.zeros((self.n_features, n_slots))
+        n[:, :had], total[:, :had], factorials[:, :had] = self.n, self.total, self.factorials
+        self.size, self.n, self.total, self.factorials = size, n, total, factorials
+        self.cache = np.zeros((self.n_features, n_slots, 4))
+        self.n_slots = n_slots
+        for k in range(n_slots):
+            self.refresh(k)
+        return 0
+
+    cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
+        cdef Py_ssize_t f, k
+        cdef uint32_t x
+        cdef double constant
+        cdef double *c
+        for f in range(self.n_features):
+            x = (<const uint32_t *> (row + self.offset[f]))[0]
+            if x == MISSING:
+                continue
+            constant = log_factorial(x)
+            for k in range(n_tiles * TILE):
+                c = &self.cache[f, k, 0]
+                out[k] += <float> (log_rise(c[0], c[1], x) + c[2] - x * c[3] - constant)
+
+    cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil:
+        cdef Py_ssize_t f
+        cdef uint32_t x
+        self.size[k] += sign
+        for f in range(self.n_features):
+            x = (<const uint32_t *> (row + self.offset[f]))[0]
+            if x == MISSING:
+                continue
+            self.n[f, k] += sign
+            self.total[f, k] += sign * <int64_t> x
+            self.factorials[f, k] += sign * log_factorial(x)
+            if self.n[f, k] == 0:
+                self.factorials[f, k] = 0.0
+        self.refresh(k)
+
+    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
+        self.update(row, k, 1)
+
+    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
+        self.update(row, k, -1)
+
+    cdef void refresh(self, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t f
+        cdef double a, b
+        for f in range(self.n_features):
+            a, b = self.hyper[0, f] + self.total[f, k], self.hyper[1, f] + self.n[f, k]
+            self.cache[f, k, 0], self.cache[f, k, 1] = a, log_gamma(a)
+            self.cache[f, k, 2], self.cache[f, k, 3] = a * log(b / (b + 1.0)), log(b + 1.0)
+
+    cdef void clear(self, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t f
+        self.size[k] = 0
+        for f in range(self.n_features):
+            self.n[f, k] = self.total[f, k] = 0
+            self.factorials[f, k] = 0.0
+        self.refresh(k)
+
+    cdef int copy(self, Components source, Py_ssize_t i, Py_ssize_t k) except -1:
+        cdef Poisson other = <Poisson> source
+        cdef Py_ssize_t f
+        self.size[k] = other.size[i]
+        for f in range(self.n_features):
+            self.n[f, k], self.total[f, k] = other.n[f, i], other.total[f, i]
+            self.factorials[f, k] = other.factorials[f, i]
+        self.refresh(k)
+        return 0
+
+    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t f
+        self.size[i] += self.size[k]
+        for f in range(self.n_features):
+            self.n[f, i] += self.n[f, k]
+            self.total[f, i] += self.total[f, k]
+            self.factorials[f, i] += self.factorials[f, k]
+        self.clear(k)
+        self.refresh(i)
+
+    cdef double _log_marginal(self, Py_ssize_t f, Py_ssize_t k, double shape,
+                              double rate) noexcept nogil:
+        cdef double a = shape + self.total[f, k], b = rate + self.n[f, k]
+        return (shape * log(rate) - a * log(b) + log_gamma(a) - log_gamma(shape)
+                - self.factorials[f, k])
+
+    cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        if self.n[f, k] == 0:
+            return 0.0
+        return self._log_marginal(f, k, self.hyper[0, f], self.hyper[1, f])
+
+    def grid_scores(self, Py_ssize_t f, Py_ssize_t h, grid):
+        """Sum over slots of feature f's log marginal with coordinate h at each grid value."""
+        cdef const double[::1] values = np.ascontiguousarray(grid, dtype=np.float64)
+        cdef double[::1] out = np.zeros(len(values))
+        cdef double shape = self.hyper[0, f], rate = self.hyper[1, f]
+        cdef Py_ssize_t g, k
+        with nogil:
+            for g in range(values.shape[0]):
+                if h == 0:
+                    shape = values[g]
+                else:
+                    rate = values[g]
+                for k in range(self.n_slots):
+                    if self.n[f, k] > 0:
+                        out[g] += self._log_marginal(f, k, shape, rate)
+        return np.asarray(out)
+
+    def get_hyper(self, Py_ssize_t f):
+        """Feature f's coordinates: shape (2,)."""
+        return np.asarray(self.hyper)[:, f].copy()
+
+    def set_hyper(self, Py_ssize_t f, Py_ssize_t h, double value):
+        """Set one coordinate; call `refresh_all` after the last."""
+        self.hyper[h, f] = value
+
+    def score_feature(self, Py_ssize_t f, Table table, out, Py_ssize_t start, Py_ssize_t stop):
+        """Add feature f's log predictive to out: (stop - start, n)."""
+        cdef double[:, ::1] scores = out
+        cdef Py_ssize_t n_slots = scores.shape[1], i, k
+        cdef Py_ssize_t position = table.positions[self.columns[f]]
+        cdef double constant
+        cdef double *c
+        cdef uint32_t x
+        with nogil:
+            for i in range(start, stop):
+                x = (<const uint32_t *> (table.row(i) + position))[0]
+                if x == MISSING:
+                    continue
+                constant = log_factorial(x)
+                for k in range(n_slots):
+                    c = &self.cache[f, k, 0]
+                    scores[i - start, k] += (log_rise(c[0], c[1], x) + c[2] - x * c[3]
+                                             - constant)
+
+    def predictive_mean(self, Py_ssize_t f):
+        """Mean of the predictive in every slot."""
+        return ((self.hyper[0, f] + np.asarray(self.total)[f])
+                / (self.hyper[1, f] + np.asarray(self.n)[f]))
+
+    def sample_feature(self, Py_ssize_t f, slots, bit_generator):
+        """One predictive count for each of `slots`: float64 of the same shape."""
+        cdef bitgen_t *rng = bitgen(bit_generator)
+        cdef const int64_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int64)
+        cdef double[::1] out = np.empty(len(slot))
+        cdef Py_ssize_t i
+        for i in range(slot.shape[0]):
+            out[i] = poisson(rng, standard_gamma(rng, self.hyper[0, f] + self.total[f, slot[i]])
+                             / (self.hyper[1, f] + self.n[f, slot[i]]))
+        return np.asarray(out)
+
+    def to_arrays(self, n_slots=None):
+        """Statistics and hyperparameters of the first n_slots slots, features by column."""
+        n_slots = self.n_slots if n_slots is None else n_slots
+        order = np.argsort(self.columns)
+        arrays = {
+            "columns": np.asarray(self.columns)[order],
+            "gappy": np.asarray(self.gappy)[order],
+            "size": np.asarray(self.size)[:n_slots].copy(),
+            "n": np.asarray(self.n)[order, :n_slots],
+            "total": np.asarray(self.total)[order, :n_slots],
+            "log_factorials": np.asarray(self.factorials)[order, :n_slots],
+        }
+        for h, name in enumerate(self.coordinate_names):
+            arrays[name] = np.asarray(self.hyper)[h, order]
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays, table, n_slots=None):
+        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
+        cdef Poisson block
+        n = len(arrays["size"])
+        hyper = np.stack([arrays[name] for name in cls.coordinate_names], axis=1)
+        block = cls(table, arrays["columns"], list(hyper), max(n, n_slots or 0), arrays["gappy"])
+        at = np.searchsorted(arrays["columns"], block.columns)
+        np.asarray(block.size)[:n] = arrays["size"]
+        np.asarray(block.n)[:, :n] = arrays["n"][at]
+        np.asarray(block.total)[:, :n] = arrays["total"][at]
+        np.asarray(block.factorials)[:, :n] = arrays["log_factorials"][at]
+        block.refresh_all()
+        return block
+
+
+cdef double poisson(bitgen_t *rng, double rate) noexcept nogil:
+    """Poisson(rate): arrival times of a unit process, m at a time through a Gamma variate while the
+    rate is large (Ahrens and Dieter 1974), then one by one."""
+    cdef double count = 0.0, m, x
+    while rate > 20.0:
+        m = <double> (<int64_t> (0.875 * rate))
+        x = standard_gamma(rng, m)   # time of the m-th arrival
+        if x > rate:                 # the m - 1 before it are uniform on (0, x)
+            return count + binomial(rng, m - 1.0, rate / x)
+        count += m
+        rate -= x
+    while True:
+        rate += log(1.0 - uniform(rng))   # minus an exponential waiting time
+        if rate < 0.0:
+            return count
+        count += 1.0
+
+
+cdef double binomial(bitgen_t *rng, double n, double p) noexcept nogil:
+    """Binomial(n, p): the median of the uniforms, a Beta variate, halves n; then one by one."""
+    cdef double count = 0.0, half, x, a
+    cdef int64_t i
+    while n > 40.0:
+        half = <double> (<int64_t> (n / 2.0)) + 1.0   # rank of an order statistic
+        a = standard_gamma(rng, half)
+        x = a / (a + standard_gamma(rng, n + 1.0 - half))
+        if x <= p:
+            count += half
+            n -= half
+            p = (p - x) / (1.0 - x)
+        else:
+            n = half - 1.0
+            p = p / x
+    for i in range(<int64_t> n):
+        if uniform(rng) < p:
+            count += 1.0
+    return count

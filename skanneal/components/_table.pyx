@@ -1,0 +1,152 @@
+"""Encoded rows: every column in its smallest type, a row in one or two cache lines.
+
+A row step reads one row of all columns, so rows are contiguous: float32 numbers first, then 4-, 2-
+and 1-byte codes. Rows live in chunks of 65,536, so appending never moves what is there.
+
+    number   float32((value - offset) / scale), missing NaN
+    code     0 .. n_levels - 1; n_levels missing; n_levels + 1 a value that fit did not see
+    count    uint32, missing 2^32 - 1
+"""
+
+from libc.stdlib cimport free, realloc
+
+import numpy as np
+
+ITEMSIZE = {"f4": 4, "u4": 4, "u2": 2, "u1": 1}
+MISSING_COUNT = 2**32 - 1
+
+
+cdef class Table:
+    """Encoded rows in chunks.
+
+    Parameters
+    ----------
+    dtypes : sequence of {"f4", "u1", "u2", "u4"}
+        Storage type of each column.
+    n_levels : array-like of int, shape (n_columns,)
+        Number of levels of the columns of codes; 0 for numbers and counts.
+    offsets, scales : array-like of float, shape (n_columns,), optional
+        A number is offset + scale * cell. Zeros and ones by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.components import Table
+    >>> table = Table(["f4", "u1"], [0, 3])
+    >>> table.append([np.array([0.5, np.nan]), np.array([2, 3])])
+    >>> table.n_rows, table.has_missing(0), table.has_missing(1)
+    (2, True, True)
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        self._pointers = NULL
+        self._n_pointers = 0
+
+    def __init__(self, dtypes, n_levels, offsets=None, scales=None):
+        self.dtypes = tuple(dtypes)
+        self.n_columns = len(self.dtypes)
+        self.n_levels = np.asarray(n_levels, dtype=np.int64)
+        self.offsets = np.zeros(self.n_columns) if offsets is None else np.array(offsets, float)
+        self.scales = np.ones(self.n_columns) if scales is None else np.array(scales, float)
+        sizes = np.array([ITEMSIZE[dtype] for dtype in self.dtypes], dtype=np.int64)
+        # stable: columns of one type keep their order
+        order = np.argsort([dtype != "f4" for dtype in self.dtypes] - sizes * 2, kind="stable")
+        positions = np.zeros(self.n_columns, dtype=np.int32)
+        positions[order] = np.cumsum(sizes[order]) - sizes[order]
+        self.positions = positions
+        self.row_bytes = max(4, -4 * (-int(sizes.sum()) // 4))
+        self._missing = np.zeros(self.n_columns, dtype=bool)
+        self._chunks = []
+        self.n_rows = 0
+
+    def __dealloc__(self):
+        free(self._pointers)
+
+    def append(self, columns):
+        """Add rows, given column by column.
+
+        Parameters
+        ----------
+        columns : sequence of n_columns arrays, each of shape (n_new,)
+            Already encoded (see the module).
+        """
+        cdef char **grown
+        cdef unsigned char[:, ::1] view
+        columns = [np.asarray(column) for column in columns]
+        if len(columns) != self.n_columns:
+            raise ValueError(f"expected {self.n_columns} columns, got {len(columns)}")
+        n_new = len(columns[0]) if columns else 0
+        if any(column.shape != (n_new,) for column in columns):
+            raise ValueError("columns must be one-dimensional and of one length")
+        chunk_rows = 1 << CHUNK_BITS
+        done = 0
+        while done < n_new:
+            start = self.n_rows & (chunk_rows - 1)
+            if start == 0:
+                chunk = np.empty((min(chunk_rows, n_new - done), self.row_bytes), dtype=np.uint8)
+                chunk[:] = 0
+                self._add_chunk(chunk)
+            elif len(self._chunks[self._n_pointers - 1]) < chunk_rows:
+                # the last chunk was made no larger than needed: give it its full size
+                chunk = np.zeros((chunk_rows, self.row_bytes), dtype=np.uint8)
+                chunk[:start] = self._chunks[self._n_pointers - 1][:start]
+                self._chunks[self._n_pointers - 1] = chunk
+                view = chunk
+                self._pointers[self._n_pointers - 1] = <char *> &view[0, 0]
+            chunk = self._chunks[self._n_pointers - 1]
+            take = min(len(chunk) - start, n_new - done)
+            for column, dtype, position in zip(columns, self.dtypes, self.positions):
+                size = ITEMSIZE[dtype]
+                cells = np.ascontiguousarray(column[done:done + take].astype("<" + dtype, copy=False))
+                chunk[start:start + take, position:position + size] = (
+                    cells.view(np.uint8).reshape(take, size)
+                )
+            self.n_rows += take
+            done += take
+        for j, column in enumerate(columns):
+            self._missing[j] |= bool(self._is_missing(j, column).any())
+
+    def _add_chunk(self, chunk):
+        cdef unsigned char[:, ::1] view = chunk
+        cdef char **grown = <char **> realloc(
+            self._pointers, (self._n_pointers + 1) * sizeof(char *)
+        )
+        if grown == NULL:
+            raise MemoryError
+        self._pointers = grown
+        self._pointers[self._n_pointers] = <char *> &view[0, 0]
+        self._n_pointers += 1
+        self._chunks.append(chunk)
+
+    def _is_missing(self, j, cells):
+        if self.dtypes[j] == "f4":
+            return np.isnan(cells)
+        return cells == (self.n_levels[j] if self.n_levels[j] > 0 else MISSING_COUNT)
+
+    def has_missing(self, Py_ssize_t j):
+        """Whether column j has a missing cell."""
+        return bool(self._missing[j])
+
+    def column(self, Py_ssize_t j):
+        """Column j's cells as stored, a copy of shape (n_rows,)."""
+        dtype = self.dtypes[j]
+        size, position = ITEMSIZE[dtype], int(self.positions[j])
+        parts = [
+            np.ascontiguousarray(chunk[:, position:position + size]).view("<" + dtype).ravel()
+            for chunk in self._chunks
+        ]
+        cells = np.concatenate(parts) if parts else np.empty(0, dtype)
+        return cells[:self.n_rows]
+
+    def missing(self, Py_ssize_t j):
+        """Mask of column j's missing cells, shape (n_rows,)."""
+        return self._is_missing(j, self.column(j))
+
+    def empty_like(self):
+        """A table of the same columns without rows."""
+        return Table(self.dtypes, self.n_levels, self.offsets, self.scales)
+
+    @property
+    def nbytes(self):
+        """Bytes of the encoded rows."""
+        return sum(chunk.nbytes for chunk in self._chunks)

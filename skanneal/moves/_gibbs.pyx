@@ -1,0 +1,121 @@
+"""Collapsed Gibbs with remove and assign decoupled: the churn of a subsample.
+
+One assignment: the rows that the path wants out leave, one row enters and is given a cluster with
+probability proportional to (n_k - d) p(x | x_k)^beta, a new one with (alpha + d K) p(x)^beta. With
+all rows in S, the row that leaves is the one that enters, and this is the Gibbs sampler.
+"""
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int32_t, int64_t
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from .._random cimport bitgen
+from ..states._mixture cimport Mixture
+from ..states._subsample cimport Subsample
+
+cdef enum:
+    ROOM = 2048     # steps planned at a time: about a millisecond's work
+    AHEAD = 8       # steps between the prefetch of a row and its use
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define PREFETCH(p) __builtin_prefetch(p, 0, 3)
+    #else
+    #define PREFETCH(p)
+    #endif
+    """
+    void PREFETCH(const void *p) nogil
+
+
+cdef int follow(Mixture mixture, const int64_t *steps, Py_ssize_t n, float beta,
+                bitgen_t *rng) except -1 nogil:
+    """Carry out planned steps in one mixture."""
+    cdef Py_ssize_t i, at
+    cdef int64_t row
+    cdef const char *cells
+    cdef Py_ssize_t row_bytes = mixture.table.row_bytes
+    for i in range(n):
+        if i + AHEAD < n:
+            row = steps[i + AHEAD]
+            if row < 0:
+                row = ~row
+                PREFETCH(&mixture.labels[row])
+            cells = mixture.table.row(row)
+            for at in range(0, row_bytes, 64):
+                PREFETCH(cells + at)
+            PREFETCH(cells + row_bytes - 1)
+        row = steps[i]
+        if row < 0:
+            mixture.remove(~row)
+        else:
+            mixture.score(row)
+            mixture.insert(row, mixture.draw(beta, rng))
+    return 0
+
+
+def churn(mixtures, Subsample subsample, bit_generator, knots, int64_t start, int64_t stop,
+          double beta=1.0, stop_flag=None):
+    """Run the assignments start .. stop of a path.
+
+    Parameters
+    ----------
+    mixtures : sequence of Mixture
+        Views that share the subsample: given the features they are independent, so each follows
+        the same steps in turn.
+    subsample : Subsample
+        S.
+    bit_generator : numpy.random.BitGenerator
+        The chain's generator.
+    knots : int64 array of shape (n, 2)
+        (assignments, size): |S| is linear in between, rounded up; covers start .. stop.
+    start, stop : int
+        Assignments done before and after.
+    beta : float, default=1.0
+        Exponent of the likelihood.
+    stop_flag : int32 array of shape (1,), optional
+        Polled every few milliseconds; non-zero ends the churn.
+
+    Returns
+    -------
+    int
+        Assignments done: `stop`, unless the flag was raised.
+    """
+    cdef const int64_t[:, ::1] path = np.ascontiguousarray(knots, dtype=np.int64)
+    cdef int32_t[::1] flag = np.zeros(1, np.int32) if stop_flag is None else stop_flag
+    cdef int64_t[::1] steps = np.empty(ROOM, dtype=np.int64)
+    cdef bitgen_t *rng = bitgen(bit_generator)
+    cdef int64_t position = start
+    cdef Py_ssize_t n
+    cdef Mixture mixture
+    cdef float power = <float> beta
+    while position < stop and flag[0] == 0:
+        with nogil:
+            n = subsample.plan(rng, path, &position, stop, &steps[0], ROOM)
+        for mixture in mixtures:
+            with nogil:
+                follow(mixture, &steps[0], n, power, rng)
+        PyErr_CheckSignals()
+    return position
+
+
+class Gibbs:
+    """Collapsed Gibbs over every row of S, in random order of the subsample's own selection.
+
+    Examples
+    --------
+    A chain's growth and churn go through `churn`; as a move, a sweep is |S| assignments at constant
+    size, which leaves the posterior invariant when S is all rows.
+    """
+
+    name = "gibbs"
+    exact = True
+    tempered = True
+
+    def sweep(self, state, rng, *, beta=1.0, stop_flag=None):
+        """One sweep at constant size; returns the number of assignments."""
+        n = state.subsample.size
+        knots = np.array([[0, n], [max(n, 1), n]], dtype=np.int64)
+        return churn([state], state.subsample, rng, knots, 0, n, beta, stop_flag)

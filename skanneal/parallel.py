@@ -1,0 +1,242 @@
+"""Independent tasks over independent seeds, side by side through joblib.
+
+A task is pure: it depends on its arguments alone and returns plain arrays, so that results do not
+depend on the number of jobs or on the backend. Chains, and the shards of a chain, are one flat list
+of tasks, never nested calls.
+
+Threads are preferred: the compiled kernels release the GIL and nothing has to be pickled. joblib
+leaves threads running after an interrupt, so here an interrupt only sets a `StopFlag` which the
+tasks watch: each returns what it has, and all threads have ended when `run_tasks` returns.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import contextlib
+import numbers
+import signal
+import threading
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
+
+_ENTROPY_WORDS = 4  # of 32 bits: as many as SeedSequence draws from the operating system
+
+
+def spawn_seeds(random_state, n):
+    """Seeds for n independent streams of random numbers.
+
+    Parameters
+    ----------
+    random_state : int, None, RandomState, Generator or SeedSequence
+        An int or a SeedSequence gives the same seeds at every call. A RandomState or a Generator
+        advances, so that every call gives others; None stands for NumPy's global RandomState, as
+        everywhere in scikit-learn.
+    n : int
+        Number of seeds.
+
+    Returns
+    -------
+    seeds : list of SeedSequence
+
+    Raises
+    ------
+    ValueError
+        If `random_state` is none of these, or a negative int.
+
+    Examples
+    --------
+    >>> from skanneal.parallel import spawn_seeds
+    >>> first, second = spawn_seeds(0, 2)
+    >>> first.spawn_key, second.spawn_key
+    ((0,), (1,))
+    """
+    return _root(random_state).spawn(n)
+
+
+def _root(random_state):
+    """A SeedSequence of our own: `spawn` changes its parent, which may be the caller's."""
+    if isinstance(random_state, np.random.SeedSequence):
+        return np.random.SeedSequence(
+            random_state.entropy,
+            spawn_key=random_state.spawn_key,
+            pool_size=random_state.pool_size,
+        )
+    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise ValueError(f"random_state must not be negative, got {random_state}.")
+        return np.random.SeedSequence(int(random_state))
+    if isinstance(random_state, np.random.Generator):
+        # Raw output: NumPy guarantees the streams of bit generators, not those of a Generator.
+        words = random_state.bit_generator.random_raw(_ENTROPY_WORDS)
+    elif random_state is None or isinstance(random_state, np.random.RandomState):
+        words = check_random_state(random_state).randint(
+            2**32, size=_ENTROPY_WORDS, dtype=np.uint32
+        )
+    else:
+        raise ValueError(
+            "random_state must be an int, None, a RandomState, a Generator or a SeedSequence, got"
+            f" {random_state!r}."
+        )
+    return np.random.SeedSequence(words.tolist())
+
+
+class StopFlag:
+    """Asks running tasks to return what they have.
+
+    Threads share one flag. A copy sent to another process is on its own.
+
+    Attributes
+    ----------
+    array : ndarray of int32 of shape (1,)
+        Not zero once the flag is set. Compiled kernels poll it without the GIL.
+
+    Examples
+    --------
+    >>> from skanneal.parallel import StopFlag
+    >>> stop = StopFlag()
+    >>> stop.set()
+    >>> stop.is_set(), int(stop.array[0])
+    (True, 1)
+    """
+
+    def __init__(self):
+        self.array = np.zeros(1, dtype=np.int32)
+
+    def set(self):
+        """Ask to stop; it cannot be taken back."""
+        self.array[0] = 1
+
+    def is_set(self):
+        """Whether `set` was called.
+
+        Returns
+        -------
+        is_set : bool
+        """
+        return bool(self.array[0])
+
+
+def run_tasks(function, tasks, n_jobs=None, verbose=0):
+    """Call a function once per task, in parallel, and keep what an interrupt leaves.
+
+    On Ctrl-C (SIGINT, as long as Python's own handler is in place) no exception is raised: the stop
+    flag is set, tasks under way are expected to return their last complete state soon, and tasks
+    not yet begun are left out. A second Ctrl-C raises KeyboardInterrupt wherever the main
+    thread is. A task in the main thread sees the first one only after Python has had its turn: a
+    kernel that runs for long without the GIL must call ``PyErr_CheckSignals`` now and then.
+
+    An error in one task stops the others too, and is raised when they have returned.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(*task, stop=flag)`` with a `StopFlag`; pure otherwise.
+    tasks : iterable of tuple
+        Positional arguments, one tuple per call.
+    n_jobs : int or None, default=None
+        Number of tasks at a time, as in joblib; None is 1 unless a ``parallel_config`` says more.
+    verbose : int, default=0
+        joblib's verbosity.
+
+    Returns
+    -------
+    results : list
+        In the order of the tasks. After an interrupt, None for each task that did not begin, that
+        raised KeyboardInterrupt itself, or that ran in another process.
+    interrupted : bool
+        Whether there was an interrupt.
+
+    Examples
+    --------
+    >>> from skanneal.parallel import run_tasks
+    >>> run_tasks(lambda base, exponent, stop: base**exponent, [(2, 3), (3, 2)], n_jobs=2)
+    ([8, 9], False)
+    """
+    tasks, stop, ledger = list(tasks), StopFlag(), _Ledger()
+    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="list", verbose=verbose)
+    run = delayed(_run_task)
+    try:
+        with _interrupt_sets(stop, ledger):
+            results = parallel(run(function, *item, stop, ledger) for item in enumerate(tasks))
+    except KeyboardInterrupt:
+        stop.set()
+        ledger.join()
+        results = [ledger.results.get(i) for i in range(len(tasks))]
+    except BaseException:
+        stop.set()
+        ledger.join()
+        raise
+    return results, stop.is_set()
+
+
+def _run_task(function, i, task, stop, ledger):
+    if not ledger.begin(stop):
+        return None
+    try:
+        result = ledger.results[i] = function(*task, stop=stop)
+        return result
+    except BaseException:
+        stop.set()  # the other tasks' work is of no use any more
+        raise
+    finally:
+        ledger.end()
+
+
+class _Ledger:
+    """Which tasks of this process are under way, and the results of those that returned."""
+
+    def __init__(self):
+        self.results = {}
+        self.n_running = 0
+        self.changed = threading.Condition()
+
+    def __reduce__(self):
+        # Locks cannot travel: in another process a ledger of its own, which nobody reads.
+        return _Ledger, ()
+
+    def begin(self, stop):
+        """Count a task in, unless it is too late to begin."""
+        with self.changed:
+            if stop.is_set():
+                return False
+            self.n_running += 1
+            return True
+
+    def end(self):
+        with self.changed:
+            self.n_running -= 1
+            self.changed.notify_all()
+
+    def join(self):
+        """Wait for the tasks under way; call it once the stop flag is set."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.n_running == 0)
+
+
+@contextlib.contextmanager
+def _interrupt_sets(stop, ledger):
+    """Let the first SIGINT set the stop flag instead of raising KeyboardInterrupt.
+
+    Raised between any two bytecodes of a task in the main thread, the exception would leave its
+    state torn. Elsewhere than in the main thread signals cannot be handled, and a handler that is
+    not Python's own is somebody's wish: nothing is changed then.
+    """
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not in_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def set_flag(signum, frame):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        stop.set()
+        # No lock here: this may run while this very thread holds it. With no task in this process
+        # the work is done in others, which the flag does not reach.
+        if ledger.n_running == 0:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, set_flag)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,104 @@
+"""Pitman-Yor prior over partitions; the Dirichlet process is discount 0.
+
+With concentration alpha > -d and discount 0 <= d < 1, row n + 1 joins cluster k with weight
+n_k - d and opens a new one with alpha + d K (Pitman and Yor 1997), so that
+
+    p(partition) = prod_{i=1..K-1} (alpha + i d) / (alpha + 1)_{n-1} prod_k (1 - d)_{n_k - 1}.
+"""
+
+from libc.math cimport log
+from libc.stdint cimport int64_t
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from .._math cimport log_rising
+from .._random cimport bitgen, uniform
+
+
+cdef class PitmanYor:
+    """Pitman-Yor partition prior.
+
+    Parameters
+    ----------
+    concentration : float
+        alpha > -discount.
+    discount : float, default=0.0
+        0 <= d < 1.
+
+    Examples
+    --------
+    >>> from skanneal.partition_priors import PitmanYor
+    >>> round(PitmanYor(1.0, 0.0).log_probability([2, 1]), 6)   # two of the six orders: log(1/6)
+    -1.791759
+    """
+
+    def __init__(self, concentration, discount=0.0):
+        if not 0.0 <= discount < 1.0:
+            raise ValueError(f"discount must be in [0, 1), got {discount!r}")
+        if not concentration > -discount:
+            raise ValueError(
+                f"concentration must be above -discount = {-discount}, got {concentration!r}"
+            )
+        self.concentration, self.discount = concentration, discount
+
+    cdef double log_join(self, int64_t n_k) noexcept nogil:
+        """Log weight of joining a cluster of n_k rows."""
+        return log(n_k - self.discount)
+
+    cdef double log_open(self, int64_t n_clusters) noexcept nogil:
+        """Log weight of opening a cluster beside n_clusters; the first row always does."""
+        if n_clusters == 0:
+            return 0.0
+        return log(self.concentration + self.discount * n_clusters)
+
+    def log_probability(self, sizes):
+        """Log probability of a partition with the given cluster sizes."""
+        sizes = np.asarray(sizes, dtype=np.int64)
+        sizes, repeats = np.unique(sizes[sizes > 0], return_counts=True)
+        return float(self.log_number(int(repeats.sum()), int((sizes * repeats).sum()))
+                     + sum(r * self.log_size(int(c)) for c, r in zip(sizes, repeats)))
+
+    def log_number(self, n_clusters, n):
+        """A(K): the factor of the number of clusters K, for n rows."""
+        cdef double total = 0.0
+        cdef int64_t i
+        if n == 0:
+            return 0.0
+        for i in range(1, n_clusters):
+            total += log(self.concentration + i * self.discount)
+        return total - log_rising(self.concentration + 1.0, n - 1.0)
+
+    def log_size(self, size):
+        """B(c): the factor of a cluster of `size` rows."""
+        return log_rising(1.0 - self.discount, size - 1.0)
+
+    def grid_scores(self, sizes, grid):
+        """Log probability of a partition at each (concentration, discount) of `grid`: (n,)."""
+        return np.array([PitmanYor(a, d).log_probability(sizes) for a, d in grid])
+
+    def draw(self, n, bit_generator):
+        """Labels of n rows drawn from the prior, contiguous in order of appearance: int64 (n,)."""
+        # a row already placed is chosen uniformly and followed, which costs O(1) for any K: row i
+        # weighs 1 for its cluster, of which the discount takes d from each cluster's first row
+        cdef bitgen_t *rng = bitgen(bit_generator)
+        cdef int64_t[::1] labels = np.empty(n, dtype=np.int64)
+        cdef unsigned char[::1] is_first = np.zeros(n, dtype=np.uint8)
+        cdef int64_t i, j, n_clusters = 0
+        cdef double u, opening
+        with nogil:
+            for i in range(labels.shape[0]):
+                opening = self.concentration + self.discount * n_clusters
+                u = uniform(rng) * (i + self.concentration)
+                if i == 0 or u < opening:
+                    labels[i] = n_clusters
+                    is_first[i] = 1
+                    n_clusters += 1
+                    continue
+                while True:
+                    j = <int64_t> (uniform(rng) * i)
+                    j = j if j < i else i - 1
+                    if not is_first[j] or uniform(rng) >= self.discount:
+                        break
+                labels[i] = labels[j]
+        return np.asarray(labels)

@@ -1,0 +1,32 @@
+from cpython.ref cimport PyObject
+from libc.stdint cimport int32_t, int64_t
+from numpy.random cimport bitgen_t
+
+from ..components._table cimport Table
+from ..partition_priors._pitman_yor cimport PitmanYor
+from ._subsample cimport Subsample
+
+cdef class Mixture:
+    cdef readonly Table table
+    cdef readonly Subsample subsample   # shared with other views; not owned
+    cdef readonly PitmanYor prior
+    cdef readonly tuple blocks          # Components, one per family
+    cdef PyObject **pointer             # the same, borrowed, for code without the GIL
+    cdef Py_ssize_t n_blocks
+    cdef readonly Py_ssize_t n_slots    # capacity, a multiple of the tile
+    cdef readonly Py_ssize_t n_tiles    # tiles that hold a cluster or the open slot
+    cdef readonly Py_ssize_t n_clusters
+    cdef readonly Py_ssize_t open_slot  # the one empty slot that may be chosen: the lowest free one
+    cdef int32_t[::1] labels            # (n_rows,) slot or -1
+    cdef int64_t[::1] counts            # (n_slots,)
+    cdef float[::1] log_prior           # (n_slots,) -inf for the free slots that are not open
+    cdef float[::1] log_lik, weight     # (n_slots,) scratch
+    cdef int level
+
+    cdef int insert(self, Py_ssize_t row, Py_ssize_t k) except -1 nogil
+    cdef void remove(self, Py_ssize_t row) noexcept nogil
+    cdef void score(self, Py_ssize_t row) noexcept nogil
+    cdef Py_ssize_t draw(self, float beta, bitgen_t *rng) noexcept nogil
+    cdef int settle_open(self) except -1 nogil
+    cdef int grow(self) except -1
+    cdef int replace_slots(self, int64_t[::1] rows, int64_t[::1] slots) except -1

@@ -1,0 +1,341 @@
+"""A mixture: labels of the rows of S, a partition prior, and blocks of components.
+
+Everything that scores a row adds into one buffer over slots: the prior has written log_prior[k],
+each block adds to log_lik[k] for all k at once. The two stay apart, so that energy annealing can
+draw from log_prior + beta log_lik. A slot is masked (log_prior = -inf) when its cluster is emptied
+and used again later; exactly one empty slot, the lowest, is open: it stands for the new cluster.
+"""
+
+from cpython.ref cimport PyObject
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from .._random cimport uniform
+from ..components import FAMILIES
+from ..components._base cimport TILE, Components, aligned_zeros
+from ..components._table cimport Table
+from ..partition_priors._pitman_yor cimport PitmanYor
+from ._subsample cimport Subsample
+
+cdef extern from "_draw.h" nogil:
+    int skanneal_level()
+    int64_t (*draw_slot_v[3])(const float *, const float *, float, int64_t, double, float *) noexcept
+
+
+cdef class Mixture:
+    """A Pitman-Yor mixture of products of families, over the rows of a subsample.
+
+    Parameters
+    ----------
+    table : Table
+        Encoded rows.
+    blocks : sequence of Components
+        One block per family; together they own every column of this view.
+    prior : PitmanYor
+        Prior over partitions of S.
+    subsample : Subsample
+        S, which other views may share; this object never changes it.
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        self.pointer = NULL
+
+    def __init__(self, Table table, blocks, PitmanYor prior, Subsample subsample):
+        self.level = skanneal_level()
+        self.table, self.subsample = table, subsample
+        self.labels = np.full(table.n_rows, -1, dtype=np.int32)
+        self._set_blocks(blocks)
+        self._set_counts(np.zeros(max([TILE] + [block.n_slots for block in blocks]), np.int64))
+        self.set_prior(prior)
+
+    def __dealloc__(self):
+        free(self.pointer)
+
+    def _set_blocks(self, blocks):
+        cdef Py_ssize_t i
+        self.blocks = tuple(blocks)
+        self.n_blocks = len(self.blocks)
+        free(self.pointer)
+        self.pointer = <PyObject **> malloc(max(1, self.n_blocks) * sizeof(PyObject *))
+        if self.pointer == NULL:
+            raise MemoryError
+        for i in range(self.n_blocks):
+            self.pointer[i] = <PyObject *> self.blocks[i]
+
+    def _set_counts(self, counts):
+        """Take over counts of every slot, with blocks of the same capacity."""
+        cdef Components block
+        self.counts = counts
+        self.n_slots = len(counts)
+        for block in self.blocks:
+            if block.n_slots < self.n_slots:
+                block.reserve(self.n_slots)
+        self.log_prior = aligned_zeros((self.n_slots,), np.float32)
+        self.log_lik = aligned_zeros((self.n_slots,), np.float32)
+        self.weight = aligned_zeros((self.n_slots,), np.float32)
+        self.n_clusters = int(np.count_nonzero(counts))
+
+    def set_prior(self, PitmanYor prior):
+        """Exchange the partition prior."""
+        cdef Py_ssize_t k
+        self.prior = prior
+        for k in range(self.n_slots):
+            self.log_prior[k] = prior.log_join(self.counts[k]) if self.counts[k] else -INFINITY
+        self.settle_open()
+
+    def bind_subsample(self, Subsample subsample):
+        """Exchange the subsample (its rows must be the labelled ones)."""
+        self.subsample = subsample
+
+    # ---- the row step ---------------------------------------------------------------------------
+
+    cdef int grow(self) except -1:
+        """One more tile of slots (then half as many again)."""
+        counts = np.zeros(self.n_slots + TILE * max(1, self.n_slots // (2 * TILE)), np.int64)
+        counts[:self.n_slots] = self.counts
+        log_prior = np.asarray(self.log_prior).copy()
+        self._set_counts(counts)
+        self.log_prior[:len(log_prior)] = log_prior
+        self.log_prior[len(log_prior):] = -INFINITY
+        return 0
+
+    cdef int settle_open(self) except -1 nogil:
+        """Open the lowest free slot; there is always one."""
+        cdef Py_ssize_t k = 0, top
+        while k < self.n_slots and self.counts[k] > 0:
+            k += 1
+        if k == self.n_slots:
+            with gil:
+                self.grow()
+        self.open_slot = k
+        self.log_prior[k] = self.prior.log_open(self.n_clusters)
+        top = self.n_slots - 1
+        while top > k and self.counts[top] == 0:
+            top -= 1
+        self.n_tiles = top // TILE + 1
+        return 0
+
+    cdef int insert(self, Py_ssize_t row, Py_ssize_t k) except -1 nogil:
+        """Label `row` with slot k, a cluster's or an empty one."""
+        cdef const char *cells = self.table.row(row)
+        cdef Py_ssize_t b
+        for b in range(self.n_blocks):
+            (<Components> self.pointer[b]).insert(cells, k)
+        self.labels[row] = <int32_t> k
+        self.counts[k] += 1
+        self.log_prior[k] = <float> self.prior.log_join(self.counts[k])
+        if self.counts[k] == 1:
+            self.n_clusters += 1
+            self.settle_open()
+        return 0
+
+    cdef void remove(self, Py_ssize_t row) noexcept nogil:
+        """Take the label from `row`."""
+        cdef const char *cells = self.table.row(row)
+        cdef Py_ssize_t b, k = self.labels[row]
+        for b in range(self.n_blocks):
+            (<Components> self.pointer[b]).remove(cells, k)
+        self.labels[row] = -1
+        self.counts[k] -= 1
+        if self.counts[k] > 0:
+            self.log_prior[k] = <float> self.prior.log_join(self.counts[k])
+            return
+        self.n_clusters -= 1
+        self.log_prior[k] = -INFINITY
+        if k < self.open_slot:
+            self.log_prior[self.open_slot] = -INFINITY
+            self.open_slot = k
+        self.log_prior[self.open_slot] = <float> self.prior.log_open(self.n_clusters)
+
+    cdef void score(self, Py_ssize_t row) noexcept nogil:
+        """log_lik[k] for every slot of the first n_tiles."""
+        cdef const char *cells = self.table.row(row)
+        cdef Py_ssize_t b, k
+        for k in range(self.n_tiles * TILE):
+            self.log_lik[k] = 0.0
+        for b in range(self.n_blocks):
+            (<Components> self.pointer[b]).add_scores(cells, self.n_tiles, &self.log_lik[0])
+
+    cdef Py_ssize_t draw(self, float beta, bitgen_t *rng) noexcept nogil:
+        """A slot with probability proportional to exp(log_prior + beta log_lik)."""
+        return draw_slot_v[self.level](&self.log_prior[0], &self.log_lik[0], beta, self.n_tiles,
+                                       uniform(rng), &self.weight[0])
+
+    # ---- for Python -----------------------------------------------------------------------------
+
+    def insert_row(self, Py_ssize_t row, Py_ssize_t k):
+        """Label `row`, which must have none, with slot k."""
+        if self.labels[row] >= 0:
+            raise ValueError(f"row {row} already has a label")
+        while k >= self.n_slots:
+            self.grow()
+        self.insert(row, k)
+
+    def remove_row(self, Py_ssize_t row):
+        """Take the label from `row`, which must have one."""
+        if self.labels[row] < 0:
+            raise ValueError(f"row {row} has no label")
+        self.remove(row)
+
+    def scores(self, Py_ssize_t row):
+        """(log_prior, log_lik) of `row`, float32 arrays of shape (n_tiles * 16,)."""
+        self.score(row)
+        n = self.n_tiles * TILE
+        return np.asarray(self.log_prior)[:n].copy(), np.asarray(self.log_lik)[:n].copy()
+
+    def members(self, k):
+        """Rows of S in slot k."""
+        rows = self.subsample.rows()
+        return rows[np.asarray(self.labels)[rows] == k]
+
+    def sizes(self):
+        """Rows in each slot, int64 (n_slots,)."""
+        return np.asarray(self.counts).copy()
+
+    def get_labels(self):
+        """Slot of every row or -1, int32 (n_rows,)."""
+        return np.asarray(self.labels).copy()
+
+    def replace(self, rows, labels):
+        """A whole new partition: `rows` (indices) with slots `labels`; no other row has one."""
+        rows, labels = np.asarray(rows, np.int64), np.asarray(labels, np.int64)
+        n_slots = max(self.n_slots, -(-(int(labels.max(initial=-1)) + 2) // TILE) * TILE)
+        for block in self.blocks:
+            block.build(rows, labels, n_slots)
+        self.labels[:] = -1
+        np.asarray(self.labels)[rows] = labels
+        self._set_counts(np.bincount(labels, minlength=n_slots).astype(np.int64))
+        self.set_prior(self.prior)
+
+    cdef int replace_slots(self, int64_t[::1] rows, int64_t[::1] slots) except -1:
+        """New labels for some rows whose blocks already have the new statistics."""
+        cdef Py_ssize_t i
+        for i in range(rows.shape[0]):
+            self.counts[self.labels[rows[i]]] -= 1
+            self.labels[rows[i]] = <int32_t> slots[i]
+            self.counts[slots[i]] += 1
+        self.n_clusters = int(np.count_nonzero(self.counts))
+        self.set_prior(self.prior)
+        return 0
+
+    def compact(self):
+        """Move clusters down to the slots 0 .. K - 1, where that frees a tile."""
+        cdef Components block
+        cdef Py_ssize_t i, k
+        if self.n_clusters // TILE + 1 >= self.n_tiles:
+            return
+        used = np.flatnonzero(self.counts)
+        to = np.full(self.n_slots + 1, -1, dtype=np.int32)
+        to[used] = np.arange(len(used))
+        for i, k in enumerate(used):
+            if i == k:
+                continue
+            for block in self.blocks:
+                block.copy(block, k, i)
+                block.clear(k)
+            self.counts[i], self.counts[k] = self.counts[k], 0
+        rows = self.subsample.rows()
+        labels = np.asarray(self.labels)
+        labels[rows] = to[labels[rows]]
+        self.set_prior(self.prior)
+
+    def log_likelihood(self):
+        """log p(x_S | partition, hyperparameters), in the user's units."""
+        cdef Components block
+        cdef double total = 0.0
+        cdef Py_ssize_t k
+        for block in self.blocks:
+            for k in range(self.n_slots):
+                if self.counts[k] > 0:
+                    total += block.log_marginal(k)
+            total += block.log_jacobian()
+        return total
+
+    def log_joint(self, beta=1.0):
+        """log p(partition) + beta log p(x_S | partition, hyperparameters)."""
+        return self.prior.log_probability(self.counts) + beta * self.log_likelihood()
+
+    def score_rows(self, Table table, start=0, stop=None):
+        """Log predictive of queries in each cluster and in a new one, in the user's units.
+
+        Returns
+        -------
+        scores : float64 array of shape (stop - start, K + 1)
+            Clusters in the order of their slots, a new cluster last.
+        log_weights : float64 array of shape (K + 1,)
+            Log prior weight of each, normalised.
+        """
+        stop = table.n_rows if stop is None else stop
+        slots = np.r_[np.flatnonzero(self.counts), self.open_slot]
+        scores = np.zeros((stop - start, int(slots.max()) + 1))
+        for block in self.blocks:
+            block.score_rows(table, scores, start, stop)
+        return scores[:, slots], self.log_weights()
+
+    def log_weights(self):
+        """Log weight of each cluster and of a new one for the next row, normalised: (K + 1,)."""
+        counts = np.asarray(self.counts)
+        sizes = counts[counts > 0].astype(np.float64)
+        d, n = self.prior.discount, sizes.sum()
+        if n == 0:
+            return np.zeros(1)
+        weights = np.r_[sizes - d, self.prior.concentration + d * len(sizes)]
+        return np.log(weights / (n + self.prior.concentration))
+
+    def to_arrays(self):
+        """Flat dict "labels", "concentration", "discount", "<family>/<name>" of arrays.
+
+        Slots up to the highest in use; statistics bit for bit."""
+        n_slots = max(1, int(np.max(np.flatnonzero(self.counts), initial=-1)) + 1)
+        arrays = {
+            "labels": np.asarray(self.labels).copy(),
+            "concentration": np.array(self.prior.concentration),
+            "discount": np.array(self.prior.discount),
+        }
+        for block in self.blocks:
+            for name, value in block.to_arrays(n_slots).items():
+                arrays[f"{block.family}/{name}"] = value
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays, Table table=None, Subsample subsample=None):
+        """The mixture whose to_arrays() gave `arrays`.
+
+        `table` may be one without rows (same columns): the mixture then answers queries only.
+        """
+        cdef Mixture new
+        families = {}
+        for name, value in arrays.items():
+            if "/" in name:
+                family, name = name.split("/", 1)
+                families.setdefault(family, {})[name] = value
+        blocks = [FAMILIES[family].from_arrays(parts, table) for family, parts in families.items()]
+        prior = PitmanYor(float(arrays["concentration"]), float(arrays["discount"]))
+        new = cls(table, blocks, prior, subsample)
+        size = blocks[0].sizes()
+        counts = np.zeros(max(block.n_slots for block in blocks), np.int64)
+        counts[:len(size)] = size
+        if table.n_rows:
+            new.labels = np.array(arrays["labels"], dtype=np.int32)
+        new._set_counts(counts)
+        new.set_prior(prior)
+        return new
+
+    def validate(self):
+        """Check the invariants; AssertionError names the first that fails."""
+        labels = np.asarray(self.labels)
+        counts = np.bincount(labels[labels >= 0], minlength=self.n_slots)
+        assert np.array_equal(counts, self.counts), "labels and counts disagree"
+        assert self.counts[self.open_slot] == 0, "the open slot has rows"
+        assert np.all(np.asarray(self.counts)[:self.open_slot] > 0), "a lower slot is free"
+        assert self.n_clusters == np.count_nonzero(counts), "number of clusters"
+        for block in self.blocks:
+            assert np.array_equal(block.sizes(), counts), f"{block.family}: sizes"
+            block.validate()
+        if self.subsample is not None:
+            assert np.array_equal(np.sort(self.subsample.rows()), np.flatnonzero(labels >= 0)), \
+                "labelled rows are not the subsample's"

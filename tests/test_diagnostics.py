@@ -1,0 +1,99 @@
+"""R-hat and effective sample size: known truths, padding, and quiet NaN."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from skanneal.diagnostics import diagnose, ess, r_hat
+
+
+@pytest.fixture(autouse=True)
+def no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def autoregression(rho, n_chains, n_draws, seed):
+    """Stationary AR(1) chains: n (1 - rho) / (1 + rho) draws are effective."""
+    noise = np.random.default_rng(seed).normal(size=(n_chains, n_draws))
+    draws = np.empty_like(noise)
+    draws[:, 0] = noise[:, 0]
+    for t in range(1, n_draws):
+        draws[:, t] = rho * draws[:, t - 1] + np.sqrt(1 - rho**2) * noise[:, t]
+    return draws
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
+def test_ess_of_an_autoregression(rho):
+    expected = 4 * 5000 * (1 - rho) / (1 + rho)
+    # The estimate's relative error has a standard deviation near 5 %: about 4 of them.
+    assert ess(autoregression(rho, 4, 5000, seed=1)) == pytest.approx(expected, rel=0.2)
+
+
+def test_r_hat_tells_agreement_from_disagreement():
+    draws = autoregression(0.5, 4, 500, seed=2)
+    assert 0.99 < r_hat(draws) < 1.02
+    assert r_hat(draws + [[0], [0], [0], [3]]) > 1.2
+    # Equal centres and unequal spread are seen by the folded half.
+    assert r_hat(draws * [[1], [1], [1], [10]]) > 1.2
+    # A drift that all chains share is seen by the split.
+    assert r_hat(draws + np.linspace(0, 5, 500)) > 1.2
+
+
+def test_both_depend_on_ranks_only():
+    draws = autoregression(0.5, 3, 200, seed=3)
+    assert ess(np.exp(5 * draws)) == ess(draws)
+
+
+def test_padding_is_cut_to_the_last_draws_all_chains_have():
+    draws = autoregression(0.3, 3, 40, seed=4)
+    padded = np.full((5, 60), np.nan)
+    padded[0, 10:50] = draws[0]
+    padded[1, :40] = draws[1]
+    padded[3, 30:] = draws[2, -30:]
+    assert r_hat(padded) == r_hat(draws[:, -30:])
+    assert ess(padded) == ess(draws[:, -30:])
+
+
+@pytest.mark.parametrize(
+    "draws",
+    [
+        np.empty((0, 0)),
+        np.empty((4, 0)),
+        np.full((4, 10), np.nan),
+        np.random.default_rng(0).normal(size=(4, 3)),
+        np.full((4, 10), 2.5),
+        np.array([[1, 2, 3, np.nan, 5, 6, 7, 8]] * 2),
+        np.array([[1, 2, 3, -np.inf, 5, 6, 7, 8]] * 2),
+    ],
+    ids=["empty", "no draws", "all missing", "short", "constant", "hole", "infinite"],
+)
+def test_nan_without_warning(draws):
+    assert np.isnan(r_hat(draws)) and np.isnan(ess(draws))
+
+
+def test_one_chain_has_an_ess_but_no_r_hat():
+    draws = autoregression(0.0, 1, 400, seed=5)
+    assert np.isnan(r_hat(draws))
+    assert 200 < ess(draws) < 800
+
+
+def test_chains_stuck_apart():
+    assert r_hat(np.repeat([[3.0], [5.0]], 10, axis=1)) == np.inf
+
+
+def test_diagnose_names_what_it_was_asked_for():
+    trace = {"n_clusters": autoregression(0.2, 2, 50, seed=6), "seconds": np.zeros((2, 50))}
+    r_hats, esses = diagnose(trace)
+    assert list(r_hats) == list(esses) == ["n_clusters", "seconds"]
+    assert r_hats["n_clusters"] == r_hat(trace["n_clusters"])
+    assert esses["n_clusters"] == ess(trace["n_clusters"])
+    assert np.isnan(r_hats["seconds"])
+    assert list(diagnose(trace, ["n_clusters"])[0]) == ["n_clusters"]
+
+
+def test_wrong_shape():
+    with pytest.raises(ValueError, match="n_chains, n_draws"):
+        r_hat([1.0, 2.0])

@@ -1,0 +1,214 @@
+"""The package's layers: a module imports only from its own layer or a lower one, without cycles.
+
+The test reads the `import` and `cimport` lines themselves, wherever they stand (a late import
+inside a function is an import too), so it needs no compiled package. A `.pyx` and its `.pxd` are
+one module.
+"""
+
+import graphlib
+import re
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "skanneal"
+
+# The first name below skanneal -> its layer; "" is skanneal/__init__.py, which sees everything.
+LAYERS = {
+    "_math": 0,
+    "_random": 0,
+    "parallel": 0,
+    "diagnostics": 0,
+    "schedules": 0,
+    "_pacer": 0,
+    "_curves": 0,
+    "_budget": 0,
+    "components": 1,
+    "partition_priors": 1,
+    "states": 2,
+    "moves": 3,
+    "tempering": 3,
+    "chain": 4,
+    "shards": 4,
+    "summary": 4,
+    "_encoding": 4,
+    "_containers": 4,
+    "estimators": 5,
+    "displays": 6,
+    "": 7,
+}
+
+STRING_OR_COMMENT = re.compile(
+    r'"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\''
+    r'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*',
+    re.DOTALL,
+)
+# Anchored at the line's start, so `cdef extern from "header.h"` is not an import.
+FROM = re.compile(
+    r"^[ \t]*from[ \t]+(\.*[\w.]*)[ \t]+c?import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE
+)
+IMPORT = re.compile(r"^[ \t]*c?import[ \t]+([^\n]+)", re.MULTILINE)
+
+
+def module_files(package):
+    """Map each module's dotted name to its source files (.py, .pyx, .pxd)."""
+    files = {}
+    for path in sorted(package.rglob("*")):
+        if path.suffix in {".py", ".pyx", ".pxd"}:
+            parts = [package.name, *path.relative_to(package).with_suffix("").parts]
+            if parts[-1] == "__init__":
+                parts.pop()
+            files.setdefault(".".join(parts), []).append(path)
+    return files
+
+
+def imported_names(clause):
+    """Names of an import clause: "(a as b, c)" -> ["a", "c"]."""
+    without_continuation = clause.strip("() \t").replace("\\\n", " ")
+    items = (item.split() for item in re.split(r"[,;\n]", without_continuation))
+    return [item[0].strip("()") for item in items if item]
+
+
+def absolute(base, module, is_package):
+    """Resolve the part after `from`, relative or not, to a dotted name."""
+    n_dots = len(base) - len(base.lstrip("."))
+    if n_dots == 0:
+        return base
+    parents = module.split(".")
+    n_up = n_dots - 1 if is_package else n_dots
+    parents = parents[: len(parents) - n_up]
+    return ".".join([*parents, *filter(None, [base[n_dots:]])])
+
+
+def module_imports(module, paths, files):
+    """Modules of the package that `module` imports, its own name left out."""
+    root = module.split(".")[0]
+    found = set()
+    for path in paths:
+        source = path.read_text(encoding="utf-8").replace("\\\n", " ")
+        source = STRING_OR_COMMENT.sub('""', source)
+        for base, clause in FROM.findall(source):
+            base = absolute(base, module, is_package=path.stem == "__init__")
+            for name in imported_names(clause):
+                # `from package import name` reaches a submodule where there is one of that name.
+                submodule = f"{base}.{name}"
+                found.add(submodule if submodule in files else base)
+        for clause in IMPORT.findall(source):
+            found.update(imported_names(clause))
+    return {name for name in found if name.split(".")[0] == root and name != module}
+
+
+def layer(module):
+    """The layer of a dotted module name, None where LAYERS does not know it."""
+    return LAYERS.get((module.split(".") + [""])[1])
+
+
+def violations(package):
+    """Describe every unknown module, upward import and import cycle below `package`."""
+    files = module_files(package)
+    graph = {module: module_imports(module, paths, files) for module, paths in files.items()}
+    found = [f"{module}: not in LAYERS" for module in graph if layer(module) is None]
+    for module, imports in graph.items():
+        for imported in sorted(imports):
+            if imported not in files:
+                found.append(f"{module}: imports {imported}, which does not exist")
+            elif (layer(imported) or 0) > (layer(module) or 0):
+                found.append(f"{module}: imports upward from {imported}")
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        found.append("cycle: " + " <- ".join(error.args[1]))
+    return found
+
+
+def test_package_has_no_violation():
+    assert violations(PACKAGE) == []
+
+
+def test_reader_sees_the_package():
+    """Guards the test above against passing because it read nothing."""
+    files = module_files(PACKAGE)
+    graph = {module: module_imports(module, paths, files) for module, paths in files.items()}
+    assert {layer(module) for module in graph} >= {0, 1, 2, 3, 4, 5, 7}
+    assert any(layer(name) == 1 for name in graph["skanneal.states._mixture"])
+
+
+SOUND = {
+    "__init__.py": "from .estimators import Fit\n",
+    "_math.pxd": "cdef extern from 'math.h' nogil:\n    double log(double x)\n",
+    "schedules.py": '"""Doc.\n\nfrom skanneal.chain import x\n"""\n# import skanneal.chain\n',
+    "components/__init__.py": "from ._base import Components\n",
+    "components/_base.pxd": "from .._math cimport log\n",
+    "components/_base.pyx": "from skanneal._math cimport log\n",
+    "states/__init__.py": "",
+    "states/_mixture.pyx": "from skanneal.components._base cimport (\n    Components,\n)\n",
+    "chain.py": "from . import schedules\nfrom .states import (\n    _mixture,\n)\nimport numpy\n",
+    "estimators/__init__.py": "from skanneal import chain\n",
+}
+
+# A fault planted in the sound tree -> (the file or files that hold it, what must be reported).
+FAULTS = {
+    "absolute import": (
+        {"states/_mixture.pyx": "from skanneal.chain import run_chain\n"},
+        "skanneal.states._mixture: imports upward from skanneal.chain",
+    ),
+    "relative cimport": (
+        {"components/_base.pyx": "from ..states._mixture cimport Mixture\n"},
+        "skanneal.components._base: imports upward from skanneal.states._mixture",
+    ),
+    "module named after import": (
+        {"schedules.py": "from skanneal import chain\n"},
+        "skanneal.schedules: imports upward from skanneal.chain",
+    ),
+    "over several lines": (
+        {"schedules.py": "from . import (\n    chain,\n)\n"},
+        "skanneal.schedules: imports upward from skanneal.chain",
+    ),
+    "plain cimport": (
+        {"_math.pxd": "cimport skanneal.components._base as base\n"},
+        "skanneal._math: imports upward from skanneal.components._base",
+    ),
+    "inside a function": (
+        {"schedules.py": "def f():\n    import skanneal.chain\n"},
+        "skanneal.schedules: imports upward from skanneal.chain",
+    ),
+    "the package itself": (
+        {"chain.py": "from skanneal import Fit\n"},
+        "skanneal.chain: imports upward from skanneal",
+    ),
+    "after a string of quotes": (
+        {"schedules.py": 'x = \'"""\'\nfrom . import chain\n'},
+        "skanneal.schedules: imports upward from skanneal.chain",
+    ),
+    "cycle within a layer": (
+        {
+            "components/_base.pxd": "from ._table cimport Table\n",
+            "components/_table.pyx": "from ._base import Components\n",
+        },
+        "cycle: ",
+    ),
+    "unknown module": ({"helpers.py": ""}, "skanneal.helpers: not in LAYERS"),
+    "absent module": (
+        {"chain.py": "import skanneal.nowhere\n"},
+        "skanneal.chain: imports skanneal.nowhere, which does not exist",
+    ),
+}
+
+
+def write_package(folder, files):
+    for name, text in files.items():
+        path = folder / "skanneal" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder / "skanneal"
+
+
+def test_sound_tree_passes(tmp_path):
+    assert violations(write_package(tmp_path, SOUND)) == []
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_fault_is_found(tmp_path, fault):
+    files, report = FAULTS[fault]
+    found = violations(write_package(tmp_path, SOUND | files))
+    assert any(line.startswith(report) for line in found), found
