@@ -1,6 +1,7 @@
 # Every target makes the environment it needs. Needed beforehand: Python 3.11+, gcc and make.
 PYTHON ?= python3
-PIP = -m pip install --quiet --disable-pip-version-check
+# Twice quiet: only errors; a warning about an index of the machine's own is none of the user's business.
+PIP = -m pip install --quiet --quiet --disable-pip-version-check
 
 SOURCES := $(shell find skanneal -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 

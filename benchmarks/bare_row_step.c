@@ -1,4 +1,6 @@
-/* The row step of collapsed Gibbs sampling as a bare C loop: the yardstick of row_step.py.
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The row step of collapsed Gibbs sampling as a bare C loop: the yardstick of row_step.py.
  *
  * One step removes a row from its cluster, scores it against every cluster and against one
  * empty cluster (Chinese restaurant process), draws a label and inserts the row.
@@ -10,8 +12,10 @@
  *              constant - exponent log1p((x - mean)^2 / (nu scale^2)), its four numbers kept
  *              by [feature][slot], the statistics (mean, centred sum of squares) in double.
  *
- * Rows are contiguous (uint8 codes or floats), slots are padded to blocks of 16 floats, free
- * slots score MASKED.  Built with -ffast-math: infinities and NaN are never used.
+ * Rows are contiguous (uint8 codes of 4 levels, or floats) without missing cells, all features have
+ * the same hyperparameters, clusters are padded to one or two blocks of 16 slots, free slots score
+ * MASKED. Built with -ffast-math, so infinities and NaN are never used. It has its own arithmetic,
+ * generator and layout and shares nothing with the package.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -19,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__AVX512F__) && !defined(NARROW)
+#if defined(__AVX512F__)
 #define LANES 16
 #elif defined(__AVX2__)
 #define LANES 8
@@ -27,7 +31,8 @@
 #define LANES 4
 #endif
 #define BLOCK 16
-#define MAX_SLOTS 64
+#define MAX_SLOTS 32
+#define LEVELS 4
 #define MAX_FEATURES 128
 #define MASKED (-1e30f)
 #define AHEAD 4 /* rows between a prefetch and its use */
@@ -37,7 +42,7 @@ typedef float vec __attribute__((vector_size(4 * LANES), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES), may_alias));
 
 typedef struct {
-    int n_features, n_slots, open;   /* n_slots: a multiple of BLOCK; open: the empty slot */
+    int n_features, n_slots, open;   /* n_slots: BLOCK or 2 BLOCK; open: the empty slot */
     int64_t n_rows;
     uint64_t rng[4];
     int32_t *labels;                 /* (n_rows,) the caller's */
@@ -47,15 +52,15 @@ typedef struct {
     float scores[MAX_SLOTS] __attribute__((aligned(64)));
     /* categorical */
     const uint8_t *codes;            /* (n_rows, n_features) the caller's */
-    int n_levels;
-    uint32_t *counts;                /* (n_slots, n_features, n_levels) */
-    float *log_score;                /* (n_features, n_levels, n_slots) */
+    uint32_t *counts;                /* (n_slots, n_features, LEVELS) */
+    float *log_score;                /* (n_features, LEVELS, n_slots) */
     float *log_table;                /* (n_rows + 1,) log(count + pseudo-count) */
     /* normal */
     const float *cells;              /* (n_rows, n_features) the caller's */
     double mu0, kappa0, nu0, sigma2_0;
     double *mean, *m2;               /* (n_slots, MAX_FEATURES) */
-    float *student;                  /* (n_features, 4, n_slots): mean, 1/(nu scale^2), exponent, constant */
+    float *student;                  /* (n_features, 4, n_slots): mean, 1/(nu scale^2),
+                                        exponent, constant */
     float *gamma_table;              /* (n_rows + 1,) the part of the constant that n alone gives */
 } State;
 
@@ -75,8 +80,9 @@ INLINE uint64_t next_uint64(uint64_t s[4]) /* xoshiro256+ (Blackman and Vigna, 2
 
 /* (log(1 + m) - m) / m^2 for m in [sqrt(1/2) - 1, sqrt(2) - 1], even and odd powers apart; a fit
  * that leaves a relative error of 1.8e-7 in the logarithm. */
-#define LOG1P_SERIES(m, square)                                                               \
-    ((-0.5000032f + (square) * (-0.24971229f + (square) * (-0.17243224f + (square) * -0.100823835f))) + \
+#define LOG1P_SERIES(m, square)                                                                \
+    ((-0.5000032f +                                                                            \
+      (square) * (-0.24971229f + (square) * (-0.17243224f + (square) * -0.100823835f))) +      \
      (m) * (0.33334714f + (square) * (0.19906883f + (square) * 0.16180502f)))
 #define LOG_2 0.69314718f
 
@@ -91,13 +97,8 @@ INLINE vec log1p_vec(vec t) /* t >= 0 */
 #endif
     vec m = t * scale + shift;
     vec square = m * m;
-    return __builtin_convertvector(exponent, vec) * (LOG_2 / 0x1p23f) + m + square * LOG1P_SERIES(m, square);
-}
-
-INLINE vec larger(vec a, vec b)
-{
-    const ivec keep = a > b;
-    return (vec)(((ivec)a & keep) | ((ivec)b & ~keep));
+    vec whole = __builtin_convertvector(exponent, vec) * (LOG_2 / 0x1p23f);
+    return whole + m + square * LOG1P_SERIES(m, square);
 }
 
 INLINE float log_scalar(float y) /* y > 0 and normal; loops over it become vectors */
@@ -128,6 +129,12 @@ INLINE float exp_scalar(float x) /* x <= 0; below -86 about e^-86; loops over it
 }
 
 /* ---- the parts that both families share ---------------------------------------------- */
+
+INLINE vec larger(vec a, vec b)
+{
+    const ivec keep = a > b;
+    return (vec)(((ivec)a & keep) | ((ivec)b & ~keep));
+}
 
 /* a moved up by n lanes (a power of two), zeros below. */
 INLINE vec shift_up(vec a, const int n)
@@ -172,7 +179,9 @@ INLINE int draw_slot(State *s, const int n_slots)
         cdf[v] = c + total;
         total = cdf[v][LANES - 1];
     }
-    const float u = (float)(next_uint64(s->rng) >> 40) * 0x1p-24f * total;
+    /* u strictly between 0 and the total also after rounding: a slot of weight 0 is never drawn */
+    const float uniform = ((float)(next_uint64(s->rng) >> 41) + 0.5f) * (0x1p-23f * 0.9999997f);
+    const float u = uniform * total;
     ivec below = {0};
 #pragma GCC unroll 8
     for (int v = 0; v < n_slots / LANES; v++)
@@ -207,25 +216,33 @@ INLINE int slot_joined(State *s, int k)
 
 /* ---- categorical --------------------------------------------------------------------- */
 
-INLINE void categorical_update(State *s, const uint8_t *x, int k, int change,
-                               const int n_levels, const int n_slots)
+INLINE void categorical_update(State *s, const uint8_t *x, int k, int change, const int n_slots)
 {
     const int n_features = s->n_features;
     const float *log_table = s->log_table;
-    uint32_t *count = s->counts + (size_t)k * n_features * n_levels;
+    uint32_t *count = s->counts + (size_t)k * n_features * LEVELS;
     float *score = s->log_score + k;
-#pragma GCC unroll 4
-    for (int f = 0; f < n_features; f++) {
-        const size_t level = x[f];
-        const uint32_t c = count[f * n_levels + level] += change;
-        score[(f * n_levels + level) * n_slots] = log_table[c];
+    int f = 0;
+#define CHANGE(i)                                                                              \
+    do {                                                                                       \
+        const size_t level = x[f + i];                                                         \
+        const uint32_t c = count[i * LEVELS + level] += change;                                \
+        score[(i * LEVELS + level) * n_slots] = log_table[c];                                  \
+    } while (0)
+    for (; f + 4 <= n_features; f += 4, count += 4 * LEVELS, score += 4 * LEVELS * n_slots) {
+        CHANGE(0);
+        CHANGE(1);
+        CHANGE(2);
+        CHANGE(3);
     }
+    for (; f < n_features; f++, count += LEVELS, score += LEVELS * n_slots)
+        CHANGE(0);
 }
 
-INLINE void categorical_score(State *s, const uint8_t *x, const int n_levels, const int n_slots)
+INLINE void categorical_score(State *s, const uint8_t *x, const int n_slots)
 {
     enum { STREAMS = 4 }; /* sums over features f, f + 1, ... apart: one sum waits for itself */
-    const int n_vecs = n_slots / LANES, n_features = s->n_features, stride = n_levels * n_slots;
+    const int n_vecs = n_slots / LANES, n_features = s->n_features, stride = LEVELS * n_slots;
     vec sum[STREAMS][MAX_SLOTS / LANES];
     for (int i = 0; i < STREAMS; i++)
         for (int v = 0; v < n_vecs; v++)
@@ -240,7 +257,7 @@ INLINE void categorical_score(State *s, const uint8_t *x, const int n_levels, co
         }
     for (; f < n_features; f++, score += stride)
         for (int v = 0; v < n_vecs; v++)
-            sum[0][v] += ((const vec *)(score + x[f] * n_slots))[v];
+            sum[0][v] += ((const vec *)(score + (size_t)x[f] * n_slots))[v];
     for (int v = 0; v < n_vecs; v++)
         ((vec *)s->scores)[v] = (sum[0][v] + sum[1][v]) + (sum[2][v] + sum[3][v]);
 }
@@ -255,8 +272,9 @@ INLINE void normal_update(State *s, const float *restrict x, int k, int n, doubl
     double *restrict mean = s->mean + (size_t)k * MAX_FEATURES;
     double *restrict m2 = s->m2 + (size_t)k * MAX_FEATURES;
     const double per_n = n ? change / n : 0, per_square = n ? change * (1 - per_n) : 0;
-    const double per_kappa = 1 / (s->kappa0 + n), weight = n * per_kappa, shrink = s->kappa0 * weight;
-    const double inverse = 1 + per_kappa, mu0 = s->mu0, prior = s->nu0 * s->sigma2_0;
+    const double per_kappa = 1 / (s->kappa0 + n), inverse = 1 + per_kappa;
+    const double weight = n * per_kappa, shrink = s->kappa0 * weight;
+    const double mu0 = s->mu0, prior = s->nu0 * s->sigma2_0;
     const float exponent = 0.5 * (s->nu0 + n + 1), constant = s->gamma_table[n];
     float centre[MAX_FEATURES], precision[MAX_FEATURES], height[MAX_FEATURES];
     if (!n) {
@@ -284,7 +302,8 @@ INLINE void normal_update(State *s, const float *restrict x, int k, int n, doubl
 }
 
 /* Scores the slots of a whole number of vectors, the sums in registers. */
-INLINE void normal_score_part(State *s, const float *x, const int slot, const int n_vecs, const int n_slots)
+INLINE void normal_score_part(State *s, const float *x, const int slot, const int n_vecs,
+                              const int n_slots)
 {
     vec sum[MAX_SLOTS / LANES];
 #pragma GCC unroll 4
@@ -292,8 +311,10 @@ INLINE void normal_score_part(State *s, const float *x, const int slot, const in
         sum[v] = ((vec *)(s->slot_score + slot))[v];
     const float *cache = s->student + slot;
     for (int f = 0; f < s->n_features; f++, cache += 4 * n_slots) {
-        const vec *mean = (const vec *)cache, *precision = (const vec *)(cache + n_slots);
-        const vec *exponent = (const vec *)(cache + 2 * n_slots), *constant = (const vec *)(cache + 3 * n_slots);
+        const vec *mean = (const vec *)cache;
+        const vec *precision = (const vec *)(cache + n_slots);
+        const vec *exponent = (const vec *)(cache + 2 * n_slots);
+        const vec *constant = (const vec *)(cache + 3 * n_slots);
 #pragma GCC unroll 4
         for (int v = 0; v < n_vecs; v++) {
             vec d = x[f] - mean[v];
@@ -313,21 +334,20 @@ INLINE void normal_score(State *s, const float *x, const int n_slots)
 
 /* ---- the step ------------------------------------------------------------------------ */
 
-INLINE void update(State *s, int64_t row, int k, int change, const int normal, const int n_levels,
-                   const int n_slots)
+INLINE void update(State *s, int64_t row, int k, int change, const int normal, const int n_slots)
 {
     if (normal)
         normal_update(s, s->cells + row * s->n_features, k, s->n[k], change, n_slots);
     else
-        categorical_update(s, s->codes + row * s->n_features, k, change, n_levels, n_slots);
+        categorical_update(s, s->codes + row * s->n_features, k, change, n_slots);
 }
 
-INLINE void score(State *s, int64_t row, const int normal, const int n_levels, const int n_slots)
+INLINE void score(State *s, int64_t row, const int normal, const int n_slots)
 {
     if (normal)
         normal_score(s, s->cells + row * s->n_features, n_slots);
     else
-        categorical_score(s, s->codes + row * s->n_features, n_levels, n_slots);
+        categorical_score(s, s->codes + row * s->n_features, n_slots);
 }
 
 INLINE void prefetch(const State *s, int64_t row, const int normal)
@@ -341,7 +361,7 @@ INLINE void prefetch(const State *s, int64_t row, const int normal)
 }
 
 INLINE int loop(State *s, const int32_t *order, int64_t n_steps, const int normal,
-                const int n_levels, const int n_slots)
+                const int n_slots)
 {
     for (int64_t i = 0; i < n_steps; i++) {
         const int64_t row = order[i];
@@ -349,53 +369,49 @@ INLINE int loop(State *s, const int32_t *order, int64_t n_steps, const int norma
         if (i + AHEAD < n_steps)
             prefetch(s, order[i + AHEAD], normal);
         slot_left(s, k);
-        update(s, row, k, -1, normal, n_levels, n_slots);
-        score(s, row, normal, n_levels, n_slots);
+        update(s, row, k, -1, normal, n_slots);
+        score(s, row, normal, n_slots);
         k = draw_slot(s, n_slots);
         if (slot_joined(s, k))
             return -1;
-        update(s, row, k, 1, normal, n_levels, n_slots);
+        update(s, row, k, 1, normal, n_slots);
         s->labels[row] = k;
     }
     return 0;
 }
 
-/* Compiled once for each shape that is measured, and once for any other. */
+/* One compiled loop for each family and number of blocks. */
 #define DISPATCH(CALL)                                                                         \
     if (s->cells)                                                                              \
-        return s->n_slots == 16 ? CALL(1, 1, 16) : s->n_slots == 32 ? CALL(1, 1, 32)           \
-                                                                    : CALL(1, 1, s->n_slots);  \
-    if (s->n_levels == 4)                                                                      \
-        return s->n_slots == 16 ? CALL(0, 4, 16) : s->n_slots == 32 ? CALL(0, 4, 32)           \
-                                                                    : CALL(0, 4, s->n_slots);  \
-    return CALL(0, s->n_levels, s->n_slots);
+        return s->n_slots == BLOCK ? CALL(1, BLOCK) : CALL(1, 2 * BLOCK);                      \
+    return s->n_slots == BLOCK ? CALL(0, BLOCK) : CALL(0, 2 * BLOCK);
 
 /* Visits rows order[0], ..., order[n_steps - 1].  Returns -1 if the slots do not suffice. */
 int bare_steps(State *s, const int32_t *order, int64_t n_steps)
 {
-#define LOOP(normal, n_levels, n_slots) loop(s, order, n_steps, normal, n_levels, n_slots)
+#define LOOP(normal, n_slots) loop(s, order, n_steps, normal, n_slots)
     DISPATCH(LOOP)
 }
 
 INLINE int tally(State *s, int64_t row, int64_t n_draws, int64_t *out, const int normal,
-                 const int n_levels, const int n_slots)
+                 const int n_slots)
 {
     const int k = s->labels[row];
     slot_left(s, k);
-    update(s, row, k, -1, normal, n_levels, n_slots);
+    update(s, row, k, -1, normal, n_slots);
     for (int64_t i = 0; i < n_draws; i++) {
-        score(s, row, normal, n_levels, n_slots);
+        score(s, row, normal, n_slots);
         out[draw_slot(s, n_slots)]++;
     }
     const int joined = slot_joined(s, k);
-    update(s, row, k, 1, normal, n_levels, n_slots);
+    update(s, row, k, 1, normal, n_slots);
     return joined;
 }
 
 /* For the check: how often each slot is drawn for a row, the row left where it was. */
 int bare_tally(State *s, int64_t row, int64_t n_draws, int64_t *out)
 {
-#define TALLY(normal, n_levels, n_slots) tally(s, row, n_draws, out, normal, n_levels, n_slots)
+#define TALLY(normal, n_slots) tally(s, row, n_draws, out, normal, n_slots)
     DISPATCH(TALLY)
 }
 
@@ -411,7 +427,7 @@ static void *zeros(size_t n_bytes)
 
 static State *new_state(int64_t n_rows, int n_features, int n_slots, int32_t *labels, uint64_t seed)
 {
-    if (n_slots % BLOCK || n_slots > MAX_SLOTS || n_features > MAX_FEATURES)
+    if ((n_slots != BLOCK && n_slots != 2 * BLOCK) || n_features > MAX_FEATURES)
         return NULL;
     State *s = zeros(sizeof(State));
     s->n_rows = n_rows;
@@ -438,7 +454,7 @@ static State *fill(State *s)
         if (s->cells)
             normal_update(s, s->cells + row * s->n_features, k, s->n[k], 1, s->n_slots);
         else
-            categorical_update(s, s->codes + row * s->n_features, k, 1, s->n_levels, s->n_slots);
+            categorical_update(s, s->codes + row * s->n_features, k, 1, s->n_slots);
     }
     for (int k = 0; k < s->n_slots; k++) {
         s->slot_score[k] = s->n[k] ? s->slot_table[s->n[k]] : MASKED;
@@ -450,22 +466,21 @@ static State *fill(State *s)
     return s;
 }
 
-State *bare_categorical(int64_t n_rows, int n_features, int n_levels, int n_slots, const uint8_t *codes,
+State *bare_categorical(int64_t n_rows, int n_features, int n_slots, const uint8_t *codes,
                         int32_t *labels, double pseudo_count, double concentration, uint64_t seed)
 {
     State *s = new_state(n_rows, n_features, n_slots, labels, seed);
     if (!s)
         return NULL;
     s->codes = codes;
-    s->n_levels = n_levels;
-    s->counts = zeros((size_t)n_slots * n_features * n_levels * sizeof(int32_t));
-    s->log_score = zeros((size_t)n_slots * n_features * n_levels * sizeof(float));
+    s->counts = zeros((size_t)n_slots * n_features * LEVELS * sizeof(int32_t));
+    s->log_score = zeros((size_t)n_slots * n_features * LEVELS * sizeof(float));
     s->log_table = zeros((n_rows + 1) * sizeof(float));
     for (int64_t n = 0; n <= n_rows; n++) {
         s->log_table[n] = log(n + pseudo_count);
-        s->slot_table[n] = log(n ? n : concentration) - n_features * log(n + n_levels * pseudo_count);
+        s->slot_table[n] = log(n ? n : concentration) - n_features * log(n + LEVELS * pseudo_count);
     }
-    for (int i = 0; i < n_slots * n_features * n_levels; i++)
+    for (int i = 0; i < n_slots * n_features * LEVELS; i++)
         s->log_score[i] = s->log_table[0];
     return fill(s);
 }
@@ -492,8 +507,8 @@ State *bare_normal(int64_t n_rows, int n_features, int n_slots, const float *cel
     return fill(s);
 }
 
-/* The statistics and the caches, for the check; NULL where the family has none. */
-const int32_t *bare_n(const State *s) { return s->n; }
+/* For the check; counts is NULL if normal, mean and m2 if categorical. */
+int bare_open(const State *s) { return s->open; }
 const uint32_t *bare_counts(const State *s) { return s->counts; }
 const double *bare_mean(const State *s) { return s->mean; }
 const double *bare_m2(const State *s) { return s->m2; }

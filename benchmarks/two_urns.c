@@ -189,34 +189,28 @@ static inline void gibbs_energy(Block *k, Urns m, double beta, const double *odd
     }
 }
 
-/* Full data: offer to move `size` balls of one colour out of one urn, colour and urn those of a
- * uniformly chosen ball. With from, to the counts before and after, the offer has the ratio of
- * reverse to forward probability to'/from (to' = to + size), and is taken with the heat-bath
- * probability pi' to' / (pi' to' + pi from): the posterior is invariant for every size, and
- * size = 1 is the single-ball Gibbs step. `colour` holds, for red then blue,
- * log C(R, r) Gamma(a + r) Gamma(a + R - r); `urn` holds n log(p/q) - log Gamma(2a + n) -
- * log Gamma(2a + N - n). */
-static inline void gibbs_block(Block *k, Urns m, double size, const double *colour,
-                               const double *urn) {
-    const double n = m.n_red + m.n_blue;
-    const int32_t n_red = (int32_t)m.n_red;
+/* Full data: a handful of `size` balls of one colour out of one urn, colour and urn those of a
+ * uniformly chosen ball (all there are, if fewer), is reassigned as if it were one ball of an urn
+ * model with N/size balls: same_l, n_l, ... counted in handfuls, that is, a multiplied by size.
+ * size = 1 is the single-ball Gibbs step; above it the posterior is not invariant, the law is that
+ * of the smaller data. */
+static inline void gibbs_handful(Block *k, Urns m, double size) {
+    const double q = 1.0 - m.p, a = m.a * size, aa = 2.0 * a, n = m.n_red + m.n_blue;
     uniforms(k);
     EACH_LANE {
         double x = k->u[l] * n, ball = floor(x), f = x - ball;
         double red_l = k->red_l[l], blue_l = k->blue_l[l];
         int red = ball < m.n_red;
         double same = red ? red_l : blue_l, total = red ? m.n_red : m.n_blue;
-        int left = (red ? ball : ball - m.n_red) < same;
-        double from = left ? same : total - same;
-        int fits = from >= size;
-        double step = fits ? (left ? -size : size) : 0.0;
-        double to = total - from + size;
-        int32_t base = red ? 0 : n_red + 1, at = (int32_t)same, n_l = (int32_t)(red_l + blue_l);
-        int32_t at_new = at + (int32_t)step, n_new = n_l + (int32_t)step;
-        double w = lane_exp(colour[base + at_new] - colour[base + at] + urn[n_new] - urn[n_l]) * to;
-        double now = same + (f * (w + from) < w ? step : 0.0);
-        k->red_l[l] = red ? now : red_l;
-        k->blue_l[l] = red ? blue_l : now;
+        double left = (red ? ball : ball - m.n_red) < same ? 1.0 : 0.0;
+        double from = left * same + (1.0 - left) * (total - same);
+        double moved = from < size ? from : size;
+        double same_l = same - left * moved, n_l = red_l + blue_l - left * moved;
+        double same_r = total - moved - same_l, n_r = n - moved - n_l;
+        double w_l = m.p * (a + same_l) * (aa + n_r), w_r = q * (a + same_r) * (aa + n_l);
+        double now_l = same_l + (f * (w_l + w_r) < w_l ? moved : 0.0);
+        k->red_l[l] = red ? now_l : red_l;
+        k->blue_l[l] = red ? blue_l : now_l;
     }
 }
 
@@ -232,26 +226,7 @@ static double *odds_table(Urns m) {
     return t;
 }
 
-static double log_column(double a, int32_t i, int32_t n) {
-    return lgamma(n + 1.0) - lgamma(i + 1.0) - lgamma(n - i + 1.0) + lgamma(a + i) + lgamma(a + n - i);
-}
-
-static double *posterior_table(Urns m) {
-    const int32_t R = (int32_t)m.n_red, B = (int32_t)m.n_blue, N = R + B;
-    const double logit = log(m.p) - log1p(-m.p), aa = 2 * m.a;
-    double *t = malloc(sizeof(double) * (size_t)(2 * N + 3));
-    for (int32_t i = 0; i <= R; i++) t[i] = log_column(m.a, i, R);
-    for (int32_t i = 0; i <= B; i++) t[R + 1 + i] = log_column(m.a, i, B);
-    for (int32_t i = 0; i <= N; i++) t[N + 2 + i] = i * logit - lgamma(aa + i) - lgamma(aa + N - i);
-    return t;
-}
-
-enum { SEQUENTIAL, ANNEAL_SUBSAMPLE, ANNEAL_ENERGY, ANNEAL_STEPSIZE, STEPSIZE_PER_BALL };
-
-/* The largest number of balls one block may move, round(total_steps / step) = round(1 / beta). */
-static double block_size(int64_t step, int64_t total) {
-    return floor((double)total / (double)step + 0.5);
-}
+enum { SEQUENTIAL, ANNEAL_SUBSAMPLE, ANNEAL_ENERGY, ANNEAL_STEPSIZE };
 
 static void run_block(Block *k, Urns m, int strategy, int64_t sweeps, const double *table) {
     const int64_t N = (int64_t)(m.n_red + m.n_blue), total = sweeps * N;
@@ -269,15 +244,9 @@ static void run_block(Block *k, Urns m, int strategy, int64_t sweeps, const doub
     } else if (strategy == ANNEAL_ENERGY) {
         for (int64_t t = 1; t <= total; t++)
             gibbs_energy(k, m, (double)t / (double)total, table, table + N);
-    } else if (strategy == ANNEAL_STEPSIZE) {
+    } else {
         for (int64_t t = 1; t <= total; t++)
-            gibbs_block(k, m, block_size(t, total), table, table + N + 2);
-    } else { /* beta = (balls moved so far) / total: a block of m balls costs m of the total */
-        for (int64_t t = 1; t <= total;) {
-            double size = block_size(t, total);
-            gibbs_block(k, m, size, table, table + N + 2);
-            t += (int64_t)size;
-        }
+            gibbs_handful(k, m, floor((double)total / (double)t + 0.5)); /* 1/beta, rounded */
     }
 }
 
@@ -287,9 +256,7 @@ void sample_strategy(int strategy, int64_t n_samples, int64_t first, uint64_t se
                      int32_t n_blue, double p, double a, int64_t sweeps, const int32_t *init,
                      int32_t *out) {
     Urns m = {n_red, n_blue, p, a};
-    double *table = strategy == ANNEAL_ENERGY     ? odds_table(m)
-                    : strategy >= ANNEAL_STEPSIZE ? posterior_table(m)
-                                                  : NULL;
+    double *table = strategy == ANNEAL_ENERGY ? odds_table(m) : NULL;
     for (int64_t i = 0; i < n_samples; i += LANES) {
         Block k;
         memset(&k, 0, sizeof k);

@@ -13,10 +13,10 @@ system's C compiler):
 - *sequential*: balls assigned one after another, given those before (N assignments only);
 - *sequential + gibbs*: then 9 N steps of full-data Gibbs;
 - *anneal energy*: full data from a draw from the prior, likelihood^beta, beta rising linearly;
-- *anneal stepsize*: full data from a draw from the prior; step t offers to move round(1/beta)
-  balls of one colour out of one urn, beta = t/(10 N); the posterior is invariant for each size.
-  One block counts as one step here (then about 100 N balls are moved);
-- *anneal stepsize, per ball*: the same, a block of m balls counting m of the 10 N assignments;
+- *anneal stepsize*: full data from a draw from the prior; step t of 10 N reassigns a handful of
+  round(1/beta) balls of one colour out of one urn, beta = t/(10 N), as one ball of a model with
+  that much less data (exact Gibbs in the last third, where a handful is one ball). A handful is one
+  step, as in the paper, so some 10 N (1 + log N) balls move;
 - *anneal subsample*: after each added ball 9 pairs of removing one and assigning another.
 
 Printed and written as csv: total variation to the exact posterior on 100 x 100 and 20 x 20 bins,
@@ -53,10 +53,9 @@ SAMPLERS = {
     "anneal subsample": (1, SWEEPS, False),
     "anneal energy": (2, SWEEPS, True),
     "anneal stepsize": (3, SWEEPS, True),
-    "anneal stepsize, per ball": (4, SWEEPS, True),
 }
-# The paper's panels go by decreasing total variation; its caption names them in this order (it does
-# not describe the panel of subsample annealing, the last one).
+# The paper says that its panels go by decreasing total variation, without the values; this is the
+# order in which its caption names them, with the exact prior first and the method proposed last.
 PAPER_ORDER = (
     "prior",
     "sequential",
@@ -65,7 +64,8 @@ PAPER_ORDER = (
     "anneal stepsize",
     "anneal subsample",
 )
-BATCH = 512
+BINS = 100
+BATCH = 512  # samples per task: about ten seconds of the slowest sampler
 
 
 def build(folder):
@@ -88,10 +88,270 @@ def declare(library):
         *(ctypes.c_int, long, long, ctypes.c_uint64),
         *(*urns, long, pointer, pointer),
     ]
-    library.block_move.argtypes = [*urns, number, number, number, pointer]
     library.step_probabilities.argtypes = [*urns, number, *[pointer] * 4]
     library.gibbs_law.argtypes = [pointer, *urns, number, long, pointer]
     library.anneal_law.argtypes = [*urns, number, real, pointer]
     library.random_selection_law.argtypes = [*urns, number, real, pointer]
     library.exp_array.argtypes = [long, pointer, pointer]
     return library
+
+
+# -- the strategies ---------------------------------------------------------------------------------
+
+
+def prior_draws(urns, n_samples, entropy):
+    rng = np.random.default_rng(entropy)
+    draws = rng.binomial([urns.n_red, urns.n_blue], urns.p, size=(n_samples, 2))
+    return np.ascontiguousarray(draws, dtype=np.int32)
+
+
+def draw(library, name, n_samples, seed, urns=URNS, deadline=np.inf, n_threads=1):
+    """End states (red left, blue left), (n_samples, 2), or fewer where the deadline cuts them.
+
+    Sample i depends on the seed and i alone, so that a cut run is the start of the full one.
+    """
+    if name == "prior":
+        return prior_draws(urns, n_samples, [seed, 99])
+    number, sweeps, from_prior = SAMPLERS[name]
+    start = prior_draws(urns, n_samples, [seed, number]) if from_prior else None
+    out = np.empty((n_samples, 2), dtype=np.int32)
+
+    def batch(first):
+        if first and time.monotonic() > deadline:
+            return 0
+        n = min(BATCH, n_samples - first)
+        init = start[first:].ctypes.data if from_prior else None
+        library.sample_strategy(number, n, first, seed, *urns[:4], sweeps, init, out[first:].ctypes.data)
+        return n
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        done = list(pool.map(batch, range(0, n_samples, BATCH)))
+    first_skipped = done.index(0) if 0 in done else len(done)
+    return out[: sum(done[:first_skipped])]
+
+
+# -- binned comparison --------------------------------------------------------------------------------
+
+
+def binned_posterior(urns=URNS, n_bins=BINS):
+    """Exact posterior mass of n_bins x n_bins bins of (red left, blue left): bin = count n/(R+1)."""
+    red, blue = np.arange(urns.n_red + 1), np.arange(urns.n_blue + 1)
+    edges = np.searchsorted(blue * n_bins // (urns.n_blue + 1), np.arange(n_bins))
+    highest = max(theorems.log_posterior(urns, r, blue).max() for r in red[:: max(1, len(red) // 99)])
+    mass = np.zeros((n_bins, n_bins))
+    for r in red:
+        weights = np.exp(theorems.log_posterior(urns, r, blue) - highest)
+        mass[r * n_bins // len(red)] += np.add.reduceat(weights, edges)
+    return mass / mass.sum()
+
+
+def histogram(states, urns=URNS, n_bins=BINS):
+    red = states[:, 0].astype(np.int64) * n_bins // (urns.n_red + 1)
+    blue = states[:, 1].astype(np.int64) * n_bins // (urns.n_blue + 1)
+    counts = np.bincount(red * n_bins + blue, minlength=n_bins**2)
+    return counts.reshape(n_bins, n_bins) / len(states)
+
+
+def coarsen(mass, n_bins):
+    factor = len(mass) // n_bins
+    return mass.reshape(n_bins, factor, n_bins, factor).sum(axis=(1, 3))
+
+
+def noise_floor(target, n_samples):
+    """Expected total variation of n exact samples: half the sum of the bins' mean deviations.
+
+    De Moivre: E|X - n q| = 2 q^(m+1) (1-q)^(n-m) n!/(m! (n-m-1)!), X ~ Binomial(n, q), m = floor(n q).
+    """
+    q = target[(target > 0) & (target < 1)]
+    m = np.floor(n_samples * q)
+    log_choose = gammaln(n_samples + 1) - gammaln(m + 1) - gammaln(n_samples - m)
+    log_mean = np.log(2) + log_choose + xlogy(m + 1, q) + xlog1py(n_samples - m, -q)
+    return 0.5 * np.exp(log_mean).sum() / n_samples
+
+
+def measure(name, states, target, rng):
+    """One row of the table: total variation on two binnings beside the floors."""
+    mass = histogram(states)
+    resampled = rng.multinomial(len(states), mass.ravel(), size=20) / len(states)
+    row = {"strategy": name, "samples": len(states)}
+    for n_bins in (BINS, 20):
+        exact = coarsen(target, n_bins)
+        row[f"tv_{n_bins}"] = total_variation(coarsen(mass, n_bins), exact)
+        row[f"floor_{n_bins}"] = noise_floor(exact, len(states))
+        again = [coarsen(r.reshape(BINS, BINS), n_bins) for r in resampled]
+        row[f"sd_{n_bins}"] = float(np.std([total_variation(r, exact) for r in again]))
+    return row, mass
+
+
+def order_report(rows):
+    """Sentences on the paper's order of total variation and on what was measured."""
+    tv = {row["strategy"]: (row["tv_20"], row["sd_20"]) for row in rows}
+    measured = sorted(tv, key=lambda name: -tv[name][0])
+    lines = [
+        "Paper's order (decreasing total variation): " + " > ".join(PAPER_ORDER),
+        "Measured order (20 x 20 bins):              " + " > ".join(measured),
+    ]
+    wrong = []
+    for i, worse in enumerate(PAPER_ORDER):
+        for better in PAPER_ORDER[i + 1 :]:
+            if tv[worse][0] < tv[better][0] - 3 * np.hypot(tv[worse][1], tv[better][1]):
+                wrong.append(f"{better} is farther from the posterior than {worse}")
+    lines.append("Reproduced." if not wrong else "Not reproduced: " + "; ".join(wrong) + ".")
+    return lines
+
+
+def plot(masses, rows, path):
+    """The panels of Figure 2, in the paper's order, the exact posterior last."""
+    titles = {row["strategy"]: f"total variation {row['tv_100']:.3f}" for row in rows}
+    figure, axes = plt.subplots(1, len(masses), figsize=(2.35 * len(masses), 3.1), sharey=True)
+    for axis, (name, mass) in zip(axes, masses.items(), strict=True):
+        shade = np.ma.masked_equal(mass.T, 0.0)
+        axis.set_facecolor("#fbfaf6")
+        axis.pcolormesh(
+            *[np.linspace(0, 1, BINS + 1)] * 2,
+            shade,
+            cmap="magma_r",
+            norm=matplotlib.colors.LogNorm(3e-5, 3e-2, clip=True),
+            rasterized=True,
+        )
+        axis.set(aspect="equal", xlabel="red balls, left urn", xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
+        below = titles.get(name, "")
+        axis.set_title(f"{name}\n{below}" if below else f"{name}\n(exact)", fontsize=9)
+    axes[0].set_ylabel("blue balls, left urn")
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+# -- the parts ---------------------------------------------------------------------------------------
+
+
+def write(rows, path):
+    """Print the rows as an aligned table and write them as csv."""
+    show = [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows]
+    names = list(rows[0])
+    widths = [max(len(line[i]) for line in [names, *show]) for i in range(len(names))]
+    for line in [names, *show]:
+        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def run_figure(library, options):
+    """Figure 2: samples of each strategy, table, csv, png."""
+    print(f"\nFigure 2: {URNS.n_red} red, {URNS.n_blue} blue, p = {URNS.p}, seed {options.seed}")
+    target = binned_posterior()
+    rng = np.random.default_rng([options.seed, 100])
+    rows, masses = [], {}
+    end = time.monotonic() + 60.0 * options.minutes
+    for i, name in enumerate(PAPER_ORDER):
+        now = time.monotonic()
+        deadline = now + (end - now) / (len(PAPER_ORDER) - i)
+        states = draw(
+            *(library, name, options.samples, options.seed),
+            deadline=deadline,
+            n_threads=options.threads,
+        )
+        if len(states) < options.samples:
+            print(f"{name}: cut to {len(states)} of {options.samples} samples (--minutes)")
+        row, masses[name] = measure(name, states, target, rng)
+        rows.append(row)
+    masses["posterior"] = target
+    write(rows, options.output / "two_urns.csv")
+    print("\n".join(order_report(rows)))
+    plot(masses, rows, options.output / "two_urns.png")
+
+
+def run_theorem_2(library, options):
+    """Exact times to a total variation against N, cold and annealed."""
+    epsilons = (0.1, 0.05, 0.02)
+    print("\nTheorem 2: assignments / N until the total variation is epsilon, p = 0.45, 40 % red")
+
+    def times(n):
+        urns = Urns(2 * n // 5, n - 2 * n // 5)
+        cold = theorems.cold_times(library, urns, epsilons)
+        return cold, theorems.anneal_times(library, urns, epsilons)
+
+    with ThreadPoolExecutor(options.threads) as pool:
+        found = list(pool.map(times, theorems.SIZES[::-1]))[::-1]
+    rows = [
+        {"epsilon": epsilon, "strategy": strategy}
+        | {f"N={n}": found[i][j][k] / n for i, n in enumerate(theorems.SIZES)}
+        | dict(zip(("exponent", "last_doubling"), exponents(found, j, k), strict=True))
+        for k, epsilon in enumerate(epsilons)
+        for j, strategy in enumerate(("cold", "anneal"))
+    ]
+    write(rows, options.output / "two_urns_theorem2.csv")
+    print("\nAnneal with random selection beside selection stratified by colour: total variation")
+    rows = []
+    for n in (50, 100, 200):
+        urns = Urns(2 * n // 5, n - 2 * n // 5)
+        target = theorems.posterior(urns)
+        for rate in (5.0, 10.0):
+            laws = [f(library, urns, rate) for f in (theorems.anneal_law, theorems.random_selection_law)]
+            stratified, random = (total_variation(law, target) for law in laws)
+            rows.append({"N": n, "sweeps": rate, "stratified": stratified, "random": random})
+    write(rows, options.output / "two_urns_selection.csv")
+
+
+def exponents(found, strategy, epsilon):
+    return theorems.power_exponents(theorems.SIZES, [pair[strategy][epsilon] for pair in found])
+
+
+def run_theorem_4(library, options):
+    """Cold exponential, anneal linear: the paper's equation and two-feature urns."""
+    epsilon, delta, gamma = 0.1, 0.1, 0.2
+    print(f"\nTheorem 4, the equation: delta = {delta}, gamma = {gamma}, epsilon = {epsilon}")
+    pairs = [theorems.two_mode_times(n, delta, gamma, epsilon) for n in theorems.SIZES]
+    cold, anneal = zip(*pairs, strict=True)
+    rows = [
+        {"N": n, "cold": c, "anneal": a, "anneal_per_ball": a / n}
+        for n, c, a in zip(theorems.SIZES, cold, anneal, strict=True)
+    ]
+    write(rows, options.output / "two_urns_theorem4_equation.csv")
+    print(f"log cold time against N: slope {theorems.exponential_rate(theorems.SIZES, cold):.4f}")
+    print("anneal: exponent %.3f, last doubling %.3f" % theorems.power_exponents(theorems.SIZES, anneal))
+
+    print(f"\nTheorem 4, two-feature urns: p = 0.25, 30 % red, epsilon = {epsilon}")
+    rows, small = [], (20, 40, 60, 80, 100)
+    for n in sorted({*small, *theorems.SIZES}):
+        urns = theorems.barrier_urns(n)
+        gap, cold = theorems.barrier_cold(library, urns, epsilon) if n in small else (None, None)
+        (anneal,) = theorems.anneal_times(library, urns, [epsilon])
+        rows.append({"N": n, "gap": gap, "cold": cold, "anneal": anneal, "anneal_per_ball": anneal / n})
+    write(rows, options.output / "two_urns_theorem4_urns.csv")
+    cold = [row["cold"] for row in rows if row["cold"]]
+    anneal = [row["anneal"] for row in rows if row["N"] in theorems.SIZES]
+    print(f"log cold time against N: slope {theorems.exponential_rate(small, cold):.4f}")
+    print("anneal: exponent %.3f, last doubling %.3f" % theorems.power_exponents(theorems.SIZES, anneal))
+
+
+PARTS = {"figure": run_figure, "theorem2": run_theorem_2, "theorem4": run_theorem_4}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--samples", type=int, default=100_000, help="per strategy")
+    parser.add_argument("--full", action="store_true", help="1e6 samples per strategy")
+    parser.add_argument("--minutes", type=float, help="for the samples (default 30; --full 400)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--output", type=Path, default=Path("build/two_urns"))
+    options = parser.parse_args()
+    if options.full:
+        options.samples = 1_000_000
+    if options.minutes is None:
+        options.minutes = 400.0 if options.full else 30.0
+    options.output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        library = build(folder)
+        for part in options.parts:
+            PARTS[part](library, options)
+    print(f"\nTables and figure: {options.output}")
+
+
+if __name__ == "__main__":
+    main()

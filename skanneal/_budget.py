@@ -12,6 +12,7 @@ from bisect import bisect_right
 from math import ceil, exp, inf, log
 
 import numpy as np
+from scipy.optimize import brentq
 
 # Old segments count less by this factor each: the cost follows the subsample as it grows.
 _FORGET = 0.8
@@ -107,7 +108,7 @@ class Budget:
     @property
     def beta(self):
         """Energy exponent at the present position of the shape."""
-        return float(np.interp(self.position, self._at, self._path.betas))
+        return float(np.interp(self.position, self._path.assignments, self._path.betas))
 
     def expected_total(self, assignments):
         """Return the number of assignments the schedule is expected to make in all."""
@@ -132,15 +133,19 @@ class Budget:
             Whether this is the schedule's last segment, or none is left.
         """
         self._measure(start, seconds)
-        over = seconds >= self.max_time
-        if size == self._n_rows and over and self.beta == 1.0:
-            return None, True
-        if over:
-            step, finished = self._shortest(start, size)
-        else:
+        if seconds < self.max_time:
             step, finished = self._walk(start, size)
+        else:
+            step, finished = self._shortest(start, size)
+        if finished and not self._ends_well(step):
+            finished = step is None
+            if step is None:
+                self.position = float(self._at[-1])
+                step = [(start, size), (start + size, size)], 1.0
         if step is not None:
             self._record(step)
+        elif finished:
+            self.betas[-1] = 1.0
         return step, finished
 
     def realised(self, finished):
@@ -150,8 +155,15 @@ class Budget:
         if start == 0:
             path = self._path
             return np.column_stack([path.assignments, path.sizes]), path.betas
-        if not finished and (size < self._n_rows or betas[-1] != 1.0):
-            knots.append((start + (self._n_rows - size or self._n_rows), self._n_rows))
+        if finished:
+            return knots, betas
+        if size < self._n_rows:
+            start += self._n_rows - size
+            knots.append((start, self._n_rows))
+            betas.append(1.0)
+        if betas[-2] != 1.0:
+            betas[-1] = 1.0
+            knots.append((start + self._n_rows, self._n_rows))
             betas.append(1.0)
         return knots, betas
 
@@ -223,11 +235,11 @@ class Budget:
         fine = self.position + span * np.linspace(0.0, 1.0, 33) ** 2
         knots = self._path.assignments[self._path.assignments <= self._final_from]
         edges = np.unique(np.concatenate([fine, knots[knots > self.position]]))
-        sizes = np.interp(edges, self._at, self._sizes)
+        sizes = np.interp(edges, self._path.assignments, self._path.sizes)
         widths = np.diff(edges)
         # The shape's own slopes, not differences of rounded cells: 1 must come out as 1.
-        piece = np.searchsorted(self._at, edges[:-1] + 0.5 * widths) - 1
-        slopes = (np.diff(self._sizes) / np.diff(self._at))[piece]
+        piece = np.searchsorted(self._path.assignments, edges[:-1] + 0.5 * widths) - 1
+        slopes = (np.diff(self._path.sizes) / np.diff(self._path.assignments))[piece]
         return widths, slopes, self.cost.per_assignment(0.5 * (sizes[:-1] + sizes[1:]))
 
     def _walk(self, start, size):
@@ -269,7 +281,7 @@ class Budget:
     def _shape_size(self):
         """Return the shape's size at the present position."""
         # The slack keeps a sum of fractions from opening the next row's place too soon.
-        return ceil(np.interp(self.position, self._at, self._sizes) - 1e-6)
+        return ceil(np.interp(self.position, self._path.assignments, self._path.sizes) - 1e-6)
 
     def _add_knot(self, knots, assignment, size):
         """Append a knot, bringing its size within the bounds every path keeps."""
@@ -279,17 +291,24 @@ class Budget:
             knots.append((assignment, min(max(size, 1), highest)))
 
     def _shortest(self, start, size):
-        """The time is over: run no more than a sequential pass to full data needs.
-
-        An energy schedule gets one sweep of the posterior, or its draws would not be draws of it.
-        """
-        beta = self.beta
-        if size == self._n_rows:
-            self.position = float(self._at[-1])
-            return ([(start, size), (start + size, size)], 1.0), True
+        """The time is over: grow to full data by a sequential pass, or do nothing more."""
         rows = min(max(1, size), self._n_rows - size)
-        step = [(start, size), (start + rows, size + rows)], beta
-        return step, size + rows == self._n_rows and beta == 1.0
+        if rows == 0:
+            return None, True
+        knots = [(start, size), (start + rows, size + rows)]
+        return (knots, self.beta), size + rows == self._n_rows
+
+    def _ends_well(self, step):
+        """Whether the schedule may end after a step, or now.
+
+        Every row has to have been drawn, and an energy schedule needs a sweep at exponent 1 (unless
+        its shape has none), or its draws would not be draws from the posterior.
+        """
+        if step is None and len(self.knots) == 1:
+            return False
+        beta = self.betas[-2] if step is None else step[1]
+        end = self._at[-1]
+        return beta == 1.0 or self.position >= end == self._tempered_until
 
     def _record(self, step):
         """Note a segment's knots for `realised` and its length for the cost."""
@@ -321,9 +340,8 @@ def _solve_increasing(function, value):
     if function(0.0) >= value:
         return 0.0
     low, high = 0.0, 1.0
-    while function(high) < value and high < 1e15:
+    while function(high) < value:
         low, high = high, 8.0 * high
-    for _ in range(45):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if function(middle) < value else (low, middle)
-    return low
+        if high > 1e15:
+            return low
+    return brentq(lambda x: function(x) - value, low, high, rtol=1e-6)

@@ -224,6 +224,7 @@ class PathPacer:
         Returns
         -------
         pacer : PathPacer
+            Where the stored one was.
         """
         columns = (np.asarray(arrays["path_" + name]) for name in ("assignments", "sizes", "betas"))
         pacer = cls(Path(*columns, str(arrays["path_start"])))

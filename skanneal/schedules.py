@@ -78,6 +78,7 @@ class Pacer(PathPacer):
         Returns
         -------
         schedule : CustomAnneal
+            Its knots are numbers of assignments and sizes: it fits data of as many rows only.
         """
         path = self.realised_path()
         return CustomAnneal(
@@ -105,6 +106,7 @@ class Pacer(PathPacer):
         Returns
         -------
         pacer : Pacer
+            Where the stored one was.
         """
         pacer = super().from_arrays(arrays)
         pacer.selection = str(arrays["selection"])
@@ -136,6 +138,7 @@ class BaseSchedule(BaseEstimator):
         Returns
         -------
         path : Path
+            From 0 assignments to the schedule's last.
         """
         if not isinstance(n_rows, Integral) or n_rows < 1:
             raise ValueError(f"n_rows must be a positive integer, not {n_rows!r}.")
@@ -167,6 +170,7 @@ class BaseSchedule(BaseEstimator):
         Returns
         -------
         pacer : Pacer
+            One chain's; every chain needs its own.
         """
         path = self.path(n_rows)
         max_time = self.max_time if max_time is None else max_time
@@ -622,6 +626,7 @@ def resolve_schedule(schedule):
     Returns
     -------
     schedule : BaseSchedule
+        The caller's own, free to be changed.
 
     Examples
     --------

@@ -17,6 +17,7 @@ from skanneal._codecs import _MISSING_COUNT, CODECS
 from skanneal._encoding import Encoder
 
 NAN = float("nan")
+LONG_INTEGER = getattr(pl, "Int128", pl.Int64)  # polars has the longer one since 1.18
 
 
 def encode(X, families="auto", query=None):
@@ -317,13 +318,14 @@ class TestCells:
         _, columns = encode(np.array([["b", "x"], ["a", "x"], ["b", "y"]], dtype=dtype))
         assert [cells.tolist() for cells in columns] == [[1, 0, 1], [0, 0, 1]]
 
-    @pytest.mark.parametrize("dtype", ["object", "string", "category", "str"])
+    @pytest.mark.parametrize("dtype", ["object", "string", "category", None])
     def test_pandas_text(self, dtype):
-        X = pd.DataFrame({"x": pd.Series(["b", "a", None], dtype=object)})
-        X = X.astype({"x": "string"}).astype({"x": dtype})
+        X = pd.DataFrame({"x": pd.Series(["b", "a", None], dtype=dtype)})
         assert encode(X)[1][0].tolist() == [1, 0, 2]
 
-    @pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt64, pl.Int128, pl.Float32, pl.Decimal(5, 1)])
+    @pytest.mark.parametrize(
+        "dtype", [pl.Int8, pl.UInt64, LONG_INTEGER, pl.Float32, pl.Decimal(5, 1)]
+    )
     def test_polars_numbers(self, dtype):
         X = pl.DataFrame({"x": pl.Series([1, None, 3]).cast(dtype)})
         np.testing.assert_allclose(encode(X, "normal")[1][0], [-1, NAN, 1])
@@ -359,24 +361,16 @@ class TestCells:
         with pytest.raises(ValueError, match=message):
             encode([[cell] for cell in cells], family, query=[[query]])
 
+    @pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
     @pytest.mark.parametrize("fitted", MIXED)
     @pytest.mark.parametrize("asked", MIXED)
     def test_any_container_as_query(self, fitted, asked):
-        pandas = "pandas" in (fitted, asked) and fitted != asked
-        if pandas:  # there "size" holds numbers
-            query = MIXED[asked]()
-            X = MIXED[fitted]()
-            return self.check_pairs(X, query, [0, 1, 3, 4])
-        self.check_pairs(MIXED[fitted](), MIXED[asked](), range(5))
-
-    @staticmethod
-    @pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
-    def check_pairs(X, query, compared):
-        estimator, encoder = BaseEstimator(), Encoder()
-        columns = encoder.fit_encode(estimator, X)
-        queried = encoder.encode(estimator, query)
-        for j in compared:
-            np.testing.assert_array_equal(columns[j], queried[j])
+        X, query = MIXED[fitted](), MIXED[asked]()
+        _, columns = encode(X)
+        _, queried = encode(X, query=query)
+        for j in range(5):
+            if j != 2 or fitted == asked:  # pandas' sizes are numbers, the others' are text
+                np.testing.assert_array_equal(queried[j], columns[j])
 
 
 class TestInput:
@@ -512,6 +506,7 @@ ANSWERS = [
     np.array([0, 1, 0, 0]),
     np.array([1, 1, 1, 1]),
 ]
+CODES = [np.array(codes) for codes in ([0, 1], [1, 0], [0, 1])]
 
 
 class TestDecode:
@@ -639,9 +634,7 @@ class TestDecode:
         X = pd.DataFrame({"a": [1.5, 2.5], "b": [3, 4], "c": [True, False], "d": ["x", "y"]})
         X = X.astype({"a": "float32", "b": "int16"})
         encoder, _ = encode(X)
-        new = encoder.decode(
-            [np.array([1.5, 2.5]), *[np.array(c) for c in ([0, 1], [1, 0], [0, 1])]]
-        )
+        new = encoder.decode([np.array([1.5, 2.5]), *CODES])
         pd.testing.assert_frame_equal(new, X)
 
     def test_new_frame_with_unnamed_columns(self):
@@ -659,9 +652,7 @@ class TestDecode:
     )
     def test_new_objects(self, X):
         encoder, _ = encode(X)
-        new = encoder.decode(
-            [np.array([1.5, 0.5]), *[np.array(c) for c in ([0, 1], [1, 0], [0, 1])]]
-        )
+        new = encoder.decode([np.array([1.5, 0.5]), *CODES])
         assert type(new) is type(X)
         assert np.array_equal(new, X)
         assert [type(cell) for cell in new[0]] == [float, str, bool, int]

@@ -32,6 +32,8 @@ LAYERS = {
     "shards": 4,
     "summary": 4,
     "_encoding": 4,
+    "_codecs": 4,
+    "_columns": 4,
     "_containers": 4,
     "estimators": 5,
     "displays": 6,

@@ -1,7 +1,7 @@
 """The oracles checked against each other, against numerical integrals and by simulation.
 
 Every later sampler test leans on `reference` and `enumeration`, so each of their laws is obtained
-here in a second way, and each kind of fault they must reveal is planted and seen.
+here in a second way, and every fault they must reveal is planted and seen.
 """
 
 import doctest

@@ -114,7 +114,7 @@ def test_stop_flag_is_shared_through_its_array():
 # ------------------------------------------------------------------------------------- interrupts
 @pytest.fixture
 def python_handler():
-    """Python's own SIGINT handler, which a shell that started pytest in the background took away."""
+    """Python's own SIGINT handler: a shell that starts pytest in the background takes it away."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -171,7 +171,7 @@ def test_interrupt_keeps_partial_results(python_handler, n_jobs, n_begun):
 
 
 def test_interrupt_under_a_foreign_handler(python_handler):
-    """Then KeyboardInterrupt may be raised anywhere in the main thread: threads are still joined."""
+    """KeyboardInterrupt may then be raised anywhere in the main thread; threads are joined."""
 
     def foreign(signum, frame):
         raise KeyboardInterrupt

@@ -7,7 +7,8 @@
 #define SKANNEAL_CATEGORICAL_H
 #include <stdint.h>
 
-#define CATEGORICAL_MEMO 4096 /* entries of the table of sums of logarithms by cluster size */
+#define CATEGORICAL_MEMO 4096  /* entries of the table of sums of logarithms by cluster size */
+#define LOG_TABLE 16384        /* counts below have their logarithms in a table */
 
 typedef struct {
     int32_t n_features, n_dense, n_entries;
@@ -22,7 +23,11 @@ typedef struct {
     int32_t *count;             /* (n_tiles, n_entries, 16) */
     float *score;               /* (n_tiles, n_entries, 16) log(count + pseudo-count) */
     float *constant;            /* (n_tiles, 16) - sum_f log(n_f + total_f) */
-    int32_t *entry;             /* (n_features,) scratch: the row's entries */
+    const int32_t *class_start; /* (n_entries,) LOG_TABLE * class of the entry's pseudo-count */
+    const float *log_table;     /* (n_classes, LOG_TABLE) log(count + pseudo-count), or NULL */
+    const char *row;            /* the row of which cell_offset, cell_class are */
+    int32_t *cell_offset;       /* (n_features,) 16 * entry */
+    int32_t *cell_class;        /* (n_features,) class_start of the entry */
     int64_t *memo_size;         /* (CATEGORICAL_MEMO,) */
     double *memo_value;         /* (CATEGORICAL_MEMO,) */
 } CategoricalBlock;
@@ -31,10 +36,12 @@ typedef struct {
 #define KERNELS "components/_categorical_kernels.h"
 #include "../_dispatch.h"
 
-typedef void (*categorical_add_scores_t)(const CategoricalBlock *, const char *, int64_t, float *);
+typedef void (*categorical_add_scores_t)(CategoricalBlock *, const char *, int64_t, float *);
 typedef void (*categorical_update_t)(CategoricalBlock *, const char *, int64_t, int);
 typedef void (*categorical_refresh_t)(CategoricalBlock *, int64_t);
+typedef void (*fill_log_table_t)(float *, float);
 static const categorical_add_scores_t categorical_add_scores_v[] = VARIANTS(categorical_add_scores);
 static const categorical_update_t categorical_update_v[] = VARIANTS(categorical_update);
 static const categorical_refresh_t categorical_refresh_v[] = VARIANTS(categorical_refresh);
+static const fill_log_table_t fill_log_table_v[] = VARIANTS(fill_log_table);
 #endif

@@ -17,6 +17,8 @@ from .._random cimport bitgen, uniform
 from ._base cimport TILE, Components, aligned_zeros
 from ._table cimport Table
 
+MOST_CLASSES = 24   # pseudo-counts that have a table of logarithms
+
 
 cdef class Categorical(Components):
     """Codes. Coordinates of a feature's hyperparameters: one pseudo-count per level."""
@@ -31,11 +33,8 @@ cdef class Categorical(Components):
 
     @staticmethod
     def grids(cells, n_levels):
-        """One grid per level, from well below to above the share the level has in the column."""
-        cells = np.asarray(cells)
-        share = np.bincount(cells[cells < n_levels], minlength=n_levels)[:n_levels] + 1.0
-        share = share / share.sum() * n_levels
-        return [np.geomspace(0.01, 10.0, 13) * s for s in np.clip(share, 0.02, 1.0)]
+        """The same grid for every level: few values, so that logarithms can be tabled."""
+        return [np.geomspace(1e-3, 31.622776601683793, 10)] * n_levels
 
     def _set_up(self, table, hyper):
         cdef Py_ssize_t f
@@ -45,7 +44,9 @@ cdef class Categorical(Components):
         self.pseudo_count = np.concatenate([np.r_[a, 1.0] for a in hyper]) if hyper else np.zeros(1)
         self.pseudo_count_f = np.asarray(self.pseudo_count).astype(np.float32)
         self.total = np.array([a.sum() for a in hyper])
-        self.entry = np.zeros(max(1, self.n_features), dtype=np.int32)
+        self.cell_offset = np.zeros(max(1, self.n_features), dtype=np.int32)
+        self.cell_class = np.zeros(max(1, self.n_features), dtype=np.int32)
+        self.class_start = np.zeros(max(1, self.first[self.n_features]), dtype=np.int32)
         self.memo_size = np.full(CATEGORICAL_MEMO, -1, dtype=np.int64)
         self.memo_value = np.zeros(CATEGORICAL_MEMO)
         self.count = np.zeros((0, self.first[self.n_features], TILE), dtype=np.int32)
@@ -53,16 +54,44 @@ cdef class Categorical(Components):
         self.block.n_features = self.n_features
         self.block.n_dense = self.n_dense
         self.block.n_entries = self.first[self.n_features]
-        self.block.first, self.block.entry = &self.first[0], &self.entry[0]
+        self.block.first, self.block.class_start = &self.first[0], &self.class_start[0]
+        self.block.cell_offset, self.block.cell_class = &self.cell_offset[0], &self.cell_class[0]
         self.block.pseudo_count = &self.pseudo_count[0]
         self.block.pseudo_count_f = &self.pseudo_count_f[0]
         self.block.total = &self.total[0]
         self.block.memo_size, self.block.memo_value = &self.memo_size[0], &self.memo_value[0]
+        self.class_of, self.log_table, self.block.log_table = {}, None, NULL
+        self._find_classes()
+
+    def _find_classes(self):
+        """Tables of logarithms, one per value of the pseudo-counts: the grids have few."""
+        cdef float[:, ::1] table
+        cdef Py_ssize_t i, e
+        cdef bint new = False
+        for value in np.unique(self.pseudo_count_f):
+            if float(value) not in self.class_of:
+                self.class_of[float(value)] = len(self.class_of)
+                new = True
+        if len(self.class_of) > MOST_CLASSES:
+            self.block.log_table = NULL
+            return
+        if new:
+            self.log_table = table = aligned_zeros((len(self.class_of), LOG_TABLE), np.float32)
+            for value, i in self.class_of.items():
+                fill_log_table_v[self.level](&table[i, 0], value)
+            self.block.log_table = &table[0, 0]
+        for e in range(self.block.n_entries):
+            self.class_start[e] = self.class_of[self.pseudo_count_f[e]] * LOG_TABLE
+        self.block.row = NULL   # the kernels keep the classes of the last row's cells
+
+    def refresh_all(self):
+        self._find_classes()
+        Components.refresh_all(self)
 
     def bind(self, Table table):
         cdef Py_ssize_t i
         Components.bind(self, table)
-        self.block.offset = &self.offset[0]
+        self.block.offset, self.block.row = &self.offset[0], NULL
         width = np.array([int(table.dtypes[j][1]) for j in self.columns])
         dense = np.arange(self.n_features) < self.n_dense
         for i in range(3):  # features are sorted by (gappy, width)

@@ -10,29 +10,33 @@
 
 #define BATCH 64 /* entries whose logarithms are taken together */
 
-/* The entries (feature, code) of a row. */
-INLINE void NAME(categorical_entries)(const CategoricalBlock *block, const char *row)
+/* Where the cells of a row lie in a tile. A row step asks three times for the same row. */
+INLINE void NAME(categorical_cells)(CategoricalBlock *block, const char *row)
 {
-    int32_t *entry = block->entry;
+    if (block->row == row) return;
+    block->row = row;
+    int32_t *restrict at = block->cell_offset, *restrict class_start = block->cell_class;
     const int32_t *first = block->first, *offset = block->offset;
     int32_t f = 0;
-    for (; f < block->width_stop[0]; f++) entry[f] = first[f] + *(const uint8_t *)(row + offset[f]);
-    for (; f < block->width_stop[1]; f++) entry[f] = first[f] + *(const uint16_t *)(row + offset[f]);
-    for (; f < block->width_stop[2]; f++) entry[f] = first[f] + *(const int32_t *)(row + offset[f]);
+    for (; f < block->width_stop[0]; f++) at[f] = first[f] + *(const uint8_t *)(row + offset[f]);
+    for (; f < block->width_stop[1]; f++) at[f] = first[f] + *(const uint16_t *)(row + offset[f]);
+    for (; f < block->width_stop[2]; f++) at[f] = first[f] + *(const int32_t *)(row + offset[f]);
     for (; f < block->width_stop_gappy[0]; f++)
-        entry[f] = first[f] + *(const uint8_t *)(row + offset[f]);
+        at[f] = first[f] + *(const uint8_t *)(row + offset[f]);
     for (; f < block->width_stop_gappy[1]; f++)
-        entry[f] = first[f] + *(const uint16_t *)(row + offset[f]);
+        at[f] = first[f] + *(const uint16_t *)(row + offset[f]);
     for (; f < block->width_stop_gappy[2]; f++)
-        entry[f] = first[f] + *(const int32_t *)(row + offset[f]);
+        at[f] = first[f] + *(const int32_t *)(row + offset[f]);
+    for (f = 0; f < block->n_features; f++) class_start[f] = block->class_start[at[f]];
+    for (f = 0; f < block->n_features; f++) at[f] *= LANES;
 }
 
-static void NAME(categorical_add_scores)(const CategoricalBlock *block, const char *row,
+static void NAME(categorical_add_scores)(CategoricalBlock *block, const char *row,
                                          int64_t n_tiles, float *out)
 {
     const int32_t n_features = block->n_features;
-    NAME(categorical_entries)(block, row);
-    const int32_t *entry = block->entry;
+    NAME(categorical_cells)(block, row);
+    const int32_t *at = block->cell_offset;
     for (int64_t tile = 0; tile < n_tiles; tile++) {
         const float *score = block->score + tile * block->n_entries * LANES;
         /* two sums, so that an addition need not wait for the one before it */
@@ -41,10 +45,10 @@ static void NAME(categorical_add_scores)(const CategoricalBlock *block, const ch
         LN odd = NAME(set1)(0.0f);
         int32_t f = 0;
         for (; f + 2 <= n_features; f += 2) {
-            even = NAME(add)(even, NAME(load)(score + (int64_t)entry[f] * LANES));
-            odd = NAME(add)(odd, NAME(load)(score + (int64_t)entry[f + 1] * LANES));
+            even = NAME(add)(even, NAME(load)(score + at[f]));
+            odd = NAME(add)(odd, NAME(load)(score + at[f + 1]));
         }
-        if (f < n_features) even = NAME(add)(even, NAME(load)(score + (int64_t)entry[f] * LANES));
+        if (f < n_features) even = NAME(add)(even, NAME(load)(score + at[f]));
         NAME(store)(out + tile * LANES, NAME(add)(even, odd));
     }
 }
@@ -94,26 +98,52 @@ static void NAME(categorical_refresh)(CategoricalBlock *block, int64_t k)
     NAME(categorical_constant)(block, k);
 }
 
-/* Add (sign 1) or take out (sign -1) one row, and rewrite the entries it touches. */
-static void NAME(categorical_update)(CategoricalBlock *block, const char *row, int64_t k, int sign)
+/* log(c + pseudo-count) for c = 0 .. LOG_TABLE - 1, by the code that serves larger counts. */
+static void NAME(fill_log_table)(float *table, float pseudo_count)
 {
-    const int64_t at = (k / LANES) * block->n_entries * LANES + k % LANES;
-    int32_t *count = block->count + at;
-    float *score = block->score + at, value[BATCH] __attribute__((aligned(64)));
-    block->size[k] += sign;
-    NAME(categorical_entries)(block, row);
+    for (int32_t c = 0; c < LOG_TABLE; c++) table[c] = (float)c + pseudo_count;
+    for (int32_t c = 0; c < LOG_TABLE; c += LANES)
+        NAME(store)(table + c, NAME(log)(NAME(load)(table + c)));
+}
+
+/* The scores of the row's entries, by logarithms taken afresh. */
+static void NAME(categorical_logs)(const CategoricalBlock *block, const int32_t *count, float *score)
+{
+    float value[BATCH] __attribute__((aligned(64)));
     for (int32_t start = 0; start < block->n_features; start += BATCH) {
         const int32_t n = block->n_features - start < BATCH ? block->n_features - start : BATCH;
-        const int32_t *entry = block->entry + start;
-        for (int32_t i = 0; i < n; i++) {
-            int32_t *c = count + (int64_t)entry[i] * LANES;
-            *c += sign;
-            value[i] = (float)*c + block->pseudo_count_f[entry[i]];
-        }
+        const int32_t *at = block->cell_offset + start;
+        for (int32_t i = 0; i < n; i++)
+            value[i] = (float)count[at[i]] + block->pseudo_count_f[at[i] / LANES];
         for (int32_t i = n; i < BATCH && i % LANES; i++) value[i] = 1.0f;
         for (int32_t i = 0; i < n; i += LANES)
             NAME(store)(value + i, NAME(log)(NAME(load)(value + i)));
-        for (int32_t i = 0; i < n; i++) score[(int64_t)entry[i] * LANES] = value[i];
+        for (int32_t i = 0; i < n; i++) score[at[i]] = value[i];
+    }
+}
+
+/* Add (sign 1) or take out (sign -1) one row, and rewrite the entries it touches. */
+static void NAME(categorical_update)(CategoricalBlock *block, const char *row, int64_t k, int sign)
+{
+    const int64_t first = (k / LANES) * block->n_entries * LANES + k % LANES;
+    int32_t *restrict count = block->count + first;
+    float *restrict score = block->score + first;
+    const float *restrict table = block->log_table;
+    const int32_t n_features = block->n_features;
+    int32_t all = 0;
+    block->size[k] += sign;
+    NAME(categorical_cells)(block, row);
+    const int32_t *restrict at = block->cell_offset, *restrict class_start = block->cell_class;
+    if (table != NULL) {
+        for (int32_t f = 0; f < n_features; f++) {
+            int32_t c = count[at[f]] += sign;
+            all |= c;
+            score[at[f]] = table[class_start[f] + (c & (LOG_TABLE - 1))];
+        }
+        if (__builtin_expect(all >= LOG_TABLE, 0)) NAME(categorical_logs)(block, count, score);
+    } else {
+        for (int32_t f = 0; f < n_features; f++) count[at[f]] += sign;
+        NAME(categorical_logs)(block, count, score);
     }
     NAME(categorical_constant)(block, k);
 }

@@ -1,0 +1,424 @@
+"""The row step of collapsed Gibbs sampling beside a bare C loop that does the same work.
+
+    python benchmarks/row_step.py             # both tables, a few minutes, 2 GB
+    python benchmarks/row_step.py --quick     # fewer repetitions, at most 1e6 rows
+    python benchmarks/row_step.py --check     # the bare loop is right: statistics and draws
+
+A row step removes a row, scores it against all clusters and a new one, draws a label and inserts
+the row. Both sides run it at full data, rows in shuffled order, labels started at the true and well
+separated clusters (so that the number of clusters stays what it is), hyperparameters fixed,
+concentration 1. The bare loop (``bare_row_step.c``) is compiled here, for several instruction sets
+with -O3 -ffast-math, and the fastest build that this processor runs is taken. The two sides take
+turns; a figure is the best of the repetitions, in nanoseconds of the thread's processor time.
+
+The second table is the growth of the cost with the number of rows, where each step's row is a cache
+miss that only prefetching hides.
+"""
+
+import argparse
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+from scipy.stats import chisquare
+
+SOURCE = Path(__file__).with_name("bare_row_step.c")
+FLAGS = ("-O3", "-ffast-math", "-fPIC")
+# gcc 12 takes some processors with AVX-512 for older ones under "native"; "baseline" is the
+# compiler's default and only counts where none of the others can be built and run.
+MARCHES = ("x86-64-v4", "x86-64-v3", "native")
+N_LEVELS = 4
+PSEUDO_COUNT = 0.5
+NORMAL_HYPER = (0.0, 0.1, 3.0, 0.3)  # mu0, kappa0, nu0, sigma2_0
+CONCENTRATION = 1.0
+BLOCK = 16
+
+
+class Config(NamedTuple):
+    """One line of the first table."""
+
+    family: str
+    n_features: int
+    n_clusters: int
+
+    @property
+    def n_slots(self):
+        """Clusters and the open one, padded to whole blocks."""
+        return -(-(self.n_clusters + 1) // BLOCK) * BLOCK
+
+    def __str__(self):
+        return f"{self.n_features} {self.family}, {self.n_clusters} clusters"
+
+
+CONFIGS = (
+    Config("categorical", 40, 8),
+    Config("categorical", 68, 24),
+    Config("normal", 40, 8),
+    Config("normal", 40, 24),
+)
+
+
+def make_rows(config, n_rows, seed=0, spread=2.0, sharpness=0.5):
+    """Rows (n_rows, n_features), uint8 codes or float32, and their true clusters, int32 (n_rows,).
+
+    Means are N(0, spread^2) under unit variances, level probabilities Dirichlet(sharpness).
+    """
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(config.n_clusters, size=n_rows, dtype=np.int32)
+    shape = (config.n_clusters, config.n_features)
+    if config.family == "normal":
+        rows = np.empty((n_rows, config.n_features), dtype=np.float32)
+        means = spread * rng.standard_normal(shape, dtype=np.float32)
+    else:
+        rows = np.empty((n_rows, config.n_features), dtype=np.uint8)
+        levels = rng.dirichlet(np.full(N_LEVELS, sharpness), size=shape)
+        bounds = np.cumsum(levels, axis=-1)[..., :-1].astype(np.float32)
+    for start in range(0, n_rows, 65_536):
+        part = slice(start, start + 65_536)
+        if config.family == "normal":
+            rows[part] = rng.standard_normal(rows[part].shape, dtype=np.float32)
+            rows[part] += means[labels[part]]
+        else:
+            uniform = rng.random(rows[part].shape, dtype=np.float32)
+            rows[part] = (uniform[..., None] > bounds[labels[part]]).sum(axis=-1, dtype=np.uint8)
+    return rows, labels
+
+
+def compile_bare(march, folder):
+    """Path of the bare loop's shared library, or None if the compiler refuses."""
+    objects, library = folder / f"{march}.o", folder / f"{march}.so"
+    compiler = os.environ.get("CC", "cc")
+    machine = [] if march == "baseline" else [f"-march={march}"]
+    # Linked without -ffast-math, which would switch off subnormal numbers for the whole process.
+    for command in (
+        [compiler, *FLAGS, *machine, "-c", str(SOURCE), "-o", str(objects)],
+        [compiler, "-shared", str(objects), "-o", str(library), "-lm"],
+    ):
+        if subprocess.run(command, capture_output=True).returncode != 0:
+            return None
+    return library
+
+
+def runs_here(library):
+    """Whether this processor has the library's instructions (tried in a process of its own)."""
+    command = [sys.executable, __file__, "--probe", str(library)]
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
+def build_all(folder):
+    """Loaded libraries by name of the instruction set, those that run here."""
+    folder = Path(folder)
+    for marches in (MARCHES, ("baseline",)):
+        paths = {march: compile_bare(march, folder) for march in marches}
+        usable = {march: load(path) for march, path in paths.items() if path and runs_here(path)}
+        if usable:
+            return usable
+    raise RuntimeError("the bare loop could not be built: is there a C compiler?")
+
+
+def load(path):
+    """The shared library with its functions' types."""
+    library = ctypes.CDLL(str(path))
+    pointer, number, whole = ctypes.c_void_p, ctypes.c_double, ctypes.c_int
+    long, seed = ctypes.c_int64, ctypes.c_uint64
+    start = [long, whole, whole, pointer, pointer]
+    signatures = {
+        "bare_categorical": (pointer, [*start, number, number, seed]),
+        "bare_normal": (pointer, [*start, pointer, number, seed]),
+        "bare_steps": (whole, [pointer, pointer, long]),
+        "bare_tally": (whole, [pointer, long, long, pointer]),
+        "bare_open": (whole, [pointer]),
+        "bare_free": (None, [pointer]),
+    }
+    for name in ("bare_counts", "bare_mean", "bare_m2", "bare_cache"):
+        signatures[name] = (pointer, [pointer])
+    for name, (result, arguments) in signatures.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+class Bare:
+    """The bare loop's state; changes `labels` in place, `rows` must outlive it."""
+
+    def __init__(self, library, config, rows, labels, order, seed=1):
+        self.library, self.config, self.rows, self.labels = library, config, rows, labels
+        self.order = np.ascontiguousarray(order, dtype=np.int32)
+        shape = (len(rows), config.n_features, config.n_slots)
+        if config.family == "normal":
+            hyper = (ctypes.c_double * 4)(*NORMAL_HYPER)
+            self.state = library.bare_normal(
+                *shape, rows.ctypes.data, labels.ctypes.data, hyper, CONCENTRATION, seed
+            )
+        else:
+            self.state = library.bare_categorical(
+                *shape, rows.ctypes.data, labels.ctypes.data, PSEUDO_COUNT, CONCENTRATION, seed
+            )
+        if not self.state:
+            raise ValueError(f"the bare loop has no such shape: {config}")
+
+    def __del__(self):
+        if getattr(self, "state", None):
+            self.library.bare_free(self.state)
+
+    def row_step(self, n_steps):
+        """Run n_steps row steps, whole passes over the order; seconds per row."""
+        start = time.thread_time()
+        done = 0
+        while done < n_steps:
+            part = min(len(self.order), n_steps - done)
+            if self.library.bare_steps(self.state, self.order.ctypes.data, part):
+                raise RuntimeError("more clusters than the bare loop has slots")
+            done += part
+        return (time.thread_time() - start) / n_steps
+
+    def tally(self, row, n_draws):
+        """How often each slot is drawn for a row, int64 (n_slots,)."""
+        counts = np.zeros(self.config.n_slots, dtype=np.int64)
+        if self.library.bare_tally(self.state, row, n_draws, counts.ctypes.data):
+            raise RuntimeError("more clusters than the bare loop has slots")
+        return counts
+
+    def array(self, name, ctype, shape):
+        """A view of one of the state's arrays."""
+        address = getattr(self.library, f"bare_{name}")(self.state)
+        return np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(ctype)), shape)
+
+
+def skanneal_row_step(config, rows, labels, seed=1):
+    """skanneal's row step on the same rows and labels.
+
+    Returns
+    -------
+    callable
+        n_steps -> seconds per row; each call goes on where the last one ended.
+    """
+    from skanneal.components import FAMILIES, Table
+    from skanneal.moves._gibbs import churn
+    from skanneal.partition_priors import PitmanYor
+    from skanneal.states import Mixture, Subsample
+
+    n_rows, n_features = rows.shape
+    if config.family == "normal":
+        table = Table(["f4"] * n_features, [0] * n_features)
+        hyper = [np.array(NORMAL_HYPER)] * n_features
+    else:
+        table = Table(["u1"] * n_features, [N_LEVELS] * n_features)
+        hyper = [np.full(N_LEVELS, PSEUDO_COUNT)] * n_features
+    table.append(list(rows.T))
+    bit_generator = np.random.PCG64(seed)
+    subsample = Subsample(n_rows, "window", bit_generator)
+    subsample.fill()
+    block = FAMILIES[config.family](table, range(n_features), hyper)
+    mixture = Mixture(table, [block], PitmanYor(CONCENTRATION), subsample)
+    mixture.replace(np.arange(n_rows), labels)
+
+    def row_step(n_steps):
+        knots = np.array([[0, n_rows], [n_steps, n_rows]], dtype=np.int64)
+        start = time.thread_time()
+        churn([mixture], subsample, bit_generator, knots, 0, n_steps)
+        return (time.thread_time() - start) / n_steps
+
+    return row_step
+
+
+def compare(config, libraries, n_rows, n_steps, n_repeats):
+    """Best seconds per row of each build of the bare loop (a dict) and of skanneal, in turns."""
+    rows, labels = make_rows(config, n_rows)
+    order = np.random.default_rng(2).permutation(n_rows)
+    bare = {
+        march: Bare(library, config, rows, labels.copy(), order)
+        for march, library in libraries.items()
+    }
+    skanneal = skanneal_row_step(config, rows, labels)
+    seconds = {march: [] for march in bare}
+    ours = []
+    for _ in range(n_repeats):
+        for march, loop in bare.items():
+            seconds[march].append(loop.row_step(n_steps))
+        ours.append(skanneal(n_steps))
+    return {march: min(values) for march, values in seconds.items()}, min(ours)
+
+
+def print_comparison(name, bare, ours):
+    """One line of a table; the name of the fastest build."""
+    march = min(bare, key=bare.get)
+    figures = f"{1e9 * bare[march]:9.0f} {1e9 * ours:9.0f} {ours / bare[march]:7.2f}"
+    print(f"{name:30s} {figures}   {march}", flush=True)
+    return march
+
+
+def benchmark(quick):
+    """Print both tables."""
+    n_rows, n_repeats = (20_000, 3) if quick else (100_000, 12)
+    header = f"{'bare':>9s} {'skanneal':>9s} {'ratio':>7s}   build of the bare loop"
+    with tempfile.TemporaryDirectory() as folder:
+        libraries = build_all(folder)
+        print(f"Nanoseconds per row step, {n_rows:,} rows, best of {n_repeats}\n{'':30s} {header}")
+        marches = {}
+        for config in CONFIGS:
+            result = compare(config, libraries, n_rows, max(n_rows, 100_000), n_repeats)
+            marches[config] = print_comparison(str(config), *result)
+        config = CONFIGS[0]
+        fastest = {marches[config]: libraries[marches[config]]}
+        print(f"\nGrowth with the number of rows: {config}\n{'rows':30s} {header}")
+        for n_rows in (10**4, 10**5, 10**6) if quick else (10**4, 10**5, 10**6, 10**7):
+            n_steps = max(n_rows, 200_000)
+            n_repeats = min(8, max(2, 4_000_000 // n_steps)) if not quick else 2
+            result = compare(config, fastest, n_rows, n_steps, n_repeats)
+            print_comparison(f"{n_rows:,}", *result)
+
+
+# ---- the check of the bare loop ------------------------------------------------------------------
+
+
+def slot_log_weights(config, rows, row, labels, n_slots, open_slot):
+    """Log weight of each slot for a row by formula, given the labels of the others (-1: none)."""
+    out = np.full(n_slots, -np.inf)
+    for k in range(n_slots):
+        members = rows[labels == k].astype(np.float64)
+        n = len(members)
+        if n == 0 and k != open_slot:
+            continue
+        out[k] = np.log(n if n else CONCENTRATION)
+        if config.family == "normal":
+            out[k] += student_log_density(rows[row].astype(np.float64), members).sum()
+        else:
+            counts = (members == rows[row]).sum(axis=0)
+            out[k] += np.log((counts + PSEUDO_COUNT) / (n + N_LEVELS * PSEUDO_COUNT)).sum()
+    return out
+
+
+def student_log_density(x, members):
+    """Log posterior predictive of each cell under the normal-inverse-chi-squared prior."""
+    mu0, kappa0, nu0, sigma2_0 = NORMAL_HYPER
+    n = len(members)
+    mean = members.mean(axis=0) if n else np.zeros_like(x)
+    squares = ((members - mean) ** 2).sum(axis=0)
+    kappa, nu = kappa0 + n, nu0 + n
+    centre = (kappa0 * mu0 + n * mean) / kappa
+    sigma2 = (nu0 * sigma2_0 + squares + kappa0 * n / kappa * (mean - mu0) ** 2) / nu
+    scale2 = sigma2 * (1 + 1 / kappa)
+    return (
+        gammaln((nu + 1) / 2)
+        - gammaln(nu / 2)
+        - 0.5 * np.log(nu * np.pi * scale2)
+        - (nu + 1) / 2 * np.log1p((x - centre) ** 2 / (nu * scale2))
+    )
+
+
+def draw_p_value(tally, log_weights):
+    """p-value of a chi-square test of drawn slots, those expected fewer than 5 times pooled."""
+    expected = np.exp(log_weights - log_weights.max())
+    expected *= tally.sum() / expected.sum()
+    if tally[expected == 0].any():
+        return 0.0
+    rare = expected < 5
+    observed = np.r_[tally[~rare], tally[rare].sum()]
+    expected = np.r_[expected[~rare], expected[rare].sum()]
+    observed, expected = observed[expected > 0], expected[expected > 0]
+    return chisquare(observed, expected).pvalue if len(expected) > 1 else 1.0
+
+
+def check_draws(config, loop, n_rows_checked=6, n_draws=200_000):
+    """p-values of the drawn labels of some rows, and of a control that forgets the removal."""
+    p_values, controls = [], []
+    for row in range(n_rows_checked):
+        tally = loop.tally(row, n_draws)
+        for result, own in ((p_values, -1), (controls, loop.labels[row])):
+            labels = loop.labels.copy()
+            labels[row] = own
+            open_slot = loop.library.bare_open(loop.state)
+            weights = slot_log_weights(
+                config, loop.rows, row, labels, config.n_slots, open_slot
+            )
+            result.append(draw_p_value(tally, weights))
+    return min(p_values), min(controls)
+
+
+def check_statistics(config, loop):
+    """Statistics and score caches against recomputation from the rows and labels."""
+    n_slots, n_features = config.n_slots, config.n_features
+    slots = [loop.rows[loop.labels == k].astype(np.float64) for k in range(n_slots)]
+    if config.family == "categorical":
+        counts = np.stack([(x[..., None] == np.arange(N_LEVELS)).sum(axis=0) for x in slots])
+        np.testing.assert_array_equal(loop.array("counts", ctypes.c_uint32, counts.shape), counts)
+        cache = loop.array("cache", ctypes.c_float, (n_features, N_LEVELS, n_slots))
+        expected = np.log(counts + PSEUDO_COUNT).transpose(1, 2, 0)
+        np.testing.assert_allclose(cache, expected, rtol=1e-6, atol=1e-6)
+        return
+    used = [k for k in range(n_slots) if len(slots[k])]
+    mean = np.stack([slots[k].mean(axis=0) for k in used])
+    m2 = np.stack([((slots[k] - slots[k].mean(axis=0)) ** 2).sum(axis=0) for k in used])
+    for name, expected in (("mean", mean), ("m2", m2)):
+        held = loop.array(name, ctypes.c_double, (n_slots, 128))[used, :n_features]
+        np.testing.assert_allclose(held, expected, rtol=1e-9, atol=1e-9)
+    location, precision, exponent, constant = np.moveaxis(
+        loop.array("cache", ctypes.c_float, (n_features, 4, n_slots)).astype(np.float64), 1, 0
+    )
+    x = loop.rows[0].astype(np.float64)
+    density = constant - exponent * np.log1p((x[:, None] - location) ** 2 * precision)
+    expected = np.stack([student_log_density(x, members) for members in slots], axis=1)
+    np.testing.assert_allclose(density, expected, rtol=1e-4, atol=1e-4)
+
+
+def check():
+    """Check every build of the bare loop that runs here."""
+    # One try each; 24 p-values per build: a false alarm with probability 2.4e-4.
+    smallest = 1e-5
+    with tempfile.TemporaryDirectory() as folder:
+        for march, library in build_all(folder).items():
+            for config in (
+                Config("categorical", 12, 5),
+                Config("categorical", 13, 18),
+                Config("normal", 10, 5),
+                Config("normal", 11, 18),
+            ):
+                rows, labels = make_rows(config, 400, spread=1.0, sharpness=0.5)
+                order = np.random.default_rng(2).permutation(len(rows))
+                loop = Bare(library, config, rows, labels, order)
+                check_statistics(config, loop)
+                loop.row_step(1000)
+                p_value, control = check_draws(config, loop)
+                loop.row_step(1_000_000)
+                check_statistics(config, loop)
+                print(f"{march:10s} {config!s:28s} draws p {p_value:.2g}, control p {control:.2g}")
+                if p_value < smallest or control > smallest:
+                    raise AssertionError("the draws do not follow the formula, or neither does")
+
+
+def probe(path):
+    """Run a build once, so that a processor without its instructions ends this process."""
+    library = load(path)
+    for family in ("categorical", "normal"):
+        config = Config(family, 8, 20)
+        rows, labels = make_rows(config, 200)
+        Bare(library, config, rows, labels, np.arange(200)).row_step(1000)
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions and rows")
+    parser.add_argument("--check", action="store_true", help="check the bare loop instead")
+    parser.add_argument("--probe", metavar="LIBRARY", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.probe:
+        probe(arguments.probe)
+    elif arguments.check:
+        check()
+    else:
+        benchmark(arguments.quick)
+
+
+if __name__ == "__main__":
+    main()
