@@ -1,57 +1,65 @@
-# Every target makes the environment it needs. Needed beforehand: Python 3.11+, gcc and make.
+# Every target makes the environment it needs in .venv, and compiles what changed. Needed
+# beforehand: Python 3.11+, gcc and make.
 PYTHON ?= python3
-# Twice quiet: only errors; a warning about an index of the machine's own is none of the user's business.
-PIP = -m pip install --quiet --quiet --disable-pip-version-check
+BIN = .venv/bin
+# Twice quiet: errors only, no remark on the package indexes that this machine is set up with.
+PIP = $(BIN)/python -m pip install -q -q --disable-pip-version-check
 
-SOURCES := $(shell find skanneal -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
-
-extras-demo = plot
-extras-doc = docs
-extras-test = test,dev
+SOURCES := $(shell find skanneal -name '*.py' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
+# More for pytest, as in: make test ARGS="tests/test_layers.py -x"
+ARGS =
 
 .PHONY: demo test test-all lint doc bench build dist clean
-# The environments share the extensions built in place: two builds at once would collide.
+# Two installations at once would collide.
 .NOTPARALLEL:
 
-demo: .venv-demo/installed
-	.venv-demo/bin/python examples/demo.py
+demo: .venv/installed-plot
+	$(BIN)/python examples/demo.py
 
-test: .venv-test/installed
-	.venv-test/bin/pytest
+test: .venv/installed-test
+	$(BIN)/pytest $(ARGS)
 
-test-all: .venv-test/installed
-	.venv-test/bin/pytest -m ""
+test-all: .venv/installed-test
+	$(BIN)/pytest -m "" $(ARGS)
 
-lint: .venv-test/installed
-	.venv-test/bin/ruff check
-	.venv-test/bin/ruff format --check
-	.venv-test/bin/cython-lint skanneal
+lint: .venv/installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/cython-lint skanneal
 
-doc: .venv-doc/installed
-	.venv-doc/bin/sphinx-build -W --keep-going -q doc doc/_build/html
+doc: .venv/installed-docs
+	$(BIN)/sphinx-build -W --keep-going -q doc doc/_build/html
 
-bench: .venv-test/installed
-	.venv-test/bin/python benchmarks/row_step.py
+bench: .venv/installed-test
+	$(BIN)/python benchmarks/row_step.py
 
-build: .venv-test/installed
+build: .venv/installed-dev
+	$(BIN)/python setup.py -q build_ext --inplace
 
 # The sdist, the wheel built from that sdist, and the wheel imported where there is no source tree.
-dist: .venv-test/installed
+dist: .venv/installed-dev
 	rm -rf dist .venv-dist
-	.venv-test/bin/python -m build --outdir dist . > /dev/null
+	$(BIN)/python -m build --outdir dist . > /dev/null
 	$(PYTHON) -m venv .venv-dist
-	.venv-dist/bin/python $(PIP) dist/*.whl
+	.venv-dist/bin/python -m pip install -q -q --disable-pip-version-check dist/*.whl
 	cd dist && ../.venv-dist/bin/python -c "import skanneal; print(skanneal.__file__)"
 
 clean:
-	rm -rf build dist *.egg-info .venv-demo .venv-dist .venv-doc .venv-test
-	rm -rf .pytest_cache .ruff_cache .hypothesis doc/_build doc/auto_examples doc/generated
+	rm -rf .venv .venv-dist build dist *.egg-info
+	rm -rf .hypothesis .pytest_cache .ruff_cache doc/_build doc/auto_examples doc/generated
 	find skanneal -name '*.c' -delete -o -name '*.so' -delete
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-# An editable install: the tests and the demo see the tree as it is. Made again, compiling only
-# what changed, whenever a Cython source or the build's definition is newer.
-.venv-%/installed: pyproject.toml setup.py $(SOURCES)
-	@test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
-	@.venv-$*/bin/python $(PIP) --editable ".[$(extras-$*)]"
+# Installed, not editable: tests and demo run on what a user gets, and build/ keeps the compiled
+# objects, so that only what changed is compiled (an editable install starts from nothing each time).
+# Not isolated: in a fresh environment NumPy's .pxd files are newer than all of Cython's output.
+.venv/installed-%: .venv/build-requirements.txt setup.py $(SOURCES)
+	@if [ -d build ]; then find build -name '*.py' -delete; fi  # a module since removed
+	@$(PIP) --no-build-isolation ".[$*]"
 	@touch $@
+
+.venv/build-requirements.txt: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -c "import tomllib; requires = tomllib.load(open('pyproject.toml', 'rb')); \
+	print(*requires['build-system']['requires'], sep='\n')" > $@
+	@$(PIP) -r $@ || { rm $@; false; }

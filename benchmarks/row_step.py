@@ -201,7 +201,7 @@ def skanneal_row_step(config, rows, labels, seed=1):
         n_steps -> seconds per row; each call goes on where the last one ended.
     """
     from skanneal.components import FAMILIES, Table
-    from skanneal.moves._gibbs import churn
+    from skanneal.moves import churn
     from skanneal.partition_priors import PitmanYor
     from skanneal.states import Mixture, Subsample
 
@@ -336,9 +336,7 @@ def check_draws(config, loop, n_rows_checked=6, n_draws=200_000):
             labels = loop.labels.copy()
             labels[row] = own
             open_slot = loop.library.bare_open(loop.state)
-            weights = slot_log_weights(
-                config, loop.rows, row, labels, config.n_slots, open_slot
-            )
+            weights = slot_log_weights(config, loop.rows, row, labels, config.n_slots, open_slot)
             result.append(draw_p_value(tally, weights))
     return min(p_values), min(controls)
 

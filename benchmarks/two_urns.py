@@ -39,8 +39,9 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-import two_urns_theorems as theorems
 from scipy.special import gammaln, xlog1py, xlogy
+
+import two_urns_theorems as theorems
 from two_urns_theorems import Urns, total_variation
 
 SOURCE = Path(__file__).with_suffix(".c")
@@ -71,9 +72,10 @@ BATCH = 512  # samples per task: about ten seconds of the slowest sampler
 def build(folder):
     """Compile two_urns.c into ``folder`` and load it."""
     target = Path(folder) / "two_urns.so"
-    flags = ["-O3", "-fno-trapping-math", "-fno-math-errno", "-ffp-contract=off", "-shared", "-fPIC"]
+    flags = "-O3 -fno-trapping-math -fno-math-errno -ffp-contract=off -shared -fPIC".split()
+    compiler = os.environ.get("CC", "cc")
     for machine in (["-march=native"], []):
-        command = [os.environ.get("CC", "cc"), *flags, *machine, str(SOURCE), "-o", str(target), "-lm"]
+        command = [compiler, *flags, *machine, str(SOURCE), "-o", str(target), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return declare(ctypes.CDLL(str(target)))
@@ -96,7 +98,7 @@ def declare(library):
     return library
 
 
-# -- the strategies ---------------------------------------------------------------------------------
+# -- the strategies --------------------------------------------------------------------------------
 
 
 def prior_draws(urns, n_samples, entropy):
@@ -121,7 +123,8 @@ def draw(library, name, n_samples, seed, urns=URNS, deadline=np.inf, n_threads=1
             return 0
         n = min(BATCH, n_samples - first)
         init = start[first:].ctypes.data if from_prior else None
-        library.sample_strategy(number, n, first, seed, *urns[:4], sweeps, init, out[first:].ctypes.data)
+        end_states = out[first:].ctypes.data
+        library.sample_strategy(number, n, first, seed, *urns[:4], sweeps, init, end_states)
         return n
 
     with ThreadPoolExecutor(n_threads) as pool:
@@ -130,14 +133,15 @@ def draw(library, name, n_samples, seed, urns=URNS, deadline=np.inf, n_threads=1
     return out[: sum(done[:first_skipped])]
 
 
-# -- binned comparison --------------------------------------------------------------------------------
+# -- binned comparison -----------------------------------------------------------------------------
 
 
 def binned_posterior(urns=URNS, n_bins=BINS):
-    """Exact posterior mass of n_bins x n_bins bins of (red left, blue left): bin = count n/(R+1)."""
+    """Exact posterior mass, (n_bins, n_bins): count r lies in bin floor(n_bins r / (R + 1))."""
     red, blue = np.arange(urns.n_red + 1), np.arange(urns.n_blue + 1)
     edges = np.searchsorted(blue * n_bins // (urns.n_blue + 1), np.arange(n_bins))
-    highest = max(theorems.log_posterior(urns, r, blue).max() for r in red[:: max(1, len(red) // 99)])
+    some_red = red[:: max(1, len(red) // 99)]
+    highest = max(theorems.log_posterior(urns, r, blue).max() for r in some_red)
     mass = np.zeros((n_bins, n_bins))
     for r in red:
         weights = np.exp(theorems.log_posterior(urns, r, blue) - highest)
@@ -160,7 +164,8 @@ def coarsen(mass, n_bins):
 def noise_floor(target, n_samples):
     """Expected total variation of n exact samples: half the sum of the bins' mean deviations.
 
-    De Moivre: E|X - n q| = 2 q^(m+1) (1-q)^(n-m) n!/(m! (n-m-1)!), X ~ Binomial(n, q), m = floor(n q).
+    De Moivre: E|X - n q| = 2 q^(m+1) (1-q)^(n-m) n!/(m! (n-m-1)!) for X ~ Binomial(n, q) and
+    m = floor(n q).
     """
     q = target[(target > 0) & (target < 1)]
     m = np.floor(n_samples * q)
@@ -185,11 +190,11 @@ def measure(name, states, target, rng):
 
 def order_report(rows):
     """Sentences on the paper's order of total variation and on what was measured."""
-    tv = {row["strategy"]: (row["tv_20"], row["sd_20"]) for row in rows}
+    tv = {row["strategy"]: (row["tv_100"], row["sd_100"]) for row in rows}
     measured = sorted(tv, key=lambda name: -tv[name][0])
     lines = [
         "Paper's order (decreasing total variation): " + " > ".join(PAPER_ORDER),
-        "Measured order (20 x 20 bins):              " + " > ".join(measured),
+        "Measured order (100 x 100 bins):            " + " > ".join(measured),
     ]
     wrong = []
     for i, worse in enumerate(PAPER_ORDER):
@@ -214,7 +219,8 @@ def plot(masses, rows, path):
             norm=matplotlib.colors.LogNorm(3e-5, 3e-2, clip=True),
             rasterized=True,
         )
-        axis.set(aspect="equal", xlabel="red balls, left urn", xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
+        axis.set(aspect="equal", xlabel="red balls, left urn")
+        axis.set(xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
         below = titles.get(name, "")
         axis.set_title(f"{name}\n{below}" if below else f"{name}\n(exact)", fontsize=9)
     axes[0].set_ylabel("blue balls, left urn")
@@ -223,7 +229,7 @@ def plot(masses, rows, path):
     plt.close(figure)
 
 
-# -- the parts ---------------------------------------------------------------------------------------
+# -- the parts -------------------------------------------------------------------------------------
 
 
 def write(rows, path):
@@ -290,14 +296,20 @@ def run_theorem_2(library, options):
         urns = Urns(2 * n // 5, n - 2 * n // 5)
         target = theorems.posterior(urns)
         for rate in (5.0, 10.0):
-            laws = [f(library, urns, rate) for f in (theorems.anneal_law, theorems.random_selection_law)]
-            stratified, random = (total_variation(law, target) for law in laws)
-            rows.append({"N": n, "sweeps": rate, "stratified": stratified, "random": random})
+            row = {"N": n, "sweeps": rate}
+            for selection, law in theorems.SELECTIONS.items():
+                row[selection] = float(total_variation(law(library, urns, rate), target))
+            rows.append(row)
     write(rows, options.output / "two_urns_selection.csv")
 
 
 def exponents(found, strategy, epsilon):
     return theorems.power_exponents(theorems.SIZES, [pair[strategy][epsilon] for pair in found])
+
+
+def print_exponents(times):
+    slope, last = theorems.power_exponents(theorems.SIZES, times)
+    print(f"anneal time: exponent of N {slope:.3f}, over the last doubling {last:.3f}")
 
 
 def run_theorem_4(library, options):
@@ -312,7 +324,7 @@ def run_theorem_4(library, options):
     ]
     write(rows, options.output / "two_urns_theorem4_equation.csv")
     print(f"log cold time against N: slope {theorems.exponential_rate(theorems.SIZES, cold):.4f}")
-    print("anneal: exponent %.3f, last doubling %.3f" % theorems.power_exponents(theorems.SIZES, anneal))
+    print_exponents(anneal)
 
     print(f"\nTheorem 4, two-feature urns: p = 0.25, 30 % red, epsilon = {epsilon}")
     rows, small = [], (20, 40, 60, 80, 100)
@@ -320,12 +332,13 @@ def run_theorem_4(library, options):
         urns = theorems.barrier_urns(n)
         gap, cold = theorems.barrier_cold(library, urns, epsilon) if n in small else (None, None)
         (anneal,) = theorems.anneal_times(library, urns, [epsilon])
-        rows.append({"N": n, "gap": gap, "cold": cold, "anneal": anneal, "anneal_per_ball": anneal / n})
+        row = {"N": n, "gap": gap, "cold": cold, "anneal": anneal, "anneal_per_ball": anneal / n}
+        rows.append(row)
     write(rows, options.output / "two_urns_theorem4_urns.csv")
     cold = [row["cold"] for row in rows if row["cold"]]
     anneal = [row["anneal"] for row in rows if row["N"] in theorems.SIZES]
     print(f"log cold time against N: slope {theorems.exponential_rate(small, cold):.4f}")
-    print("anneal: exponent %.3f, last doubling %.3f" % theorems.power_exponents(theorems.SIZES, anneal))
+    print_exponents(anneal)
 
 
 PARTS = {"figure": run_figure, "theorem2": run_theorem_2, "theorem4": run_theorem_4}

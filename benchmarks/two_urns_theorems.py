@@ -89,7 +89,7 @@ def total_variation(law, target):
 
 
 def step_probabilities(library, urns):
-    """Chance per step of (red out, red in, blue out, blue in) at each state; out is off the left."""
+    """Chance per step that red, blue balls leave and enter the left urn, four (R + 1, B + 1)."""
     tables = [np.empty(urns.shape) for _ in range(4)]
     library.step_probabilities(*urns, *[table.ctypes.data for table in tables])
     return tables
@@ -165,6 +165,9 @@ def random_selection_law(library, urns, rate):
     law = np.empty(urns.shape)
     library.random_selection_law(*urns, rate, law.ctypes.data)
     return law
+
+
+SELECTIONS = {"stratified": anneal_law, "random": random_selection_law}
 
 
 def anneal_times(library, urns, epsilons, tolerance=0.01):

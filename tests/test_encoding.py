@@ -267,6 +267,10 @@ class TestCells:
             _, (cells,) = encode([[value] for value in training], query=query)
             assert np.isfinite(cells).all() and cells[0] < cells[1]
 
+    def test_difference_from_the_offset_does_not_overflow(self):
+        _, (cells,) = encode([[1.0e308], [1.6e308]], query=[[-1.7e308]])
+        assert cells[0] == pytest.approx(-10)
+
     @pytest.mark.parametrize("value", [0.1, -3.7e200, 0.0, 2952788047.4])
     def test_constant_column(self, value):
         encoder, (cells,) = encode(np.full((1001, 1), value))

@@ -70,7 +70,6 @@ cdef class Table:
         columns : sequence of n_columns arrays, each of shape (n_new,)
             Already encoded (see the module).
         """
-        cdef char **grown
         cdef unsigned char[:, ::1] view
         columns = [np.asarray(column) for column in columns]
         if len(columns) != self.n_columns:
@@ -107,7 +106,7 @@ cdef class Table:
             self._missing[j] |= bool(self._is_missing(j, column).any())
 
     def _add_chunk(self, chunk):
-        cdef unsigned char[:, ::1] view = chunk
+        cdef const unsigned char[:, ::1] view = chunk
         cdef char **grown = <char **> realloc(
             self._pointers, (self._n_pointers + 1) * sizeof(char *)
         )
@@ -146,7 +145,23 @@ cdef class Table:
         """A table of the same columns without rows."""
         return Table(self.dtypes, self.n_levels, self.offsets, self.scales)
 
+    def __reduce__(self):
+        # the chunks as they are: joblib maps the large ones into its workers, read-only
+        return _restored, (self.dtypes, self.n_levels, self.offsets, self.scales, self._missing,
+                           self.n_rows, self._chunks)
+
+    def _restore(self, missing, n_rows, chunks):
+        for chunk in chunks:
+            self._add_chunk(chunk)
+        self._missing, self.n_rows = missing, n_rows
+
     @property
     def nbytes(self):
         """Bytes of the encoded rows."""
         return sum(chunk.nbytes for chunk in self._chunks)
+
+
+def _restored(dtypes, n_levels, offsets, scales, missing, n_rows, chunks):
+    table = Table(dtypes, n_levels, offsets, scales)
+    table._restore(missing, n_rows, chunks)
+    return table

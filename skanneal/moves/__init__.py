@@ -1,0 +1,24 @@
+"""Markov moves: each leaves p(partition) p(x | partition)^beta over the rows of S invariant.
+
+A move has sweep(state, bit_generator, *, beta) -> MoveInfo; `exact` is False for one that is meant
+for burn-in only, `tempered` says whether it takes beta != 1. To add one: one file with its class
+and one line in MOVES.
+"""
+
+from ._gibbs import Gibbs, churn
+from ._split_merge import SplitMerge
+from .hyperparameters import FeatureHyperparameters, PartitionHyperparameters
+from .info import MoveInfo
+
+# What an estimator's `moves` may name, beside the hyperparameters that always follow.
+MOVES = {move.name: move for move in (Gibbs, SplitMerge)}
+
+__all__ = [
+    "MOVES",
+    "FeatureHyperparameters",
+    "Gibbs",
+    "MoveInfo",
+    "PartitionHyperparameters",
+    "SplitMerge",
+    "churn",
+]

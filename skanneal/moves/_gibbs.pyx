@@ -14,6 +14,7 @@ import numpy as np
 from .._random cimport bitgen
 from ..states._mixture cimport Mixture
 from ..states._subsample cimport Subsample
+from .info import MoveInfo
 
 cdef enum:
     ROOM = 2048     # steps planned at a time: about a millisecond's work
@@ -102,10 +103,8 @@ def churn(mixtures, Subsample subsample, bit_generator, knots, int64_t start, in
 
 
 class Gibbs:
-    """Collapsed Gibbs over every row of S, in random order of the subsample's own selection.
+    """Collapsed Gibbs over the rows of S, in the order of the subsample's own selection.
 
-    Examples
-    --------
     A chain's growth and churn go through `churn`; as a move, a sweep is |S| assignments at constant
     size, which leaves the posterior invariant when S is all rows.
     """
@@ -114,8 +113,9 @@ class Gibbs:
     exact = True
     tempered = True
 
-    def sweep(self, state, rng, *, beta=1.0, stop_flag=None):
-        """One sweep at constant size; returns the number of assignments."""
+    def sweep(self, state, bit_generator, *, beta=1.0):
+        """|S| assignments; returns MoveInfo."""
         n = state.subsample.size
         knots = np.array([[0, n], [max(n, 1), n]], dtype=np.int64)
-        return churn([state], state.subsample, rng, knots, 0, n, beta, stop_flag)
+        churn([state], state.subsample, bit_generator, knots, 0, n, beta)
+        return MoveInfo(n, n, n * state.n_clusters)

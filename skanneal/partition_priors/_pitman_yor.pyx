@@ -75,7 +75,27 @@ cdef class PitmanYor:
 
     def grid_scores(self, sizes, grid):
         """Log probability of a partition at each (concentration, discount) of `grid`: (n,)."""
-        return np.array([PitmanYor(a, d).log_probability(sizes) for a, d in grid])
+        sizes = np.asarray(sizes, dtype=np.int64)
+        size, repeat = np.unique(sizes[sizes > 0], return_counts=True)
+        cdef const int64_t[::1] c = size, r = repeat.astype(np.int64)
+        cdef const double[:, ::1] points = np.ascontiguousarray(grid, dtype=np.float64)
+        cdef double[::1] out = np.zeros(len(points))
+        cdef int64_t n = (size * repeat).sum(), n_clusters = repeat.sum(), i
+        cdef Py_ssize_t g
+        cdef double alpha, d, of_sizes = 0.0, last = -1.0
+        if n == 0:
+            return np.asarray(out)
+        with nogil:
+            for g in range(points.shape[0]):
+                alpha, d = points[g, 0], points[g, 1]
+                if d != last:   # grids go through the discounts one by one
+                    of_sizes, last = 0.0, d
+                    for i in range(c.shape[0]):
+                        of_sizes += r[i] * log_rising(1.0 - d, c[i] - 1.0)
+                out[g] = of_sizes - log_rising(alpha + 1.0, n - 1.0)
+                for i in range(1, n_clusters):
+                    out[g] += log(alpha + i * d)
+        return np.asarray(out)
 
     def draw(self, n, bit_generator):
         """Labels of n rows drawn from the prior, contiguous in order of appearance: int64 (n,)."""

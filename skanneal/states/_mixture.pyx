@@ -99,8 +99,7 @@ cdef class Mixture:
         counts[:self.n_slots] = self.counts
         log_prior = np.asarray(self.log_prior).copy()
         self._set_counts(counts)
-        self.log_prior[:len(log_prior)] = log_prior
-        self.log_prior[len(log_prior):] = -INFINITY
+        np.asarray(self.log_prior)[:] = np.r_[log_prior, np.full(self.n_slots - len(log_prior), -np.inf)]
         return 0
 
     cdef int settle_open(self) except -1 nogil:

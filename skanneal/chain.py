@@ -1,0 +1,269 @@
+"""Run one chain: a schedule's segments, the moves after each, a trace and kept draws.
+
+A chain is a pure function of (model, schedule, seed); arrays go in and arrays come out. Its state is
+a flat dict of arrays, and running on from it equals never having stopped, bit for bit.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import json
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from .components import FAMILIES, Table
+from .moves import MOVES, FeatureHyperparameters, PartitionHyperparameters, churn
+from .partition_priors import PitmanYor
+from .schedules import Pacer
+from .states import Mixture, Subsample
+
+FORMAT = 1
+N_RECORDS = 100  # of the trace, at equal fractions of the schedule's assignments
+TRACE = ("seconds", "sweeps", "n_assigned", "n_clusters", "log_joint", "concentration", "discount")
+IDLE_AFTER = 20  # sweeps without an acceptance until a structure move is run less often
+IDLE_PERIOD = 8
+SETTLED = 100  # rows in S from which on the features' hyperparameters are inferred
+
+
+class Model(NamedTuple):
+    """What chains share: data, prior and moves.
+
+    Attributes
+    ----------
+    table : Table
+        Encoded rows.
+    families : dict of str to int array
+        Columns of each family.
+    hyper : dict of int to float array
+        For each column, the hyperparameters to start from, in cell units.
+    grids : dict of int to list of (array or None)
+        For each column, the grids of the coordinates that are inferred.
+    prior_grid : array of shape (n_points, 2)
+        (concentration, discount) pairs, sorted by discount; one point if fixed.
+    moves : tuple of str
+        Names in MOVES. "gibbs" is the churn itself.
+    strata : int array of shape (n_rows,) or None
+        For stratified selection.
+    """
+
+    table: Table
+    families: dict
+    hyper: dict
+    grids: dict
+    prior_grid: np.ndarray
+    moves: tuple
+    strata: np.ndarray | None = None
+
+
+class Chain:
+    """One chain between two segments; see `run_chain` for the usual way in.
+
+    Parameters
+    ----------
+    model : Model
+        Data, prior and moves.
+    schedule : BaseSchedule
+        Validated.
+    seed : numpy.random.SeedSequence
+        Of this chain alone.
+    further_sweeps : float
+        Full-data sweeps that will follow for further draws.
+    """
+
+    def __init__(self, model, schedule, seed, further_sweeps=0.0):
+        self._set_up(model)
+        self.bit_generator = np.random.PCG64(seed)
+        n_rows = model.table.n_rows
+        self.pacer = schedule.pacer(n_rows, further_sweeps=further_sweeps)
+        subsample = Subsample(n_rows, schedule.selection, self.bit_generator, model.strata)
+        blocks = [
+            FAMILIES[family](model.table, columns, [model.hyper[int(j)] for j in columns])
+            for family, columns in model.families.items()
+        ]
+        point = model.prior_grid[len(model.prior_grid) // 2]
+        self.state = Mixture(model.table, blocks, PitmanYor(*point), subsample)
+        if self.pacer.path.start == "prior":
+            labels = self.state.prior.draw(n_rows, self.bit_generator)
+            subsample.fill()
+            self.state.replace(np.arange(n_rows), labels)
+        self.trace = {name: [] for name in TRACE}
+        self.seconds = 0.0
+
+    def _set_up(self, model):
+        self.model = model
+        self.moves = [MOVES[name]() for name in model.moves if name != "gibbs"]
+        self.moves += [PartitionHyperparameters(model.prior_grid), FeatureHyperparameters(model.grids)]
+        self.idle = [0] * len(self.moves)
+
+    # ---- running --------------------------------------------------------------------------------
+
+    def run(self, stop=None):
+        """Run to the end of the pacer's path; False if the stop flag was raised before."""
+        began = time.perf_counter() - self.seconds
+        interval = max(1, self.pacer.total // N_RECORDS)
+        while not _raised(stop):
+            segment = self.pacer.next(time.perf_counter() - began)
+            if segment is None:
+                return True
+            if not self._churn(segment, stop):
+                return False
+            full = segment.stop - segment.start >= self.model.table.n_rows
+            self._move(segment.beta, full)
+            self.seconds = time.perf_counter() - began
+            crossed = segment.stop // interval > segment.start // interval
+            if crossed or full or self.pacer.done:
+                self.record()
+        return False
+
+    def _churn(self, segment, stop):
+        flag = None if stop is None else stop.array
+        done = churn([self.state], self.state.subsample, self.bit_generator, segment.knots,
+                     segment.start, segment.stop, segment.beta, flag)
+        return done == segment.stop
+
+    def _move(self, beta, full):
+        """Structure and hyperparameter moves, once per full churn.
+
+        A structure move that has accepted nothing for long is run less often, but always in the
+        full-data stage, so what is kept comes from one fixed kernel. The features' hyperparameters
+        wait for SETTLED rows: with few rows a tiny variance within clusters and one cluster per row
+        explain the data as well as anything, and high-dimensional data never leave that again.
+        """
+        self.state.compact()
+        for i, move in enumerate(self.moves):
+            if not full and self.idle[i] >= IDLE_AFTER and self.idle[i] % IDLE_PERIOD:
+                self.idle[i] += 1
+                continue
+            if self.state.subsample.size < SETTLED and not full and move.name == "hyperparameters":
+                continue
+            info = move.sweep(self.state, self.bit_generator, beta=beta)
+            self.idle[i] = 0 if info.accepted else self.idle[i] + 1
+
+    def record(self):
+        """Append the state's scalars to the trace."""
+        state = self.state
+        values = (self.seconds, self.pacer.assignments / state.table.n_rows, state.subsample.size,
+                  state.n_clusters, state.log_joint(), state.prior.concentration,
+                  state.prior.discount)
+        for name, value in zip(TRACE, values):
+            self.trace[name].append(float(value))
+
+    def draw(self):
+        """What a kept draw is: the state without the subsample, the generator and the tuning.
+
+        Clusters are numbered 0 .. K - 1 in the order of their slots. Rows that an interrupt left
+        without a label get their most probable cluster.
+        """
+        arrays = self.state.to_arrays()
+        used = np.flatnonzero(self.state.sizes())
+        labels = arrays["labels"]
+        slot_of = np.full(self.state.n_slots + 1, -1, dtype=np.int32)
+        slot_of[used] = np.arange(len(used))
+        arrays["labels"] = slot_of[labels]
+        for name, value in arrays.items():
+            if "/" in name and name.split("/")[1] in SLOT_STATISTICS:
+                arrays[name] = np.ascontiguousarray(value[..., used])
+        for row in np.flatnonzero(labels < 0) if len(used) else ():
+            scores, log_weights = self.state.score_rows(self.model.table, row, row + 1)
+            arrays["labels"][row] = np.argmax((scores + log_weights)[0, :-1])
+        arrays["log_joint"] = np.array(self.state.log_joint())
+        return arrays
+
+    # ---- state as arrays ------------------------------------------------------------------------
+
+    def to_arrays(self):
+        """Everything needed to run on: a flat dict of arrays."""
+        header = {"format": FORMAT, "families": list(self.model.families), "idle": self.idle,
+                  "generator": self.bit_generator.state}
+        arrays = {f"mixture/{k}": v for k, v in self.state.to_arrays().items()}
+        arrays |= {f"subsample/{k}": v for k, v in self.state.subsample.to_arrays().items()}
+        arrays |= {f"pacer/{k}": v for k, v in self.pacer.to_arrays().items()}
+        arrays |= {f"trace/{k}": np.array(v) for k, v in self.trace.items()}
+        arrays["seconds"] = np.array(self.seconds)
+        arrays["header"] = np.array(json.dumps(header))
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays, model):
+        """The chain whose to_arrays() gave `arrays`, on the same model."""
+        header = json.loads(str(arrays["header"]))
+        if header["format"] != FORMAT:
+            raise ValueError(f"state of format {header['format']}, this version reads {FORMAT}")
+        parts = {}
+        for name, value in arrays.items():
+            part, _, rest = name.partition("/")
+            parts.setdefault(part, {})[rest] = value
+        new = cls.__new__(cls)
+        new._set_up(model)
+        new.idle = list(header["idle"])
+        new.bit_generator = np.random.PCG64()
+        new.bit_generator.state = header["generator"]
+        new.pacer = Pacer.from_arrays(parts["pacer"])
+        subsample = Subsample.from_arrays(parts["subsample"])
+        new.state = Mixture.from_arrays(parts["mixture"], model.table, subsample)
+        new.trace = {name: list(value) for name, value in parts["trace"].items()}
+        new.seconds = float(arrays["seconds"])
+        return new
+
+
+# Arrays of a block whose last axis is the slot.
+SLOT_STATISTICS = ("size", "n", "mean", "m2", "count", "missing", "total", "log_factorials")
+
+
+def run_chain(model, schedule, seed, n_draws=1, thin=1, state=None, stop=None):
+    """Run one chain from its beginning, or on from a state.
+
+    Parameters
+    ----------
+    model : Model
+        Data, prior and moves.
+    schedule : BaseSchedule
+        Validated.
+    seed : numpy.random.SeedSequence
+        Of this chain alone; not used with `state`.
+    n_draws, thin : int
+        The first draw is the schedule's end state, each further one `thin` full-data sweeps later.
+        With `state`, every draw comes `thin` sweeps after the one before.
+    state : dict of arrays, optional
+        A chain's to_arrays().
+    stop : StopFlag, optional
+        Raised to end early, with the state as it then is.
+
+    Returns
+    -------
+    dict
+        "draws" (list of flat dicts of arrays), "trace" (dict of float arrays), "state" (flat dict
+        of arrays), "schedule" (what was run, as a schedule without a time limit), "complete".
+    """
+    if state is None:
+        chain = Chain(model, schedule, seed, further_sweeps=(n_draws - 1) * thin)
+    else:
+        chain = Chain.from_arrays(state, model)
+        chain.pacer.extend(thin)
+    draws, complete = [], True
+    while complete and len(draws) < n_draws:
+        if draws:
+            if _out_of_time(schedule, chain) and state is None:
+                break
+            chain.pacer.extend(thin)
+        complete = chain.run(stop)
+        if complete or not draws:
+            draws.append(chain.draw())
+    if not chain.trace["sweeps"] or not complete:
+        chain.record()
+    return {
+        "draws": draws,
+        "trace": {name: np.array(values) for name, values in chain.trace.items()},
+        "state": chain.to_arrays(),
+        "schedule": chain.pacer.realised() if schedule.max_time is not None else schedule,
+        "complete": complete,
+    }
+
+
+def _out_of_time(schedule, chain):
+    return schedule.max_time is not None and chain.seconds >= schedule.max_time
+
+
+def _raised(stop):
+    return stop is not None and stop.is_set()

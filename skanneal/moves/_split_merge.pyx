@@ -1,0 +1,212 @@
+"""Sequentially allocated split-merge (Dahl 2003), for the Dirichlet and the Pitman-Yor process.
+
+An ordered pair i != j of rows of S, uniform. In one cluster: seeds {i}, {j}, the other members in
+random order join one of the two with weight (size - d) p(x | x_k)^beta; q is the probability of the
+allocation that came out. In two: the merge, whose reverse is a split in a fresh random order with
+every step forced to the clusters as they are. With K clusters before the split,
+
+    A = (alpha + K d) G(n_i) G(n_j) / G(n) (m_i m_j / m)^beta / q,   G(c) = (1 - d)_{c - 1}.
+
+q is computed from the same float32 scores that make the allocation, so their rounding does not bias
+the move.
+"""
+
+from libc.math cimport exp, log, log1p
+from libc.stdint cimport int32_t, int64_t
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from .._math cimport log_rising
+from .._random cimport below, bitgen, uniform
+from ..components._base cimport TILE, Components, aligned_zeros
+from ..states._mixture cimport Mixture
+from .info import MoveInfo
+
+
+cdef class Pair:
+    """The two clusters of a split: one spare block per family."""
+
+    cdef list blocks
+    cdef float[::1] scores
+    cdef int64_t size[2]
+
+    def __init__(self, Mixture mixture):
+        self.blocks = [block.spare(2) for block in mixture.blocks]
+        self.scores = aligned_zeros((TILE,), np.float32)
+
+    cdef int empty(self) except -1:
+        cdef Components block
+        for block in self.blocks:
+            block.clear(0)
+            block.clear(1)
+        self.size[0] = self.size[1] = 0
+        return 0
+
+    cdef int insert(self, const char *cells, int side) except -1:
+        cdef Components block
+        for block in self.blocks:
+            block.insert(cells, side)
+        self.size[side] += 1
+        return 0
+
+    cdef double allocate(self, Mixture mixture, int64_t[::1] rows, int32_t[::1] side, bint forced,
+                         double beta, bitgen_t *rng) except? 1.0:
+        """Place rows[2:] one after another beside the seeds rows[0], rows[1]; log q.
+
+        side: which of the two each row joins, written, or read if `forced`.
+        """
+        cdef Components block
+        cdef const char *cells
+        cdef double d = mixture.prior.discount, log_q = 0.0, log_odds
+        cdef Py_ssize_t t
+        self.empty()
+        self.insert(mixture.table.row(rows[0]), 0)
+        self.insert(mixture.table.row(rows[1]), 1)
+        side[0], side[1] = 0, 1
+        for t in range(2, rows.shape[0]):
+            cells = mixture.table.row(rows[t])
+            self.scores[0] = self.scores[1] = 0.0
+            for block in self.blocks:
+                block.add_scores(cells, 1, &self.scores[0])
+            log_odds = (beta * (<double> self.scores[1] - <double> self.scores[0])
+                        + log((self.size[1] - d) / (self.size[0] - d)))
+            if not forced:
+                side[t] = uniform(rng) * (1.0 + exp(-abs(log_odds))) < 1.0
+                if log_odds < 0.0:
+                    side[t] = 1 - side[t]
+            log_q -= softplus(-log_odds if side[t] else log_odds)
+            self.insert(cells, side[t])
+        return log_q
+
+    cdef double log_marginal(self, int side) except? 1.0:
+        cdef Components block
+        cdef double total = 0.0
+        for block in self.blocks:
+            total += block.log_marginal(side)
+        return total
+
+
+cdef inline double softplus(double x) noexcept nogil:
+    """log(1 + exp(x))."""
+    return x + log1p(exp(-x)) if x > 0.0 else log1p(exp(x))
+
+
+cdef double log_marginal(Mixture mixture, Py_ssize_t k) except? 1.0:
+    cdef Components block
+    cdef double total = 0.0
+    for block in mixture.blocks:
+        total += block.log_marginal(k)
+    return total
+
+
+class SplitMerge:
+    """Split or merge clusters around a random pair of rows.
+
+    Parameters
+    ----------
+    n_proposals : int or None, default=None
+        Proposals per sweep. None: by the number of rows in S, 20 while it is small and proposals
+        cost nothing, 3 from some 1000 rows on. It may look at S but not at the labels: a number that
+        depended on those would be biased.
+    """
+
+    name = "split_merge"
+    exact = True
+    tempered = True
+
+    def __init__(self, n_proposals=None):
+        self.n_proposals = n_proposals
+
+    def sweep(self, state, bit_generator, *, beta=1.0):
+        """`n_proposals` proposals; returns MoveInfo(proposed, accepted, work in row scores)."""
+        if state.subsample.size < 2:
+            return MoveInfo(0, 0, 0)
+        n_proposals = self.n_proposals
+        if n_proposals is None:
+            n_proposals = min(20, max(3, 4000 // state.subsample.size))
+        rows = state.subsample.rows()
+        pair = Pair(state)
+        accepted = work = 0
+        for _ in range(n_proposals):
+            done, scores = propose(state, pair, rows, bit_generator, beta)
+            accepted += done
+            work += scores
+        return MoveInfo(n_proposals, accepted, work)
+
+
+cdef propose(Mixture mixture, Pair pair, rows, bit_generator, double beta):
+    """One proposal: (accepted, rows scored)."""
+    cdef bitgen_t *rng = bitgen(bit_generator)
+    cdef int64_t[::1] all_rows = rows, members
+    cdef int32_t[::1] side
+    cdef int64_t n = all_rows.shape[0], i, j, at, count = 2, row, other
+    cdef Py_ssize_t a, b, slot, new
+    cdef bint split
+    cdef double log_ratio, log_q, d = mixture.prior.discount
+    i = below(rng, n)
+    j = below(rng, n - 1)
+    j += j >= i
+    a, b = mixture.labels[all_rows[i]], mixture.labels[all_rows[j]]
+    split = a == b
+    members = np.empty(mixture.counts[a] + (0 if split else mixture.counts[b]), dtype=np.int64)
+    members[0], members[1] = all_rows[i], all_rows[j]
+    for at in range(n):
+        row = all_rows[at]
+        if (mixture.labels[row] == a or mixture.labels[row] == b) and at != i and at != j:
+            members[count] = row
+            count += 1
+    for at in range(count - 1, 2, -1):
+        other = 2 + below(rng, at - 1)
+        members[at], members[other] = members[other], members[at]
+    side = np.zeros(count, dtype=np.int32)
+    if not split:
+        for at in range(count):
+            side[at] = mixture.labels[members[at]] == b
+    log_q = pair.allocate(mixture, members, side, not split, beta, rng)
+    log_ratio = log_split_prior(mixture, pair, mixture.n_clusters - (0 if split else 1), d) - log_q
+    if split:
+        log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - log_marginal(mixture, a))
+        if log(1.0 - uniform(rng)) >= log_ratio:
+            return False, count
+        accept_split(mixture, pair, a, members, side)
+    else:
+        log_ratio += beta * (log_marginal(mixture, a) + log_marginal(mixture, b)
+                             - log_merged(mixture, pair))
+        if log(1.0 - uniform(rng)) >= -log_ratio:
+            return False, count
+        accept_merge(mixture, a, b, members)
+    return True, count
+
+
+cdef double log_split_prior(Mixture mixture, Pair pair, int64_t n_clusters, double d) noexcept:
+    """log of (alpha + K d) G(n_i) G(n_j) / G(n), K clusters before the split."""
+    return (mixture.prior.log_open(n_clusters) + log_rising(1.0 - d, pair.size[0] - 1.0)
+            + log_rising(1.0 - d, pair.size[1] - 1.0)
+            - log_rising(1.0 - d, pair.size[0] + pair.size[1] - 1.0))
+
+
+cdef double log_merged(Mixture mixture, Pair pair) except? 1.0:
+    """Log marginal of the two clusters as one; the pair's second is left empty."""
+    cdef Components block
+    for block in pair.blocks:
+        block.merge(0, 1)
+    return pair.log_marginal(0)
+
+
+cdef accept_split(Mixture mixture, Pair pair, Py_ssize_t slot, int64_t[::1] members,
+                  int32_t[::1] side):
+    """The first cluster keeps the slot, the second takes the open one."""
+    cdef Components block, spare
+    cdef Py_ssize_t new = mixture.open_slot
+    for block, spare in zip(mixture.blocks, pair.blocks):
+        block.copy(spare, 0, slot)
+        block.copy(spare, 1, new)
+    mixture.replace_slots(members, np.where(np.asarray(side) == 0, slot, new).astype(np.int64))
+
+
+cdef accept_merge(Mixture mixture, Py_ssize_t a, Py_ssize_t b, int64_t[::1] members):
+    cdef Components block
+    for block in mixture.blocks:
+        block.merge(a, b)
+    mixture.replace_slots(members, np.full(members.shape[0], a, dtype=np.int64))

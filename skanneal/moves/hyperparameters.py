@@ -1,0 +1,78 @@
+"""Grid Gibbs over hyperparameters: each is drawn from its exact conditional on a grid.
+
+The priors are uniform over the grids' points. A feature's hyperparameters are drawn coordinate by
+coordinate given the partition; concentration and discount jointly.
+"""
+
+import numpy as np
+
+from ..partition_priors import PitmanYor
+from .info import MoveInfo
+
+
+def draw_index(log_weights, generator):
+    """Index with probability proportional to exp(log_weights)."""
+    cumulative = np.cumsum(np.exp(log_weights - np.max(log_weights)))
+    index = np.searchsorted(cumulative, generator.random() * cumulative[-1], side="right")
+    return min(int(index), len(cumulative) - 1)
+
+
+class FeatureHyperparameters:
+    """Grid Gibbs over the hyperparameters of every feature that has grids.
+
+    Parameters
+    ----------
+    grids : dict of int to list of (ndarray or None)
+        For a column of the table, the grid of each coordinate; None keeps the coordinate fixed.
+        Columns left out are fixed.
+    """
+
+    name = "hyperparameters"
+    exact = True
+    tempered = True
+
+    def __init__(self, grids):
+        self.grids = grids
+
+    def sweep(self, state, bit_generator, *, beta=1.0):
+        """Draw every coordinate once."""
+        generator = np.random.Generator(bit_generator)
+        drawn = 0
+        for block in state.blocks:
+            before = drawn
+            for f, column in enumerate(block.columns):
+                for h, grid in enumerate(self.grids.get(int(column), ())):
+                    if grid is None or len(grid) < 2:
+                        continue
+                    scores = beta * block.grid_scores(f, h, grid)
+                    block.set_hyper(f, h, grid[draw_index(scores, generator)])
+                    drawn += 1
+            if drawn > before:
+                block.refresh_all()
+        return MoveInfo(drawn, drawn, drawn * state.n_clusters)
+
+
+class PartitionHyperparameters:
+    """Grid Gibbs over (concentration, discount) jointly.
+
+    Parameters
+    ----------
+    grid : ndarray of shape (n_points, 2)
+        Pairs (concentration, discount).
+    """
+
+    name = "partition_hyperparameters"
+    exact = True
+    tempered = True
+
+    def __init__(self, grid):
+        self.grid = np.asarray(grid, dtype=np.float64)
+
+    def sweep(self, state, bit_generator, *, beta=1.0):
+        """Draw the pair given the sizes of the clusters; the likelihood has no part in it."""
+        if len(self.grid) < 2:
+            return MoveInfo(0, 0, 0)
+        scores = state.prior.grid_scores(state.sizes(), self.grid)
+        index = draw_index(scores, np.random.Generator(bit_generator))
+        state.set_prior(PitmanYor(*self.grid[index]))
+        return MoveInfo(1, 1, state.n_clusters)
