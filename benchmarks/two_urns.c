@@ -14,8 +14,8 @@
  * own xoshiro256++ stream, seeded by splitmix64 from (seed, strategy, index of the sample): it
  * depends neither on the number of threads nor on the other samples. A uniform u is used twice:
  * the integer part of n u picks one of n balls, the fractional part (37 bits or more of u's 52 for
- * n <= 2^15) picks its urn. Compile with -ffp-contract=off: then the bits do not depend on the
- * machine.
+ * n <= 2^15) picks its urn. Compile with -ffp-contract=off: then the samples do not depend on the
+ * machine (those of the energy strategy to the last bit of the C library's log).
  */
 #include <math.h>
 #include <stdint.h>

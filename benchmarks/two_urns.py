@@ -16,7 +16,7 @@ system's C compiler):
 - *anneal stepsize*: full data from a draw from the prior; step t of 10 N reassigns a handful of
   round(1/beta) balls of one colour out of one urn, beta = t/(10 N), as one ball of a model with
   that much less data (exact Gibbs in the last third, where a handful is one ball). A handful is one
-  step, as in the paper, so some 10 N (1 + log N) balls move;
+  step, as in the paper, so some 10 N log N balls are reassigned;
 - *anneal subsample*: after each added ball 9 pairs of removing one and assigning another.
 
 Printed and written as csv: total variation to the exact posterior on 100 x 100 and 20 x 20 bins,
@@ -39,6 +39,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import LogNorm
 from scipy.special import gammaln, xlog1py, xlogy
 
 import two_urns_theorems as theorems
@@ -55,8 +56,9 @@ SAMPLERS = {
     "anneal energy": (2, SWEEPS, True),
     "anneal stepsize": (3, SWEEPS, True),
 }
-# The paper says that its panels go by decreasing total variation, without the values; this is the
-# order in which its caption names them, with the exact prior first and the method proposed last.
+# The paper says that its panels go by decreasing total variation; its text lists neither panels nor
+# values. This is the order in which the caption names the strategies, with the prior, where nothing
+# is inferred, first and the method proposed last.
 PAPER_ORDER = (
     "prior",
     "sequential",
@@ -193,7 +195,7 @@ def order_report(rows):
     tv = {row["strategy"]: (row["tv_100"], row["sd_100"]) for row in rows}
     measured = sorted(tv, key=lambda name: -tv[name][0])
     lines = [
-        "Paper's order (decreasing total variation): " + " > ".join(PAPER_ORDER),
+        "Paper's order (as its caption names them):  " + " > ".join(PAPER_ORDER),
         "Measured order (100 x 100 bins):            " + " > ".join(measured),
     ]
     wrong = []
@@ -207,25 +209,26 @@ def order_report(rows):
 
 def plot(masses, rows, path):
     """The panels of Figure 2, in the paper's order, the exact posterior last."""
-    titles = {row["strategy"]: f"total variation {row['tv_100']:.3f}" for row in rows}
-    figure, axes = plt.subplots(1, len(masses), figsize=(2.35 * len(masses), 3.1), sharey=True)
-    for axis, (name, mass) in zip(axes, masses.items(), strict=True):
-        shade = np.ma.masked_equal(mass.T, 0.0)
-        axis.set_facecolor("#fbfaf6")
-        axis.pcolormesh(
-            *[np.linspace(0, 1, BINS + 1)] * 2,
-            shade,
+    notes = {row["strategy"]: f"{row['tv_100']:.3f}" for row in rows}
+    figure, axes = plt.subplots(2, 4, figsize=(11, 5.8), layout="constrained")
+    for ax, (name, mass) in zip(axes.flat, masses.items()):
+        image = ax.imshow(
+            np.ma.masked_less(mass * mass.size, 0.1).T,  # a tenth of an even spread
+            origin="lower",
+            extent=(0, 1, 0, 1),
             cmap="magma_r",
-            norm=matplotlib.colors.LogNorm(3e-5, 3e-2, clip=True),
-            rasterized=True,
+            norm=LogNorm(0.1, 500),
         )
-        axis.set(aspect="equal", xlabel="red balls, left urn")
-        axis.set(xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
-        below = titles.get(name, "")
-        axis.set_title(f"{name}\n{below}" if below else f"{name}\n(exact)", fontsize=9)
-    axes[0].set_ylabel("blue balls, left urn")
-    figure.tight_layout()
-    figure.savefig(path, dpi=130)
+        ax.set_title(name, fontsize=11, loc="left")
+        note = f"total variation {notes[name]}" if name in notes else "exact"
+        ax.text(0.95, 0.93, note, transform=ax.transAxes, ha="right", va="top", fontsize=10)
+        ax.set(xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
+        ax.set(xlabel="share of red on the left", ylabel="share of blue on the left")
+        ax.label_outer()
+    axes.flat[-1].set_axis_off()
+    scale = axes.flat[-1].inset_axes([0.1, 0.0, 0.08, 1.0])
+    figure.colorbar(image, cax=scale, label="density")
+    figure.savefig(path, dpi=100)
     plt.close(figure)
 
 

@@ -150,7 +150,10 @@ def anneal_stepsize(rng):
 # %%
 # Six strategies
 # --------------
-# Each gets ten assignments per ball (the sequential one a single one, the prior none).
+# Each gets ten assignments per ball (the sequential one a single one, the prior none). They run
+# side by side.
+
+from joblib import Parallel, delayed
 
 strategies = {
     "prior": prior,
@@ -160,10 +163,11 @@ strategies = {
     "anneal step size": anneal_stepsize,
     "anneal subsample": anneal_subsample,
 }
-samples = {
-    name: strategy(np.random.default_rng(seed))
-    for seed, (name, strategy) in enumerate(strategies.items())
-}
+runs = Parallel(n_jobs=-1)(
+    delayed(strategy)(np.random.default_rng(seed))
+    for seed, strategy in enumerate(strategies.values())
+)
+samples = dict(zip(strategies, runs))
 
 # %%
 # The exact posterior
@@ -231,26 +235,23 @@ from matplotlib.colors import LogNorm
 from scipy.ndimage import gaussian_filter
 
 panels = {name: histogram(left) for name, left in samples.items()} | {"posterior": posterior}
-figure, axes = plt.subplots(2, 4, figsize=(11, 6.2), sharex=True, sharey=True, layout="constrained")
+figure, axes = plt.subplots(2, 4, figsize=(11, 5.8), layout="constrained")
 for ax, (name, mass) in zip(axes.flat, panels.items()):
     density = gaussian_filter(mass, 1.0, mode="constant") * mass.size
     image = ax.imshow(
-        np.ma.masked_less(density, 0.1).T,
+        np.ma.masked_less(density, 0.3).T,
         origin="lower",
         extent=(0, 1, 0, 1),
         cmap="magma_r",
-        norm=LogNorm(0.1, 100),
+        norm=LogNorm(0.3, 200),
     )
-    ax.set_facecolor("white")
     ax.set_title(name, fontsize=11, loc="left")
     note = f"distance {distance[name]:.2f}" if name in distance else "exact"
-    ax.text(0.96, 0.94, note, transform=ax.transAxes, ha="right", va="top", fontsize=9)
+    ax.text(0.95, 0.93, note, transform=ax.transAxes, ha="right", va="top", fontsize=10)
     ax.set(xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
-for ax in axes[1]:
-    ax.set_xlabel("share of red on the left")
-for ax in axes[:, 0]:
-    ax.set_ylabel("share of blue on the left")
-axes[0, 3].tick_params(labelbottom=False)
-axes.flat[-1].axis("off")
-figure.colorbar(image, ax=axes.flat[-1], location="left", shrink=0.8, label="density")
+    ax.set(xlabel="share of red on the left", ylabel="share of blue on the left")
+    ax.label_outer()
+axes.flat[-1].set_axis_off()
+scale = axes.flat[-1].inset_axes([0.1, 0.0, 0.08, 1.0])
+figure.colorbar(image, cax=scale, label="density")
 plt.show()

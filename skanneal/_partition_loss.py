@@ -33,6 +33,8 @@ _ASKED_DRAWS, _TARGETS_PER_CODE = 16, 8
 
 
 class Loss(NamedTuple):
+    """One of the losses above."""
+
     term: object  # f, on arrays of counts
     scale: object  # of the number of rows
 
@@ -103,9 +105,8 @@ def expected_loss(labels, labels_list, loss):
 def minimise(labels_list, loss):
     """Labels of the rows: the partition found to have the least expected loss."""
     draws = _gather(labels_list)
-    starts = _ranked_draws(draws, loss)
     best, best_value, work = None, np.inf, 0
-    for start in starts:
+    for start in _ranked_draws(draws, loss):
         labels, value, descent_work = _descend(draws, loss, start, _DESCENT_WORK - work)
         if value < best_value:
             best, best_value = labels, value
@@ -115,7 +116,7 @@ def minimise(labels_list, loss):
     return relabel(best[draws.atom_of])
 
 
-# ------------------------------------------------------------------------------ draws and tables
+# ------------------------------------------------------------------------------- draws and tables
 def _gather(labels_list):
     """Find the atoms, refining the partition into them draw by draw."""
     labels_list = checked(labels_list)

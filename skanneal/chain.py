@@ -95,6 +95,7 @@ class Chain:
         self.moves = [MOVES[name]() for name in model.moves if name != "gibbs"]
         self.moves += [PartitionHyperparameters(model.prior_grid), FeatureHyperparameters(model.grids)]
         self.idle = [0] * len(self.moves)
+        self.verbose = 0
 
     # ---- running --------------------------------------------------------------------------------
 
@@ -148,6 +149,9 @@ class Chain:
                   state.prior.discount)
         for name, value in zip(TRACE, values):
             self.trace[name].append(float(value))
+        if self.verbose:
+            print(f"{values[0]:8.1f} s  sweep {values[1]:6.2f}  rows {values[2]:9d}  "
+                  f"clusters {values[3]:5d}  log joint {values[4]:.6g}", flush=True)
 
     def draw(self):
         """What a kept draw is: the state without the subsample, the generator and the tuning.
@@ -211,7 +215,7 @@ class Chain:
 SLOT_STATISTICS = ("size", "n", "mean", "m2", "count", "missing", "total", "log_factorials")
 
 
-def run_chain(model, schedule, seed, n_draws=1, thin=1, state=None, stop=None):
+def run_chain(model, schedule, seed, n_draws=1, thin=1, state=None, stop=None, verbose=0):
     """Run one chain from its beginning, or on from a state.
 
     Parameters
@@ -229,6 +233,8 @@ def run_chain(model, schedule, seed, n_draws=1, thin=1, state=None, stop=None):
         A chain's to_arrays().
     stop : StopFlag, optional
         Raised to end early, with the state as it then is.
+    verbose : int, default=0
+        Above 0: print a line per record of the trace.
 
     Returns
     -------
@@ -241,6 +247,7 @@ def run_chain(model, schedule, seed, n_draws=1, thin=1, state=None, stop=None):
     else:
         chain = Chain.from_arrays(state, model)
         chain.pacer.extend(thin)
+    chain.verbose = verbose
     draws, complete = [], True
     while complete and len(draws) < n_draws:
         if draws:

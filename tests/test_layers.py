@@ -31,6 +31,7 @@ LAYERS = {
     "chain": 4,
     "shards": 4,
     "summary": 4,
+    "_partition_loss": 4,
     "_encoding": 4,
     "_codecs": 4,
     "_columns": 4,

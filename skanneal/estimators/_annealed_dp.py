@@ -1,0 +1,161 @@
+"""AnnealedDPMixture: a Dirichlet or Pitman-Yor process mixture, fitted by subsample annealing."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from sklearn.base import _fit_context
+
+from ._base import BaseMixtureEstimator
+
+
+class AnnealedDPMixture(BaseMixtureEstimator):
+    """Nonparametric Bayesian mixture for tables of numbers, categories and counts, with gaps.
+
+    Rows are partitioned by a Dirichlet process (or Pitman-Yor process); within a cluster columns
+    are independent. The chain grows from an empty subsample to all rows while rows churn in and out
+    (subsample annealing, [1]_), so that it finds the clusters while moving is cheap.
+
+    Parameters
+    ----------
+    families : "auto", str or mapping, default="auto"
+        What the columns are. "auto": floats are "normal", booleans "bernoulli", strings and
+        categories "categorical", integers "categorical" up to 20 distinct values, else "normal";
+        "poisson" only when named. A family's name, or a mapping of families to columns (names,
+        positions or a mask).
+    schedule : str or schedule, default="anneal"
+        How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
+        "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
+        `skanneal.schedules`.
+    concentration : "infer" or float, default="infer"
+        Concentration of the process: how readily new clusters open. Above ``-discount``.
+    discount : "infer" or float, default=0.0
+        Discount of the Pitman-Yor process, in [0, 1); 0 is the Dirichlet process.
+    hyperparameters : "infer" or mapping, default="infer"
+        "infer": Gibbs on data-scaled grids. A mapping of families to values in the user's units
+        fixes them: normal (mu0, kappa0, nu0, sigma2_0), categorical (pseudo_counts), bernoulli
+        (a, b), poisson (shape, rate); each a number or one value per column of the family
+        (pseudo-counts: per level). What is left out is inferred.
+    moves : "auto" or tuple of str, default="auto"
+        Moves beside the hyperparameters': "gibbs" and "split_merge". "auto" is both.
+    point_estimate : {"map", "vi", "binder"}, default="map"
+        `labels_` is the draw of highest log joint density, or the partition of least expected
+        variation of information or Binder loss.
+    n_chains : int, default=4
+        Independent chains.
+    n_draws : int, default=1
+        Draws kept per chain: the schedule's end, then one every `thin` full-data sweeps.
+    thin : int, default=1
+        Sweeps between draws.
+    n_jobs : int or None, default=None
+        Chains run at a time, through joblib (threads by default; the GIL is released).
+    random_state : int, None, RandomState, Generator or SeedSequence, default=None
+        An int gives the same fit every time, for any `n_jobs` and backend.
+    warm_start : bool, default=False
+        Whether a second `fit`, on the same rows, goes on with ``n_draws * thin`` full-data sweeps.
+    verbose : int, default=0
+        Above 0: print a line per record of the trace.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_rows,), int64
+        The point-estimate partition, numbered from 0.
+    n_clusters_ : int
+        Its number of clusters.
+    draws_ : list of list of Draw
+        ``draws_[chain][draw]`` with ``labels``, ``concentration``, ``discount``,
+        ``hyperparameters``, ``log_joint`` and the clusters' statistics.
+    trace_ : dict of ndarray of shape (n_chains, n_records)
+        "seconds", "sweeps", "n_assigned", "n_clusters", "log_joint", "concentration", "discount";
+        padded with nan.
+    r_hat_, ess_ : dict of float
+        Of the scalars in the trace's final full-data stage; nan where it is too short.
+    families_ : dict of str to ndarray
+        Positions of each family's columns.
+    hyperparameter_grids_ : dict
+        The grids, in the user's units.
+    schedule_ : schedule
+        The schedule that was run; with a time limit, as a custom schedule without one.
+    n_sweeps_ : float
+        Sweeps run, further draws included.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        If X had column names.
+
+    See Also
+    --------
+    sklearn.mixture.BayesianGaussianMixture : Variational fit of a truncated Gaussian mixture.
+
+    References
+    ----------
+    .. [1] F. Obermeyer, J. Glidden, E. Jonas (2014). "Scaling Nonparametric Bayesian Inference via
+       Subsample-Annealing". AISTATS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal import AnnealedDPMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-4, 1, (100, 3)), rng.normal(4, 1, (100, 3))])
+    >>> model = AnnealedDPMixture(n_chains=2, random_state=0).fit(X)
+    >>> model.n_clusters_
+    2
+    >>> model.score(X) > -7
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        families="auto",
+        schedule="anneal",
+        concentration="infer",
+        discount=0.0,
+        hyperparameters="infer",
+        moves="auto",
+        point_estimate="map",
+        n_chains=4,
+        n_draws=1,
+        thin=1,
+        n_jobs=None,
+        random_state=None,
+        warm_start=False,
+        verbose=0,
+    ):
+        self.families = families
+        self.schedule = schedule
+        self.concentration = concentration
+        self.discount = discount
+        self.hyperparameters = hyperparameters
+        self.moves = moves
+        self.point_estimate = point_estimate
+        self.n_chains = n_chains
+        self.n_draws = n_draws
+        self.thin = thin
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y=None, strata=None):
+        """Run the chains.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Numbers, categories and counts; NaN, None and NA are missing cells. Never changed.
+        y : None
+            Not used.
+        strata : array-like of shape (n_rows,), default=None
+            Labels over which a schedule with ``selection="stratified"`` keeps the subsample
+            balanced; by default a quick sketch of X.
+
+        Returns
+        -------
+        self : AnnealedDPMixture
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the column or parameter at fault, before any work starts.
+        """
+        return self._fit(X, strata)

@@ -1,0 +1,181 @@
+"""Hyperparameters and their grids between the user's units and cell units.
+
+A number is offset + scale * cell, so mu0 moves with both and sigma2_0 with scale^2; everything else
+has no unit.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from collections.abc import Mapping
+from numbers import Real
+
+import numpy as np
+
+from ..components import FAMILIES
+
+# In the order in which a user may give them without names; code order differs for bernoulli.
+NAMES = {
+    "normal": ("mu0", "kappa0", "nu0", "sigma2_0"),
+    "categorical": ("pseudo_counts",),
+    "bernoulli": ("a", "b"),
+    "poisson": ("shape", "rate"),
+}
+CONCENTRATIONS = np.geomspace(0.1, 100.0, 31)
+DISCOUNTS = np.linspace(0.0, 0.9, 10)
+
+
+def partition_grid(concentration, discount):
+    """(concentration, discount) pairs to choose from, sorted by discount: (n_points, 2).
+
+    Parameters
+    ----------
+    concentration, discount : "infer" or float
+        A number is kept.
+    """
+    for name, value in (("concentration", concentration), ("discount", discount)):
+        if value != "infer" and not (isinstance(value, Real) and np.isfinite(value)):
+            raise ValueError(f"{name} must be 'infer' or a number, got {value!r}")
+    discounts = DISCOUNTS if discount == "infer" else np.array([float(discount)])
+    alphas = CONCENTRATIONS if concentration == "infer" else np.array([float(concentration)])
+    if discounts.min() < 0 or discounts.max() >= 1:
+        raise ValueError(f"discount must be in [0, 1), got {discount!r}")
+    if alphas.min() <= -discounts.min():
+        raise ValueError(
+            f"concentration must be above minus the discount, got {concentration!r} with "
+            f"discount={discount!r}"
+        )
+    return np.array([(a, d) for d in discounts for a in alphas])
+
+
+def to_cells(name, values, offset, scale):
+    """A coordinate's values in cell units."""
+    if name == "mu0":
+        return (values - offset) / scale
+    return values / scale / scale if name == "sigma2_0" else values
+
+
+def to_user(name, values, offset, scale):
+    """A coordinate's values in the user's units."""
+    if name == "mu0":
+        return values * scale + offset
+    return values * scale * scale if name == "sigma2_0" else values
+
+
+def prepare(hyperparameters, families, table):
+    """Starting values and grids of every column, in cell units.
+
+    Parameters
+    ----------
+    hyperparameters : "infer" or mapping of str to values
+        As the estimators take it.
+    families : dict of str to int array
+        Columns of each family.
+    table : Table
+        Encoded rows.
+
+    Returns
+    -------
+    hyper : dict of int to float array
+        By column, in the order of the family's coordinates.
+    grids : dict of int to list of (array or None)
+        By column; None where the user fixed the coordinate.
+    """
+    given = {} if isinstance(hyperparameters, str) else dict(hyperparameters)
+    unknown = sorted(set(given) - set(families))
+    if unknown:
+        raise ValueError(f"hyperparameters name families that no column has: {unknown}")
+    hyper, grids = {}, {}
+    for family, columns in families.items():
+        fixed = _by_name(family, given.get(family, {}))
+        for i, j in enumerate(columns):
+            n_levels = int(table.n_levels[j])
+            start = FAMILIES[family].default_hyper(n_levels)
+            grid = FAMILIES[family].grids(table.column(j), n_levels)
+            for h, name in enumerate(coordinates(family, n_levels)):
+                if name in fixed:
+                    value = _one(fixed[name], family, name, i, h, len(columns), n_levels)
+                    start[h] = to_cells(name, value, table.offsets[j], table.scales[j])
+                    grid[h] = None
+            hyper[int(j)], grids[int(j)] = start, grid
+    return hyper, grids
+
+
+def coordinates(family, n_levels):
+    """Names of a column's coordinates: one per level for the pseudo-counts."""
+    names = FAMILIES[family].coordinate_names
+    return names * n_levels if family == "categorical" else names
+
+
+def _by_name(family, values):
+    """What the user gave for a family, as a mapping."""
+    names = NAMES[family]
+    if isinstance(values, Mapping):
+        unknown = sorted(set(values) - set(names))
+        if unknown:
+            raise ValueError(
+                f"hyperparameters of {family!r} are {', '.join(names)}; got {unknown}"
+            )
+        return dict(values)
+    if len(names) == 1:
+        return {names[0]: values}
+    if isinstance(values, tuple | list) and len(values) == len(names):
+        return dict(zip(names, values))
+    raise ValueError(
+        f"hyperparameters of {family!r} must be a mapping or a tuple ({', '.join(names)}), "
+        f"got {values!r}"
+    )
+
+
+def _one(values, family, name, i, h, n_columns, n_levels):
+    """The value of coordinate h of the family's i-th column."""
+    where = f"hyperparameters[{family!r}][{name!r}]"
+    if name == "pseudo_counts" and isinstance(values, list | tuple) and not np.isscalar(values[0]):
+        values = values[i] if i < len(values) else None  # one array per column
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{where} must be numbers, got {values!r}") from None
+    expected = n_levels if name == "pseudo_counts" else n_columns
+    if array.ndim == 0:
+        value = float(array)
+    elif array.shape == (expected,):
+        value = float(array[h if name == "pseudo_counts" else i])
+    else:
+        what = "level" if name == "pseudo_counts" else "column of the family"
+        raise ValueError(
+            f"{where} must be a number or one per {what} ({expected}), got shape {array.shape}"
+        )
+    if not np.isfinite(value) or (name != "mu0" and value <= 0):
+        raise ValueError(f"{where} must be {'finite' if name == 'mu0' else 'positive'}, got {value}")
+    return value
+
+
+def grids_in_units(grids, families, table, partition_points):
+    """The grids as users read them.
+
+    Returns
+    -------
+    dict
+        "concentration" and "discount" (arrays; all pairs are points of the joint grid) and, by
+        family and name, a list with one grid per column of the family; pseudo-counts have one grid
+        per level.
+    """
+    out = {
+        "concentration": np.unique(partition_points[:, 0]),
+        "discount": np.unique(partition_points[:, 1]),
+    }
+    for family, columns in families.items():
+        out[family] = {name: [] for name in NAMES[family]}
+        for j in columns:
+            per_level = []
+            names = coordinates(family, int(table.n_levels[j]))
+            for name, grid in zip(names, grids[int(j)]):
+                if grid is not None:
+                    grid = to_user(name, grid, table.offsets[j], table.scales[j])
+                if name == "pseudo_counts":
+                    per_level.append(grid)
+                else:
+                    out[family][name].append(grid)
+            if per_level:
+                out[family]["pseudo_counts"].append(per_level)
+    return out
