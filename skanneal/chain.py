@@ -109,7 +109,7 @@ class Chain:
                 return True
             if not self._churn(segment, stop):
                 return False
-            full = segment.stop - segment.start >= self.model.table.n_rows
+            full = self.state.subsample.size == self.model.table.n_rows
             self._move(segment.beta, full)
             self.seconds = time.perf_counter() - began
             crossed = segment.stop // interval > segment.start // interval

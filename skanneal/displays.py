@@ -1,7 +1,6 @@
 """Pictures of fitted estimators, in scikit-learn's manner: compute once, draw as often as wanted.
 
-The displays read fitted estimators' public attributes only: ``trace_``, ``draws_``, ``labels_``.
-matplotlib is imported when something is drawn.
+The displays read public attributes only: ``trace_``, ``draws_``, ``labels_``.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -95,15 +94,13 @@ class TraceDisplay:
             raise ValueError(f"name must be one of {sorted(trace)}, got {name!r}.")
         if x not in ("seconds", "sweeps"):
             raise ValueError(f"x must be 'seconds' or 'sweeps', got {x!r}.")
-        full_data = None
-        if "n_assigned" in trace:
-            n_assigned = np.asarray(trace["n_assigned"])
-            full_data = n_assigned == np.nan_to_num(n_assigned).max(initial=0)
+        n_assigned = np.asarray(trace["n_assigned"])
+        full_data = n_assigned == np.nan_to_num(n_assigned).max(initial=0)
         display = cls(trace[x], trace[name], full_data=full_data, name=name, x_name=x)
         return display.plot(ax, **kwargs)
 
     def plot(self, ax=None, **kwargs):
-        """Draw.
+        """Draw; return the display itself.
 
         Parameters
         ----------
@@ -115,14 +112,13 @@ class TraceDisplay:
         Returns
         -------
         display : TraceDisplay
-            Itself.
         """
         self.figure_, self.ax_ = _axes("TraceDisplay.plot", ax)
-        self.lines_ = []
         kwargs = {"linewidth": 1.6, **kwargs}
         x, y = np.atleast_2d(self.x), np.atleast_2d(self.y)
-        for chain in range(len(y)):
-            self.lines_.append(self._plot_chain(chain, x[chain], y[chain], kwargs))
+        self.lines_ = [
+            self._plot_chain(chain, x[chain], y[chain], kwargs) for chain in range(len(y))
+        ]
         self._set_apart_subsamples(x, y)
         x_title, y_title = (_TITLES.get(name, name) for name in (self.x_name, self.name))
         self.ax_.set(xlabel=x_title, ylabel=y_title)
@@ -130,9 +126,8 @@ class TraceDisplay:
         self.ax_.grid(alpha=0.25)
         self.ax_.spines[["top", "right"]].set_visible(False)
         if len(y) > 1:
-            options = {"frameon": False, "fontsize": "small", "handlelength": 1.2}
-            anchor = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.1}
-            self.ax_.legend(ncols=min(len(y), 6), **anchor, **options)
+            place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": min(len(y), 6)}
+            self.ax_.legend(frameon=False, fontsize="small", handlelength=1.2, **place)
         return self
 
     def _plot_chain(self, chain, x, y, kwargs):
@@ -147,18 +142,15 @@ class TraceDisplay:
         return line
 
     def _set_apart_subsamples(self, x, y):
-        """Shade the time before all rows, and fit the axes to what comes after.
-
-        The values before can lie many times farther off.
-        """
+        """Shade what comes before all rows, which can lie far off; fit the axes to the rest."""
         present = np.isfinite(x) & np.isfinite(y)
         full = present if self.full_data is None else present & self.full_data
         if not full.any() or (full == present).all():
             return
         start, stop = x[present].min(), x[full].min()
         self.ax_.axvspan(start, stop, color="0.95", linewidth=0, zorder=0)
-        place = {"xy": ((start + stop) / 2, 0.03), "xycoords": ("data", "axes fraction")}
-        self.ax_.annotate("subsamples", **place, ha="center", color="0.4", fontsize="small")
+        place = {"x": (start + stop) / 2, "y": 0.03, "transform": self.ax_.get_xaxis_transform()}
+        self.ax_.text(**place, s="subsamples", ha="center", color="0.4", fontsize="small")
         low, high = y[full].min(), y[full].max()
         height = (high - low) or 1.0
         low = max(y[present].min(), low - height / 2)
@@ -237,7 +229,7 @@ class CoassignmentDisplay:
         return cls(coclustering(draws, rows), labels, rows=rows).plot(ax, **kwargs)
 
     def plot(self, ax=None, **kwargs):
-        """Draw.
+        """Draw; return the display itself.
 
         Parameters
         ----------
@@ -249,7 +241,6 @@ class CoassignmentDisplay:
         Returns
         -------
         display : CoassignmentDisplay
-            Itself.
         """
         self.figure_, self.ax_ = _axes("CoassignmentDisplay.plot", ax, figsize=(6.2, 5.2))
         n = len(self.coassignment)
@@ -355,7 +346,7 @@ class ClusterDisplay:
         return display.plot(ax)
 
     def plot(self, ax=None, **kwargs):
-        """Draw.
+        """Draw; return the display itself.
 
         Parameters
         ----------
@@ -367,7 +358,6 @@ class ClusterDisplay:
         Returns
         -------
         display : ClusterDisplay
-            Itself.
         """
         values, is_level = np.asarray(self.values), np.asarray(self.is_level, dtype=bool)
         n_clusters, n_features = values.shape

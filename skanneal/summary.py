@@ -72,7 +72,9 @@ def expected_vi(labels, labels_list):
     Parameters
     ----------
     labels : array-like of int of shape (n_rows,)
+        Any partition of the rows.
     labels_list : sequence of array-like of int of shape (n_rows,)
+        The draws' partitions.
 
     Returns
     -------
@@ -94,7 +96,9 @@ def expected_binder(labels, labels_list):
     Parameters
     ----------
     labels : array-like of int of shape (n_rows,)
+        Any partition of the rows.
     labels_list : sequence of array-like of int of shape (n_rows,)
+        The draws' partitions.
 
     Returns
     -------
@@ -116,6 +120,7 @@ def coclustering(labels_list, rows=None):
     Parameters
     ----------
     labels_list : sequence of array-like of int of shape (n_rows,)
+        The draws' partitions.
     rows : array-like of int or bool or None, default=None
         Which rows to compare, in which order; None takes all.
 
@@ -162,6 +167,7 @@ def rank_clusters(labels):
     Parameters
     ----------
     labels : array-like of int of shape (n_rows,)
+        Any integers, one per cluster.
 
     Returns
     -------
@@ -216,6 +222,7 @@ def profile_clusters(table, labels, n_clusters):
     labels : ndarray of int of shape (n_rows,)
         From 0 to n_clusters - 1.
     n_clusters : int
+        Number of clusters.
 
     Returns
     -------
@@ -235,7 +242,7 @@ def profile_clusters(table, labels, n_clusters):
             shifts, mean, deviation = _moments(cells, column.missing, labels, n_clusters)
             scaled = shifts / deviation if deviation > 0 else 0.0 * shifts
             spread.append(_root_mean_square(scaled, labels))
-            values.append(scaled if levels is None else mean + shifts)
+            values.append(scaled if levels is None else np.clip(mean + shifts, 0.0, 1.0))
             is_level.append(levels is not None)
             names.append(feature_name)
     values = np.reshape(values, (len(names), n_clusters)).T

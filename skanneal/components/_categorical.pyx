@@ -43,7 +43,7 @@ cdef class Categorical(Components):
         self.first = np.r_[0, np.cumsum(lengths)].astype(np.int32)
         self.pseudo_count = np.concatenate([np.r_[a, 1.0] for a in hyper]) if hyper else np.zeros(1)
         self.pseudo_count_f = np.asarray(self.pseudo_count).astype(np.float32)
-        self.total = np.array([a.sum() for a in hyper])
+        self.total = np.array([a.sum() for a in hyper] or [0.0])
         self.cell_offset = np.zeros(max(1, self.n_features), dtype=np.int32)
         self.cell_class = np.zeros(max(1, self.n_features), dtype=np.int32)
         self.class_start = np.zeros(max(1, self.first[self.n_features]), dtype=np.int32)
@@ -251,16 +251,17 @@ cdef class Categorical(Components):
         """Statistics and hyperparameters of the first n_slots slots, features by column."""
         n_slots = self.n_slots if n_slots is None else n_slots
         order = np.argsort(self.columns)
-        missing = np.asarray(self.size)[None, :] - np.stack(
-            [self._counts(f).sum(axis=0) for f in order])
+        counts = [self._counts(f)[:, :n_slots] for f in order]
+        size = np.asarray(self.size)[:n_slots].copy()
+        present = np.array([c.sum(axis=0) for c in counts], dtype=np.int64).reshape(-1, n_slots)
         return {
             "columns": np.asarray(self.columns)[order],
             "gappy": np.asarray(self.gappy)[order],
-            "size": np.asarray(self.size)[:n_slots].copy(),
-            "n_levels": np.array([self.first[f + 1] - self.first[f] - 1 for f in order]),
-            "count": np.concatenate([self._counts(f)[:, :n_slots] for f in order]),
-            "missing": missing[:, :n_slots].astype(np.int32),
-            "pseudo_counts": np.concatenate([self.get_hyper(f) for f in order]),
+            "size": size,
+            "n_levels": np.array([len(c) for c in counts], dtype=np.int64),
+            "count": np.concatenate([np.zeros((0, n_slots), np.int32), *counts]),
+            "missing": (size - present).astype(np.int32),
+            "pseudo_counts": np.concatenate([np.zeros(0)] + [self.get_hyper(f) for f in order]),
         }
 
     @classmethod
@@ -277,7 +278,8 @@ cdef class Categorical(Components):
             first, last = block.first[f], block.first[f + 1] - 1
             count[first:last, :n] = arrays["count"][starts[i]:stops[i]]
             count[last, :n] = arrays["missing"][i]
-        np.asarray(block.count)[:] = count.reshape(len(count), -1, TILE).transpose(1, 0, 2)
+        np.asarray(block.count)[:] = count.reshape(
+            len(count), block.n_slots // TILE, TILE).transpose(1, 0, 2)
         np.asarray(block.size)[:n] = arrays["size"]
         block.refresh_all()
         return block

@@ -12,6 +12,7 @@ cdef class Table:
     cdef readonly object offsets, scales    # float64 (n_columns,): number = offset + scale * cell
     cdef object _missing                    # bool (n_columns,)
     cdef list _chunks                       # uint8 arrays (2^CHUNK_BITS, row_bytes)
+    cdef list _outgrown                     # chunks that append exchanged
     cdef char **_pointers                   # their addresses
     cdef Py_ssize_t _n_pointers
 

@@ -56,7 +56,7 @@ cdef class Table:
         self.positions = positions
         self.row_bytes = max(4, -4 * (-int(sizes.sum()) // 4))
         self._missing = np.zeros(self.n_columns, dtype=bool)
-        self._chunks = []
+        self._chunks, self._outgrown = [], []
         self.n_rows = 0
 
     def __dealloc__(self):
@@ -89,6 +89,8 @@ cdef class Table:
                 # the last chunk was made no larger than needed: give it its full size
                 chunk = np.zeros((chunk_rows, self.row_bytes), dtype=np.uint8)
                 chunk[:start] = self._chunks[self._n_pointers - 1][:start]
+                # kept alive: blocks know the row they saw last by its address
+                self._outgrown.append(self._chunks[self._n_pointers - 1])
                 self._chunks[self._n_pointers - 1] = chunk
                 view = chunk
                 self._pointers[self._n_pointers - 1] = <char *> &view[0, 0]

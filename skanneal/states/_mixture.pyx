@@ -48,14 +48,15 @@ cdef class Mixture:
         self.level = skanneal_level()
         self.table, self.subsample = table, subsample
         self.labels = np.full(table.n_rows, -1, dtype=np.int32)
-        self._set_blocks(blocks)
+        self.set_blocks(blocks)
         self._set_counts(np.zeros(max([TILE] + [block.n_slots for block in blocks]), np.int64))
         self.set_prior(prior)
 
     def __dealloc__(self):
         free(self.pointer)
 
-    def _set_blocks(self, blocks):
+    def set_blocks(self, blocks):
+        """Exchange the blocks, for instance when a feature moves: theirs must be this partition."""
         cdef Py_ssize_t i
         self.blocks = tuple(blocks)
         self.n_blocks = len(self.blocks)
@@ -185,6 +186,12 @@ cdef class Mixture:
         self.score(row)
         n = self.n_tiles * TILE
         return np.asarray(self.log_prior)[:n].copy(), np.asarray(self.log_lik)[:n].copy()
+
+    def append_rows(self):
+        """Make room for rows that were appended to the table; they have no label yet."""
+        labels = np.full(self.table.n_rows, -1, dtype=np.int32)
+        labels[:len(self.labels)] = self.labels
+        self.labels = labels
 
     def members(self, k):
         """Rows of S in slot k."""

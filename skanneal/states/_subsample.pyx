@@ -146,6 +146,27 @@ cdef class Subsample:
         for s in range(self.n_strata):
             self.inside[s] = self.start[s + 1] - self.start[s]
 
+    def append_rows(self, n_new, strata=None):
+        """Take in rows n_rows .. n_rows + n_new - 1, outside S; `strata`: their codes."""
+        n_rows = self.n_rows + n_new
+        new = np.arange(self.n_rows, n_rows, dtype=np.int64)
+        if self.rule == 2:
+            codes = np.empty(n_rows, dtype=np.int64)
+            codes[self.order] = np.repeat(np.arange(self.n_strata), np.diff(self.start))
+            codes[new] = strata
+            is_in = np.zeros(n_rows, dtype=bool)
+            is_in[self.rows()] = True
+            # within a stratum the rows of S come first
+            self.order = np.lexsort((~is_in, codes))
+            self.n_strata = int(codes.max()) + 1
+            self.start = np.r_[0, np.cumsum(np.bincount(codes))].astype(np.int64)
+            self.inside = np.bincount(codes[is_in], minlength=self.n_strata).astype(np.int64)
+        else:
+            order = np.asarray(self.order)
+            self.order = np.concatenate([np.roll(order, -self.tail), new])
+            self.tail = 0
+        self.n_rows = n_rows
+
     def rows(self):
         """The rows of S: int64 (size,)."""
         order = np.asarray(self.order)
