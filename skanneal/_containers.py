@@ -17,6 +17,7 @@ converted: half a million rows of a read-only memory map cost one column of memo
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numbers
+from collections import Counter
 
 import numpy as np
 from scipy.sparse import issparse
@@ -182,6 +183,9 @@ class PandasFrame(_Table):
         if X.ndim != 2:
             raise _dimension_error(X.ndim)
         self.X, self.shape, self.names = X, X.shape, list(X.columns)
+        repeated = [name for name, n in Counter(self.names).items() if n > 1]
+        if repeated:
+            raise ValueError(f"Column names must be unique, but {repeated} are not.")
 
     def column(self, j):
         series, label = self.X.iloc[:, j], self.label(j)

@@ -108,23 +108,27 @@ INLINE int NAME(any)(ILN mask)
     return all != 0;
 }
 
-/* Largest lane, and the sum of the lanes in the one order that every set uses. */
+/* Largest lane, and the sum of the lanes in the one order that every set uses: halves of 8, of 4,
+ * of 2, of 1. Written on registers of four, which every set has. */
+typedef float NAME(quad) __attribute__((vector_size(16), aligned(16), may_alias));
+#define QUAD NAME(quad)
+
 INLINE float NAME(reduce_max)(LN a)
 {
     float x[LANES];
     memcpy(x, &a, sizeof x);
-    for (int width = LANES / 2; width > 0; width /= 2)
-        for (int i = 0; i < width; i++) x[i] = x[i] > x[i + width] ? x[i] : x[i + width];
-    return x[0];
+    float m[4] = {x[0], x[1], x[2], x[3]};
+    for (int i = 4; i < LANES; i += 4)
+        for (int j = 0; j < 4; j++) m[j] = m[j] > x[i + j] ? m[j] : x[i + j];
+    float low = m[0] > m[2] ? m[0] : m[2], high = m[1] > m[3] ? m[1] : m[3];
+    return low > high ? low : high;
 }
 
 INLINE float NAME(reduce_add)(LN a)
 {
-    float x[LANES];
-    memcpy(x, &a, sizeof x);
-    for (int width = LANES / 2; width > 0; width /= 2)
-        for (int i = 0; i < width; i++) x[i] += x[i + width];
-    return x[0];
+    const QUAD *q = (const QUAD *)&a;
+    QUAD x = (q[0] + q[2]) + (q[1] + q[3]);
+    return (x[0] + x[2]) + (x[1] + x[3]);
 }
 
 /* f - f^2/2 + f^3 P(f) + e log 2, for the logarithm of 2^e (1 + f), f in [sqrt(1/2)-1, sqrt(2)-1]. */

@@ -20,6 +20,7 @@ from .states import Mixture, Subsample
 
 FORMAT = 1
 N_RECORDS = 100  # of the trace, at equal fractions of the schedule's assignments
+BLOCK_ROWS = 8192  # scored at a time
 TRACE = ("seconds", "sweeps", "n_assigned", "n_clusters", "log_joint", "concentration", "discount")
 IDLE_AFTER = 20  # sweeps without an acceptance until a structure move is run less often
 IDLE_PERIOD = 8
@@ -156,23 +157,39 @@ class Chain:
     def draw(self):
         """What a kept draw is: the state without the subsample, the generator and the tuning.
 
-        Clusters are numbered 0 .. K - 1 in the order of their slots. Rows that an interrupt left
-        without a label get their most probable cluster.
+        Clusters are numbered 0 .. K - 1 in the order of their slots.
         """
-        arrays = self.state.to_arrays()
-        used = np.flatnonzero(self.state.sizes())
-        labels = arrays["labels"]
-        slot_of = np.full(self.state.n_slots + 1, -1, dtype=np.int32)
+        state = self._completed()
+        arrays = state.to_arrays()
+        used = np.flatnonzero(state.sizes())
+        slot_of = np.full(state.n_slots + 1, -1, dtype=np.int32)
         slot_of[used] = np.arange(len(used))
-        arrays["labels"] = slot_of[labels]
+        arrays["labels"] = slot_of[arrays["labels"]]
         for name, value in arrays.items():
             if "/" in name and name.split("/")[1] in SLOT_STATISTICS:
                 arrays[name] = np.ascontiguousarray(value[..., used])
-        for row in np.flatnonzero(labels < 0) if len(used) else ():
-            scores, log_weights = self.state.score_rows(self.model.table, row, row + 1)
-            arrays["labels"][row] = np.argmax((scores + log_weights)[0, :-1])
-        arrays["log_joint"] = np.array(self.state.log_joint())
+        arrays["log_joint"] = np.array(state.log_joint())
         return arrays
+
+    def _completed(self):
+        """The state, or where an interrupt left rows out, a copy with them in.
+
+        Each goes to its most probable cluster, so that chains stopped at different sizes compare.
+        """
+        state, table = self.state, self.model.table
+        labels = state.get_labels().astype(np.int64)
+        used = np.flatnonzero(state.sizes())
+        if len(used) == 0 or labels.min() >= 0:
+            return state
+        for start in range(0, table.n_rows, BLOCK_ROWS):
+            block = labels[start:start + BLOCK_ROWS]
+            out = np.flatnonzero(block < 0)
+            if len(out):
+                scores, log_weights = state.score_rows(table, start, start + len(block))
+                block[out] = used[(scores + log_weights)[out, :-1].argmax(axis=1)]
+        full = Mixture.from_arrays(state.to_arrays(), table, Subsample(table.n_rows))
+        full.replace(np.arange(table.n_rows), labels)
+        return full
 
     # ---- state as arrays ------------------------------------------------------------------------
 

@@ -96,8 +96,8 @@ class TraceDisplay:
             raise ValueError(f"x must be 'seconds' or 'sweeps', got {x!r}.")
         n_assigned = np.asarray(trace["n_assigned"])
         full_data = n_assigned == np.nan_to_num(n_assigned).max(initial=0)
-        display = cls(trace[x], trace[name], full_data=full_data, name=name, x_name=x)
-        return display.plot(ax, **kwargs)
+        options = {"full_data": full_data, "name": name, "x_name": x}
+        return cls(trace[x], trace[name], **options).plot(ax, **kwargs)
 
     def plot(self, ax=None, **kwargs):
         """Draw; return the display itself.
@@ -253,12 +253,10 @@ class CoassignmentDisplay:
         self.ax_.hlines(edges, 0, n, color="0.35", linewidth=0.5)
         self.ax_.vlines(edges, 0, n, color="0.35", linewidth=0.5)
         starts, ends = np.append(0, edges), np.append(edges, n)
-        # A name only where its cluster is tall enough to carry it.
-        named = ends - starts >= 0.03 * n
+        named = ends - starts >= 0.03 * n  # tall enough for a name
         self.ax_.set_yticks((starts + ends)[named] / 2, np.asarray(self.labels)[starts[named]])
-        self.ax_.set_xticks([])
         self.ax_.tick_params(length=0)
-        self.ax_.set(xlabel=f"{n:,} rows, sorted by cluster", ylabel="Cluster")
+        self.ax_.set(xticks=[], xlabel=f"{n:,} rows, sorted by cluster", ylabel="Cluster")
         return self
 
 

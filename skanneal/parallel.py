@@ -120,12 +120,12 @@ class StopFlag:
 def run_tasks(function, tasks, n_jobs=None, verbose=0):
     """Call a function once per task, in parallel, and keep what an interrupt leaves.
 
-    On Ctrl-C (SIGINT, as long as Python's own handler is in place) no exception is raised: the stop
-    flag is set, tasks under way are expected to return their last complete state soon, and tasks
-    not yet begun are left out. A second Ctrl-C raises KeyboardInterrupt in the main thread and drops
-    the task there; other threads are awaited all the same, unless a third one cuts that short. A
-    task in the main thread sees the first one only after Python has had its turn: a kernel that
-    runs for long without the GIL must call ``PyErr_CheckSignals`` now and then.
+    On Ctrl-C (SIGINT, as long as Python's own handler is in place) no exception is raised: the
+    stop flag is set, tasks under way are expected to return their last complete state soon, and
+    tasks not yet begun are left out. A second Ctrl-C raises KeyboardInterrupt in the main thread
+    and drops the task there; other threads are awaited all the same, unless a third one cuts that
+    short. A task in the main thread sees the first one only after Python has had its turn: a
+    kernel that runs for long without the GIL must call ``PyErr_CheckSignals`` now and then.
 
     An error in one task stops the others too, and is raised when they have returned.
 

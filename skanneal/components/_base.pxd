@@ -19,6 +19,7 @@ cdef class Components:
 
     cdef int reserve(self, Py_ssize_t n_slots) except -1
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil
+    cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil
     cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil
     cdef void clear(self, Py_ssize_t k) noexcept nogil

@@ -47,12 +47,14 @@ cdef class Components:
         First capacity.
     gappy : array-like of bool, optional
         For each feature, whether a cell may be missing. By default as the table has it.
+    like : Components, optional
+        A block of the same features and hyperparameters to share tables with.
     """
 
     family = None
     coordinate_names = ()
 
-    def __init__(self, Table table, columns, hyper=None, n_slots=16, gappy=None):
+    def __init__(self, Table table, columns, hyper=None, n_slots=16, gappy=None, like=None):
         columns = np.asarray(columns, dtype=np.int64)
         if gappy is None:
             gappy = [table.has_missing(j) for j in columns]
@@ -67,7 +69,7 @@ cdef class Components:
         self.size = np.zeros(0, dtype=np.int64)
         if hyper is None:
             hyper = [self.default_hyper(int(table.n_levels[j])) for j in columns]
-        self._set_up(table, [np.array(hyper[i], dtype=np.float64, ndmin=1) for i in order])
+        self._set_up(table, [np.array(hyper[i], dtype=np.float64, ndmin=1) for i in order], like)
         self.bind(table)
         self.reserve(tiles(n_slots))
 
@@ -83,7 +85,7 @@ cdef class Components:
         """Data-scaled grids of a column's hyperparameters, one array per coordinate."""
         raise NotImplementedError
 
-    def _set_up(self, table, hyper):
+    def _set_up(self, table, hyper, like):
         """Keep the hyperparameters (internal order) and make what does not depend on n_slots."""
         raise NotImplementedError
 
@@ -93,6 +95,11 @@ cdef class Components:
 
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
         """out[k] += log predictive of the row in slot k, for the slots of the first n_tiles."""
+
+    cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
+        """Log predictive of a row of slot k in that slot without the row: what a Gibbs step asks of
+        the row's own cluster. Rows mostly stay, and then nothing is taken out and put back."""
+        return 0.0
 
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
         """Add a row to slot k."""
@@ -145,7 +152,7 @@ cdef class Components:
         """The same table, features and hyperparameters with empty slots: the two clusters of a
         split, the segments of a permutation."""
         return type(self)(self.table, self.columns, [self.get_hyper(f) for f in range(self.n_features)],
-                          n_slots, self.gappy)
+                          n_slots, self.gappy, self)
 
     def build(self, rows, labels, n_slots):
         """Replace all statistics by those of `rows` (indices) with slots `labels`, in one pass."""
@@ -176,6 +183,11 @@ cdef class Components:
         self._check(i, 0)
         self.add_scores(self.table.row(i), self.n_slots // TILE, &out[0])
         return np.asarray(out)
+
+    def row_score_without(self, Py_ssize_t i, Py_ssize_t k):
+        """Log predictive of row i, which slot k holds, in slot k without it."""
+        self._check(i, k)
+        return self.score_without(self.table.row(i), k)
 
     def _check(self, Py_ssize_t i, Py_ssize_t k):
         if not 0 <= i < self.table.n_rows:

@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #define CATEGORICAL_MEMO 4096  /* entries of the table of sums of logarithms by cluster size */
-#define LOG_TABLE 16384        /* counts below have their logarithms in a table */
 
 typedef struct {
     int32_t n_features, n_dense, n_entries;
@@ -20,14 +19,15 @@ typedef struct {
     const float *pseudo_count_f;
     const double *total;        /* (n_features,) sum of the feature's pseudo-counts */
     int64_t *size;              /* (n_slots,) rows in the slot */
-    int32_t *count;             /* (n_tiles, n_entries, 16) */
+    int32_t *count;             /* (n_slots, n_entries): an update touches few cache lines */
     float *score;               /* (n_tiles, n_entries, 16) log(count + pseudo-count) */
     float *constant;            /* (n_tiles, 16) - sum_f log(n_f + total_f) */
-    const int32_t *class_start; /* (n_entries,) LOG_TABLE * class of the entry's pseudo-count */
-    const float *log_table;     /* (n_classes, LOG_TABLE) log(count + pseudo-count), or NULL */
-    const char *row;            /* the row of which cell_offset, cell_class are */
-    int32_t *cell_offset;       /* (n_features,) 16 * entry */
-    int32_t *cell_class;        /* (n_features,) class_start of the entry */
+    const int32_t *class_start; /* (n_entries,) log_size * class of the entry's pseudo-count */
+    const float *log_table;     /* (n_classes, log_size) log(count + pseudo-count), or NULL */
+    int32_t log_size;           /* counts below have their logarithms in the table; 2^m */
+    const char *row;            /* the row of which cell_entry, cell_class are */
+    int64_t *cell_entry;        /* (n_features,) */
+    int64_t *cell_class;        /* (n_features,) class_start of the entry */
     int64_t *memo_size;         /* (CATEGORICAL_MEMO,) */
     double *memo_value;         /* (CATEGORICAL_MEMO,) */
 } CategoricalBlock;
@@ -39,9 +39,12 @@ typedef struct {
 typedef void (*categorical_add_scores_t)(CategoricalBlock *, const char *, int64_t, float *);
 typedef void (*categorical_update_t)(CategoricalBlock *, const char *, int64_t, int);
 typedef void (*categorical_refresh_t)(CategoricalBlock *, int64_t);
-typedef void (*fill_log_table_t)(float *, float);
+typedef float (*categorical_score_without_t)(CategoricalBlock *, const char *, int64_t);
+typedef void (*fill_log_table_t)(float *, float, int64_t);
 static const categorical_add_scores_t categorical_add_scores_v[] = VARIANTS(categorical_add_scores);
 static const categorical_update_t categorical_update_v[] = VARIANTS(categorical_update);
 static const categorical_refresh_t categorical_refresh_v[] = VARIANTS(categorical_refresh);
+static const categorical_score_without_t categorical_score_without_v[] =
+    VARIANTS(categorical_score_without);
 static const fill_log_table_t fill_log_table_v[] = VARIANTS(fill_log_table);
 #endif

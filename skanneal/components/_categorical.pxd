@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t, int64_t
 from ._base cimport Components
 
 cdef extern from "_categorical.h" nogil:
-    enum: CATEGORICAL_MEMO, LOG_TABLE
+    enum: CATEGORICAL_MEMO
     ctypedef struct CategoricalBlock:
         int32_t n_features, n_dense, n_entries
         int32_t width_stop[3]
@@ -19,16 +19,18 @@ cdef extern from "_categorical.h" nogil:
         float *constant
         const int32_t *class_start
         const float *log_table
+        int32_t log_size
         const char *row
-        int32_t *cell_offset
-        int32_t *cell_class
+        int64_t *cell_entry
+        int64_t *cell_class
         int64_t *memo_size
         double *memo_value
     int skanneal_level()
     void (*categorical_add_scores_v[3])(CategoricalBlock *, const char *, int64_t, float *) noexcept
     void (*categorical_update_v[3])(CategoricalBlock *, const char *, int64_t, int) noexcept
     void (*categorical_refresh_v[3])(CategoricalBlock *, int64_t) noexcept
-    void (*fill_log_table_v[3])(float *, float) noexcept
+    float (*categorical_score_without_v[3])(CategoricalBlock *, const char *, int64_t) noexcept
+    void (*fill_log_table_v[3])(float *, float, int64_t) noexcept
 
 cdef class Categorical(Components):
     cdef CategoricalBlock block
@@ -36,9 +38,10 @@ cdef class Categorical(Components):
     cdef double[::1] pseudo_count         # (n_entries,)
     cdef float[::1] pseudo_count_f
     cdef double[::1] total                # (n_features,) sum of the pseudo-counts
-    cdef int32_t[:, :, ::1] count         # (n_tiles, n_entries, TILE)
-    cdef int32_t[::1] cell_offset, cell_class, class_start  # of the kernels
-    cdef object log_table, class_of       # float32 (n_classes, LOG_TABLE); pseudo-count -> class
+    cdef int32_t[:, ::1] count            # (n_slots, n_entries)
+    cdef int64_t[::1] cell_entry, cell_class   # of the kernels
+    cdef int32_t[::1] class_start
+    cdef object log_table, class_of       # float32 (n_classes, log_size); pseudo-count -> class
     cdef object caches                    # keeps the aligned arrays alive
     cdef int64_t[::1] memo_size
     cdef double[::1] memo_value

@@ -36,7 +36,7 @@ cdef class Categorical(Components):
         """The same grid for every level: few values, so that logarithms can be tabled."""
         return [np.geomspace(1e-3, 31.622776601683793, 10)] * n_levels
 
-    def _set_up(self, table, hyper):
+    def _set_up(self, table, hyper, Categorical like):
         cdef Py_ssize_t f
         self.level = skanneal_level()
         lengths = [len(a) + 1 for a in hyper]
@@ -44,44 +44,52 @@ cdef class Categorical(Components):
         self.pseudo_count = np.concatenate([np.r_[a, 1.0] for a in hyper]) if hyper else np.zeros(1)
         self.pseudo_count_f = np.asarray(self.pseudo_count).astype(np.float32)
         self.total = np.array([a.sum() for a in hyper] or [0.0])
-        self.cell_offset = np.zeros(max(1, self.n_features), dtype=np.int32)
-        self.cell_class = np.zeros(max(1, self.n_features), dtype=np.int32)
+        self.cell_entry = np.zeros(max(1, self.n_features), dtype=np.int64)
+        self.cell_class = np.zeros(max(1, self.n_features), dtype=np.int64)
         self.class_start = np.zeros(max(1, self.first[self.n_features]), dtype=np.int32)
         self.memo_size = np.full(CATEGORICAL_MEMO, -1, dtype=np.int64)
         self.memo_value = np.zeros(CATEGORICAL_MEMO)
-        self.count = np.zeros((0, self.first[self.n_features], TILE), dtype=np.int32)
+        self.count = np.zeros((0, self.first[self.n_features]), dtype=np.int32)
         self.caches = ()
         self.block.n_features = self.n_features
         self.block.n_dense = self.n_dense
         self.block.n_entries = self.first[self.n_features]
         self.block.first, self.block.class_start = &self.first[0], &self.class_start[0]
-        self.block.cell_offset, self.block.cell_class = &self.cell_offset[0], &self.cell_class[0]
+        self.block.cell_entry, self.block.cell_class = &self.cell_entry[0], &self.cell_class[0]
         self.block.pseudo_count = &self.pseudo_count[0]
         self.block.pseudo_count_f = &self.pseudo_count_f[0]
         self.block.total = &self.total[0]
         self.block.memo_size, self.block.memo_value = &self.memo_size[0], &self.memo_value[0]
-        self.class_of, self.log_table, self.block.log_table = {}, None, NULL
+        self.block.log_table = NULL
+        if like is None:
+            self.class_of, self.log_table = {}, None
+            self.block.log_size = min(1 << 20, max(1024, 1 << int(table.n_rows).bit_length()))
+        else:   # tables are shared: a spare block costs little
+            self.class_of, self.log_table = like.class_of, like.log_table
+            self.block.log_size = like.block.log_size
         self._find_classes()
 
     def _find_classes(self):
         """Tables of logarithms, one per value of the pseudo-counts: the grids have few."""
         cdef float[:, ::1] table
         cdef Py_ssize_t i, e
-        cdef bint new = False
-        for value in np.unique(self.pseudo_count_f):
-            if float(value) not in self.class_of:
-                self.class_of[float(value)] = len(self.class_of)
-                new = True
-        if len(self.class_of) > MOST_CLASSES:
-            self.block.log_table = NULL
-            return
-        if new:
-            self.log_table = table = aligned_zeros((len(self.class_of), LOG_TABLE), np.float32)
+        values = [float(value) for value in np.unique(self.pseudo_count_f)]
+        if self.log_table is None or any(value not in self.class_of for value in values):
+            known = dict.fromkeys([*self.class_of, *values])
+            self.class_of = {value: i for i, value in enumerate(known)}
+            if len(known) > MOST_CLASSES:
+                self.block.log_table = NULL
+                return
+            self.log_table = aligned_zeros((len(known), self.block.log_size), np.float32)
+            table = self.log_table
             for value, i in self.class_of.items():
-                fill_log_table_v[self.level](&table[i, 0], value)
-            self.block.log_table = &table[0, 0]
+                fill_log_table_v[self.level](&table[i, 0], value, self.block.log_size)
+        elif len(self.class_of) > MOST_CLASSES:
+            return
+        table = self.log_table
+        self.block.log_table = &table[0, 0]
         for e in range(self.block.n_entries):
-            self.class_start[e] = self.class_of[self.pseudo_count_f[e]] * LOG_TABLE
+            self.class_start[e] = self.class_of[self.pseudo_count_f[e]] * self.block.log_size
         self.block.row = NULL   # the kernels keep the classes of the last row's cells
 
     def refresh_all(self):
@@ -103,14 +111,14 @@ cdef class Categorical(Components):
         cdef Py_ssize_t n_tiles = n_slots // TILE, n_entries = self.block.n_entries, k
         size = np.zeros(n_slots, np.int64)
         size[:self.n_slots] = self.size
-        count = np.zeros((n_tiles, n_entries, TILE), dtype=np.int32)
-        count[:self.n_slots // TILE] = self.count
+        count = np.zeros((n_slots, n_entries), dtype=np.int32)
+        count[:self.n_slots] = self.count
         self.size, self.count = size, count
         score = aligned_zeros((n_tiles * n_entries * TILE,), np.float32)
         constant = aligned_zeros((n_slots,), np.float32)
         self.caches = (score, constant)
         self.block.score, self.block.constant = &score[0], &constant[0]
-        self.block.size, self.block.count = &self.size[0], &self.count[0, 0, 0]
+        self.block.size, self.block.count = &self.size[0], &self.count[0, 0]
         self.n_slots = n_slots
         for k in range(n_slots):
             self.refresh(k)
@@ -118,6 +126,9 @@ cdef class Categorical(Components):
 
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
         categorical_add_scores_v[self.level](&self.block, row, n_tiles, out)
+
+    cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
+        return categorical_score_without_v[self.level](&self.block, row, k)
 
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
         categorical_update_v[self.level](&self.block, row, k, 1)
@@ -129,13 +140,13 @@ cdef class Categorical(Components):
         categorical_refresh_v[self.level](&self.block, k)
 
     cdef int64_t n_present(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
-        return self.size[k] - self.count[k // TILE, self.first[f + 1] - 1, k % TILE]
+        return self.size[k] - self.count[k, self.first[f + 1] - 1]
 
     cdef void clear(self, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t e
         self.size[k] = 0
         for e in range(self.block.n_entries):
-            self.count[k // TILE, e, k % TILE] = 0
+            self.count[k, e] = 0
         self.refresh(k)
 
     cdef int copy(self, Components source, Py_ssize_t i, Py_ssize_t k) except -1:
@@ -143,7 +154,7 @@ cdef class Categorical(Components):
         cdef Py_ssize_t e
         self.size[k] = other.size[i]
         for e in range(self.block.n_entries):
-            self.count[k // TILE, e, k % TILE] = other.count[i // TILE, e, i % TILE]
+            self.count[k, e] = other.count[i, e]
         self.refresh(k)
         return 0
 
@@ -151,7 +162,7 @@ cdef class Categorical(Components):
         cdef Py_ssize_t e
         self.size[i] += self.size[k]
         for e in range(self.block.n_entries):
-            self.count[i // TILE, e, i % TILE] += self.count[k // TILE, e, k % TILE]
+            self.count[i, e] += self.count[k, e]
         self.clear(k)
         self.refresh(i)
 
@@ -164,7 +175,7 @@ cdef class Categorical(Components):
             return 0.0
         total = log_gamma(self.total[f]) - log_gamma(self.total[f] + n)
         for e in range(self.first[f], self.first[f + 1] - 1):
-            c = self.count[k // TILE, e, k % TILE]
+            c = self.count[k, e]
             if c > 0:
                 total += log_gamma(self.pseudo_count[e] + c) - log_gamma(self.pseudo_count[e])
         return total
@@ -187,7 +198,7 @@ cdef class Categorical(Components):
                     if n == 0:
                         continue
                     out[g] += prior_total - log_gamma(rest + a + n)
-                    c = self.count[k // TILE, e, k % TILE]
+                    c = self.count[k, e]
                     if c > 0:
                         out[g] += log_gamma(a + c) - prior
         return np.asarray(out)
@@ -205,8 +216,7 @@ cdef class Categorical(Components):
 
     def _counts(self, f):
         """Counts of feature f's levels in every slot, (n_levels, n_slots)."""
-        counts = np.asarray(self.count)[:, self.first[f]:self.first[f + 1] - 1, :]
-        return counts.transpose(1, 0, 2).reshape(counts.shape[1], -1)
+        return np.asarray(self.count)[:, self.first[f]:self.first[f + 1] - 1].T
 
     def predictive_probabilities(self, Py_ssize_t f):
         """Predictive probability of each level in every slot, (n_levels, n_slots)."""
@@ -273,13 +283,11 @@ cdef class Categorical(Components):
         hyper = [arrays["pseudo_counts"][a:b] for a, b in zip(starts, stops)]
         block = cls(table, arrays["columns"], hyper, max(n, n_slots or 0), arrays["gappy"])
         at = np.searchsorted(arrays["columns"], block.columns)
-        count = np.zeros((block.block.n_entries, block.n_slots), dtype=np.int32)
+        count = np.asarray(block.count)
         for f, i in enumerate(at):
             first, last = block.first[f], block.first[f + 1] - 1
-            count[first:last, :n] = arrays["count"][starts[i]:stops[i]]
-            count[last, :n] = arrays["missing"][i]
-        np.asarray(block.count)[:] = count.reshape(
-            len(count), block.n_slots // TILE, TILE).transpose(1, 0, 2)
+            count[:n, first:last] = arrays["count"][starts[i]:stops[i]].T
+            count[:n, last] = arrays["missing"][i]
         np.asarray(block.size)[:n] = arrays["size"]
         block.refresh_all()
         return block

@@ -15,7 +15,7 @@ INLINE void NAME(categorical_cells)(CategoricalBlock *block, const char *row)
 {
     if (block->row == row) return;
     block->row = row;
-    int32_t *restrict at = block->cell_offset, *restrict class_start = block->cell_class;
+    int64_t *restrict at = block->cell_entry, *restrict class_start = block->cell_class;
     const int32_t *first = block->first, *offset = block->offset;
     int32_t f = 0;
     for (; f < block->width_stop[0]; f++) at[f] = first[f] + *(const uint8_t *)(row + offset[f]);
@@ -28,7 +28,6 @@ INLINE void NAME(categorical_cells)(CategoricalBlock *block, const char *row)
     for (; f < block->width_stop_gappy[2]; f++)
         at[f] = first[f] + *(const int32_t *)(row + offset[f]);
     for (f = 0; f < block->n_features; f++) class_start[f] = block->class_start[at[f]];
-    for (f = 0; f < block->n_features; f++) at[f] *= LANES;
 }
 
 static void NAME(categorical_add_scores)(CategoricalBlock *block, const char *row,
@@ -36,7 +35,7 @@ static void NAME(categorical_add_scores)(CategoricalBlock *block, const char *ro
 {
     const int32_t n_features = block->n_features;
     NAME(categorical_cells)(block, row);
-    const int32_t *at = block->cell_offset;
+    const int64_t *at = block->cell_entry;
     for (int64_t tile = 0; tile < n_tiles; tile++) {
         const float *score = block->score + tile * block->n_entries * LANES;
         /* two sums, so that an addition need not wait for the one before it */
@@ -45,10 +44,10 @@ static void NAME(categorical_add_scores)(CategoricalBlock *block, const char *ro
         LN odd = NAME(set1)(0.0f);
         int32_t f = 0;
         for (; f + 2 <= n_features; f += 2) {
-            even = NAME(add)(even, NAME(load)(score + at[f]));
-            odd = NAME(add)(odd, NAME(load)(score + at[f + 1]));
+            even = NAME(add)(even, NAME(load)(score + at[f] * LANES));
+            odd = NAME(add)(odd, NAME(load)(score + at[f + 1] * LANES));
         }
-        if (f < n_features) even = NAME(add)(even, NAME(load)(score + at[f]));
+        if (f < n_features) even = NAME(add)(even, NAME(load)(score + at[f] * LANES));
         NAME(store)(out + tile * LANES, NAME(add)(even, odd));
     }
 }
@@ -69,13 +68,13 @@ static double NAME(categorical_memo)(CategoricalBlock *block, int64_t n)
 /* The constant, and the scores of missing cells, from the statistics of slot k. */
 static void NAME(categorical_constant)(CategoricalBlock *block, int64_t k)
 {
-    const int64_t at = (k / LANES) * block->n_entries * LANES + k % LANES;
+    const int32_t *count = block->count + k * block->n_entries;
+    float *score = block->score + (k / LANES) * block->n_entries * LANES + k % LANES;
     double sum = block->n_dense ? NAME(categorical_memo)(block, block->size[k]) : 0.0;
     for (int32_t f = block->n_dense; f < block->n_features; f++) {
-        const int64_t missing = at + (int64_t)(block->first[f + 1] - 1) * LANES;
-        double log_total =
-            log((double)(block->size[k] - block->count[missing]) + block->total[f]);
-        block->score[missing] = (float)log_total;
+        const int64_t missing = block->first[f + 1] - 1;
+        double log_total = log((double)(block->size[k] - count[missing]) + block->total[f]);
+        score[missing * LANES] = (float)log_total;
         sum += log_total;
     }
     block->constant[k] = (float)-sum;
@@ -83,26 +82,26 @@ static void NAME(categorical_constant)(CategoricalBlock *block, int64_t k)
 
 static void NAME(categorical_refresh)(CategoricalBlock *block, int64_t k)
 {
-    const int64_t at = (k / LANES) * block->n_entries * LANES + k % LANES;
+    const int32_t *count = block->count + k * block->n_entries;
+    float *score = block->score + (k / LANES) * block->n_entries * LANES + k % LANES;
     float value[BATCH] __attribute__((aligned(64)));
     for (int32_t start = 0; start < block->n_entries; start += BATCH) {
         const int32_t n = block->n_entries - start < BATCH ? block->n_entries - start : BATCH;
         for (int32_t i = 0; i < n; i++)
-            value[i] = (float)block->count[at + (int64_t)(start + i) * LANES] +
-                       block->pseudo_count_f[start + i];
+            value[i] = (float)count[start + i] + block->pseudo_count_f[start + i];
         for (int32_t i = n; i < BATCH && i % LANES; i++) value[i] = 1.0f;
         for (int32_t i = 0; i < n; i += LANES)
             NAME(store)(value + i, NAME(log)(NAME(load)(value + i)));
-        for (int32_t i = 0; i < n; i++) block->score[at + (int64_t)(start + i) * LANES] = value[i];
+        for (int32_t i = 0; i < n; i++) score[(int64_t)(start + i) * LANES] = value[i];
     }
     NAME(categorical_constant)(block, k);
 }
 
-/* log(c + pseudo-count) for c = 0 .. LOG_TABLE - 1, by the code that serves larger counts. */
-static void NAME(fill_log_table)(float *table, float pseudo_count)
+/* log(c + pseudo-count) for c = 0 .. n - 1, by the code that serves larger counts; n: 16 m. */
+static void NAME(fill_log_table)(float *table, float pseudo_count, int64_t n)
 {
-    for (int32_t c = 0; c < LOG_TABLE; c++) table[c] = (float)c + pseudo_count;
-    for (int32_t c = 0; c < LOG_TABLE; c += LANES)
+    for (int64_t c = 0; c < n; c++) table[c] = (float)c + pseudo_count;
+    for (int64_t c = 0; c < n; c += LANES)
         NAME(store)(table + c, NAME(log)(NAME(load)(table + c)));
 }
 
@@ -112,38 +111,73 @@ static void NAME(categorical_logs)(const CategoricalBlock *block, const int32_t 
     float value[BATCH] __attribute__((aligned(64)));
     for (int32_t start = 0; start < block->n_features; start += BATCH) {
         const int32_t n = block->n_features - start < BATCH ? block->n_features - start : BATCH;
-        const int32_t *at = block->cell_offset + start;
+        const int64_t *at = block->cell_entry + start;
         for (int32_t i = 0; i < n; i++)
-            value[i] = (float)count[at[i]] + block->pseudo_count_f[at[i] / LANES];
+            value[i] = (float)count[at[i]] + block->pseudo_count_f[at[i]];
         for (int32_t i = n; i < BATCH && i % LANES; i++) value[i] = 1.0f;
         for (int32_t i = 0; i < n; i += LANES)
             NAME(store)(value + i, NAME(log)(NAME(load)(value + i)));
-        for (int32_t i = 0; i < n; i++) score[at[i]] = value[i];
+        for (int32_t i = 0; i < n; i++) score[at[i] * LANES] = value[i];
     }
 }
 
 /* Add (sign 1) or take out (sign -1) one row, and rewrite the entries it touches. */
 static void NAME(categorical_update)(CategoricalBlock *block, const char *row, int64_t k, int sign)
 {
-    const int64_t first = (k / LANES) * block->n_entries * LANES + k % LANES;
-    int32_t *restrict count = block->count + first;
-    float *restrict score = block->score + first;
+    int32_t *restrict count = block->count + k * block->n_entries;
+    float *restrict score = block->score + (k / LANES) * block->n_entries * LANES + k % LANES;
     const float *restrict table = block->log_table;
-    const int32_t n_features = block->n_features;
-    int32_t all = 0;
+    const int64_t n_features = block->n_features;
     block->size[k] += sign;
     NAME(categorical_cells)(block, row);
-    const int32_t *restrict at = block->cell_offset, *restrict class_start = block->cell_class;
-    if (table != NULL) {
-        for (int32_t f = 0; f < n_features; f++) {
-            int32_t c = count[at[f]] += sign;
-            all |= c;
-            score[at[f]] = table[class_start[f] + (c & (LOG_TABLE - 1))];
+    const int64_t *restrict at = block->cell_entry, *restrict class_start = block->cell_class;
+    if (table != NULL && block->size[k] < block->log_size) { /* no count exceeds the slot's size */
+        for (int64_t f = 0; f < n_features; f++) {
+            int64_t c = count[at[f]] += sign;
+            score[at[f] * LANES] = table[class_start[f] + c];
         }
-        if (__builtin_expect(all >= LOG_TABLE, 0)) NAME(categorical_logs)(block, count, score);
     } else {
-        for (int32_t f = 0; f < n_features; f++) count[at[f]] += sign;
+        for (int64_t f = 0; f < n_features; f++) count[at[f]] += sign;
         NAME(categorical_logs)(block, count, score);
     }
     NAME(categorical_constant)(block, k);
+}
+
+/* Log predictive of a row of slot k in that slot without the row. */
+static float NAME(categorical_score_without)(CategoricalBlock *block, const char *row, int64_t k)
+{
+    const int32_t *restrict count = block->count + k * block->n_entries;
+    const float *restrict table = block->log_table;
+    const int64_t n_dense = block->n_dense, rest = block->size[k] - 1;
+    NAME(categorical_cells)(block, row);
+    const int64_t *restrict at = block->cell_entry, *restrict class_start = block->cell_class;
+    float value[BATCH] __attribute__((aligned(64)));
+    float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    if (table != NULL && rest < block->log_size) {
+        int64_t f = 0;
+        for (; f + 4 <= n_dense; f += 4)
+            for (int i = 0; i < 4; i++)
+                sum[i] += table[class_start[f + i] + (count[at[f + i]] - 1)];
+        for (; f < n_dense; f++) sum[0] += table[class_start[f] + (count[at[f]] - 1)];
+    } else {
+        LN total = NAME(set1)(0.0f);
+        for (int64_t start = 0; start < n_dense; start += BATCH) {
+            const int64_t n = n_dense - start < BATCH ? n_dense - start : BATCH;
+            for (int64_t i = 0; i < n; i++)
+                value[i] = (float)(count[at[start + i]] - 1) + block->pseudo_count_f[at[start + i]];
+            for (int64_t i = n; i < BATCH && i % LANES; i++) value[i] = 1.0f;
+            for (int64_t i = 0; i < n; i += LANES)
+                total = NAME(add)(total, NAME(log)(NAME(load)(value + i)));
+        }
+        sum[0] = NAME(reduce_add)(total);
+    }
+    double out = (double)((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    if (n_dense) out -= NAME(categorical_memo)(block, rest);
+    for (int64_t f = n_dense; f < block->n_features; f++) {
+        const int64_t missing = block->first[f + 1] - 1;
+        if (at[f] == missing) continue;
+        out += log((count[at[f]] - 1) + block->pseudo_count[at[f]]) -
+               log((double)(rest - count[missing]) + block->total[f]);
+    }
+    return (float)out;
 }

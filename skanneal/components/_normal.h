@@ -34,6 +34,8 @@ typedef struct {
 typedef void (*normal_add_scores_t)(const NormalBlock *, const char *, int64_t, float *);
 typedef void (*normal_update_t)(NormalBlock *, const char *, int64_t, int);
 typedef void (*normal_refresh_t)(NormalBlock *, int64_t);
+typedef float (*normal_score_without_t)(NormalBlock *, const char *, int64_t);
+static const normal_score_without_t normal_score_without_v[] = VARIANTS(normal_score_without);
 static const normal_add_scores_t normal_add_scores_v[] = VARIANTS(normal_add_scores);
 static const normal_update_t normal_update_v[] = VARIANTS(normal_update);
 static const normal_refresh_t normal_refresh_v[] = VARIANTS(normal_refresh);

@@ -46,6 +46,7 @@ cdef extern from "_normal.h" nogil:
         double *memo_value
     int skanneal_level()
     void (*normal_add_scores_v[3])(const NormalBlock *, const char *, int64_t, float *) noexcept
+    float (*normal_score_without_v[3])(NormalBlock *, const char *, int64_t) noexcept
     void (*normal_update_v[3])(NormalBlock *, const char *, int64_t, int) noexcept
     void (*normal_refresh_v[3])(NormalBlock *, int64_t) noexcept
 
@@ -86,7 +87,7 @@ cdef class Normal(Components):
             variance * np.geomspace(1e-8, 2.0, 25),
         ]
 
-    def _set_up(self, table, hyper):
+    def _set_up(self, table, hyper, like):
         self.level = skanneal_level()
         self.hyper = np.ascontiguousarray(np.array(hyper, dtype=np.float64).reshape(-1, 4).T)
         self.mean = np.zeros((0, self.n_features))
@@ -152,6 +153,9 @@ cdef class Normal(Components):
 
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
         normal_add_scores_v[self.level](&self.block, row, n_tiles, out)
+
+    cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
+        return normal_score_without_v[self.level](&self.block, row, k)
 
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
         normal_update_v[self.level](&self.block, row, k, 1)

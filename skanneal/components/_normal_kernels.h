@@ -104,6 +104,24 @@ static double NAME(normal_memo)(NormalBlock *block, int64_t n)
     return block->memo_value[at];
 }
 
+/* Posterior centre and 1 / (nu scale^2) of `count` features with n cells each, from their means and
+ * centred sums of squares: differences in float64, quotients of float32 numbers. */
+INLINE void NAME(normal_posterior)(const NormalBlock *block, int32_t start, int32_t count, double n,
+                                   const double *restrict mean, const double *restrict m2,
+                                   float *restrict mu, float *restrict rate)
+{
+    const double *mu0 = block->mu0 + start, *kappa0 = block->kappa0 + start;
+    const double *nu0 = block->nu0 + start, *sigma2_0 = block->sigma2_0 + start;
+    for (int32_t i = 0; i < count; i++) {
+        double delta = mean[i] - mu0[i];
+        float kappa = (float)(kappa0[i] + n);
+        float share = (float)n / kappa;
+        double squares = nu0[i] * sigma2_0[i] + m2[i] + kappa0[i] * (double)share * delta * delta;
+        mu[i] = (float)(mu0[i] + (double)share * delta);
+        rate[i] = kappa / ((kappa + 1.0f) * (float)squares);
+    }
+}
+
 /* Slot k's cache as a pure function of its statistics and of the hyperparameters. */
 static void NAME(normal_refresh)(NormalBlock *block, int64_t k)
 {
@@ -117,18 +135,7 @@ static void NAME(normal_refresh)(NormalBlock *block, int64_t k)
 
     for (int32_t start = 0; start < n_dense; start += CHUNK) {
         const int32_t count = n_dense - start < CHUNK ? n_dense - start : CHUNK;
-        const double *mu0 = block->mu0 + start, *kappa0 = block->kappa0 + start;
-        const double *nu0 = block->nu0 + start, *sigma2_0 = block->sigma2_0 + start;
-        const double *mean_c = mean + start, *m2_c = m2 + start;
-        for (int32_t i = 0; i < count; i++) {
-            /* differences in float64, the quotients of float32 numbers */
-            double delta = mean_c[i] - mu0[i];
-            float kappa = (float)(kappa0[i] + n);
-            float share = (float)n / kappa;
-            double squares = nu0[i] * sigma2_0[i] + m2_c[i] + kappa0[i] * (double)share * delta * delta;
-            mu[i] = (float)(mu0[i] + (double)share * delta);
-            rate[i] = kappa / ((kappa + 1.0f) * (float)squares);
-        }
+        NAME(normal_posterior)(block, start, count, n, mean + start, m2 + start, mu, rate);
         for (int32_t i = count; i < CHUNK && i % LANES; i++) rate[i] = 1.0f;
         for (int32_t i = 0; i < count; i++) {
             location[(start + i) * 2 * LANES] = mu[i];
@@ -200,4 +207,62 @@ static void NAME(normal_update)(NormalBlock *block, const char *row, int64_t k, 
         }
     }
     NAME(normal_refresh)(block, k);
+}
+
+/* Log predictive of a row of slot k in that slot without the row. */
+static float NAME(normal_score_without)(NormalBlock *block, const char *row, int64_t k)
+{
+    const int32_t n_dense = block->n_dense, n_features = block->n_features;
+    const double *mean = block->mean + k * n_features, *m2 = block->m2 + k * n_features;
+    const int64_t rest = block->size[k] - 1;
+    double x[CHUNK], mean_rest[CHUNK], m2_rest[CHUNK];
+    float mu[CHUNK], rate[CHUNK] __attribute__((aligned(64)));
+    float t[CHUNK] __attribute__((aligned(64))), exponent[CHUNK] __attribute__((aligned(64)));
+    LN log_sum = NAME(set1)(0.0f), total = NAME(set1)(0.0f);
+
+    for (int32_t start = 0; start < n_dense; start += CHUNK) {
+        const int32_t count = n_dense - start < CHUNK ? n_dense - start : CHUNK;
+        const double step = 1.0 / (double)rest;
+        for (int32_t i = 0; i < count; i++) x[i] = *(const float *)(row + block->offset[start + i]);
+        for (int32_t i = 0; i < count; i++) {
+            double before = x[i] - mean[start + i];
+            double moved = mean[start + i] - before * step;
+            double sum = m2[start + i] - before * (x[i] - moved);
+            mean_rest[i] = moved;
+            m2_rest[i] = sum > 0.0 ? sum : 0.0;
+        }
+        NAME(normal_posterior)(block, start, count, (double)rest, mean_rest, m2_rest, mu, rate);
+        for (int32_t i = 0; i < count; i++) {
+            float d = (float)x[i] - mu[i];
+            t[i] = d * d * rate[i];
+            exponent[i] = (float)(0.5 * (block->nu0[start + i] + (double)rest + 1.0));
+        }
+        for (int32_t i = count; i < CHUNK && i % LANES; i++) {
+            rate[i] = 1.0f;
+            t[i] = exponent[i] = 0.0f;
+        }
+        for (int32_t i = 0; i < count; i += LANES) {
+            log_sum = NAME(add)(log_sum, NAME(log)(NAME(load)(rate + i)));
+            total = NAME(fma)(NAME(load)(exponent + i), NAME(log1p)(NAME(load)(t + i)), total);
+        }
+    }
+    double out = 0.5 * (double)NAME(reduce_add)(log_sum) - (double)NAME(reduce_add)(total);
+    if (n_dense) out += NAME(normal_memo)(block, rest);
+    for (int32_t f = n_dense; f < n_features; f++) {
+        double value = *(const float *)(row + block->offset[f]);
+        if (value != value) continue;
+        double n = (double)(block->present[k * n_features + f] - 1), centre = 0.0, squares = 0.0;
+        if (n > 0.0) {
+            double before = value - mean[f];
+            centre = mean[f] - before / n;
+            squares = m2[f] - before * (value - centre);
+            squares = squares > 0.0 ? squares : 0.0;
+        }
+        double kappa = block->kappa0[f] + n, nu = block->nu0[f] + n, delta = centre - block->mu0[f];
+        squares += block->nu0[f] * block->sigma2_0[f] + block->kappa0[f] * n / kappa * delta * delta;
+        double b = kappa / ((kappa + 1.0) * squares);
+        double d = value - (block->mu0[f] + n / kappa * delta);
+        out += NAME(normal_log_ratio)(nu) + 0.5 * log(b) - 0.5 * (nu + 1.0) * log1p(b * d * d);
+    }
+    return (float)out;
 }

@@ -75,7 +75,7 @@ cdef class Poisson(Components):
         mean = max(float(cells.mean()) if len(cells) else 1.0, 0.01)
         return [np.geomspace(0.1, 100.0, 16), np.geomspace(0.1, 100.0, 16) / mean]
 
-    def _set_up(self, table, hyper):
+    def _set_up(self, table, hyper, like):
         self.hyper = np.ascontiguousarray(np.array(hyper, dtype=np.float64).reshape(-1, 2).T)
         self.n = np.zeros((self.n_features, 0), dtype=np.int64)
         self.total = np.zeros((self.n_features, 0), dtype=np.int64)
@@ -108,6 +108,20 @@ cdef class Poisson(Components):
             for k in range(n_tiles * TILE):
                 c = &self.cache[f, k, 0]
                 out[k] += <float> (log_rise(c[0], c[1], x) + c[2] - x * c[3] - constant)
+
+    cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t f
+        cdef uint32_t x
+        cdef double a, b, total = 0.0
+        for f in range(self.n_features):
+            x = (<const uint32_t *> (row + self.offset[f]))[0]
+            if x == MISSING:
+                continue
+            a = self.hyper[0, f] + self.total[f, k] - <int64_t> x
+            b = self.hyper[1, f] + self.n[f, k] - 1
+            total += (log_rise(a, log_gamma(a), x) + a * log(b / (b + 1.0)) - x * log(b + 1.0)
+                      - log_factorial(x))
+        return <float> total
 
     cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil:
         cdef Py_ssize_t f

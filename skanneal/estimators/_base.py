@@ -3,12 +3,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import warnings
+import zlib
 from collections.abc import Mapping
 from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._missing import is_scalar_nan
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,6 +30,7 @@ SEEN = ("n_features_in_", "feature_names_in_")
 SCALARS = ("n_clusters", "log_joint", "concentration", "discount")
 DISAGREE = 1.1  # R-hat above which chains are said to disagree
 ENOUGH_RECORDS = 20  # full-data records per chain below which nothing is said
+ROUNDING = 1e-6  # nats between log joint densities that say nothing
 SKETCH_ROWS = 2000
 
 
@@ -70,31 +73,37 @@ class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
             hyper, grids = prepare(self.hyperparameters, encoder.families_, table)
             seeds = spawn_seeds(self.random_state, self.n_chains + 1)
             model = Model(table, encoder.families_, hyper, grids, grid, moves)
-            model = model._replace(strata=self._strata(strata, schedule, model, seeds[-1]))
-            states = self._earlier_states(table) if resume else [None] * self.n_chains
+            fingerprint = _fingerprint(table)
+            if resume:
+                states = self._earlier_states(fingerprint)
+            else:
+                states = [None] * self.n_chains
+                model = model._replace(strata=self._strata(strata, schedule, model, seeds[-1]))
             tasks = [(model, schedule, seed, self.n_draws, self.thin, state, self.verbose)
                      for seed, state in zip(seeds, states)]
             results, interrupted = run_tasks(_chain_task, tasks, n_jobs=self.n_jobs)
             results = [r for r in results if r is not None and r["trace"]["n_clusters"][-1] > 0]
             if not results:
                 raise KeyboardInterrupt
+            fitted = self._results(encoder, model, results)
         except BaseException:
             for name in SEEN:
                 self.__dict__.pop(name, None)
             self.__dict__.update(before)
             raise
-        self._set_results(encoder, model, schedule, results)
+        self.__dict__.update(fitted, _fingerprint=fingerprint)
+        self._warn_of_disagreement(table.n_rows)
         if interrupted:
             warnings.warn(
                 "The fit was interrupted: it keeps the last complete state of each chain.",
-                ConvergenceWarning, stacklevel=3,
+                ConvergenceWarning, stacklevel=4,
             )
         return self
 
     def _resolve_moves(self):
         if isinstance(self.moves, str):
             return ("gibbs", "split_merge")
-        unknown = [move for move in self.moves if move not in MOVES]
+        unknown = [move for move in self.moves if not (isinstance(move, str) and move in MOVES)]
         if unknown or "gibbs" not in self.moves:
             raise ValueError(
                 f"moves must be 'auto' or names among {sorted(MOVES)}, 'gibbs' with them; "
@@ -102,16 +111,15 @@ class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
             )
         return tuple(self.moves)
 
-    def _earlier_states(self, table):
+    def _earlier_states(self, fingerprint):
         if len(self._states) != self.n_chains:
             raise ValueError(
                 f"warm_start: the earlier fit had {len(self._states)} chains, n_chains is now "
                 f"{self.n_chains}"
             )
-        if table.n_rows != len(self.labels_):
+        if fingerprint != self._fingerprint:
             raise ValueError(
-                f"warm_start goes on with the same rows: X has {table.n_rows}, the earlier fit "
-                f"had {len(self.labels_)}"
+                "warm_start goes on with the same rows: X or families differ from the earlier fit's"
             )
         return self._states
 
@@ -119,44 +127,54 @@ class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
         """Codes of the rows' strata for stratified selection, given or from a sketch."""
         n_rows = model.table.n_rows
         if strata is not None:
-            strata = np.asarray(strata)
-            if strata.shape != (n_rows,):
-                raise ValueError(f"strata must have shape ({n_rows},), got {strata.shape}")
-            return np.unique(strata, return_inverse=True)[1]
+            if np.shape(strata) != (n_rows,):
+                raise ValueError(f"strata must have shape ({n_rows},), got {np.shape(strata)}")
+            codes = {}  # in order of appearance: labels of any sort, missing ones among them
+            labels = (None if is_scalar_nan(label) else label for label in strata)
+            return np.array([codes.setdefault(label, len(codes)) for label in labels])
         if schedule.selection != "stratified":
             return None
         return sketch(model, seed)
 
-    def _set_results(self, encoder, model, schedule, results):
+    def _results(self, encoder, model, results):
+        """The fitted attributes; R-hat and ESS are of the final full-data stage."""
         table = model.table
         offsets, scales = table.offsets, table.scales
-        self._encoder = encoder
-        self.families_ = encoder.families_
-        self.hyperparameter_grids_ = grids_in_units(
-            model.grids, encoder.families_, table, model.prior_grid)
-        self.draws_ = [[Draw(arrays, offsets, scales) for arrays in r["draws"]] for r in results]
-        self.trace_ = _padded([r["trace"] for r in results])
-        self.schedule_ = results[0]["schedule"]
-        self.n_sweeps_ = float(np.nanmax(self.trace_["sweeps"]))
-        self._states = [r["state"] for r in results]
-        draws = [draw for chain in self.draws_ for draw in chain]
+        chains = [[Draw(arrays, offsets, scales) for arrays in r["draws"]] for r in results]
+        draws = [draw for chain in chains for draw in chain]
         log_joints = [draw.log_joint for draw in draws]
-        self.labels_ = point_estimate([draw.labels for draw in draws], log_joints, self.point_estimate)
-        self.n_clusters_ = int(self.labels_.max()) + 1
-        self._point = _partition_arrays(draws[int(np.argmax(log_joints))], self.labels_, table)
-        self._diagnose(table.n_rows)
+        labels = point_estimate([draw.labels for draw in draws], log_joints, self.point_estimate)
+        trace = _padded([r["trace"] for r in results])
+        full = trace["n_assigned"] == table.n_rows
+        final = {name: np.where(full, trace[name], np.nan) for name in SCALARS}
+        if full.any() and np.ptp(trace["log_joint"][full]) < ROUNDING:
+            final["log_joint"][full] = trace["log_joint"][full][0]
+        r_hats, esses = diagnose(final)
+        return {
+            "families_": encoder.families_,
+            "hyperparameter_grids_": grids_in_units(
+                model.grids, encoder.families_, table, model.prior_grid),
+            "draws_": chains,
+            "trace_": trace,
+            "schedule_": results[0]["schedule"],
+            "n_sweeps_": float(np.nanmax(trace["sweeps"])),
+            "labels_": labels,
+            "n_clusters_": int(labels.max()) + 1,
+            "r_hat_": r_hats,
+            "ess_": esses,
+            "_encoder": encoder,
+            "_states": [r["state"] for r in results],
+            "_point": _partition_arrays(draws[int(np.argmax(log_joints))], labels, table),
+        }
 
-    def _diagnose(self, n_rows):
-        """R-hat and ESS over the records of the final full-data stage."""
+    def _warn_of_disagreement(self, n_rows):
         full = self.trace_["n_assigned"] == n_rows
-        trace = {name: np.where(full, self.trace_[name], np.nan) for name in SCALARS}
-        self.r_hat_, self.ess_ = diagnose(trace)
         worst = self.r_hat_["log_joint"]
         if full.sum(axis=1).min() >= ENOUGH_RECORDS and worst > DISAGREE:
             warnings.warn(
                 f"Chains disagree: R-hat of the log joint density is {worst:.2f}. Raise the "
                 f"schedule's n_sweeps, or look at `trace_`.",
-                ConvergenceWarning, stacklevel=4,
+                ConvergenceWarning, stacklevel=5,  # the caller of fit
             )
 
     # ---- queries --------------------------------------------------------------------------------
@@ -286,7 +304,7 @@ class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}")
-        seed = spawn_seeds(self.random_state, 1)[0]
+        seed = spawn_seeds(self.random_state, self.n_chains + 2)[-1]  # none of the fit's
         columns, _ = self._predictor().sample(int(n_samples), seed)
         for j in np.concatenate([self.families_.get(f, np.empty(0, np.int64))
                                  for f in ("categorical", "bernoulli")]).astype(int):
@@ -344,6 +362,15 @@ class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
 
 def _chain_task(model, schedule, seed, n_draws, thin, state, verbose, stop):
     return run_chain(model, schedule, seed, n_draws, thin, state, stop, verbose)
+
+
+def _fingerprint(table):
+    """A number that tells tables apart: of their encoded cells, offsets and scales."""
+    header = (table.dtypes, table.n_rows, table.offsets.tolist(), table.scales.tolist())
+    crc = zlib.crc32(repr(header).encode())
+    for j in range(table.n_columns):
+        crc = zlib.crc32(np.ascontiguousarray(table.column(j)), crc)
+    return crc
 
 
 def _padded(traces):

@@ -67,8 +67,9 @@ class Draw:
                 else:
                     out[family] = {"pseudo_counts": counts}
                 continue
+            units = offsets[columns], scales[columns]
             out[family] = {
-                name: to_user(name, self.arrays[f"{family}/{name}"], offsets[columns], scales[columns])
+                name: to_user(name, self.arrays[f"{family}/{name}"], *units)
                 for name in NAMES[family]
             }
         return out

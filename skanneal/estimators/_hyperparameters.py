@@ -56,9 +56,10 @@ def to_cells(name, values, offset, scale):
 
 def to_user(name, values, offset, scale):
     """A coordinate's values in the user's units."""
-    if name == "mu0":
-        return values * scale + offset
-    return values * scale * scale if name == "sigma2_0" else values
+    with np.errstate(over="ignore"):  # a variance of numbers near 1e300 is no float64
+        if name == "mu0":
+            return values * scale + offset
+        return values * scale * scale if name == "sigma2_0" else values
 
 
 def prepare(hyperparameters, families, table):
@@ -81,7 +82,7 @@ def prepare(hyperparameters, families, table):
         By column; None where the user fixed the coordinate.
     """
     given = {} if isinstance(hyperparameters, str) else dict(hyperparameters)
-    unknown = sorted(set(given) - set(families))
+    unknown = sorted(set(given) - set(families), key=str)
     if unknown:
         raise ValueError(f"hyperparameters name families that no column has: {unknown}")
     hyper, grids = {}, {}
@@ -110,7 +111,7 @@ def _by_name(family, values):
     """What the user gave for a family, as a mapping."""
     names = NAMES[family]
     if isinstance(values, Mapping):
-        unknown = sorted(set(values) - set(names))
+        unknown = sorted(set(values) - set(names), key=str)
         if unknown:
             raise ValueError(
                 f"hyperparameters of {family!r} are {', '.join(names)}; got {unknown}"
@@ -129,8 +130,10 @@ def _by_name(family, values):
 def _one(values, family, name, i, h, n_columns, n_levels):
     """The value of coordinate h of the family's i-th column."""
     where = f"hyperparameters[{family!r}][{name!r}]"
-    if name == "pseudo_counts" and isinstance(values, list | tuple) and not np.isscalar(values[0]):
-        values = values[i] if i < len(values) else None  # one array per column
+    if name == "pseudo_counts" and isinstance(values, list | tuple) and any(map(np.ndim, values)):
+        if len(values) != n_columns:
+            raise ValueError(f"{where} has {len(values)} arrays for {n_columns} columns")
+        values = values[i]
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -146,7 +149,8 @@ def _one(values, family, name, i, h, n_columns, n_levels):
             f"{where} must be a number or one per {what} ({expected}), got shape {array.shape}"
         )
     if not np.isfinite(value) or (name != "mu0" and value <= 0):
-        raise ValueError(f"{where} must be {'finite' if name == 'mu0' else 'positive'}, got {value}")
+        what = "finite" if name == "mu0" else "positive"
+        raise ValueError(f"{where} must be {what}, got {value}")
     return value
 
 

@@ -34,26 +34,33 @@ cdef extern from *:
 cdef int follow(Mixture mixture, const int64_t *steps, Py_ssize_t n, float beta,
                 bitgen_t *rng) except -1 nogil:
     """Carry out planned steps in one mixture."""
-    cdef Py_ssize_t i, at
+    cdef Py_ssize_t i = 0, ahead, at
     cdef int64_t row
     cdef const char *cells
     cdef Py_ssize_t row_bytes = mixture.table.row_bytes
-    for i in range(n):
-        if i + AHEAD < n:
-            row = steps[i + AHEAD]
+    while i < n:
+        for ahead in range(i + AHEAD, min(i + AHEAD + 2, n)):
+            row = steps[ahead]
             if row < 0:
                 row = ~row
                 PREFETCH(&mixture.labels[row])
+            elif ~row == steps[ahead - 1]:
+                continue    # it has just left: on its way already
             cells = mixture.table.row(row)
             for at in range(0, row_bytes, 64):
                 PREFETCH(cells + at)
             PREFETCH(cells + row_bytes - 1)
         row = steps[i]
-        if row < 0:
+        if row < 0 and i + 1 < n and steps[i + 1] == ~row:   # leaves and enters
+            mixture.reseat(~row, beta, rng)
+            i += 2
+        elif row < 0:
             mixture.remove(~row)
+            i += 1
         else:
             mixture.score(row)
             mixture.insert(row, mixture.draw(beta, rng))
+            i += 1
     return 0
 
 

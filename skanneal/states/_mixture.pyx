@@ -14,7 +14,7 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._random cimport uniform
+from .._random cimport bitgen, uniform
 from ..components import FAMILIES
 from ..components._base cimport TILE, Components, aligned_zeros
 from ..components._table cimport Table
@@ -165,6 +165,32 @@ cdef class Mixture:
         return draw_slot_v[self.level](&self.log_prior[0], &self.log_lik[0], beta, self.n_tiles,
                                        uniform(rng), &self.weight[0])
 
+    cdef int reseat(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil:
+        """A Gibbs step of a labelled row: leave and enter at once.
+
+        The row's own slot is scored as it would be without the row; if the row stays, which it
+        mostly does, no statistic changes.
+        """
+        cdef Py_ssize_t b, new, k = self.labels[row]
+        cdef const char *cells
+        cdef float log_lik = 0.0, log_prior = self.log_prior[k]
+        if self.counts[k] == 1:   # its slot would be the open one
+            self.remove(row)
+            self.score(row)
+            return self.insert(row, self.draw(beta, rng))
+        cells = self.table.row(row)
+        self.score(row)
+        for b in range(self.n_blocks):
+            log_lik += (<Components> self.pointer[b]).score_without(cells, k)
+        self.log_lik[k] = log_lik
+        self.log_prior[k] = <float> self.prior.log_join(self.counts[k] - 1)
+        new = self.draw(beta, rng)
+        self.log_prior[k] = log_prior
+        if new != k:
+            self.remove(row)
+            self.insert(row, new)
+        return 0
+
     # ---- for Python -----------------------------------------------------------------------------
 
     def insert_row(self, Py_ssize_t row, Py_ssize_t k):
@@ -192,6 +218,12 @@ cdef class Mixture:
         labels = np.full(self.table.n_rows, -1, dtype=np.int32)
         labels[:len(self.labels)] = self.labels
         self.labels = labels
+
+    def reseat_row(self, Py_ssize_t row, bit_generator, beta=1.0):
+        """A Gibbs step of `row`, which must have a label."""
+        if self.labels[row] < 0:
+            raise ValueError(f"row {row} has no label")
+        self.reseat(row, beta, bitgen(bit_generator))
 
     def members(self, k):
         """Rows of S in slot k."""

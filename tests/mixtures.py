@@ -1,0 +1,189 @@
+"""The oracles' columns as tables and mixtures, and independent chains of them.
+
+A column is ``(family, values, hyper)`` as in enumeration.py: None and NaN are missing.
+"""
+
+from collections import Counter
+
+import numpy as np
+
+from enumeration import canonical, clusters
+from reference import is_missing, log_marginal
+from skanneal.components import FAMILIES, MISSING_COUNT, Table
+from skanneal.moves import churn
+from skanneal.partition_priors import PitmanYor
+from skanneal.schedules import Segment
+from skanneal.states import Mixture, Subsample
+
+COORDINATES = {
+    "normal": ("mu0", "kappa0", "nu0", "sigma2_0"),
+    "bernoulli": ("b", "a"),
+    "poisson": ("shape", "rate"),
+}
+
+
+def hyper_vector(family, hyper):
+    """The package's vector of coordinates of the oracles' mapping."""
+    if family == "categorical":
+        return np.array(hyper["pseudo_counts"], dtype=float)
+    return np.array([hyper[name] for name in COORDINATES[family]], dtype=float)
+
+
+def hyper_mapping(family, vector):
+    """The inverse of hyper_vector."""
+    if family == "categorical":
+        return {"pseudo_counts": list(vector)}
+    return dict(zip(COORDINATES[family], map(float, vector), strict=True))
+
+
+def column_type(column):
+    """(dtype, n_levels) in a Table."""
+    family, _, hyper = column
+    if family == "normal":
+        return "f4", 0
+    if family == "poisson":
+        return "u4", 0
+    n_levels = 2 if family == "bernoulli" else len(hyper["pseudo_counts"])
+    return ("u1" if n_levels < 255 else "u2" if n_levels < 65535 else "u4"), n_levels
+
+
+def encode(column, values=None):
+    """The cells of a column (or of other values of it) as a Table stores them."""
+    family, own, _ = column
+    dtype, n_levels = column_type(column)
+    missing = {"f4": np.nan, "u4": MISSING_COUNT}[dtype] if n_levels == 0 else n_levels
+    cells = [missing if is_missing(v) else v for v in (own if values is None else values)]
+    return np.array(cells, dtype=float).astype(dtype)
+
+
+def make_table(columns, **options):
+    """A Table with the columns' values as rows."""
+    dtypes, n_levels = zip(*(column_type(column) for column in columns), strict=True)
+    table = Table(dtypes, n_levels, **options)
+    table.append([encode(column) for column in columns])
+    return table
+
+
+def make_blocks(table, columns, n_slots=16):
+    """One block per family, in the order of first appearance."""
+    families = dict.fromkeys(column[0] for column in columns)
+    blocks = []
+    for family in families:
+        at = [j for j, column in enumerate(columns) if column[0] == family]
+        hypers = [hyper_vector(family, columns[j][2]) for j in at]
+        blocks.append(FAMILIES[family](table, at, hypers, n_slots))
+    return blocks
+
+
+def make_mixture(
+    columns, concentration=1.0, discount=0.0, *, selection="random", seed=0, strata=None
+):
+    """(mixture, bit generator), no row in S yet."""
+    bit_generator = np.random.PCG64(seed)
+    table = make_table(columns)
+    subsample = Subsample(table.n_rows, selection, bit_generator, strata)
+    prior = PitmanYor(concentration, discount)
+    return Mixture(table, make_blocks(table, columns), prior, subsample), bit_generator
+
+
+def restart(mixture, bit_generator):
+    """Take every row out of S, for the next chain; a window gets a new shuffle."""
+    subsample = mixture.subsample
+    while subsample.size:
+        mixture.remove_row(subsample.leave_row(bit_generator))
+    if subsample.selection == "window":
+        mixture.bind_subsample(Subsample(subsample.n_rows, "window", bit_generator))
+
+
+def set_partition(mixture, labels):
+    """Every row in S, with these slots."""
+    mixture.subsample.fill()
+    mixture.replace(np.arange(len(labels)), np.asarray(labels))
+
+
+def run_segments(mixture, bit_generator, segments, moves=()):
+    """Churn segment by segment, each move once after each."""
+    for segment in segments:
+        churn(
+            [mixture],
+            mixture.subsample,
+            bit_generator,
+            segment.knots,
+            segment.start,
+            segment.stop,
+            segment.beta,
+        )
+        for move in moves:
+            move.sweep(mixture, bit_generator, beta=segment.beta)
+
+
+def segments_of(schedule, n_rows):
+    """All segments of a schedule."""
+    pacer = schedule.pacer(n_rows)
+    return list(iter(pacer.next, None))
+
+
+def joined(path):
+    """A path of exponent 1 as one segment."""
+    knots = np.column_stack([path.assignments, path.sizes]).astype(np.int64)
+    return [Segment(0, int(path.assignments[-1]), knots, 1.0)]
+
+
+def end_labels(mixture, bit_generator, segments, n_chains, moves=()):
+    """Counts of the canonical final labels of independent chains from the empty subsample."""
+    counts = Counter()
+    for _ in range(n_chains):
+        restart(mixture, bit_generator)
+        run_segments(mixture, bit_generator, segments, moves)
+        counts[mixture.get_labels().tobytes()] += 1
+    return canonical_counts(counts)
+
+
+def canonical_counts(raw):
+    """Counts of raw int32 label arrays (as bytes) as counts of canonical partitions."""
+    counts = Counter()
+    for key, count in raw.items():
+        counts[canonical(np.frombuffer(key, dtype=np.int32).tolist())] += count
+    return counts
+
+
+def reference_log_likelihood(columns, labels):
+    """Log likelihood of the labelled rows from the formulas."""
+    return sum(
+        log_marginal(family, [values[row] for row in rows], hyper)
+        for family, values, hyper in columns
+        for rows in clusters(canonical(labels))
+    )
+
+
+def random_column(family, n_rows, rng, *, missing=0.0, n_levels=3):
+    """A random column whose values are exact in the table's types."""
+    if family == "normal":
+        values = np.float32(rng.normal(rng.choice([-2.0, 1.0], n_rows), 0.7)).astype(float)
+        hyper = {
+            "mu0": rng.normal(),
+            "kappa0": rng.uniform(0.1, 2),
+            "nu0": rng.uniform(1, 6),
+            "sigma2_0": rng.uniform(0.2, 2),
+        }
+    elif family == "categorical":
+        values = rng.integers(n_levels, size=n_rows)
+        hyper = {"pseudo_counts": rng.uniform(0.2, 2.0, n_levels).tolist()}
+    elif family == "bernoulli":
+        values = rng.random(n_rows) < 0.4
+        hyper = {"a": rng.uniform(0.3, 2), "b": rng.uniform(0.3, 2)}
+    else:
+        values = rng.poisson(rng.choice([0.5, 6.0, 40.0], n_rows))
+        hyper = {"shape": rng.uniform(0.5, 3), "rate": rng.uniform(0.2, 2)}
+    values = [None if rng.random() < missing else value for value in values.tolist()]
+    return family, values, hyper
+
+
+def random_columns(families, n_rows, seed, missing=0.25):
+    """For each family one dense and one gappy column."""
+    rng = np.random.default_rng(seed)
+    return [
+        random_column(family, n_rows, rng, missing=rate)
+        for family in families
+        for rate in (0.0, missing)
+    ]
