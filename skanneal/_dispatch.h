@@ -13,6 +13,11 @@
  */
 #include <stdlib.h>
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3") /* the kernels alone: the rest of a module compiles faster without */
+#endif
+
 #undef NAME
 #define LEVEL 0
 #define NAME(f) f##_0
@@ -46,6 +51,10 @@
 #else
 #define SKANNEAL_LEVELS 1
 #define VARIANTS(f) {f##_0}
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
 #endif
 
 #ifndef SKANNEAL_DISPATCH_H

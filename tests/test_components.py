@@ -643,7 +643,7 @@ def digest_of_a_run():
     columns += [random_column("categorical", n, rng, n_levels=5) for _ in range(19)]
     mixture, bit_generator = make_mixture(columns, 30.0, 0.3, seed=18)
     knots = np.array([[0, 0], [3 * n, n], [10 * n, n]])
-    for start in range(0, 6 * n, n):
+    for start in range(0, 5 * n, n):
         beta = 1.0 if start > 3 * n else 0.05
         churn([mixture], mixture.subsample, bit_generator, knots, start, start + n, beta)
         digest.update(mixture.get_labels().tobytes())

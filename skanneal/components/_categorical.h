@@ -25,9 +25,8 @@ typedef struct {
     const int32_t *class_start; /* (n_entries,) log_size * class of the entry's pseudo-count */
     const float *log_table;     /* (n_classes, log_size) log(count + pseudo-count), or NULL */
     int32_t log_size;           /* counts below have their logarithms in the table; 2^m */
-    const char *row;            /* the row of which cell_entry, cell_class are */
+    const char *row;            /* the row of which cell_entry is */
     int64_t *cell_entry;        /* (n_features,) */
-    int64_t *cell_class;        /* (n_features,) class_start of the entry */
     int64_t *memo_size;         /* (CATEGORICAL_MEMO,) */
     double *memo_value;         /* (CATEGORICAL_MEMO,) */
 } CategoricalBlock;

@@ -22,7 +22,6 @@ cdef extern from "_categorical.h" nogil:
         int32_t log_size
         const char *row
         int64_t *cell_entry
-        int64_t *cell_class
         int64_t *memo_size
         double *memo_value
     int skanneal_level()
@@ -39,7 +38,7 @@ cdef class Categorical(Components):
     cdef float[::1] pseudo_count_f
     cdef double[::1] total                # (n_features,) sum of the pseudo-counts
     cdef int32_t[:, ::1] count            # (n_slots, n_entries)
-    cdef int64_t[::1] cell_entry, cell_class   # of the kernels
+    cdef int64_t[::1] cell_entry          # scratch of the kernels
     cdef int32_t[::1] class_start
     cdef object log_table, class_of       # float32 (n_classes, log_size); pseudo-count -> class
     cdef object caches                    # keeps the aligned arrays alive

@@ -45,7 +45,6 @@ cdef class Categorical(Components):
         self.pseudo_count_f = np.asarray(self.pseudo_count).astype(np.float32)
         self.total = np.array([a.sum() for a in hyper] or [0.0])
         self.cell_entry = np.zeros(max(1, self.n_features), dtype=np.int64)
-        self.cell_class = np.zeros(max(1, self.n_features), dtype=np.int64)
         self.class_start = np.zeros(max(1, self.first[self.n_features]), dtype=np.int32)
         self.memo_size = np.full(CATEGORICAL_MEMO, -1, dtype=np.int64)
         self.memo_value = np.zeros(CATEGORICAL_MEMO)
@@ -55,7 +54,7 @@ cdef class Categorical(Components):
         self.block.n_dense = self.n_dense
         self.block.n_entries = self.first[self.n_features]
         self.block.first, self.block.class_start = &self.first[0], &self.class_start[0]
-        self.block.cell_entry, self.block.cell_class = &self.cell_entry[0], &self.cell_class[0]
+        self.block.cell_entry = &self.cell_entry[0]
         self.block.pseudo_count = &self.pseudo_count[0]
         self.block.pseudo_count_f = &self.pseudo_count_f[0]
         self.block.total = &self.total[0]
@@ -90,7 +89,6 @@ cdef class Categorical(Components):
         self.block.log_table = &table[0, 0]
         for e in range(self.block.n_entries):
             self.class_start[e] = self.class_of[self.pseudo_count_f[e]] * self.block.log_size
-        self.block.row = NULL   # the kernels keep the classes of the last row's cells
 
     def refresh_all(self):
         self._find_classes()

@@ -15,19 +15,21 @@ INLINE void NAME(categorical_cells)(CategoricalBlock *block, const char *row)
 {
     if (block->row == row) return;
     block->row = row;
-    int64_t *restrict at = block->cell_entry, *restrict class_start = block->cell_class;
-    const int32_t *first = block->first, *offset = block->offset;
-    int32_t f = 0;
-    for (; f < block->width_stop[0]; f++) at[f] = first[f] + *(const uint8_t *)(row + offset[f]);
-    for (; f < block->width_stop[1]; f++) at[f] = first[f] + *(const uint16_t *)(row + offset[f]);
-    for (; f < block->width_stop[2]; f++) at[f] = first[f] + *(const int32_t *)(row + offset[f]);
-    for (; f < block->width_stop_gappy[0]; f++)
-        at[f] = first[f] + *(const uint8_t *)(row + offset[f]);
-    for (; f < block->width_stop_gappy[1]; f++)
-        at[f] = first[f] + *(const uint16_t *)(row + offset[f]);
-    for (; f < block->width_stop_gappy[2]; f++)
-        at[f] = first[f] + *(const int32_t *)(row + offset[f]);
-    for (f = 0; f < block->n_features; f++) class_start[f] = block->class_start[at[f]];
+    int64_t *restrict at = block->cell_entry;
+    const int32_t *restrict first = block->first, *restrict offset = block->offset;
+    int64_t f = 0;
+#define CELLS(type, stop) \
+    for (; f < (stop); f++) at[f] = first[f] + (int64_t)*(const type *)(row + offset[f]);
+    const int64_t stop[6] = {block->width_stop[0],       block->width_stop[1],
+                             block->width_stop[2],       block->width_stop_gappy[0],
+                             block->width_stop_gappy[1], block->width_stop_gappy[2]};
+    CELLS(uint8_t, stop[0])
+    CELLS(uint16_t, stop[1])
+    CELLS(uint32_t, stop[2])
+    CELLS(uint8_t, stop[3])
+    CELLS(uint16_t, stop[4])
+    CELLS(uint32_t, stop[5])
+#undef CELLS
 }
 
 static void NAME(categorical_add_scores)(CategoricalBlock *block, const char *row,
@@ -130,11 +132,12 @@ static void NAME(categorical_update)(CategoricalBlock *block, const char *row, i
     const int64_t n_features = block->n_features;
     block->size[k] += sign;
     NAME(categorical_cells)(block, row);
-    const int64_t *restrict at = block->cell_entry, *restrict class_start = block->cell_class;
+    const int64_t *restrict at = block->cell_entry;
+    const int32_t *restrict class_start = block->class_start;
     if (table != NULL && block->size[k] < block->log_size) { /* no count exceeds the slot's size */
         for (int64_t f = 0; f < n_features; f++) {
             int64_t c = count[at[f]] += sign;
-            score[at[f] * LANES] = table[class_start[f] + c];
+            score[at[f] * LANES] = table[class_start[at[f]] + c];
         }
     } else {
         for (int64_t f = 0; f < n_features; f++) count[at[f]] += sign;
@@ -150,15 +153,21 @@ static float NAME(categorical_score_without)(CategoricalBlock *block, const char
     const float *restrict table = block->log_table;
     const int64_t n_dense = block->n_dense, rest = block->size[k] - 1;
     NAME(categorical_cells)(block, row);
-    const int64_t *restrict at = block->cell_entry, *restrict class_start = block->cell_class;
+    const int64_t *restrict at = block->cell_entry;
+    const int32_t *restrict class_start = block->class_start;
     float value[BATCH] __attribute__((aligned(64)));
-    float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    float sum0 = 0.0f, sum1 = 0.0f, sum2 = 0.0f, sum3 = 0.0f;
+#define REST(i) table[class_start[at[f + i]] + (count[at[f + i]] - 1)]
     if (table != NULL && rest < block->log_size) {
         int64_t f = 0;
-        for (; f + 4 <= n_dense; f += 4)
-            for (int i = 0; i < 4; i++)
-                sum[i] += table[class_start[f + i] + (count[at[f + i]] - 1)];
-        for (; f < n_dense; f++) sum[0] += table[class_start[f] + (count[at[f]] - 1)];
+        for (; f + 4 <= n_dense; f += 4) {
+            sum0 += REST(0);
+            sum1 += REST(1);
+            sum2 += REST(2);
+            sum3 += REST(3);
+        }
+        for (; f < n_dense; f++) sum0 += REST(0);
+#undef REST
     } else {
         LN total = NAME(set1)(0.0f);
         for (int64_t start = 0; start < n_dense; start += BATCH) {
@@ -169,9 +178,9 @@ static float NAME(categorical_score_without)(CategoricalBlock *block, const char
             for (int64_t i = 0; i < n; i += LANES)
                 total = NAME(add)(total, NAME(log)(NAME(load)(value + i)));
         }
-        sum[0] = NAME(reduce_add)(total);
+        sum0 = NAME(reduce_add)(total);
     }
-    double out = (double)((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    double out = (double)((sum0 + sum1) + (sum2 + sum3));
     if (n_dense) out -= NAME(categorical_memo)(block, rest);
     for (int64_t f = n_dense; f < block->n_features; f++) {
         const int64_t missing = block->first[f + 1] - 1;

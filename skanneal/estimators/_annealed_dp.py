@@ -77,6 +77,7 @@ class AnnealedDPMixture(BaseMixtureEstimator):
     n_sweeps_ : float
         Sweeps run, further draws included.
     n_features_in_ : int
+        Columns of X.
     feature_names_in_ : ndarray of str
         If X had column names.
 

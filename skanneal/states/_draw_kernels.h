@@ -22,14 +22,12 @@ static int64_t NAME(draw_slot)(const float *log_prior, const float *log_lik, flo
         NAME(store)(weight + tile * LANES, w);
         sum = NAME(add)(sum, w);
     }
-    double left = u * (double)NAME(reduce_add)(sum);
-    int64_t last = 0;
+    float left = (float)u * NAME(reduce_add)(sum);
     for (int64_t k = 0; k < n_tiles * LANES; k++) {
-        if (weight[k] > 0.0f) {
-            last = k;
-            left -= (double)weight[k];
-            if (left < 0.0) return k;
-        }
+        left -= weight[k];
+        if (left < 0.0f) return k; /* never at a slot of weight zero */
     }
-    return last; /* rounding alone comes here */
+    int64_t last = n_tiles * LANES - 1; /* rounding alone comes here */
+    while (last > 0 && weight[last] == 0.0f) last--;
+    return last;
 }

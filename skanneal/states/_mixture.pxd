@@ -21,7 +21,11 @@ cdef class Mixture:
     cdef int64_t[::1] counts            # (n_slots,)
     cdef float[::1] log_prior           # (n_slots,) -inf for the free slots that are not open
     cdef float[::1] log_lik, weight     # (n_slots,) scratch
+    cdef int64_t[::1] memo_size         # (MEMO,) direct-mapped: log_join by cluster size
+    cdef float[::1] memo_value
     cdef int level
+
+    cdef float log_join(self, int64_t n_k) noexcept nogil
 
     cdef int insert(self, Py_ssize_t row, Py_ssize_t k) except -1 nogil
     cdef void remove(self, Py_ssize_t row) noexcept nogil

@@ -25,6 +25,9 @@ cdef extern from "_draw.h" nogil:
     int skanneal_level()
     int64_t (*draw_slot_v[3])(const float *, const float *, float, int64_t, double, float *) noexcept
 
+cdef enum:
+    MEMO = 1024
+
 
 cdef class Mixture:
     """A Pitman-Yor mixture of products of families, over the rows of a subsample.
@@ -84,13 +87,23 @@ cdef class Mixture:
         """Exchange the partition prior."""
         cdef Py_ssize_t k
         self.prior = prior
+        self.memo_size = np.full(MEMO, -1, dtype=np.int64)
+        self.memo_value = np.zeros(MEMO, dtype=np.float32)
         for k in range(self.n_slots):
-            self.log_prior[k] = prior.log_join(self.counts[k]) if self.counts[k] else -INFINITY
+            self.log_prior[k] = self.log_join(self.counts[k]) if self.counts[k] else -INFINITY
         self.settle_open()
 
     def bind_subsample(self, Subsample subsample):
         """Exchange the subsample (its rows must be the labelled ones)."""
         self.subsample = subsample
+
+    cdef float log_join(self, int64_t n_k) noexcept nogil:
+        """The prior's, through a table by cluster size."""
+        cdef Py_ssize_t at = n_k & (MEMO - 1)
+        if self.memo_size[at] != n_k:
+            self.memo_size[at] = n_k
+            self.memo_value[at] = <float> self.prior.log_join(n_k)
+        return self.memo_value[at]
 
     # ---- the row step ---------------------------------------------------------------------------
 
@@ -127,7 +140,7 @@ cdef class Mixture:
             (<Components> self.pointer[b]).insert(cells, k)
         self.labels[row] = <int32_t> k
         self.counts[k] += 1
-        self.log_prior[k] = <float> self.prior.log_join(self.counts[k])
+        self.log_prior[k] = self.log_join(self.counts[k])
         if self.counts[k] == 1:
             self.n_clusters += 1
             self.settle_open()
@@ -142,7 +155,7 @@ cdef class Mixture:
         self.labels[row] = -1
         self.counts[k] -= 1
         if self.counts[k] > 0:
-            self.log_prior[k] = <float> self.prior.log_join(self.counts[k])
+            self.log_prior[k] = self.log_join(self.counts[k])
             return
         self.n_clusters -= 1
         self.log_prior[k] = -INFINITY
@@ -183,7 +196,7 @@ cdef class Mixture:
         for b in range(self.n_blocks):
             log_lik += (<Components> self.pointer[b]).score_without(cells, k)
         self.log_lik[k] = log_lik
-        self.log_prior[k] = <float> self.prior.log_join(self.counts[k] - 1)
+        self.log_prior[k] = self.log_join(self.counts[k] - 1)
         new = self.draw(beta, rng)
         self.log_prior[k] = log_prior
         if new != k:
