@@ -59,7 +59,7 @@
 
 #ifndef SKANNEAL_DISPATCH_H
 #define SKANNEAL_DISPATCH_H
-static int skanneal_level(void)
+static inline int skanneal_level(void)
 {
     int level = 0;
 #if SKANNEAL_LEVELS == 3

@@ -1,7 +1,7 @@
-"""Run one chain: a schedule's segments, the moves after each, a trace and kept draws.
+"""Run one chain: a schedule's segments, the moves after each, a trace, kept draws.
 
-A chain is a pure function of (model, schedule, seed); arrays go in and arrays come out. Its state is
-a flat dict of arrays, and running on from it equals never having stopped, bit for bit.
+A chain is a pure function of (model, schedule, seed); arrays go in and arrays come out. Its state
+is a flat dict of arrays, and running on from it equals never having stopped, bit for bit.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -15,7 +15,7 @@ import numpy as np
 from .components import FAMILIES, Table
 from .moves import MOVES, FeatureHyperparameters, PartitionHyperparameters, churn
 from .partition_priors import PitmanYor
-from .schedules import Pacer
+from .schedules import Pacer, Segment
 from .states import Mixture, Subsample
 
 FORMAT = 1
@@ -90,11 +90,13 @@ class Chain:
             self.state.replace(np.arange(n_rows), labels)
         self.trace = {name: [] for name in TRACE}
         self.seconds = 0.0
+        self.position, self.unfinished = 0, None  # assignments done; what a stop left of a segment
 
     def _set_up(self, model):
         self.model = model
         self.moves = [MOVES[name]() for name in model.moves if name != "gibbs"]
-        self.moves += [PartitionHyperparameters(model.prior_grid), FeatureHyperparameters(model.grids)]
+        self.moves.append(PartitionHyperparameters(model.prior_grid))
+        self.moves.append(FeatureHyperparameters(model.grids))
         self.idle = [0] * len(self.moves)
         self.verbose = 0
 
@@ -105,7 +107,7 @@ class Chain:
         began = time.perf_counter() - self.seconds
         interval = max(1, self.pacer.total // N_RECORDS)
         while not _raised(stop):
-            segment = self.pacer.next(time.perf_counter() - began)
+            segment = self.unfinished or self.pacer.next(time.perf_counter() - began)
             if segment is None:
                 return True
             if not self._churn(segment, stop):
@@ -120,9 +122,19 @@ class Chain:
 
     def _churn(self, segment, stop):
         flag = None if stop is None else stop.array
-        done = churn([self.state], self.state.subsample, self.bit_generator, segment.knots,
-                     segment.start, segment.stop, segment.beta, flag)
-        return done == segment.stop
+        done = churn(
+            [self.state],
+            self.state.subsample,
+            self.bit_generator,
+            segment.knots,
+            segment.start,
+            segment.stop,
+            segment.beta,
+            flag,
+        )
+        self.position = done
+        self.unfinished = None if done == segment.stop else segment._replace(start=done)
+        return self.unfinished is None
 
     def _move(self, beta, full):
         """Structure and hyperparameter moves, once per full churn.
@@ -145,14 +157,23 @@ class Chain:
     def record(self):
         """Append the state's scalars to the trace."""
         state = self.state
-        values = (self.seconds, self.pacer.assignments / state.table.n_rows, state.subsample.size,
-                  state.n_clusters, state.log_joint(), state.prior.concentration,
-                  state.prior.discount)
+        values = (
+            self.seconds,
+            self.position / state.table.n_rows,
+            state.subsample.size,
+            state.n_clusters,
+            state.log_joint(),
+            state.prior.concentration,
+            state.prior.discount,
+        )
         for name, value in zip(TRACE, values):
             self.trace[name].append(float(value))
         if self.verbose:
-            print(f"{values[0]:8.1f} s  sweep {values[1]:6.2f}  rows {values[2]:9d}  "
-                  f"clusters {values[3]:5d}  log joint {values[4]:.6g}", flush=True)
+            print(
+                f"{values[0]:8.1f} s  sweep {values[1]:6.2f}  rows {values[2]:9d}  "
+                f"clusters {values[3]:5d}  log joint {values[4]:.6g}",
+                flush=True,
+            )
 
     def draw(self):
         """What a kept draw is: the state without the subsample, the generator and the tuning.
@@ -182,7 +203,7 @@ class Chain:
         if len(used) == 0 or labels.min() >= 0:
             return state
         for start in range(0, table.n_rows, BLOCK_ROWS):
-            block = labels[start:start + BLOCK_ROWS]
+            block = labels[start : start + BLOCK_ROWS]
             out = np.flatnonzero(block < 0)
             if len(out):
                 scores, log_weights = state.score_rows(table, start, start + len(block))
@@ -195,8 +216,17 @@ class Chain:
 
     def to_arrays(self):
         """Everything needed to run on: a flat dict of arrays."""
-        header = {"format": FORMAT, "families": list(self.model.families), "idle": self.idle,
-                  "generator": self.bit_generator.state}
+        header = {
+            "format": FORMAT,
+            "families": list(self.model.families),
+            "idle": self.idle,
+            "generator": self.bit_generator.state,
+            "position": self.position,
+            "unfinished": None,
+        }
+        if self.unfinished is not None:
+            rest = self.unfinished
+            header["unfinished"] = [rest.start, rest.stop, rest.knots.tolist(), rest.beta]
         arrays = {f"mixture/{k}": v for k, v in self.state.to_arrays().items()}
         arrays |= {f"subsample/{k}": v for k, v in self.state.subsample.to_arrays().items()}
         arrays |= {f"pacer/{k}": v for k, v in self.pacer.to_arrays().items()}
@@ -225,6 +255,10 @@ class Chain:
         new.state = Mixture.from_arrays(parts["mixture"], model.table, subsample)
         new.trace = {name: list(value) for name, value in parts["trace"].items()}
         new.seconds = float(arrays["seconds"])
+        new.position, new.unfinished = header["position"], None
+        if header["unfinished"] is not None:
+            start, stop, knots, beta = header["unfinished"]
+            new.unfinished = Segment(start, stop, np.array(knots, dtype=np.int64), beta)
         return new
 
 

@@ -606,7 +606,7 @@ class CustomAnneal(BaseSchedule):
 
 # One instance per name an estimator's `schedule` may be; "anneal" is the estimators' default.
 SCHEDULES = {
-    "anneal": LinearAnneal(),
+    "anneal": LinearAnneal(n_sweeps=10),
     "prior_gibbs": PriorGibbs(),
     "sequential_gibbs": SequentialGibbs(),
     "linear_anneal": LinearAnneal(),

@@ -151,8 +151,8 @@ cdef class Components:
     def spare(self, n_slots):
         """The same table, features and hyperparameters with empty slots: the two clusters of a
         split, the segments of a permutation."""
-        return type(self)(self.table, self.columns, [self.get_hyper(f) for f in range(self.n_features)],
-                          n_slots, self.gappy, self)
+        hyper = [self.get_hyper(f) for f in range(self.n_features)]
+        return type(self)(self.table, self.columns, hyper, n_slots, self.gappy, self)
 
     def build(self, rows, labels, n_slots):
         """Replace all statistics by those of `rows` (indices) with slots `labels`, in one pass."""
@@ -291,7 +291,6 @@ cdef class Components:
 
     def validate(self):
         """Check the invariants; AssertionError names the first that fails."""
-        cdef Py_ssize_t k
         assert self.n_slots % TILE == 0
         before = self.row_scores(0) if self.table.n_rows else None
         self.refresh_all()

@@ -6,7 +6,6 @@ Gamma(A)/Gamma(A + n) prod_l Gamma(a_l + n_l)/Gamma(a_l).
 A value that fit did not see scores log(a_min / (n + A + a_min)); known levels keep their scores.
 """
 
-from libc.math cimport log
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from numpy.random cimport bitgen_t
 
@@ -37,7 +36,6 @@ cdef class Categorical(Components):
         return [np.geomspace(1e-3, 31.622776601683793, 10)] * n_levels
 
     def _set_up(self, table, hyper, Categorical like):
-        cdef Py_ssize_t f
         self.level = skanneal_level()
         lengths = [len(a) + 1 for a in hyper]
         self.first = np.r_[0, np.cumsum(lengths)].astype(np.int32)
@@ -179,7 +177,7 @@ cdef class Categorical(Components):
         return total
 
     def grid_scores(self, Py_ssize_t f, Py_ssize_t h, grid):
-        """Sum over slots of feature f's log marginal with level h's pseudo-count at each grid value,
+        """Sum over slots of feature f's log marginal with level h's pseudo-count on a grid,
         up to a constant: the other levels' factors do not change."""
         cdef const double[::1] values = np.ascontiguousarray(grid, dtype=np.float64)
         cdef double[::1] out = np.zeros(len(values))

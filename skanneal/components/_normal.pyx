@@ -107,7 +107,7 @@ cdef class Normal(Components):
         self._find_runs()
 
     def _find_runs(self):
-        """Runs of dense features with equal nu0: they share one logarithm (see _normal_kernels.h)."""
+        """Runs of dense features with equal nu0: they share a logarithm (_normal_kernels.h)."""
         cdef Py_ssize_t i
         nu0 = np.asarray(self.hyper)[2, :self.n_dense]
         order = np.argsort(nu0, kind="stable")
@@ -264,7 +264,7 @@ cdef class Normal(Components):
         return kappa, nu, mu0 + n / kappa * (mean - mu0), squares
 
     def score_feature(self, Py_ssize_t f, Table table, out, Py_ssize_t start, Py_ssize_t stop):
-        """Add feature f's log predictive density (in the user's units) to out: (stop - start, n)."""
+        """Add feature f's log predictive density, in the user's units, to out: (rows, n)."""
         cdef double[:, ::1] scores = out
         cdef Py_ssize_t n_slots = scores.shape[1], i, k
         cdef Py_ssize_t position = table.positions[self.columns[f]]
@@ -294,8 +294,7 @@ cdef class Normal(Components):
 
     def predictive_mean(self, Py_ssize_t f):
         """Centre of the predictive in every slot, in cell units."""
-        kappa, nu, mu_n, squares = self._posterior(f)
-        return mu_n
+        return self._posterior(f)[2]
 
     def sample_feature(self, Py_ssize_t f, slots, bit_generator):
         """One predictive cell for each of `slots`: float64 of the same shape, in cell units."""

@@ -60,7 +60,7 @@ cdef class Poisson(Components):
     cdef double[:, ::1] hyper        # (2, n_features)
     cdef int64_t[:, ::1] n, total    # (n_features, n_slots) cells and their sum
     cdef double[:, ::1] factorials   # (n_features, n_slots) sum of log x!
-    cdef double[:, :, ::1] cache     # (n_features, n_slots, 4) a, lgamma(a), a log(b/(b+1)), log(b+1)
+    cdef double[:, :, ::1] cache     # (n_features, n_slots, 4): see refresh
 
     @staticmethod
     def default_hyper(n_levels):
@@ -304,7 +304,6 @@ cdef double poisson(bitgen_t *rng, double rate) noexcept nogil:
 cdef double binomial(bitgen_t *rng, double n, double p) noexcept nogil:
     """Binomial(n, p): the median of the uniforms, a Beta variate, halves n; then one by one."""
     cdef double count = 0.0, half, x, a
-    cdef int64_t i
     while n > 40.0:
         half = <double> (<int64_t> (n / 2.0)) + 1.0   # rank of an order statistic
         a = standard_gamma(rng, half)
@@ -316,7 +315,7 @@ cdef double binomial(bitgen_t *rng, double n, double p) noexcept nogil:
         else:
             n = half - 1.0
             p = p / x
-    for i in range(<int64_t> n):
+    for _ in range(<int64_t> n):
         if uniform(rng) < p:
             count += 1.0
     return count

@@ -98,9 +98,9 @@ cdef class Table:
             take = min(len(chunk) - start, n_new - done)
             for column, dtype, position in zip(columns, self.dtypes, self.positions):
                 size = ITEMSIZE[dtype]
-                cells = np.ascontiguousarray(column[done:done + take].astype("<" + dtype, copy=False))
+                cells = column[done:done + take].astype("<" + dtype, copy=False)
                 chunk[start:start + take, position:position + size] = (
-                    cells.view(np.uint8).reshape(take, size)
+                    np.ascontiguousarray(cells).view(np.uint8).reshape(take, size)
                 )
             self.n_rows += take
             done += take

@@ -73,7 +73,8 @@ class AnnealedDPMixture(BaseMixtureEstimator):
     hyperparameter_grids_ : dict
         The grids, in the user's units.
     schedule_ : schedule
-        The schedule that was run; with a time limit, as a custom schedule without one.
+        The schedule that was run; with a time limit, what became of it in the first chain, as a
+        custom schedule without one: the same data and seed then give that chain's bits again.
     n_sweeps_ : float
         Sweeps run, further draws included.
     n_features_in_ : int

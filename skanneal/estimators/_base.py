@@ -79,8 +79,10 @@ class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
             else:
                 states = [None] * self.n_chains
                 model = model._replace(strata=self._strata(strata, schedule, model, seeds[-1]))
-            tasks = [(model, schedule, seed, self.n_draws, self.thin, state, self.verbose)
-                     for seed, state in zip(seeds, states)]
+            tasks = [
+                (model, schedule, seed, self.n_draws, self.thin, state, self.verbose)
+                for seed, state in zip(seeds, states)
+            ]
             results, interrupted = run_tasks(_chain_task, tasks, n_jobs=self.n_jobs)
             results = [r for r in results if r is not None and r["trace"]["n_clusters"][-1] > 0]
             if not results:
@@ -96,7 +98,8 @@ class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
         if interrupted:
             warnings.warn(
                 "The fit was interrupted: it keeps the last complete state of each chain.",
-                ConvergenceWarning, stacklevel=4,
+                ConvergenceWarning,
+                stacklevel=4,
             )
         return self
 
@@ -153,7 +156,8 @@ class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
         return {
             "families_": encoder.families_,
             "hyperparameter_grids_": grids_in_units(
-                model.grids, encoder.families_, table, model.prior_grid),
+                model.grids, encoder.families_, table, model.prior_grid
+            ),
             "draws_": chains,
             "trace_": trace,
             "schedule_": results[0]["schedule"],
@@ -174,7 +178,8 @@ class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
             warnings.warn(
                 f"Chains disagree: R-hat of the log joint density is {worst:.2f}. Raise the "
                 f"schedule's n_sweeps, or look at `trace_`.",
-                ConvergenceWarning, stacklevel=5,  # the caller of fit
+                ConvergenceWarning,
+                stacklevel=5,  # the caller of fit
             )
 
     # ---- queries --------------------------------------------------------------------------------
@@ -306,8 +311,9 @@ class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
             raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}")
         seed = spawn_seeds(self.random_state, self.n_chains + 2)[-1]  # none of the fit's
         columns, _ = self._predictor().sample(int(n_samples), seed)
-        for j in np.concatenate([self.families_.get(f, np.empty(0, np.int64))
-                                 for f in ("categorical", "bernoulli")]).astype(int):
+        for j in np.concatenate(
+            [self.families_.get(f, np.empty(0, np.int64)) for f in ("categorical", "bernoulli")]
+        ).astype(int):
             columns[j] = columns[j].astype(np.int64)
         return self._encoder.decode(columns)
 

@@ -187,8 +187,9 @@ class Predictor:
         """n rows of the posterior predictive, column by column: numbers in units, codes."""
         bit_generator = np.random.PCG64(seed)
         generator = np.random.Generator(bit_generator)
-        which = np.minimum((generator.random(n) * len(self.mixtures)).astype(int),
-                           len(self.mixtures) - 1)
+        which = np.minimum(
+            (generator.random(n) * len(self.mixtures)).astype(int), len(self.mixtures) - 1
+        )
         columns = [np.zeros(n) for _ in range(len(self.schema[0]))]
         clusters = np.zeros(n, dtype=np.int64)
         for i, mixture in enumerate(self.mixtures):

@@ -113,9 +113,7 @@ def _by_name(family, values):
     if isinstance(values, Mapping):
         unknown = sorted(set(values) - set(names), key=str)
         if unknown:
-            raise ValueError(
-                f"hyperparameters of {family!r} are {', '.join(names)}; got {unknown}"
-            )
+            raise ValueError(f"hyperparameters of {family!r} are {', '.join(names)}; got {unknown}")
         return dict(values)
     if len(names) == 1:
         return {names[0]: values}

@@ -107,8 +107,8 @@ class SplitMerge:
     ----------
     n_proposals : int or None, default=None
         Proposals per sweep. None: by the number of rows in S, 20 while it is small and proposals
-        cost nothing, 3 from some 1000 rows on. It may look at S but not at the labels: a number that
-        depended on those would be biased.
+        cost nothing, 3 from some 1000 rows on. It may look at S but not at the labels: a number
+        that depended on those would be biased.
     """
 
     name = "split_merge"
@@ -141,7 +141,7 @@ cdef propose(Mixture mixture, Pair pair, rows, bit_generator, double beta):
     cdef int64_t[::1] all_rows = rows, members
     cdef int32_t[::1] side
     cdef int64_t n = all_rows.shape[0], i, j, at, count = 2, row, other
-    cdef Py_ssize_t a, b, slot, new
+    cdef Py_ssize_t a, b
     cdef bint split
     cdef double log_ratio, log_q, d = mixture.prior.discount
     i = below(rng, n)

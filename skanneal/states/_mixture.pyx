@@ -23,7 +23,8 @@ from ._subsample cimport Subsample
 
 cdef extern from "_draw.h" nogil:
     int skanneal_level()
-    int64_t (*draw_slot_v[3])(const float *, const float *, float, int64_t, double, float *) noexcept
+    int64_t (*draw_slot_v[3])(const float *, const float *, float, int64_t, double,
+                              float *) noexcept
 
 cdef enum:
     MEMO = 1024
@@ -113,7 +114,8 @@ cdef class Mixture:
         counts[:self.n_slots] = self.counts
         log_prior = np.asarray(self.log_prior).copy()
         self._set_counts(counts)
-        np.asarray(self.log_prior)[:] = np.r_[log_prior, np.full(self.n_slots - len(log_prior), -np.inf)]
+        np.asarray(self.log_prior)[:] = -np.inf
+        np.asarray(self.log_prior)[:len(log_prior)] = log_prior
         return 0
 
     cdef int settle_open(self) except -1 nogil:

@@ -8,7 +8,7 @@ cdef class Subsample:
     cdef int64_t[::1] order             # rows; S comes first ("window": a ring, S from tail on)
     cdef int64_t tail                   # "window": position of the oldest row of S
     cdef Py_ssize_t n_strata
-    cdef int64_t[::1] start             # (n_strata + 1,) "stratified": order[start[s]:] is stratum s
+    cdef int64_t[::1] start             # (n_strata + 1,) "stratified": stratum s from here
     cdef int64_t[::1] inside            # (n_strata,) rows of S in each stratum, which come first
     cdef int rule
     cdef int64_t enter(self, bitgen_t *rng) noexcept nogil

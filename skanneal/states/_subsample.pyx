@@ -15,7 +15,7 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._random cimport below, bitgen, uniform
+from .._random cimport below, bitgen
 
 SELECTIONS = ("random", "window", "stratified")
 
@@ -45,7 +45,7 @@ cdef class Subsample:
 
     def __init__(self, Py_ssize_t n_rows, selection="random", bit_generator=None, strata=None):
         cdef bitgen_t *rng
-        cdef int64_t i, j, row
+        cdef int64_t i, j
         if selection not in SELECTIONS:
             raise ValueError(f"selection must be one of {SELECTIONS}, got {selection!r}")
         self.selection, self.rule = selection, SELECTIONS.index(selection)
