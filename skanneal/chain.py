@@ -7,6 +7,7 @@ is a flat dict of arrays, and running on from it equals never having stopped, bi
 # SPDX-License-Identifier: BSD-3-Clause
 
 import json
+import os
 import time
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from .schedules import Pacer, Segment
 from .states import Mixture, Subsample
 
 FORMAT = 1
+DEBUG = os.environ.get("SKANNEAL_DEBUG", "0") == "1"  # compare statistics with recomputations
 N_RECORDS = 100  # of the trace, at equal fractions of the schedule's assignments
 BLOCK_ROWS = 8192  # scored at a time
 TRACE = ("seconds", "sweeps", "n_assigned", "n_clusters", "log_joint", "concentration", "discount")
@@ -145,6 +147,8 @@ class Chain:
         explain the data as well as anything, and high-dimensional data never leave that again.
         """
         self.state.compact()
+        if DEBUG:
+            self.state.validate()
         for i, move in enumerate(self.moves):
             if not full and self.idle[i] >= IDLE_AFTER and self.idle[i] % IDLE_PERIOD:
                 self.idle[i] += 1

@@ -63,6 +63,17 @@ class Pacer(PathPacer):
         Rows in the subsample after them.
     n_rows : int
         Rows of the data.
+
+    Examples
+    --------
+    >>> from skanneal.schedules import SequentialGibbs
+    >>> pacer = SequentialGibbs(n_sweeps=2).pacer(4)
+    >>> while (segment := pacer.next()) is not None:
+    ...     print(segment.start, segment.stop, pacer.size)
+    0 1 1
+    1 2 2
+    2 4 4
+    4 8 4
     """
 
     def __init__(self, path, *, max_time=None, further_sweeps=0.0, selection="random"):
@@ -606,7 +617,7 @@ class CustomAnneal(BaseSchedule):
 
 # One instance per name an estimator's `schedule` may be; "anneal" is the estimators' default.
 SCHEDULES = {
-    "anneal": LinearAnneal(n_sweeps=10),
+    "anneal": AcceleratingAnneal(n_sweeps=10),
     "prior_gibbs": PriorGibbs(),
     "sequential_gibbs": SequentialGibbs(),
     "linear_anneal": LinearAnneal(),

@@ -16,6 +16,7 @@ cdef class Components:
     cdef int64_t[::1] size            # (n_slots,) rows in each slot
     cdef int32_t[::1] offset          # (n_features,) byte position in an encoded row
     cdef int level                    # instruction set, see _dispatch.h
+    cdef int64_t version              # counts changes of the hyperparameters
 
     cdef int reserve(self, Py_ssize_t n_slots) except -1
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil

@@ -65,7 +65,7 @@ cdef class Components:
         self.gappy = gappy[order]
         self.n_features = len(columns)
         self.n_dense = int(np.sum(~gappy))
-        self.n_slots = 0
+        self.n_slots = self.version = 0
         self.size = np.zeros(0, dtype=np.int64)
         if hyper is None:
             hyper = [self.default_hyper(int(table.n_levels[j])) for j in columns]
@@ -87,6 +87,10 @@ cdef class Components:
 
     def _set_up(self, table, hyper, like):
         """Keep the hyperparameters (internal order) and make what does not depend on n_slots."""
+        raise NotImplementedError
+
+    def _take_hyper(self, other):
+        """Take over all hyperparameters of a block of the same features."""
         raise NotImplementedError
 
     cdef int reserve(self, Py_ssize_t n_slots) except -1:
@@ -151,8 +155,19 @@ cdef class Components:
     def spare(self, n_slots):
         """The same table, features and hyperparameters with empty slots: the two clusters of a
         split, the segments of a permutation."""
+        cdef Components new
         hyper = [self.get_hyper(f) for f in range(self.n_features)]
-        return type(self)(self.table, self.columns, hyper, n_slots, self.gappy, self)
+        new = type(self)(self.table, self.columns, hyper, n_slots, self.gappy, self)
+        new.version = self.version
+        return new
+
+    def follow(self, Components other):
+        """Take over the hyperparameters of a block of the same features, where they changed."""
+        if self.version == other.version:
+            return
+        self._take_hyper(other)
+        self.version = other.version
+        self.refresh_all()
 
     def build(self, rows, labels, n_slots):
         """Replace all statistics by those of `rows` (indices) with slots `labels`, in one pass."""

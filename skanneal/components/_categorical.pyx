@@ -209,6 +209,14 @@ cdef class Categorical(Components):
         self.pseudo_count_f[self.first[f] + h] = value
         self.total[f] = np.asarray(self.pseudo_count)[self.first[f]:self.first[f + 1] - 1].sum()
         self.memo_size[:] = -1
+        self.version += 1
+
+    def _take_hyper(self, Categorical other):
+        self.pseudo_count[:] = other.pseudo_count
+        self.total[:] = other.total
+        self.pseudo_count_f[:] = other.pseudo_count_f
+        self.class_of, self.log_table = other.class_of, other.log_table
+        self.memo_size[:] = -1
 
     def _counts(self, f):
         """Counts of feature f's levels in every slot, (n_levels, n_slots)."""

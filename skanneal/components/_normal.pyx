@@ -251,8 +251,13 @@ cdef class Normal(Components):
     def set_hyper(self, Py_ssize_t f, Py_ssize_t h, double value):
         """Set one coordinate; call `refresh_all` after the last."""
         self.hyper[h, f] = value
+        self.version += 1
         if h == 2:
             self._find_runs()
+
+    def _take_hyper(self, Normal other):
+        self.hyper[:] = other.hyper
+        self._find_runs()
 
     def _posterior(self, f):
         """(kappa, nu, mu_n, nu sigma2) of feature f in every slot, each of shape (n_slots,)."""

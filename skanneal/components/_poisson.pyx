@@ -215,6 +215,10 @@ cdef class Poisson(Components):
     def set_hyper(self, Py_ssize_t f, Py_ssize_t h, double value):
         """Set one coordinate; call `refresh_all` after the last."""
         self.hyper[h, f] = value
+        self.version += 1
+
+    def _take_hyper(self, Poisson other):
+        self.hyper[:] = other.hyper
 
     def score_feature(self, Py_ssize_t f, Table table, out, Py_ssize_t start, Py_ssize_t stop):
         """Add feature f's log predictive to out: (stop - start, n)."""

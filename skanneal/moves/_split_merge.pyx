@@ -28,12 +28,23 @@ cdef class Pair:
     """The two clusters of a split: one spare block per family."""
 
     cdef list blocks
+    cdef tuple of                # the mixture's blocks
     cdef float[::1] scores
     cdef int64_t size[2]
 
     def __init__(self, Mixture mixture):
+        self.of = mixture.blocks
         self.blocks = [block.spare(2) for block in mixture.blocks]
         self.scores = aligned_zeros((TILE,), np.float32)
+
+    def serves(self, Mixture mixture):
+        """Whether the pair was made for these blocks."""
+        return self.of is mixture.blocks
+
+    def follow(self, Mixture mixture):
+        """Take over the mixture's hyperparameters."""
+        for block, spare in zip(mixture.blocks, self.blocks):
+            spare.follow(block)
 
     cdef int empty(self) except -1:
         cdef Components block
@@ -106,8 +117,8 @@ class SplitMerge:
     Parameters
     ----------
     n_proposals : int or None, default=None
-        Proposals per sweep. None: by the number of rows in S, 20 while it is small and proposals
-        cost nothing, 3 from some 1000 rows on. It may look at S but not at the labels: a number
+        Proposals per sweep. None: by the number of rows in S, at most 20 while it is small and
+        proposals cost nothing, 3 from some 1000 rows on. It may look at S but not at the labels: a number
         that depended on those would be biased.
     """
 
@@ -117,6 +128,7 @@ class SplitMerge:
 
     def __init__(self, n_proposals=None):
         self.n_proposals = n_proposals
+        self._pair = None
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """`n_proposals` proposals; returns MoveInfo(proposed, accepted, work in row scores)."""
@@ -124,9 +136,13 @@ class SplitMerge:
             return MoveInfo(0, 0, 0)
         n_proposals = self.n_proposals
         if n_proposals is None:
-            n_proposals = min(20, max(3, 4000 // state.subsample.size))
+            n = state.subsample.size
+            n_proposals = min(n, 20, max(3, 4000 // n))
         rows = state.subsample.rows()
-        pair = Pair(state)
+        if self._pair is None or not self._pair.serves(state):
+            self._pair = Pair(state)
+        pair = self._pair
+        pair.follow(state)
         accepted = work = 0
         for _ in range(n_proposals):
             done, scores = propose(state, pair, rows, bit_generator, beta)

@@ -24,6 +24,8 @@ cdef inline int64_t path_size(const int64_t[:, ::1] knots, Py_ssize_t i, int64_t
     """Size after a assignments, between knots i and i + 1: linear, rounded up."""
     cdef int64_t rise = (a - knots[i, 0]) * (knots[i + 1, 1] - knots[i, 1])
     cdef int64_t run = knots[i + 1, 0] - knots[i, 0]
+    if rise == 0:
+        return knots[i, 1]
     # C's division rounds towards zero, which is up for a falling path
     return knots[i, 1] + ((rise + run - 1) // run if rise > 0 else rise // run)
 
@@ -71,7 +73,9 @@ cdef class Subsample:
         """The row that enters S; there must be one outside."""
         cdef int64_t at, i, s, best, ties
         if self.rule == 1:
-            at = (self.tail + self.size) % self.n_rows
+            at = self.tail + self.size
+            if at >= self.n_rows:
+                at -= self.n_rows
             self.size += 1
             return self.order[at]
         if self.rule == 0:
@@ -99,7 +103,7 @@ cdef class Subsample:
         cdef int64_t at, i, s
         if self.rule == 1:
             at = self.tail
-            self.tail = (self.tail + 1) % self.n_rows
+            self.tail = at + 1 if at + 1 < self.n_rows else 0
             self.size -= 1
             return self.order[at]
         if self.rule == 0:
