@@ -25,7 +25,7 @@ test-all: .venv/installed-test
 lint: .venv/installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/cython-lint skanneal
+	PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint skanneal  # it calls pycodestyle by name
 
 doc: .venv/installed-docs
 	$(BIN)/sphinx-build -W --keep-going -q doc doc/_build/html

@@ -117,7 +117,7 @@ for display in displays:
     else:
         raise AssertionError
 """
-    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True)
+    subprocess.run([sys.executable, "-P", "-W", "ignore", "-c", script], check=True)
 
 
 # -------------------------------------------------------------------------------------------- trace

@@ -95,7 +95,7 @@ class AnnealedDPMixture(BaseMixtureEstimator):
     --------
     >>> import numpy as np
     >>> from skanneal import AnnealedDPMixture
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> X = np.concatenate([rng.normal(-4, 1, (100, 3)), rng.normal(4, 1, (100, 3))])
     >>> model = AnnealedDPMixture(n_chains=2, random_state=0).fit(X)
     >>> model.n_clusters_

@@ -118,8 +118,8 @@ class SplitMerge:
     ----------
     n_proposals : int or None, default=None
         Proposals per sweep. None: by the number of rows in S, at most 20 while it is small and
-        proposals cost nothing, 3 from some 1000 rows on. It may look at S but not at the labels: a number
-        that depended on those would be biased.
+        proposals cost nothing, 3 from some 1000 rows on. It may look at S but not at the labels: a
+        number that depended on those would be biased.
     """
 
     name = "split_merge"
