@@ -672,7 +672,9 @@ def test_every_instruction_set_gives_the_same_bits():
     for level in "012":
         paths = [os.path.dirname(os.path.abspath(__file__)), *filter(None, sys.path)]
         env = os.environ | {"SKANNEAL_SIMD": level, "PYTHONPATH": os.pathsep.join(paths)}
-        run = subprocess.run([sys.executable, "-P", "-c", code], env=env, capture_output=True, text=True)
+        run = subprocess.run(
+            [sys.executable, "-P", "-c", code], env=env, capture_output=True, text=True
+        )
         assert run.returncode == 0, run.stderr
         shown.append(run.stdout.strip())
     assert len(shown[0]) == 64
