@@ -14,15 +14,23 @@ from typing import NamedTuple
 import numpy as np
 
 from .components import FAMILIES, Table
-from .moves import MOVES, FeatureHyperparameters, PartitionHyperparameters, churn
+from .moves import (
+    COLUMN_MOVES,
+    MOVES,
+    EachView,
+    FeatureHyperparameters,
+    PartitionHyperparameters,
+    churn,
+)
 from .partition_priors import PitmanYor
 from .schedules import Pacer, Segment
-from .states import Mixture, Subsample
+from .states import CrossCat, Mixture, Subsample, state_from_arrays
 
 FORMAT = 1
 DEBUG = os.environ.get("SKANNEAL_DEBUG", "0") == "1"  # compare statistics with recomputations
 N_RECORDS = 100  # of the trace, at equal fractions of the schedule's assignments
 BLOCK_ROWS = 8192  # scored at a time
+STRUCTURE_MOVES = tuple(name for name in MOVES if name != "gibbs")
 TRACE = ("seconds", "sweeps", "n_assigned", "n_clusters", "log_joint", "concentration", "discount")
 IDLE_AFTER = 20  # sweeps without an acceptance until a structure move is run less often
 IDLE_PERIOD = 8
@@ -45,9 +53,11 @@ class Model(NamedTuple):
     prior_grid : array of shape (n_points, 2)
         (concentration, discount) pairs, sorted by discount; one point if fixed.
     moves : tuple of str
-        Names in MOVES. "gibbs" is the churn itself.
+        Names in MOVES or COLUMN_MOVES. "gibbs" is the churn itself.
     strata : int array of shape (n_rows,) or None
         For stratified selection.
+    view_grid : array of shape (n_points, 2) or None
+        The same pairs for the partition of features into views; None: one mixture.
     """
 
     table: Table
@@ -57,6 +67,7 @@ class Model(NamedTuple):
     prior_grid: np.ndarray
     moves: tuple
     strata: np.ndarray | None = None
+    view_grid: np.ndarray | None = None
 
 
 class Chain:
@@ -80,25 +91,26 @@ class Chain:
         n_rows = model.table.n_rows
         self.pacer = schedule.pacer(n_rows, further_sweeps=further_sweeps)
         subsample = Subsample(n_rows, schedule.selection, self.bit_generator, model.strata)
-        blocks = [
-            FAMILIES[family](model.table, columns, [model.hyper[int(j)] for j in columns])
-            for family, columns in model.families.items()
-        ]
-        point = model.prior_grid[len(model.prior_grid) // 2]
-        self.state = Mixture(model.table, blocks, PitmanYor(*point), subsample)
+        self.state = first_state(model, subsample, self.bit_generator)
         if self.pacer.path.start == "prior":
-            labels = self.state.prior.draw(n_rows, self.bit_generator)
             subsample.fill()
-            self.state.replace(np.arange(n_rows), labels)
-        self.trace = {name: [] for name in TRACE}
+            for view in self.state.views:
+                labels = view.prior.draw(n_rows, self.bit_generator)
+                view.replace(np.arange(n_rows), labels)
+        self.trace = {}
         self.seconds = 0.0
         self.position, self.unfinished = 0, None  # assignments done; what a stop left of a segment
 
     def _set_up(self, model):
         self.model = model
-        self.moves = [MOVES[name]() for name in model.moves if name != "gibbs"]
-        self.moves.append(PartitionHyperparameters(model.prior_grid))
-        self.moves.append(FeatureHyperparameters(model.grids))
+        self.moves = [EachView(MOVES[name]()) for name in model.moves if name in STRUCTURE_MOVES]
+        self.moves += [
+            COLUMN_MOVES[name](model.prior_grid) for name in model.moves if name in COLUMN_MOVES
+        ]
+        self.moves.append(EachView(PartitionHyperparameters(model.prior_grid)))
+        if model.view_grid is not None:
+            self.moves.append(PartitionHyperparameters(model.view_grid))
+        self.moves.append(EachView(FeatureHyperparameters(model.grids)))
         self.idle = [0] * len(self.moves)
         self.verbose = 0
 
@@ -125,7 +137,7 @@ class Chain:
     def _churn(self, segment, stop):
         flag = None if stop is None else stop.array
         done = churn(
-            [self.state],
+            self.state.views,
             self.state.subsample,
             self.bit_generator,
             segment.knots,
@@ -161,21 +173,20 @@ class Chain:
     def record(self):
         """Append the state's scalars to the trace."""
         state = self.state
-        values = (
-            self.seconds,
-            self.position / state.table.n_rows,
-            state.subsample.size,
-            state.n_clusters,
-            state.log_joint(),
-            state.prior.concentration,
-            state.prior.discount,
-        )
-        for name, value in zip(TRACE, values):
-            self.trace[name].append(float(value))
+        now = {
+            "seconds": self.seconds,
+            "sweeps": self.position / state.table.n_rows,
+            "n_assigned": state.subsample.size,
+            **state.scalars(),
+        }
+        for name, value in now.items():
+            self.trace.setdefault(name, []).append(float(value))
         if self.verbose:
+            views = f"views {now['n_views']:4d}  " if "n_views" in now else ""
             print(
-                f"{values[0]:8.1f} s  sweep {values[1]:6.2f}  rows {values[2]:9d}  "
-                f"clusters {values[3]:5d}  log joint {values[4]:.6g}",
+                f"{now['seconds']:8.1f} s  sweep {now['sweeps']:6.2f}  "
+                f"rows {now['n_assigned']:9d}  {views}clusters {now['n_clusters']:5d}  "
+                f"log joint {now['log_joint']:.6g}",
                 flush=True,
             )
 
@@ -185,16 +196,7 @@ class Chain:
         Clusters are numbered 0 .. K - 1 in the order of their slots.
         """
         state = self._completed()
-        arrays = state.to_arrays()
-        used = np.flatnonzero(state.sizes())
-        slot_of = np.full(state.n_slots + 1, -1, dtype=np.int32)
-        slot_of[used] = np.arange(len(used))
-        arrays["labels"] = slot_of[arrays["labels"]]
-        for name, value in arrays.items():
-            if "/" in name and name.split("/")[1] in SLOT_STATISTICS:
-                arrays[name] = np.ascontiguousarray(value[..., used])
-        arrays["log_joint"] = np.array(state.log_joint())
-        return arrays
+        return state.to_arrays(numbered=True) | {"log_joint": np.array(state.log_joint())}
 
     def _completed(self):
         """The state, or where an interrupt left rows out, a copy with them in.
@@ -202,18 +204,19 @@ class Chain:
         Each goes to its most probable cluster, so that chains stopped at different sizes compare.
         """
         state, table = self.state, self.model.table
-        labels = state.get_labels().astype(np.int64)
-        used = np.flatnonzero(state.sizes())
-        if len(used) == 0 or labels.min() >= 0:
+        if state.subsample.size in (0, table.n_rows):
             return state
-        for start in range(0, table.n_rows, BLOCK_ROWS):
-            block = labels[start : start + BLOCK_ROWS]
-            out = np.flatnonzero(block < 0)
-            if len(out):
-                scores, log_weights = state.score_rows(table, start, start + len(block))
-                block[out] = used[(scores + log_weights)[out, :-1].argmax(axis=1)]
-        full = Mixture.from_arrays(state.to_arrays(), table, Subsample(table.n_rows))
-        full.replace(np.arange(table.n_rows), labels)
+        full = state_from_arrays(state.to_arrays(), table, Subsample(table.n_rows))
+        for view in full.views:
+            labels = view.get_labels().astype(np.int64)
+            used = np.flatnonzero(view.sizes())
+            for start in range(0, table.n_rows, BLOCK_ROWS):
+                block = labels[start : start + BLOCK_ROWS]
+                out = np.flatnonzero(block < 0)
+                if len(out):
+                    scores, log_weights = view.score_rows(table, start, start + len(block))
+                    block[out] = used[(scores + log_weights)[out, :-1].argmax(axis=1)]
+            view.replace(np.arange(table.n_rows), labels)
         return full
 
     # ---- state as arrays ------------------------------------------------------------------------
@@ -231,7 +234,7 @@ class Chain:
         if self.unfinished is not None:
             rest = self.unfinished
             header["unfinished"] = [rest.start, rest.stop, rest.knots.tolist(), rest.beta]
-        arrays = {f"mixture/{k}": v for k, v in self.state.to_arrays().items()}
+        arrays = {f"state/{k}": v for k, v in self.state.to_arrays().items()}
         arrays |= {f"subsample/{k}": v for k, v in self.state.subsample.to_arrays().items()}
         arrays |= {f"pacer/{k}": v for k, v in self.pacer.to_arrays().items()}
         arrays |= {f"trace/{k}": np.array(v) for k, v in self.trace.items()}
@@ -256,8 +259,8 @@ class Chain:
         new.bit_generator.state = header["generator"]
         new.pacer = Pacer.from_arrays(parts["pacer"])
         subsample = Subsample.from_arrays(parts["subsample"])
-        new.state = Mixture.from_arrays(parts["mixture"], model.table, subsample)
-        new.trace = {name: list(value) for name, value in parts["trace"].items()}
+        new.state = state_from_arrays(parts["state"], model.table, subsample)
+        new.trace = {name: list(value) for name, value in parts.get("trace", {}).items()}
         new.seconds = float(arrays["seconds"])
         new.position, new.unfinished = header["position"], None
         if header["unfinished"] is not None:
@@ -266,8 +269,20 @@ class Chain:
         return new
 
 
-# Arrays of a block whose last axis is the slot.
-SLOT_STATISTICS = ("size", "n", "mean", "m2", "count", "missing", "total", "log_factorials")
+def first_state(model, subsample, bit_generator):
+    """A state without rows; the features' partition, if there is one, drawn from its prior."""
+    prior = PitmanYor(*model.prior_grid[len(model.prior_grid) // 2])
+    if model.view_grid is not None:
+        view_prior = PitmanYor(*model.view_grid[len(model.view_grid) // 2])
+        view_of = view_prior.draw(model.table.n_columns, bit_generator)
+        return CrossCat.start(
+            model.table, model.families, model.hyper, view_of, view_prior, prior, subsample
+        )
+    blocks = [
+        FAMILIES[family](model.table, columns, [model.hyper[int(j)] for j in columns])
+        for family, columns in model.families.items()
+    ]
+    return Mixture(model.table, blocks, prior, subsample)
 
 
 def run_chain(model, schedule, seed, n_draws=1, thin=1, state=None, stop=None, verbose=0):
@@ -312,7 +327,7 @@ def run_chain(model, schedule, seed, n_draws=1, thin=1, state=None, stop=None, v
         complete = chain.run(stop)
         if complete or not draws:
             draws.append(chain.draw())
-    if not chain.trace["sweeps"] or not complete:
+    if not chain.trace or not complete:
         chain.record()
     return {
         "draws": draws,

@@ -314,27 +314,30 @@ def test_rows_and_slots_out_of_range(family):
 @every_family
 def test_column_scores(family):
     columns, block, labels = filled(family)
-    rows, slots = np.arange(10, N_ROWS), labels[10:] % 6
-    shown = block.column_scores([1, 0], rows, slots, 6)
-    for j, score in zip([1, 0], shown, strict=True):
-        name, values, hyper = columns[j]
-        expected = sum(
-            log_marginal(name, [values[i] for i in rows[slots == k]], hyper) for k in range(6)
-        )
-        assert score == pytest.approx(expected, rel=1e-10)
+    rows = np.arange(10, N_ROWS)
+    partitions = np.array([labels[10:] % 6, labels[10:] % 2, rows % N_SLOTS], dtype=np.int32)
+    hyper = [hyper_vector(family, columns[j][2]) for j in (1, 0)]
+    shown = block.column_scores(block.table, [1, 0], hyper, rows, partitions, [6, 2, N_SLOTS])
+    for i, j in enumerate([1, 0]):
+        name, values, mapping = columns[j]
+        for v, slots in enumerate(partitions):
+            expected = sum(
+                log_marginal(name, [values[r] for r in rows[slots == k]], mapping)
+                for k in range(N_SLOTS)
+            )
+            assert shown[i, v] == pytest.approx(expected, rel=1e-10)
 
 
 @every_family
-def test_column_scores_of_a_column_elsewhere(family):
+def test_column_scores_in_batches(family, monkeypatch):
     columns, block, labels = filled(family)
-    single = FAMILIES[family](block.table, [0], [block.get_hyper(0)])
-    n_levels = int(block.table.n_levels[1])
-    default = hyper_mapping(family, FAMILIES[family].default_hyper(n_levels))
-    expected = sum(
-        log_marginal(family, cells_in(columns, labels, k)[1], default) for k in range(N_SLOTS)
-    )
-    score = single.column_scores([1], np.arange(N_ROWS), labels, N_SLOTS)
-    assert score[0] == pytest.approx(expected, rel=1e-10)
+    rows = np.arange(N_ROWS)
+    partitions = np.array([labels % (v + 1) for v in range(5)], dtype=np.int32)
+    arguments = block.table, [0, 1], [block.default_hyper(int(block.table.n_levels[0]))] * 2
+    whole = block.column_scores(*arguments, rows, partitions, np.arange(1, 6))
+    monkeypatch.setattr("skanneal.components._base.BATCH_BYTES", 1)
+    parts = block.column_scores(*arguments, rows, partitions, np.arange(1, 6))
+    np.testing.assert_array_equal(parts, whole)
 
 
 @every_family
@@ -342,14 +345,14 @@ def test_a_feature_is_dropped_and_added(family):
     columns, block, labels = filled(family)
     rows = np.arange(N_ROWS)
     for column in (0, 1):
-        rest, hyper = block.drop_feature(column)
+        rest, (hyper,) = block.drop_features([column])
         assert list(rest.columns) == [1 - column]
         np.testing.assert_array_equal(hyper, hyper_vector(family, columns[column][2]))
         for row in (0, 17):
             expected = reference_scores(columns, labels, row, N_SLOTS, [1 - column])
             shown = rest.row_scores(row)[:N_SLOTS]
             np.testing.assert_allclose(shown, expected, rtol=3e-6, atol=1e-5)
-        back = rest.add_feature(column, hyper, rows, labels)
+        back = rest.add_features([column], [hyper], rows, labels)
         assert_same_arrays(back.to_arrays(), block.to_arrays())
         assert all_scores(back).tobytes() == all_scores(block).tobytes()
         back.validate()
@@ -359,8 +362,7 @@ def test_a_feature_is_dropped_and_added(family):
 def test_a_block_may_lose_its_last_feature(family):
     _, block, labels = filled(family)
     rows, arrays = np.arange(N_ROWS), block.to_arrays()
-    rest, first = block.drop_feature(0)
-    rest, second = rest.drop_feature(1)
+    rest, hyper = block.drop_features([0, 1])
     assert rest.n_features == 0
     assert np.array_equal(rest.sizes(), block.sizes())
     assert not all_scores(rest).any()
@@ -369,7 +371,7 @@ def test_a_block_may_lose_its_last_feature(family):
     rest.remove_row(0, 2)
     again = FAMILIES[family].from_arrays(rest.to_arrays(), block.table)
     assert np.array_equal(again.sizes(), block.sizes())
-    back = again.add_feature(1, second, rows, labels).add_feature(0, first, rows, labels)
+    back = again.add_features([0, 1], hyper, rows, labels)
     assert_same_arrays(back.to_arrays(), arrays)
     assert all_scores(back).tobytes() == all_scores(block).tobytes()
 

@@ -649,7 +649,7 @@ def move_feature(column, source, target, subsample):
     """Take a feature from one view to the other; both stay valid."""
     (at,) = (i for i, block in enumerate(source.blocks) if column in block.columns)
     block = source.blocks[at]
-    rest, hyper = block.drop_feature(column)
+    rest, (hyper,) = block.drop_features([column])
     kept = [rest] if rest.n_features else []
     source.set_blocks([*source.blocks[:at], *kept, *source.blocks[at + 1 :]])
     rows = subsample.rows()
@@ -657,7 +657,7 @@ def move_feature(column, source, target, subsample):
     blocks = list(target.blocks)
     for i, other in enumerate(blocks):
         if other.family == block.family:
-            blocks[i] = other.add_feature(column, hyper, rows, labels)
+            blocks[i] = other.add_features([column], [hyper], rows, labels)
             break
     else:
         single = type(block)(target.table, [column], [hyper], target.n_slots)
@@ -682,7 +682,9 @@ def test_a_feature_moves_between_two_mixtures():
         # what the move's choice between the views is made of
         rows = subsample.rows()
         labels = target.get_labels()[rows]
-        score = block.column_scores([j], rows, labels, target.n_slots)[0]
+        hyper = block.get_hyper(list(block.columns).index(j))
+        slots = labels[np.newaxis].astype(np.int32)
+        score = block.column_scores(table, [j], [hyper], rows, slots, [target.n_slots])[0, 0]
         before = target.log_likelihood()
         move_feature(j, source, target, subsample)
         owner[j] = 1 - owner[j]

@@ -5,6 +5,7 @@ from ._table cimport Table
 
 cdef enum:
     TILE = 16   # slots per tile of the score caches
+    ROWS = 128  # read at a time where several partitions look at them
 
 cdef class Components:
     cdef readonly Table table

@@ -29,6 +29,18 @@ def tiles(n_slots):
 
 
 RAGGED = ("count", "pseudo_counts")
+BATCH_BYTES = 1 << 25   # of statistics that column_scores holds at a time
+
+
+def partition_batches(n_slots, slot_bytes):
+    """(start, stop) ranges of partitions whose statistics are held together."""
+    start, held = 0, 0
+    for v, n in enumerate(n_slots):
+        if held and held + n * slot_bytes > BATCH_BYTES:
+            yield start, v
+            start, held = v, 0
+        held += n * slot_bytes
+    yield start, len(n_slots)
 
 
 cdef class Components:
@@ -47,14 +59,12 @@ cdef class Components:
         First capacity.
     gappy : array-like of bool, optional
         For each feature, whether a cell may be missing. By default as the table has it.
-    like : Components, optional
-        A block of the same features and hyperparameters to share tables with.
     """
 
     family = None
     coordinate_names = ()
 
-    def __init__(self, Table table, columns, hyper=None, n_slots=16, gappy=None, like=None):
+    def __init__(self, Table table, columns, hyper=None, n_slots=16, gappy=None):
         columns = np.asarray(columns, dtype=np.int64)
         if gappy is None:
             gappy = [table.has_missing(j) for j in columns]
@@ -69,7 +79,7 @@ cdef class Components:
         self.size = np.zeros(0, dtype=np.int64)
         if hyper is None:
             hyper = [self.default_hyper(int(table.n_levels[j])) for j in columns]
-        self._set_up(table, [np.array(hyper[i], dtype=np.float64, ndmin=1) for i in order], like)
+        self._set_up(table, [np.array(hyper[i], dtype=np.float64, ndmin=1) for i in order])
         self.bind(table)
         self.reserve(tiles(n_slots))
 
@@ -85,7 +95,7 @@ cdef class Components:
         """Data-scaled grids of a column's hyperparameters, one array per coordinate."""
         raise NotImplementedError
 
-    def _set_up(self, table, hyper, like):
+    def _set_up(self, table, hyper):
         """Keep the hyperparameters (internal order) and make what does not depend on n_slots."""
         raise NotImplementedError
 
@@ -157,7 +167,7 @@ cdef class Components:
         split, the segments of a permutation."""
         cdef Components new
         hyper = [self.get_hyper(f) for f in range(self.n_features)]
-        new = type(self)(self.table, self.columns, hyper, n_slots, self.gappy, self)
+        new = type(self)(self.table, self.columns, hyper, n_slots, self.gappy)
         new.version = self.version
         return new
 
@@ -249,32 +259,43 @@ cdef class Components:
         for f in range(self.n_features):
             self.score_feature(f, table, out, start, stop)
 
-    def column_scores(self, columns, rows, labels, n_slots):
-        """Log marginal likelihood of each of `columns` under a partition, shape (n_columns,).
+    @staticmethod
+    def column_scores(table, columns, hyper, rows, labels, n_slots):
+        """Log marginal likelihood of columns under several partitions, in one pass over the rows.
 
-        The columns need not be features of this block, only of its family; hyperparameters are
-        those of the features where they are, else the defaults.
+        Parameters
+        ----------
+        table : Table
+            Encoded rows.
+        columns : sequence of int
+            Columns of this family.
+        hyper : sequence of array-like
+            Each column's hyperparameters.
+        rows : int64 array of shape (n,)
+            The rows that are partitioned.
+        labels : int32 array of shape (n_partitions, n)
+            For each partition, the slot of each row.
+        n_slots : sequence of int, shape (n_partitions,)
+            Slots of each partition.
+
+        Returns
+        -------
+        scores : float64 array of shape (n_columns, n_partitions)
+            In cell units.
         """
+        raise NotImplementedError
+
+    def add_features(self, columns, hyper, rows, labels):
+        """A new block with more features, whose statistics come from `rows` with `labels`."""
+        new = type(self)(self.table, columns, hyper, self.n_slots)
+        new.build(rows, labels, self.n_slots)
+        return self._joined([self.to_arrays(), new.to_arrays()], self.n_slots)
+
+    def drop_features(self, columns):
+        """(a new block without these features, the hyperparameters of each)."""
         at = {int(j): f for f, j in enumerate(self.columns)}
-        hyper = [self.get_hyper(at[j]) if j in at else None for j in columns]
-        hyper = [self.default_hyper(int(self.table.n_levels[j])) if h is None else h
-                 for h, j in zip(hyper, columns)]
-        block = type(self)(self.table, columns, hyper, n_slots)
-        block.build(rows, labels, n_slots)
-        of = {int(j): f for f, j in enumerate(block.columns)}
-        return np.array([block.log_marginals(of[j]).sum() for j in columns])
-
-    def add_feature(self, column, hyper, rows, labels):
-        """A new block with one feature more, whose statistics come from `rows` with `labels`."""
-        single = type(self)(self.table, [column], [hyper], self.n_slots)
-        single.build(rows, labels, self.n_slots)
-        return self._joined([self.to_arrays(), single.to_arrays()], self.n_slots)
-
-    def drop_feature(self, column):
-        """(a new block without the feature, its hyperparameters)."""
-        f = list(self.columns).index(column)
-        hyper = self.get_hyper(f)
-        arrays = self._take(self.to_arrays(), np.sort(self.columns) != column)
+        hyper = [self.get_hyper(at[int(j)]) for j in columns]
+        arrays = self._take(self.to_arrays(), ~np.isin(np.sort(self.columns), columns))
         return type(self).from_arrays(arrays, self.table, self.n_slots), hyper
 
     def _joined(self, parts, n_slots):

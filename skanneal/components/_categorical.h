@@ -22,9 +22,8 @@ typedef struct {
     int32_t *count;             /* (n_slots, n_entries): an update touches few cache lines */
     float *score;               /* (n_tiles, n_entries, 16) log(count + pseudo-count) */
     float *constant;            /* (n_tiles, 16) - sum_f log(n_f + total_f) */
-    const int32_t *class_start; /* (n_entries,) log_size * class of the entry's pseudo-count */
-    const float *log_table;     /* (n_classes, log_size) log(count + pseudo-count), or NULL */
-    int32_t log_size;           /* counts below have their logarithms in the table; 2^m */
+    const float **logs;         /* (n_entries,) tables of log(count + pseudo-count), or NULL */
+    int32_t log_size;           /* counts below have their logarithms in the tables; 2^m */
     const char *row;            /* the row of which cell_entry is */
     int64_t *cell_entry;        /* (n_features,) */
     int64_t *memo_size;         /* (CATEGORICAL_MEMO,) */

@@ -17,8 +17,7 @@ cdef extern from "_categorical.h" nogil:
         int32_t *count
         float *score
         float *constant
-        const int32_t *class_start
-        const float *log_table
+        const float **logs
         int32_t log_size
         const char *row
         int64_t *cell_entry
@@ -39,8 +38,8 @@ cdef class Categorical(Components):
     cdef double[::1] total                # (n_features,) sum of the pseudo-counts
     cdef int32_t[:, ::1] count            # (n_slots, n_entries)
     cdef int64_t[::1] cell_entry          # scratch of the kernels
-    cdef int32_t[::1] class_start
-    cdef object log_table, class_of       # float32 (n_classes, log_size); pseudo-count -> class
+    cdef int64_t[::1] logs                # (n_entries,) addresses of the tables of logarithms
+    cdef object log_tables                # keeps them alive
     cdef object caches                    # keeps the aligned arrays alive
     cdef int64_t[::1] memo_size
     cdef double[::1] memo_value

@@ -13,10 +13,73 @@ import numpy as np
 
 from .._math cimport log_gamma
 from .._random cimport bitgen, uniform
-from ._base cimport TILE, Components, aligned_zeros
+from ._base cimport ROWS, TILE, Components, aligned_zeros
 from ._table cimport Table
 
-MOST_CLASSES = 24   # pseudo-counts that have a table of logarithms
+from ._base import partition_batches
+
+MOST_TABLES = 24    # distinct pseudo-counts of a block that still have tables of logarithms
+
+
+cdef enum:
+    RISES = 1024    # counts below have log a (a + 1) ... (a + c - 1) in a table
+    SMALL = 64      # the same, by number of cells, for a feature's sum of pseudo-counts
+
+
+cdef inline uint32_t read_code(const char *cells, int32_t position, int width) noexcept nogil:
+    if width == 1:
+        return (<const uint8_t *> (cells + position))[0]
+    if width == 2:
+        return (<const uint16_t *> (cells + position))[0]
+    return (<const uint32_t *> (cells + position))[0]
+
+
+cdef _marginals(dict shared, hyper, int32_t[::1] first, int64_t[::1] base,
+                int32_t[:, ::1] count, double[:, :] out):
+    """Write each feature's log marginal, from the counts of all slots: out[f, partition]."""
+    cdef Py_ssize_t n_features = first.shape[0] - 1, f, e, k, v
+    cdef double[::1] pseudo_count = np.concatenate([np.r_[a, 1.0] for a in hyper])
+    cdef double[::1] total = np.array([a.sum() for a in hyper])
+    cdef double[:, ::1] small = np.zeros((n_features, SMALL))
+    cdef double[::1] table
+    cdef int64_t[::1] rises = np.empty(len(pseudo_count), dtype=np.int64)
+    cdef const double *rise
+    cdef double score
+    cdef int64_t n
+    cdef int32_t c
+    tables = []
+    values, which = np.unique(pseudo_count, return_inverse=True)
+    for value in map(float, values):
+        if ("rises", value) not in shared:
+            table = np.zeros(RISES)
+            for n in range(1, RISES):
+                table[n] = log_gamma(value + n) - log_gamma(value)
+            shared["rises", value] = np.asarray(table)
+        tables.append(shared["rises", value])
+    for e in range(len(pseudo_count)):
+        table = tables[which[e]]
+        rises[e] = <int64_t> &table[0]
+    with nogil:
+        for v in range(base.shape[0] - 1):
+            for f in range(n_features):
+                score = 0.0
+                for k in range(base[v], base[v + 1]):
+                    n = 0
+                    for e in range(first[f], first[f + 1] - 1):
+                        c = count[k, e]
+                        n += c
+                        if c >= RISES:
+                            score += log_gamma(pseudo_count[e] + c) - log_gamma(pseudo_count[e])
+                        elif c > 0:
+                            rise = <const double *> rises[e]
+                            score += rise[c]
+                    if n >= SMALL:
+                        score -= log_gamma(total[f] + n) - log_gamma(total[f])
+                    elif n > 0:
+                        if small[f, n] == 0.0:
+                            small[f, n] = log_gamma(total[f] + n) - log_gamma(total[f])
+                        score -= small[f, n]
+                out[f, v] = score
 
 
 cdef class Categorical(Components):
@@ -35,7 +98,7 @@ cdef class Categorical(Components):
         """The same grid for every level: few values, so that logarithms can be tabled."""
         return [np.geomspace(1e-3, 31.622776601683793, 10)] * n_levels
 
-    def _set_up(self, table, hyper, Categorical like):
+    def _set_up(self, table, hyper):
         self.level = skanneal_level()
         lengths = [len(a) + 1 for a in hyper]
         self.first = np.r_[0, np.cumsum(lengths)].astype(np.int32)
@@ -43,7 +106,8 @@ cdef class Categorical(Components):
         self.pseudo_count_f = np.asarray(self.pseudo_count).astype(np.float32)
         self.total = np.array([a.sum() for a in hyper] or [0.0])
         self.cell_entry = np.zeros(max(1, self.n_features), dtype=np.int64)
-        self.class_start = np.zeros(max(1, self.first[self.n_features]), dtype=np.int32)
+        self.logs = np.zeros(max(1, self.first[self.n_features]), dtype=np.int64)
+        self.log_tables = ()
         self.memo_size = np.full(CATEGORICAL_MEMO, -1, dtype=np.int64)
         self.memo_value = np.zeros(CATEGORICAL_MEMO)
         self.count = np.zeros((0, self.first[self.n_features]), dtype=np.int32)
@@ -51,45 +115,40 @@ cdef class Categorical(Components):
         self.block.n_features = self.n_features
         self.block.n_dense = self.n_dense
         self.block.n_entries = self.first[self.n_features]
-        self.block.first, self.block.class_start = &self.first[0], &self.class_start[0]
+        self.block.first = &self.first[0]
         self.block.cell_entry = &self.cell_entry[0]
         self.block.pseudo_count = &self.pseudo_count[0]
         self.block.pseudo_count_f = &self.pseudo_count_f[0]
         self.block.total = &self.total[0]
         self.block.memo_size, self.block.memo_value = &self.memo_size[0], &self.memo_value[0]
-        self.block.log_table = NULL
-        if like is None:
-            self.class_of, self.log_table = {}, None
-            self.block.log_size = min(1 << 20, max(1024, 1 << int(table.n_rows).bit_length()))
-        else:   # tables are shared: a spare block costs little
-            self.class_of, self.log_table = like.class_of, like.log_table
-            self.block.log_size = like.block.log_size
-        self._find_classes()
+        self.block.log_size = min(1 << 20, max(1024, 1 << int(table.n_rows).bit_length()))
+        self._find_logs(table.shared)
 
-    def _find_classes(self):
-        """Tables of logarithms, one per value of the pseudo-counts: the grids have few."""
-        cdef float[:, ::1] table
-        cdef Py_ssize_t i, e
-        values = [float(value) for value in np.unique(self.pseudo_count_f)]
-        if self.log_table is None or any(value not in self.class_of for value in values):
-            known = dict.fromkeys([*self.class_of, *values])
-            self.class_of = {value: i for i, value in enumerate(known)}
-            if len(known) > MOST_CLASSES:
-                self.block.log_table = NULL
-                return
-            self.log_table = aligned_zeros((len(known), self.block.log_size), np.float32)
-            table = self.log_table
-            for value, i in self.class_of.items():
-                fill_log_table_v[self.level](&table[i, 0], value, self.block.log_size)
-        elif len(self.class_of) > MOST_CLASSES:
+    def _find_logs(self, dict shared):
+        """Tables of logarithms, one per value of the pseudo-counts: the grids have few, so blocks
+        over the same rows share them. (Threads may fill one twice, with the same bits.)"""
+        cdef float[::1] table
+        cdef Py_ssize_t e
+        self.block.logs = NULL
+        tables = {}
+        values, which = np.unique(self.pseudo_count_f, return_inverse=True)
+        if len(values) > MOST_TABLES:
             return
-        table = self.log_table
-        self.block.log_table = &table[0, 0]
+        for value in map(float, values):
+            key = "logs", value, self.block.log_size, self.level
+            if key not in shared:
+                table = aligned_zeros((self.block.log_size,), np.float32)
+                fill_log_table_v[self.level](&table[0], value, self.block.log_size)
+                shared[key] = table
+            tables[value] = shared[key]
+        self.log_tables = tuple(tables.values())
         for e in range(self.block.n_entries):
-            self.class_start[e] = self.class_of[self.pseudo_count_f[e]] * self.block.log_size
+            table = self.log_tables[which[e]]
+            self.logs[e] = <int64_t> &table[0]
+        self.block.logs = <const float **> &self.logs[0]
 
     def refresh_all(self):
-        self._find_classes()
+        self._find_logs(self.table.shared)
         Components.refresh_all(self)
 
     def bind(self, Table table):
@@ -176,6 +235,46 @@ cdef class Categorical(Components):
                 total += log_gamma(self.pseudo_count[e] + c) - log_gamma(self.pseudo_count[e])
         return total
 
+    @staticmethod
+    def column_scores(Table table, columns, hyper, rows, labels, n_slots):
+        cdef const int64_t[::1] row = rows
+        cdef const int32_t[:, ::1] label = labels
+        cdef int n_columns = len(columns), f
+        lengths = [len(a) + 1 for a in hyper]
+        cdef int32_t[::1] first = np.r_[0, np.cumsum(lengths)].astype(np.int32)
+        cdef int32_t[::1] position = np.ascontiguousarray(table.positions[columns], np.int32)
+        cdef int32_t[::1] width = np.array([int(table.dtypes[j][1]) for j in columns], np.int32)
+        cdef int32_t[:, ::1] entry = np.empty((ROWS, n_columns), np.int32)
+        cdef int64_t n_entries = first[n_columns], n_rows = row.shape[0], begin, i, n, k
+        cdef int64_t v, start, stop
+        cdef int64_t[::1] base
+        cdef int32_t[:, ::1] count
+        cdef int32_t *at
+        cdef const int32_t *e
+        cdef const char *cells
+        out = np.zeros((n_columns, len(n_slots)))
+        for start, stop in partition_batches(n_slots, 4 * n_entries):
+            base = np.r_[0, np.cumsum(n_slots[start:stop])]
+            count = np.zeros((base[stop - start], n_entries), np.int32)
+            with nogil:
+                begin = 0
+                while begin < n_rows:
+                    n = min(ROWS, n_rows - begin)
+                    for i in range(n):
+                        cells = table.row(row[begin + i])
+                        for f in range(n_columns):
+                            entry[i, f] = first[f] + <int32_t> read_code(cells, position[f],
+                                                                         width[f])
+                    for v in range(start, stop):
+                        for i in range(n):
+                            at = &count[base[v - start] + label[v, begin + i], 0]
+                            e = &entry[i, 0]
+                            for f in range(n_columns):
+                                at[e[f]] += 1
+                    begin += ROWS
+            _marginals(table.shared, hyper, first, base, count, out[:, start:stop])
+        return out
+
     def grid_scores(self, Py_ssize_t f, Py_ssize_t h, grid):
         """Sum over slots of feature f's log marginal with level h's pseudo-count on a grid,
         up to a constant: the other levels' factors do not change."""
@@ -215,7 +314,6 @@ cdef class Categorical(Components):
         self.pseudo_count[:] = other.pseudo_count
         self.total[:] = other.total
         self.pseudo_count_f[:] = other.pseudo_count_f
-        self.class_of, self.log_table = other.class_of, other.log_table
         self.memo_size[:] = -1
 
     def _counts(self, f):
@@ -242,12 +340,7 @@ cdef class Categorical(Components):
         cdef const double[:, ::1] of = table_of
         with nogil:
             for i in range(start, stop):
-                if width == 1:
-                    code = (<const uint8_t *> (table.row(i) + position))[0]
-                elif width == 2:
-                    code = (<const uint16_t *> (table.row(i) + position))[0]
-                else:
-                    code = (<const uint32_t *> (table.row(i) + position))[0]
+                code = read_code(table.row(i), position, width)
                 for k in range(n_slots):
                     scores[i - start, k] += of[code, k]
 

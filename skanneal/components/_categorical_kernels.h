@@ -128,16 +128,15 @@ static void NAME(categorical_update)(CategoricalBlock *block, const char *row, i
 {
     int32_t *restrict count = block->count + k * block->n_entries;
     float *restrict score = block->score + (k / LANES) * block->n_entries * LANES + k % LANES;
-    const float *restrict table = block->log_table;
+    const float *const *restrict logs = block->logs;
     const int64_t n_features = block->n_features;
     block->size[k] += sign;
     NAME(categorical_cells)(block, row);
     const int64_t *restrict at = block->cell_entry;
-    const int32_t *restrict class_start = block->class_start;
-    if (table != NULL && block->size[k] < block->log_size) { /* no count exceeds the slot's size */
+    if (logs != NULL && block->size[k] < block->log_size) { /* no count exceeds the slot's size */
         for (int64_t f = 0; f < n_features; f++) {
             int64_t c = count[at[f]] += sign;
-            score[at[f] * LANES] = table[class_start[at[f]] + c];
+            score[at[f] * LANES] = logs[at[f]][c];
         }
     } else {
         for (int64_t f = 0; f < n_features; f++) count[at[f]] += sign;
@@ -150,15 +149,14 @@ static void NAME(categorical_update)(CategoricalBlock *block, const char *row, i
 static float NAME(categorical_score_without)(CategoricalBlock *block, const char *row, int64_t k)
 {
     const int32_t *restrict count = block->count + k * block->n_entries;
-    const float *restrict table = block->log_table;
+    const float *const *restrict logs = block->logs;
     const int64_t n_dense = block->n_dense, rest = block->size[k] - 1;
     NAME(categorical_cells)(block, row);
     const int64_t *restrict at = block->cell_entry;
-    const int32_t *restrict class_start = block->class_start;
     float value[BATCH] __attribute__((aligned(64)));
     float sum0 = 0.0f, sum1 = 0.0f, sum2 = 0.0f, sum3 = 0.0f;
-#define REST(i) table[class_start[at[f + i]] + (count[at[f + i]] - 1)]
-    if (table != NULL && rest < block->log_size) {
+#define REST(i) logs[at[f + i]][count[at[f + i]] - 1]
+    if (logs != NULL && rest < block->log_size) {
         int64_t f = 0;
         for (; f + 4 <= n_dense; f += 4) {
             sum0 += REST(0);

@@ -18,8 +18,10 @@ import numpy as np
 
 from .._math cimport log_gamma
 from .._random cimport bitgen, standard_gamma, standard_normal
-from ._base cimport TILE, Components, aligned_zeros
+from ._base cimport ROWS, TILE, Components, aligned_zeros
 from ._table cimport Table
+
+from ._base import partition_batches
 
 cdef double LOG_PI = 1.1447298858494002
 
@@ -49,6 +51,53 @@ cdef extern from "_normal.h" nogil:
     float (*normal_score_without_v[3])(NormalBlock *, const char *, int64_t) noexcept
     void (*normal_update_v[3])(NormalBlock *, const char *, int64_t, int) noexcept
     void (*normal_refresh_v[3])(NormalBlock *, int64_t) noexcept
+
+
+cdef double marginal(double n, double mean, double m2, double mu0, double kappa0, double nu0,
+                     double sigma2_0, double gammas) noexcept nogil:
+    """Log marginal likelihood of n cells; gammas = lgamma(nu/2) - lgamma(nu0/2)."""
+    cdef double kappa = kappa0 + n, nu = nu0 + n
+    cdef double delta = mean - mu0
+    cdef double prior = nu0 * sigma2_0
+    cdef double squares = prior + m2 + kappa0 * n / kappa * delta * delta
+    return (gammas + 0.5 * log(kappa0 / kappa) + 0.5 * nu0 * log(prior)
+            - 0.5 * nu * log(squares) - 0.5 * n * LOG_PI)
+
+
+cdef struct Sums:   # of a feature's cells in a slot, measured from the first of them
+    double n, first, sum, squares
+
+
+cdef inline void add_cells(Sums *at, const float *cell, Py_ssize_t n_columns,
+                           bint gappy) noexcept nogil:
+    """Measured from a cell of the same cluster, squares lose nothing that matters; and the sums of
+    a row's cells are independent, where Welford's recurrence waits for a division each."""
+    cdef Py_ssize_t f
+    cdef double d
+    for f in range(n_columns):
+        if gappy and cell[f] != cell[f]:
+            continue
+        if at[f].n == 0.0:
+            at[f].first = cell[f]
+        d = cell[f] - at[f].first
+        at[f].n += 1.0
+        at[f].sum += d
+        at[f].squares += d * d
+
+
+cdef double sum_of_marginals(const Sums *at, Py_ssize_t n_slots, Py_ssize_t stride,
+                             const double *prior) noexcept nogil:
+    """Sum over slots of one feature's log marginal."""
+    cdef double out = 0.0, shift, prior_gamma = log_gamma(0.5 * prior[2])
+    cdef Py_ssize_t k
+    for k in range(n_slots):
+        if at.n > 0.0:
+            shift = at.sum / at.n
+            out += marginal(at.n, at.first + shift, max(0.0, at.squares - at.sum * shift),
+                            prior[0], prior[1], prior[2], prior[3],
+                            log_gamma(0.5 * (prior[2] + at.n)) - prior_gamma)
+        at += stride
+    return out
 
 
 cdef class Normal(Components):
@@ -87,7 +136,7 @@ cdef class Normal(Components):
             variance * np.geomspace(1e-8, 2.0, 25),
         ]
 
-    def _set_up(self, table, hyper, like):
+    def _set_up(self, table, hyper):
         self.level = skanneal_level()
         self.hyper = np.ascontiguousarray(np.array(hyper, dtype=np.float64).reshape(-1, 4).T)
         self.mean = np.zeros((0, self.n_features))
@@ -205,19 +254,47 @@ cdef class Normal(Components):
         cdef int64_t n = self.n_present(f, k)
         if n == 0:
             return 0.0
-        return self._log_marginal(f, k, n, self.hyper[0, f], self.hyper[1, f], self.hyper[2, f],
-                                  self.hyper[3, f], log_gamma(0.5 * (self.hyper[2, f] + n))
-                                  - log_gamma(0.5 * self.hyper[2, f]))
+        return marginal(n, self.mean[k, f], self.m2[k, f], self.hyper[0, f], self.hyper[1, f],
+                        self.hyper[2, f], self.hyper[3, f],
+                        log_gamma(0.5 * (self.hyper[2, f] + n)) - log_gamma(0.5 * self.hyper[2, f]))
 
-    cdef double _log_marginal(self, Py_ssize_t f, Py_ssize_t k, double n, double mu0, double kappa0,
-                              double nu0, double sigma2_0, double gammas) noexcept nogil:
-        """gammas = lgamma(nu/2) - lgamma(nu0/2), which does not depend on the other three."""
-        cdef double kappa = kappa0 + n, nu = nu0 + n
-        cdef double delta = self.mean[k, f] - mu0
-        cdef double prior = nu0 * sigma2_0
-        cdef double squares = prior + self.m2[k, f] + kappa0 * n / kappa * delta * delta
-        return (gammas + 0.5 * log(kappa0 / kappa) + 0.5 * nu0 * log(prior)
-                - 0.5 * nu * log(squares) - 0.5 * n * LOG_PI)
+    @staticmethod
+    def column_scores(Table table, columns, hyper, rows, labels, n_slots):
+        cdef const int64_t[::1] row = rows
+        cdef const int32_t[:, ::1] label = labels
+        cdef Py_ssize_t n_columns = len(columns), f
+        cdef int32_t[::1] position = np.ascontiguousarray(table.positions[columns], np.int32)
+        cdef double[:, ::1] prior = np.array(hyper, dtype=np.float64)
+        cdef float[:, ::1] cell = np.empty((ROWS, n_columns), np.float32)
+        cdef Py_ssize_t begin, i, m, v, start, stop
+        cdef int64_t[::1] base
+        cdef Sums *sums
+        cdef const char *cells
+        cdef int gappy = any(table.has_missing(j) for j in columns)
+        cdef double[:, ::1] out = np.zeros((n_columns, len(n_slots)))
+        for start, stop in partition_batches(n_slots, sizeof(Sums) * n_columns):
+            base = np.r_[0, np.cumsum(n_slots[start:stop])]
+            held = np.zeros(max(1, base[stop - start] * n_columns) * sizeof(Sums), np.uint8)
+            sums = <Sums *> (<size_t> held.ctypes.data)
+            with nogil:
+                begin = 0
+                while begin < row.shape[0]:
+                    m = min(ROWS, row.shape[0] - begin)
+                    for i in range(m):
+                        cells = table.row(row[begin + i])
+                        for f in range(n_columns):
+                            cell[i, f] = (<const float *> (cells + position[f]))[0]
+                    for v in range(start, stop):
+                        for i in range(m):
+                            add_cells(sums + (base[v - start] + label[v, begin + i]) * n_columns,
+                                      &cell[i, 0], n_columns, gappy)
+                    begin += ROWS
+                for v in range(start, stop):
+                    for f in range(n_columns):
+                        out[f, v] = sum_of_marginals(sums + base[v - start] * n_columns + f,
+                                                     base[v - start + 1] - base[v - start],
+                                                     n_columns, &prior[f, 0])
+        return np.asarray(out)
 
     def grid_scores(self, Py_ssize_t f, Py_ssize_t h, grid):
         """Sum over slots of feature f's log marginal with coordinate h at each grid value."""
@@ -239,8 +316,8 @@ cdef class Normal(Components):
                     hyper[h] = values[g]
                     if h == 2:
                         gammas = log_gamma(0.5 * (hyper[2] + n)) - log_gamma(0.5 * hyper[2])
-                    out[g] += self._log_marginal(f, k, n, hyper[0], hyper[1], hyper[2], hyper[3],
-                                                 gammas)
+                    out[g] += marginal(n, self.mean[k, f], self.m2[k, f], hyper[0], hyper[1],
+                                       hyper[2], hyper[3], gammas)
                 hyper[h] = self.hyper[h, f]
         return np.asarray(out)
 

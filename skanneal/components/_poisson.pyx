@@ -10,7 +10,7 @@ is cached for the others.
 """
 
 from libc.math cimport log
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from numpy.random cimport bitgen_t
 
 import numpy as np
@@ -19,6 +19,8 @@ from .._math cimport log_gamma
 from .._random cimport bitgen, standard_gamma, uniform
 from ._base cimport TILE, Components
 from ._table cimport Table
+
+from ._base import partition_batches
 
 cdef enum:
     SMALL = 12   # counts up to here go through a product
@@ -75,7 +77,7 @@ cdef class Poisson(Components):
         mean = max(float(cells.mean()) if len(cells) else 1.0, 0.01)
         return [np.geomspace(0.1, 100.0, 16), np.geomspace(0.1, 100.0, 16) / mean]
 
-    def _set_up(self, table, hyper, like):
+    def _set_up(self, table, hyper):
         self.hyper = np.ascontiguousarray(np.array(hyper, dtype=np.float64).reshape(-1, 2).T)
         self.n = np.zeros((self.n_features, 0), dtype=np.int64)
         self.total = np.zeros((self.n_features, 0), dtype=np.int64)
@@ -190,6 +192,47 @@ cdef class Poisson(Components):
         if self.n[f, k] == 0:
             return 0.0
         return self._log_marginal(f, k, self.hyper[0, f], self.hyper[1, f])
+
+    @staticmethod
+    def column_scores(Table table, columns, hyper, rows, labels, n_slots):
+        cdef const int64_t[::1] row = rows
+        cdef const int32_t[:, ::1] label = labels
+        cdef Py_ssize_t n_columns = len(columns), f, i, v, k, start, stop, of
+        cdef int32_t[::1] position = np.ascontiguousarray(table.positions[columns], np.int32)
+        cdef double[:, ::1] prior = np.array(hyper, dtype=np.float64)
+        cdef double[::1] factorials = np.zeros(n_columns)
+        cdef int64_t[::1] base
+        cdef int64_t[:, ::1] n, total
+        cdef double[:, ::1] out = np.zeros((n_columns, len(n_slots)))
+        cdef double a, b
+        cdef const char *cells
+        cdef uint32_t x
+        for start, stop in partition_batches(n_slots, 16 * n_columns):
+            base = np.r_[0, np.cumsum(n_slots[start:stop])]
+            n = np.zeros((base[stop - start], n_columns), np.int64)
+            total = np.zeros((base[stop - start], n_columns), np.int64)
+            with nogil:
+                for i in range(row.shape[0]):
+                    cells = table.row(row[i])
+                    for f in range(n_columns):
+                        x = (<const uint32_t *> (cells + position[f]))[0]
+                        if x == MISSING:
+                            continue
+                        if start == 0:
+                            factorials[f] += log_factorial(x)
+                        for v in range(start, stop):
+                            of = base[v - start] + label[v, i]
+                            n[of, f] += 1
+                            total[of, f] += x
+                for v in range(start, stop):
+                    for f in range(n_columns):
+                        out[f, v] = -factorials[f]
+                        for k in range(base[v - start], base[v - start + 1]):
+                            if n[k, f] > 0:
+                                a, b = prior[f, 0] + total[k, f], prior[f, 1] + n[k, f]
+                                out[f, v] += (prior[f, 0] * log(prior[f, 1]) - a * log(b)
+                                              + log_gamma(a) - log_gamma(prior[f, 0]))
+        return np.asarray(out)
 
     def grid_scores(self, Py_ssize_t f, Py_ssize_t h, grid):
         """Sum over slots of feature f's log marginal with coordinate h at each grid value."""

@@ -10,6 +10,7 @@ cdef class Table:
     cdef readonly object n_levels           # int64 (n_columns,), 0 for numbers and counts
     cdef readonly object positions          # int32 (n_columns,), byte position in a row
     cdef readonly object offsets, scales    # float64 (n_columns,): number = offset + scale * cell
+    cdef readonly dict shared               # what blocks over these rows compute once, by key
     cdef object _missing                    # bool (n_columns,)
     cdef list _chunks                       # uint8 arrays (2^CHUNK_BITS, row_bytes)
     cdef list _outgrown                     # chunks that append exchanged

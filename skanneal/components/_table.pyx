@@ -57,6 +57,7 @@ cdef class Table:
         self.row_bytes = max(4, -4 * (-int(sizes.sum()) // 4))
         self._missing = np.zeros(self.n_columns, dtype=bool)
         self._chunks, self._outgrown = [], []
+        self.shared = {}
         self.n_rows = 0
 
     def __dealloc__(self):

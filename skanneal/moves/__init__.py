@@ -7,14 +7,22 @@ and one line in MOVES.
 
 from ._gibbs import Gibbs, churn
 from ._split_merge import SplitMerge
-from .hyperparameters import FeatureHyperparameters, PartitionHyperparameters
+from .columns import ColumnBlock, ColumnGibbs, ColumnSets
+from .hyperparameters import EachView, FeatureHyperparameters, PartitionHyperparameters
 from .info import MoveInfo
 
 # What an estimator's `moves` may name, beside the hyperparameters that always follow.
 MOVES = {move.name: move for move in (Gibbs, SplitMerge)}
+# Moves of features between views: made with the hyperprior of a view's own pair.
+COLUMN_MOVES = {move.name: move for move in (ColumnBlock, ColumnGibbs, ColumnSets)}
 
 __all__ = [
+    "COLUMN_MOVES",
     "MOVES",
+    "ColumnBlock",
+    "ColumnGibbs",
+    "ColumnSets",
+    "EachView",
     "FeatureHyperparameters",
     "Gibbs",
     "MoveInfo",

@@ -28,18 +28,12 @@ cdef class Pair:
     """The two clusters of a split: one spare block per family."""
 
     cdef list blocks
-    cdef tuple of                # the mixture's blocks
     cdef float[::1] scores
     cdef int64_t size[2]
 
     def __init__(self, Mixture mixture):
-        self.of = mixture.blocks
         self.blocks = [block.spare(2) for block in mixture.blocks]
         self.scores = aligned_zeros((TILE,), np.float32)
-
-    def serves(self, Mixture mixture):
-        """Whether the pair was made for these blocks."""
-        return self.of is mixture.blocks
 
     def follow(self, Mixture mixture):
         """Take over the mixture's hyperparameters."""
@@ -128,7 +122,6 @@ class SplitMerge:
 
     def __init__(self, n_proposals=None):
         self.n_proposals = n_proposals
-        self._pair = None
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """`n_proposals` proposals; returns MoveInfo(proposed, accepted, work in row scores)."""
@@ -139,9 +132,9 @@ class SplitMerge:
             n = state.subsample.size
             n_proposals = min(n, 20, max(3, 4000 // n))
         rows = state.subsample.rows()
-        if self._pair is None or not self._pair.serves(state):
-            self._pair = Pair(state)
-        pair = self._pair
+        if state.pair is None:
+            state.pair = Pair(state)
+        pair = state.pair
         pair.follow(state)
         accepted = work = 0
         for _ in range(n_proposals):

@@ -17,6 +17,25 @@ def draw_index(log_weights, generator):
     return min(int(index), len(cumulative) - 1)
 
 
+class EachView:
+    """A mixture's move, applied to every view.
+
+    Parameters
+    ----------
+    move : object
+        With sweep(mixture, bit_generator, *, beta) -> MoveInfo.
+    """
+
+    def __init__(self, move):
+        self.move = move
+        self.name, self.exact, self.tempered = move.name, move.exact, move.tempered
+
+    def sweep(self, state, bit_generator, *, beta=1.0):
+        """One sweep of each view; the sums of what they report."""
+        infos = [self.move.sweep(view, bit_generator, beta=beta) for view in state.views]
+        return MoveInfo(*map(sum, zip(*infos)))
+
+
 class FeatureHyperparameters:
     """Grid Gibbs over the hyperparameters of every feature that has grids.
 
@@ -53,7 +72,8 @@ class FeatureHyperparameters:
 
 
 class PartitionHyperparameters:
-    """Grid Gibbs over (concentration, discount) jointly.
+    """Grid Gibbs over (concentration, discount) jointly: of a mixture's partition of rows, or of a
+    CrossCat's partition of features.
 
     Parameters
     ----------

@@ -2,5 +2,13 @@
 
 from ._mixture import Mixture
 from ._subsample import SELECTIONS, Subsample
+from .crosscat import CrossCat, FreshView
 
-__all__ = ["SELECTIONS", "Mixture", "Subsample"]
+
+def state_from_arrays(arrays, table, subsample=None):
+    """The Mixture or CrossCat whose to_arrays() gave `arrays`."""
+    cls = CrossCat if "view_of" in arrays else Mixture
+    return cls.from_arrays(arrays, table, subsample)
+
+
+__all__ = ["SELECTIONS", "CrossCat", "FreshView", "Mixture", "Subsample", "state_from_arrays"]

@@ -29,6 +29,9 @@ cdef extern from "_draw.h" nogil:
 cdef enum:
     MEMO = 1024
 
+# Arrays of a block whose last axis is the slot.
+SLOT_STATISTICS = ("size", "n", "mean", "m2", "count", "missing", "total", "log_factorials")
+
 
 cdef class Mixture:
     """A Pitman-Yor mixture of products of families, over the rows of a subsample.
@@ -62,7 +65,7 @@ cdef class Mixture:
     def set_blocks(self, blocks):
         """Exchange the blocks, for instance when a feature moves: theirs must be this partition."""
         cdef Py_ssize_t i
-        self.blocks = tuple(blocks)
+        self.blocks, self.pair = tuple(blocks), None
         self.n_blocks = len(self.blocks)
         free(self.pointer)
         self.pointer = <PyObject **> malloc(max(1, self.n_blocks) * sizeof(PyObject *))
@@ -208,6 +211,11 @@ cdef class Mixture:
 
     # ---- for Python -----------------------------------------------------------------------------
 
+    @property
+    def views(self):
+        """A mixture is its own only view."""
+        return (self,)
+
     def insert_row(self, Py_ssize_t row, Py_ssize_t k):
         """Label `row`, which must have none, with slot k."""
         if self.labels[row] >= 0:
@@ -252,6 +260,10 @@ cdef class Mixture:
     def get_labels(self):
         """Slot of every row or -1, int32 (n_rows,)."""
         return np.asarray(self.labels).copy()
+
+    def labels_of(self, rows):
+        """Slots of these rows, int32 (n,)."""
+        return np.asarray(self.labels)[rows]
 
     def replace(self, rows, labels):
         """A whole new partition: `rows` (indices) with slots `labels`; no other row has one."""
@@ -339,10 +351,20 @@ cdef class Mixture:
         weights = np.r_[sizes - d, self.prior.concentration + d * len(sizes)]
         return np.log(weights / (n + self.prior.concentration))
 
-    def to_arrays(self):
+    def scalars(self):
+        """What a trace records: dict of numbers that do not depend on the clusters' labels."""
+        return {
+            "n_clusters": self.n_clusters,
+            "log_joint": self.log_joint(),
+            "concentration": self.prior.concentration,
+            "discount": self.prior.discount,
+        }
+
+    def to_arrays(self, numbered=False):
         """Flat dict "labels", "concentration", "discount", "<family>/<name>" of arrays.
 
-        Slots up to the highest in use; statistics bit for bit."""
+        Slots up to the highest in use, statistics bit for bit; or, `numbered`, without the empty
+        slots: clusters 0 .. K - 1."""
         n_slots = max(1, int(np.max(np.flatnonzero(self.counts), initial=-1)) + 1)
         arrays = {
             "labels": np.asarray(self.labels).copy(),
@@ -352,6 +374,14 @@ cdef class Mixture:
         for block in self.blocks:
             for name, value in block.to_arrays(n_slots).items():
                 arrays[f"{block.family}/{name}"] = value
+        if numbered:
+            used = np.flatnonzero(self.counts)
+            number = np.full(self.n_slots + 1, -1, dtype=np.int32)
+            number[used] = np.arange(len(used))
+            arrays["labels"] = number[arrays["labels"]]
+            for name, value in arrays.items():
+                if "/" in name and name.split("/")[1] in SLOT_STATISTICS:
+                    arrays[name] = np.ascontiguousarray(value[..., used])
         return arrays
 
     @classmethod

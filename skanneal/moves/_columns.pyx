@@ -1,0 +1,71 @@
+"""The compiled part of the block sweep: features choose among views by a table of scores."""
+
+from libc.math cimport exp, log
+from libc.stdint cimport int64_t
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from .._random cimport below, bitgen, uniform
+
+
+def choose_views(view_of, scores, double concentration, double discount, double mean_empty,
+                 Py_ssize_t n_passes, bit_generator):
+    """Gibbs steps of every feature, in random order, on a fixed table of scores.
+
+    Parameters
+    ----------
+    view_of : int64 array of shape (n_columns,)
+        View of each feature.
+    scores : float64 array of shape (n_columns, n_views)
+        beta times the feature's log marginal likelihood in each view, empty ones included.
+    concentration, discount : float
+        Of the prior over partitions of the features.
+    mean_empty : float
+        Expected number of fresh views; each empty one has the share (alpha + d V) / mean_empty.
+    n_passes : int
+        Steps per feature.
+    bit_generator : numpy.random.BitGenerator
+
+    Returns
+    -------
+    view_of : int64 array of shape (n_columns,)
+    """
+    cdef int64_t[::1] of = np.array(view_of, dtype=np.int64)
+    cdef const double[:, ::1] score = np.ascontiguousarray(scores)
+    cdef Py_ssize_t n_columns = score.shape[0], n_views = score.shape[1], i, j, f, v, step
+    cdef int64_t[::1] size = np.bincount(of, minlength=n_views).astype(np.int64)
+    cdef int64_t[::1] order = np.arange(n_columns, dtype=np.int64)
+    cdef double[::1] weight = np.empty(n_views)
+    cdef bitgen_t *rng = bitgen(bit_generator)
+    cdef double share, best, total, u
+    cdef int64_t n_filled
+    with nogil:
+        for step in range(n_passes):
+            for i in range(n_columns - 1, 0, -1):
+                j = below(rng, i + 1)
+                order[i], order[j] = order[j], order[i]
+            for i in range(n_columns):
+                f = order[i]
+                size[of[f]] -= 1
+                n_filled = 0
+                for v in range(n_views):
+                    n_filled += size[v] > 0
+                # the only feature opens a view with probability 1
+                share = log((concentration + discount * n_filled) / mean_empty) if n_filled else 0.0
+                best = -1e308
+                for v in range(n_views):
+                    weight[v] = score[f, v] + (log(size[v] - discount) if size[v] else share)
+                    best = max(best, weight[v])
+                total = 0.0
+                for v in range(n_views):
+                    weight[v] = exp(weight[v] - best)
+                    total += weight[v]
+                u = uniform(rng) * total
+                v = 0
+                while v < n_views - 1 and u >= weight[v]:
+                    u -= weight[v]
+                    v += 1
+                of[f] = v
+                size[v] += 1
+    return np.asarray(of)

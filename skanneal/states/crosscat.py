@@ -1,0 +1,277 @@
+"""CrossCat: features partitioned into views, each view a mixture over the same rows.
+
+    features  view_of ~ PitmanYor(view_concentration, view_discount)
+    rows      in view v ~ PitmanYor of the view's own concentration and discount
+    cells     independent given their view's clusters
+
+All views share one subsample S: a row enters or leaves all of them together.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..components import FAMILIES
+from ..partition_priors import PitmanYor
+from ._mixture import Mixture
+
+
+class FreshView(NamedTuple):
+    """A view that no feature is in yet.
+
+    Attributes
+    ----------
+    prior : PitmanYor
+        Of its rows.
+    labels : int32 array of shape (n,)
+        Slots of the rows of S, in the subsample's order.
+    """
+
+    prior: PitmanYor
+    labels: np.ndarray
+
+
+class CrossCat:
+    """Views over one table and one subsample.
+
+    Parameters
+    ----------
+    table : Table
+        Encoded rows.
+    views : sequence of Mixture
+        Each with at least one feature; together they own every column.
+    view_of : array-like of int, shape (n_columns,)
+        Index into `views` of each column.
+    prior : PitmanYor
+        Over partitions of the features.
+    subsample : Subsample
+        S, shared by the views.
+    """
+
+    def __init__(self, table, views, view_of, prior, subsample):
+        self.table, self.subsample, self.prior = table, subsample, prior
+        self.views = list(views)
+        self.view_of = np.array(view_of, dtype=np.int64)
+        self.family_of = {
+            int(j): block.family for view in views for block in view.blocks for j in block.columns
+        }
+
+    @classmethod
+    def start(cls, table, families, hyper, view_of, view_prior, prior, subsample):
+        """Views without rows.
+
+        Parameters
+        ----------
+        table : Table
+            Encoded rows.
+        families : dict of str to int array
+            Columns of each family.
+        hyper : dict of int to float array
+            Each column's hyperparameters.
+        view_of : int array of shape (n_columns,)
+            View of each column: 0 .. n_views - 1, each with a column.
+        view_prior : PitmanYor
+            Of the features.
+        prior : PitmanYor
+            Of the rows of every view.
+        subsample : Subsample
+            S, empty.
+        """
+        views = []
+        for v in range(int(view_of.max()) + 1):
+            blocks = [
+                FAMILIES[family](table, own, [hyper[int(j)] for j in own])
+                for family, columns in families.items()
+                if len(own := columns[view_of[columns] == v])
+            ]
+            views.append(Mixture(table, blocks, prior, subsample))
+        return cls(table, views, view_of, view_prior, subsample)
+
+    @property
+    def n_views(self):
+        """Number of views."""
+        return len(self.views)
+
+    @property
+    def n_clusters(self):
+        """Clusters of all views together."""
+        return sum(view.n_clusters for view in self.views)
+
+    def sizes(self):
+        """Features in each view: int64 (n_views,)."""
+        return np.bincount(self.view_of, minlength=self.n_views)
+
+    def set_prior(self, prior):
+        """Exchange the prior over partitions of the features."""
+        self.prior = prior
+
+    def hyper(self):
+        """Each column's hyperparameters, in cell units: dict of int to float array."""
+        return {
+            int(j): block.get_hyper(f)
+            for view in self.views
+            for block in view.blocks
+            for f, j in enumerate(block.columns)
+        }
+
+    def row_labels(self, rows):
+        """Slots of these rows in every view: int32 (n_views, n)."""
+        return np.stack([view.labels_of(rows) for view in self.views])
+
+    def log_joint(self, beta=1.0):
+        """log p(views) + sum of the views' log p(rows) + beta log p(x_S | all partitions)."""
+        return self.prior.log_probability(self.sizes()) + sum(
+            view.log_joint(beta) for view in self.views
+        )
+
+    # ---- features move --------------------------------------------------------------------------
+
+    def column_scores(self, columns, rows, labels, n_slots):
+        """Log marginal likelihood of columns under several partitions of rows.
+
+        Parameters
+        ----------
+        columns : int array of shape (n_columns,)
+            Of any family.
+        rows : int64 array of shape (n,)
+            The rows that are partitioned.
+        labels : int32 array of shape (n_partitions, n)
+            Slots of the rows in each partition.
+        n_slots : int64 array of shape (n_partitions,)
+            Slots of each partition.
+
+        Returns
+        -------
+        scores : float64 array of shape (n_columns, n_partitions)
+        """
+        hyper = self.hyper()
+        scores = np.empty((len(columns), len(n_slots)))
+        families = np.array([self.family_of[int(j)] for j in columns])
+        for family in dict.fromkeys(families):
+            at = np.flatnonzero(families == family)
+            of = [hyper[int(j)] for j in columns[at]]
+            scores[at] = FAMILIES[family].column_scores(
+                self.table, columns[at], of, rows, labels, n_slots
+            )
+        return scores
+
+    def reassign(self, view_of, fresh=()):
+        """Give every feature a view; views left without one are dropped.
+
+        Parameters
+        ----------
+        view_of : int array of shape (n_columns,)
+            Index into the views as they are, then into `fresh`.
+        fresh : sequence of FreshView
+            Views that may be opened.
+        """
+        hyper, rows = self.hyper(), self.subsample.rows()
+        kept = np.unique(view_of)
+        views = []
+        for v in kept:
+            columns = np.flatnonzero(view_of == v)
+            if v < self.n_views:
+                views.append(self.views[v])
+                own = np.flatnonzero(self.view_of == v)
+                self._exchange(views[-1], own, columns, hyper, rows)
+            else:
+                views.append(self._open(fresh[v - self.n_views], columns, hyper, rows))
+        self.views, self.view_of = views, np.searchsorted(kept, view_of)
+
+    def _exchange(self, view, before, after, hyper, rows):
+        """Make `after` the features of a view that has `before`."""
+        leave, enter = np.setdiff1d(before, after), np.setdiff1d(after, before)
+        if not len(leave) and not len(enter):
+            return
+        labels = view.labels_of(rows)
+        blocks = {block.family: block for block in view.blocks}
+        for family, columns in self._by_family(leave):
+            blocks[family], _ = blocks[family].drop_features(columns)
+        for family, columns in self._by_family(enter):
+            of = [hyper[int(j)] for j in columns]
+            if family in blocks:
+                blocks[family] = blocks[family].add_features(columns, of, rows, labels)
+            else:
+                blocks[family] = FAMILIES[family](self.table, columns, of, view.n_slots)
+                blocks[family].build(rows, labels, view.n_slots)
+        view.set_blocks([blocks[f] for f in FAMILIES if f in blocks and blocks[f].n_features])
+
+    def _open(self, fresh, columns, hyper, rows):
+        """A new view with these features."""
+        blocks = [
+            FAMILIES[family](self.table, own, [hyper[int(j)] for j in own])
+            for family, own in self._by_family(columns)
+        ]
+        view = Mixture(self.table, blocks, fresh.prior, self.subsample)
+        view.replace(rows, fresh.labels)
+        return view
+
+    def _by_family(self, columns):
+        """(family, its columns) for the families among these columns."""
+        for family in FAMILIES:
+            own = [int(j) for j in columns if self.family_of[int(j)] == family]
+            if own:
+                yield family, own
+
+    # ---- rows -----------------------------------------------------------------------------------
+
+    def compact(self):
+        """Free slots in every view."""
+        for view in self.views:
+            view.compact()
+
+    def replace(self, rows, labels):
+        """New partitions of `rows` (indices): labels of shape (n_views, n)."""
+        for view, slots in zip(self.views, labels):
+            view.replace(rows, slots)
+
+    # ---- state as arrays ------------------------------------------------------------------------
+
+    def scalars(self):
+        """What a trace records; clusters are summed over views, priors of rows averaged."""
+        return {
+            "n_clusters": self.n_clusters,
+            "log_joint": self.log_joint(),
+            "concentration": np.mean([view.prior.concentration for view in self.views]),
+            "discount": np.mean([view.prior.discount for view in self.views]),
+            "n_views": self.n_views,
+            "view_concentration": self.prior.concentration,
+            "view_discount": self.prior.discount,
+        }
+
+    def to_arrays(self, numbered=False):
+        """Flat dict "view_of", "view_concentration", "view_discount", "view<v>/<name>"; `numbered`
+        as for Mixture."""
+        arrays = {
+            "view_of": self.view_of.copy(),
+            "view_concentration": np.array(self.prior.concentration),
+            "view_discount": np.array(self.prior.discount),
+        }
+        for v, view in enumerate(self.views):
+            arrays |= {f"view{v}/{name}": value for name, value in view.to_arrays(numbered).items()}
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays, table, subsample=None):
+        """The state whose to_arrays() gave `arrays`; a table without rows answers queries only."""
+        parts = {}
+        for name, value in arrays.items():
+            if "/" in name:
+                view, name = name.split("/", 1)
+                parts.setdefault(view, {})[name] = value
+        views = [
+            Mixture.from_arrays(parts[f"view{v}"], table, subsample) for v in range(len(parts))
+        ]
+        prior = PitmanYor(float(arrays["view_concentration"]), float(arrays["view_discount"]))
+        return cls(table, views, arrays["view_of"], prior, subsample)
+
+    def validate(self):
+        """Check the invariants; AssertionError names the first that fails."""
+        for v, view in enumerate(self.views):
+            columns = np.sort(np.concatenate([block.columns for block in view.blocks]))
+            assert len(columns), f"view {v} has no feature"
+            assert np.array_equal(columns, np.flatnonzero(self.view_of == v)), f"view {v}: columns"
+            assert view.subsample is self.subsample, f"view {v}: subsample"
+            view.validate()
