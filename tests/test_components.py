@@ -341,39 +341,18 @@ def test_column_scores_in_batches(family, monkeypatch):
 
 
 @every_family
-def test_a_feature_is_dropped_and_added(family):
-    columns, block, labels = filled(family)
-    rows = np.arange(N_ROWS)
-    for column in (0, 1):
-        rest, (hyper,) = block.drop_features([column])
-        assert list(rest.columns) == [1 - column]
-        np.testing.assert_array_equal(hyper, hyper_vector(family, columns[column][2]))
-        for row in (0, 17):
-            expected = reference_scores(columns, labels, row, N_SLOTS, [1 - column])
-            shown = rest.row_scores(row)[:N_SLOTS]
-            np.testing.assert_allclose(shown, expected, rtol=3e-6, atol=1e-5)
-        back = rest.add_features([column], [hyper], rows, labels)
-        assert_same_arrays(back.to_arrays(), block.to_arrays())
-        assert all_scores(back).tobytes() == all_scores(block).tobytes()
-        back.validate()
-
-
-@every_family
-def test_a_block_may_lose_its_last_feature(family):
+def test_a_block_without_features(family):
+    """It keeps the rows' slots and says nothing of them."""
     _, block, labels = filled(family)
-    rows, arrays = np.arange(N_ROWS), block.to_arrays()
-    rest, hyper = block.drop_features([0, 1])
-    assert rest.n_features == 0
-    assert np.array_equal(rest.sizes(), block.sizes())
-    assert not all_scores(rest).any()
-    assert not rest.log_marginals().any()
-    rest.insert_row(0, 2)
-    rest.remove_row(0, 2)
-    again = FAMILIES[family].from_arrays(rest.to_arrays(), block.table)
+    empty = FAMILIES[family](block.table, [])
+    empty.build(np.arange(N_ROWS), labels, block.n_slots)
+    assert np.array_equal(empty.sizes(), block.sizes())
+    assert not all_scores(empty).any()
+    assert not empty.log_marginals().any()
+    empty.insert_row(0, 2)
+    empty.remove_row(0, 2)
+    again = FAMILIES[family].from_arrays(empty.to_arrays(), block.table)
     assert np.array_equal(again.sizes(), block.sizes())
-    back = again.add_features([0, 1], hyper, rows, labels)
-    assert_same_arrays(back.to_arrays(), arrays)
-    assert all_scores(back).tobytes() == all_scores(block).tobytes()
 
 
 @every_family

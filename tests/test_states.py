@@ -31,7 +31,7 @@ from skanneal.components import FAMILIES
 from skanneal.moves import SplitMerge, churn
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal, PriorGibbs, size_at
-from skanneal.states import Mixture, Subsample
+from skanneal.states import CrossCat, Mixture, Subsample
 
 every_selection = pytest.mark.parametrize("selection", ["random", "window", "stratified"])
 STRATA = [0, 0, 0, 1, 2]
@@ -645,40 +645,20 @@ def two_views(n, seed):
     return columns, table, views, subsample, bit_generator
 
 
-def move_feature(column, source, target, subsample):
-    """Take a feature from one view to the other; both stay valid."""
-    (at,) = (i for i, block in enumerate(source.blocks) if column in block.columns)
-    block = source.blocks[at]
-    rest, (hyper,) = block.drop_features([column])
-    kept = [rest] if rest.n_features else []
-    source.set_blocks([*source.blocks[:at], *kept, *source.blocks[at + 1 :]])
-    rows = subsample.rows()
-    labels = target.get_labels()[rows]
-    blocks = list(target.blocks)
-    for i, other in enumerate(blocks):
-        if other.family == block.family:
-            blocks[i] = other.add_features([column], [hyper], rows, labels)
-            break
-    else:
-        single = type(block)(target.table, [column], [hyper], target.n_slots)
-        single.build(rows, labels, target.n_slots)
-        blocks.append(single)
-    target.set_blocks(blocks)
-
-
 def test_a_feature_moves_between_two_mixtures():
     n = 120
     columns, table, views, subsample, bit_generator = two_views(n, 35)
     knots = np.array([[0, 0], [2 * n, n], [60 * n, n]])
     at = 0
-    owner = {j: j % 2 for j in range(8)}
+    owner = np.arange(8) % 2
+    state = CrossCat(table, views, owner, PitmanYor(1.0), subsample)
     rng = np.random.default_rng(36)
     for _ in range(30):
         churn(views, subsample, bit_generator, knots, at, at + n // 2)
         at += n // 2
-        j = int(rng.integers(8))
-        source, target = views[owner[j]], views[1 - owner[j]]
-        block = next(block for block in source.blocks if j in block.columns)
+        j = int(rng.choice(np.flatnonzero(np.bincount(owner)[owner] > 1)))  # leaves no view empty
+        target = views[1 - owner[j]]
+        block = next(b for b in views[owner[j]].blocks if j in b.columns)
         # what the move's choice between the views is made of
         rows = subsample.rows()
         labels = target.get_labels()[rows]
@@ -686,8 +666,8 @@ def test_a_feature_moves_between_two_mixtures():
         slots = labels[np.newaxis].astype(np.int32)
         score = block.column_scores(table, [j], [hyper], rows, slots, [target.n_slots])[0, 0]
         before = target.log_likelihood()
-        move_feature(j, source, target, subsample)
         owner[j] = 1 - owner[j]
+        state.reassign(owner)
         assert target.log_likelihood() - before == pytest.approx(score, rel=1e-7, abs=1e-7)
         for v, view in enumerate(views):
             view.validate()

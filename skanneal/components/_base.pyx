@@ -9,8 +9,13 @@ Features are held in an internal order, dense before gappy and then by the width
 stand in the table's order of columns.
 """
 
+from libc.math cimport exp
+from libc.stdint cimport int64_t
+from numpy.random cimport bitgen_t
+
 import numpy as np
 
+from .._random cimport bitgen, uniform
 from ._table cimport Table
 
 
@@ -28,8 +33,24 @@ def tiles(n_slots):
     return max(TILE, -(-n_slots // TILE) * TILE)
 
 
-RAGGED = ("count", "pseudo_counts")
 BATCH_BYTES = 1 << 25   # of statistics that column_scores holds at a time
+
+
+cdef Py_ssize_t draw_index(double *weight, Py_ssize_t n, double beta, double u) noexcept nogil:
+    """Index with probability proportional to exp(beta weight); weight is overwritten."""
+    cdef Py_ssize_t i
+    cdef double largest = weight[0], total = 0.0
+    for i in range(1, n):
+        largest = max(largest, weight[i])
+    for i in range(n):
+        weight[i] = exp(beta * (weight[i] - largest))
+        total += weight[i]
+    u *= total
+    for i in range(n - 1):
+        u -= weight[i]
+        if u < 0.0:
+            return i
+    return n - 1
 
 
 def partition_batches(n_slots, slot_bytes):
@@ -138,6 +159,14 @@ cdef class Components:
         """Log marginal likelihood of feature f's cells in slot k (in cell units)."""
         return 0.0
 
+    cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n,
+                         double *out) noexcept nogil:
+        """out[g] = the sum over slots of feature f's log marginal with coordinate h at grid[g], up
+        to a constant."""
+
+    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
+        """Set coordinate h of feature f's hyperparameters; `refresh_all` follows the last."""
+
     cdef double log_marginal(self, Py_ssize_t k) noexcept nogil:
         """The sum over the features."""
         cdef double total = 0.0
@@ -161,6 +190,56 @@ cdef class Components:
         with nogil:
             for k in range(self.n_slots):
                 self.refresh(k)
+
+    def grid_scores(self, Py_ssize_t f, Py_ssize_t h, grid):
+        """Sum over slots of feature f's log marginal with coordinate h at each value of `grid`, up
+        to a constant: (n,)."""
+        cdef const double[::1] values = np.ascontiguousarray(grid, dtype=np.float64)
+        cdef double[::1] out = np.empty(len(values))
+        self.score_grid(f, h, &values[0], len(values), &out[0])
+        return np.asarray(out)
+
+    def set_hyper(self, Py_ssize_t f, Py_ssize_t h, double value):
+        """Set one coordinate; call `refresh_all` after the last."""
+        self.set_coordinate(f, h, value)
+        self.version += 1
+
+    def draw_hyper(self, Py_ssize_t f, const double[::1] grid, const int64_t[::1] start,
+                   double beta, bit_generator):
+        """Draw feature f's coordinates one after another from their conditionals on grids.
+
+        Parameters
+        ----------
+        f : int
+            The feature.
+        grid : float64 array of shape (n,)
+            The grids of all coordinates, one after another.
+        start : int64 array of shape (n_coordinates + 1,)
+            Where each begins; a grid of fewer than two values keeps its coordinate.
+        beta : float
+            Exponent of the likelihood.
+        bit_generator : numpy.random.BitGenerator
+
+        Returns
+        -------
+        int
+            Coordinates drawn. Call `refresh_all` after the last feature.
+        """
+        cdef bitgen_t *rng = bitgen(bit_generator)
+        cdef double[::1] weight = np.empty(max(1, len(grid)))
+        cdef Py_ssize_t h, n, drawn = 0
+        cdef const double *values
+        with nogil:
+            for h in range(start.shape[0] - 1):
+                n = start[h + 1] - start[h]
+                if n < 2:
+                    continue
+                values = &grid[start[h]]
+                self.score_grid(f, h, values, n, &weight[0])
+                self.set_coordinate(f, h, values[draw_index(&weight[0], n, beta, uniform(rng))])
+                drawn += 1
+        self.version += drawn > 0
+        return drawn
 
     def spare(self, n_slots):
         """The same table, features and hyperparameters with empty slots: the two clusters of a
@@ -284,46 +363,6 @@ cdef class Components:
             In cell units.
         """
         raise NotImplementedError
-
-    def add_features(self, columns, hyper, rows, labels):
-        """A new block with more features, whose statistics come from `rows` with `labels`."""
-        new = type(self)(self.table, columns, hyper, self.n_slots)
-        new.build(rows, labels, self.n_slots)
-        return self._joined([self.to_arrays(), new.to_arrays()], self.n_slots)
-
-    def drop_features(self, columns):
-        """(a new block without these features, the hyperparameters of each)."""
-        at = {int(j): f for f, j in enumerate(self.columns)}
-        hyper = [self.get_hyper(at[int(j)]) for j in columns]
-        arrays = self._take(self.to_arrays(), ~np.isin(np.sort(self.columns), columns))
-        return type(self).from_arrays(arrays, self.table, self.n_slots), hyper
-
-    def _joined(self, parts, n_slots):
-        columns = np.concatenate([part["columns"] for part in parts])
-        arrays = {name: np.concatenate([part[name] for part in parts])
-                  for name in parts[0] if name != "size"}
-        arrays["size"] = parts[0]["size"]
-        return type(self).from_arrays(
-            self._take(arrays, np.argsort(columns, kind="stable")), self.table, n_slots)
-
-    @staticmethod
-    def _take(arrays, index):
-        """The features `index` (a mask or an order) of a block's arrays."""
-        index = np.flatnonzero(index) if np.asarray(index).dtype == bool else np.asarray(index)
-        per_feature = len(arrays["columns"])
-        out = {}
-        for name, value in arrays.items():
-            if name == "size":
-                out[name] = value
-            elif name in RAGGED:  # one entry per (feature, level)
-                lengths = arrays["n_levels"]
-                stops = np.cumsum(lengths)
-                parts = [value[stops[f] - lengths[f]:stops[f]] for f in index]
-                out[name] = np.concatenate(parts) if parts else value[:0]
-            else:
-                assert len(value) == per_feature
-                out[name] = value[index]
-        return out
 
     def validate(self):
         """Check the invariants; AssertionError names the first that fails."""

@@ -34,12 +34,23 @@ cdef inline uint32_t read_code(const char *cells, int32_t position, int width) n
     return (<const uint32_t *> (cells + position))[0]
 
 
-cdef _marginals(dict shared, hyper, int32_t[::1] first, int64_t[::1] base,
+def entries(hyper):
+    """(first entry of each feature and their number, pseudo-counts of all entries): one entry per
+    level, and one for a missing cell."""
+    first = np.zeros(len(hyper) + 1, dtype=np.int32)
+    np.cumsum([len(a) + 1 for a in hyper], out=first[1:])
+    pseudo_count = np.ones(max(1, first[len(hyper)]))
+    for a, start in zip(hyper, first):
+        pseudo_count[start:start + len(a)] = a
+    return first, pseudo_count
+
+
+cdef _marginals(dict shared, pseudo_counts, int32_t[::1] first, int64_t[::1] base,
                 int32_t[:, ::1] count, double[:, :] out):
     """Write each feature's log marginal, from the counts of all slots: out[f, partition]."""
     cdef Py_ssize_t n_features = first.shape[0] - 1, f, e, k, v
-    cdef double[::1] pseudo_count = np.concatenate([np.r_[a, 1.0] for a in hyper])
-    cdef double[::1] total = np.array([a.sum() for a in hyper])
+    cdef double[::1] pseudo_count = pseudo_counts
+    cdef double[::1] total = np.add.reduceat(pseudo_counts, np.asarray(first)[:n_features]) - 1.0
     cdef double[:, ::1] small = np.zeros((n_features, SMALL))
     cdef double[::1] table
     cdef int64_t[::1] rises = np.empty(len(pseudo_count), dtype=np.int64)
@@ -100,9 +111,7 @@ cdef class Categorical(Components):
 
     def _set_up(self, table, hyper):
         self.level = skanneal_level()
-        lengths = [len(a) + 1 for a in hyper]
-        self.first = np.r_[0, np.cumsum(lengths)].astype(np.int32)
-        self.pseudo_count = np.concatenate([np.r_[a, 1.0] for a in hyper]) if hyper else np.zeros(1)
+        self.first, self.pseudo_count = entries(hyper)
         self.pseudo_count_f = np.asarray(self.pseudo_count).astype(np.float32)
         self.total = np.array([a.sum() for a in hyper] or [0.0])
         self.cell_entry = np.zeros(max(1, self.n_features), dtype=np.int64)
@@ -148,6 +157,7 @@ cdef class Categorical(Components):
         self.block.logs = <const float **> &self.logs[0]
 
     def refresh_all(self):
+        self.memo_size[:] = -1
         self._find_logs(self.table.shared)
         Components.refresh_all(self)
 
@@ -240,8 +250,8 @@ cdef class Categorical(Components):
         cdef const int64_t[::1] row = rows
         cdef const int32_t[:, ::1] label = labels
         cdef int n_columns = len(columns), f
-        lengths = [len(a) + 1 for a in hyper]
-        cdef int32_t[::1] first = np.r_[0, np.cumsum(lengths)].astype(np.int32)
+        first_entry, pseudo_counts = entries(hyper)
+        cdef int32_t[::1] first = first_entry
         cdef int32_t[::1] position = np.ascontiguousarray(table.positions[columns], np.int32)
         cdef int32_t[::1] width = np.array([int(table.dtypes[j][1]) for j in columns], np.int32)
         cdef int32_t[:, ::1] entry = np.empty((ROWS, n_columns), np.int32)
@@ -272,49 +282,45 @@ cdef class Categorical(Components):
                             for f in range(n_columns):
                                 at[e[f]] += 1
                     begin += ROWS
-            _marginals(table.shared, hyper, first, base, count, out[:, start:stop])
+            _marginals(table.shared, pseudo_counts, first, base, count, out[:, start:stop])
         return out
 
-    def grid_scores(self, Py_ssize_t f, Py_ssize_t h, grid):
-        """Sum over slots of feature f's log marginal with level h's pseudo-count on a grid,
-        up to a constant: the other levels' factors do not change."""
-        cdef const double[::1] values = np.ascontiguousarray(grid, dtype=np.float64)
-        cdef double[::1] out = np.zeros(len(values))
+    cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
+                         double *out) noexcept nogil:
+        # the other levels' factors do not change
         cdef Py_ssize_t g, k, e = self.first[f] + h
         cdef double rest = self.total[f] - self.pseudo_count[e], a, prior, prior_total
         cdef int64_t n
         cdef int32_t c
-        with nogil:
-            for g in range(values.shape[0]):
-                a = values[g]
-                prior, prior_total = log_gamma(a), log_gamma(rest + a)
-                for k in range(self.n_slots):
-                    n = self.n_present(f, k)
-                    if n == 0:
-                        continue
-                    out[g] += prior_total - log_gamma(rest + a + n)
-                    c = self.count[k, e]
-                    if c > 0:
-                        out[g] += log_gamma(a + c) - prior
-        return np.asarray(out)
+        for g in range(n_grid):
+            a = grid[g]
+            prior, prior_total = log_gamma(a), log_gamma(rest + a)
+            out[g] = 0.0
+            for k in range(self.n_slots):
+                n = self.n_present(f, k) if self.size[k] else 0
+                if n == 0:
+                    continue
+                out[g] += prior_total - log_gamma(rest + a + n)
+                c = self.count[k, e]
+                if c > 0:
+                    out[g] += log_gamma(a + c) - prior
 
     def get_hyper(self, Py_ssize_t f):
         """Feature f's pseudo-counts, shape (n_levels,)."""
         return np.asarray(self.pseudo_count)[self.first[f]:self.first[f + 1] - 1].copy()
 
-    def set_hyper(self, Py_ssize_t f, Py_ssize_t h, double value):
-        """Set one coordinate; call `refresh_all` after the last."""
+    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
+        cdef Py_ssize_t e
         self.pseudo_count[self.first[f] + h] = value
-        self.pseudo_count_f[self.first[f] + h] = value
-        self.total[f] = np.asarray(self.pseudo_count)[self.first[f]:self.first[f + 1] - 1].sum()
-        self.memo_size[:] = -1
-        self.version += 1
+        self.pseudo_count_f[self.first[f] + h] = <float> value
+        self.total[f] = 0.0
+        for e in range(self.first[f], self.first[f + 1] - 1):
+            self.total[f] += self.pseudo_count[e]
 
     def _take_hyper(self, Categorical other):
         self.pseudo_count[:] = other.pseudo_count
         self.total[:] = other.total
         self.pseudo_count_f[:] = other.pseudo_count_f
-        self.memo_size[:] = -1
 
     def _counts(self, f):
         """Counts of feature f's levels in every slot, (n_levels, n_slots)."""

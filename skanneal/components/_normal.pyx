@@ -296,45 +296,42 @@ cdef class Normal(Components):
                                                      n_columns, &prior[f, 0])
         return np.asarray(out)
 
-    def grid_scores(self, Py_ssize_t f, Py_ssize_t h, grid):
-        """Sum over slots of feature f's log marginal with coordinate h at each grid value."""
-        cdef const double[::1] values = np.ascontiguousarray(grid, dtype=np.float64)
-        cdef double[::1] out = np.zeros(len(values))
+    cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
+                         double *out) noexcept nogil:
         cdef double hyper[4]
         cdef double gammas
         cdef int64_t n
         cdef Py_ssize_t g, k, i
-        with nogil:
-            for i in range(4):
-                hyper[i] = self.hyper[i, f]
-            for k in range(self.n_slots):
-                n = self.n_present(f, k)
-                if n == 0:
-                    continue
-                gammas = log_gamma(0.5 * (hyper[2] + n)) - log_gamma(0.5 * hyper[2])
-                for g in range(values.shape[0]):
-                    hyper[h] = values[g]
-                    if h == 2:
-                        gammas = log_gamma(0.5 * (hyper[2] + n)) - log_gamma(0.5 * hyper[2])
-                    out[g] += marginal(n, self.mean[k, f], self.m2[k, f], hyper[0], hyper[1],
-                                       hyper[2], hyper[3], gammas)
-                hyper[h] = self.hyper[h, f]
-        return np.asarray(out)
+        for i in range(4):
+            hyper[i] = self.hyper[i, f]
+        for g in range(n_grid):
+            out[g] = 0.0
+        for k in range(self.n_slots):
+            n = self.n_present(f, k)
+            if n == 0:
+                continue
+            gammas = log_gamma(0.5 * (hyper[2] + n)) - log_gamma(0.5 * hyper[2])
+            for g in range(n_grid):
+                hyper[h] = grid[g]
+                if h == 2:
+                    gammas = log_gamma(0.5 * (hyper[2] + n)) - log_gamma(0.5 * hyper[2])
+                out[g] += marginal(n, self.mean[k, f], self.m2[k, f], hyper[0], hyper[1],
+                                   hyper[2], hyper[3], gammas)
+            hyper[h] = self.hyper[h, f]
 
     def get_hyper(self, Py_ssize_t f):
         """Feature f's coordinates, in cell units: shape (4,)."""
         return np.asarray(self.hyper)[:, f].copy()
 
-    def set_hyper(self, Py_ssize_t f, Py_ssize_t h, double value):
-        """Set one coordinate; call `refresh_all` after the last."""
+    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
         self.hyper[h, f] = value
-        self.version += 1
-        if h == 2:
-            self._find_runs()
+
+    def refresh_all(self):
+        self._find_runs()
+        Components.refresh_all(self)
 
     def _take_hyper(self, Normal other):
         self.hyper[:] = other.hyper
-        self._find_runs()
 
     def _posterior(self, f):
         """(kappa, nu, mu_n, nu sigma2) of feature f in every slot, each of shape (n_slots,)."""

@@ -234,31 +234,26 @@ cdef class Poisson(Components):
                                               + log_gamma(a) - log_gamma(prior[f, 0]))
         return np.asarray(out)
 
-    def grid_scores(self, Py_ssize_t f, Py_ssize_t h, grid):
-        """Sum over slots of feature f's log marginal with coordinate h at each grid value."""
-        cdef const double[::1] values = np.ascontiguousarray(grid, dtype=np.float64)
-        cdef double[::1] out = np.zeros(len(values))
+    cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
+                         double *out) noexcept nogil:
         cdef double shape = self.hyper[0, f], rate = self.hyper[1, f]
         cdef Py_ssize_t g, k
-        with nogil:
-            for g in range(values.shape[0]):
-                if h == 0:
-                    shape = values[g]
-                else:
-                    rate = values[g]
-                for k in range(self.n_slots):
-                    if self.n[f, k] > 0:
-                        out[g] += self._log_marginal(f, k, shape, rate)
-        return np.asarray(out)
+        for g in range(n_grid):
+            if h == 0:
+                shape = grid[g]
+            else:
+                rate = grid[g]
+            out[g] = 0.0
+            for k in range(self.n_slots):
+                if self.n[f, k] > 0:
+                    out[g] += self._log_marginal(f, k, shape, rate)
 
     def get_hyper(self, Py_ssize_t f):
         """Feature f's coordinates: shape (2,)."""
         return np.asarray(self.hyper)[:, f].copy()
 
-    def set_hyper(self, Py_ssize_t f, Py_ssize_t h, double value):
-        """Set one coordinate; call `refresh_all` after the last."""
+    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
         self.hyper[h, f] = value
-        self.version += 1
 
     def _take_hyper(self, Poisson other):
         self.hyper[:] = other.hyper

@@ -51,21 +51,20 @@ class FeatureHyperparameters:
     tempered = True
 
     def __init__(self, grids):
-        self.grids = grids
+        self.grids = {}
+        for column, of_column in grids.items():
+            parts = [np.empty(0) if grid is None else grid for grid in of_column]
+            starts = np.cumsum([0, *map(len, parts)]).astype(np.int64)
+            self.grids[int(column)] = np.concatenate([np.empty(0), *parts]), starts
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """Draw every coordinate once."""
-        generator = np.random.Generator(bit_generator)
         drawn = 0
         for block in state.blocks:
             before = drawn
-            for f, column in enumerate(block.columns):
-                for h, grid in enumerate(self.grids.get(int(column), ())):
-                    if grid is None or len(grid) < 2:
-                        continue
-                    scores = beta * block.grid_scores(f, h, grid)
-                    block.set_hyper(f, h, grid[draw_index(scores, generator)])
-                    drawn += 1
+            for f, column in enumerate(block.columns.tolist()):
+                if column in self.grids:
+                    drawn += block.draw_hyper(f, *self.grids[column], beta, bit_generator)
             if drawn > before:
                 block.refresh_all()
         return MoveInfo(drawn, drawn, drawn * state.n_clusters)

@@ -181,22 +181,24 @@ class CrossCat:
         self.views, self.view_of = views, np.searchsorted(kept, view_of)
 
     def _exchange(self, view, before, after, hyper, rows):
-        """Make `after` the features of a view that has `before`."""
-        leave, enter = np.setdiff1d(before, after), np.setdiff1d(after, before)
-        if not len(leave) and not len(enter):
+        """Make `after` the features of a view that has `before`.
+
+        Blocks that change are built from the rows anew, which costs less than the scores that
+        chose the views.
+        """
+        changed = np.setxor1d(before, after)
+        if not len(changed):
             return
         labels = view.labels_of(rows)
         blocks = {block.family: block for block in view.blocks}
-        for family, columns in self._by_family(leave):
-            blocks[family], _ = blocks[family].drop_features(columns)
-        for family, columns in self._by_family(enter):
-            of = [hyper[int(j)] for j in columns]
-            if family in blocks:
-                blocks[family] = blocks[family].add_features(columns, of, rows, labels)
-            else:
+        for family, _ in self._by_family(changed):
+            blocks.pop(family, None)
+        for family, columns in self._by_family(after):
+            if family not in blocks:
+                of = [hyper[j] for j in columns]
                 blocks[family] = FAMILIES[family](self.table, columns, of, view.n_slots)
                 blocks[family].build(rows, labels, view.n_slots)
-        view.set_blocks([blocks[f] for f in FAMILIES if f in blocks and blocks[f].n_features])
+        view.set_blocks([blocks[family] for family in FAMILIES if family in blocks])
 
     def _open(self, fresh, columns, hyper, rows):
         """A new view with these features."""
