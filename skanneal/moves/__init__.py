@@ -10,11 +10,12 @@ from ._split_merge import SplitMerge
 from .columns import ColumnBlock, ColumnGibbs, ColumnSets
 from .hyperparameters import EachView, FeatureHyperparameters, PartitionHyperparameters
 from .info import MoveInfo
+from .view_split_merge import ViewSplitMerge
 
 # What an estimator's `moves` may name, beside the hyperparameters that always follow.
 MOVES = {move.name: move for move in (Gibbs, SplitMerge)}
 # Moves of features between views: made with the hyperprior of a view's own pair.
-COLUMN_MOVES = {move.name: move for move in (ColumnBlock, ColumnGibbs, ColumnSets)}
+COLUMN_MOVES = {move.name: move for move in (ColumnBlock, ColumnGibbs, ColumnSets, ViewSplitMerge)}
 
 __all__ = [
     "COLUMN_MOVES",
@@ -28,5 +29,6 @@ __all__ = [
     "MoveInfo",
     "PartitionHyperparameters",
     "SplitMerge",
+    "ViewSplitMerge",
     "churn",
 ]

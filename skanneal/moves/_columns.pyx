@@ -1,6 +1,6 @@
 """The compiled part of the block sweep: features choose among views by a table of scores."""
 
-from libc.math cimport exp, log
+from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport int64_t
 from numpy.random cimport bitgen_t
 
@@ -68,4 +68,50 @@ def choose_views(view_of, scores, double concentration, double discount, double 
                     v += 1
                 of[f] = v
                 size[v] += 1
+    return np.asarray(of)
+
+
+def seat(view_of, const int64_t[::1] chosen, double concentration, double discount, bit_generator):
+    """Draw the views of some features from the prior, given those of the others.
+
+    Parameters
+    ----------
+    view_of : int64 array of shape (n_columns,)
+        View of each feature.
+    chosen : int64 array of shape (n_chosen,)
+        Features that are taken out and seated again, one after another.
+    concentration, discount : float
+        Of the prior over partitions of the features.
+    bit_generator : numpy.random.BitGenerator
+
+    Returns
+    -------
+    view_of : int64 array of shape (n_columns,)
+        Views left with no other feature are gone; new ones follow the highest number there was.
+    """
+    cdef int64_t[::1] of = np.array(view_of, dtype=np.int64)
+    cdef Py_ssize_t n_views = int(view_of.max()) + 1, i, v
+    cdef int64_t[::1] size = np.zeros(n_views + chosen.shape[0], dtype=np.int64)
+    cdef bitgen_t *rng = bitgen(bit_generator)
+    cdef int64_t n_seated = of.shape[0] - chosen.shape[0]
+    cdef double u
+    with nogil:
+        for i in range(of.shape[0]):
+            size[of[i]] += 1
+        for i in range(chosen.shape[0]):
+            size[of[chosen[i]]] -= 1
+        for i in range(chosen.shape[0]):
+            # the first feature opens a view with probability 1
+            u = uniform(rng) * (n_seated + concentration) if n_seated else INFINITY
+            v = 0
+            while v < n_views:
+                if size[v]:
+                    u -= size[v] - discount
+                    if u < 0.0:
+                        break
+                v += 1
+            n_views = max(n_views, v + 1)
+            of[chosen[i]] = v
+            size[v] += 1
+            n_seated += 1
     return np.asarray(of)

@@ -11,8 +11,10 @@ q is computed from the same float32 scores that make the allocation, so their ro
 the move.
 """
 
+from cpython.ref cimport PyObject
 from libc.math cimport exp, log, log1p
 from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
 
 import numpy as np
@@ -28,43 +30,55 @@ cdef class Pair:
     """The two clusters of a split: one spare block per family."""
 
     cdef list blocks
+    cdef PyObject **pointer     # the same, borrowed, for code without the GIL
+    cdef Py_ssize_t n_blocks
     cdef float[::1] scores
     cdef int64_t size[2]
 
+    def __cinit__(self, *args):
+        self.pointer = NULL
+
     def __init__(self, Mixture mixture):
+        cdef Py_ssize_t i
         self.blocks = [block.spare(2) for block in mixture.blocks]
         self.scores = aligned_zeros((TILE,), np.float32)
+        self.n_blocks = len(self.blocks)
+        self.pointer = <PyObject **> malloc(max(1, self.n_blocks) * sizeof(PyObject *))
+        if self.pointer == NULL:
+            raise MemoryError
+        for i in range(self.n_blocks):
+            self.pointer[i] = <PyObject *> self.blocks[i]
+
+    def __dealloc__(self):
+        free(self.pointer)
 
     def follow(self, Mixture mixture):
         """Take over the mixture's hyperparameters."""
         for block, spare in zip(mixture.blocks, self.blocks):
             spare.follow(block)
 
-    cdef int empty(self) except -1:
-        cdef Components block
-        for block in self.blocks:
-            block.clear(0)
-            block.clear(1)
+    cdef void empty(self) noexcept nogil:
+        cdef Py_ssize_t b
+        for b in range(self.n_blocks):
+            (<Components> self.pointer[b]).clear(0)
+            (<Components> self.pointer[b]).clear(1)
         self.size[0] = self.size[1] = 0
-        return 0
 
-    cdef int insert(self, const char *cells, int side) except -1:
-        cdef Components block
-        for block in self.blocks:
-            block.insert(cells, side)
+    cdef void insert(self, const char *cells, int side) noexcept nogil:
+        cdef Py_ssize_t b
+        for b in range(self.n_blocks):
+            (<Components> self.pointer[b]).insert(cells, side)
         self.size[side] += 1
-        return 0
 
     cdef double allocate(self, Mixture mixture, int64_t[::1] rows, int32_t[::1] side, bint forced,
-                         double beta, bitgen_t *rng) except? 1.0:
+                         double beta, bitgen_t *rng) noexcept nogil:
         """Place rows[2:] one after another beside the seeds rows[0], rows[1]; log q.
 
         side: which of the two each row joins, written, or read if `forced`.
         """
-        cdef Components block
         cdef const char *cells
         cdef double d = mixture.prior.discount, log_q = 0.0, log_odds
-        cdef Py_ssize_t t
+        cdef Py_ssize_t t, b
         self.empty()
         self.insert(mixture.table.row(rows[0]), 0)
         self.insert(mixture.table.row(rows[1]), 1)
@@ -72,8 +86,8 @@ cdef class Pair:
         for t in range(2, rows.shape[0]):
             cells = mixture.table.row(rows[t])
             self.scores[0] = self.scores[1] = 0.0
-            for block in self.blocks:
-                block.add_scores(cells, 1, &self.scores[0])
+            for b in range(self.n_blocks):
+                (<Components> self.pointer[b]).add_scores(cells, 1, &self.scores[0])
             log_odds = (beta * (<double> self.scores[1] - <double> self.scores[0])
                         + log((self.size[1] - d) / (self.size[0] - d)))
             if not forced:
@@ -159,20 +173,21 @@ cdef propose(Mixture mixture, Pair pair, rows, bit_generator, double beta):
     a, b = mixture.labels[all_rows[i]], mixture.labels[all_rows[j]]
     split = a == b
     members = np.empty(mixture.counts[a] + (0 if split else mixture.counts[b]), dtype=np.int64)
+    side = np.zeros(len(members), dtype=np.int32)
     members[0], members[1] = all_rows[i], all_rows[j]
-    for at in range(n):
-        row = all_rows[at]
-        if (mixture.labels[row] == a or mixture.labels[row] == b) and at != i and at != j:
-            members[count] = row
-            count += 1
-    for at in range(count - 1, 2, -1):
-        other = 2 + below(rng, at - 1)
-        members[at], members[other] = members[other], members[at]
-    side = np.zeros(count, dtype=np.int32)
-    if not split:
-        for at in range(count):
-            side[at] = mixture.labels[members[at]] == b
-    log_q = pair.allocate(mixture, members, side, not split, beta, rng)
+    with nogil:
+        for at in range(n):
+            row = all_rows[at]
+            if (mixture.labels[row] == a or mixture.labels[row] == b) and at != i and at != j:
+                members[count] = row
+                count += 1
+        for at in range(count - 1, 2, -1):
+            other = 2 + below(rng, at - 1)
+            members[at], members[other] = members[other], members[at]
+        if not split:
+            for at in range(count):
+                side[at] = mixture.labels[members[at]] == b
+        log_q = pair.allocate(mixture, members, side, not split, beta, rng)
     log_ratio = log_split_prior(mixture, pair, mixture.n_clusters - (0 if split else 1), d) - log_q
     if split:
         log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - log_marginal(mixture, a))

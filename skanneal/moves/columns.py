@@ -11,7 +11,7 @@ import numpy as np
 
 from ..partition_priors import PitmanYor
 from ..states import FreshView
-from ._columns import choose_views
+from ._columns import choose_views, seat
 from .hyperparameters import draw_index
 from .info import MoveInfo
 
@@ -201,7 +201,8 @@ class ColumnSets(_ColumnMove):
         chosen = np.flatnonzero(
             blocks == blocks[min(int(generator.random() * n_columns), n_columns - 1)]
         )
-        after = self._seat(state, chosen, generator)
+        alpha, d = state.prior.concentration, state.prior.discount
+        after = seat(state.view_of, chosen.astype(np.int64), alpha, d, bit_generator)
         fresh = self._fresh(state, max(0, int(after.max()) + 1 - n_views), bit_generator)
         scores = self._scores(state, chosen, fresh)
         at = np.arange(len(chosen))
@@ -212,27 +213,3 @@ class ColumnSets(_ColumnMove):
         if changed:
             state.reassign(after, fresh)
         return changed, state.subsample.size * scores.shape[1]
-
-    @staticmethod
-    def _seat(state, chosen, generator):
-        """View of every feature, those of `chosen` drawn from the prior given the others'.
-
-        Views that hold nothing but chosen features are gone; new ones are numbered from n_views.
-        """
-        view_of = state.view_of.copy()
-        sizes = np.bincount(np.delete(view_of, chosen), minlength=state.n_views)
-        sizes = np.concatenate([sizes, np.zeros(len(chosen), dtype=np.int64)])
-        alpha, d = state.prior.concentration, state.prior.discount
-        new = state.n_views
-        for column in chosen:
-            filled = np.flatnonzero(sizes)
-            log_weights = (
-                np.log(np.r_[sizes[filled] - d, alpha + d * len(filled)])
-                if len(filled)
-                else np.zeros(1)
-            )
-            choice = draw_index(log_weights, generator)
-            view_of[column] = filled[choice] if choice < len(filled) else new
-            new += choice == len(filled)
-            sizes[view_of[column]] += 1
-        return view_of

@@ -1,0 +1,180 @@
+"""Split-merge of views: features leave for a view of their own, or a view dissolves into another.
+
+A feature that is alone in its view stays there under Gibbs moves of features, because the view's
+partition of the rows has come to encode it. What has to be compared is the feature's likelihood in
+another view with its *marginal* likelihood in a view of its own, the partition summed out.
+Sequential allocation of the rows estimates that, and makes an exact Metropolis-Hastings move of it.
+
+Choose, each with probability 1/2, a merge or a split, and a view uniformly.
+
+    merge   all m features F of the view go to another view b, chosen with probability g_b / G
+    split   m is uniform on 1 .. n - 1 and F a uniform subset of so many of the view's n features;
+            a pair (concentration, discount) is drawn from t, the rows are allocated given F
+
+With V other views of n_b features each, z_b their partitions of the rows, h the hyperprior of the
+pair and log Z the sum of the allocation's constants (forced, in a merge, to the view as it is),
+
+    g_b = s(m, n_b + m) L_F(z_b) / r(m, n_b),     G = sum_b g_b,
+    s(m, n) = 1 / ((n - 1) C(n, m)),
+    r(m, n) = (alpha + d V) (1 - d)_{m - 1} (1 - d)_{n - 1} / (1 - d)_{n + m - 1},
+
+a merge is accepted with min(1, A), a split with min(1, 1 / A), A = G t (V + 1) / (V Z h).
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from scipy.special import gammaln, logsumexp, psi
+
+from ..components import FAMILIES
+from ..partition_priors import PitmanYor
+from ..states import FreshView, Mixture
+from ._allocate import allocate
+from .hyperparameters import draw_index
+from .info import MoveInfo
+
+
+class ViewSplitMerge:
+    """Split a view, or merge one into another.
+
+    Parameters
+    ----------
+    row_grid : ndarray of shape (n_points, 2)
+        (concentration, discount) pairs of equal weight: the hyperprior of a view's own pair.
+    n_proposals : int, default=4
+        Per sweep.
+    """
+
+    name = "view_split_merge"
+    exact = True
+    tempered = True
+
+    def __init__(self, row_grid, n_proposals=4):
+        self.row_grid = np.asarray(row_grid, dtype=np.float64)
+        self.n_proposals = n_proposals
+
+    def sweep(self, state, bit_generator, *, beta=1.0):
+        """`n_proposals` proposals."""
+        generator = np.random.Generator(bit_generator)
+        accepted = work = 0
+        for _ in range(self.n_proposals):
+            merge, view = generator.random() < 0.5, _below(state.n_views, generator)
+            propose = self._merge if merge else self._split
+            changed, scored = propose(state, view, bit_generator, beta)
+            accepted += changed
+            work += scored
+        return MoveInfo(self.n_proposals, accepted, work)
+
+    def _merge(self, state, view, bit_generator, beta):
+        """(accepted, work) of dissolving a view."""
+        if state.n_views == 1:
+            return False, 0
+        generator = np.random.Generator(bit_generator)
+        others = np.delete(np.arange(state.n_views), view)
+        features, rows = np.flatnonzero(state.view_of == view), state.subsample.rows()
+        log_g = self._log_g(state, features, others, state.sizes()[others], beta)
+        prior = state.views[view].prior
+        point = np.flatnonzero(np.all(self.row_grid == (prior.concentration, prior.discount), 1))
+        log_z, _ = self._allocate(
+            state, features, prior, rows, state.views[view].labels_of(rows), beta, bit_generator
+        )
+        log_ratio = self._log_ratio(log_g, log_z, point[0], len(rows))
+        work = len(rows) * (len(others) + 1)
+        if np.log1p(-generator.random()) >= log_ratio:
+            return False, work
+        view_of = state.view_of.copy()
+        view_of[features] = others[draw_index(log_g, generator)]
+        state.reassign(view_of)
+        return True, work
+
+    def _split(self, state, view, bit_generator, beta):
+        """(accepted, work) of sending features of a view to one of their own."""
+        generator = np.random.Generator(bit_generator)
+        own, rows = np.flatnonzero(state.view_of == view), state.subsample.rows()
+        if len(own) == 1:
+            return False, 0
+        n_leaving = 1 + _below(len(own) - 1, generator)
+        order = np.argsort(generator.random(len(own)), kind="stable")
+        features = np.sort(own[order[:n_leaving]])
+        point = draw_index(self._log_proposal(len(rows)), generator)
+        prior = PitmanYor(*self.row_grid[point])
+        log_z, labels = self._allocate(state, features, prior, rows, None, beta, bit_generator)
+        sizes = state.sizes()
+        sizes[view] -= n_leaving
+        log_g = self._log_g(state, features, np.arange(state.n_views), sizes, beta)
+        log_ratio = -self._log_ratio(log_g, log_z, point, len(rows))
+        work = len(rows) * (state.n_views + 1)
+        if np.log1p(-generator.random()) >= log_ratio:
+            return False, work
+        view_of = state.view_of.copy()
+        view_of[features] = state.n_views
+        state.reassign(view_of, [FreshView(prior, labels)])
+        return True, work
+
+    def _log_ratio(self, log_g, log_z, point, n_rows):
+        """log A."""
+        log_proposal = self._log_proposal(n_rows)
+        n_others = len(log_g)
+        return (
+            logsumexp(log_g)
+            - log_z
+            + log_proposal[point]
+            + np.log(len(self.row_grid))
+            + np.log1p(1.0 / n_others)
+        )
+
+    def _log_g(self, state, features, others, sizes, beta):
+        """log g_b for the views `others`, which hold `sizes` features that are not moved."""
+        rows = state.subsample.rows()
+        labels = state.row_labels(rows)[others]
+        n_slots = labels.max(axis=1).astype(np.int64) + 1
+        scores = state.column_scores(features, rows, labels, n_slots).sum(axis=0)
+        m, alpha, d = len(features), state.prior.concentration, state.prior.discount
+        log_subset = (
+            -np.log(sizes + m - 1.0)
+            - gammaln(sizes + m + 1.0)
+            + gammaln(m + 1.0)
+            + gammaln(sizes + 1.0)
+        )
+        log_prior = (
+            np.log(alpha + d * len(others))
+            + gammaln(m - d)
+            + gammaln(sizes - d)
+            - gammaln(sizes + m - d)
+            - gammaln(1.0 - d)
+        )
+        return beta * scores + log_subset - log_prior
+
+    def _log_proposal(self, n_rows):
+        """log t: a pair is proposed inversely to the clusters it expects, which are the cost."""
+        alpha, d = self.row_grid.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            growth = np.exp(
+                gammaln(alpha + d + n_rows)
+                - gammaln(alpha + d)
+                - gammaln(alpha + n_rows)
+                + gammaln(alpha)
+            )
+            expected = np.where(
+                d > 0, alpha / d * (growth - 1.0), alpha * (psi(alpha + n_rows) - psi(alpha))
+            )
+        weights = 1.0 / (1.0 + np.maximum(np.nan_to_num(expected, nan=n_rows), 0.0))
+        return np.log(weights / weights.sum())
+
+    @staticmethod
+    def _allocate(state, features, prior, rows, labels, beta, bit_generator):
+        """(log Z, slots of the rows) of a view of these features alone."""
+        hyper = state.hyper()
+        blocks = []
+        for family in FAMILIES:
+            own = [int(j) for j in features if state.family_of[int(j)] == family]
+            if own:
+                blocks.append(FAMILIES[family](state.table, own, [hyper[j] for j in own]))
+        view = Mixture(state.table, blocks, prior, state.subsample)
+        log_z = allocate(view, rows, labels, beta, bit_generator)
+        return log_z, view.labels_of(rows)
+
+
+def _below(n, generator):
+    """Uniform on 0 .. n - 1."""
+    return min(int(generator.random() * n), n - 1)
