@@ -1,7 +1,7 @@
 """Nonparametric Bayesian clustering and density estimation by annealed Monte Carlo."""
 
-from .estimators import AnnealedDPMixture
+from .estimators import AnnealedDPMixture, CrossCatImputer, CrossCatPY
 
 __version__ = "0.1.0"
 
-__all__ = ["AnnealedDPMixture"]
+__all__ = ["AnnealedDPMixture", "CrossCatImputer", "CrossCatPY"]

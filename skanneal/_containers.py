@@ -8,6 +8,8 @@
     build(layout, ...)   a new container of that layout
     fill(replacements)   a new container of the same sort with some cells replaced; each
                          replacement is (column, mask of rows, values for the masked rows)
+    select(columns)      a container of the same sort with these columns, by position
+    append(names, new)   a container of the same sort with columns of booleans more
 
 The classes go by the attributes of the containers rather than by their libraries' types, so that
 neither pandas nor polars is imported unless the user has it. Only one column at a time is ever
@@ -85,6 +87,11 @@ def open_table(X, name):
     return table
 
 
+def column_label(names, j):
+    """What error messages call column j of a table with these column names, or None."""
+    return f"column {j}" if names is None else f"column {names[j]!r}"
+
+
 class _Table:
     """What the containers share: labels for error messages."""
 
@@ -92,7 +99,7 @@ class _Table:
 
     def label(self, j):
         """What error messages call column j."""
-        return f"column {j}" if self.names is None else f"column {self.names[j]!r}"
+        return column_label(self.names, j)
 
 
 class Array(_Table):
@@ -127,6 +134,12 @@ class Array(_Table):
         for j, mask, values in replacements:
             filled[mask, j] = values.astype(dtype)
         return filled
+
+    def select(self, columns):
+        return self.X[:, columns]
+
+    def append(self, names, new):
+        return np.column_stack([self.X, *new])
 
     @staticmethod
     def build(layout, columns):
@@ -170,6 +183,12 @@ class Rows(_Table):
             tuple(row) if isinstance(old, tuple) else row
             for row, old in zip(rows, self.X, strict=True)
         ]
+
+    def select(self, columns):
+        return [[row[j] for j in columns] for row in self.X]
+
+    def append(self, names, new):
+        return [[*row, *more] for row, *more in zip(self.X, *(c.tolist() for c in new))]
 
     @staticmethod
     def build(layout, columns):
@@ -228,6 +247,12 @@ class PandasFrame(_Table):
             series.iloc[np.flatnonzero(mask)] = new.array
             filled.isetitem(j, series)
         return filled
+
+    def select(self, columns):
+        return self.X.iloc[:, columns]
+
+    def append(self, names, new):
+        return self.X.assign(**dict(zip(names, new)))
 
     @staticmethod
     def build(layout, columns):
@@ -289,6 +314,14 @@ class PolarsFrame(_Table):
             position = np.maximum(np.cumsum(mask) - 1, 0)
             columns[j] = series.cast(new.dtype).zip_with(pl.Series(~mask), new.gather(position))
         return pl.DataFrame(columns)
+
+    def select(self, columns):
+        return self.X[:, [int(j) for j in columns]]
+
+    def append(self, names, new):
+        import polars as pl
+
+        return self.X.with_columns(pl.Series(name, cells) for name, cells in zip(names, new))
 
     @staticmethod
     def build(layout, columns):

@@ -14,7 +14,9 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from skanneal._codecs import CODECS, all_whole, present_values
-from skanneal._containers import build_table, open_table
+from skanneal._columns import read_objects
+from skanneal._containers import build_table, column_label, open_table
+from skanneal.components import MISSING_COUNT
 
 MAX_AUTO_LEVELS = 20  # families="auto" takes integers of more distinct values for numbers
 
@@ -22,10 +24,17 @@ MAX_AUTO_LEVELS = 20  # families="auto" takes integers of more distinct values f
 class Encoder:
     """Decides families, offsets and levels at fit; encodes queries; decodes answers.
 
+    Encoded, a table has its own columns and after them the indicators: whether the cells of some of
+    its columns are present, as booleans that are never missing.
+
     Attributes
     ----------
     codecs : list
         One codec per column.
+    names : list of str or None
+        The columns' names.
+    indicators : ndarray of int
+        The columns whose presence is a column of its own.
     families_ : dict of str to ndarray of int
         The positions of each family's columns, in the order of the registry; no empty families.
     layout : dict
@@ -49,17 +58,17 @@ class Encoder:
     [[1.5, 'b'], [2.5, 'a'], [2.0, 'b']]
     """
 
-    def fit(self, estimator, X, families="auto", name="X"):
+    def fit(self, estimator, X, families="auto", name="X", indicators=()):
         """`fit_encode` for those who need no cells.
 
         Returns
         -------
         self : Encoder
         """
-        self.fit_encode(estimator, X, families, name)
+        self.fit_encode(estimator, X, families, name, indicators)
         return self
 
-    def fit_encode(self, estimator, X, families="auto", name="X"):
+    def fit_encode(self, estimator, X, families="auto", name="X", indicators=()):
         """Decide the family of every column and encode it.
 
         Parameters
@@ -73,11 +82,13 @@ class Encoder:
             or a single name or position. Columns left out are decided as in "auto".
         name : str, default="X"
             What error messages call the table.
+        indicators : columns, default=()
+            Names, positions or a mask of the columns whose presence becomes a boolean column.
 
         Returns
         -------
         columns : list of ndarray of shape (n_rows,)
-            Encoded cells, one array per column.
+            Encoded cells, one array per column, the indicators last.
 
         Raises
         ------
@@ -86,7 +97,9 @@ class Encoder:
             a container; if `families` names unknown families or columns, or a column twice.
         """
         table = open_table(X, name)
-        chosen = _resolve_families(families, table)
+        self.names, self.n_columns = table.names, table.shape[1]
+        chosen = self._resolve_families(families)
+        self.indicators = np.unique(self.positions(indicators, "missing_indicator"))
         self.codecs, self.dtypes, columns = [], [], []
         for j, family in enumerate(chosen):
             column = table.column(j)
@@ -100,15 +113,16 @@ class Encoder:
             family: np.flatnonzero(of_column == family) for family in CODECS if family in of_column
         }
         validate_data(estimator, X, reset=True, skip_check_array=True)
-        return columns
+        return columns + self._presence(columns)
 
     def encode(self, estimator, X, name="X"):
         """Encode a query.
 
         Parameters
         ----------
-        estimator : BaseEstimator
-            The estimator `fit_encode` was given: it knows the columns' names and number.
+        estimator : BaseEstimator or None
+            The estimator `fit_encode` was given: it knows the columns' names and number. None:
+            they have been checked.
         X : array-like, frame or list of rows of shape (n_rows, n_columns)
             Any container, whatever the container of the fit was.
         name : str, default="X"
@@ -123,20 +137,145 @@ class Encoder:
             As `fit_encode`; also if number, names or order of the columns differ from the fit's.
         """
         table = open_table(X, name)
-        validate_data(estimator, X, reset=False, skip_check_array=True)
-        return [codec.encode(table.column(j)) for j, codec in enumerate(self.codecs)]
+        if estimator is not None:
+            validate_data(estimator, X, reset=False, skip_check_array=True)
+        columns = [codec.encode(table.column(j)) for j, codec in enumerate(self.codecs)]
+        return columns + self._presence(columns)
+
+    def encode_cells(self, cells, name="given"):
+        """Encode some cells of one row.
+
+        Parameters
+        ----------
+        cells : mapping of columns to values
+            Columns by name or position.
+        name : str, default="given"
+            What error messages call the mapping.
+
+        Returns
+        -------
+        columns : list of ndarray of shape (1,)
+            Missing where nothing is given; an indicator is present where its column is given, be
+            it as missing.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For unknown columns, values that contradict a column's type, levels of which fit knows
+            nothing, and missing values in columns without an indicator.
+        """
+        columns = missing_cells(self.table_schema, 1)
+        for label, value in cells.items():
+            (j,) = self.positions([label], name)
+            at = self.indicators_of([j])
+            codec, column = self.codecs[j], read_objects(self.label(j), [value])
+            columns[j] = codec.encode(column)
+            if codec.missing(columns[j])[0] and not len(at):
+                raise ValueError(
+                    f"{name} has a missing value for {column.label}, which has no missing_indicator"
+                )
+            if codec.family == "categorical" and columns[j][0] > codec.n_levels:
+                raise ValueError(f"{name}: {column.label} has no level {value!r}")
+            for i in at:
+                columns[i] = np.uint8(~codec.missing(columns[j]))
+        return columns
+
+    def put_given(self, columns, known, given):
+        """Put what is given into simulated rows, and take out what their indicators say is missing.
+
+        Parameters
+        ----------
+        columns : list of ndarray of shape (n_rows,)
+            Numbers in the user's units and codes, indicators last, wherever nothing is known.
+        known : list of ndarray of shape (1,)
+            From `encode_cells`.
+        given : mapping of columns to values
+            What `encode_cells` was given.
+
+        Returns
+        -------
+        columns : list of ndarray of shape (n_rows,)
+            Without the indicators; for `decode`.
+        """
+        out = list(columns[: self.n_columns])
+        n_rows = len(out[0])
+        for label, value in given.items():
+            (j,) = self.positions([label], "given")
+            if not self.codecs[j].missing(known[j])[0]:
+                coded = self.codecs[j].n_levels > 0
+                out[j] = np.full(n_rows, int(known[j][0]) if coded else float(value))
+        for i, j in enumerate(self.indicators, start=self.n_columns):
+            present = np.where(known[i] == 2, columns[i], known[i])
+            out[j] = np.where(present == 1, out[j], self.codecs[j].n_levels or np.nan)
+        return out
+
+    def indicators_of(self, positions):
+        """Where the indicators of columns stand in the encoded table: a list of int."""
+        return (self.n_columns + np.flatnonzero(np.isin(self.indicators, positions))).tolist()
+
+    def _presence(self, columns):
+        """The indicators' cells."""
+        return [np.uint8(~self.codecs[j].missing(columns[j])) for j in map(int, self.indicators)]
+
+    def positions(self, columns, what):
+        """Positions of columns given as names, positions or a boolean mask.
+
+        Parameters
+        ----------
+        columns : str, int, sequence of these, or sequence of bool
+        what : str
+            What error messages call the argument.
+
+        Returns
+        -------
+        positions : list of int
+        """
+        if isinstance(columns, (str, numbers.Integral)):
+            columns = [columns]
+        columns = np.asarray(columns, dtype=object).ravel().tolist()
+        if columns and all(isinstance(column, (bool, np.bool_)) for column in columns):
+            if len(columns) != self.n_columns:
+                raise ValueError(
+                    f"{what} is a mask of {len(columns)} columns, but there are {self.n_columns}."
+                )
+            return np.flatnonzero(columns).tolist()
+        return [self._position(column, what) for column in columns]
+
+    def _position(self, column, what):
+        if self.names is not None and isinstance(column, str) and column in self.names:
+            return self.names.index(column)
+        if isinstance(column, numbers.Integral) and -self.n_columns <= column < self.n_columns:
+            return int(column) % self.n_columns
+        raise ValueError(
+            f"{what} names the column {column!r}, which is absent (there are {self.n_columns}"
+            " columns)."
+        )
+
+    def label(self, j):
+        """What error messages call column j."""
+        return column_label(self.names, j)
+
+    @property
+    def table_families(self):
+        """`families_` of the encoded table: with the indicators."""
+        of = dict(self.families_)
+        if len(self.indicators):
+            after = self.n_columns + np.arange(len(self.indicators))
+            of["bernoulli"] = np.r_[of.get("bernoulli", np.empty(0, np.int64)), after]
+        return {family: of[family] for family in CODECS if family in of}
 
     @property
     def table_schema(self):
-        """What Table needs: (dtypes, n_levels, offsets, scales), one entry per column.
+        """What Table needs: (dtypes, n_levels, offsets, scales), one entry per encoded column.
 
         A list of str, an int64 array and two float64 arrays.
         """
+        codecs = [*self.codecs, *[CODECS["bernoulli"]()] * len(self.indicators)]
         return (
-            [codec.dtype for codec in self.codecs],
-            np.array([codec.n_levels for codec in self.codecs], dtype=np.int64),
-            np.array([codec.offset for codec in self.codecs], dtype=np.float64),
-            np.array([codec.scale for codec in self.codecs], dtype=np.float64),
+            [codec.dtype for codec in codecs],
+            np.array([codec.n_levels for codec in codecs], dtype=np.int64),
+            np.array([codec.offset for codec in codecs], dtype=np.float64),
+            np.array([codec.scale for codec in codecs], dtype=np.float64),
         )
 
     @property
@@ -155,9 +294,9 @@ class Encoder:
         Returns
         -------
         masks : list of ndarray of bool of shape (n_rows,)
+            One per column, none for the indicators.
         """
-        pairs = zip(self.codecs, columns, strict=True)
-        return [codec.missing(cells) for codec, cells in pairs]
+        return [codec.missing(cells) for codec, cells in zip(self.codecs, columns)]
 
     def decode(self, columns, like=None, masks=None):
         """Turn answers into a container of the user's sort.
@@ -184,12 +323,53 @@ class Encoder:
         if like is None:
             return build_table(self.layout, [self._decode(j, c) for j, c in enumerate(columns)])
         table = open_table(like, "like")
-        replacements = []
-        for j, cells in enumerate(columns):
-            mask = table.column(j).missing if masks is None else masks[j]
-            if mask is not None and mask.any():
-                replacements.append((j, mask, self._decode(j, np.asarray(cells)[mask])))
-        return table.fill(replacements)
+        if masks is None:
+            masks = [table.column(j).missing for j in range(len(columns))]
+        pairs = zip(columns, masks, strict=True)
+        cells = [np.empty(0) if m is None else np.asarray(c)[m] for c, m in pairs]
+        return table.fill(self.replacements(cells, masks))
+
+    def replacements(self, cells, masks):
+        """What to fill a container with.
+
+        Parameters
+        ----------
+        cells : list of ndarray
+            For each column, what to put where its mask is true: numbers in the user's units, codes.
+        masks : list of ndarray of bool of shape (n_rows,)
+
+        Returns
+        -------
+        replacements : list of (int, ndarray, ndarray)
+            Column, mask and decoded cells, for the columns with cells to fill.
+        """
+        pairs = enumerate(zip(cells, masks, strict=True))
+        return [(j, mask, self._decode(j, new)) for j, (new, mask) in pairs if len(new)]
+
+    def _resolve_families(self, families):
+        """The family of each column as named by the user; None where it is left to "auto"."""
+        known = f"the families are {', '.join(map(repr, CODECS))}"
+        if isinstance(families, str):
+            if families != "auto" and families not in CODECS:
+                raise ValueError(f"families={families!r} is neither 'auto' nor a family; {known}.")
+            return [None if families == "auto" else families] * self.n_columns
+        if not isinstance(families, Mapping):
+            raise TypeError(
+                "families must be 'auto', the name of a family or a mapping of families to columns,"
+                f" got {type(families).__name__}."
+            )
+        chosen = [None] * self.n_columns
+        for family, columns in families.items():
+            if family not in CODECS:
+                raise ValueError(f"families names the unknown family {family!r}; {known}.")
+            for j in self.positions(columns, f"families[{family!r}]"):
+                if chosen[j] not in (None, family):
+                    raise ValueError(
+                        f"families gives {self.label(j)} to two families, {chosen[j]!r} and"
+                        f" {family!r}."
+                    )
+                chosen[j] = family
+        return chosen
 
     def _decode(self, j, cells):
         """Cells of column j as booleans, integers, floats or objects, as the fit's cells were."""
@@ -202,58 +382,25 @@ class Encoder:
         return values
 
 
-def _resolve_families(families, table):
-    """The family of each column as named by the user; None where it is left to "auto"."""
-    n_columns = table.shape[1]
-    known = f"the families are {', '.join(map(repr, CODECS))}"
-    if isinstance(families, str):
-        if families != "auto" and families not in CODECS:
-            raise ValueError(f"families={families!r} is neither 'auto' nor a family; {known}.")
-        return [None if families == "auto" else families] * n_columns
-    if not isinstance(families, Mapping):
-        raise TypeError(
-            "families must be 'auto', the name of a family or a mapping of families to columns,"
-            f" got {type(families).__name__}."
-        )
-    chosen = [None] * n_columns
-    for family, columns in families.items():
-        if family not in CODECS:
-            raise ValueError(f"families names the unknown family {family!r}; {known}.")
-        for j in _positions(columns, family, table):
-            if chosen[j] not in (None, family):
-                raise ValueError(
-                    f"families gives {table.label(j)} to two families, {chosen[j]!r} and"
-                    f" {family!r}."
-                )
-            chosen[j] = family
-    return chosen
+def missing_cells(schema, n_rows):
+    """Encoded columns of missing cells.
 
+    Parameters
+    ----------
+    schema : tuple
+        What `Encoder.table_schema` gives.
+    n_rows : int
+        Number of rows.
 
-def _positions(columns, family, table):
-    """Positions of the columns that the user gave as names, positions or a boolean mask."""
-    n_columns = table.shape[1]
-    if isinstance(columns, (str, numbers.Integral)):
-        columns = [columns]
-    columns = np.asarray(columns, dtype=object).ravel().tolist()
-    if columns and all(isinstance(column, (bool, np.bool_)) for column in columns):
-        if len(columns) != n_columns:
-            raise ValueError(
-                f"families[{family!r}] is a mask of {len(columns)} columns, but there are"
-                f" {n_columns}."
-            )
-        return np.flatnonzero(columns).tolist()
-    positions = []
-    for column in columns:
-        if table.names is not None and isinstance(column, str) and column in table.names:
-            positions.append(table.names.index(column))
-        elif isinstance(column, numbers.Integral) and -n_columns <= column < n_columns:
-            positions.append(int(column) % n_columns)
-        else:
-            raise ValueError(
-                f"families[{family!r}] names the column {column!r}, which is absent"
-                f" (there are {n_columns} columns)."
-            )
-    return positions
+    Returns
+    -------
+    columns : list of ndarray of shape (n_rows,)
+    """
+    dtypes, n_levels = schema[:2]
+    return [
+        np.full(n_rows, np.nan if dtype == "f4" else levels or MISSING_COUNT, dtype=dtype)
+        for dtype, levels in zip(dtypes, n_levels)
+    ]
 
 
 def _auto_family(column):

@@ -21,11 +21,13 @@ from ._table cimport Table
 
 cdef object aligned_zeros(shape, dtype):
     """Zeros that start at a multiple of 64 bytes."""
-    dtype = np.dtype(dtype)
-    n_bytes = int(np.prod(shape)) * dtype.itemsize
+    cdef Py_ssize_t n_bytes = np.dtype(dtype).itemsize, start
+    for length in shape:
+        n_bytes *= length
     buffer = np.zeros(n_bytes + 64, dtype=np.uint8)
     start = -buffer.ctypes.data % 64
-    return buffer[start:start + n_bytes].view(dtype).reshape(shape)
+    flat = buffer[start:start + n_bytes].view(dtype)
+    return flat if len(shape) == 1 else flat.reshape(shape)
 
 
 def tiles(n_slots):
@@ -87,11 +89,8 @@ cdef class Components:
 
     def __init__(self, Table table, columns, hyper=None, n_slots=16, gappy=None):
         columns = np.asarray(columns, dtype=np.int64)
-        if gappy is None:
-            gappy = [table.has_missing(j) for j in columns]
-        gappy = np.asarray(gappy, dtype=bool)
-        width = np.array([int(table.dtypes[j][1]) for j in columns], dtype=np.int64)
-        order = np.lexsort((np.arange(len(columns)), width, gappy))
+        gappy = table.gaps[columns] if gappy is None else np.asarray(gappy, dtype=bool)
+        order = np.lexsort((table.widths[columns], gappy))
         self.columns = columns[order]
         self.gappy = gappy[order]
         self.n_features = len(columns)

@@ -43,4 +43,5 @@ cdef class Categorical(Components):
     cdef object caches                    # keeps the aligned arrays alive
     cdef int64_t[::1] memo_size
     cdef double[::1] memo_value
+    cdef void sum_pseudo_counts(self, Py_ssize_t f) noexcept nogil
     cdef int64_t n_present(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil

@@ -110,10 +110,13 @@ cdef class Categorical(Components):
         return [np.geomspace(1e-3, 31.622776601683793, 10)] * n_levels
 
     def _set_up(self, table, hyper):
+        cdef Py_ssize_t f
         self.level = skanneal_level()
         self.first, self.pseudo_count = entries(hyper)
         self.pseudo_count_f = np.asarray(self.pseudo_count).astype(np.float32)
-        self.total = np.array([a.sum() for a in hyper] or [0.0])
+        self.total = np.zeros(max(1, self.n_features))
+        for f in range(self.n_features):
+            self.sum_pseudo_counts(f)
         self.cell_entry = np.zeros(max(1, self.n_features), dtype=np.int64)
         self.logs = np.zeros(max(1, self.first[self.n_features]), dtype=np.int64)
         self.log_tables = ()
@@ -140,20 +143,19 @@ cdef class Categorical(Components):
         cdef Py_ssize_t e
         self.block.logs = NULL
         tables = {}
-        values, which = np.unique(self.pseudo_count_f, return_inverse=True)
-        if len(values) > MOST_TABLES:
-            return
-        for value in map(float, values):
-            key = "logs", value, self.block.log_size, self.level
-            if key not in shared:
-                table = aligned_zeros((self.block.log_size,), np.float32)
-                fill_log_table_v[self.level](&table[0], value, self.block.log_size)
-                shared[key] = table
-            tables[value] = shared[key]
-        self.log_tables = tuple(tables.values())
         for e in range(self.block.n_entries):
-            table = self.log_tables[which[e]]
-            self.logs[e] = <int64_t> &table[0]
+            value = self.pseudo_count_f[e]
+            if value not in tables:
+                if len(tables) == MOST_TABLES:
+                    return
+                key = "logs", value, self.block.log_size, self.level
+                if key not in shared:
+                    table = aligned_zeros((self.block.log_size,), np.float32)
+                    fill_log_table_v[self.level](&table[0], value, self.block.log_size)
+                    shared[key] = table, <int64_t> &table[0]
+                tables[value] = shared[key]
+            self.logs[e] = tables[value][1]
+        self.log_tables = tuple(tables.values())
         self.block.logs = <const float **> &self.logs[0]
 
     def refresh_all(self):
@@ -165,11 +167,11 @@ cdef class Categorical(Components):
         cdef Py_ssize_t i
         Components.bind(self, table)
         self.block.offset, self.block.row = &self.offset[0], NULL
-        width = np.array([int(table.dtypes[j][1]) for j in self.columns])
-        dense = np.arange(self.n_features) < self.n_dense
-        for i in range(3):  # features are sorted by (gappy, width)
-            self.block.width_stop[i] = np.sum(dense & (width <= 1 << i))
-            self.block.width_stop_gappy[i] = self.n_dense + np.sum(~dense & (width <= 1 << i))
+        width = table.widths[self.columns]   # sorted in each of the two parts
+        for i in range(3):
+            self.block.width_stop[i] = np.searchsorted(width[:self.n_dense], 1 << i, "right")
+            self.block.width_stop_gappy[i] = self.n_dense + np.searchsorted(
+                width[self.n_dense:], 1 << i, "right")
 
     cdef int reserve(self, Py_ssize_t n_slots) except -1:
         cdef float[::1] score, constant
@@ -310,9 +312,12 @@ cdef class Categorical(Components):
         return np.asarray(self.pseudo_count)[self.first[f]:self.first[f + 1] - 1].copy()
 
     cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
-        cdef Py_ssize_t e
         self.pseudo_count[self.first[f] + h] = value
         self.pseudo_count_f[self.first[f] + h] = <float> value
+        self.sum_pseudo_counts(f)
+
+    cdef void sum_pseudo_counts(self, Py_ssize_t f) noexcept nogil:
+        cdef Py_ssize_t e
         self.total[f] = 0.0
         for e in range(self.first[f], self.first[f + 1] - 1):
             self.total[f] += self.pseudo_count[e]

@@ -148,7 +148,7 @@ cdef class Normal(Components):
         self.block.memo_value = &self.memo_value[0]
         self.block.n_features = self.n_features
         self.block.n_dense = self.n_dense
-        self.order = np.zeros(max(1, self.n_dense), dtype=np.int32)
+        self.order = np.arange(max(1, self.n_dense), dtype=np.int32)
         self.run = np.zeros(self.n_dense + 1, dtype=np.int32)
         self.block.order = &self.order[0]
         self.block.run = &self.run[0]
@@ -157,16 +157,21 @@ cdef class Normal(Components):
 
     def _find_runs(self):
         """Runs of dense features with equal nu0: they share a logarithm (_normal_kernels.h)."""
-        cdef Py_ssize_t i
-        nu0 = np.asarray(self.hyper)[2, :self.n_dense]
-        order = np.argsort(nu0, kind="stable")
-        starts = np.flatnonzero(np.r_[True, np.diff(nu0[order]) != 0]) if self.n_dense else []
-        stops = np.r_[starts, self.n_dense] if self.n_dense else [0]
-        for i in range(self.n_dense):
-            self.order[i] = order[i]
-        for i in range(len(stops)):
-            self.run[i] = stops[i]
-        self.block.n_runs = len(stops) - 1
+        cdef Py_ssize_t i, j, n_runs = 0
+        for i in range(self.n_dense):   # an insertion sort, stable
+            j = i
+            while j > 0 and self.hyper[2, i] < self.hyper[2, self.order[j - 1]]:
+                self.order[j] = self.order[j - 1]
+                j -= 1
+            self.order[j] = <int32_t> i
+        for i in range(1, self.n_dense):
+            if self.hyper[2, self.order[i]] != self.hyper[2, self.order[i - 1]]:
+                n_runs += 1
+                self.run[n_runs] = i
+        if self.n_dense:
+            n_runs += 1
+        self.run[n_runs] = self.n_dense
+        self.block.n_runs = n_runs
         self.block.mu0 = &self.hyper[0, 0]
         self.block.kappa0 = &self.hyper[1, 0]
         self.block.nu0 = &self.hyper[2, 0]

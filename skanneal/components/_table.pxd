@@ -9,9 +9,10 @@ cdef class Table:
     cdef readonly tuple dtypes              # "f4", "u1", "u2" or "u4", one per column
     cdef readonly object n_levels           # int64 (n_columns,), 0 for numbers and counts
     cdef readonly object positions          # int32 (n_columns,), byte position in a row
+    cdef readonly object widths             # int64 (n_columns,), bytes of a cell
     cdef readonly object offsets, scales    # float64 (n_columns,): number = offset + scale * cell
     cdef readonly dict shared               # what blocks over these rows compute once, by key
-    cdef object _missing                    # bool (n_columns,)
+    cdef readonly object gaps               # bool (n_columns,): has the column a missing cell?
     cdef list _chunks                       # uint8 arrays (2^CHUNK_BITS, row_bytes)
     cdef list _outgrown                     # chunks that append exchanged
     cdef char **_pointers                   # their addresses

@@ -53,9 +53,9 @@ cdef class Table:
         order = np.argsort([dtype != "f4" for dtype in self.dtypes] - sizes * 2, kind="stable")
         positions = np.zeros(self.n_columns, dtype=np.int32)
         positions[order] = np.cumsum(sizes[order]) - sizes[order]
-        self.positions = positions
+        self.positions, self.widths = positions, sizes
         self.row_bytes = max(4, -4 * (-int(sizes.sum()) // 4))
-        self._missing = np.zeros(self.n_columns, dtype=bool)
+        self.gaps = np.zeros(self.n_columns, dtype=bool)
         self._chunks, self._outgrown = [], []
         self.shared = {}
         self.n_rows = 0
@@ -106,7 +106,7 @@ cdef class Table:
             self.n_rows += take
             done += take
         for j, column in enumerate(columns):
-            self._missing[j] |= bool(self._is_missing(j, column).any())
+            self.gaps[j] |= bool(self._is_missing(j, column).any())
 
     def _add_chunk(self, chunk):
         cdef const unsigned char[:, ::1] view = chunk
@@ -127,7 +127,7 @@ cdef class Table:
 
     def has_missing(self, Py_ssize_t j):
         """Whether column j has a missing cell."""
-        return bool(self._missing[j])
+        return bool(self.gaps[j])
 
     def column(self, Py_ssize_t j):
         """Column j's cells as stored, a copy of shape (n_rows,)."""
@@ -150,13 +150,13 @@ cdef class Table:
 
     def __reduce__(self):
         # the chunks as they are: joblib maps the large ones into its workers, read-only
-        return _restored, (self.dtypes, self.n_levels, self.offsets, self.scales, self._missing,
+        return _restored, (self.dtypes, self.n_levels, self.offsets, self.scales, self.gaps,
                            self.n_rows, self._chunks)
 
-    def _restore(self, missing, n_rows, chunks):
+    def _restore(self, gaps, n_rows, chunks):
         for chunk in chunks:
             self._add_chunk(chunk)
-        self._missing, self.n_rows = missing, n_rows
+        self.gaps, self.n_rows = gaps, n_rows
 
     @property
     def nbytes(self):
@@ -164,7 +164,7 @@ cdef class Table:
         return sum(chunk.nbytes for chunk in self._chunks)
 
 
-def _restored(dtypes, n_levels, offsets, scales, missing, n_rows, chunks):
+def _restored(dtypes, n_levels, offsets, scales, gaps, n_rows, chunks):
     table = Table(dtypes, n_levels, offsets, scales)
-    table._restore(missing, n_rows, chunks)
+    table._restore(gaps, n_rows, chunks)
     return table

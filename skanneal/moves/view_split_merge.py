@@ -164,7 +164,7 @@ class ViewSplitMerge:
     @staticmethod
     def _allocate(state, features, prior, rows, labels, beta, bit_generator):
         """(log Z, slots of the rows) of a view of these features alone."""
-        hyper = state.hyper()
+        hyper = state.hyper(features)
         blocks = []
         for family in FAMILIES:
             own = [int(j) for j in features if state.family_of[int(j)] == family]

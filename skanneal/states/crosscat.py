@@ -107,13 +107,15 @@ class CrossCat:
         """Exchange the prior over partitions of the features."""
         self.prior = prior
 
-    def hyper(self):
-        """Each column's hyperparameters, in cell units: dict of int to float array."""
+    def hyper(self, columns):
+        """The columns' hyperparameters, in cell units: dict of int to float array."""
+        wanted = set(np.asarray(columns).tolist())
         return {
-            int(j): block.get_hyper(f)
-            for view in self.views
-            for block in view.blocks
-            for f, j in enumerate(block.columns)
+            j: block.get_hyper(f)
+            for v in np.unique(self.view_of[columns])
+            for block in self.views[v].blocks
+            for f, j in enumerate(block.columns.tolist())
+            if j in wanted
         }
 
     def row_labels(self, rows):
@@ -146,7 +148,7 @@ class CrossCat:
         -------
         scores : float64 array of shape (n_columns, n_partitions)
         """
-        hyper = self.hyper()
+        hyper = self.hyper(columns)
         scores = np.empty((len(columns), len(n_slots)))
         families = np.array([self.family_of[int(j)] for j in columns])
         for family in dict.fromkeys(families):
@@ -167,7 +169,8 @@ class CrossCat:
         fresh : sequence of FreshView
             Views that may be opened.
         """
-        hyper, rows = self.hyper(), self.subsample.rows()
+        hyper = self.hyper(np.arange(len(view_of)))
+        rows = self.subsample.rows()
         kept = np.unique(view_of)
         views = []
         for v in kept:
