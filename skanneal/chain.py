@@ -30,9 +30,8 @@ FORMAT = 1
 DEBUG = os.environ.get("SKANNEAL_DEBUG", "0") == "1"  # compare statistics with recomputations
 N_RECORDS = 100  # of the trace, at equal fractions of the schedule's assignments
 BLOCK_ROWS = 8192  # scored at a time
-STRUCTURE_MOVES = tuple(name for name in MOVES if name != "gibbs")
 TRACE = ("seconds", "sweeps", "n_assigned", "n_clusters", "log_joint", "concentration", "discount")
-IDLE_AFTER = 20  # sweeps without an acceptance until a structure move is run less often
+IDLE_AFTER = 20  # turns without an acceptance until a structure move misses most of its turns
 IDLE_PERIOD = 8
 SETTLED = 100  # rows in S from which on the features' hyperparameters are inferred
 
@@ -103,15 +102,16 @@ class Chain:
 
     def _set_up(self, model):
         self.model = model
-        self.moves = [EachView(MOVES[name]()) for name in model.moves if name in STRUCTURE_MOVES]
-        self.moves += [
-            COLUMN_MOVES[name](model.prior_grid) for name in model.moves if name in COLUMN_MOVES
+        self.structure = [
+            COLUMN_MOVES[name](model.prior_grid) if name in COLUMN_MOVES else EachView(MOVES[name]())
+            for name in model.moves
+            if name != "gibbs"
         ]
-        self.moves.append(EachView(PartitionHyperparameters(model.prior_grid)))
+        self.hyperparameters = [EachView(PartitionHyperparameters(model.prior_grid))]
         if model.view_grid is not None:
-            self.moves.append(PartitionHyperparameters(model.view_grid))
-        self.moves.append(EachView(FeatureHyperparameters(model.grids)))
-        self.idle = [0] * len(self.moves)
+            self.hyperparameters.append(PartitionHyperparameters(model.view_grid))
+        self.hyperparameters.append(EachView(FeatureHyperparameters(model.grids)))
+        self.idle, self.turn = [0] * len(self.structure), 0
         self.verbose = 0
 
     # ---- running --------------------------------------------------------------------------------
@@ -151,24 +151,35 @@ class Chain:
         return self.unfinished is None
 
     def _move(self, beta, full):
-        """Structure and hyperparameter moves, once per full churn.
+        """Structure and hyperparameter moves, after each full churn.
 
-        A structure move that has accepted nothing for long is run less often, but always in the
-        full-data stage, so what is kept comes from one fixed kernel. The features' hyperparameters
-        wait for SETTLED rows: with few rows a tiny variance within clusters and one cluster per row
-        explain the data as well as anything, and high-dimensional data never leave that again.
+        While S grows, structure moves take turns, one per churn, and one that has accepted nothing
+        for long misses most of its turns; at full data all are run, so that what is kept comes from
+        one fixed kernel. The features' hyperparameters wait for SETTLED rows: with few rows a tiny
+        variance within clusters and one cluster per row explain the data as well as anything, and
+        high-dimensional data never leave that again.
         """
         self.state.compact()
         if DEBUG:
             self.state.validate()
-        for i, move in enumerate(self.moves):
-            if not full and self.idle[i] >= IDLE_AFTER and self.idle[i] % IDLE_PERIOD:
-                self.idle[i] += 1
-                continue
-            if self.state.subsample.size < SETTLED and not full and move.name == "hyperparameters":
-                continue
-            info = move.sweep(self.state, self.bit_generator, beta=beta)
+        for i in self._turns(full):
+            info = self.structure[i].sweep(self.state, self.bit_generator, beta=beta)
             self.idle[i] = 0 if info.accepted else self.idle[i] + 1
+        for move in self.hyperparameters:
+            if full or move.name != "hyperparameters" or self.state.subsample.size >= SETTLED:
+                move.sweep(self.state, self.bit_generator, beta=beta)
+
+    def _turns(self, full):
+        """Indices of the structure moves to be run now."""
+        n_moves = len(self.structure)
+        if full or n_moves == 0:
+            return range(n_moves)
+        i = self.turn % n_moves
+        self.turn += 1
+        if self.idle[i] >= IDLE_AFTER and self.idle[i] % IDLE_PERIOD:
+            self.idle[i] += 1
+            return ()
+        return (i,)
 
     def record(self):
         """Append the state's scalars to the trace."""
@@ -227,6 +238,7 @@ class Chain:
             "format": FORMAT,
             "families": list(self.model.families),
             "idle": self.idle,
+            "turn": self.turn,
             "generator": self.bit_generator.state,
             "position": self.position,
             "unfinished": None,
@@ -254,7 +266,7 @@ class Chain:
             parts.setdefault(part, {})[rest] = value
         new = cls.__new__(cls)
         new._set_up(model)
-        new.idle = list(header["idle"])
+        new.idle, new.turn = list(header["idle"]), header["turn"]
         new.bit_generator = np.random.PCG64()
         new.bit_generator.state = header["generator"]
         new.pacer = Pacer.from_arrays(parts["pacer"])

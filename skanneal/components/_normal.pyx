@@ -48,6 +48,7 @@ cdef extern from "_normal.h" nogil:
         double *memo_value
     int skanneal_level()
     void (*normal_add_scores_v[3])(const NormalBlock *, const char *, int64_t, float *) noexcept
+    void (*normal_sum_cells_v[3])(double *, const float *, int64_t, int) noexcept
     float (*normal_score_without_v[3])(NormalBlock *, const char *, int64_t) noexcept
     void (*normal_update_v[3])(NormalBlock *, const char *, int64_t, int) noexcept
     void (*normal_refresh_v[3])(NormalBlock *, int64_t) noexcept
@@ -64,39 +65,21 @@ cdef double marginal(double n, double mean, double m2, double mu0, double kappa0
             - 0.5 * nu * log(squares) - 0.5 * n * LOG_PI)
 
 
-cdef struct Sums:   # of a feature's cells in a slot, measured from the first of them
-    double n, first, sum, squares
-
-
-cdef inline void add_cells(Sums *at, const float *cell, Py_ssize_t n_columns,
-                           bint gappy) noexcept nogil:
-    """Measured from a cell of the same cluster, squares lose nothing that matters; and the sums of
-    a row's cells are independent, where Welford's recurrence waits for a division each."""
-    cdef Py_ssize_t f
-    cdef double d
-    for f in range(n_columns):
-        if gappy and cell[f] != cell[f]:
-            continue
-        if at[f].n == 0.0:
-            at[f].first = cell[f]
-        d = cell[f] - at[f].first
-        at[f].n += 1.0
-        at[f].sum += d
-        at[f].squares += d * d
-
-
-cdef double sum_of_marginals(const Sums *at, Py_ssize_t n_slots, Py_ssize_t stride,
+cdef double sum_of_marginals(const double *sums, const int64_t *size, Py_ssize_t n_slots,
+                             Py_ssize_t f, Py_ssize_t n, bint gappy,
                              const double *prior) noexcept nogil:
-    """Sum over slots of one feature's log marginal."""
-    cdef double out = 0.0, shift, prior_gamma = log_gamma(0.5 * prior[2])
+    """Sum over slots of feature f's log marginal."""
+    cdef double out = 0.0, shift, n_cells, prior_gamma = log_gamma(0.5 * prior[2])
     cdef Py_ssize_t k
     for k in range(n_slots):
-        if at.n > 0.0:
-            shift = at.sum / at.n
-            out += marginal(at.n, at.first + shift, max(0.0, at.squares - at.sum * shift),
+        n_cells = sums[f] if gappy else size[k]
+        if n_cells > 0.0:
+            shift = sums[2 * n + f] / n_cells
+            out += marginal(n_cells, sums[n + f] + shift,
+                            max(0.0, sums[3 * n + f] - sums[2 * n + f] * shift),
                             prior[0], prior[1], prior[2], prior[3],
-                            log_gamma(0.5 * (prior[2] + at.n)) - prior_gamma)
-        at += stride
+                            log_gamma(0.5 * (prior[2] + n_cells)) - prior_gamma)
+        sums += 4 * n
     return out
 
 
@@ -271,16 +254,17 @@ cdef class Normal(Components):
         cdef int32_t[::1] position = np.ascontiguousarray(table.positions[columns], np.int32)
         cdef double[:, ::1] prior = np.array(hyper, dtype=np.float64)
         cdef float[:, ::1] cell = np.empty((ROWS, n_columns), np.float32)
-        cdef Py_ssize_t begin, i, m, v, start, stop
-        cdef int64_t[::1] base
-        cdef Sums *sums
+        cdef Py_ssize_t begin, i, m, v, k, start, stop
+        cdef int64_t[::1] base, size
+        cdef double[:, :, ::1] sums
         cdef const char *cells
-        cdef int gappy = any(table.has_missing(j) for j in columns)
+        cdef bint gappy = table.gaps[columns].any()
+        cdef int level = skanneal_level()
         cdef double[:, ::1] out = np.zeros((n_columns, len(n_slots)))
-        for start, stop in partition_batches(n_slots, sizeof(Sums) * n_columns):
+        for start, stop in partition_batches(n_slots, 32 * n_columns):
             base = np.r_[0, np.cumsum(n_slots[start:stop])]
-            held = np.zeros(max(1, base[stop - start] * n_columns) * sizeof(Sums), np.uint8)
-            sums = <Sums *> (<size_t> held.ctypes.data)
+            size = np.zeros(base[stop - start], np.int64)
+            sums = np.zeros((base[stop - start], 4, n_columns))
             with nogil:
                 begin = 0
                 while begin < row.shape[0]:
@@ -291,14 +275,20 @@ cdef class Normal(Components):
                             cell[i, f] = (<const float *> (cells + position[f]))[0]
                     for v in range(start, stop):
                         for i in range(m):
-                            add_cells(sums + (base[v - start] + label[v, begin + i]) * n_columns,
-                                      &cell[i, 0], n_columns, gappy)
+                            k = base[v - start] + label[v, begin + i]
+                            if size[k] == 0 and not gappy:
+                                for f in range(n_columns):
+                                    sums[k, 1, f] = cell[i, f]
+                            size[k] += 1
+                            normal_sum_cells_v[level](&sums[k, 0, 0], &cell[i, 0], n_columns,
+                                                      gappy)
                     begin += ROWS
                 for v in range(start, stop):
+                    k = base[v - start]
                     for f in range(n_columns):
-                        out[f, v] = sum_of_marginals(sums + base[v - start] * n_columns + f,
-                                                     base[v - start + 1] - base[v - start],
-                                                     n_columns, &prior[f, 0])
+                        out[f, v] = sum_of_marginals(&sums[k, 0, 0], &size[k],
+                                                     base[v - start + 1] - k, f, n_columns, gappy,
+                                                     &prior[f, 0])
         return np.asarray(out)
 
     cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,

@@ -266,3 +266,30 @@ static float NAME(normal_score_without)(NormalBlock *block, const char *row, int
     }
     return (float)out;
 }
+
+/* Add a row's cells to the sums of its slot, measured from the slot's first cell: with a centre in
+ * the cluster squares lose nothing, and no cell waits for a division as in Welford's recurrence.
+ * sums: (4, n) cells, first, sum, sum of squares; a row without gaps leaves the first alone. */
+static void NAME(normal_sum_cells)(double *restrict sums, const float *restrict cell, int64_t n,
+                                   int gappy)
+{
+    double *restrict cells = sums, *restrict first = sums + n;
+    double *restrict sum = sums + 2 * n, *restrict squares = sums + 3 * n;
+    if (!gappy) {
+        for (int64_t f = 0; f < n; f++) {
+            double d = (double)cell[f] - first[f];
+            sum[f] += d;
+            squares[f] += d * d;
+        }
+        return;
+    }
+    for (int64_t f = 0; f < n; f++) {
+        double x = cell[f], present = x == x ? 1.0 : 0.0;
+        x = x == x ? x : 0.0;
+        first[f] = cells[f] == 0.0 ? x : first[f];
+        double d = present * (x - first[f]);
+        cells[f] += present;
+        sum[f] += d;
+        squares[f] += d * d;
+    }
+}

@@ -81,8 +81,9 @@ cdef class PitmanYor:
         cdef const double[:, ::1] points = np.ascontiguousarray(grid, dtype=np.float64)
         cdef double[::1] out = np.zeros(len(points))
         cdef int64_t n = (size * repeat).sum(), n_clusters = repeat.sum(), i
-        cdef Py_ssize_t g
-        cdef double alpha, d, of_sizes = 0.0, last = -1.0
+        cdef Py_ssize_t g, n_alphas = 0
+        cdef double alpha, d, product, of_sizes = 0.0, last = -1.0
+        cdef double[::1] of_alpha = np.empty(len(points))
         if n == 0:
             return np.asarray(out)
         with nogil:
@@ -92,9 +93,20 @@ cdef class PitmanYor:
                     of_sizes, last = 0.0, d
                     for i in range(c.shape[0]):
                         of_sizes += r[i] * log_rising(1.0 - d, c[i] - 1.0)
-                out[g] = of_sizes - log_rising(alpha + 1.0, n - 1.0)
+                # ... and mostly through the same concentrations for each
+                if n_alphas == 0 or points[g % n_alphas, 0] != alpha:
+                    of_alpha[g] = log_rising(alpha + 1.0, n - 1.0)
+                    n_alphas = g + 1
+                else:
+                    of_alpha[g] = of_alpha[g % n_alphas]
+                out[g] = of_sizes - of_alpha[g]
+                product = 1.0
                 for i in range(1, n_clusters):
-                    out[g] += log(alpha + i * d)
+                    product *= alpha + i * d
+                    if product > 1e250 or product < 1e-250:
+                        out[g] += log(product)
+                        product = 1.0
+                out[g] += log(product)
         return np.asarray(out)
 
     def draw(self, n, bit_generator):

@@ -107,8 +107,9 @@ class CrossCat:
         """Exchange the prior over partitions of the features."""
         self.prior = prior
 
-    def hyper(self, columns):
-        """The columns' hyperparameters, in cell units: dict of int to float array."""
+    def hyper(self, columns=None):
+        """Hyperparameters of columns, or of all, in cell units: dict of int to float array."""
+        columns = np.arange(len(self.view_of)) if columns is None else columns
         wanted = set(np.asarray(columns).tolist())
         return {
             j: block.get_hyper(f)
@@ -169,7 +170,7 @@ class CrossCat:
         fresh : sequence of FreshView
             Views that may be opened.
         """
-        hyper = self.hyper(np.arange(len(view_of)))
+        hyper = self.hyper()
         rows = self.subsample.rows()
         kept = np.unique(view_of)
         views = []
