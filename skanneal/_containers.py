@@ -380,6 +380,13 @@ def holding_dtype(dtype, values):
     return dtype if fits else np.dtype(np.float64)
 
 
+def _present(values):
+    """The values that are neither None nor NaN: containers with nulls have room for those."""
+    if values.dtype.kind == "O":
+        return values[[value is not None for value in values.tolist()]]
+    return values[~np.isnan(values)] if values.dtype.kind == "f" else values
+
+
 def _pandas_series(values, dtype):
     """Values as a pandas Series of the given dtype, or of the nearest one that holds them."""
     import pandas as pd
@@ -398,7 +405,7 @@ def _pandas_series(values, dtype):
     nullable = not isinstance(dtype, np.dtype)
     base = getattr(dtype, "numpy_dtype", dtype)
     if isinstance(base, np.dtype) and base.kind in "biufO":
-        held = holding_dtype(base, values)
+        held = holding_dtype(base, _present(values) if nullable else values)
         if held != base:
             dtype = "Float64" if nullable and held.kind == "f" else held
     elif not all(value is None or isinstance(value, str) for value in values.tolist()):
@@ -410,11 +417,13 @@ def _polars_series(name, values, dtype):
     """Values as a polars Series of the given dtype, or of the nearest one that holds them."""
     import polars as pl
 
-    cells = values.tolist()
+    present, cells = _present(values), values.tolist()
+    if len(present) < len(cells):
+        cells = [None if cell is None or cell != cell else cell for cell in cells]
     base = dtype.base_type().__name__
     if base in ("Boolean", "Float32", "Float64") or dtype.is_integer():
         numpy_name = {"Boolean": "bool"}.get(base, base.lower())
-        held = holding_dtype(np.dtype(numpy_name), values)
+        held = holding_dtype(np.dtype(numpy_name), present)
         if held != np.dtype(numpy_name):
             dtype = pl.Float64 if held.kind == "f" else pl.String
     elif base == "Enum":

@@ -31,9 +31,9 @@ DEBUG = os.environ.get("SKANNEAL_DEBUG", "0") == "1"  # compare statistics with 
 N_RECORDS = 100  # of the trace, at equal fractions of the schedule's assignments
 BLOCK_ROWS = 8192  # scored at a time
 TRACE = ("seconds", "sweeps", "n_assigned", "n_clusters", "log_joint", "concentration", "discount")
-IDLE_AFTER = 20  # turns without an acceptance until a structure move misses most of its turns
+IDLE_AFTER = 8  # turns without an acceptance until a structure move misses most of its turns
 IDLE_PERIOD = 8
-SETTLED = 100  # rows in S from which on the features' hyperparameters are inferred
+SETTLED = 50  # rows in S from which on more than the churn is run
 
 
 class Model(NamedTuple):
@@ -103,7 +103,9 @@ class Chain:
     def _set_up(self, model):
         self.model = model
         self.structure = [
-            COLUMN_MOVES[name](model.prior_grid) if name in COLUMN_MOVES else EachView(MOVES[name]())
+            COLUMN_MOVES[name](model.prior_grid)
+            if name in COLUMN_MOVES
+            else EachView(MOVES[name]())
             for name in model.moves
             if name != "gibbs"
         ]
@@ -111,7 +113,7 @@ class Chain:
         if model.view_grid is not None:
             self.hyperparameters.append(PartitionHyperparameters(model.view_grid))
         self.hyperparameters.append(EachView(FeatureHyperparameters(model.grids)))
-        self.idle, self.turn = [0] * len(self.structure), 0
+        self.idle, self.credit = [0] * len(self.structure), [0] * len(self.structure)
         self.verbose = 0
 
     # ---- running --------------------------------------------------------------------------------
@@ -155,27 +157,32 @@ class Chain:
 
         While S grows, structure moves take turns, one per churn, and one that has accepted nothing
         for long misses most of its turns; at full data all are run, so that what is kept comes from
-        one fixed kernel. The features' hyperparameters wait for SETTLED rows: with few rows a tiny
-        variance within clusters and one cluster per row explain the data as well as anything, and
-        high-dimensional data never leave that again.
+        one fixed kernel. They all wait for SETTLED rows: with few rows a tiny variance within
+        clusters and one cluster per row explain the data as well as anything, as does one view for
+        every feature, and high-dimensional data seldom leave that again.
         """
         self.state.compact()
         if DEBUG:
             self.state.validate()
+        if not full and self.state.subsample.size < SETTLED:
+            return
         for i in self._turns(full):
             info = self.structure[i].sweep(self.state, self.bit_generator, beta=beta)
             self.idle[i] = 0 if info.accepted else self.idle[i] + 1
         for move in self.hyperparameters:
-            if full or move.name != "hyperparameters" or self.state.subsample.size >= SETTLED:
-                move.sweep(self.state, self.bit_generator, beta=beta)
+            move.sweep(self.state, self.bit_generator, beta=beta)
 
     def _turns(self, full):
         """Indices of the structure moves to be run now."""
         n_moves = len(self.structure)
         if full or n_moves == 0:
             return range(n_moves)
-        i = self.turn % n_moves
-        self.turn += 1
+        # Each move gains its weight, the richest one pays for all: turns in proportion to weights,
+        # evenly spread.
+        weights = [move.weight for move in self.structure]
+        self.credit = [credit + weight for credit, weight in zip(self.credit, weights)]
+        i = self.credit.index(max(self.credit))
+        self.credit[i] -= sum(weights)
         if self.idle[i] >= IDLE_AFTER and self.idle[i] % IDLE_PERIOD:
             self.idle[i] += 1
             return ()
@@ -238,7 +245,7 @@ class Chain:
             "format": FORMAT,
             "families": list(self.model.families),
             "idle": self.idle,
-            "turn": self.turn,
+            "credit": self.credit,
             "generator": self.bit_generator.state,
             "position": self.position,
             "unfinished": None,
@@ -266,7 +273,7 @@ class Chain:
             parts.setdefault(part, {})[rest] = value
         new = cls.__new__(cls)
         new._set_up(model)
-        new.idle, new.turn = list(header["idle"]), header["turn"]
+        new.idle, new.credit = header["idle"], header["credit"]
         new.bit_generator = np.random.PCG64()
         new.bit_generator.state = header["generator"]
         new.pacer = Pacer.from_arrays(parts["pacer"])

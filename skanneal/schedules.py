@@ -617,7 +617,7 @@ class CustomAnneal(BaseSchedule):
 
 # One instance per name an estimator's `schedule` may be; "anneal" is the estimators' default.
 SCHEDULES = {
-    "anneal": AcceleratingAnneal(n_sweeps=10),
+    "anneal": AcceleratingAnneal(passes=60, small_size=200, big_size=1e7),
     "prior_gibbs": PriorGibbs(),
     "sequential_gibbs": SequentialGibbs(),
     "linear_anneal": LinearAnneal(),

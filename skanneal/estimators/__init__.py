@@ -1,5 +1,7 @@
 """scikit-learn estimators."""
 
 from ._annealed_dp import AnnealedDPMixture
+from ._crosscat import CrossCatPY
+from ._imputer import CrossCatImputer
 
-__all__ = ["AnnealedDPMixture"]
+__all__ = ["AnnealedDPMixture", "CrossCatImputer", "CrossCatPY"]

@@ -1,4 +1,4 @@
-"""What every mixture estimator shares: validate, encode, run chains, summarise, predict."""
+"""What every mixture estimator shares: validate, encode, run chains, summarise."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._encoding import Encoder
-from ..chain import TRACE, Model, run_chain
+from ..chain import Model, run_chain
 from ..components import FAMILIES, Table
 from ..diagnostics import diagnose
 from ..moves import MOVES
@@ -23,18 +23,19 @@ from ..parallel import run_tasks, spawn_seeds
 from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedule
 from ..states import Mixture, Subsample
 from ..summary import point_estimate
-from ._draws import Draw, Predictor
+from ._draws import Draw
 from ._hyperparameters import grids_in_units, partition_grid, prepare
+from ._queries import QueryMixin
 
 SEEN = ("n_features_in_", "feature_names_in_")
-SCALARS = ("n_clusters", "log_joint", "concentration", "discount")
+UNDIAGNOSED = ("seconds", "sweeps", "n_assigned")  # entries of the trace that only go up
 DISAGREE = 1.1  # R-hat above which chains are said to disagree
 ENOUGH_RECORDS = 20  # full-data records per chain below which nothing is said
 ROUNDING = 1e-6  # nats between log joint densities that say nothing
 SKETCH_ROWS = 2000
 
 
-class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
+class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator):
     """Base of the mixture estimators; see a subclass for parameters and attributes."""
 
     _doc_link_module = "skanneal"
@@ -54,6 +55,9 @@ class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
     }
+    _moves = tuple(MOVES)  # what `moves` may name
+    _auto_moves = ("gibbs", "split_merge")
+    _draw_type = Draw
 
     # ---- fit ------------------------------------------------------------------------------------
 
@@ -61,18 +65,18 @@ class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
         """The whole fit; attributes are set at its end, all of them or none."""
         schedule = resolve_schedule(self.schedule)
         moves = self._resolve_moves()
-        grid = partition_grid(self.concentration, self.discount)
+        priors = self._priors()
         resume = self.warm_start and hasattr(self, "_states")
         encoder = Encoder()
         before = {name: getattr(self, name) for name in SEEN if hasattr(self, name)}
         try:
-            columns = encoder.fit_encode(self, X, self.families)
+            columns = encoder.fit_encode(self, X, self.families, indicators=self._indicators())
             table = Table(*encoder.table_schema)
             table.append(columns)
             del columns
-            hyper, grids = prepare(self.hyperparameters, encoder.families_, table)
+            hyper, grids = prepare(self.hyperparameters, encoder, table)
             seeds = spawn_seeds(self.random_state, self.n_chains + 1)
-            model = Model(table, encoder.families_, hyper, grids, grid, moves)
+            model = Model(table, encoder.table_families, hyper, grids, moves=moves, **priors)
             fingerprint = _fingerprint(table)
             if resume:
                 states = self._earlier_states(fingerprint)
@@ -105,14 +109,23 @@ class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
 
     def _resolve_moves(self):
         if isinstance(self.moves, str):
-            return ("gibbs", "split_merge")
-        unknown = [move for move in self.moves if not (isinstance(move, str) and move in MOVES)]
+            return self._auto_moves
+        known = self._moves
+        unknown = [move for move in self.moves if not (isinstance(move, str) and move in known)]
         if unknown or "gibbs" not in self.moves:
             raise ValueError(
-                f"moves must be 'auto' or names among {sorted(MOVES)}, 'gibbs' with them; "
+                f"moves must be 'auto' or names among {sorted(known)}, 'gibbs' with them; "
                 f"got {self.moves!r}"
             )
         return tuple(self.moves)
+
+    def _priors(self):
+        """The grids of partition priors, by their names in Model."""
+        return {"prior_grid": partition_grid(self.concentration, self.discount)}
+
+    def _indicators(self):
+        """Columns whose presence is modelled."""
+        return ()
 
     def _earlier_states(self, fingerprint):
         if len(self._states) != self.n_chains:
@@ -141,34 +154,37 @@ class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
 
     def _results(self, encoder, model, results):
         """The fitted attributes; R-hat and ESS are of the final full-data stage."""
-        table = model.table
-        offsets, scales = table.offsets, table.scales
-        chains = [[Draw(arrays, offsets, scales) for arrays in r["draws"]] for r in results]
-        draws = [draw for chain in chains for draw in chain]
-        log_joints = [draw.log_joint for draw in draws]
-        labels = point_estimate([draw.labels for draw in draws], log_joints, self.point_estimate)
+        chains = [[self._draw_type(draw, encoder) for draw in r["draws"]] for r in results]
         trace = _padded([r["trace"] for r in results])
-        full = trace["n_assigned"] == table.n_rows
-        final = {name: np.where(full, trace[name], np.nan) for name in SCALARS}
+        full = trace["n_assigned"] == model.table.n_rows
+        scalars = [name for name in trace if name not in UNDIAGNOSED]
+        final = {name: np.where(full, trace[name], np.nan) for name in scalars}
         if full.any() and np.ptp(trace["log_joint"][full]) < ROUNDING:
             final["log_joint"][full] = trace["log_joint"][full][0]
         r_hats, esses = diagnose(final)
         return {
             "families_": encoder.families_,
-            "hyperparameter_grids_": grids_in_units(
-                model.grids, encoder.families_, table, model.prior_grid
-            ),
+            "hyperparameter_grids_": grids_in_units(model, encoder.families_),
             "draws_": chains,
             "trace_": trace,
             "schedule_": results[0]["schedule"],
             "n_sweeps_": float(np.nanmax(trace["sweeps"])),
-            "labels_": labels,
-            "n_clusters_": int(labels.max()) + 1,
             "r_hat_": r_hats,
             "ess_": esses,
             "_encoder": encoder,
             "_states": [r["state"] for r in results],
-            "_point": _partition_arrays(draws[int(np.argmax(log_joints))], labels, table),
+            **self._summary([draw for chain in chains for draw in chain], encoder, model),
+        }
+
+    def _summary(self, draws, encoder, model):
+        """The point estimate: `labels_` and what `predict` asks."""
+        log_joints = [draw.log_joint for draw in draws]
+        labels = point_estimate([draw.labels for draw in draws], log_joints, self.point_estimate)
+        best = draws[int(np.argmax(log_joints))]
+        return {
+            "labels_": labels,
+            "n_clusters_": int(labels.max()) + 1,
+            "_point": Draw(_partition_arrays(best, labels, model.table), encoder),
         }
 
     def _warn_of_disagreement(self, n_rows):
@@ -181,16 +197,6 @@ class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=5,  # the caller of fit
             )
-
-    # ---- queries --------------------------------------------------------------------------------
-
-    def _predictor(self, draws=None):
-        check_is_fitted(self)
-        draws = [draw for chain in self.draws_ for draw in chain] if draws is None else draws
-        return Predictor(draws, self._encoder.table_schema)
-
-    def _query(self, predictor, X):
-        return predictor.table(self._encoder.encode(self, X))
 
     def fit_predict(self, X, y=None, **fit_params):
         """Fit and return `labels_`.
@@ -210,144 +216,6 @@ class BaseMixtureEstimator(ClusterMixin, DensityMixin, BaseEstimator):
             The point-estimate partition.
         """
         return self.fit(X, **fit_params).labels_
-
-    def predict(self, X):
-        """Most probable existing cluster of each row.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            Any cell may be missing.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_rows,), int64
-            Clusters of `labels_`.
-        """
-        return self.predict_proba(X).argmax(axis=1)
-
-    def predict_proba(self, X):
-        """Probability of each existing cluster, given that the row is in one of them.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            Any cell may be missing.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_rows, n_clusters_)
-            Rows sum to 1.
-        """
-        check_is_fitted(self)
-        predictor = self._predictor([self._point])
-        return predictor.cluster_probabilities(self._query(predictor, X))
-
-    def new_cluster_proba(self, X):
-        """Probability that each row belongs to none of the clusters seen so far.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            Any cell may be missing.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_rows,)
-            Averaged over chains and draws.
-        """
-        predictor = self._predictor()
-        return predictor.new_cluster_probability(self._query(predictor, X))
-
-    def score_samples(self, X):
-        """Log predictive density of each row.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            Missing cells are integrated out.
-
-        Returns
-        -------
-        log_density : ndarray of shape (n_rows,)
-            In nats and the units of X; densities are averaged over chains and draws, the term of a
-            new cluster included.
-        """
-        predictor = self._predictor()
-        return predictor.log_density(self._query(predictor, X))
-
-    def score(self, X, y=None):
-        """Mean log predictive density per row.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            Held-out rows.
-        y : None
-            Not used.
-
-        Returns
-        -------
-        score : float
-            In nats per row; cross-validation maximises it.
-        """
-        return float(self.score_samples(X).mean())
-
-    def sample(self, n_samples=1):
-        """Draw new rows from the posterior predictive.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of rows.
-
-        Returns
-        -------
-        rows : ndarray, frame or list
-            Of the sort, the columns and where possible the dtypes of the X of `fit`.
-        """
-        check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}")
-        seed = spawn_seeds(self.random_state, self.n_chains + 2)[-1]  # none of the fit's
-        columns, _ = self._predictor().sample(int(n_samples), seed)
-        for j in np.concatenate(
-            [self.families_.get(f, np.empty(0, np.int64)) for f in ("categorical", "bernoulli")]
-        ).astype(int):
-            columns[j] = columns[j].astype(np.int64)
-        return self._encoder.decode(columns)
-
-    def surprisal(self, X):
-        """How unexpected each cell is given the rest of its row.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            Missing cells do not count.
-
-        Returns
-        -------
-        surprisal : ndarray of shape (n_rows, n_columns)
-            -log p(cell | the row's other cells) in nats; nan for missing cells.
-        """
-        predictor = self._predictor()
-        return predictor.cell_surprisals(self._query(predictor, X))
-
-    def impute(self, X):
-        """Fill missing cells: numbers by their posterior mean, levels by the most probable one.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            Not changed.
-
-        Returns
-        -------
-        filled : of the type of X
-            Observed cells untouched.
-        """
-        predictor = self._predictor()
-        return self._encoder.decode(predictor.expectations(self._query(predictor, X)), like=X)
 
     @property
     def n_iter_(self):
@@ -384,16 +252,15 @@ def _padded(traces):
     longest = max(len(trace["sweeps"]) for trace in traces)
     return {
         name: np.array([np.r_[t[name], np.full(longest - len(t[name]), np.nan)] for t in traces])
-        for name in TRACE
+        for name in traces[0]
     }
 
 
 def _partition_arrays(draw, labels, table):
-    """A draw with another partition of the training rows: what `predict` asks."""
+    """A draw with another partition of the training rows."""
     mixture = Mixture.from_arrays(draw.arrays, table, Subsample(table.n_rows))
     mixture.replace(np.arange(table.n_rows), labels)
-    arrays = mixture.to_arrays() | {"log_joint": np.array(mixture.log_joint())}
-    return Draw(arrays, table.offsets, table.scales)
+    return mixture.to_arrays() | {"log_joint": np.array(mixture.log_joint())}
 
 
 def sketch(model, seed):
@@ -412,7 +279,8 @@ def sketch(model, seed):
     rows = np.sort(order[:SKETCH_ROWS])
     small = table.empty_like()
     small.append([table.column(j)[rows] for j in range(table.n_columns)])
-    result = run_chain(model._replace(table=small), SequentialGibbs(n_sweeps=3), seed)
+    single = {"view_grid": None, "moves": ("gibbs", "split_merge")}
+    result = run_chain(model._replace(table=small, **single), SequentialGibbs(n_sweeps=3), seed)
     mixture = Mixture.from_arrays(result["draws"][0], table.empty_like())
     strata = np.empty(table.n_rows, dtype=np.int64)
     for start in range(0, table.n_rows, 8192):

@@ -1,20 +1,11 @@
-"""Kept draws, and what they predict.
-
-A draw is a flat dict of arrays that predicts without the training data. Densities are averaged over
-draws, not their logarithms: p(y) = mean over draws of sum_c w_c p(y | x_c), the new cluster's term
-included.
-"""
+"""Kept draws: flat dicts of arrays, and what users read in them."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
-from scipy.special import logsumexp
 
-from ..components import Table
-from ..states import Mixture
+from ..summary import relabel
 from ._hyperparameters import NAMES, to_user
-
-BLOCK_BYTES = 1 << 25  # of scores held at a time
 
 
 class Draw:
@@ -36,202 +27,154 @@ class Draw:
         All of it, the clusters' statistics included ("normal/mean" and so on, in cell units).
     """
 
-    def __init__(self, arrays, offsets, scales):
+    def __init__(self, arrays, encoder):
         self.arrays = arrays
-        self._units = (offsets, scales)
+        self._n_columns = encoder.n_columns
+        self._units = encoder.table_schema[2:]
 
     labels = property(lambda self: self.arrays["labels"])
     concentration = property(lambda self: float(self.arrays["concentration"]))
     discount = property(lambda self: float(self.arrays["discount"]))
     log_joint = property(lambda self: float(self.arrays["log_joint"]))
     n_clusters = property(lambda self: len(self.sizes))
-
-    @property
-    def sizes(self):
-        return next(value for name, value in self.arrays.items() if name.endswith("/size"))
+    sizes = property(lambda self: _sizes(self.arrays))
+    main_view = 0
 
     @property
     def hyperparameters(self):
-        offsets, scales = self._units
-        out = {}
-        for family in NAMES:
-            if f"{family}/columns" not in self.arrays:
-                continue
-            columns = self.arrays[f"{family}/columns"]
-            if f"{family}/pseudo_counts" in self.arrays:
-                levels = np.cumsum(self.arrays[f"{family}/n_levels"])[:-1]
-                counts = np.split(self.arrays[f"{family}/pseudo_counts"], levels)
-                if family == "bernoulli":
-                    counts = np.array(counts)
-                    out[family] = {"a": counts[:, 1], "b": counts[:, 0]}
-                else:
-                    out[family] = {"pseudo_counts": counts}
-                continue
-            units = offsets[columns], scales[columns]
-            out[family] = {
-                name: to_user(name, self.arrays[f"{family}/{name}"], *units)
-                for name in NAMES[family]
-            }
-        return out
+        return _in_units([self.arrays], self._n_columns, *self._units)
 
     def __repr__(self):
         return f"Draw(n_clusters={self.n_clusters}, log_joint={self.log_joint:.6g})"
 
 
-class Predictor:
-    """What a set of draws says about queries.
+class CrossCatDraw:
+    """One kept draw of a CrossCat chain.
 
-    Parameters
+    Views are numbered in the order of their first columns. A view of presence indicators alone
+    counts in predictions, but is not shown.
+
+    Attributes
     ----------
-    draws : list of Draw
-    schema : tuple
-        Arguments of Table.
+    view_labels : ndarray of shape (n_columns,), int64
+        View of each column, 0 .. n_views - 1.
+    row_labels : list of ndarray of shape (n_rows,), int32
+        One per view: cluster of each training row.
+    labels : ndarray of shape (n_rows,), int32
+        Those of the view with the most columns.
+    concentration, discount : ndarray of shape (n_views,)
+        Of each view's partition of the rows.
+    view_concentration, view_discount : float
+        Of the partition of the columns.
+    hyperparameters : dict of str to dict of str to ndarray
+        By family and name, in the user's units, one value per column of the family; pseudo-counts
+        are a list with one array per column.
+    log_joint : float
+        log p(views) + log p(clusters of every view) + log p(x | all of it), in the user's units.
+    n_views : int
+    n_clusters : ndarray of shape (n_views,), int64
+    sizes : list of ndarray
+        One per view: rows in each cluster.
+    arrays : dict of str to ndarray
+        All of it, the clusters' statistics included ("view0/normal/mean" and so on, in cell units).
     """
 
-    def __init__(self, draws, schema):
-        self.schema = schema
-        empty = Table(*schema)
-        self.mixtures = [Mixture.from_arrays(draw.arrays, empty) for draw in draws]
+    def __init__(self, arrays, encoder):
+        self.arrays = arrays
+        self._n_columns = encoder.n_columns
+        self._units = encoder.table_schema[2:]
 
-    def table(self, columns):
-        """Encoded columns as rows."""
-        table = Table(*self.schema)
-        table.append(columns)
-        return table
+    log_joint = property(lambda self: float(self.arrays["log_joint"]))
+    view_concentration = property(lambda self: float(self.arrays["view_concentration"]))
+    view_discount = property(lambda self: float(self.arrays["view_discount"]))
+    view_labels = property(lambda self: self.table_view_labels[: self._n_columns])
+    n_views = property(lambda self: int(self.view_labels.max()) + 1)
+    n_clusters = property(lambda self: np.array([len(sizes) for sizes in self.sizes]))
+    row_labels = property(lambda self: [self.rows_of(v) for v in range(self.n_views)])
+    labels = property(lambda self: self.rows_of(largest_view(self.view_labels)))
+    main_view = property(lambda self: self.stored(largest_view(self.view_labels)))
 
-    def blocks(self, table, layers=1):
-        """Row ranges small enough for `layers` score matrices."""
-        widest = max(mixture.n_slots for mixture in self.mixtures)
-        step = max(1, BLOCK_BYTES // (8 * widest * layers))
-        for start in range(0, table.n_rows, step):
-            yield start, min(start + step, table.n_rows)
+    @property
+    def table_view_labels(self):
+        """View of each encoded column, the indicators' among them."""
+        return relabel(self.arrays["view_of"])
 
-    def log_density(self, table):
-        """Log predictive density of each row: (n_rows,)."""
-        out = np.empty(table.n_rows)
-        for start, stop in self.blocks(table):
-            out[start:stop] = _mean_of_logs(
-                [logsumexp(joint, axis=1) for joint in self._joints(table, start, stop)]
-            )
-        return out
+    @property
+    def concentration(self):
+        return np.array([float(self._of(v, "concentration")) for v in range(self.n_views)])
 
-    def new_cluster_probability(self, table):
-        """Probability that each row opens a cluster of its own: (n_rows,)."""
-        out = np.empty(table.n_rows)
-        for start, stop in self.blocks(table):
-            joints = list(self._joints(table, start, stop))
-            new = _mean_of_logs([joint[:, -1] for joint in joints])
-            out[start:stop] = np.exp(new - _mean_of_logs([logsumexp(j, axis=1) for j in joints]))
-        return out
+    @property
+    def discount(self):
+        return np.array([float(self._of(v, "discount")) for v in range(self.n_views)])
 
-    def cluster_probabilities(self, table):
-        """Probability of each existing cluster of the first draw: (n_rows, n_clusters)."""
-        mixture = self.mixtures[0]
-        out = np.empty((table.n_rows, mixture.n_clusters))
-        for start, stop in self.blocks(table):
-            scores, log_weights = mixture.score_rows(table, start, stop)
-            joint = (scores + log_weights)[:, :-1]
-            out[start:stop] = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-        return out / out.sum(axis=1, keepdims=True)
+    @property
+    def sizes(self):
+        return [_sizes(self._parts(v)) for v in range(self.n_views)]
 
-    def cell_surprisals(self, table):
-        """-log p(cell | the row's other cells): (n_rows, n_columns), nan for missing cells."""
-        n_columns = table.n_columns
-        out = np.empty((table.n_rows, n_columns))
-        for start, stop in self.blocks(table, layers=3):
-            whole = []
-            without = [[] for _ in range(n_columns)]
-            for mixture in self.mixtures:
-                slots = np.r_[np.flatnonzero(mixture.sizes()), mixture.open_slot]
-                joint = np.concatenate(list(self._one(mixture, table, start, stop)))
-                whole.append(logsumexp(joint, axis=1))
-                for block, f, column in _features(mixture):
-                    cell = np.zeros((stop - start, int(slots.max()) + 1))
-                    block.score_feature(f, table, cell, start, stop)
-                    without[column].append(logsumexp(joint - cell[:, slots], axis=1))
-            whole = _mean_of_logs(whole)
-            for j in range(n_columns):
-                out[start:stop, j] = _mean_of_logs(without[j]) - whole
-        for j in range(n_columns):
-            out[table.missing(j), j] = np.nan
-        return out
+    @property
+    def hyperparameters(self):
+        parts = [self._parts(v) for v in range(int(self.table_view_labels.max()) + 1)]
+        return _in_units(parts, self._n_columns, *self._units)
 
-    def expectations(self, table):
-        """For each column, the cells that are expected given the rest of the row.
+    def stored(self, v):
+        """The number that view v has in the arrays."""
+        return int(self.arrays["view_of"][np.argmax(self.table_view_labels == v)])
 
-        Returns
-        -------
-        list of ndarray
-            Numbers: posterior means in the user's units; codes: the most probable.
-        """
-        numbers = np.zeros((table.n_rows, table.n_columns))
-        modes = [None] * table.n_columns
-        for start, stop in self.blocks(table):
-            joints = list(self._joints(table, start, stop))
-            total = logsumexp([logsumexp(joint, axis=1) for joint in joints], axis=0)
-            shares = [np.exp(joint - total[:, None]) for joint in joints]
-            for j in range(table.n_columns):
-                values = 0.0
-                for mixture, share in zip(self.mixtures, shares):
-                    slots = np.r_[np.flatnonzero(mixture.sizes()), mixture.open_slot]
-                    values = values + share @ _expected(mixture, j)[slots]
-                if values.ndim == 2:
-                    modes[j] = np.zeros(table.n_rows, np.int64) if modes[j] is None else modes[j]
-                    modes[j][start:stop] = values.argmax(axis=1)
-                else:
-                    numbers[start:stop, j] = values
-        numbers = numbers * self.schema[3] + self.schema[2]
-        return [numbers[:, j] if modes[j] is None else modes[j] for j in range(table.n_columns)]
+    def rows_of(self, v):
+        """Cluster of each training row in view v, which may be one that is not shown."""
+        return self._of(v, "labels")
 
-    def sample(self, n, seed):
-        """n rows of the posterior predictive, column by column: numbers in units, codes."""
-        bit_generator = np.random.PCG64(seed)
-        generator = np.random.Generator(bit_generator)
-        which = np.minimum(
-            (generator.random(n) * len(self.mixtures)).astype(int), len(self.mixtures) - 1
+    def _of(self, v, name):
+        return self.arrays[f"view{self.stored(v)}/{name}"]
+
+    def _parts(self, v):
+        prefix = f"view{self.stored(v)}/"
+        return {n.removeprefix(prefix): a for n, a in self.arrays.items() if n.startswith(prefix)}
+
+    def __repr__(self):
+        clusters = "+".join(map(str, self.n_clusters))
+        return (
+            f"CrossCatDraw(n_views={self.n_views}, n_clusters={clusters}, "
+            f"log_joint={self.log_joint:.6g})"
         )
-        columns = [np.zeros(n) for _ in range(len(self.schema[0]))]
-        clusters = np.zeros(n, dtype=np.int64)
-        for i, mixture in enumerate(self.mixtures):
-            rows = np.flatnonzero(which == i)
-            slots = np.r_[np.flatnonzero(mixture.sizes()), mixture.open_slot]
-            cumulative = np.cumsum(np.exp(mixture.log_weights()))
-            at = np.searchsorted(cumulative, generator.random(len(rows)) * cumulative[-1], "right")
-            at = np.minimum(at, len(slots) - 1)
-            clusters[rows] = np.where(at == len(slots) - 1, -1, at)
-            for block, f, j in _features(mixture):
-                cells = block.sample_feature(f, slots[at], bit_generator)
-                columns[j][rows] = cells * self.schema[3][j] + self.schema[2][j]
-        return columns, clusters
-
-    def _joints(self, table, start, stop):
-        """For each draw, log w_c p(row | x_c), the new cluster last."""
-        for mixture in self.mixtures:
-            yield from self._one(mixture, table, start, stop)
-
-    @staticmethod
-    def _one(mixture, table, start, stop):
-        scores, log_weights = mixture.score_rows(table, start, stop)
-        yield scores + log_weights
 
 
-def _features(mixture):
-    """(block, feature, column) of every feature."""
-    for block in mixture.blocks:
-        for f, column in enumerate(block.columns):
-            yield block, f, int(column)
+def largest_view(view_labels):
+    """The view with the most columns; of equal ones the first."""
+    return int(np.bincount(view_labels).argmax())
 
 
-def _expected(mixture, column):
-    """Per slot: the predictive mean in cell units (n_slots,), or the levels' probabilities."""
-    for block, f, j in _features(mixture):
-        if j == column:
-            if hasattr(block, "predictive_probabilities"):
-                return block.predictive_probabilities(f).T
-            return block.predictive_mean(f)
-    raise ValueError(f"column {column} is in no block")
+def _sizes(arrays):
+    return next(value for name, value in arrays.items() if name.endswith("/size"))
 
 
-def _mean_of_logs(logs):
-    """log of the mean of exp."""
-    return logsumexp(logs, axis=0) - np.log(len(logs))
+def _in_units(parts, n_columns, offsets, scales):
+    """Hyperparameters of the first n_columns columns, from the arrays of each view."""
+    out = {}
+    for family, names in NAMES.items():
+        of = [arrays for arrays in parts if f"{family}/columns" in arrays]
+        columns = np.concatenate(
+            [np.empty(0, int), *[arrays[f"{family}/columns"] for arrays in of]]
+        )
+        order = np.argsort(columns)[: np.count_nonzero(columns < n_columns)]
+        if not len(order):
+            continue
+        if f"{family}/pseudo_counts" in of[0]:
+            counts = [counts for arrays in of for counts in _pseudo_counts(arrays, family)]
+            counts = [counts[i] for i in order]
+            if family == "bernoulli":
+                counts = np.array(counts)
+                out[family] = {"a": counts[:, 1], "b": counts[:, 0]}
+            else:
+                out[family] = {"pseudo_counts": counts}
+            continue
+        units = offsets[columns[order]], scales[columns[order]]
+        values = {name: np.concatenate([a[f"{family}/{name}"] for a in of]) for name in names}
+        out[family] = {name: to_user(name, values[name][order], *units) for name in names}
+    return out
+
+
+def _pseudo_counts(arrays, family):
+    """One array per column of the family."""
+    stops = np.cumsum(arrays[f"{family}/n_levels"])[:-1]
+    return np.split(arrays[f"{family}/pseudo_counts"], stops)

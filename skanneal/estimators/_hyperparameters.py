@@ -24,25 +24,27 @@ CONCENTRATIONS = np.geomspace(0.1, 100.0, 31)
 DISCOUNTS = np.linspace(0.0, 0.9, 10)
 
 
-def partition_grid(concentration, discount):
+def partition_grid(concentration, discount, of=""):
     """(concentration, discount) pairs to choose from, sorted by discount: (n_points, 2).
 
     Parameters
     ----------
     concentration, discount : "infer" or float
         A number is kept.
+    of : str, default=""
+        What error messages put before the two names.
     """
     for name, value in (("concentration", concentration), ("discount", discount)):
         if value != "infer" and not (isinstance(value, Real) and np.isfinite(value)):
-            raise ValueError(f"{name} must be 'infer' or a number, got {value!r}")
+            raise ValueError(f"{of}{name} must be 'infer' or a number, got {value!r}")
     discounts = DISCOUNTS if discount == "infer" else np.array([float(discount)])
     alphas = CONCENTRATIONS if concentration == "infer" else np.array([float(concentration)])
     if discounts.min() < 0 or discounts.max() >= 1:
-        raise ValueError(f"discount must be in [0, 1), got {discount!r}")
+        raise ValueError(f"{of}discount must be in [0, 1), got {discount!r}")
     if alphas.min() <= -discounts.min():
         raise ValueError(
-            f"concentration must be above minus the discount, got {concentration!r} with "
-            f"discount={discount!r}"
+            f"{of}concentration must be above minus the discount, got {concentration!r} with "
+            f"{of}discount={discount!r}"
         )
     return np.array([(a, d) for d in discounts for a in alphas])
 
@@ -62,15 +64,15 @@ def to_user(name, values, offset, scale):
         return values * scale * scale if name == "sigma2_0" else values
 
 
-def prepare(hyperparameters, families, table):
-    """Starting values and grids of every column, in cell units.
+def prepare(hyperparameters, encoder, table):
+    """Starting values and grids of every encoded column, in cell units.
 
     Parameters
     ----------
     hyperparameters : "infer" or mapping of str to values
         As the estimators take it.
-    families : dict of str to int array
-        Columns of each family.
+    encoder : Encoder
+        Knows the columns of each family; those of its indicators are always inferred.
     table : Table
         Encoded rows.
 
@@ -82,19 +84,22 @@ def prepare(hyperparameters, families, table):
         By column; None where the user fixed the coordinate.
     """
     given = {} if isinstance(hyperparameters, str) else dict(hyperparameters)
+    families = encoder.families_
     unknown = sorted(set(given) - set(families), key=str)
     if unknown:
         raise ValueError(f"hyperparameters name families that no column has: {unknown}")
     hyper, grids = {}, {}
-    for family, columns in families.items():
-        fixed = _by_name(family, given.get(family, {}))
+    for family, columns in encoder.table_families.items():
+        named = _by_name(family, given.get(family, {}))
         for i, j in enumerate(columns):
+            fixed = named if j < encoder.n_columns else {}
             n_levels = int(table.n_levels[j])
             start = FAMILIES[family].default_hyper(n_levels)
             grid = FAMILIES[family].grids(table.column(j), n_levels)
             for h, name in enumerate(coordinates(family, n_levels)):
                 if name in fixed:
-                    value = _one(fixed[name], family, name, i, h, len(columns), n_levels)
+                    n_columns = len(families[family])
+                    value = _one(fixed[name], family, name, i, h, n_columns, n_levels)
                     start[h] = to_cells(name, value, table.offsets[j], table.scales[j])
                     grid[h] = None
             hyper[int(j)], grids[int(j)] = start, grid
@@ -152,20 +157,27 @@ def _one(values, family, name, i, h, n_columns, n_levels):
     return value
 
 
-def grids_in_units(grids, families, table, partition_points):
+def grids_in_units(model, families):
     """The grids as users read them.
+
+    Parameters
+    ----------
+    model : Model
+    families : dict of str to int array
+        Columns of each family that are shown.
 
     Returns
     -------
     dict
-        "concentration" and "discount" (arrays; all pairs are points of the joint grid) and, by
-        family and name, a list with one grid per column of the family; pseudo-counts have one grid
-        per level.
+        "concentration" and "discount" (arrays; all pairs are points of the joint grid), with views
+        "view_concentration" and "view_discount" and, by family and name, a list with one grid per
+        column of the family; pseudo-counts have one grid per level.
     """
-    out = {
-        "concentration": np.unique(partition_points[:, 0]),
-        "discount": np.unique(partition_points[:, 1]),
-    }
+    table, grids, out = model.table, model.grids, {}
+    for of, points in (("", model.prior_grid), ("view_", model.view_grid)):
+        if points is not None:
+            out[f"{of}concentration"] = np.unique(points[:, 0])
+            out[f"{of}discount"] = np.unique(points[:, 1])
     for family, columns in families.items():
         out[family] = {name: [] for name in NAMES[family]}
         for j in columns:

@@ -1,8 +1,8 @@
 """Markov moves: each leaves p(partition) p(x | partition)^beta over the rows of S invariant.
 
 A move has sweep(state, bit_generator, *, beta) -> MoveInfo; `exact` is False for one that is meant
-for burn-in only, `tempered` says whether it takes beta != 1. To add one: one file with its class
-and one line in MOVES.
+for burn-in only, `tempered` says whether it takes beta != 1, and structure moves have a `weight`:
+their share of the turns while S grows. To add one: one file with its class and one line in MOVES.
 """
 
 from ._gibbs import Gibbs, churn
@@ -10,12 +10,16 @@ from ._split_merge import SplitMerge
 from .columns import ColumnBlock, ColumnGibbs, ColumnSets
 from .hyperparameters import EachView, FeatureHyperparameters, PartitionHyperparameters
 from .info import MoveInfo
+from .view_reallocation import ViewReallocation
 from .view_split_merge import ViewSplitMerge
 
 # What an estimator's `moves` may name, beside the hyperparameters that always follow.
 MOVES = {move.name: move for move in (Gibbs, SplitMerge)}
 # Moves of features between views: made with the hyperprior of a view's own pair.
-COLUMN_MOVES = {move.name: move for move in (ColumnBlock, ColumnGibbs, ColumnSets, ViewSplitMerge)}
+COLUMN_MOVES = {
+    move.name: move
+    for move in (ColumnBlock, ColumnGibbs, ColumnSets, ViewSplitMerge, ViewReallocation)
+}
 
 __all__ = [
     "COLUMN_MOVES",
@@ -29,6 +33,7 @@ __all__ = [
     "MoveInfo",
     "PartitionHyperparameters",
     "SplitMerge",
+    "ViewReallocation",
     "ViewSplitMerge",
     "churn",
 ]

@@ -131,6 +131,7 @@ class SplitMerge:
     """
 
     name = "split_merge"
+    weight = 4
     exact = True
     tempered = True
 

@@ -47,7 +47,7 @@ class _ColumnMove:
         """log L of columns in the state's views and then in the fresh ones: (n, n_views)."""
         rows = state.subsample.rows()
         labels = np.concatenate([state.row_labels(rows), *(view.labels[None] for view in fresh)])
-        n_slots = labels.max(axis=1).astype(np.int64) + 1
+        n_slots = labels.max(axis=1, initial=-1).astype(np.int64) + 1
         return state.column_scores(np.asarray(columns), rows, labels, n_slots)
 
 
@@ -79,6 +79,7 @@ class ColumnBlock(_ColumnMove):
     """
 
     name = "column_block"
+    weight = 2
 
     def __init__(self, row_grid, n_auxiliary=8, n_passes=4):
         super().__init__(row_grid)
@@ -120,6 +121,7 @@ class ColumnGibbs(_ColumnMove):
     """
 
     name = "column_gibbs"
+    weight = 2
 
     def __init__(self, row_grid, n_auxiliary=3):
         super().__init__(row_grid)
@@ -179,6 +181,7 @@ class ColumnSets(_ColumnMove):
     """
 
     name = "column_sets"
+    weight = 1
 
     def __init__(self, row_grid, n_proposals=2):
         super().__init__(row_grid)

@@ -29,6 +29,7 @@ class EachView:
     def __init__(self, move):
         self.move = move
         self.name, self.exact, self.tempered = move.name, move.exact, move.tempered
+        self.weight = getattr(move, "weight", None)
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """One sweep of each view; the sums of what they report."""

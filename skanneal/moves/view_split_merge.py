@@ -24,17 +24,15 @@ a merge is accepted with min(1, A), a split with min(1, 1 / A), A = G t (V + 1) 
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
-from scipy.special import gammaln, logsumexp, psi
+from scipy.special import gammaln, logsumexp
 
-from ..components import FAMILIES
 from ..partition_priors import PitmanYor
-from ..states import FreshView, Mixture
-from ._allocate import allocate
+from ..states import FreshView
+from .allocation import AllocatingMove, below
 from .hyperparameters import draw_index
-from .info import MoveInfo
 
 
-class ViewSplitMerge:
+class ViewSplitMerge(AllocatingMove):
     """Split a view, or merge one into another.
 
     Parameters
@@ -46,24 +44,7 @@ class ViewSplitMerge:
     """
 
     name = "view_split_merge"
-    exact = True
-    tempered = True
-
-    def __init__(self, row_grid, n_proposals=4):
-        self.row_grid = np.asarray(row_grid, dtype=np.float64)
-        self.n_proposals = n_proposals
-
-    def sweep(self, state, bit_generator, *, beta=1.0):
-        """`n_proposals` proposals."""
-        generator = np.random.Generator(bit_generator)
-        accepted = work = 0
-        for _ in range(self.n_proposals):
-            merge, view = generator.random() < 0.5, _below(state.n_views, generator)
-            propose = self._merge if merge else self._split
-            changed, scored = propose(state, view, bit_generator, beta)
-            accepted += changed
-            work += scored
-        return MoveInfo(self.n_proposals, accepted, work)
+    n_proposals = 4
 
     def _merge(self, state, view, bit_generator, beta):
         """(accepted, work) of dissolving a view."""
@@ -73,12 +54,8 @@ class ViewSplitMerge:
         others = np.delete(np.arange(state.n_views), view)
         features, rows = np.flatnonzero(state.view_of == view), state.subsample.rows()
         log_g = self._log_g(state, features, others, state.sizes()[others], beta)
-        prior = state.views[view].prior
-        point = np.flatnonzero(np.all(self.row_grid == (prior.concentration, prior.discount), 1))
-        log_z, _ = self._allocate(
-            state, features, prior, rows, state.views[view].labels_of(rows), beta, bit_generator
-        )
-        log_ratio = self._log_ratio(log_g, log_z, point[0], len(rows))
+        point, log_z = self._retrace(state, view, rows, beta, bit_generator)
+        log_ratio = self._log_ratio(log_g, log_z, point, len(rows))
         work = len(rows) * (len(others) + 1)
         if np.log1p(-generator.random()) >= log_ratio:
             return False, work
@@ -93,12 +70,10 @@ class ViewSplitMerge:
         own, rows = np.flatnonzero(state.view_of == view), state.subsample.rows()
         if len(own) == 1:
             return False, 0
-        n_leaving = 1 + _below(len(own) - 1, generator)
+        n_leaving = 1 + below(len(own) - 1, generator)
         order = np.argsort(generator.random(len(own)), kind="stable")
         features = np.sort(own[order[:n_leaving]])
-        point = draw_index(self._log_proposal(len(rows)), generator)
-        prior = PitmanYor(*self.row_grid[point])
-        log_z, labels = self._allocate(state, features, prior, rows, None, beta, bit_generator)
+        point, log_z, labels = self._propose(state, features, rows, beta, bit_generator)
         sizes = state.sizes()
         sizes[view] -= n_leaving
         log_g = self._log_g(state, features, np.arange(state.n_views), sizes, beta)
@@ -108,7 +83,7 @@ class ViewSplitMerge:
             return False, work
         view_of = state.view_of.copy()
         view_of[features] = state.n_views
-        state.reassign(view_of, [FreshView(prior, labels)])
+        state.reassign(view_of, [FreshView(PitmanYor(*self.row_grid[point]), labels)])
         return True, work
 
     def _log_ratio(self, log_g, log_z, point, n_rows):
@@ -127,7 +102,7 @@ class ViewSplitMerge:
         """log g_b for the views `others`, which hold `sizes` features that are not moved."""
         rows = state.subsample.rows()
         labels = state.row_labels(rows)[others]
-        n_slots = labels.max(axis=1).astype(np.int64) + 1
+        n_slots = labels.max(axis=1, initial=-1).astype(np.int64) + 1
         scores = state.column_scores(features, rows, labels, n_slots).sum(axis=0)
         m, alpha, d = len(features), state.prior.concentration, state.prior.discount
         log_subset = (
@@ -144,37 +119,3 @@ class ViewSplitMerge:
             - gammaln(1.0 - d)
         )
         return beta * scores + log_subset - log_prior
-
-    def _log_proposal(self, n_rows):
-        """log t: a pair is proposed inversely to the clusters it expects, which are the cost."""
-        alpha, d = self.row_grid.T
-        with np.errstate(divide="ignore", invalid="ignore"):
-            growth = np.exp(
-                gammaln(alpha + d + n_rows)
-                - gammaln(alpha + d)
-                - gammaln(alpha + n_rows)
-                + gammaln(alpha)
-            )
-            expected = np.where(
-                d > 0, alpha / d * (growth - 1.0), alpha * (psi(alpha + n_rows) - psi(alpha))
-            )
-        weights = 1.0 / (1.0 + np.maximum(np.nan_to_num(expected, nan=n_rows), 0.0))
-        return np.log(weights / weights.sum())
-
-    @staticmethod
-    def _allocate(state, features, prior, rows, labels, beta, bit_generator):
-        """(log Z, slots of the rows) of a view of these features alone."""
-        hyper = state.hyper(features)
-        blocks = []
-        for family in FAMILIES:
-            own = [int(j) for j in features if state.family_of[int(j)] == family]
-            if own:
-                blocks.append(FAMILIES[family](state.table, own, [hyper[j] for j in own]))
-        view = Mixture(state.table, blocks, prior, state.subsample)
-        log_z = allocate(view, rows, labels, beta, bit_generator)
-        return log_z, view.labels_of(rows)
-
-
-def _below(n, generator):
-    """Uniform on 0 .. n - 1."""
-    return min(int(generator.random() * n), n - 1)

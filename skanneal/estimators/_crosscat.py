@@ -1,0 +1,324 @@
+"""CrossCatPY: columns partitioned into views, rows clustered anew in each view."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from numbers import Real
+
+import numpy as np
+from sklearn.base import TransformerMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from ..moves import COLUMN_MOVES, MOVES
+from ._base import BaseMixtureEstimator
+from ._crosscat_queries import CrossCatQueryMixin
+from ._draws import CrossCatDraw, largest_view
+from ._hyperparameters import partition_grid
+from ._point import point_arrays, point_partitions
+
+
+class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
+    """Pitman-Yor Cross-Categorization: which columns depend on which, and the clusters behind it.
+
+    The columns of a table of numbers, categories and counts, with gaps, are partitioned into views
+    by a Pitman-Yor process; in each view another Pitman-Yor process partitions the rows, and within
+    a view's cluster columns are independent [2]_. Columns of one view depend on each other, columns
+    of different views do not. Number of views, clusters and all hyperparameters are inferred, by a
+    chain that grows from an empty subsample to all rows (subsample annealing, [1]_).
+
+    Parameters
+    ----------
+    families : "auto", str or mapping, default="auto"
+        What the columns are. "auto": floats are "normal", booleans "bernoulli", strings and
+        categories "categorical", integers "categorical" up to 20 distinct values, else "normal";
+        "poisson" only when named. A family's name, or a mapping of families to columns (names,
+        positions or a mask).
+    schedule : str or schedule, default="anneal"
+        How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
+        "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
+        `skanneal.schedules`.
+    concentration : "infer" or float, default="infer"
+        Concentration of the rows' process in every view: how readily new clusters open. Above
+        ``-discount``.
+    discount : "infer" or float, default="infer"
+        Discount of the rows' process in every view, in [0, 1); 0 is the Dirichlet process.
+    view_concentration : "infer", float or None, default=None
+        The same of the process that partitions the columns: how readily new views open. None
+        copies `concentration`.
+    view_discount : "infer", float or None, default=None
+        None copies `discount`.
+    hyperparameters : "infer" or mapping, default="infer"
+        "infer": Gibbs on data-scaled grids. A mapping of families to values in the user's units
+        fixes them: normal (mu0, kappa0, nu0, sigma2_0), categorical (pseudo_counts), bernoulli
+        (a, b), poisson (shape, rate); each a number or one value per column of the family
+        (pseudo-counts: per level). What is left out is inferred.
+    missing_indicator : columns, default=()
+        Names, positions or a mask of the columns whose gaps may tell something. The presence of
+        their cells is modelled as a boolean column of its own, which is not shown but takes part in
+        fit and queries, where it is read off the query: a missing cell says that it is missing.
+        `score_samples` gives the density of the cells and of which of them are there; `impute`
+        fills a gap given that it is one, `surprisal` is that of a cell given that it is there,
+        and `sample` leaves gaps as often as the model expects them.
+    moves : "auto" or tuple of str, default="auto"
+        Moves beside the hyperparameters': "gibbs" and "split_merge" of rows; "column_block" and
+        "column_gibbs" (columns change views, together or one by one), "column_sets" (a new set of
+        columns is proposed), "view_split_merge" (columns leave for a view of their own, or a view
+        dissolves into another) and "view_reallocation" (one view becomes two or two one, their rows
+        clustered anew). "auto" is all but "column_gibbs".
+    point_estimate : {"map", "vi", "binder"}, default="map"
+        What the fitted labels are. "map": all of the draw of highest log joint density. Otherwise
+        `view_labels_` is the partition of the columns of least expected variation of information or
+        Binder loss over the draws, and for each of its views `row_labels_` the partition of the
+        rows of least expected loss over the draws, each of which stands with that of its views
+        that shares most columns (by the Jaccard index).
+    n_chains : int, default=4
+        Independent chains.
+    n_draws : int, default=1
+        Draws kept per chain: the schedule's end, then one every `thin` full-data sweeps.
+    thin : int, default=1
+        Sweeps between draws.
+    output : {"codes", "onehot", "proba"}, default="codes"
+        What `transform` gives for each view: the most probable cluster as a code or as one column
+        per cluster with a single 1, or the clusters' probabilities.
+    n_jobs : int or None, default=None
+        Chains run at a time, through joblib (threads by default; the GIL is released).
+    random_state : int, None, RandomState, Generator or SeedSequence, default=None
+        An int gives the same fit every time, for any `n_jobs` and backend.
+    warm_start : bool, default=False
+        Whether a second `fit`, on the same rows, goes on with ``n_draws * thin`` full-data sweeps.
+    verbose : int, default=0
+        Above 0: print a line per record of the trace.
+
+    Attributes
+    ----------
+    view_labels_ : ndarray of shape (n_columns,), int64
+        The point estimate's view of each column, numbered from 0 in the order of the columns.
+    row_labels_ : list of ndarray of shape (n_rows,), int64
+        For each view its clusters of the training rows, numbered from 0.
+    labels_ : ndarray of shape (n_rows,), int64
+        Those of the view with the most columns; `fit_predict`, `predict` and `predict_proba` speak
+        of these.
+    n_views_ : int
+        Number of views.
+    n_clusters_ : int
+        Number of clusters of `labels_`.
+    draws_ : list of list of CrossCatDraw
+        ``draws_[chain][draw]`` with ``view_labels``, ``row_labels``, ``concentration`` and
+        ``discount`` (one per view), ``view_concentration``, ``view_discount``, ``hyperparameters``,
+        ``log_joint`` and the clusters' statistics.
+    trace_ : dict of ndarray of shape (n_chains, n_records)
+        "seconds", "sweeps", "n_assigned", "n_views", "n_clusters" (of all views), "log_joint",
+        "concentration" and "discount" (means over views), "view_concentration", "view_discount";
+        padded with nan.
+    r_hat_, ess_ : dict of float
+        Of the scalars in the trace's final full-data stage; nan where it is too short.
+    families_ : dict of str to ndarray
+        Positions of each family's columns.
+    hyperparameter_grids_ : dict
+        The grids, in the user's units.
+    schedule_ : schedule
+        The schedule that was run; with a time limit, what became of it in the first chain, as a
+        custom schedule without one: the same data and seed then give that chain's bits again.
+    n_sweeps_ : float
+        Sweeps run, further draws included.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : ndarray of str
+        If X had column names.
+
+    See Also
+    --------
+    AnnealedDPMixture : One view: all columns share one partition of the rows.
+    CrossCatImputer : Fills gaps, as a step of a pipeline.
+
+    References
+    ----------
+    .. [1] F. Obermeyer, J. Glidden, E. Jonas (2014). "Scaling Nonparametric Bayesian Inference via
+       Subsample-Annealing". AISTATS.
+    .. [2] V. Mansinghka, P. Shafto, E. Jonas, C. Petschulat, M. Gasner, J. B. Tenenbaum (2016).
+       "CrossCat: A Fully Bayesian Nonparametric Method for Analyzing Heterogeneous, High
+       Dimensional Data". Journal of Machine Learning Research 17.
+
+    Examples
+    --------
+    Two columns that share their clusters, and two that share others.
+
+    >>> import numpy as np
+    >>> from skanneal import CrossCatPY
+    >>> rng = np.random.default_rng(0)
+    >>> first, second = rng.choice([-4.0, 4.0], size=(2, 200))
+    >>> X = np.column_stack([first, first, second, second]) + rng.normal(size=(200, 4))
+    >>> model = CrossCatPY(n_chains=2, random_state=0).fit(X)
+    >>> model.view_labels_
+    array([0, 0, 1, 1])
+    >>> model.dependence_probability()
+    array([[1., 1., 0., 0.],
+           [1., 1., 0., 0.],
+           [0., 0., 1., 1.],
+           [0., 0., 1., 1.]])
+    """
+
+    _parameter_constraints: dict = {
+        **BaseMixtureEstimator._parameter_constraints,
+        "view_concentration": [StrOptions({"infer"}), Real, None],
+        "view_discount": [StrOptions({"infer"}), Interval(Real, 0, 1, closed="left"), None],
+        "missing_indicator": [str, int, tuple, list, np.ndarray],
+        "output": [StrOptions({"codes", "onehot", "proba"})],
+    }
+    _moves = (*MOVES, *COLUMN_MOVES)
+    _auto_moves = (*MOVES, *(move for move in COLUMN_MOVES if move != "column_gibbs"))
+    _draw_type = CrossCatDraw
+
+    def __init__(
+        self,
+        *,
+        families="auto",
+        schedule="anneal",
+        concentration="infer",
+        discount="infer",
+        view_concentration=None,
+        view_discount=None,
+        hyperparameters="infer",
+        missing_indicator=(),
+        moves="auto",
+        point_estimate="map",
+        n_chains=4,
+        n_draws=1,
+        thin=1,
+        output="codes",
+        n_jobs=None,
+        random_state=None,
+        warm_start=False,
+        verbose=0,
+    ):
+        self.families = families
+        self.schedule = schedule
+        self.concentration = concentration
+        self.discount = discount
+        self.view_concentration = view_concentration
+        self.view_discount = view_discount
+        self.hyperparameters = hyperparameters
+        self.missing_indicator = missing_indicator
+        self.moves = moves
+        self.point_estimate = point_estimate
+        self.n_chains = n_chains
+        self.n_draws = n_draws
+        self.thin = thin
+        self.output = output
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y=None, strata=None):
+        """Run the chains.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Numbers, categories and counts; NaN, None and NA are missing cells. Never changed.
+        y : None
+            Not used.
+        strata : array-like of shape (n_rows,), default=None
+            Labels over which a schedule with ``selection="stratified"`` keeps the subsample
+            balanced; by default a quick sketch of X.
+
+        Returns
+        -------
+        self : CrossCatPY
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the column or parameter at fault, before any work starts.
+        """
+        return self._fit(X, strata)
+
+    def transform(self, X):
+        """Each row's cluster in each view.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Any cell may be missing.
+
+        Returns
+        -------
+        clusters : ndarray
+            With ``output="codes"``, int64 of shape (n_rows, n_views_): the most probable existing
+            cluster of `row_labels_`. With "onehot" and "proba" one column per view and cluster,
+            views side by side: 1.0 for the most probable one, or probabilities.
+        """
+        check_is_fitted(self)
+        predictor = self._predictor([self._point])
+        table = self._query(predictor, X)
+        out = []
+        for v in range(self.n_views_):
+            probabilities = predictor.cluster_probabilities(table, v)
+            if self.output == "proba":
+                out.append(probabilities)
+                continue
+            codes = probabilities.argmax(axis=1)
+            onehot = self.output == "onehot"
+            out.append(np.eye(probabilities.shape[1])[codes] if onehot else codes[:, None])
+        return np.hstack(out)
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns that `transform` gives.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Not used, but checked against the columns of the fit.
+
+        Returns
+        -------
+        names : ndarray of str objects
+            "view0" and so on, or "view0_cluster0" and so on.
+        """
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features, generate_names=False)
+        names = [f"view{v}" for v in range(self.n_views_)]
+        if self.output != "codes":
+            names = [
+                f"{name}_cluster{c}"
+                for name, labels in zip(names, self.row_labels_)
+                for c in range(labels.max() + 1)
+            ]
+        return np.array(names, dtype=object)
+
+    # ---- parts of fit ---------------------------------------------------------------------------
+
+    def _priors(self):
+        view = [
+            plain if of_views is None else of_views
+            for of_views, plain in (
+                (self.view_concentration, self.concentration),
+                (self.view_discount, self.discount),
+            )
+        ]
+        return super()._priors() | {"view_grid": partition_grid(*view, of="view_")}
+
+    def _indicators(self):
+        return self.missing_indicator
+
+    def _summary(self, draws, encoder, model):
+        partitions = point_partitions(draws, self.point_estimate)
+        arrays = point_arrays(*partitions, model.families, model.table)
+        view_labels = partitions[0][: encoder.n_columns]
+        row_labels = partitions[1][: int(view_labels.max()) + 1]
+        labels = row_labels[largest_view(view_labels)]
+        return {
+            "view_labels_": view_labels,
+            "row_labels_": row_labels,
+            "labels_": labels,
+            "n_views_": len(row_labels),
+            "n_clusters_": int(labels.max()) + 1,
+            "_point": CrossCatDraw(arrays, encoder),
+        }
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags

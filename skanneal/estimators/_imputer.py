@@ -1,0 +1,267 @@
+"""CrossCatImputer: gaps filled by a mixture, as a step of a pipeline."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import warnings
+from numbers import Number
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context, clone
+from sklearn.impute import MissingIndicator
+from sklearn.utils._missing import is_scalar_nan
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+
+from .._containers import open_table
+from ..parallel import spawn_seeds
+from ._base import BaseMixtureEstimator
+from ._crosscat import CrossCatPY
+
+
+class CrossCatImputer(TransformerMixin, BaseEstimator):
+    """Fill gaps with what a CrossCat expects there, given the rest of the row.
+
+    Columns may be numbers, categories, booleans and counts; what comes out is a table of the same
+    sort, in which observed cells are unchanged.
+
+    Parameters
+    ----------
+    estimator : CrossCatPY, AnnealedDPMixture or None, default=None
+        The model; a copy is fitted. None is ``CrossCatPY()``.
+    strategy : {"mean", "mode", "sample"}, default="mean"
+        What fills a gap, given the row's other cells. "mean": the posterior mean of a number, the
+        most probable level. "mode": of a number the most probable one of the clusters' centres,
+        where "mean" may fall between the clusters. "sample": a random draw, the gaps of a row
+        together: for multiple imputation.
+    missing_values : int, float, str, numpy.nan, None or pandas.NA, default=numpy.nan
+        What stands for a missing cell. NaN, None and pandas.NA all mean each other; with any other
+        value there may be none of these.
+    add_indicator : bool, default=False
+        Whether to append, for each column with gaps in fit, a column that tells where they were.
+    keep_empty_features : bool, default=False
+        Whether to keep columns without an observed cell in fit; their gaps are filled with 0.
+        Otherwise they are dropped.
+    random_state : int, None, RandomState, Generator or SeedSequence, default=None
+        Of "sample", and of the estimator if it has none of its own.
+
+    Attributes
+    ----------
+    estimator_ : CrossCatPY or AnnealedDPMixture
+        Fitted to the columns with observed cells.
+    indicator_ : MissingIndicator or None
+        What tells where the gaps were, if `add_indicator`.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : ndarray of str
+        If X had column names.
+
+    See Also
+    --------
+    CrossCatPY.impute : The same with uncertainty.
+    sklearn.impute.IterativeImputer : One regression per column of numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal import CrossCatImputer
+    >>> rng = np.random.default_rng(0)
+    >>> side = rng.choice([-4.0, 4.0], size=(200, 1))
+    >>> X = side + 0.1 * rng.normal(size=(200, 3))
+    >>> X[0] = [4.0, 4.1, np.nan]
+    >>> filled = CrossCatImputer(random_state=0).fit_transform(X)
+    >>> bool(abs(filled[0, 2] - 4.0) < 0.1)
+    True
+    """
+
+    _parameter_constraints: dict = {
+        "estimator": [BaseMixtureEstimator, None],
+        "strategy": [StrOptions({"mean", "mode", "sample"})],
+        "missing_values": "no_validation",
+        "add_indicator": ["boolean"],
+        "keep_empty_features": ["boolean"],
+        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
+    }
+
+    def __init__(
+        self,
+        estimator=None,
+        *,
+        strategy="mean",
+        missing_values=np.nan,
+        add_indicator=False,
+        keep_empty_features=False,
+        random_state=None,
+    ):
+        self.estimator = estimator
+        self.strategy = strategy
+        self.missing_values = missing_values
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y=None):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Never changed.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : CrossCatImputer
+
+        Raises
+        ------
+        ValueError, TypeError
+            As the estimator's fit does; also if no cell is observed.
+        """
+        table = open_table(X, "X")
+        missing = self._missing(table)
+        observed = np.array([not mask.all() for mask in missing])
+        if not observed.any():
+            raise ValueError("X has no observed cell: there is nothing to fit.")
+        if not (observed.all() or self.keep_empty_features):
+            names = ", ".join(table.label(j) for j in np.flatnonzero(~observed))
+            warnings.warn(f"Dropped, as no cell is observed: {names}.", stacklevel=3)
+        estimator = CrossCatPY() if self.estimator is None else clone(self.estimator)
+        if estimator.random_state is None:
+            estimator.set_params(random_state=self.random_state)
+        estimator.fit(self._blanked(table, missing, np.flatnonzero(observed)))
+        indicator = None
+        if self.add_indicator:
+            indicator = MissingIndicator(error_on_new=False).fit(_gaps(missing))
+        validate_data(self, X, reset=True, skip_check_array=True)
+        self.estimator_, self.indicator_, self._observed = estimator, indicator, observed
+        return self
+
+    def transform(self, X):
+        """Fill the gaps.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Not changed.
+
+        Returns
+        -------
+        filled : ndarray or frame
+            Of the type of X (an array for a list), with its dtypes wherever they can hold the
+            answers: fractions make a column of integers one of floats.
+        """
+        check_is_fitted(self)
+        table = open_table(X, "X")
+        validate_data(self, X, reset=False, skip_check_array=True)
+        missing = self._missing(table)
+        used = np.flatnonzero(self._observed)
+        replacements = [
+            (used[j], mask, values)
+            for j, mask, values in self._replacements(self._blanked(table, missing, used))
+        ]
+        kept = used
+        if self.keep_empty_features:
+            kept = np.arange(len(missing))
+            empty = ((j, missing[j]) for j in np.flatnonzero(~self._observed))
+            replacements += [(j, mask, np.zeros(mask.sum())) for j, mask in empty if mask.any()]
+        filled = open_table(table.fill(replacements), "X").select(kept)
+        if self.indicator_ is not None:
+            names = self.indicator_.get_feature_names_out(self._names_in()).tolist()
+            shown = self.indicator_.transform(_gaps(missing))
+            filled = open_table(filled, "X").append(names, list(shown.T))
+        return _as_array(filled) if isinstance(filled, list) else filled
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns that `transform` gives.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the columns of X, if it had none.
+
+        Returns
+        -------
+        names : ndarray of str objects
+            The columns', then "missingindicator_" before the names of those with an indicator.
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        kept = names if self.keep_empty_features else names[self._observed]
+        if self.indicator_ is None:
+            return kept
+        return np.concatenate([kept, self.indicator_.get_feature_names_out(names)])
+
+    def _names_in(self):
+        """The columns' names; made up if X has none."""
+        return _check_feature_names_in(self, None)
+
+    def _missing(self, table):
+        """A mask per column."""
+        masks = []
+        for column in map(table.column, range(table.shape[1])):
+            none = np.zeros(table.shape[0], dtype=bool)
+            gaps = none if column.missing is None else column.missing
+            if _is_missing(self.missing_values):
+                masks.append(gaps)
+                continue
+            if gaps.any():
+                raise ValueError(
+                    f"Input X contains NaN in {column.label}, but missing_values="
+                    f"{self.missing_values!r}"
+                )
+            if column.levels is None:
+                number = isinstance(self.missing_values, Number)
+                masks.append(column.values == self.missing_values if number else none)
+            elif self.missing_values in column.levels:
+                masks.append(column.values == column.levels.index(self.missing_values))
+            else:
+                masks.append(none)
+        return masks
+
+    def _blanked(self, table, missing, used):
+        """The used columns, with missing cells that everyone takes for missing."""
+        if not _is_missing(self.missing_values):
+            replacements = [
+                (
+                    j,
+                    missing[j],
+                    np.full(missing[j].sum(), None if table.column(j).levels else np.nan),
+                )
+                for j in used
+                if missing[j].any()
+            ]
+            table = open_table(table.fill(replacements), "X")
+        return table.select(used)
+
+    def _replacements(self, X):
+        encoder = self.estimator_._encoder
+        columns = encoder.encode(None, X)
+        seed = spawn_seeds(self.random_state, 1)[0]
+        values, _, masks = self.estimator_._expected(columns, self.strategy, seed)
+        return encoder.replacements(values, masks)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _is_missing(value):
+    """Whether a value is NaN, None or pandas.NA."""
+    return value is None or is_scalar_nan(value) or type(value).__name__ == "NAType"
+
+
+def _gaps(missing):
+    """NaN where cells are missing, else 0: what MissingIndicator reads."""
+    return np.where(np.column_stack(missing), np.nan, 0.0)
+
+
+def _as_array(rows):
+    """Rows as an array: of floats if all cells are numbers, else of objects."""
+    cells = np.array(rows, dtype=object)
+    numbers = all(isinstance(cell, Number) for cell in cells.ravel())
+    return cells.astype(np.float64) if numbers else cells

@@ -1,0 +1,80 @@
+"""One CrossCat state that stands for all draws."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ..states import CrossCat, Subsample, state_from_arrays
+from ..summary import point_estimate, relabel
+
+
+def point_partitions(draws, method):
+    """A partition of the columns, and one of the rows for each of its views.
+
+    "map" takes both from the draw of highest log joint density. Otherwise the partition of the
+    columns has the least expected loss over the draws; then, for each of its views, every draw
+    stands with the partition of that of its views which shares most columns with it, and the
+    partition of the rows has the least expected loss over these.
+
+    Parameters
+    ----------
+    draws : list of CrossCatDraw
+    method : {"map", "vi", "binder"}
+
+    Returns
+    -------
+    view_of : int64 array of shape (n_table_columns,)
+        In order of first appearance.
+    row_labels : list of int64 arrays of shape (n_rows,)
+        Likewise.
+    sources : list of int
+        For each view, the most similar view of the draw of highest log joint density.
+    best : CrossCatDraw
+        That draw.
+    """
+    log_joints = [draw.log_joint for draw in draws]
+    best = draws[int(np.argmax(log_joints))]
+    view_of = point_estimate([draw.table_view_labels for draw in draws], log_joints, method)
+    row_labels, sources = [], []
+    for v in range(int(view_of.max()) + 1):
+        sources.append(_most_similar(best, view_of == v))
+        used = [best] if method == "map" else draws
+        partitions = [draw.rows_of(_most_similar(draw, view_of == v)) for draw in used]
+        chosen = [draw.log_joint for draw in used]
+        row_labels.append(relabel(point_estimate(partitions, chosen, method)))
+    return view_of, row_labels, sources, best
+
+
+def _most_similar(draw, columns):
+    """The view of a draw whose columns overlap most with a mask, by the Jaccard index."""
+    of = draw.table_view_labels
+    own = of == np.arange(of.max() + 1)[:, None]
+    return int(np.argmax((own & columns).sum(axis=1) / (own | columns).sum(axis=1)))
+
+
+def point_arrays(view_of, row_labels, sources, best, families, table):
+    """The draw with these partitions and, of the best draw, hyperparameters and priors.
+
+    Parameters
+    ----------
+    view_of, row_labels, sources, best
+        From `point_partitions`.
+    families : dict of str to int array
+        Columns of each family, indicators included.
+    table : Table
+        The training rows.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+    """
+    before = state_from_arrays(best.arrays, table.empty_like())
+    subsample = Subsample(table.n_rows)
+    subsample.fill()
+    start = before.views[0].prior
+    state = CrossCat.start(table, families, before.hyper(), view_of, before.prior, start, subsample)
+    rows = np.arange(table.n_rows)
+    for view, labels, source in zip(state.views, row_labels, sources):
+        view.set_prior(before.views[best.stored(source)].prior)
+        view.replace(rows, labels)
+    return state.to_arrays(numbered=True) | {"log_joint": np.array(state.log_joint())}

@@ -1,0 +1,99 @@
+"""What moves share that make new views by sequential allocation of the rows."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from scipy.special import gammaln, psi
+
+from ..components import FAMILIES
+from ..partition_priors import PitmanYor
+from ..states import Mixture
+from ._allocate import allocate
+from .hyperparameters import draw_index
+from .info import MoveInfo
+
+
+class AllocatingMove:
+    """Base of the moves that split views and merge them, each with probability 1/2.
+
+    A subclass writes ``_split`` and ``_merge`` of a view: (state, view, bit_generator, beta) to
+    (accepted, work).
+
+    Parameters
+    ----------
+    row_grid : ndarray of shape (n_points, 2)
+        (concentration, discount) pairs of equal weight: the hyperprior of a view's own pair.
+    n_proposals : int, optional
+        Per sweep.
+    """
+
+    weight = 1
+    exact = True
+    tempered = True
+
+    def __init__(self, row_grid, n_proposals=None):
+        self.row_grid = np.asarray(row_grid, dtype=np.float64)
+        if n_proposals is not None:
+            self.n_proposals = n_proposals
+
+    def sweep(self, state, bit_generator, *, beta=1.0):
+        """`n_proposals` proposals."""
+        generator = np.random.Generator(bit_generator)
+        accepted = work = 0
+        for _ in range(self.n_proposals):
+            merge, view = generator.random() < 0.5, below(state.n_views, generator)
+            propose = self._merge if merge else self._split
+            changed, scored = propose(state, view, bit_generator, beta)
+            accepted += changed
+            work += scored
+        return MoveInfo(self.n_proposals, accepted, work)
+
+    def _point(self, prior):
+        """The place of a view's pair on the grid."""
+        pair = (prior.concentration, prior.discount)
+        return int(np.flatnonzero(np.all(self.row_grid == pair, axis=1))[0])
+
+    def _log_proposal(self, n_rows):
+        """log t: a pair is proposed inversely to the clusters it expects, which are the cost."""
+        alpha, d = self.row_grid.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            growth = np.exp(
+                gammaln(alpha + d + n_rows)
+                - gammaln(alpha + d)
+                - gammaln(alpha + n_rows)
+                + gammaln(alpha)
+            )
+            expected = np.where(
+                d > 0, alpha / d * (growth - 1.0), alpha * (psi(alpha + n_rows) - psi(alpha))
+            )
+        weights = 1.0 / (1.0 + np.maximum(np.nan_to_num(expected, nan=n_rows), 0.0))
+        return np.log(weights / weights.sum())
+
+    def _propose(self, state, features, rows, beta, bit_generator):
+        """A view of these features: its prior's place on the grid, log Z, slots of the rows."""
+        generator = np.random.Generator(bit_generator)
+        point = draw_index(self._log_proposal(len(rows)), generator)
+        return point, *self._allocate(state, features, point, rows, None, beta, bit_generator)
+
+    def _retrace(self, state, v, rows, beta, bit_generator):
+        """The same of a view as it is: its prior's place on the grid, log Z."""
+        view, features = state.views[v], np.flatnonzero(state.view_of == v)
+        point, labels = self._point(view.prior), view.labels_of(rows)
+        return point, self._allocate(state, features, point, rows, labels, beta, bit_generator)[0]
+
+    def _allocate(self, state, features, point, rows, labels, beta, bit_generator):
+        """(log Z, slots of the rows) of a view of these features alone."""
+        hyper = state.hyper(features)
+        blocks = []
+        for family in FAMILIES:
+            own = [int(j) for j in features if state.family_of[int(j)] == family]
+            if own:
+                blocks.append(FAMILIES[family](state.table, own, [hyper[j] for j in own]))
+        view = Mixture(state.table, blocks, PitmanYor(*self.row_grid[point]), state.subsample)
+        log_z = allocate(view, rows, labels, beta, bit_generator)
+        return log_z, view.labels_of(rows)
+
+
+def below(n, generator):
+    """Uniform on 0 .. n - 1."""
+    return min(int(generator.random() * n), n - 1)

@@ -1,0 +1,134 @@
+"""Reallocation of views: one view becomes two or two become one, and their rows are dealt anew.
+
+Two views that have been made one have the products of their clusters. To part them again, the
+features that leave need a partition of the rows, and so do those that stay, whose partition would
+else go on paying for what has left. Sequential allocation gives all the partitions, and estimates
+the marginal likelihood of each set of features, which is what decides.
+
+Choose, each with probability 1/2, a split of a uniform one of the V views, or a merge of a uniform
+ordered pair of views.
+
+    split   choose one of the view's n features, i, uniformly, and allocate the rows given i alone,
+            with a pair from t: partition z. Feature f goes with i with probability
+            q_f = e + (1 - 2 e) / (1 + p(x_f | one cluster) / p(x_f | z)).
+            Those that go, F (m of them, not all), and the rest, R, get each a pair
+            (concentration, discount) from t and an allocation.
+    merge   choose i uniformly in the first view, F, and z as above; the features of both get a
+            pair from t and an allocation.
+
+With q = prod q_f (1 - q_f), Z the product of an allocation's constants (forced, for views as they
+are) and h the hyperprior of the pair, a split is accepted with min(1, A), a merge with
+min(1, 1 / A),
+
+    A = Z_F Z_R h t_W / (Z_W t_F t_R) n / ((V + 1) m q)
+        (alpha + d V) (1 - d)_{m - 1} (1 - d)_{n - m - 1} / (1 - d)_{n - 1},
+
+where V counts the views before the split. i and z are drawn alike in both directions and cancel.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from scipy.special import expit, gammaln
+
+from ..partition_priors import PitmanYor
+from ..states import FreshView
+from .allocation import AllocatingMove, below
+
+EITHER = 0.05  # least probability of going with the chosen feature, and of not
+
+
+class ViewReallocation(AllocatingMove):
+    """Split a view in two, or merge two, and allocate the rows of all of them anew.
+
+    Parameters
+    ----------
+    row_grid : ndarray of shape (n_points, 2)
+        (concentration, discount) pairs of equal weight: the hyperprior of a view's own pair.
+    n_proposals : int, default=2
+        Per sweep.
+    """
+
+    name = "view_reallocation"
+    n_proposals = 2
+
+    def _split(self, state, view, bit_generator, beta):
+        generator = np.random.Generator(bit_generator)
+        own, rows = np.flatnonzero(state.view_of == view), state.subsample.rows()
+        if len(own) == 1:
+            return False, 0
+        chosen = own[below(len(own), generator)]
+        going = self._going(state, chosen, own, rows, beta, bit_generator)
+        goes = (generator.random(len(own)) < going) | (own == chosen)
+        if goes.all():
+            return False, len(rows)
+        parts = own[goes], own[~goes]
+        before = self._retrace(state, view, rows, beta, bit_generator)
+        made = [self._propose(state, part, rows, beta, bit_generator) for part in parts]
+        log_ratio = self._log_ratio(
+            state, state.n_views, before, made, goes, self._log_choice(going, goes, own == chosen)
+        )
+        if np.log1p(-generator.random()) >= log_ratio:
+            return False, 4 * len(rows)
+        view_of = state.view_of.copy()
+        view_of[parts[0]], view_of[parts[1]] = state.n_views, state.n_views + 1
+        state.reassign(view_of, [self._fresh(point, labels) for point, _, labels in made])
+        return True, 4 * len(rows)
+
+    def _merge(self, state, view, bit_generator, beta):
+        if state.n_views == 1:
+            return False, 0
+        generator = np.random.Generator(bit_generator)
+        other = below(state.n_views - 1, generator)
+        other += other >= view
+        rows = state.subsample.rows()
+        own = np.flatnonzero((state.view_of == view) | (state.view_of == other))
+        goes = state.view_of[own] == view
+        chosen = own[goes][below(int(goes.sum()), generator)]
+        going = self._going(state, chosen, own, rows, beta, bit_generator)
+        before = [self._retrace(state, v, rows, beta, bit_generator) for v in (view, other)]
+        point, log_z, labels = self._propose(state, own, rows, beta, bit_generator)
+        log_choice = self._log_choice(going, goes, own == chosen)
+        log_ratio = -self._log_ratio(
+            state, state.n_views - 1, (point, log_z), before, goes, log_choice
+        )
+        if np.log1p(-generator.random()) >= log_ratio:
+            return False, 4 * len(rows)
+        view_of = state.view_of.copy()
+        view_of[own] = state.n_views
+        state.reassign(view_of, [self._fresh(point, labels)])
+        return True, 4 * len(rows)
+
+    def _fresh(self, point, labels):
+        return FreshView(PitmanYor(*self.row_grid[point]), labels)
+
+    def _going(self, state, chosen, own, rows, beta, bit_generator):
+        """q_f of the features `own`."""
+        _, _, labels = self._propose(state, [chosen], rows, beta, bit_generator)
+        partitions = np.stack([np.zeros_like(labels), labels])
+        n_slots = partitions.max(axis=1, initial=-1).astype(np.int64) + 1
+        scores = state.column_scores(own, rows, partitions, n_slots)
+        return EITHER + (1.0 - 2.0 * EITHER) * expit(beta * (scores[:, 1] - scores[:, 0]))
+
+    def _log_choice(self, going, goes, chosen):
+        """log q of those who go; the chosen feature goes anyway."""
+        return np.log(np.where(goes, going, 1.0 - going))[~chosen].sum()
+
+    def _log_ratio(self, state, n_views, whole, parts, goes, log_choice):
+        """log A of a split among n_views views; whole and parts are (point, log Z, ...)."""
+        log_t = self._log_proposal(state.subsample.size)
+        alpha, d = state.prior.concentration, state.prior.discount
+        n, m = len(goes), int(goes.sum())
+        log_prior = (
+            np.log(alpha + d * n_views)
+            + gammaln(m - d)
+            + gammaln(n - m - d)
+            - gammaln(n - d)
+            - gammaln(1.0 - d)
+        )
+        log_parts = sum(part[1] - log_t[part[0]] for part in parts)
+        log_whole = whole[1] - log_t[whole[0]]
+        log_views = np.log(n) - np.log(n_views + 1.0) - np.log(m)
+        return (
+            log_parts - log_whole - np.log(len(self.row_grid)) + log_prior + log_views - log_choice
+        )
