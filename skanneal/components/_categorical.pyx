@@ -257,7 +257,7 @@ cdef class Categorical(Components):
         cdef int32_t[::1] position = np.ascontiguousarray(table.positions[columns], np.int32)
         cdef int32_t[::1] width = np.array([int(table.dtypes[j][1]) for j in columns], np.int32)
         cdef int32_t[:, ::1] entry = np.empty((ROWS, n_columns), np.int32)
-        cdef int64_t n_entries = first[n_columns], n_rows = row.shape[0], begin, i, n, k
+        cdef int64_t n_entries = first[n_columns], n_rows = row.shape[0], begin, i, n
         cdef int64_t v, start, stop
         cdef int64_t[::1] base
         cdef int32_t[:, ::1] count

@@ -33,7 +33,7 @@ def choose_views(view_of, scores, double concentration, double discount, double 
     """
     cdef int64_t[::1] of = np.array(view_of, dtype=np.int64)
     cdef const double[:, ::1] score = np.ascontiguousarray(scores)
-    cdef Py_ssize_t n_columns = score.shape[0], n_views = score.shape[1], i, j, f, v, step
+    cdef Py_ssize_t n_columns = score.shape[0], n_views = score.shape[1], i, j, f, v, _pass
     cdef int64_t[::1] size = np.bincount(of, minlength=n_views).astype(np.int64)
     cdef int64_t[::1] order = np.arange(n_columns, dtype=np.int64)
     cdef double[::1] weight = np.empty(n_views)
@@ -41,7 +41,7 @@ def choose_views(view_of, scores, double concentration, double discount, double 
     cdef double share, best, total, u
     cdef int64_t n_filled
     with nogil:
-        for step in range(n_passes):
+        for _pass in range(n_passes):
             for i in range(n_columns - 1, 0, -1):
                 j = below(rng, i + 1)
                 order[i], order[j] = order[j], order[i]
