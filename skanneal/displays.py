@@ -1,6 +1,6 @@
 """Pictures of fitted estimators, in scikit-learn's manner: compute once, draw as often as wanted.
 
-The displays read public attributes only: ``trace_``, ``draws_``, ``labels_``.
+The displays read public attributes only: ``trace_``, ``draws_``, ``labels_``, ``view_labels_``.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -18,6 +18,7 @@ _TITLES = {
     "log_joint": "Log joint density",
     "n_clusters": "Number of clusters",
     "n_assigned": "Rows assigned",
+    "n_views": "Number of views",
 }
 _LIMIT = 2.0  # standard deviations at which the colours of means end
 
@@ -388,6 +389,253 @@ class ClusterDisplay:
         bar = self.figure_.colorbar(mesh, ax=self.ax_, label=title, extend=extend, pad=0.03)
         bar.outline.set_visible(False)
         self.meshes_.append(mesh)
+
+
+class DependenceDisplay:
+    """How probable it is that columns depend on each other: columns against columns.
+
+    Parameters
+    ----------
+    dependence : ndarray of shape (n_columns, n_columns)
+        Probabilities.
+    names : sequence of str
+        Names of the columns.
+    views : ndarray of int of shape (n_columns,)
+        View of each column, equal ones side by side.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    image_ : matplotlib AxesImage
+        The square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.displays import DependenceDisplay
+    >>> dependence = np.array([[1.0, 0.8, 0.1], [0.8, 1.0, 0.0], [0.1, 0.0, 1.0]])
+    >>> display = DependenceDisplay(dependence, ["length", "width", "colour"], [0, 0, 1]).plot()
+    >>> display.image_.get_array().shape
+    (3, 3)
+    """
+
+    def __init__(self, dependence, names, views):
+        self.dependence = dependence
+        self.names = names
+        self.views = views
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax=None, **kwargs):
+        """Draw the dependence probabilities of a fitted estimator, columns sorted by view.
+
+        Parameters
+        ----------
+        estimator : CrossCatPY
+            Fitted.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs : dict
+            For ``imshow``.
+
+        Returns
+        -------
+        display : DependenceDisplay
+        """
+        check_matplotlib_support(f"{cls.__name__}.from_estimator")
+        check_is_fitted(estimator, "view_labels_")
+        order, dependence = _columns_by_view(estimator)
+        names, ranks = _column_names(estimator), rank_clusters(estimator.view_labels_)[0]
+        shown = dependence[np.ix_(order, order)], [names[j] for j in order], ranks[order]
+        return cls(*shown).plot(ax, **kwargs)
+
+    def plot(self, ax=None, **kwargs):
+        """Draw; return the display itself.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure, its size by the number of columns.
+        **kwargs : dict
+            For ``imshow``.
+
+        Returns
+        -------
+        display : DependenceDisplay
+        """
+        n = len(self.names)
+        side = 3.0 + 0.2 * min(n, 60)
+        self.figure_, self.ax_ = _axes("DependenceDisplay.plot", ax, figsize=(side + 1.6, side))
+        kwargs = {"cmap": "Blues", "vmin": 0, "vmax": 1, "interpolation": "nearest", **kwargs}
+        self.image_ = self.ax_.imshow(self.dependence, extent=(0, n, n, 0), **kwargs)
+        bar = self.figure_.colorbar(self.image_, ax=self.ax_, fraction=0.046, pad=0.03)
+        bar.set_label("Probability of dependence")
+        bar.outline.set_visible(False)
+        edges = np.flatnonzero(np.diff(self.views)) + 1
+        self.ax_.hlines(edges, 0, n, color="0.35", linewidth=0.6)
+        self.ax_.vlines(edges, 0, n, color="0.35", linewidth=0.6)
+        self.ax_.set_yticks(np.arange(n) + 0.5, self.names)
+        self.ax_.set_xticks(np.arange(n) + 0.5, self.names, rotation=90)
+        self.ax_.tick_params(length=0, labelsize="small" if n <= 30 else "xx-small")
+        return self
+
+
+class ViewsDisplay:
+    """The table as a CrossCat sees it: a panel for each view, its rows sorted by their cluster.
+
+    Parameters
+    ----------
+    cells : list of ndarray of shape (n_shown, n_columns_of_view)
+        For each view, its cells between 0 and 1, rows sorted by cluster; NaN where missing.
+    labels : list of ndarray of int of shape (n_shown,)
+        The rows' clusters in each view, equal ones side by side.
+    names : list of sequence of str
+        Names of each view's columns.
+
+    Attributes
+    ----------
+    axes_ : list of matplotlib Axes
+        One per view.
+    figure_ : matplotlib Figure
+        The figure.
+    images_ : list of matplotlib AxesImage
+        One per view.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.displays import ViewsDisplay
+    >>> cells = [np.array([[0.1, 0.2], [0.9, 0.8]]), np.array([[0.5], [0.6]])]
+    >>> labels = [np.array([0, 1]), np.array([0, 0])]
+    >>> display = ViewsDisplay(cells, labels, [["length", "width"], ["colour"]]).plot()
+    >>> len(display.axes_)
+    2
+    """
+
+    def __init__(self, cells, labels, names):
+        self.cells = cells
+        self.labels = labels
+        self.names = names
+
+    @classmethod
+    def from_estimator(cls, estimator, X, *, max_rows=1000, figure=None, **kwargs):
+        """Draw the training rows of a fitted estimator, view by view.
+
+        Parameters
+        ----------
+        estimator : CrossCatPY
+            Fitted.
+        X : array-like or frame of shape (n_rows, n_columns)
+            The training data. Numbers are shown by their rank in the column, levels in their order.
+        max_rows : int, default=1000
+            Of more rows, so many are shown in each view: evenly spaced ones of the sorted rows.
+        figure : matplotlib Figure or None, default=None
+            Where to draw; None makes a new one.
+        **kwargs : dict
+            For ``imshow``.
+
+        Returns
+        -------
+        display : ViewsDisplay
+        """
+        check_matplotlib_support(f"{cls.__name__}.from_estimator")
+        check_is_fitted(estimator, "view_labels_")
+        table, n_rows = open_table(X, "X"), len(estimator.labels_)
+        if table.shape != (n_rows, len(estimator.view_labels_)):
+            raise ValueError(
+                f"X must be the training data: it has shape {table.shape}, the fit's had "
+                f"({n_rows}, {len(estimator.view_labels_)})."
+            )
+        if max_rows < 1:
+            raise ValueError(f"max_rows must be at least 1, got {max_rows}.")
+        shades = np.column_stack([_shades(table.column(j)) for j in range(table.shape[1])])
+        names = _column_names(estimator)
+        order, views = _columns_by_view(estimator)[0], estimator.view_labels_
+        cells, labels, shown = [], [], []
+        for v in dict.fromkeys(views[order].tolist()):
+            columns = order[views[order] == v]
+            ranks, _ = rank_clusters(estimator.row_labels_[v])
+            rows = np.argsort(ranks, kind="stable")
+            if len(rows) > max_rows:
+                rows = rows[np.linspace(0, len(rows) - 1, max_rows).round().astype(int)]
+            cells.append(shades[np.ix_(rows, columns)])
+            labels.append(ranks[rows])
+            shown.append([names[j] for j in columns])
+        return cls(cells, labels, shown).plot(figure, **kwargs)
+
+    def plot(self, figure=None, **kwargs):
+        """Draw; return the display itself.
+
+        Parameters
+        ----------
+        figure : matplotlib Figure or None, default=None
+            Where to draw; None makes a new one, its size by the number of columns.
+        **kwargs : dict
+            For ``imshow``.
+
+        Returns
+        -------
+        display : ViewsDisplay
+        """
+        check_matplotlib_support("ViewsDisplay.plot")
+        widths = [len(names) for names in self.names]
+        if figure is None:
+            import matplotlib.pyplot as plt
+
+            width = min(16, 1.5 + 0.24 * sum(widths) + 0.3 * len(widths))
+            figure = plt.figure(figsize=(width, 6.0), layout="constrained")
+        self.figure_ = figure
+        axes = figure.subplots(1, len(widths), width_ratios=widths, squeeze=False)
+        self.axes_, self.images_ = list(axes[0]), []
+        kwargs = {"cmap": "viridis", "vmin": 0, "vmax": 1, "interpolation": "nearest", **kwargs}
+        for ax, cells, labels, names in zip(self.axes_, self.cells, self.labels, self.names):
+            n, m = cells.shape
+            ax.set_facecolor("0.85")  # shows through where a cell is missing
+            image = ax.imshow(
+                np.ma.masked_invalid(cells), aspect="auto", extent=(0, m, n, 0), **kwargs
+            )
+            self.images_.append(image)
+            ax.hlines(np.flatnonzero(np.diff(labels)) + 1, 0, m, color="white", linewidth=1.0)
+            ax.set_xticks(np.arange(m) + 0.5, names, rotation=90)
+            ax.set_yticks([])
+            ax.tick_params(length=0, labelsize="small" if sum(widths) <= 40 else "xx-small")
+            ax.spines[:].set_visible(False)
+        self.axes_[0].set_ylabel(f"{len(self.labels[0]):,} rows, sorted by cluster in each view")
+        bar = figure.colorbar(self.images_[0], ax=self.axes_, fraction=0.03, pad=0.02)
+        bar.set_ticks([0, 1], labels=["low", "high"])
+        bar.outline.set_visible(False)
+        return self
+
+
+def _columns_by_view(estimator):
+    """Columns by the size of their view, in it those first that hold it together; dependence."""
+    ranks, _ = rank_clusters(estimator.view_labels_)
+    dependence = estimator.dependence_probability()
+    within = (dependence * (ranks == ranks[:, None])).sum(axis=1)
+    return np.lexsort([-within, ranks]), dependence
+
+
+def _column_names(estimator):
+    """The columns' names, or their positions."""
+    names = getattr(estimator, "feature_names_in_", range(estimator.n_features_in_))
+    return [str(name) for name in names]
+
+
+def _shades(column):
+    """Cells from 0 to 1, NaN where missing: numbers by their rank, levels in their order."""
+    values = np.asarray(column.values, dtype=np.float64)
+    present = np.ones(len(values), bool) if column.missing is None else ~column.missing
+    shades = np.full(len(values), np.nan)
+    if column.levels is None:
+        known, ranks = np.unique(values[present], return_inverse=True)
+        middle = np.cumsum(np.bincount(ranks, minlength=len(known)))
+        below = np.concatenate([[0], middle[:-1]])
+        shades[present] = ((below + middle) / 2 / max(1, present.sum()))[ranks]
+    else:
+        shades[present] = values[present] / max(1, len(column.levels) - 1)
+    return shades
 
 
 def _axes(caller, ax, figsize=None):

@@ -13,7 +13,13 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from skanneal._containers import open_table
-from skanneal.displays import ClusterDisplay, CoassignmentDisplay, TraceDisplay
+from skanneal.displays import (
+    ClusterDisplay,
+    CoassignmentDisplay,
+    DependenceDisplay,
+    TraceDisplay,
+    ViewsDisplay,
+)
 from skanneal.summary import coclustering, profile_clusters, rank_clusters
 
 N_ROWS = 60
@@ -276,3 +282,66 @@ def test_most_telling_features_and_largest_clusters_are_shown(fitted):
 def test_clusters_need_the_training_rows(fitted):
     with pytest.raises(ValueError, match="X must be the training data: it has 59 rows"):
         ClusterDisplay.from_estimator(fitted, make_frame().iloc[1:])
+
+
+# -------------------------------------------------------------------------------------------- views
+class FittedViews(BaseEstimator):
+    """The public attributes of a fitted CrossCat: columns 1 and 3 in the larger view with 4."""
+
+    def fit(self, X, y=None):
+        self.view_labels_ = np.array([0, 1, 0, 1, 1])
+        self.row_labels_ = [np.arange(N_ROWS) % 4, np.repeat([0, 1], [20, 40])]
+        self.labels_ = self.row_labels_[1]
+        self.n_features_in_ = 5
+        self.feature_names_in_ = make_frame().columns.to_numpy()
+        return self
+
+    def dependence_probability(self):
+        out = (self.view_labels_ == self.view_labels_[:, None]).astype(float)
+        out[1, 3] = out[3, 1] = 0.5  # column 4 holds its view together
+        out[0, 1] = out[1, 0] = 0.25
+        return out
+
+
+def test_dependence_is_sorted_by_view_and_strength():
+    model = FittedViews().fit(None)
+    display = DependenceDisplay.from_estimator(model)
+    assert display.names == ["bytes", "colour", "count", "size", "open"]
+    order = [4, 1, 3, 0, 2]
+    np.testing.assert_array_equal(
+        display.image_.get_array(), model.dependence_probability()[np.ix_(order, order)]
+    )
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == display.names
+    _, ax = plt.subplots()
+    assert DependenceDisplay.from_estimator(model, ax=ax).ax_ is ax
+    del model.feature_names_in_
+    assert DependenceDisplay.from_estimator(model).names == ["4", "1", "3", "0", "2"]
+
+
+def test_views_show_the_rows_sorted_by_cluster():
+    model, X = FittedViews().fit(None), make_frame()
+    X.loc[3, "bytes"] = np.nan
+    display = ViewsDisplay.from_estimator(model, X)
+    assert display.names == [["bytes", "colour", "count"], ["size", "open"]]
+    assert [len(np.unique(labels)) for labels in display.labels] == [2, 4]
+    larger_first = np.r_[20:60, 0:20]
+    shown = display.cells[0][:, 1]
+    np.testing.assert_array_equal(shown, X["colour"].cat.codes.to_numpy()[larger_first] / 2)
+    at = np.flatnonzero(larger_first == 3)
+    assert np.flatnonzero(np.isnan(display.cells[0][:, 0])).tolist() == at.tolist()
+    ranks = X["bytes"].rank().to_numpy()[larger_first]
+    np.testing.assert_allclose(display.cells[0][:, 0], (ranks - 0.5) / (N_ROWS - 1))
+    assert len(display.axes_) == len(display.images_) == 2
+    display.figure_.canvas.draw()
+    few = ViewsDisplay.from_estimator(model, X, max_rows=12, figure=plt.figure())
+    assert [cells.shape for cells in few.cells] == [(12, 3), (12, 2)]
+    with pytest.raises(ValueError, match="training data"):
+        ViewsDisplay.from_estimator(model, X.head())
+    with pytest.raises(ValueError, match="max_rows"):
+        ViewsDisplay.from_estimator(model, X, max_rows=0)
+
+
+@pytest.mark.parametrize("make", [DependenceDisplay, ViewsDisplay])
+def test_views_must_be_fitted(make):
+    with pytest.raises(NotFittedError):
+        make.from_estimator(FittedViews(), *([make_frame()] if make is ViewsDisplay else []))

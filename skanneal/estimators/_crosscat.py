@@ -246,7 +246,7 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
         Returns
         -------
         clusters : ndarray
-            With ``output="codes"``, int64 of shape (n_rows, n_views_): the most probable existing
+            With ``output="codes"``, int64 of shape (n_rows, n_views): the most probable existing
             cluster of `row_labels_`. With "onehot" and "proba" one column per view and cluster,
             views side by side: 1.0 for the most probable one, or probabilities.
         """

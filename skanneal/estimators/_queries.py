@@ -62,7 +62,7 @@ class QueryMixin:
 
         Returns
         -------
-        probabilities : ndarray of shape (n_rows, n_clusters_)
+        probabilities : ndarray of shape (n_rows, n_clusters)
             Clusters of `labels_`; rows sum to 1.
         """
         check_is_fitted(self)
