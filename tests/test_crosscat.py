@@ -291,7 +291,7 @@ class TestFit:
         X = two_views()
         auto, named = quick().fit(X), quick(moves=("gibbs", "split_merge", "column_block"))
         assert not same_bits(auto, named.fit(X))
-        rest = ("column_sets", "view_split_merge")
+        rest = ("column_sets", "view_split_merge", "view_reallocation")
         named.set_params(moves=("gibbs", "split_merge", "column_block", *rest))
         assert same_bits(auto, named.fit(X))
         with warnings.catch_warnings():
@@ -439,6 +439,7 @@ class TestReproducibility:
 
 
 class TestParameters:
+    @pytest.mark.filterwarnings("ignore:Chains disagree")  # on 40 rows, with short chains
     def test_discounts_and_concentrations(self):
         X = crosscat_frame()
         fixed = crosscat(concentration=2.0, discount=0.25).fit(X)
