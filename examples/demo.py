@@ -1,8 +1,8 @@
 """Cluster handwritten digits without saying that there are ten: `make demo` runs this.
 
 Prints the number of clusters, how well they match the ten digits, and the log density of images
-that were held out, beside that of a single Gaussian. Draws a map of the images and the mean image
-of each cluster into demo.png, or the path given on the command line.
+that were held out, beside that of a single Gaussian. Draws a map of the images and the mean images
+of the largest clusters into demo.png, or the path given on the command line.
 """
 
 import sys
@@ -19,12 +19,13 @@ from sklearn.model_selection import train_test_split
 from skanneal import AnnealedDPMixture
 
 N_COMPONENTS = 16
+SHOWN = 36  # clusters, the largest
 
 
 def draw_map(ax, positions, labels, colors):
     """Scatter the images, each in the colour of its cluster."""
     ax.scatter(*positions.T, c=colors[labels], s=9, linewidths=0)
-    for label in np.unique(labels):
+    for label in range(min(SHOWN, labels.max() + 1)):
         x, y = np.median(positions[labels == label], axis=0)
         ax.annotate(
             str(label + 1),
@@ -40,8 +41,8 @@ def draw_map(ax, positions, labels, colors):
 
 
 def draw_means(subfigure, images, labels, colors, n_columns=6):
-    """Draw the mean image of each cluster, framed in the cluster's colour."""
-    n_clusters = labels.max() + 1
+    """Draw the mean image of the largest clusters, framed in the cluster's colour."""
+    n_clusters = min(SHOWN, labels.max() + 1)
     n_rows = -(-n_clusters // n_columns)
     axes = subfigure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for label, ax in enumerate(axes):
@@ -53,7 +54,9 @@ def draw_means(subfigure, images, labels, colors, n_columns=6):
         ax.set(xticks=[], yticks=[])
         ax.set_title(f"{label + 1}: {members.sum()} images", fontsize=7, pad=3)
         ax.spines[:].set(color=colors[label], linewidth=2.5)
-    subfigure.suptitle("The mean image of each cluster")
+    subfigure.suptitle(
+        f"The mean images of the {n_clusters} largest of {labels.max() + 1} clusters"
+    )
 
 
 def draw_picture(path, images, points, labels):
