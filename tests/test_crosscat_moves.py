@@ -534,7 +534,7 @@ def test_everything_inferred_by_few_chains():
 @SLOW
 @pytest.mark.parametrize(("data", "prior", "moves", "n_starts"), FIXED)
 def test_moves_leave_the_posterior(data, prior, moves, n_starts):
-    """1000 exact draws and more, enough for the planted faults (test_power), two rounds of moves."""
+    """1000 exact draws and more, which is what test_power asks for, two rounds of moves."""
     check_stays(make_case(data, prior), law_of(data, prior), MOVES[moves], n_starts)
 
 
