@@ -45,20 +45,11 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from crosscat_data import KDD_CATEGORICAL
 from skanneal import AnnealedDPMixture
 from skanneal.schedules import SCHEDULES
 
 FILE = "kddcup99_10_percent.npz"
-CATEGORICAL = (
-    "protocol_type",
-    "service",
-    "flag",
-    "land",
-    "logged_in",
-    "root_shell",
-    "num_shells",
-    "is_guest_login",
-)
 NOISE = 0.01
 MOST_TEST_ROWS = 20_000
 RARE = 0.001
@@ -99,7 +90,7 @@ def load(folder, n_rows=None):
             if name == "label" or (values == values[0]).all():
                 continue
             values = values[rows]
-            if name in CATEGORICAL:
+            if name in KDD_CATEGORICAL:
                 columns[name] = codes_of(values, file.get(f"levels__{name}"))
             else:
                 columns[name] = np.log1p(values.astype(float))

@@ -30,7 +30,6 @@ FORMAT = 1
 DEBUG = os.environ.get("SKANNEAL_DEBUG", "0") == "1"  # compare statistics with recomputations
 N_RECORDS = 100  # of the trace, at equal fractions of the schedule's assignments
 BLOCK_ROWS = 8192  # scored at a time
-TRACE = ("seconds", "sweeps", "n_assigned", "n_clusters", "log_joint", "concentration", "discount")
 IDLE_AFTER = 8  # turns without an acceptance until a structure move misses most of its turns
 IDLE_PERIOD = 8
 SETTLED = 50  # rows in S from which on more than the churn is run

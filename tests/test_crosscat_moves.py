@@ -1147,9 +1147,7 @@ def test_the_table_of_column_scores_is_the_oracles(data):
     labels = np.array(all_labels, dtype=np.int32)
     order = np.arange(case.n_rows)[::-1].copy()
     columns = np.arange(len(case.columns))[::-1].copy()
-    scores = state.column_scores(
-        columns, order, labels[:, order].copy(), labels.max(axis=1).astype(np.int64) + 1
-    )
+    scores = state.column_scores(columns, order, labels[:, order].copy())
     expected = [[target.log_lik[f][p, 0] for p in all_labels] for f in columns]
     assert scores.shape == (len(columns), len(all_labels))
     assert np.allclose(scores, expected, rtol=0, atol=1e-9)
@@ -1160,9 +1158,9 @@ def test_column_scores_of_many_rows():
     columns, state, _ = big_state(18, n_rows=300, n_inside=290)
     rng = np.random.default_rng(18)
     rows = state.subsample.rows()
-    n_slots = np.array([1, 3, 40, 290, 17], dtype=np.int64)
+    n_slots = [1, 3, 40, 290, 17]
     labels = np.array([rng.permutation(np.arange(290) % n) for n in n_slots], dtype=np.int32)
-    scores = state.column_scores(np.arange(len(columns)), rows, labels, n_slots)
+    scores = state.column_scores(np.arange(len(columns)), rows, labels)
     for f, column in enumerate(columns):
         for v in range(len(n_slots)):
             whole = np.full(300, -1)

@@ -5,11 +5,10 @@
 import numpy as np
 from scipy.special import gammaln, psi
 
-from ..components import FAMILIES
 from ..partition_priors import PitmanYor
-from ..states import Mixture
+from ..states import FreshView
 from ._allocate import allocate
-from .hyperparameters import draw_index
+from ._random import below, draw_index
 from .info import MoveInfo
 
 
@@ -23,7 +22,7 @@ class AllocatingMove:
     ----------
     row_grid : ndarray of shape (n_points, 2)
         (concentration, discount) pairs of equal weight: the hyperprior of a view's own pair.
-    n_proposals : int, optional
+    n_proposals : int
         Per sweep.
     """
 
@@ -31,10 +30,9 @@ class AllocatingMove:
     exact = True
     tempered = True
 
-    def __init__(self, row_grid, n_proposals=None):
+    def __init__(self, row_grid, n_proposals):
         self.row_grid = np.asarray(row_grid, dtype=np.float64)
-        if n_proposals is not None:
-            self.n_proposals = n_proposals
+        self.n_proposals = n_proposals
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """`n_proposals` proposals."""
@@ -83,17 +81,9 @@ class AllocatingMove:
 
     def _allocate(self, state, features, point, rows, labels, beta, bit_generator):
         """(log Z, slots of the rows) of a view of these features alone."""
-        hyper = state.hyper(features)
-        blocks = []
-        for family in FAMILIES:
-            own = [int(j) for j in features if state.family_of[int(j)] == family]
-            if own:
-                blocks.append(FAMILIES[family](state.table, own, [hyper[j] for j in own]))
-        view = Mixture(state.table, blocks, PitmanYor(*self.row_grid[point]), state.subsample)
+        view = state.new_view(features, PitmanYor(*self.row_grid[point]))
         log_z = allocate(view, rows, labels, beta, bit_generator)
         return log_z, view.labels_of(rows)
 
-
-def below(n, generator):
-    """Uniform on 0 .. n - 1."""
-    return min(int(generator.random() * n), n - 1)
+    def _fresh(self, point, labels):
+        return FreshView(PitmanYor(*self.row_grid[point]), labels)

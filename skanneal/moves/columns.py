@@ -12,7 +12,7 @@ import numpy as np
 from ..partition_priors import PitmanYor
 from ..states import FreshView
 from ._columns import choose_views, seat
-from .hyperparameters import draw_index
+from ._random import below, draw_index, draw_poisson
 from .info import MoveInfo
 
 
@@ -37,8 +37,7 @@ class _ColumnMove:
         n = state.subsample.size
         views = []
         for _ in range(n_views):
-            point = min(int(generator.random() * len(self.row_grid)), len(self.row_grid) - 1)
-            prior = PitmanYor(*self.row_grid[point])
+            prior = PitmanYor(*self.row_grid[below(len(self.row_grid), generator)])
             views.append(FreshView(prior, prior.draw(n, bit_generator).astype(np.int32)))
         return views
 
@@ -47,17 +46,7 @@ class _ColumnMove:
         """log L of columns in the state's views and then in the fresh ones: (n, n_views)."""
         rows = state.subsample.rows()
         labels = np.concatenate([state.row_labels(rows), *(view.labels[None] for view in fresh)])
-        n_slots = labels.max(axis=1, initial=-1).astype(np.int64) + 1
-        return state.column_scores(np.asarray(columns), rows, labels, n_slots)
-
-
-def draw_poisson(mean, generator):
-    """A Poisson number by a product of uniforms, whose stream no version of NumPy changes."""
-    number, product = 0, generator.random()
-    while product > np.exp(-mean):
-        number += 1
-        product *= generator.random()
-    return number
+        return state.column_scores(np.asarray(columns), rows, labels)
 
 
 class ColumnBlock(_ColumnMove):
@@ -201,9 +190,7 @@ class ColumnSets(_ColumnMove):
         generator = np.random.Generator(bit_generator)
         n_columns, n_views = state.table.n_columns, state.n_views
         blocks = state.prior.draw(n_columns, bit_generator)
-        chosen = np.flatnonzero(
-            blocks == blocks[min(int(generator.random() * n_columns), n_columns - 1)]
-        )
+        chosen = np.flatnonzero(blocks == blocks[below(n_columns, generator)])
         alpha, d = state.prior.concentration, state.prior.discount
         after = seat(state.view_of, chosen.astype(np.int64), alpha, d, bit_generator)
         fresh = self._fresh(state, max(0, int(after.max()) + 1 - n_views), bit_generator)

@@ -7,14 +7,8 @@ coordinate given the partition; concentration and discount jointly.
 import numpy as np
 
 from ..partition_priors import PitmanYor
+from ._random import draw_index
 from .info import MoveInfo
-
-
-def draw_index(log_weights, generator):
-    """Index with probability proportional to exp(log_weights)."""
-    cumulative = np.cumsum(np.exp(log_weights - np.max(log_weights)))
-    index = np.searchsorted(cumulative, generator.random() * cumulative[-1], side="right")
-    return min(int(index), len(cumulative) - 1)
 
 
 class EachView:

@@ -31,9 +31,8 @@ where V counts the views before the split. i and z are drawn alike in both direc
 import numpy as np
 from scipy.special import expit, gammaln
 
-from ..partition_priors import PitmanYor
-from ..states import FreshView
-from .allocation import AllocatingMove, below
+from ._random import below
+from .allocation import AllocatingMove
 
 EITHER = 0.05  # least probability of going with the chosen feature, and of not
 
@@ -50,7 +49,9 @@ class ViewReallocation(AllocatingMove):
     """
 
     name = "view_reallocation"
-    n_proposals = 2
+
+    def __init__(self, row_grid, n_proposals=2):
+        super().__init__(row_grid, n_proposals)
 
     def _split(self, state, view, bit_generator, beta):
         generator = np.random.Generator(bit_generator)
@@ -99,15 +100,11 @@ class ViewReallocation(AllocatingMove):
         state.reassign(view_of, [self._fresh(point, labels)])
         return True, 4 * len(rows)
 
-    def _fresh(self, point, labels):
-        return FreshView(PitmanYor(*self.row_grid[point]), labels)
-
     def _going(self, state, chosen, own, rows, beta, bit_generator):
         """q_f of the features `own`."""
         _, _, labels = self._propose(state, [chosen], rows, beta, bit_generator)
         partitions = np.stack([np.zeros_like(labels), labels])
-        n_slots = partitions.max(axis=1, initial=-1).astype(np.int64) + 1
-        scores = state.column_scores(own, rows, partitions, n_slots)
+        scores = state.column_scores(own, rows, partitions)
         return EITHER + (1.0 - 2.0 * EITHER) * expit(beta * (scores[:, 1] - scores[:, 0]))
 
     def _log_choice(self, going, goes, chosen):

@@ -26,10 +26,8 @@ a merge is accepted with min(1, A), a split with min(1, 1 / A), A = G t (V + 1) 
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from ..partition_priors import PitmanYor
-from ..states import FreshView
-from .allocation import AllocatingMove, below
-from .hyperparameters import draw_index
+from ._random import below, draw_index
+from .allocation import AllocatingMove
 
 
 class ViewSplitMerge(AllocatingMove):
@@ -44,7 +42,9 @@ class ViewSplitMerge(AllocatingMove):
     """
 
     name = "view_split_merge"
-    n_proposals = 4
+
+    def __init__(self, row_grid, n_proposals=4):
+        super().__init__(row_grid, n_proposals)
 
     def _merge(self, state, view, bit_generator, beta):
         """(accepted, work) of dissolving a view."""
@@ -83,7 +83,7 @@ class ViewSplitMerge(AllocatingMove):
             return False, work
         view_of = state.view_of.copy()
         view_of[features] = state.n_views
-        state.reassign(view_of, [FreshView(PitmanYor(*self.row_grid[point]), labels)])
+        state.reassign(view_of, [self._fresh(point, labels)])
         return True, work
 
     def _log_ratio(self, log_g, log_z, point, n_rows):
@@ -102,8 +102,7 @@ class ViewSplitMerge(AllocatingMove):
         """log g_b for the views `others`, which hold `sizes` features that are not moved."""
         rows = state.subsample.rows()
         labels = state.row_labels(rows)[others]
-        n_slots = labels.max(axis=1, initial=-1).astype(np.int64) + 1
-        scores = state.column_scores(features, rows, labels, n_slots).sum(axis=0)
+        scores = state.column_scores(features, rows, labels).sum(axis=0)
         m, alpha, d = len(features), state.prior.concentration, state.prior.discount
         log_subset = (
             -np.log(sizes + m - 1.0)

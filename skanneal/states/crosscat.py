@@ -131,7 +131,7 @@ class CrossCat:
 
     # ---- features move --------------------------------------------------------------------------
 
-    def column_scores(self, columns, rows, labels, n_slots):
+    def column_scores(self, columns, rows, labels):
         """Log marginal likelihood of columns under several partitions of rows.
 
         Parameters
@@ -142,14 +142,13 @@ class CrossCat:
             The rows that are partitioned.
         labels : int32 array of shape (n_partitions, n)
             Slots of the rows in each partition.
-        n_slots : int64 array of shape (n_partitions,)
-            Slots of each partition.
 
         Returns
         -------
         scores : float64 array of shape (n_columns, n_partitions)
         """
         hyper = self.hyper(columns)
+        n_slots = labels.max(axis=1, initial=-1).astype(np.int64) + 1
         scores = np.empty((len(columns), len(n_slots)))
         families = np.array([self.family_of[int(j)] for j in columns])
         for family in dict.fromkeys(families):
@@ -206,13 +205,20 @@ class CrossCat:
 
     def _open(self, fresh, columns, hyper, rows):
         """A new view with these features."""
-        blocks = [
-            FAMILIES[family](self.table, own, [hyper[int(j)] for j in own])
-            for family, own in self._by_family(columns)
-        ]
-        view = Mixture(self.table, blocks, fresh.prior, self.subsample)
+        view = self.new_view(columns, fresh.prior, hyper)
         view.replace(rows, fresh.labels)
         return view
+
+    def new_view(self, columns, prior, hyper=None):
+        """A view of these features, without rows and not yet one of the views.
+
+        `hyper` are their hyperparameters by column, if at hand."""
+        hyper = self.hyper(columns) if hyper is None else hyper
+        blocks = [
+            FAMILIES[family](self.table, own, [hyper[j] for j in own])
+            for family, own in self._by_family(columns)
+        ]
+        return Mixture(self.table, blocks, prior, self.subsample)
 
     def _by_family(self, columns):
         """(family, its columns) for the families among these columns."""
@@ -227,11 +233,6 @@ class CrossCat:
         """Free slots in every view."""
         for view in self.views:
             view.compact()
-
-    def replace(self, rows, labels):
-        """New partitions of `rows` (indices): labels of shape (n_views, n)."""
-        for view, slots in zip(self.views, labels):
-            view.replace(rows, slots)
 
     # ---- state as arrays ------------------------------------------------------------------------
 

@@ -1,0 +1,143 @@
+"""Clusters against features."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from sklearn.utils._optional_dependencies import check_matplotlib_support
+from sklearn.utils.validation import check_is_fitted
+
+from .._containers import open_table
+from ..summary import profile_clusters, rank_clusters
+from ._axes import axes_of
+
+_LIMIT = 2.0  # standard deviations at which the colours of means end
+
+
+class ClusterDisplay:
+    """Clusters against features: standardised means of numbers, frequencies of levels.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_clusters, n_features)
+        A number's mean in the cluster, less its mean in all rows, in standard deviations of all
+        rows; a level's share of the cluster. NaN where a cluster has no observed cell.
+    is_level : ndarray of bool of shape (n_features,)
+        Which features are levels; numbers come first.
+    feature_names : sequence of str
+        Names of the columns, "column = level" for levels.
+    cluster_names : sequence of str
+        Names of the clusters.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    meshes_ : list of matplotlib QuadMesh
+        That of the levels and that of the numbers, as far as there are any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.displays import ClusterDisplay
+    >>> values = np.array([[1.2, 0.9], [-1.2, 0.1]])
+    >>> names = ["height", "colour = red"]
+    >>> display = ClusterDisplay(values, np.array([False, True]), names, ["0", "1"]).plot()
+    >>> len(display.meshes_)
+    2
+    """
+
+    def __init__(self, values, is_level, feature_names, cluster_names):
+        self.values = values
+        self.is_level = is_level
+        self.feature_names = feature_names
+        self.cluster_names = cluster_names
+
+    @classmethod
+    def from_estimator(cls, estimator, X, *, max_features=30, max_clusters=20, ax=None):
+        """Draw a fitted estimator's clusters.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted.
+        X : array-like or frame of shape (n_rows, n_columns)
+            The training data. Columns that are not numeric, booleans, and integers with up to 20
+            distinct values are shown level by level.
+        max_features : int, default=30
+            Of more features, those are shown in which the clusters differ most.
+        max_clusters : int, default=20
+            Of more clusters, the largest are shown.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        display : ClusterDisplay
+        """
+        check_matplotlib_support(f"{cls.__name__}.from_estimator")
+        check_is_fitted(estimator, "labels_")
+        table, labels = open_table(X, "X"), np.asarray(estimator.labels_)
+        if table.shape[0] != len(labels):
+            raise ValueError(
+                f"X must be the training data: it has {table.shape[0]} rows, labels_ {len(labels)}."
+            )
+        ranks, sizes = rank_clusters(labels)
+        profile = profile_clusters(table, ranks, len(sizes))
+        shown = np.sort(np.argsort(-profile.spread, kind="stable")[:max_features])
+        shown = shown[np.argsort(profile.is_level[shown], kind="stable")]  # numbers first
+        names = labels[np.unique(ranks, return_index=True)[1]]
+        display = cls(
+            profile.values[:max_clusters, shown],
+            profile.is_level[shown],
+            [profile.names[j] for j in shown],
+            [f"{name}  (n = {size:,})" for name, size in zip(names, sizes)][:max_clusters],
+        )
+        return display.plot(ax)
+
+    def plot(self, ax=None, **kwargs):
+        """Draw; return the display itself.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure, its size by the numbers of cells.
+        **kwargs : dict
+            For both ``pcolormesh``.
+
+        Returns
+        -------
+        display : ClusterDisplay
+        """
+        values, is_level = np.asarray(self.values), np.asarray(self.is_level, dtype=bool)
+        n_clusters, n_features = values.shape
+        n_numbers = int((~is_level).sum())
+        figsize = (3.4 + 0.3 * n_features, 2.2 + 0.27 * n_clusters)
+        self.figure_, self.ax_ = axes_of("ClusterDisplay.plot", ax, figsize=figsize)
+        self.meshes_ = []
+        # The levels first: their colour bar then stands on the right, as they do.
+        if n_numbers < n_features:
+            options = {"cmap": "Purples", "vmin": 0, "vmax": 1, **kwargs}
+            self._plot_part(values, n_numbers, n_features, "Frequency", "neither", options)
+        if n_numbers > 0:
+            options = {"cmap": "RdBu_r", "vmin": -_LIMIT, "vmax": _LIMIT, **kwargs}
+            self._plot_part(values, 0, n_numbers, "Standardised mean", "both", options)
+        self.ax_.set_facecolor("0.85")  # shows through where there is nothing observed
+        self.ax_.set(xlim=(0, n_features), ylim=(n_clusters, 0), ylabel="Cluster")
+        if 0 < n_numbers < n_features:
+            self.ax_.axvline(n_numbers, color="black", linewidth=1.2)
+        self.ax_.set_yticks(np.arange(n_clusters) + 0.5, self.cluster_names)
+        self.ax_.set_xticks(np.arange(n_features) + 0.5, self.feature_names, rotation=90)
+        self.ax_.tick_params(length=0, labelsize="small")
+        self.ax_.spines[:].set_visible(False)
+        return self
+
+    def _plot_part(self, values, start, stop, title, extend, options):
+        edges = np.arange(start, stop + 1), np.arange(len(values) + 1)
+        part = np.ma.masked_invalid(values[:, start:stop])
+        options = {"edgecolor": "white", "linewidth": 0.6, **options}
+        mesh = self.ax_.pcolormesh(*edges, part, **options)
+        bar = self.figure_.colorbar(mesh, ax=self.ax_, label=title, extend=extend, pad=0.03)
+        bar.outline.set_visible(False)
+        self.meshes_.append(mesh)

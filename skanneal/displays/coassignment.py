@@ -1,0 +1,107 @@
+"""How often pairs of rows share a cluster."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from sklearn.utils._optional_dependencies import check_matplotlib_support
+from sklearn.utils.validation import check_is_fitted
+
+from ..summary import coclustering, rank_clusters, relabel
+from ._axes import axes_of, square
+
+
+class CoassignmentDisplay:
+    """How often each pair of rows shares a cluster, rows sorted by cluster.
+
+    Parameters
+    ----------
+    coassignment : ndarray of shape (n_shown, n_shown)
+        Shares of the draws, from 0 to 1.
+    labels : ndarray of int of shape (n_shown,)
+        Clusters of these rows, equal labels side by side.
+    rows : ndarray of int of shape (n_shown,) or None, default=None
+        Which rows of the data they are.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    image_ : matplotlib AxesImage
+        The square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.displays import CoassignmentDisplay
+    >>> from skanneal.summary import coclustering
+    >>> draws = [[0, 0, 0, 1, 1], [0, 0, 1, 1, 1]]
+    >>> display = CoassignmentDisplay(coclustering(draws), np.array([0, 0, 0, 1, 1])).plot()
+    >>> display.image_.get_array().shape
+    (5, 5)
+    """
+
+    def __init__(self, coassignment, labels, *, rows=None):
+        self.coassignment = coassignment
+        self.labels = labels
+        self.rows = rows
+
+    @classmethod
+    def from_estimator(cls, estimator, *, max_rows=1000, ax=None, **kwargs):
+        """Draw the co-assignment of a fitted estimator's training rows.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted; its ``draws_`` of all chains count alike.
+        max_rows : int, default=1000
+            Of more rows, so many are shown: evenly spaced ones of the rows sorted by cluster.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs : dict
+            For ``imshow``.
+
+        Returns
+        -------
+        display : CoassignmentDisplay
+        """
+        check_matplotlib_support(f"{cls.__name__}.from_estimator")
+        check_is_fitted(estimator, ["draws_", "labels_"])
+        if max_rows < 1:
+            raise ValueError(f"max_rows must be at least 1, got {max_rows}.")
+        draws = [np.asarray(draw.labels) for chain in estimator.draws_ for draw in chain]
+        by_size, _ = rank_clusters(estimator.labels_)
+        # Within a cluster, rows that share their clusters in the draws come side by side.
+        rows = np.lexsort([*(relabel(draw) for draw in draws), by_size])
+        if len(rows) > max_rows:
+            rows = rows[np.linspace(0, len(rows) - 1, max_rows).round().astype(int)]
+        labels = np.asarray(estimator.labels_)[rows]
+        return cls(coclustering(draws, rows), labels, rows=rows).plot(ax, **kwargs)
+
+    def plot(self, ax=None, **kwargs):
+        """Draw; return the display itself.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs : dict
+            For ``imshow``.
+
+        Returns
+        -------
+        display : CoassignmentDisplay
+        """
+        self.figure_, self.ax_ = axes_of("CoassignmentDisplay.plot", ax, figsize=(6.2, 5.2))
+        n, title = len(self.coassignment), "Share of draws in one cluster"
+        self.image_ = square(
+            self.figure_, self.ax_, self.coassignment, self.labels, title, **kwargs
+        )
+        edges = np.flatnonzero(np.diff(self.labels)) + 1
+        starts, ends = np.append(0, edges), np.append(edges, n)
+        named = ends - starts >= 0.03 * n  # tall enough for a name
+        self.ax_.set_yticks((starts + ends)[named] / 2, np.asarray(self.labels)[starts[named]])
+        self.ax_.tick_params(length=0)
+        self.ax_.set(xticks=[], xlabel=f"{n:,} rows, sorted by cluster", ylabel="Cluster")
+        return self

@@ -1,0 +1,96 @@
+"""Which columns depend on which: columns against columns."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from sklearn.utils._optional_dependencies import check_matplotlib_support
+from sklearn.utils.validation import check_is_fitted
+
+from ..summary import rank_clusters
+from ._axes import axes_of, square
+from ._columns import column_names, columns_by_view
+
+
+class DependenceDisplay:
+    """How probable it is that columns depend on each other: columns against columns.
+
+    Parameters
+    ----------
+    dependence : ndarray of shape (n_columns, n_columns)
+        Probabilities.
+    names : sequence of str
+        Names of the columns.
+    views : ndarray of int of shape (n_columns,)
+        View of each column, equal ones side by side.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    image_ : matplotlib AxesImage
+        The square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.displays import DependenceDisplay
+    >>> dependence = np.array([[1.0, 0.8, 0.1], [0.8, 1.0, 0.0], [0.1, 0.0, 1.0]])
+    >>> display = DependenceDisplay(dependence, ["length", "width", "colour"], [0, 0, 1]).plot()
+    >>> display.image_.get_array().shape
+    (3, 3)
+    """
+
+    def __init__(self, dependence, names, views):
+        self.dependence = dependence
+        self.names = names
+        self.views = views
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax=None, **kwargs):
+        """Draw the dependence probabilities of a fitted estimator, columns sorted by view.
+
+        Parameters
+        ----------
+        estimator : CrossCatPY
+            Fitted.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs : dict
+            For ``imshow``.
+
+        Returns
+        -------
+        display : DependenceDisplay
+        """
+        check_matplotlib_support(f"{cls.__name__}.from_estimator")
+        check_is_fitted(estimator, "view_labels_")
+        order, dependence = columns_by_view(estimator)
+        names, ranks = column_names(estimator), rank_clusters(estimator.view_labels_)[0]
+        shown = dependence[np.ix_(order, order)], [names[j] for j in order], ranks[order]
+        return cls(*shown).plot(ax, **kwargs)
+
+    def plot(self, ax=None, **kwargs):
+        """Draw; return the display itself.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure, its size by the number of columns.
+        **kwargs : dict
+            For ``imshow``.
+
+        Returns
+        -------
+        display : DependenceDisplay
+        """
+        n = len(self.names)
+        side = 3.0 + 0.2 * min(n, 60)
+        self.figure_, self.ax_ = axes_of("DependenceDisplay.plot", ax, figsize=(side + 1.6, side))
+        title = "Probability of dependence"
+        self.image_ = square(self.figure_, self.ax_, self.dependence, self.views, title, **kwargs)
+        self.ax_.set_yticks(np.arange(n) + 0.5, self.names)
+        self.ax_.set_xticks(np.arange(n) + 0.5, self.names, rotation=90)
+        self.ax_.tick_params(length=0, labelsize="small" if n <= 30 else "xx-small")
+        return self
