@@ -1,7 +1,7 @@
 """Nonparametric Bayesian clustering and density estimation by annealed Monte Carlo."""
 
-from .estimators import AnnealedDPMixture, CrossCatImputer, CrossCatPY
+from .estimators import AnnealedDPMixture, CrossCatImputer, CrossCatPY, PermutationDPMixture
 
 __version__ = "0.1.0"
 
-__all__ = ["AnnealedDPMixture", "CrossCatImputer", "CrossCatPY"]
+__all__ = ["AnnealedDPMixture", "CrossCatImputer", "CrossCatPY", "PermutationDPMixture"]

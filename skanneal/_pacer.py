@@ -32,12 +32,15 @@ class Path(NamedTuple):
         Energy exponent (likelihood ** beta) at each knot.
     start : {"empty", "prior"}
         "prior": every row is labelled from the partition prior before the first assignment.
+    burn_in : int or None, default=None
+        Assignments in which moves may still adapt; None: half of them.
     """
 
     assignments: np.ndarray
     sizes: np.ndarray
     betas: np.ndarray
     start: str
+    burn_in: int | None = None
 
 
 class Segment(NamedTuple):
@@ -116,6 +119,7 @@ class PathPacer:
         self._knots = np.column_stack([path.assignments, path.sizes])
         self._ready = _last_tempered_knot(path)
         self._finished = False
+        self._burned_in = None  # assignments handed out when burn-in was first seen to be over
         self._extra = 0
         self._extra_done = 0
         self._budget = None
@@ -139,13 +143,27 @@ class PathPacer:
     @property
     def total(self):
         """Total number of assignments; an estimate while a time budget is running."""
+        return self._scheduled + self._extra + self._extra_done
+
+    @property
+    def _scheduled(self):
+        """Assignments without those added by `extend`; an estimate while a budget is running."""
         if self._budget is None:
-            schedule = int(self.path.assignments[-1])
-        elif self._finished:
-            schedule = self._budget.knots[-1][0]
-        else:
-            schedule = self._budget.expected_total(self.assignments)
-        return schedule + self._extra + self._extra_done
+            return int(self.path.assignments[-1])
+        if self._finished:
+            return self._budget.knots[-1][0]
+        return self._budget.expected_total(self.assignments)
+
+    @property
+    def burn_in(self):
+        """Whether moves may still adapt after what has been handed out; once over, it stays so."""
+        if self._burned_in is None:
+            share = 0.5
+            if self.path.burn_in is not None:
+                share = self.path.burn_in / int(self.path.assignments[-1])
+            if self.assignments >= share * self._scheduled:
+                self._burned_in = self.assignments
+        return self._burned_in is None
 
     def next(self, seconds=None):
         """Return the next segment, or None if all is done.
@@ -195,7 +213,8 @@ class PathPacer:
             return self.path
         knots, betas = self._budget.realised(self._finished)
         knots = np.array(knots, dtype=np.int64)
-        return Path(knots[:, 0], knots[:, 1], np.array(betas), self.path.start)
+        burned_in = knots[-1, 0] if self._burned_in is None else self._burned_in
+        return Path(knots[:, 0], knots[:, 1], np.array(betas), self.path.start, int(burned_in))
 
     def to_arrays(self):
         """Return the pacer's state as a flat dict of arrays (see `from_arrays`)."""
@@ -204,6 +223,8 @@ class PathPacer:
             "path_sizes": self.path.sizes,
             "path_betas": self.path.betas,
             "path_start": np.array(self.path.start),
+            "path_burn_in": _or_minus_one(self.path.burn_in),
+            "burned_in": _or_minus_one(self._burned_in),
             "position": np.array(
                 [self.assignments, self.size, self._finished, self._extra, self._extra_done]
             ),
@@ -227,7 +248,10 @@ class PathPacer:
             Where the stored one was.
         """
         columns = (np.asarray(arrays["path_" + name]) for name in ("assignments", "sizes", "betas"))
-        pacer = cls(Path(*columns, str(arrays["path_start"])))
+        burn_ins = [int(arrays[name]) for name in ("path_burn_in", "burned_in")]
+        burn_in, burned_in = (None if value < 0 else value for value in burn_ins)
+        pacer = cls(Path(*columns, str(arrays["path_start"]), burn_in))
+        pacer._burned_in = burned_in
         position = [int(value) for value in arrays["position"]]
         pacer.assignments, pacer.size, finished, pacer._extra, pacer._extra_done = position
         pacer._finished = bool(finished)
@@ -270,6 +294,11 @@ class PathPacer:
         self._extra_done += stop - start
         knots = np.array([[start, self.n_rows], [stop, self.n_rows]], dtype=np.int64)
         return Segment(start, stop, knots, 1.0)
+
+
+def _or_minus_one(number):
+    """The number as an array; None as -1."""
+    return np.array(-1 if number is None else number)
 
 
 def _last_tempered_knot(path):

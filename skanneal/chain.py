@@ -52,6 +52,14 @@ class Model(NamedTuple):
         (concentration, discount) pairs, sorted by discount; one point if fixed.
     moves : tuple of str
         Names in MOVES or COLUMN_MOVES. "gibbs" is the churn itself.
+    options : dict of str to dict
+        Parameters of moves, by name.
+    even_work : bool
+        Whether every move gets as many scores (rows times clusters) as the churn, at all sizes of
+        the subsample; else moves take turns while it grows.
+    init : int or None
+        Where all rows are labelled at first: number of clusters they are dealt to at random; None
+        draws from the partition prior.
     strata : int array of shape (n_rows,) or None
         For stratified selection.
     view_grid : array of shape (n_points, 2) or None
@@ -66,6 +74,9 @@ class Model(NamedTuple):
     moves: tuple
     strata: np.ndarray | None = None
     view_grid: np.ndarray | None = None
+    options: dict = {}  # noqa: RUF012 - never changed
+    even_work: bool = False
+    init: int | None = None
 
 
 class Chain:
@@ -93,21 +104,28 @@ class Chain:
         if self.pacer.path.start == "prior":
             subsample.fill()
             for view in self.state.views:
-                labels = view.prior.draw(n_rows, self.bit_generator)
+                labels = self._first_labels(view, n_rows)
                 view.replace(np.arange(n_rows), labels)
         self.trace = {}
         self.seconds = 0.0
         self.position, self.unfinished = 0, None  # assignments done; what a stop left of a segment
+
+    def _first_labels(self, view, n_rows):
+        if self.model.init is None:
+            return view.prior.draw(n_rows, self.bit_generator)
+        return (np.random.Generator(self.bit_generator).random(n_rows) * self.model.init).astype(int)
 
     def _set_up(self, model):
         self.model = model
         self.structure = [
             COLUMN_MOVES[name](model.prior_grid)
             if name in COLUMN_MOVES
-            else EachView(MOVES[name]())
+            else EachView(MOVES[name](**model.options.get(name, {})))
             for name in model.moves
             if name != "gibbs"
         ]
+        inner = [getattr(move, "move", move) for move in self.structure]
+        self.adaptive = [move for move in inner if hasattr(move, "burn_in")]
         self.hyperparameters = [EachView(PartitionHyperparameters(model.prior_grid))]
         if model.view_grid is not None:
             self.hyperparameters.append(PartitionHyperparameters(model.view_grid))
@@ -128,7 +146,9 @@ class Chain:
             if not self._churn(segment, stop):
                 return False
             full = self.state.subsample.size == self.model.table.n_rows
-            self._move(segment.beta, full)
+            for move in self.adaptive:
+                move.burn_in = self.pacer.burn_in
+            self._move(segment, full, stop)
             self.seconds = time.perf_counter() - began
             crossed = segment.stop // interval > segment.start // interval
             if crossed or full or self.pacer.done:
@@ -151,7 +171,7 @@ class Chain:
         self.unfinished = None if done == segment.stop else segment._replace(start=done)
         return self.unfinished is None
 
-    def _move(self, beta, full):
+    def _move(self, segment, full, stop):
         """Structure and hyperparameter moves, after each full churn.
 
         While S grows, structure moves take turns, one per churn, and one that has accepted nothing
@@ -165,11 +185,23 @@ class Chain:
             self.state.validate()
         if not full and self.state.subsample.size < SETTLED:
             return
-        for i in self._turns(full):
-            info = self.structure[i].sweep(self.state, self.bit_generator, beta=beta)
-            self.idle[i] = 0 if info.accepted else self.idle[i] + 1
+        if self.model.even_work:
+            work = (segment.stop - segment.start) * self.state.n_clusters
+            self._spend(work, segment.beta, stop)
+        else:
+            for i in self._turns(full):
+                info = self.structure[i].sweep(self.state, self.bit_generator, beta=segment.beta)
+                self.idle[i] = 0 if info.accepted else self.idle[i] + 1
         for move in self.hyperparameters:
-            move.sweep(self.state, self.bit_generator, beta=beta)
+            move.sweep(self.state, self.bit_generator, beta=segment.beta)
+
+    def _spend(self, work, beta, stop):
+        """Every structure move, until it has computed as many scores as the churn has."""
+        for i, move in enumerate(self.structure):
+            self.credit[i] += work
+            while self.credit[i] > 0 and not _raised(stop):
+                info = move.sweep(self.state, self.bit_generator, beta=beta)
+                self.credit[i] -= max(1, info.work)
 
     def _turns(self, full):
         """Indices of the structure moves to be run now."""
@@ -196,6 +228,8 @@ class Chain:
             "n_assigned": state.subsample.size,
             **state.scalars(),
         }
+        if self.adaptive:
+            now["burn_in"] = self.pacer.burn_in
         for name, value in now.items():
             self.trace.setdefault(name, []).append(float(value))
         if self.verbose:
@@ -245,6 +279,7 @@ class Chain:
             "families": list(self.model.families),
             "idle": self.idle,
             "credit": self.credit,
+            "tuning": [move.tuning for move in self.adaptive],
             "generator": self.bit_generator.state,
             "position": self.position,
             "unfinished": None,
@@ -273,6 +308,8 @@ class Chain:
         new = cls.__new__(cls)
         new._set_up(model)
         new.idle, new.credit = header["idle"], header["credit"]
+        for move, tuning in zip(new.adaptive, header["tuning"]):
+            move.tuning = tuning
         new.bit_generator = np.random.PCG64()
         new.bit_generator.state = header["generator"]
         new.pacer = Pacer.from_arrays(parts["pacer"])

@@ -99,6 +99,7 @@ class Pacer(PathPacer):
             energy=None if np.all(path.betas == 1.0) else path.betas,
             start=path.start,
             selection=self.selection,
+            burn_in=path.burn_in,
         )
 
     def to_arrays(self):
@@ -128,7 +129,8 @@ class BaseSchedule(BaseEstimator):
     """Base of the schedules: a subclass stores its parameters and writes `_knots`.
 
     `_knots(n_rows)` returns (assignment, size, beta) triples from 0 assignments to all rows;
-    `_start` says whether the rows are labelled from the prior first.
+    `_start` says whether the rows are labelled from the prior first, `_burn_in` in how many
+    assignments moves may adapt (None: half).
     """
 
     _parameter_constraints: dict = {
@@ -137,6 +139,7 @@ class BaseSchedule(BaseEstimator):
         "selection": [StrOptions(set(SELECTIONS))],
     }
     _start = "empty"
+    _burn_in = None
 
     def path(self, n_rows):
         """Return subsample size and energy exponent by assignment.
@@ -163,6 +166,7 @@ class BaseSchedule(BaseEstimator):
             np.array(sizes, dtype=np.int64),
             np.array(betas, dtype=np.float64),
             self._start,
+            self._burn_in,
         )
 
     def pacer(self, n_rows, max_time=None, *, further_sweeps=0.0):
@@ -519,6 +523,9 @@ class CustomAnneal(BaseSchedule):
         Seconds to stretch or compress the schedule to.
     selection : {"random", "window", "stratified"}, default="random"
         Which rows leave and enter the subsample.
+    burn_in : int or None, default=None
+        Assignments in which moves may adapt, or do more than leaves the posterior as it is; None is
+        half of them.
 
     Examples
     --------
@@ -538,6 +545,7 @@ class CustomAnneal(BaseSchedule):
         "n_sweeps": [Interval(Real, 1, None, closed="left"), None],
         "energy": [callable, "array-like", None],
         "start": [StrOptions({"empty", "prior"})],
+        "burn_in": [Interval(Integral, 0, None, closed="left"), None],
     }
 
     def __init__(
@@ -551,6 +559,7 @@ class CustomAnneal(BaseSchedule):
         final_sweeps=0,
         max_time=None,
         selection="random",
+        burn_in=None,
     ):
         self.beta = beta
         self.at = at
@@ -560,10 +569,15 @@ class CustomAnneal(BaseSchedule):
         self.final_sweeps = final_sweeps
         self.max_time = max_time
         self.selection = selection
+        self.burn_in = burn_in
 
     @property
     def _start(self):
         return self.start
+
+    @property
+    def _burn_in(self):
+        return self.burn_in
 
     def _curves(self):
         """Return `beta`, `energy` and `at`, checked and as arrays where they are not callables."""

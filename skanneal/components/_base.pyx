@@ -141,6 +141,13 @@ cdef class Components:
     cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
         """Take a row out of slot k. An emptied slot is exactly as new."""
 
+    cdef void extend(self, const char *row, Py_ssize_t n_tiles) noexcept nogil:
+        """Add a row to every slot of the first n_tiles that has rows."""
+        cdef Py_ssize_t k
+        for k in range(n_tiles * TILE):
+            if self.size[k] > 0:
+                self.insert(row, k)
+
     cdef void clear(self, Py_ssize_t k) noexcept nogil:
         """Empty slot k."""
 

@@ -3,5 +3,6 @@
 from ._annealed_dp import AnnealedDPMixture
 from ._crosscat import CrossCatPY
 from ._imputer import CrossCatImputer
+from ._permutation_dp import PermutationDPMixture
 
-__all__ = ["AnnealedDPMixture", "CrossCatImputer", "CrossCatPY"]
+__all__ = ["AnnealedDPMixture", "CrossCatImputer", "CrossCatPY", "PermutationDPMixture"]

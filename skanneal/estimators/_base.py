@@ -28,7 +28,7 @@ from ._hyperparameters import grids_in_units, partition_grid, prepare
 from ._queries import QueryMixin
 
 SEEN = ("n_features_in_", "feature_names_in_")
-UNDIAGNOSED = ("seconds", "sweeps", "n_assigned")  # entries of the trace that only go up
+UNDIAGNOSED = ("seconds", "sweeps", "n_assigned", "burn_in")  # entries of the trace that only go up
 DISAGREE = 1.1  # R-hat above which chains are said to disagree
 ENOUGH_RECORDS = 20  # full-data records per chain below which nothing is said
 ROUNDING = 1e-6  # nats between log joint densities that say nothing
@@ -76,7 +76,16 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
             del columns
             hyper, grids = prepare(self.hyperparameters, encoder, table)
             seeds = spawn_seeds(self.random_state, self.n_chains + 1)
-            model = Model(table, encoder.table_families, hyper, grids, moves=moves, **priors)
+            schedule = self._started(schedule, table.n_rows)
+            model = Model(
+                table,
+                encoder.table_families,
+                hyper,
+                grids,
+                moves=moves,
+                **priors,
+                **self._running(priors, table.n_rows),
+            )
             fingerprint = _fingerprint(table)
             if resume:
                 states = self._earlier_states(fingerprint)
@@ -119,6 +128,14 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
             )
         return tuple(self.moves)
 
+    def _started(self, schedule, n_rows):
+        """The schedule from the start that the estimator asks for."""
+        return schedule
+
+    def _running(self, priors, n_rows):
+        """What else of Model says how a chain runs."""
+        return {}
+
     def _priors(self):
         """The grids of partition priors, by their names in Model."""
         return {"prior_grid": partition_grid(self.concentration, self.discount)}
@@ -157,6 +174,8 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
         chains = [[self._draw_type(draw, encoder) for draw in r["draws"]] for r in results]
         trace = _padded([r["trace"] for r in results])
         full = trace["n_assigned"] == model.table.n_rows
+        if "burn_in" in trace:
+            full &= trace["burn_in"] == 0
         scalars = [name for name in trace if name not in UNDIAGNOSED]
         final = {name: np.where(full, trace[name], np.nan) for name in scalars}
         if full.any() and np.ptp(trace["log_joint"][full]) < ROUNDING:

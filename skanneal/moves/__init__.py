@@ -10,11 +10,12 @@ from ._split_merge import SplitMerge
 from .columns import ColumnBlock, ColumnGibbs, ColumnSets
 from .hyperparameters import EachView, FeatureHyperparameters, PartitionHyperparameters
 from .info import MoveInfo
+from .permutation import EXACT_ROWS, PERMUTATIONS, PROGRAMS, Permutation
 from .view_reallocation import ViewReallocation
 from .view_split_merge import ViewSplitMerge
 
 # What an estimator's `moves` may name, beside the hyperparameters that always follow.
-MOVES = {move.name: move for move in (Gibbs, SplitMerge)}
+MOVES = {move.name: move for move in (Gibbs, SplitMerge, Permutation)}
 # Moves of features between views: made with the hyperprior of a view's own pair.
 COLUMN_MOVES = {
     move.name: move
@@ -23,7 +24,10 @@ COLUMN_MOVES = {
 
 __all__ = [
     "COLUMN_MOVES",
+    "EXACT_ROWS",
     "MOVES",
+    "PERMUTATIONS",
+    "PROGRAMS",
     "ColumnBlock",
     "ColumnGibbs",
     "ColumnSets",
@@ -32,6 +36,7 @@ __all__ = [
     "Gibbs",
     "MoveInfo",
     "PartitionHyperparameters",
+    "Permutation",
     "SplitMerge",
     "ViewReallocation",
     "ViewSplitMerge",

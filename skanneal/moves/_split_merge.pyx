@@ -147,10 +147,7 @@ class SplitMerge:
             n = state.subsample.size
             n_proposals = min(n, 20, max(3, 4000 // n))
         rows = state.subsample.rows()
-        if state.pair is None:
-            state.pair = Pair(state)
-        pair = state.pair
-        pair.follow(state)
+        pair = state.spare("pair", Pair)
         accepted = work = 0
         for _ in range(n_proposals):
             done, scores = propose(state, pair, rows, bit_generator, beta)
@@ -160,7 +157,7 @@ class SplitMerge:
 
 
 cdef propose(Mixture mixture, Pair pair, rows, bit_generator, double beta):
-    """One proposal: (accepted, rows scored)."""
+    """One proposal: (accepted, rows times clusters scored)."""
     cdef bitgen_t *rng = bitgen(bit_generator)
     cdef int64_t[::1] all_rows = rows, members
     cdef int32_t[::1] side
@@ -193,15 +190,15 @@ cdef propose(Mixture mixture, Pair pair, rows, bit_generator, double beta):
     if split:
         log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - log_marginal(mixture, a))
         if log(1.0 - uniform(rng)) >= log_ratio:
-            return False, count
+            return False, 2 * count
         accept_split(mixture, pair, a, members, side)
     else:
         log_ratio += beta * (log_marginal(mixture, a) + log_marginal(mixture, b)
                              - log_merged(mixture, pair))
         if log(1.0 - uniform(rng)) >= -log_ratio:
-            return False, count
+            return False, 2 * count
         accept_merge(mixture, a, b, members)
-    return True, count
+    return True, 2 * count
 
 
 cdef double log_split_prior(Mixture mixture, Pair pair, int64_t n_clusters, double d) noexcept:

@@ -11,7 +11,7 @@ cdef class Mixture:
     cdef readonly Subsample subsample   # shared with other views; not owned
     cdef readonly PitmanYor prior
     cdef readonly tuple blocks          # Components, one per family
-    cdef public object pair             # split-merge's two spare clusters of these blocks
+    cdef dict spares                    # moves' empty copies of these blocks, by name
     cdef PyObject **pointer             # the same, borrowed, for code without the GIL
     cdef Py_ssize_t n_blocks
     cdef readonly Py_ssize_t n_slots    # capacity, a multiple of the tile

@@ -65,7 +65,7 @@ cdef class Mixture:
     def set_blocks(self, blocks):
         """Exchange the blocks, for instance when a feature moves: theirs must be this partition."""
         cdef Py_ssize_t i
-        self.blocks, self.pair = tuple(blocks), None
+        self.blocks, self.spares = tuple(blocks), {}
         self.n_blocks = len(self.blocks)
         free(self.pointer)
         self.pointer = <PyObject **> malloc(max(1, self.n_blocks) * sizeof(PyObject *))
@@ -208,6 +208,15 @@ cdef class Mixture:
             self.remove(row)
             self.insert(row, new)
         return 0
+
+    def spare(self, name, make):
+        """What `make(self)` made at the first call by this name: empty clusters of these blocks that
+        a move uses again and again. Its follow(self) brings the hyperparameters up to date."""
+        if name not in self.spares:
+            self.spares[name] = make(self)
+        spare = self.spares[name]
+        spare.follow(self)
+        return spare
 
     # ---- for Python -----------------------------------------------------------------------------
 

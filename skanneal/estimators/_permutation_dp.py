@@ -1,0 +1,244 @@
+"""PermutationDPMixture: a Dirichlet or Pitman-Yor process mixture with permutation moves."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from numbers import Integral, Real
+
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..moves import EXACT_ROWS, PERMUTATIONS, PROGRAMS
+from ..schedules import PriorGibbs, SequentialGibbs
+from ._base import BaseMixtureEstimator
+from ._hyperparameters import partition_grid
+
+
+class PermutationDPMixture(BaseMixtureEstimator):
+    """Nonparametric Bayesian mixture whose sampler moves whole partitions at once.
+
+    The model is that of `AnnealedDPMixture`. Beside row-wise Gibbs and split-merge, a permutation
+    move puts the rows in a random order, weighs every way to cut the order into clusters by a
+    dynamic program, and draws one (Liang, Jordan and Taskar [1]_). The moves share the work evenly,
+    counted in scores of a row in a cluster: a sweep is one Gibbs pass, and of every other move as
+    many applications as cost the same.
+
+    Parameters
+    ----------
+    families : "auto", str or mapping, default="auto"
+        What the columns are, as in `AnnealedDPMixture`.
+    schedule : str or schedule, default="anneal"
+        How the subsample grows, as in `AnnealedDPMixture`. With `init`, "anneal" stands for
+        ``PriorGibbs()``.
+    concentration : "infer", "marginal" or float, default="infer"
+        Concentration of the process. "marginal" integrates it out, over the grid of "infer", in the
+        permutation moves' weights.
+    discount : "infer" or float, default=0.0
+        Discount of the Pitman-Yor process, in [0, 1); 0 is the Dirichlet process.
+    hyperparameters : "infer" or mapping, default="infer"
+        As in `AnnealedDPMixture`.
+    moves : tuple of str, default=("gibbs", "permutation", "split_merge")
+        The moves that are combined, "gibbs" among them; "auto" is all three.
+    permutation : {"projection", "uniform", "markov"}, default="projection"
+        Where orders come from. "projection": on random directions; in burn-in a hill climb, then
+        the exact form in turns with uniform orders. "uniform": any order that keeps clusters
+        together. "markov": a chain from row to similar row through each cluster, which costs the
+        square of the clusters' sizes.
+    program : {"auto", "exact", "quadratic", "beam"}, default="auto"
+        How an order is cut. "exact": O(n^3), up to 1000 rows. "quadratic": O(n^2) with an
+        acceptance step. "beam": only segments that matter, about O(n). "auto": "exact" up to 40
+        rows, then "beam".
+    init : None, "one", int or "sequential", default=None
+        None: the schedule's own start. Otherwise all rows are there from the beginning, in one
+        cluster, dealt to so many at random, or one after another by sequential prediction; the
+        schedule must then be one of full-data sweeps.
+    beam_tolerance : float, default=1e-32
+        Share of the sum over segments that the beam may drop at each row.
+    point_estimate : {"map", "vi", "binder"}, default="map"
+        `labels_` is the draw of highest log joint density, or the partition of least expected
+        variation of information or Binder loss.
+    n_chains : int, default=4
+        Independent chains.
+    n_draws : int, default=1
+        Draws kept per chain: the schedule's end, then one every `thin` full-data sweeps.
+    thin : int, default=1
+        Sweeps between draws.
+    n_jobs : int or None, default=None
+        Chains run at a time, through joblib (threads by default; the GIL is released).
+    random_state : int, None, RandomState, Generator or SeedSequence, default=None
+        An int gives the same fit every time, for any `n_jobs` and backend.
+    warm_start : bool, default=False
+        Whether a second `fit`, on the same rows, goes on with ``n_draws * thin`` full-data sweeps.
+    verbose : int, default=0
+        Above 0: print a line per record of the trace.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_rows,), int64
+        The point-estimate partition, numbered from 0.
+    n_clusters_ : int
+        Its number of clusters.
+    draws_ : list of list of Draw
+        ``draws_[chain][draw]`` with ``labels``, ``concentration``, ``discount``,
+        ``hyperparameters``, ``log_joint`` and the clusters' statistics.
+    trace_ : dict of ndarray of shape (n_chains, n_records)
+        "seconds", "sweeps", "n_assigned", "n_clusters", "log_joint", "concentration", "discount"
+        and, with permutation moves, "burn_in": 1 for the first half of the sweeps, in which these
+        climb and adapt, 0 for the rest, which leaves the posterior as it is; padded with nan.
+    r_hat_, ess_ : dict of float
+        Of the scalars in the trace's final full-data stage, burn-in left out; nan where it is too
+        short.
+    families_ : dict of str to ndarray
+        Positions of each family's columns.
+    hyperparameter_grids_ : dict
+        The grids, in the user's units.
+    schedule_ : schedule
+        The schedule that was run; with a time limit, what became of it in the first chain, as a
+        custom schedule without one: the same data and seed then give that chain's bits again.
+    n_sweeps_ : float
+        Sweeps run, further draws included.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : ndarray of str
+        If X had column names.
+
+    See Also
+    --------
+    AnnealedDPMixture : The same model without permutation moves by default.
+
+    References
+    ----------
+    .. [1] P. Liang, M. I. Jordan, B. Taskar (2007). "A Permutation-Augmented Sampler for DP Mixture
+       Models". ICML.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal import PermutationDPMixture
+    >>> rng = np.random.default_rng(1)
+    >>> X = np.concatenate([rng.normal(-4, 1, (100, 3)), rng.normal(4, 1, (100, 3))])
+    >>> model = PermutationDPMixture(init="one", n_chains=2, random_state=0).fit(X)
+    >>> model.n_clusters_
+    2
+    """
+
+    _parameter_constraints: dict = {
+        **BaseMixtureEstimator._parameter_constraints,
+        "concentration": [StrOptions({"infer", "marginal"}), Real],
+        "permutation": [StrOptions(set(PERMUTATIONS))],
+        "program": [StrOptions(set(PROGRAMS))],
+        "init": [StrOptions({"one", "sequential"}), Interval(Integral, 1, None, closed="left"), None],
+        "beam_tolerance": [Interval(Real, 0, 1, closed="left")],
+    }
+    _auto_moves = ("gibbs", "permutation", "split_merge")
+
+    def __init__(
+        self,
+        *,
+        families="auto",
+        schedule="anneal",
+        concentration="infer",
+        discount=0.0,
+        hyperparameters="infer",
+        moves=("gibbs", "permutation", "split_merge"),
+        permutation="projection",
+        program="auto",
+        init=None,
+        beam_tolerance=1e-32,
+        point_estimate="map",
+        n_chains=4,
+        n_draws=1,
+        thin=1,
+        n_jobs=None,
+        random_state=None,
+        warm_start=False,
+        verbose=0,
+    ):
+        self.families = families
+        self.schedule = schedule
+        self.concentration = concentration
+        self.discount = discount
+        self.hyperparameters = hyperparameters
+        self.moves = moves
+        self.permutation = permutation
+        self.program = program
+        self.init = init
+        self.beam_tolerance = beam_tolerance
+        self.point_estimate = point_estimate
+        self.n_chains = n_chains
+        self.n_draws = n_draws
+        self.thin = thin
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y=None, strata=None):
+        """Run the chains.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Numbers, categories and counts; NaN, None and NA are missing cells. Never changed.
+        y : None
+            Not used.
+        strata : array-like of shape (n_rows,), default=None
+            Labels over which a schedule with ``selection="stratified"`` keeps the subsample
+            balanced; by default a quick sketch of X.
+
+        Returns
+        -------
+        self : PermutationDPMixture
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the column or parameter at fault, before any work starts.
+        """
+        return self._fit(X, strata)
+
+    @property
+    def _marginal(self):
+        return isinstance(self.concentration, str) and self.concentration == "marginal"
+
+    def _priors(self):
+        concentration = "infer" if self._marginal else self.concentration
+        return {"prior_grid": partition_grid(concentration, self.discount)}
+
+    def _started(self, schedule, n_rows):
+        if self.init is None:
+            return schedule
+        if isinstance(self.schedule, str) and self.schedule == "anneal":
+            schedule = PriorGibbs()
+        if self.init == "sequential" and isinstance(schedule, PriorGibbs):
+            schedule = SequentialGibbs(**schedule.get_params())
+        path = schedule.path(n_rows)
+        grown = path.sizes[path.assignments >= (n_rows if self.init == "sequential" else 0)]
+        if (grown < n_rows).any() or (path.betas != 1.0).any():
+            raise ValueError(
+                f"init={self.init!r} starts with all rows and goes on with full-data sweeps: "
+                f"schedule must be 'prior_gibbs' or 'sequential_gibbs' (for init='sequential') or "
+                f"'anneal', which then stands for the former; got {self.schedule!r}"
+            )
+        if isinstance(self.init, Integral) and self.init > n_rows:
+            raise ValueError(f"init={self.init} clusters are more than the {n_rows} rows")
+        return schedule
+
+    def _running(self, priors, n_rows):
+        if self.program == "exact" and n_rows > EXACT_ROWS:
+            raise ValueError(
+                f"program='exact' holds up to {EXACT_ROWS} rows, X has {n_rows}: "
+                f"use program='beam', which takes any number"
+            )
+        permutation = {
+            "permutation": self.permutation,
+            "program": self.program,
+            "tolerance": self.beam_tolerance,
+            "grid": priors["prior_grid"] if self._marginal else None,
+        }
+        first = {"one": 1, "sequential": None}.get(self.init, self.init)
+        return {
+            "options": {"permutation": permutation, "split_merge": {"n_proposals": 1}},
+            "even_work": True,
+            "init": first,
+        }

@@ -1,0 +1,224 @@
+"""Permutation-augmented moves (Liang, Jordan and Taskar 2007), for Dirichlet and Pitman-Yor priors.
+
+The partition is augmented by an order of the rows in which every cluster stands together. Given the
+order, all 2^(n - 1) partitions that cut it into segments are weighed at once by a dynamic program
+(`_segments`), and one of them is drawn.
+
+The prior is A(K) prod B(c), and an order drawn given a partition has probability 1 / K! times a
+factor per cluster that goes into B:
+
+    uniform      clusters and the rows in them in uniform order: 1 / n_c!
+    markov       a Markov Gibbs scan through each cluster: (1 / n_c) prod k(x_t, x_{t + 1}) / sum
+    projection   clusters by the projection of their means on a random direction, rows by their own:
+                 no factor, and no 1 / K!. The order is a function of partition and direction.
+
+The exact program draws from A(K) prod B. The others draw from prod tau B with a constant tau and are
+corrected by Metropolis and Hastings with w(K) = A(K) / (K! tau^K), without the K! for projections;
+tau is the secant of log A(K) / K! at a reference number of clusters, which follows the chain in
+burn-in and is fixed then. A clustering that the beam does not hold, and a projection whose outcome
+would be in another order, are rejected. In burn-in the projection is a hill climb: rows by their
+projection alone, and whatever is drawn is taken.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from ._random import below
+from ._segments import Segments, scan_order
+from .info import MoveInfo
+
+PERMUTATIONS = ("projection", "uniform", "markov")
+PROGRAMS = ("auto", "exact", "quadratic", "beam")
+EXACT_ROWS = 1000  # the exact program holds n^2 numbers twice and takes n^3 / 6 exponentials
+AUTO_EXACT_ROWS = 40  # up to where it costs less than what it gains
+
+
+class Permutation:
+    """Cut a random order of the rows into clusters.
+
+    Parameters
+    ----------
+    permutation : {"projection", "uniform", "markov"}, default="projection"
+        Where orders come from. Projections alternate at random with uniform orders once burn-in is
+        over, for a projection alone cannot reach every partition.
+    program : {"auto", "exact", "quadratic", "beam"}, default="auto"
+        "exact": O(n^3). "quadratic": all segments, O(n^2), with Metropolis and Hastings. "beam":
+        the segments that matter, about O(n). "auto": "exact" up to 40 rows, "beam" beyond.
+    tolerance : float, default=1e-32
+        Share of the sum over segments that the beam may drop at each row.
+    grid : array of shape (n_points, 2) or None, default=None
+        (concentration, discount) pairs of equal weight: the concentration is integrated out over
+        those of the present discount. None: it is what the mixture has.
+    """
+
+    name = "permutation"
+    weight = 2
+    exact = True
+    tempered = True
+
+    def __init__(self, permutation="projection", program="auto", tolerance=1e-32, grid=None):
+        self.permutation, self.program, self.tolerance = permutation, program, tolerance
+        self.grid = grid
+        self.burn_in = False  # set by the chain: hill climbs are allowed, and tau follows
+        self.tuning = None  # the reference number of clusters
+
+    def sweep(self, state, bit_generator, *, beta=1.0):
+        """One order; MoveInfo(1, accepted, work in row scores)."""
+        rows = state.subsample.rows()
+        if len(rows) < 2:
+            return MoveInfo(0, 0, 0)
+        if self.burn_in or self.tuning is None:
+            self.tuning = state.n_clusters
+        law = self.permutation
+        if law == "projection":
+            if self.burn_in:
+                return self._climb(state, rows, beta, bit_generator)
+            law = ("projection", "uniform")[below(2, np.random.Generator(bit_generator))]
+        return self._move(state, law, rows, beta, bit_generator)
+
+    # ---- the moves ------------------------------------------------------------------------------
+
+    def _climb(self, state, rows, beta, bit_generator):
+        """Rows by a projection; the program's draw is the new partition."""
+        segments = self._segments(state)
+        order = rows[np.argsort(_projections(state, rows, bit_generator), kind="stable")]
+        log_tau = self._log_tau(self._log_number(state, len(rows), "projection"))
+        log_size = self._log_size(state, len(rows), "projection") + log_tau
+        tolerance = 0.0 if self.program == "quadratic" else self.tolerance
+        segments.forward(state, order, log_size, beta, tolerance)
+        _adopt(state, order, segments.draw(bit_generator))
+        return MoveInfo(1, 1, segments.work)
+
+    def _move(self, state, law, rows, beta, bit_generator):
+        n = len(rows)
+        segments, program = self._segments(state), self._program(n)
+        generator = np.random.Generator(bit_generator)
+        labels = state.labels_of(rows)
+        if law == "projection":
+            at = _projections(state, rows, bit_generator)
+            place = _by_projection(labels, at, rows)
+        elif law == "uniform":
+            place = _uniform_order(labels, generator)
+        else:
+            place = _scanned_order(state, labels, rows, bit_generator)
+        order = rows[place]
+        log_number = self._log_number(state, n, law)
+        log_size = self._log_size(state, n, law)
+        if program == "exact":
+            segments.forward(state, order, log_size, beta, 0.0, law == "markov")
+            new = segments.draw_exact(log_number, bit_generator)
+            log_ratio = 0.0
+        else:
+            log_tau = self._log_tau(log_number)
+            tolerance = 0.0 if program == "quadratic" else self.tolerance
+            segments.forward(state, order, log_size + log_tau, beta, tolerance, law == "markov")
+            if not segments.holds(labels[place]):
+                return MoveInfo(1, 0, segments.work)
+            new = segments.draw(bit_generator)
+            more = int(new.max()) + 1 - state.n_clusters
+            change = log_number[state.n_clusters + more] - log_number[state.n_clusters]
+            log_ratio = change - more * log_tau
+        if law == "projection":
+            after = np.empty(n, np.int64)
+            after[place] = new
+            if not np.array_equal(_by_projection(after, at, rows), place):
+                return MoveInfo(1, 0, segments.work)
+        if np.log1p(-generator.random()) >= log_ratio:
+            return MoveInfo(1, 0, segments.work)
+        _adopt(state, order, new)
+        return MoveInfo(1, 1, segments.work)
+
+    # ---- weights --------------------------------------------------------------------------------
+
+    def _program(self, n):
+        if self.program != "auto":
+            return self.program
+        return "exact" if n <= AUTO_EXACT_ROWS else "beam"
+
+    def _segments(self, state):
+        return state.spare("segments", Segments)
+
+    def _log_size(self, state, n, law):
+        """log of what a cluster of 0 .. n rows weighs beside its likelihood."""
+        d = state.prior.discount
+        sizes = np.arange(1.0, n + 1.0)
+        out = gammaln(sizes - d) - gammaln(1.0 - d)
+        if law == "uniform":
+            out -= gammaln(sizes + 1.0)
+        elif law == "markov":
+            out -= np.log(sizes)
+        return np.r_[-np.inf, out]
+
+    def _log_number(self, state, n, law):
+        """log A(K) / K!, of projections log A(K), up to a constant: K = 0 .. n + 1."""
+        prior = state.prior
+        numbers = np.arange(n + 2.0)
+        if self.grid is None:
+            out = _log_openings(prior.concentration, prior.discount, n)
+        else:
+            alphas = self.grid[self.grid[:, 1] == prior.discount, 0]
+            out = logsumexp(
+                [_log_openings(a, prior.discount, n) - _log_rising(a, n) for a in alphas], axis=0
+            )
+        return out if law == "projection" else out - gammaln(numbers + 1.0)
+
+    def _log_tau(self, log_number):
+        """The secant of log A at the reference number of clusters."""
+        reference = min(max(self.tuning, 1), len(log_number) - 2)
+        return log_number[reference + 1] - log_number[reference]
+
+
+def _log_openings(concentration, discount, n):
+    """log prod_{i=1..K-1} (alpha + i d), K = 0 .. n + 1: what the number of clusters weighs."""
+    factors = concentration + discount * np.arange(1.0, n + 1.0)
+    return np.concatenate([[0.0, 0.0], np.cumsum(np.log(factors))])
+
+
+def _log_rising(concentration, n):
+    """log of (alpha + 1) ... (alpha + n - 1)."""
+    return gammaln(concentration + n) - gammaln(concentration + 1.0)
+
+
+# ---- orders -------------------------------------------------------------------------------------
+
+
+def _projections(state, rows, bit_generator):
+    """The rows' projections on a random direction."""
+    columns = np.concatenate([block.columns for block in state.blocks])
+    return state.table.project(rows, np.sort(columns), bit_generator)
+
+
+def _by_projection(labels, at, rows):
+    """Places in order: clusters by mean projection and least row, rows by projection and number."""
+    _, number = np.unique(labels, return_inverse=True)
+    # summed in an order that no labelling changes: equal partitions have equal means
+    least = np.full(number.max() + 1, rows.max() + 1)
+    np.minimum.at(least, number, rows)
+    means = np.bincount(number, weights=at) / np.bincount(number)
+    return np.lexsort((rows, at, least[number], means[number]))
+
+
+def _uniform_order(labels, generator):
+    """Places in an order drawn uniformly from those that keep clusters together."""
+    _, number = np.unique(labels, return_inverse=True)
+    return np.lexsort((generator.random(len(labels)), generator.random(number.max() + 1)[number]))
+
+
+def _scanned_order(state, labels, rows, bit_generator):
+    """Places in an order of Markov Gibbs scans, clusters in uniform order."""
+    generator = np.random.Generator(bit_generator)
+    place_of = {row: place for place, row in enumerate(rows.tolist())}
+    used = np.unique(labels)
+    used = used[np.argsort(generator.random(len(used)))]
+    scans = [scan_order(state, rows[labels == k], bit_generator) for k in used]
+    return np.array([place_of[row] for row in np.concatenate(scans).tolist()])
+
+
+def _adopt(state, order, labels):
+    """Make the segments the clusters, where they are not."""
+    _, before = np.unique(state.labels_of(order), return_inverse=True)
+    pairs = np.unique(np.stack([before, labels]), axis=1)
+    if not pairs.shape[1] == before.max() + 1 == labels.max() + 1:
+        state.replace(order, labels)
