@@ -18,8 +18,9 @@ g(r, K) = sum_m g(r - m, K - 1) B[r - m, r)                   section 3.1, exact
 g(r) = sum_m g(r - m) B[r - m, r)                             eq. (6), quadratic program
 g(r) = the same sum over m in M_r alone                       section 3.3, beam; m = 1 kept and the
        rejection of what it does not hold: derived
-w(K) = V(K) / (K! tau^K), accepted with min(1, w(K') / w(K))  section 3.2; d and the frozen tau
-       derived; tau = alpha / exp(digamma(K + 1)) there, (alpha + K d) / (K + 1) here
+w(K) = V(K) / (K! tau^K), accepted with min(1, w(K') / w(K))  section 3.2, tau frozen there too
+       after burn-in; tau = alpha / beta with beta = exp(digamma(K)) printed for K + 1; d and
+       reference_tau, (alpha + K d) / (K + 1), derived
 v(K) = V(K) / tau^K, accepted with min(1, v(K') / v(K))       derived: exact random projections
 W(K) = sum over a grid of alpha in the place of V(K) / (alpha + 1)_{n-1}   derived; announced in
        section 5: p(alpha) V(K) Gamma(alpha + 1) / Gamma(alpha + n)
