@@ -32,6 +32,7 @@ N_RECORDS = 100  # of the trace, at equal fractions of the schedule's assignment
 BLOCK_ROWS = 8192  # scored at a time
 IDLE_AFTER = 8  # turns without an acceptance until a structure move misses most of its turns
 IDLE_PERIOD = 8
+COST_MEMORY = 0.1  # weight of a move's last application in its mean cost
 SETTLED = 50  # rows in S from which on more than the churn is run
 
 
@@ -75,7 +76,7 @@ class Model(NamedTuple):
     moves: tuple
     strata: np.ndarray | None = None
     view_grid: np.ndarray | None = None
-    options: dict = {}  # noqa: RUF012 - never changed
+    options: dict = {}
     even_work: bool = False
     init: int | None = None
 
@@ -114,7 +115,9 @@ class Chain:
     def _first_labels(self, view, n_rows):
         if self.model.init is None:
             return view.prior.draw(n_rows, self.bit_generator)
-        return (np.random.Generator(self.bit_generator).random(n_rows) * self.model.init).astype(int)
+        return (np.random.Generator(self.bit_generator).random(n_rows) * self.model.init).astype(
+            int
+        )
 
     def _set_up(self, model):
         self.model = model
@@ -131,7 +134,9 @@ class Chain:
         if model.view_grid is not None:
             self.hyperparameters.append(PartitionHyperparameters(model.view_grid))
         self.hyperparameters.append(EachView(FeatureHyperparameters(model.grids)))
-        self.idle, self.credit = [0] * len(self.structure), [0] * len(self.structure)
+        n_moves = len(self.structure)
+        self.idle, self.credit, self.costs = [0] * n_moves, [0] * n_moves, [None] * n_moves
+        self.tuning = None  # the number of clusters that a row's score is reckoned for
         self.verbose = 0
 
     # ---- running --------------------------------------------------------------------------------
@@ -187,8 +192,7 @@ class Chain:
         if not full and self.state.subsample.size < SETTLED:
             return
         if self.model.even_work:
-            work = (segment.stop - segment.start) * self.state.n_clusters
-            self._spend(work, segment.beta, stop)
+            self._share_work(segment, stop)
         else:
             for i in self._turns(full):
                 info = self.structure[i].sweep(self.state, self.bit_generator, beta=segment.beta)
@@ -196,13 +200,25 @@ class Chain:
         for move in self.hyperparameters:
             move.sweep(self.state, self.bit_generator, beta=segment.beta)
 
-    def _spend(self, work, beta, stop):
-        """Every structure move, until it has computed as many scores as the churn has."""
+    def _share_work(self, segment, stop):
+        """Every structure move, until it has computed as many scores as the churn has.
+
+        Once burn-in is over, work and costs are reckoned as they were then: a number of moves that
+        depended on the state would favour the states in which it stops.
+        """
+        burn_in = self.pacer.burn_in
+        if burn_in or self.tuning is None:
+            self.tuning = self.state.n_clusters
+        work = (segment.stop - segment.start) * self.tuning
         for i, move in enumerate(self.structure):
             self.credit[i] += work
+            if self.costs[i] is None:
+                self.costs[i] = 2.0 * self.state.subsample.size
             while self.credit[i] > 0 and not _raised(stop):
-                info = move.sweep(self.state, self.bit_generator, beta=beta)
-                self.credit[i] -= max(1, info.work)
+                info = move.sweep(self.state, self.bit_generator, beta=segment.beta)
+                if burn_in:
+                    self.costs[i] += COST_MEMORY * (max(1, info.work) - self.costs[i])
+                self.credit[i] -= max(1, info.work) if burn_in else self.costs[i]
 
     def _turns(self, full):
         """Indices of the structure moves to be run now."""
@@ -280,7 +296,8 @@ class Chain:
             "families": list(self.model.families),
             "idle": self.idle,
             "credit": self.credit,
-            "tuning": [move.tuning for move in self.adaptive],
+            "costs": self.costs,
+            "tuning": [self.tuning, *[move.tuning for move in self.adaptive]],
             "generator": self.bit_generator.state,
             "position": self.position,
             "unfinished": None,
@@ -309,8 +326,9 @@ class Chain:
         new = cls.__new__(cls)
         new._set_up(model)
         new.idle, new.credit = header["idle"], header["credit"]
-        for move, tuning in zip(new.adaptive, header["tuning"]):
-            move.tuning = tuning
+        new.costs = header["costs"]
+        for tuned, tuning in zip([new, *new.adaptive], header["tuning"]):
+            tuned.tuning = tuning
         new.bit_generator = np.random.PCG64()
         new.bit_generator.state = header["generator"]
         new.pacer = Pacer.from_arrays(parts["pacer"])

@@ -126,7 +126,11 @@ class PermutationDPMixture(BaseMixtureEstimator):
         "concentration": [StrOptions({"infer", "marginal"}), Real],
         "permutation": [StrOptions(set(PERMUTATIONS))],
         "program": [StrOptions(set(PROGRAMS))],
-        "init": [StrOptions({"one", "sequential"}), Interval(Integral, 1, None, closed="left"), None],
+        "init": [
+            StrOptions({"one", "sequential"}),
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
         "beam_tolerance": [Interval(Real, 0, 1, closed="left")],
     }
     _auto_moves = ("gibbs", "permutation", "split_merge")

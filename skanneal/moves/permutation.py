@@ -16,8 +16,8 @@ The exact program draws from A(K) prod B. The others draw from prod tau B with a
 corrected by Metropolis and Hastings with w(K) = A(K) / (K! tau^K), without the K! for projections;
 tau is the secant of log A(K) / K! at a reference number of clusters, which follows the chain in
 burn-in and is fixed then. A clustering that the beam does not hold, and a projection whose outcome
-would be in another order, are rejected. In burn-in the projection is a hill climb: rows by their
-projection alone, and whatever is drawn is taken.
+would be in another order, are rejected. In burn-in the projection is a hill climb: whatever is
+drawn is taken.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -72,30 +72,14 @@ class Permutation:
         if self.burn_in or self.tuning is None:
             self.tuning = state.n_clusters
         law = self.permutation
-        if law == "projection":
-            if self.burn_in:
-                return self._climb(state, rows, beta, bit_generator)
+        climb = law == "projection" and self.burn_in
+        if law == "projection" and not climb:
             law = ("projection", "uniform")[below(2, np.random.Generator(bit_generator))]
-        return self._move(state, law, rows, beta, bit_generator)
+        return self._move(state, rows, law, climb, beta, bit_generator)
 
-    # ---- the moves ------------------------------------------------------------------------------
-
-    def _climb(self, state, rows, beta, bit_generator):
-        """Rows by a projection; the program's draw is the new partition."""
-        segments = self._segments(state)
-        order = rows[np.argsort(_projections(state, rows, bit_generator), kind="stable")]
-        log_tau = self._log_tau(self._log_number(state, len(rows), "projection"))
-        log_size = self._log_size(state, len(rows), "projection") + log_tau
-        tolerance = 0.0 if self.program == "quadratic" else self.tolerance
-        segments.forward(state, order, log_size, beta, tolerance)
-        _adopt(state, order, segments.draw(bit_generator))
-        return MoveInfo(1, 1, segments.work)
-
-    def _move(self, state, law, rows, beta, bit_generator):
-        n = len(rows)
-        segments, program = self._segments(state), self._program(n)
+    def _move(self, state, rows, law, climb, beta, bit_generator):
+        n, labels = len(rows), state.labels_of(rows)
         generator = np.random.Generator(bit_generator)
-        labels = state.labels_of(rows)
         if law == "projection":
             at = _projections(state, rows, bit_generator)
             place = _by_projection(labels, at, rows)
@@ -103,42 +87,36 @@ class Permutation:
             place = _uniform_order(labels, generator)
         else:
             place = _scanned_order(state, labels, rows, bit_generator)
-        order = rows[place]
-        log_number = self._log_number(state, n, law)
-        log_size = self._log_size(state, n, law)
-        if program == "exact":
-            segments.forward(state, order, log_size, beta, 0.0, law == "markov")
-            new = segments.draw_exact(log_number, bit_generator)
-            log_ratio = 0.0
-        else:
+        order, before = rows[place], labels[place]
+        segments, program = state.spare("segments", Segments), self._program(n)
+        log_number, log_size = self._log_number(state, n, law), self._log_size(state, n, law)
+        tolerance, log_tau = self.tolerance if program == "beam" else 0.0, 0.0
+        if program != "exact":
             log_tau = self._log_tau(log_number)
-            tolerance = 0.0 if program == "quadratic" else self.tolerance
-            segments.forward(state, order, log_size + log_tau, beta, tolerance, law == "markov")
-            if not segments.holds(labels[place]):
-                return MoveInfo(1, 0, segments.work)
-            new = segments.draw(bit_generator)
-            more = int(new.max()) + 1 - state.n_clusters
-            change = log_number[state.n_clusters + more] - log_number[state.n_clusters]
-            log_ratio = change - more * log_tau
-        if law == "projection":
-            after = np.empty(n, np.int64)
-            after[place] = new
-            if not np.array_equal(_by_projection(after, at, rows), place):
-                return MoveInfo(1, 0, segments.work)
-        if np.log1p(-generator.random()) >= log_ratio:
+        segments.forward(state, order, log_size + log_tau, beta, tolerance, law == "markov")
+        if program == "exact":
+            after, log_ratio = segments.draw_exact(log_number, bit_generator), 0.0
+        elif climb or segments.holds(before):
+            after = segments.draw(bit_generator)
+            old, new = state.n_clusters, int(after.max()) + 1
+            log_ratio = log_number[new] - log_number[old] - (new - old) * log_tau
+        else:
             return MoveInfo(1, 0, segments.work)
-        _adopt(state, order, new)
+        if not climb:
+            if law == "projection" and not _gives_back(after, place, at, rows):
+                return MoveInfo(1, 0, segments.work)
+            if np.log1p(-generator.random()) >= log_ratio:
+                return MoveInfo(1, 0, segments.work)
+        if not _same_partition(before, after):
+            state.replace(order, after)
         return MoveInfo(1, 1, segments.work)
 
     # ---- weights --------------------------------------------------------------------------------
 
     def _program(self, n):
-        if self.program != "auto":
-            return self.program
-        return "exact" if n <= AUTO_EXACT_ROWS else "beam"
-
-    def _segments(self, state):
-        return state.spare("segments", Segments)
+        if self.program == "auto":
+            return "exact" if n <= AUTO_EXACT_ROWS else "beam"
+        return self.program
 
     def _log_size(self, state, n, law):
         """log of what a cluster of 0 .. n rows weighs beside its likelihood."""
@@ -216,9 +194,14 @@ def _scanned_order(state, labels, rows, bit_generator):
     return np.array([place_of[row] for row in np.concatenate(scans).tolist()])
 
 
-def _adopt(state, order, labels):
-    """Make the segments the clusters, where they are not."""
-    _, before = np.unique(state.labels_of(order), return_inverse=True)
-    pairs = np.unique(np.stack([before, labels]), axis=1)
-    if not pairs.shape[1] == before.max() + 1 == labels.max() + 1:
-        state.replace(order, labels)
+def _gives_back(labels, place, at, rows):
+    """Whether clusters, given in the order, would be put in this order themselves."""
+    of_row = np.empty(len(rows), np.int64)
+    of_row[place] = labels
+    return np.array_equal(_by_projection(of_row, at, rows), place)
+
+
+def _same_partition(first, second):
+    """Whether two labellings by 0 .. K - 1 differ in the numbers alone."""
+    pairs = np.unique(np.stack([first, second]), axis=1).shape[1]
+    return pairs == len(np.unique(first)) == len(np.unique(second))
