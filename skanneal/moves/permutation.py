@@ -12,7 +12,7 @@ factor per cluster that goes into B:
     projection   clusters by the projection of their means on a random direction, rows by their own:
                  no factor, and no 1 / K!. The order is a function of partition and direction.
 
-The exact program draws from A(K) prod B. The others draw from prod tau B with a constant tau and are
+The exact program draws from A(K) prod B. The others draw from prod tau B, tau a constant, and are
 corrected by Metropolis and Hastings with w(K) = A(K) / (K! tau^K), without the K! for projections;
 tau is the secant of log A(K) / K! at a reference number of clusters, which follows the chain in
 burn-in and is fixed then. A clustering that the beam does not hold, and a projection whose outcome
