@@ -96,6 +96,12 @@ class MultivariateNormalCodec(NumberCodec):
         return cells
 
 
+class KnownNormalCodec(MultivariateNormalCodec):
+    """Real numbers of a row without gaps."""
+
+    family = "known_normal"
+
+
 class LevelCodec:
     """One of a list of levels: the declared ones, else those seen in fit, sorted if they sort."""
 
@@ -201,7 +207,14 @@ class CountCodec:
 
 CODECS = {
     codec.family: codec
-    for codec in (NumberCodec, LevelCodec, BooleanCodec, CountCodec, MultivariateNormalCodec)
+    for codec in (
+        NumberCodec,
+        LevelCodec,
+        BooleanCodec,
+        CountCodec,
+        MultivariateNormalCodec,
+        KnownNormalCodec,
+    )
 }
 
 

@@ -47,6 +47,8 @@ def prepare_rows(family, named, columns, table):
             where = f"hyperparameters[{family!r}][{name!r}]"
             value = READ[form](named[name], n_columns, where)
             values[h] = _to_cells(form, value, table.offsets[columns], table.scales[columns])
+            if not np.isfinite(values[h]).all() or (form == "covariance" and _vanishes(values[h])):
+                raise ValueError(f"{where} is out of all proportion to the spread of X")
             grid[ends[h] : ends[h + 1]] = [None] * (ends[h + 1] - ends[h])
     start = flatten(member.forms, values, n_columns)
     fault = member.check_hyper(start, n_columns)
@@ -56,9 +58,14 @@ def prepare_rows(family, named, columns, table):
 
 
 def _to_cells(form, value, offsets, scales):
-    if form == "location":
-        return (value - offsets) / scales
-    return value / scales / scales[:, None] if form == "covariance" else value
+    with np.errstate(over="ignore", under="ignore"):
+        if form == "location":
+            return (value - offsets) / scales
+        return value / scales / scales[:, None] if form == "covariance" else value
+
+
+def _vanishes(covariance):
+    return np.diag(covariance).min() < np.finfo(float).tiny
 
 
 def _to_user(form, value, offsets, scales):
