@@ -37,8 +37,9 @@ class AnnealedDPMixture(BaseMixtureEstimator):
     moves : "auto" or tuple of str, default="auto"
         Moves beside the hyperparameters': "gibbs" and "split_merge". "auto" is both.
     point_estimate : {"map", "vi", "binder"}, default="map"
-        `labels_` is the draw of highest log joint density, or the partition of least expected
-        variation of information or Binder loss.
+        `labels_` is the most probable partition found (the draw of highest log joint density, from
+        which each row moves to its best cluster until none would leave), or the partition of least
+        expected variation of information or Binder loss.
     n_chains : int, default=4
         Independent chains.
     n_draws : int, default=1
