@@ -17,6 +17,7 @@ import numbers
 import numpy as np
 
 from skanneal._columns import infinity_error
+from skanneal.components import FAMILIES
 
 _CODE_DTYPES = (("u1", 1), ("u2", 2), ("u4", 4))
 _MISSING_COUNT = 2**32 - 1
@@ -71,6 +72,16 @@ class NumberCodec:
     def decode(self, values):
         """Numbers are handed over in the user's units: nothing to do."""
         return np.asarray(values, dtype=np.float64)
+
+
+def refuse_gaps(column, missing, family):
+    """Raise if a column of a row family has missing cells."""
+    if missing.any():
+        takers = ", ".join(repr(name) for name, member in FAMILIES.items() if not member.joint)
+        raise ValueError(
+            f"{column.label} has a missing cell, but the family {family!r} describes whole rows"
+            f" without gaps: fill it, or give the column to a family that takes gaps ({takers})."
+        )
 
 
 class LevelCodec:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from skanneal._codecs import CODECS, all_whole, present_values
 from skanneal._columns import read_objects
 from skanneal._containers import build_table, column_label, open_table
-from skanneal.components import MISSING_COUNT
+from skanneal.components import FAMILIES, MISSING_COUNT
 
 MAX_AUTO_LEVELS = 20  # families="auto" takes integers of more distinct values for numbers
 
@@ -178,7 +178,25 @@ class Encoder:
                 raise ValueError(f"{name}: {column.label} has no level {value!r}")
             for i in at:
                 columns[i] = np.uint8(~codec.missing(columns[j]))
+        self.check_whole_rows(self.positions(list(cells), name), name)
         return columns
+
+    def check_whole_rows(self, positions, what):
+        """Refuse some but not all columns of a row family.
+
+        Parameters
+        ----------
+        positions : sequence of int
+        what : str
+            What error messages call what names them.
+        """
+        for family, columns in self.families_.items():
+            named = np.isin(columns, positions)
+            if FAMILIES[family].joint and named.any() and not named.all():
+                raise ValueError(
+                    f"{what} has some columns of the family {family!r}, which describes whole rows,"
+                    f" but not {self.label(columns[~named][0])}: name all of them or none."
+                )
 
     def put_given(self, columns, known, given):
         """Put what is given into simulated rows, and take out what their indicators say is missing.

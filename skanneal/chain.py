@@ -45,9 +45,10 @@ class Model(NamedTuple):
     families : dict of str to int array
         Columns of each family.
     hyper : dict of int to float array
-        For each column, the hyperparameters to start from, in cell units.
+        For each column, the hyperparameters to start from, in cell units; a row family's under its
+        first column.
     grids : dict of int to list of (array or None)
-        For each column, the grids of the coordinates that are inferred.
+        Under the same columns, the grids of the coordinates that are inferred.
     prior_grid : array of shape (n_points, 2)
         (concentration, discount) pairs, sorted by discount; one point if fixed.
     moves : tuple of str
@@ -296,10 +297,11 @@ def first_state(model, subsample, bit_generator):
         return CrossCat.start(
             model.table, model.families, model.hyper, view_of, view_prior, prior, subsample
         )
-    blocks = [
-        FAMILIES[family](model.table, columns, [model.hyper[int(j)] for j in columns])
-        for family, columns in model.families.items()
-    ]
+    blocks = []
+    for name, columns in model.families.items():
+        family = FAMILIES[name]
+        hyper = [model.hyper[int(j)] for j in family.key_columns(columns)]
+        blocks.append(family(model.table, columns, hyper))
     return Mixture(model.table, blocks, prior, subsample)
 
 

@@ -15,6 +15,7 @@ from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import Segment
 from skanneal.states import Mixture, Subsample
 
+COLUMN_FAMILIES = [name for name, family in FAMILIES.items() if not family.joint]
 COORDINATES = {
     "normal": ("mu0", "kappa0", "nu0", "sigma2_0"),
     "bernoulli": ("b", "a"),

@@ -16,6 +16,7 @@ from scipy import stats
 
 from enumeration import check_counts, count_p_value
 from mixtures import (
+    COLUMN_FAMILIES,
     encode,
     hyper_mapping,
     hyper_vector,
@@ -31,7 +32,7 @@ from skanneal.moves import churn
 from skanneal.partition_priors import PitmanYor
 from skanneal.states import Mixture, Subsample
 
-every_family = pytest.mark.parametrize("family", FAMILIES)
+every_family = pytest.mark.parametrize("family", COLUMN_FAMILIES)
 
 N_ROWS, N_SLOTS = 90, 20
 
@@ -552,7 +553,7 @@ def drift_mixture(kind, seed):
     rng = np.random.default_rng(seed)
     n = 2000
     if kind == "mixed":
-        columns = random_columns(FAMILIES, n, seed)
+        columns = random_columns(COLUMN_FAMILIES, n, seed)
         return columns, make_mixture(columns, 3.0, 0.2, seed=seed)
     values = {
         "offset": 2952788047.4 + rng.normal(size=n),
@@ -629,7 +630,7 @@ def digest_of_a_run():
     digest = hashlib.sha256()
     rng = np.random.default_rng(16)
     n = 200
-    columns = random_columns(FAMILIES, n, 17)
+    columns = random_columns(COLUMN_FAMILIES, n, 17)
     columns += [random_column("categorical", n, rng, n_levels=300, missing=0.1)]
     columns += [random_column("normal", n, rng) for _ in range(19)]
     columns += [random_column("categorical", n, rng, n_levels=5) for _ in range(19)]

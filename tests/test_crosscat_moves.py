@@ -37,7 +37,13 @@ from enumeration import (
     normalised,
     partitions,
 )
-from mixtures import hyper_vector, make_table, random_columns, reference_log_likelihood
+from mixtures import (
+    COLUMN_FAMILIES,
+    hyper_vector,
+    make_table,
+    random_columns,
+    reference_log_likelihood,
+)
 from reference import EXAMPLES
 from skanneal.chain import Model, run_chain
 from skanneal.components import FAMILIES
@@ -992,7 +998,7 @@ def same_arrays(first, second):
 
 def big_state(seed, n_rows=40, n_inside=30):
     """(columns, state, bit generator): eight columns, a dense and a gappy one per family."""
-    columns = random_columns(FAMILIES, n_rows, seed)
+    columns = random_columns(COLUMN_FAMILIES, n_rows, seed)
     bit_generator = np.random.PCG64(seed)
     table = make_table(columns)
     subsample = Subsample(n_rows, "random", bit_generator)

@@ -30,6 +30,7 @@ from enumeration import (
     uniform,
 )
 from mixtures import (
+    COLUMN_FAMILIES,
     COORDINATES,
     canonical_counts,
     end_labels,
@@ -44,7 +45,6 @@ from mixtures import (
 )
 from reference import EXAMPLES
 from skanneal.chain import Model, run_chain
-from skanneal.components import FAMILIES
 from skanneal.moves import (
     FeatureHyperparameters,
     Gibbs,
@@ -66,9 +66,9 @@ def column(family, start=0, missing=()):
     return family, [None if i in missing else v for i, v in enumerate(values)], hyper
 
 
-COLUMNS = {family: [column(family), column(family, 2)] for family in FAMILIES}
-COLUMNS["mixed"] = [column(family) for family in FAMILIES]
-COLUMNS["missing"] = [column(f, missing={i, 4 - i}) for i, f in enumerate(FAMILIES)]
+COLUMNS = {family: [column(family), column(family, 2)] for family in COLUMN_FAMILIES}
+COLUMNS["mixed"] = [column(family) for family in COLUMN_FAMILIES]
+COLUMNS["missing"] = [column(f, missing={i, 4 - i}) for i, f in enumerate(COLUMN_FAMILIES)]
 COLUMNS["gappy normal"] = [column("normal", missing={1, 2}), column("normal", 1)]
 every_data = pytest.mark.parametrize("data", COLUMNS)
 both_priors = pytest.mark.parametrize("discount", [0.0, 0.3], ids=["DP", "PY"])
@@ -336,7 +336,7 @@ def test_two_views_share_one_subsample():
 # ------------------------------------------------------------------ the prior, the energy
 @both_priors
 def test_silent_likelihood_returns_the_prior(discount):
-    columns = [column(family, missing=range(N)) for family in FAMILIES]
+    columns = [column(family, missing=range(N)) for family in COLUMN_FAMILIES]
     mixture, bit_generator = make_mixture(columns, 1.2, discount, seed=11)
     segments = joined(LinearAnneal(n_sweeps=4, final_sweeps=1).path(N))
     counts = end_labels(mixture, bit_generator, segments, 20_000)

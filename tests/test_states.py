@@ -15,6 +15,7 @@ import pytest
 
 from enumeration import check_counts, count_p_value
 from mixtures import (
+    COLUMN_FAMILIES,
     encode,
     hyper_vector,
     make_blocks,
@@ -318,7 +319,7 @@ def any_slot(mixture, rng):
 
 
 @every_selection
-@pytest.mark.parametrize("families", [["normal"], ["categorical", "poisson"], [*FAMILIES]])
+@pytest.mark.parametrize("families", [["normal"], ["categorical", "poisson"], [*COLUMN_FAMILIES]])
 def test_random_operations(families, selection):
     """Rows in and out of any slot, compact, new partitions, arrays: all invariants after each."""
     n = 100
@@ -356,7 +357,7 @@ def test_random_operations(families, selection):
 
 
 def test_slots_open_empty_and_open_again():
-    columns = random_columns([*FAMILIES], 70, 17)
+    columns = random_columns([*COLUMN_FAMILIES], 70, 17)
     mixture, _ = make_mixture(columns, 1.0, 0.5)
     mixture.bind_subsample(None)
     for row in range(70):  # growth through 16, 32 and 64 slots
@@ -387,7 +388,7 @@ def test_slots_open_empty_and_open_again():
 
 
 def test_compact_frees_tiles_and_keeps_the_partition():
-    columns = random_columns([*FAMILIES], 66, 19)
+    columns = random_columns([*COLUMN_FAMILIES], 66, 19)
     mixture, bit_generator = make_mixture(columns, 1.0, 0.3)
     labels = np.arange(66)
     set_partition(mixture, labels)
@@ -420,7 +421,7 @@ def test_members_sizes_and_errors():
 
 
 def test_log_joint_and_score_rows():
-    columns = random_columns([*FAMILIES], 30, 21)
+    columns = random_columns([*COLUMN_FAMILIES], 30, 21)
     mixture, _ = make_mixture(columns, 0.7, 0.3)
     labels = np.random.default_rng(22).choice([0, 1, 4, 20], 30)
     set_partition(mixture, labels)
@@ -445,7 +446,7 @@ def test_log_joint_and_score_rows():
 
 
 def test_a_mixture_without_rows_answers_queries():
-    columns = random_columns([*FAMILIES], 30, 23)
+    columns = random_columns([*COLUMN_FAMILIES], 30, 23)
     mixture, _ = make_mixture(columns, 0.7, 0.3)
     set_partition(mixture, np.random.default_rng(24).integers(3, size=30))
     bare = Mixture.from_arrays(mixture.to_arrays(), mixture.table.empty_like())
@@ -458,7 +459,7 @@ def test_a_mixture_without_rows_answers_queries():
 @every_selection
 def test_a_resumed_churn_is_bit_for_bit(selection):
     n = 300
-    columns = random_columns([*FAMILIES], n, 25)
+    columns = random_columns([*COLUMN_FAMILIES], n, 25)
     mixture, bit_generator = make_mixture(
         columns, 8.0, 0.3, selection=selection, seed=26, strata=np.arange(n) % 7
     )
@@ -498,7 +499,7 @@ def model_of(columns, moves=("gibbs", "split_merge"), strata=None):
 @pytest.mark.parametrize("start", ["empty", "prior"])
 def test_a_resumed_chain_is_bit_for_bit(selection, start):
     n = 160
-    model = model_of(random_columns([*FAMILIES], n, 27), strata=np.arange(n) % 5)
+    model = model_of(random_columns([*COLUMN_FAMILIES], n, 27), strata=np.arange(n) % 5)
     schedule = LinearAnneal(n_sweeps=6, final_sweeps=2, selection=selection)
     if start == "prior":
         schedule = PriorGibbs(n_sweeps=4, selection=selection)
@@ -522,7 +523,7 @@ def test_a_resumed_chain_is_bit_for_bit(selection, start):
 
 def test_further_draws_equal_a_longer_run():
     n = 80
-    model = model_of(random_columns([*FAMILIES], n, 29))
+    model = model_of(random_columns([*COLUMN_FAMILIES], n, 29))
     schedule = LinearAnneal(n_sweeps=4, final_sweeps=1)
     seed = np.random.SeedSequence(30)
     together = run_chain(model, schedule, seed, n_draws=3, thin=2)
@@ -538,7 +539,7 @@ def test_further_draws_equal_a_longer_run():
 
 
 # ------------------------------------------------------------------ contracts of later work
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", COLUMN_FAMILIES)
 def test_fifty_segments_as_a_beam(family):
     """Segments that end at a row, each one row longer than the next: running statistics."""
     n = 60
@@ -574,7 +575,7 @@ def _rows_of(first, without, stop):
 
 
 @every_selection
-@pytest.mark.parametrize("families", [["normal"], ["categorical"], [*FAMILIES]])
+@pytest.mark.parametrize("families", [["normal"], ["categorical"], [*COLUMN_FAMILIES]])
 def test_appended_rows(families, selection):
     """Rows come in while a churn runs: the same labels and scores as a table that had them."""
     n, more = 40, 25
@@ -631,7 +632,7 @@ def test_a_chunk_that_grows_is_read_afresh():
 
 def two_views(n, seed):
     """Two mixtures over one table and one subsample: columns split between them."""
-    columns = random_columns([*FAMILIES], n, seed)
+    columns = random_columns([*COLUMN_FAMILIES], n, seed)
     table = make_table(columns)
     bit_generator = np.random.PCG64(seed)
     subsample = Subsample(n, "random", bit_generator)
@@ -681,7 +682,7 @@ def test_rows_of_every_width_and_many_chunks():
     """A table of 70,000 rows in two chunks, appended unevenly, equals one made at once."""
     rng = np.random.default_rng(37)
     n = 70_000
-    columns = [random_column(family, n, rng, missing=0.1) for family in FAMILIES]
+    columns = [random_column(family, n, rng, missing=0.1) for family in COLUMN_FAMILIES]
     cells = [encode(column) for column in columns]
     whole = make_table(columns)
     pieces = whole.empty_like()

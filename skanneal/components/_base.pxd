@@ -9,13 +9,13 @@ cdef enum:
 
 cdef class Components:
     cdef readonly Table table
-    cdef readonly object columns      # int64 (n_features,), positions in the table, internal order
-    cdef readonly object gappy        # bool (n_features,): may the column have missing cells?
-    cdef readonly Py_ssize_t n_features
+    cdef readonly object columns      # int64 (n_columns,), positions in the table, internal order
+    cdef readonly object gappy        # bool (n_columns,): may the column have missing cells?
+    cdef readonly Py_ssize_t n_features   # n_columns, or 1 if the family describes whole rows
     cdef readonly Py_ssize_t n_dense  # features 0 .. n_dense - 1 never miss a cell
     cdef readonly Py_ssize_t n_slots  # capacity, a multiple of TILE
     cdef int64_t[::1] size            # (n_slots,) rows in each slot
-    cdef int32_t[::1] offset          # (n_features,) byte position in an encoded row
+    cdef int32_t[::1] offset          # (n_columns,) byte position in an encoded row
     cdef int level                    # instruction set, see _dispatch.h
     cdef int64_t version              # counts changes of the hyperparameters
 
@@ -24,6 +24,7 @@ cdef class Components:
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil
     cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil
+    cdef void extend(self, const char *row, Py_ssize_t n_tiles) noexcept nogil
     cdef void clear(self, Py_ssize_t k) noexcept nogil
     cdef int copy(self, Components source, Py_ssize_t i, Py_ssize_t k) except -1
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil

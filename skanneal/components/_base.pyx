@@ -7,6 +7,10 @@ slot's statistics and of the hyperparameters. Slots come in tiles of 16.
 Features are held in an internal order, dense before gappy and then by the width of their codes;
 `columns` says which column of the table each one is. Outside (to_arrays, hyperparameters), features
 stand in the table's order of columns.
+
+A row family (`joint`) describes whole rows of its columns: the row is its one feature, with all
+columns in the table's order and none of them gappy. A row of a query has all of the block's cells
+or none.
 """
 
 from libc.math cimport exp
@@ -77,7 +81,8 @@ cdef class Components:
         The features: positions in the table.
     hyper : sequence of array-like, optional
         For each feature, in the order of `columns`, the values of its hyperparameters (the order of
-        `coordinate_names`). By default the family's weak defaults.
+        `coordinate_names`). By default the family's weak defaults. Of a row family one flat vector
+        (see _forms.py), in the table's order of columns.
     n_slots : int, default=16
         First capacity.
     gappy : array-like of bool, optional
@@ -85,18 +90,30 @@ cdef class Components:
     """
 
     family = None
+    joint = False           # a row family?
     coordinate_names = ()
+    forms = ()              # of a row family's hyperparameters, see _forms.py
+    required = ()           # hyperparameters of a row family that a user must give
 
     def __init__(self, Table table, columns, hyper=None, n_slots=16, gappy=None):
         columns = np.asarray(columns, dtype=np.int64)
+        self.n_slots = self.version = 0
+        self.size = np.zeros(0, dtype=np.int64)
+        if self.joint:
+            self.columns, self.gappy = np.sort(columns), np.zeros(len(columns), dtype=bool)
+            self.n_features = self.n_dense = 1
+            if hyper is None:
+                hyper = [self.default_hyper(table, self.columns)]
+            self._set_up(table, [np.array(hyper[0], dtype=np.float64, ndmin=1)])
+            self.bind(table)
+            self.reserve(tiles(n_slots))
+            return
         gappy = table.gaps[columns] if gappy is None else np.asarray(gappy, dtype=bool)
         order = np.lexsort((table.widths[columns], gappy))
         self.columns = columns[order]
         self.gappy = gappy[order]
         self.n_features = len(columns)
         self.n_dense = int(np.sum(~gappy))
-        self.n_slots = self.version = 0
-        self.size = np.zeros(0, dtype=np.int64)
         if hyper is None:
             hyper = [self.default_hyper(int(table.n_levels[j])) for j in columns]
         self._set_up(table, [np.array(hyper[i], dtype=np.float64, ndmin=1) for i in order])
@@ -107,13 +124,24 @@ cdef class Components:
 
     @staticmethod
     def default_hyper(n_levels):
-        """Hyperparameters of a feature that nothing is known of, shape (n_coordinates,)."""
+        """Hyperparameters of a feature that nothing is known of, shape (n_coordinates,).
+
+        A row family's takes (table, columns)."""
         raise NotImplementedError
 
     @staticmethod
     def grids(cells, n_levels):
-        """Data-scaled grids of a column's hyperparameters, one array per coordinate."""
+        """Data-scaled grids of a column's hyperparameters, one array per coordinate.
+
+        A row family's takes (table, columns); None for a coordinate that is not inferred."""
         raise NotImplementedError
+
+    @staticmethod
+    def check_hyper(flat, n_columns):
+        """(name, what it must be) of a row family's coordinate that is no such thing, or None.
+
+        Beyond what its form says."""
+        return None
 
     def _set_up(self, table, hyper):
         """Keep the hyperparameters (internal order) and make what does not depend on n_slots."""
@@ -140,6 +168,14 @@ cdef class Components:
 
     cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
         """Take a row out of slot k. An emptied slot is exactly as new."""
+
+    cdef void extend(self, const char *row, Py_ssize_t n_tiles) noexcept nogil:
+        """Add a row to every slot of the first n_tiles that has rows already: a step of a
+        permutation program, where every kept segment grows by the same row."""
+        cdef Py_ssize_t k
+        for k in range(n_tiles * TILE):
+            if self.size[k] > 0:
+                self.insert(row, k)
 
     cdef void clear(self, Py_ssize_t k) noexcept nogil:
         """Empty slot k."""
@@ -177,6 +213,11 @@ cdef class Components:
         return total
 
     # ---- shared ---------------------------------------------------------------------------------
+
+    @classmethod
+    def key_columns(cls, columns):
+        """The columns under which hyperparameters are kept: each, or of a row family the first."""
+        return columns[:1] if cls.joint else columns
 
     def bind(self, Table table):
         """Read rows from `table` from now on (same columns, no new gaps in dense features)."""
@@ -280,6 +321,11 @@ cdef class Components:
         self._check(i, k)
         self.remove(self.table.row(i), k)
 
+    def extend_row(self, Py_ssize_t i, Py_ssize_t n_tiles):
+        """Add row i of the table to every slot of the first n_tiles that has rows."""
+        self._check(i, n_tiles * TILE - 1)
+        self.extend(self.table.row(i), n_tiles)
+
     def row_scores(self, Py_ssize_t i):
         """Log predictive of row i in every slot, float32 array of shape (n_slots,)."""
         cdef float[::1] out = aligned_zeros((self.n_slots,), np.float32)
@@ -323,6 +369,9 @@ cdef class Components:
 
     def score_rows(self, Table table, out, start=0, stop=None):
         """Add each row's log predictive in every slot to `out`, in float64, any cell missing.
+
+        A row family overrides this; its `score_feature(i, ...)` adds the conditional log density of
+        the cell in `columns[i]` given the row's other cells of the block.
 
         Parameters
         ----------

@@ -71,6 +71,7 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
         before = {name: getattr(self, name) for name in SEEN if hasattr(self, name)}
         try:
             columns = encoder.fit_encode(self, X, self.families, indicators=self._indicators())
+            self._check_families(encoder)
             table = Table(*encoder.table_schema)
             table.append(columns)
             del columns
@@ -126,6 +127,9 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
     def _indicators(self):
         """Columns whose presence is modelled."""
         return ()
+
+    def _check_families(self, encoder):
+        """Refuse families that this estimator cannot use."""
 
     def _earlier_states(self, fingerprint):
         if len(self._states) != self.n_chains:

@@ -9,6 +9,7 @@ from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from ..components import FAMILIES
 from ..moves import COLUMN_MOVES, MOVES
 from ._base import BaseMixtureEstimator
 from ._crosscat_queries import CrossCatQueryMixin
@@ -302,6 +303,14 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
 
     def _indicators(self):
         return self.missing_indicator
+
+    def _check_families(self, encoder):
+        for family in encoder.families_:
+            if FAMILIES[family].joint:
+                raise ValueError(
+                    f"The family {family!r} describes whole rows, but CrossCatPY partitions the"
+                    " columns: use AnnealedDPMixture, or families of single columns."
+                )
 
     def _summary(self, draws, encoder, model):
         partitions = point_partitions(draws, self.point_estimate)

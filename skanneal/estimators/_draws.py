@@ -4,8 +4,10 @@
 
 import numpy as np
 
+from ..components import FAMILIES
 from ..summary import relabel
 from ._hyperparameters import NAMES, to_user
+from ._row_hyperparameters import row_values_in_units
 
 
 class Draw:
@@ -18,7 +20,7 @@ class Draw:
     concentration, discount : float
     hyperparameters : dict of str to dict of str to ndarray
         By family and name, in the user's units, one value per column of the family; pseudo-counts
-        are a list with one array per column.
+        are a list with one array per column. Of a row family a number, a vector or a matrix.
     log_joint : float
         log p(partition) + log p(x | partition, hyperparameters), in the user's units.
     n_clusters : int
@@ -156,6 +158,10 @@ def _in_units(parts, n_columns, offsets, scales):
         columns = np.concatenate(
             [np.empty(0, int), *[arrays[f"{family}/columns"] for arrays in of]]
         )
+        if FAMILIES[family].joint:
+            if len(columns):
+                out[family] = row_values_in_units(family, of[0], columns, offsets, scales)
+            continue
         order = np.argsort(columns)[: np.count_nonzero(columns < n_columns)]
         if not len(order):
             continue

@@ -12,6 +12,7 @@ from numbers import Real
 import numpy as np
 
 from ..components import FAMILIES
+from ._row_hyperparameters import prepare_rows, row_grids_in_units
 
 # In the order in which a user may give them without names; code order differs for bernoulli.
 NAMES = {
@@ -19,6 +20,7 @@ NAMES = {
     "categorical": ("pseudo_counts",),
     "bernoulli": ("a", "b"),
     "poisson": ("shape", "rate"),
+    **{name: family.coordinate_names for name, family in FAMILIES.items() if family.joint},
 }
 CONCENTRATIONS = np.geomspace(0.1, 100.0, 31)
 DISCOUNTS = np.linspace(0.0, 0.9, 10)
@@ -79,9 +81,9 @@ def prepare(hyperparameters, encoder, table):
     Returns
     -------
     hyper : dict of int to float array
-        By column, in the order of the family's coordinates.
+        By column, in the order of the family's coordinates; a row family's under its first column.
     grids : dict of int to list of (array or None)
-        By column; None where the user fixed the coordinate.
+        By the same columns; None where the user fixed the coordinate.
     """
     given = {} if isinstance(hyperparameters, str) else dict(hyperparameters)
     families = encoder.families_
@@ -91,6 +93,10 @@ def prepare(hyperparameters, encoder, table):
     hyper, grids = {}, {}
     for family, columns in encoder.table_families.items():
         named = _by_name(family, given.get(family, {}))
+        if FAMILIES[family].joint:
+            j = int(columns[0])
+            hyper[j], grids[j] = prepare_rows(family, named, columns, table)
+            continue
         for i, j in enumerate(columns):
             fixed = named if j < encoder.n_columns else {}
             n_levels = int(table.n_levels[j])
@@ -171,7 +177,8 @@ def grids_in_units(model, families):
     dict
         "concentration" and "discount" (arrays; all pairs are points of the joint grid), with views
         "view_concentration" and "view_discount" and, by family and name, a list with one grid per
-        column of the family; pseudo-counts have one grid per level.
+        column of the family; pseudo-counts have one grid per level. Of a row family, one grid for
+        what is a number, and one per column for a vector or for the diagonal of a matrix.
     """
     table, grids, out = model.table, model.grids, {}
     for of, points in (("", model.prior_grid), ("view_", model.view_grid)):
@@ -179,6 +186,9 @@ def grids_in_units(model, families):
             out[f"{of}concentration"] = np.unique(points[:, 0])
             out[f"{of}discount"] = np.unique(points[:, 1])
     for family, columns in families.items():
+        if FAMILIES[family].joint:
+            out[family] = row_grids_in_units(family, grids[int(columns[0])], columns, table)
+            continue
         out[family] = {name: [] for name in NAMES[family]}
         for j in columns:
             per_level = []

@@ -27,7 +27,7 @@ class View:
     log_weights : float64 array of shape (K + 1,)
         Normalised.
     features : dict of int to (Components, int)
-        By column, its block and its place in the block.
+        By column, its block and its place in the block's columns.
     """
 
     def __init__(self, mixture):
@@ -46,7 +46,9 @@ class View:
         return scores + log_weights
 
     def cell_scores(self, column, table, start, stop):
-        """log p(cell | x_c) of each row's cell in a column: (stop - start, K + 1)."""
+        """log p(cell | x_c) of each row's cell in a column: (stop - start, K + 1).
+
+        In a row family, given also the row's other cells of the family."""
         block, f = self.features[column]
         scores = np.zeros((stop - start, int(self.slots.max()) + 1))
         block.score_feature(f, table, scores, start, stop)
@@ -73,6 +75,33 @@ class View:
         """One cell for each of the clusters `at` (indices into slots), in cell units."""
         block, f = self.features[column]
         return block.sample_feature(f, self.slots[at], bit_generator)
+
+    def sample(self, missing, at, bit_generator):
+        """The missing cells of rows.
+
+        Parameters
+        ----------
+        missing : list of bool arrays of shape (n_rows,)
+            For each column of the table; a row family misses all cells of a row or none.
+        at : int array of shape (n_rows,)
+            Each row's cluster, an index into slots.
+        bit_generator : numpy.random.BitGenerator
+
+        Yields
+        ------
+        column, rows, cells : int, int array, float64 array
+            In cell units.
+        """
+        for block in self.mixture.blocks:
+            if block.joint:
+                rows = np.flatnonzero(missing[block.columns[0]])
+                cells = block.sample_rows(self.slots[at[rows]], bit_generator)
+                for i, j in enumerate(block.columns):
+                    yield int(j), rows, cells[:, i]
+                continue
+            for j in map(int, block.columns):
+                rows = np.flatnonzero(missing[j])
+                yield j, rows, self.sample_cells(j, at[rows], bit_generator)
 
 
 class Predictor:
@@ -294,9 +323,8 @@ class Predictor:
             own = table if n is not None else self._rows(table, rows)
             for view in views:
                 at = self._clusters(view, own, generator.random(len(rows)))
-                for j in view.features:
-                    empty = missing[j][rows]
-                    cells = view.sample_cells(j, at[empty], bit_generator)
+                gaps = [mask[rows] for mask in missing]
+                for j, empty, cells in view.sample(gaps, at, bit_generator):
                     columns[j][rows[empty]] = self._in_units(j, cells)
         return columns
 

@@ -109,6 +109,7 @@ class QueryMixin:
         if given is None:
             return log_density
         positions = self._positions(given, "given")
+        self._encoder.check_whole_rows(positions, "given")
         known = missing_cells(self._encoder.table_schema, len(log_density))
         for j in [*positions, *self._encoder.indicators_of(positions)]:
             known[j] = columns[j]

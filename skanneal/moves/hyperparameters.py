@@ -38,7 +38,7 @@ class FeatureHyperparameters:
     ----------
     grids : dict of int to list of (ndarray or None)
         For a column of the table, the grid of each coordinate; None keeps the coordinate fixed.
-        Columns left out are fixed.
+        Columns left out are fixed. A row family's grids are under its first column.
     """
 
     name = "hyperparameters"
@@ -57,7 +57,8 @@ class FeatureHyperparameters:
         drawn = 0
         for block in state.blocks:
             before = drawn
-            for f, column in enumerate(block.columns.tolist()):
+            for f in range(block.n_features):
+                column = int(block.columns[f])
                 if column in self.grids:
                     drawn += block.draw_hyper(f, *self.grids[column], beta, bit_generator)
             if drawn > before:

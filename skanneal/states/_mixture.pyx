@@ -30,7 +30,8 @@ cdef enum:
     MEMO = 1024
 
 # Arrays of a block whose last axis is the slot.
-SLOT_STATISTICS = ("size", "n", "mean", "m2", "count", "missing", "total", "log_factorials")
+SLOT_STATISTICS = ("size", "n", "mean", "m2", "count", "missing", "total", "log_factorials",
+                   "scatter", "factor", "updates", "sum", "squares")
 
 
 cdef class Mixture:

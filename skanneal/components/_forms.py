@@ -1,0 +1,67 @@
+"""Hyperparameters of a row family: one flat vector, and arrays of their natural forms.
+
+    form         natural shape            in the flat vector
+    positive     ()                       1
+    positives    (n_columns,)             n_columns
+    location     (n_columns,)             n_columns
+    covariance   (n_columns, n_columns)   the lower triangle, row by row
+
+A covariance that is set coordinate by coordinate is symmetric by construction.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+
+def length(form, n_columns):
+    """Coordinates of a form."""
+    if form == "covariance":
+        return n_columns * (n_columns + 1) // 2
+    return 1 if form == "positive" else n_columns
+
+
+def starts(forms, n_columns):
+    """Where each form begins in the flat vector, and where the last ends: list of int."""
+    return np.cumsum([0, *(length(form, n_columns) for form in forms)]).tolist()
+
+
+def diagonal(n_columns):
+    """Places of a matrix's diagonal in its packed lower triangle."""
+    j = np.arange(n_columns)
+    return j * (j + 3) // 2
+
+
+def pack(lower):
+    """The lower triangle of a matrix, or of an array of matrices in its first two axes."""
+    return np.ascontiguousarray(lower[np.tril_indices(len(lower))])
+
+
+def unpack(packed, n_columns):
+    """The symmetric matrix of a packed lower triangle."""
+    out = np.zeros((n_columns, n_columns))
+    rows, columns = np.tril_indices(n_columns)
+    out[rows, columns] = out[columns, rows] = packed
+    return out
+
+
+def flatten(forms, values, n_columns):
+    """The flat vector of values in their natural forms."""
+    return np.concatenate(
+        [
+            pack(np.asarray(value)) if form == "covariance" else np.ravel(value)
+            for form, value in zip(forms, values, strict=True)
+        ]
+    ).astype(np.float64)
+
+
+def unflatten(forms, flat, n_columns):
+    """The inverse of flatten: list of float64 arrays."""
+    ends = starts(forms, n_columns)
+    out = []
+    for form, start, stop in zip(forms, ends[:-1], ends[1:], strict=True):
+        part = np.array(flat[start:stop], dtype=np.float64)
+        if form == "covariance":
+            part = unpack(part, n_columns)
+        out.append(part[0] if form == "positive" else part)
+    return out
