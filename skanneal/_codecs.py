@@ -4,6 +4,7 @@
     categorical   codes 0 .. n_levels - 1 in uint8/16/32      missing n_levels, unseen n_levels + 1
     bernoulli     0 or 1 in uint8                             missing 2
     poisson       the count in uint32                         missing 2**32 - 1
+    multivariate_normal, known_normal: as normal, without missing cells
 
 The offset and the scale of a normal column are its mean and standard deviation: in float32 as it
 stands, 2952788047.4 plus noise of unit size would be multiples of 256.
@@ -82,6 +83,17 @@ def refuse_gaps(column, missing, family):
             f"{column.label} has a missing cell, but the family {family!r} describes whole rows"
             f" without gaps: fill it, or give the column to a family that takes gaps ({takers})."
         )
+
+
+class MultivariateNormalCodec(NumberCodec):
+    """Real numbers of a row without gaps."""
+
+    family = "multivariate_normal"
+
+    def encode(self, column):
+        cells = super().encode(column)
+        refuse_gaps(column, np.isnan(cells), self.family)
+        return cells
 
 
 class LevelCodec:
@@ -187,7 +199,10 @@ class CountCodec:
         return np.asarray(values, dtype=np.float64)
 
 
-CODECS = {codec.family: codec for codec in (NumberCodec, LevelCodec, BooleanCodec, CountCodec)}
+CODECS = {
+    codec.family: codec
+    for codec in (NumberCodec, LevelCodec, BooleanCodec, CountCodec, MultivariateNormalCodec)
+}
 
 
 def present_values(column):

@@ -10,7 +10,7 @@ import pickle
 import subprocess
 import sys
 from collections import Counter
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -29,7 +29,13 @@ from enumeration import (
 )
 from mixtures import encode as encode_column
 from mixtures import column_type, end_labels, hyper_vector, joined, segments_of
-from reference import EXAMPLES, log_marginal, log_predictive
+from reference import (
+    EXAMPLES,
+    ROW_EXAMPLES,
+    integrated_log_marginal,
+    log_marginal,
+    log_predictive,
+)
 from skanneal.components import FAMILIES, Table
 from skanneal.moves import FeatureHyperparameters, SplitMerge, churn
 from skanneal.partition_priors import PitmanYor
@@ -139,6 +145,22 @@ def assert_same_arrays(first, second):
     for name in first:
         assert first[name].dtype == second[name].dtype, name
         assert first[name].tobytes() == second[name].tobytes(), name
+
+
+# ------------------------------------------------------------------ the oracle
+def test_the_oracle():
+    """Chain rule in every order, sum over all rows of a total, integral over the probabilities."""
+    rows, hyper = ROW_EXAMPLES["multinomial"]
+    expected = log_marginal("multinomial", rows[:4], hyper)
+    for order in permutations(rows[:4]):
+        parts = [log_predictive("multinomial", order[i], order[:i], hyper) for i in range(4)]
+        assert sum(parts) == pytest.approx(expected, abs=1e-12)
+    for n in (0, 1, 4):
+        shown = integrated_log_marginal("multinomial", rows[:n], hyper)
+        assert shown == pytest.approx(log_marginal("multinomial", rows[:n], hyper), abs=1e-6)
+        support = [x for x in product(range(5), repeat=3) if sum(x) == 4]
+        law = [math.exp(log_predictive("multinomial", x, rows[:n], hyper)) for x in support]
+        assert math.fsum(law) == pytest.approx(1.0, abs=1e-12)
 
 
 # ------------------------------------------------------------------ the table
@@ -520,7 +542,7 @@ def test_draws_take_the_rows_totals():
 
 # ------------------------------------------------------------------ moves
 N = 5
-VALUES, HYPER = EXAMPLES["multinomial"]
+VALUES, HYPER = ROW_EXAMPLES["multinomial"]
 COLUMNS = {
     "alone": [("multinomial", VALUES[:N], HYPER)],
     "common": [("multinomial", VALUES[:N], {"pseudo_counts": 0.4})],

@@ -7,10 +7,14 @@ from ._base import Components
 from ._bernoulli import Bernoulli
 from ._categorical import Categorical
 from ._multinomial import Multinomial
+from ._multivariate_normal import MultivariateNormal
 from ._normal import Normal
 from ._poisson import Poisson
 from ._table import MISSING_COUNT, Table
 
-FAMILIES = {family.family: family for family in (Normal, Categorical, Bernoulli, Poisson, Multinomial)}
+FAMILIES = {
+    family.family: family
+    for family in (Normal, Categorical, Bernoulli, Poisson, MultivariateNormal, Multinomial)
+}
 
 __all__ = ["FAMILIES", "MISSING_COUNT", "Components", "Table"]
