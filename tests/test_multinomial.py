@@ -9,13 +9,20 @@ import os
 import pickle
 import subprocess
 import sys
+import tracemalloc
 from collections import Counter
 from itertools import permutations, product
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+import scipy.sparse
+from joblib import parallel_config
 from scipy.sparse import csr_array
 from scipy.special import gammaln
+from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import cross_val_score
 
 from enumeration import (
     annealed_sizes,
@@ -36,10 +43,11 @@ from reference import (
     log_marginal,
     log_predictive,
 )
+from skanneal import AnnealedDPMixture, CrossCatPY
 from skanneal.components import FAMILIES, Table
 from skanneal.moves import FeatureHyperparameters, SplitMerge, churn
 from skanneal.partition_priors import PitmanYor
-from skanneal.schedules import LinearAnneal
+from skanneal.schedules import LinearAnneal, SequentialGibbs
 from skanneal.states import Mixture, Subsample
 
 Multinomial = FAMILIES["multinomial"]
@@ -672,3 +680,253 @@ def test_every_instruction_set_gives_the_same_bits():
         shown.append(run.stdout.strip())
     assert len(shown[0]) == 64
     assert shown == [shown[0]] * 3
+
+
+# ------------------------------------------------------------------ the estimator
+def corpus(n_rows=60, seed=0):
+    """Documents of three topics: (counts, topics)."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(12, 0.3), size=3)
+    topics = rng.integers(3, size=n_rows)
+    return np.array([rng.multinomial(rng.integers(8, 40), p[k]) for k in topics]), topics
+
+
+def fitted(X, families="multinomial", **options):
+    options = {"n_chains": 2, "random_state": 3} | options
+    return AnnealedDPMixture(families=families, **options).fit(X)
+
+
+CONTAINERS = {
+    "csr array": csr_array,
+    "csr matrix": scipy.sparse.csr_matrix,
+    "csc": scipy.sparse.csc_array,
+    "coo": scipy.sparse.coo_array,
+    "floats": lambda X: csr_array(X.astype(float)),
+    "bytes": lambda X: csr_array(X.astype(np.uint8)),
+    "list": lambda X: X.tolist(),
+    "pandas": lambda X: pd.DataFrame(X, columns=[f"word {j}" for j in range(X.shape[1])]),
+    "polars": lambda X: pl.DataFrame(X, schema=[f"word {j}" for j in range(X.shape[1])]),
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_every_container_gives_the_same_bits(container):
+    X, topics = corpus()
+    dense, model = fitted(X), fitted(CONTAINERS[container](X))
+    assert adjusted_rand_score(topics, model.labels_) > 0.9
+    np.testing.assert_array_equal(model.labels_, dense.labels_)
+    Y = CONTAINERS[container](X[:20])
+    for ask in ("predict", "predict_proba", "score_samples", "new_cluster_proba", "surprisal"):
+        np.testing.assert_array_equal(getattr(model, ask)(Y), getattr(dense, ask)(X[:20]))
+    assert model.families_["multinomial"].tolist() == list(range(12))
+    rows = model.sample(5)
+    assert np.shape(rows) == (5, 12)
+    assert type(rows) is (np.ndarray if scipy.sparse.issparse(Y) else type(Y))
+    np.testing.assert_array_equal(np.asarray(rows, dtype=int), dense.sample(5))
+    filled = model.impute(Y)
+    assert type(filled) is type(Y)
+    shown = filled.toarray() if scipy.sparse.issparse(Y) else np.asarray(filled)
+    np.testing.assert_array_equal(shown, X[:20])
+
+
+def test_sparse_queries_of_a_dense_fit_and_the_reverse():
+    X, _ = corpus()
+    np.testing.assert_array_equal(fitted(X).predict(csr_array(X)), fitted(csr_array(X)).predict(X))
+
+
+def test_duplicates_zeros_and_order_of_entries():
+    """Duplicate entries are summed, explicit zeros dropped, the caller's matrix is left alone."""
+    X, _ = corpus()
+    messy = [[], [], [0]]
+    for row in X:
+        places = [j for j in np.flatnonzero(row)[::-1] for _ in range(2)] + [0]
+        messy[0] += [1 if i % 2 else row[j] - 1 for i, j in enumerate(places[:-1])] + [0]
+        messy[1] += places
+        messy[2].append(len(messy[1]))
+    messy = scipy.sparse.csr_matrix(tuple(map(np.array, messy)), shape=X.shape)
+    before = messy.copy()
+    np.testing.assert_array_equal(fitted(messy).labels_, fitted(X).labels_)
+    for part in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(messy, part), getattr(before, part))
+
+
+def test_densities_sum_to_one():
+    """Over all rows of a total, averaged over chains, with the new cluster's term."""
+    X, _ = corpus()
+    model = fitted(X[:, :4] + np.array([1, 0, 0, 0]), n_draws=2)
+    rows = np.array([x for x in product(range(7), repeat=4) if sum(x) == 6])
+    assert np.exp(model.score_samples(rows)).sum() == pytest.approx(1.0, abs=1e-9)
+    assert np.exp(model.score_samples(csr_array(rows))).sum() == pytest.approx(1.0, abs=1e-9)
+
+
+def test_surprisal_is_of_a_cell_given_the_total_and_the_others():
+    """With two columns the other tells all: what is left is the row's own density."""
+    X, _ = corpus()
+    X = X[:, :2] + 1
+    model = fitted(X, hyperparameters={"multinomial": 0.5}, n_chains=1)
+    surprisal = model.surprisal(X)
+    assert surprisal.shape == X.shape
+    np.testing.assert_allclose(surprisal[:, 0], -model.score_samples(X), rtol=1e-9)
+    np.testing.assert_allclose(surprisal[:, 0], surprisal[:, 1], rtol=1e-9)
+
+
+def test_beside_other_columns():
+    X, topics = corpus(90)
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(X, columns=[f"w{j}" for j in range(12)])
+    frame.insert(4, "length", np.where(rng.random(90) < 0.2, np.nan, rng.normal(topics * 5)))
+    frame["colour"] = np.array(["red", "green", "blue"])[topics]
+    words = [f"w{j}" for j in range(12)]
+    model = fitted(frame, {"multinomial": words})
+    assert {name: list(at) for name, at in model.families_.items()} == {
+        "normal": [4],
+        "categorical": [13],
+        "multinomial": [0, 1, 2, 3, *range(5, 13)],
+    }
+    assert adjusted_rand_score(topics, model.labels_) > 0.9
+    assert not model.impute(frame).isna().any(axis=None)
+    rows = model.sample(50)
+    assert rows.columns.tolist() == frame.columns.tolist()
+    assert rows["w3"].dtype == frame["w3"].dtype
+    assert set(rows[words].sum(axis=1)) <= set(frame[words].sum(axis=1))
+    # the words alone, given the others, and the others given the words
+    whole = model.score_samples(frame)
+    for given in (words, ["length", "colour"]):
+        assert np.all(np.isfinite(model.score_samples(frame, given=given)))
+        assert np.any(model.score_samples(frame, given=given) != whole)
+    with pytest.raises(ValueError, match="given has some columns of the family 'multinomial'"):
+        model.score_samples(frame, given=words[:3])
+    given = dict(zip(words, X[0].tolist()))
+    rows = model.sample(4, given=given)
+    np.testing.assert_array_equal(rows[words], [X[0].tolist()] * 4)
+    assert model.surprisal(frame).shape == (90, 14)
+
+
+def test_fixed_pseudo_counts():
+    X, _ = corpus()
+    each = np.linspace(0.2, 2.0, 12)
+    for values, shown in ((0.3, 0.3), (each, each), ({"pseudo_counts": 2}, 2.0)):
+        model = fitted(X, hyperparameters={"multinomial": values})
+        kept = model.draws_[0][0].hyperparameters["multinomial"]["pseudo_counts"]
+        np.testing.assert_array_equal(kept, shown)
+        assert model.hyperparameter_grids_["multinomial"]["pseudo_counts"] is None
+    inferred = fitted(X)
+    kept = inferred.draws_[0][0].hyperparameters["multinomial"]["pseudo_counts"]
+    assert kept in inferred.hyperparameter_grids_["multinomial"]["pseudo_counts"]
+    for values, match in (
+        (-1.0, "must be positive"),
+        (1e-12, "must be between 1e-09 and 1e.09"),
+        ([1.0, 2.0], "one per column of the family .12."),
+        ("many", "must be numbers"),
+    ):
+        with pytest.raises(ValueError, match=rf"hyperparameters.*pseudo_counts.*{match}"):
+            fitted(X, hyperparameters={"multinomial": values})
+
+
+def changed(X, i, j, value):
+    X = X.astype(float)
+    X[i, j] = value
+    return X
+
+
+EMPTY = "Row 3 of X has no counts.*drop"
+BAD = {
+    "negative": (lambda X: changed(X, 2, 5, -1), "column 5 must hold non-negative integers.*-1"),
+    "fraction": (lambda X: changed(X, 2, 5, 0.5), "column 5 must hold non-negative integers.*0.5"),
+    "nan": (lambda X: changed(X, 2, 5, np.nan), "column 5 has a missing cell.*fill it"),
+    "infinite": (lambda X: changed(X, 2, 5, np.inf), "infinity.*column 5"),
+    "too large": (lambda X: changed(X, 2, 5, 2.0**31), "column 5 must hold .* below 2..31"),
+    "empty": (lambda X: np.where(np.arange(len(X))[:, None] == 3, 0, X), EMPTY),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("container", [np.array, csr_array, scipy.sparse.csc_matrix])
+def test_bad_counts(bad, container):
+    make, match = BAD[bad]
+    X, _ = corpus()
+    with pytest.raises(ValueError, match=match):
+        fitted(container(make(X)))
+    model = fitted(container(X))
+    with pytest.raises(ValueError, match=match):
+        model.predict(container(make(X)))
+
+
+def test_other_bad_input():
+    X, _ = corpus()
+    sums = X.copy()
+    sums[:2, 4] = 2**30
+    with pytest.raises(ValueError, match=r"column 4 sums to 2147483\d+.*larger units"):
+        fitted(sums)
+    frame = pd.DataFrame(X.astype(object), columns=[f"w{j}" for j in range(12)])
+    frame.loc[3, "w2"] = "many"
+    with pytest.raises(ValueError, match="column 'w2' holds 'many'.*needs numbers"):
+        fitted(frame)
+    with pytest.raises(TypeError, match="Sparse input .*'multinomial'"):
+        AnnealedDPMixture().fit(csr_array(X))
+    with pytest.raises(TypeError, match="Sparse input .*'multinomial'"):
+        fitted(csr_array(X), {"multinomial": [0, 1], "poisson": range(2, 12)})
+    with pytest.raises(TypeError, match="Sparse input .*'multinomial'"):
+        fitted(X, "poisson").predict(csr_array(X))
+    with pytest.raises(ValueError, match="features"):
+        fitted(csr_array(X)).predict(csr_array(X[:, :5]))
+    with pytest.raises(ValueError, match="'multinomial' describes whole rows.*AnnealedDPMixture"):
+        CrossCatPY(families="multinomial").fit(X)
+    with pytest.raises(ValueError, match="[Cc]omplex"):
+        fitted(csr_array(X * 1j))
+    with pytest.raises(ValueError, match="0 sample"):
+        fitted(csr_array((0, 3)))
+
+
+def test_tags():
+    assert not AnnealedDPMixture().__sklearn_tags__().input_tags.sparse
+    assert AnnealedDPMixture(families="multinomial").__sklearn_tags__().input_tags.sparse
+
+
+def test_same_bits_for_any_number_of_jobs_and_backend():
+    X = csr_array(corpus()[0])
+    alone = fitted(X)
+    with parallel_config(backend="loky"):
+        processes = fitted(X, n_jobs=2)
+    for other in (fitted(X, n_jobs=2), processes):
+        np.testing.assert_array_equal(other.labels_, alone.labels_)
+        np.testing.assert_array_equal(other.trace_["log_joint"], alone.trace_["log_joint"])
+
+
+def test_cross_validation_and_a_pickle():
+    X = csr_array(corpus()[0])
+    model = AnnealedDPMixture(families="multinomial", n_chains=1, random_state=0)
+    scores = cross_val_score(model, X, cv=3)
+    assert np.all(np.isfinite(scores))
+    model.fit(X)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
+    more = model.set_params(warm_start=True).fit(X)
+    assert more.n_sweeps_ > again.n_sweeps_
+    with pytest.raises(ValueError, match="same rows"):
+        more.fit(2 * X)
+
+
+def test_stratified_selection():
+    X, topics = corpus()
+    schedule = LinearAnneal(n_sweeps=8, selection="stratified")
+    model = fitted(csr_array(X), schedule=schedule)
+    assert adjusted_rand_score(topics, model.labels_) > 0.9
+
+
+def test_many_columns_take_no_memory_per_cell():
+    """20,000 columns: an array of rows and columns would be 640 MB."""
+    rng = np.random.default_rng(5)
+    n_rows, n_columns, n_entries = 4000, 20_000, 20
+    indices = rng.integers(n_columns, size=n_rows * n_entries)
+    indptr = np.arange(0, n_rows * n_entries + 1, n_entries)
+    X = csr_array((np.ones(len(indices), np.int64), indices, indptr), (n_rows, n_columns))
+    tracemalloc.start()
+    schedule = SequentialGibbs(n_sweeps=1)
+    model = fitted(X, n_chains=1, schedule=schedule, hyperparameters={"multinomial": 50.0})
+    model.predict(X)
+    model.score_samples(X)
+    model.impute(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 120e6
