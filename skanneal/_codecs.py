@@ -104,6 +104,12 @@ class MultivariateNormalCodec(NumberCodec):
         return cells
 
 
+class KnownNormalCodec(MultivariateNormalCodec):
+    """Real numbers of a row without gaps."""
+
+    family = "known_normal"
+
+
 class LevelCodec:
     """One of a list of levels: the declared ones, else those seen in fit, sorted if they sort."""
 
@@ -309,6 +315,7 @@ CODECS = {
         BooleanCodec,
         CountCodec,
         MultivariateNormalCodec,
+        KnownNormalCodec,
         CountRowCodec,
     )
 }

@@ -1,7 +1,7 @@
 """The oracles' columns as tables and mixtures, and independent chains of them.
 
-A column is ``(family, values, hyper)`` as in enumeration.py: None and NaN are missing. The values of
-a row family are rows of several numbers, one column of the Table for each.
+A column is ``(family, values, hyper)`` as in enumeration.py: None and NaN are missing. The values
+of a row family are rows of several numbers, one column of the Table for each.
 """
 
 from collections import Counter
@@ -74,7 +74,7 @@ def encode(column, values=None):
 
 
 def split_rows(columns):
-    """Columns as those of a Table: a row family's rows become one column for each of their cells."""
+    """Columns as those of a Table: one for each cell of a row family's rows."""
     out = []
     for family, values, hyper in columns:
         of = zip(*values, strict=True) if family in ROW_FAMILIES else [values]

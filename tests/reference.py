@@ -20,7 +20,8 @@ multinomial  a value is a row of counts x_1..x_D of sum X; Dirichlet(a_1..a_D), 
              m(x) = G(A) / G(A + N) prod_j G(a_j + n_j) / G(a_j) prod_rows X! / prod_j x_j!
 multivariate_normal
              x ~ N(mu, V), mu ~ N(mu0, V / kappa0), V ~ inverse Wishart(nu0, scale0)
-             Psi_n = scale0 + sum (x - mean)(x - mean)' + kappa0 n (mean - mu0)(mean - mu0)' / kappa_n
+             Psi_n = scale0 + sum (x - mean)(x - mean)'
+                     + kappa0 n (mean - mu0)(mean - mu0)' / kappa_n
              m(x) = pi^(-n d/2) (kappa0 / kappa_n)^(d/2) G_d(nu_n/2) / G_d(nu0/2)
                     |scale0|^(nu0/2) / |Psi_n|^(nu_n/2)
              predictive: multivariate t, nu_n - d + 1 degrees of freedom, centre mu_n,
@@ -339,7 +340,10 @@ def _mvn_integral(values, hyper):
     def trace(matrix):
         """tr(matrix V^-1) through the matrix's own square root."""
         values, vectors = np.linalg.eigh(matrix)
-        return sum(squared(*(root * column)) for root, column in zip(values**0.5, vectors.T))
+        return sum(
+            squared(*(root * column))
+            for root, column in zip(np.maximum(values, 0) ** 0.5, vectors.T)
+        )
 
     log_density = (
         -0.5 * (nu0 + 3) * log_det

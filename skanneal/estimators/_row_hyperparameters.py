@@ -47,6 +47,8 @@ def prepare_rows(family, named, columns, table):
             where = f"hyperparameters[{family!r}][{name!r}]"
             value = READ[form](named[name], n_columns, where)
             values[h] = _to_cells(form, value, table.offsets[columns], table.scales[columns])
+            if not np.isfinite(values[h]).all() or (form == "covariance" and _vanishes(values[h])):
+                raise ValueError(f"{where} is out of all proportion to the spread of X")
             stop = None if form == "common" else ends[h + 1]
             grid[ends[h] : stop] = [None] * np.size(flatten([form], [values[h]], n_columns))
     start = flatten(member.forms, values, n_columns)
@@ -57,9 +59,14 @@ def prepare_rows(family, named, columns, table):
 
 
 def _to_cells(form, value, offsets, scales):
-    if form == "location":
-        return (value - offsets) / scales
-    return value / scales / scales[:, None] if form == "covariance" else value
+    with np.errstate(over="ignore", under="ignore"):
+        if form == "location":
+            return (value - offsets) / scales
+        return value / scales / scales[:, None] if form == "covariance" else value
+
+
+def _vanishes(covariance):
+    return np.diag(covariance).min() < np.finfo(float).tiny
 
 
 def _to_user(form, value, offsets, scales):
