@@ -34,8 +34,8 @@ from enumeration import (
     marginal,
     schedule_law,
 )
-from mixtures import encode as encode_column
 from mixtures import column_type, end_labels, hyper_vector, joined, segments_of
+from mixtures import encode as encode_column
 from reference import (
     EXAMPLES,
     ROW_EXAMPLES,
@@ -284,7 +284,9 @@ def test_large_counts(largest, prior):
         block.score_rows(block.table, exact, i, i + 1)
         np.testing.assert_allclose(exact[0], expected, rtol=1e-9, atol=1e-6)
         # float32 scores: what a coefficient cancels does not round
-        np.testing.assert_allclose(block.row_scores(i)[:4], exact[0], rtol=1e-6, atol=1e-5 + 3e-8 * x.sum())
+        np.testing.assert_allclose(
+            block.row_scores(i)[:4], exact[0], rtol=1e-6, atol=1e-5 + 3e-8 * x.sum()
+        )
 
 
 def test_many_columns_and_many_tiles():

@@ -20,7 +20,8 @@ class AnnealedDPMixture(BaseMixtureEstimator):
         What the columns are. "auto": floats are "normal", booleans "bernoulli", strings and
         categories "categorical", integers "categorical" up to 20 distinct values, else "normal";
         "poisson" only when named. A family's name, or a mapping of families to columns (names,
-        positions or a mask).
+        positions or a mask). "multinomial", also only when named, describes whole rows of counts;
+        named for all columns, it reads sparse matrices and arrays, which are never made dense.
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
@@ -33,7 +34,8 @@ class AnnealedDPMixture(BaseMixtureEstimator):
         "infer": Gibbs on data-scaled grids. A mapping of families to values in the user's units
         fixes them: normal (mu0, kappa0, nu0, sigma2_0), categorical (pseudo_counts), bernoulli
         (a, b), poisson (shape, rate); each a number or one value per column of the family
-        (pseudo-counts: per level). What is left out is inferred.
+        (pseudo-counts: per level); multinomial (pseudo_counts), a number for all columns or one
+        value for each. What is left out is inferred.
     moves : "auto" or tuple of str, default="auto"
         Moves beside the hyperparameters': "gibbs" and "split_merge". "auto" is both.
     point_estimate : {"map", "vi", "binder"}, default="map"
@@ -143,8 +145,9 @@ class AnnealedDPMixture(BaseMixtureEstimator):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_columns)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_columns)
             Numbers, categories and counts; NaN, None and NA are missing cells. Never changed.
+            Sparse only with ``families="multinomial"``.
         y : None
             Not used.
         strata : array-like of shape (n_rows,), default=None
