@@ -39,12 +39,7 @@ print(notices[0])
 
 vectorizer = CountVectorizer(token_pattern=r"\w+")
 X = vectorizer.fit_transform(notices)
-print(
-    X.shape[0],
-    "notices,",
-    X.shape[1],
-    f"words, {X.nnz / np.prod(X.shape):.0%} of the counts above 0",
-)
+print("{} notices, {} words;".format(*X.shape), f"{X.nnz / np.prod(X.shape):.0%} of X is above 0")
 
 # %%
 # The fit

@@ -752,6 +752,19 @@ def test_duplicates_zeros_and_order_of_entries():
         np.testing.assert_array_equal(getattr(messy, part), getattr(before, part))
 
 
+@pytest.mark.parametrize("dtype", [bool, np.uint8, float])
+def test_duplicates_of_narrow_types(dtype):
+    """300 times the same entry: more than a byte, or a truth value, holds."""
+    X, _ = corpus()
+    X[5] = 0
+    X[5, 2] = 300
+    rows, columns = np.nonzero(X)
+    repeats = X[rows, columns]
+    at = np.repeat(rows, repeats), np.repeat(columns, repeats)
+    coo = scipy.sparse.coo_matrix((np.ones(len(at[0]), dtype), at), X.shape)
+    np.testing.assert_array_equal(fitted(coo).labels_, fitted(X).labels_)
+
+
 def test_densities_sum_to_one():
     """Over all rows of a total, averaged over chains, with the new cluster's term."""
     X, _ = corpus()
@@ -801,6 +814,10 @@ def test_beside_other_columns():
     given = dict(zip(words, X[0].tolist()))
     rows = model.sample(4, given=given)
     np.testing.assert_array_equal(rows[words], [X[0].tolist()] * 4)
+    with pytest.raises(ValueError, match="column 'w1' must hold non-negative integers"):
+        model.sample(given=given | {"w1": 0.5})
+    with pytest.raises(ValueError, match="given has some columns of the family 'multinomial'"):
+        model.sample(given={"w1": 2})
     assert model.surprisal(frame).shape == (90, 14)
 
 
