@@ -164,9 +164,10 @@ class Encoder:
             For unknown columns, values that contradict a column's type, levels of which fit knows
             nothing, and missing values in columns without an indicator.
         """
-        columns = missing_cells(self.table_schema, 1)
+        columns, given = missing_cells(self.table_schema, 1), []
         for label, value in cells.items():
             (j,) = self.positions([label], name)
+            given.append(j)
             at = self.indicators_of([j])
             codec, column = self.codecs[j], read_objects(self.label(j), [value])
             columns[j] = codec.encode(column)
@@ -178,7 +179,7 @@ class Encoder:
                 raise ValueError(f"{name}: {column.label} has no level {value!r}")
             for i in at:
                 columns[i] = np.uint8(~codec.missing(columns[j]))
-        self.check_whole_rows(self.positions(list(cells), name), name)
+        self.check_whole_rows(given, name)
         return columns
 
     def check_whole_rows(self, positions, what):

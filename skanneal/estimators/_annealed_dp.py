@@ -11,8 +11,9 @@ class AnnealedDPMixture(BaseMixtureEstimator):
     """Nonparametric Bayesian mixture for tables of numbers, categories and counts, with gaps.
 
     Rows are partitioned by a Dirichlet process (or Pitman-Yor process); within a cluster columns
-    are independent, unless a family of whole rows describes them. The chain grows from an empty subsample to all rows while rows churn in and out
-    (subsample annealing, [1]_), so that it finds the clusters while moving is cheap.
+    are independent, unless a family of whole rows describes them. The chain grows from an empty
+    subsample to all rows while rows churn in and out (subsample annealing, [1]_), so that it finds
+    the clusters while moving is cheap.
 
     Parameters
     ----------
