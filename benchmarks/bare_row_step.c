@@ -17,8 +17,14 @@
  * known        Normal rows with covariance I and means N(0, V I): constant - precision
  *              |x - mean|^2, the sums in double.
  *
- * Rows are contiguous (uint8 codes of 4 levels, or floats) without missing cells, all features have
- * the same hyperparameters, clusters are padded to one, two or three blocks of 16 slots, free slots score
+ * multinomial  Dirichlet-multinomial of a row of counts, kept as pairs (column, count) of those
+ *              above 0: weight[column][slot] = count + a, a row's score the logarithm of the product
+ *              of its weights (a count of x gives x factors), less log Gamma at the total before and
+ *              after; the exponent is taken out of the product every few factors.
+ *
+ * Rows are contiguous (uint8 codes of 4 levels, floats, or pairs) without missing cells, all features
+ * have the same hyperparameters, clusters are padded to one, two or three blocks of 16 slots, free
+ * slots score
  * MASKED. Built with -ffast-math, so infinities and NaN are never used. It has its own arithmetic,
  * generator and layout and shares nothing with the package.
  */
@@ -46,7 +52,7 @@
 typedef float vec __attribute__((vector_size(4 * LANES), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES), may_alias));
 
-enum { CATEGORICAL, NORMAL, ROWS, KNOWN };
+enum { CATEGORICAL, NORMAL, ROWS, KNOWN, MULTINOMIAL };
 
 typedef struct {
     int family;
@@ -72,9 +78,17 @@ typedef struct {
     float *gamma_table;              /* (n_rows + 1,) the part of the constant that n alone gives */
     /* rows: kappa0, nu0, scale0 I (sigma2_0); known: V I (sigma2_0), sums in mean */
     double *factor;                  /* (n_slots, n_features, MAX_FEATURES) W, lower */
-    float *weight;                   /* (n_features (n_features + 1) / 2, n_slots) W */
+    float *weight;                   /* (n_features (n_features + 1) / 2, n_slots) W; multinomial:
+                                        (n_features, n_slots), its counts (n_slots, n_features) */
     float *location;                 /* (n_features, n_slots) */
     float *shape;                    /* (3, n_slots): constant, exponent or precision, rate */
+    /* multinomial */
+    const uint32_t *pairs;           /* (n_entries, 2) column and count, the caller's */
+    const int64_t *start;            /* (n_rows + 1,) first entry of each row, the caller's */
+    int64_t *row_total;              /* (n_rows,) */
+    double pseudo_count;
+    double total[MAX_SLOTS];         /* sum of the weights */
+    double log_gamma[MAX_SLOTS];     /* of the total, less log(2 pi) / 2 */
 } State;
 
 /* ---- arithmetic ---------------------------------------------------------------------- */
@@ -472,6 +486,67 @@ INLINE void known_score(State *s, const float *x, const int n_slots)
                                 ((const vec *)(s->shape + n_slots))[v] * q[v];
 }
 
+/* ---- multinomial --------------------------------------------------------------------- */
+
+INLINE double stirling(double z) /* log Gamma(z) - log(2 pi) / 2, z not small */
+{
+    return (z - 0.5) * log(z) - z + 1 / (12 * z);
+}
+
+INLINE void multinomial_update(State *s, int64_t row, int k, int change, const int n_slots)
+{
+    const uint32_t *pair = s->pairs + 2 * s->start[row], *end = s->pairs + 2 * s->start[row + 1];
+    uint32_t *count = s->counts + (size_t)k * s->n_features;
+    const float a = s->pseudo_count;
+    for (; pair < end; pair += 2) {
+        const uint32_t n = count[pair[0]] += change * (int32_t)pair[1];
+        s->weight[(size_t)pair[0] * n_slots + k] = n + a;
+    }
+    s->total[k] += change * s->row_total[row];
+    s->log_gamma[k] = stirling(s->total[k]);
+}
+
+INLINE void multinomial_score(State *s, int64_t row, const int n_slots)
+{
+    const int n_vecs = n_slots / LANES;
+    const uint32_t *pair = s->pairs + 2 * s->start[row], *end = s->pairs + 2 * s->start[row + 1];
+    vec product[MAX_SLOTS / LANES];
+    ivec exponent[MAX_SLOTS / LANES];
+    for (int v = 0; v < n_vecs; v++) {
+        product[v] = (vec){0} + 1.0f;
+        exponent[v] = (ivec){0};
+    }
+    int held = 0;
+    for (; pair < end; pair += 2) {
+        const vec *weight = (const vec *)(s->weight + (size_t)pair[0] * n_slots);
+        for (uint32_t i = 0; i < pair[1]; i++) {
+            for (int v = 0; v < n_vecs; v++)
+                product[v] *= weight[v] + (float)i;
+            if (++held < 4) /* factors below 2^31 */
+                continue;
+            held = 0;
+            for (int v = 0; v < n_vecs; v++) {
+                const ivec bits = (ivec)product[v];
+                exponent[v] += (bits >> 23) - 127;
+                product[v] = (vec)((bits & 0x7fffff) | 0x3f800000);
+            }
+        }
+    }
+    const double x = s->row_total[row];
+    float logs[MAX_SLOTS] __attribute__((aligned(64)));
+    for (int v = 0; v < n_vecs; v++) {
+        const ivec bits = (ivec)product[v];
+        exponent[v] += (bits >> 23) - 127;
+        ((vec *)logs)[v] = (vec)((bits & 0x7fffff) | 0x3f800000);
+    }
+    const int32_t *whole = (const int32_t *)exponent;
+    for (int j = 0; j < n_slots; j++)
+        logs[j] = log_scalar(logs[j]);
+    for (int j = 0; j < n_slots; j++)
+        s->scores[j] = s->slot_score[j] + (whole[j] * 0.6931471805599453 + logs[j] -
+                                           (stirling(s->total[j] + x) - s->log_gamma[j]));
+}
+
 /* ---- the step ------------------------------------------------------------------------ */
 
 INLINE void update(State *s, int64_t row, int k, int change, const int family, const int n_slots)
@@ -483,6 +558,8 @@ INLINE void update(State *s, int64_t row, int k, int change, const int family, c
         normal_update(s, cells, k, s->n[k], change, n_slots);
     else if (family == ROWS)
         rows_update(s, cells, k, s->n[k], change, n_slots);
+    else if (family == MULTINOMIAL)
+        multinomial_update(s, row, k, change, n_slots);
     else
         known_update(s, cells, k, s->n[k], change, n_slots);
 }
@@ -496,6 +573,8 @@ INLINE void score(State *s, int64_t row, const int family, const int n_slots)
         normal_score(s, cells, n_slots);
     else if (family == ROWS)
         rows_score(s, cells, n_slots);
+    else if (family == MULTINOMIAL)
+        multinomial_score(s, row, n_slots);
     else
         known_score(s, cells, n_slots);
 }
@@ -503,8 +582,12 @@ INLINE void score(State *s, int64_t row, const int family, const int n_slots)
 INLINE void prefetch(const State *s, int64_t row, const int family)
 {
     const int coded = family == CATEGORICAL;
-    const size_t size = (size_t)s->n_features * (coded ? 1 : sizeof(float));
+    size_t size = (size_t)s->n_features * (coded ? 1 : sizeof(float));
     const char *start = (coded ? (const char *)s->codes : (const char *)s->cells) + row * size;
+    if (family == MULTINOMIAL) {
+        start = (const char *)(s->pairs + 2 * s->start[row]);
+        size = 8 * (s->start[row + 1] - s->start[row]);
+    }
     for (size_t i = 0; i < size; i += 64)
         __builtin_prefetch(start + i);
     __builtin_prefetch(start + size - 1);
@@ -541,6 +624,7 @@ INLINE int loop(State *s, const int32_t *order, int64_t n_steps, const int famil
     case CATEGORICAL: OF_SIZE(CALL, CATEGORICAL)                                               \
     case NORMAL: OF_SIZE(CALL, NORMAL)                                                         \
     case ROWS: OF_SIZE(CALL, ROWS)                                                             \
+    case MULTINOMIAL: OF_SIZE(CALL, MULTINOMIAL)                                               \
     default: OF_SIZE(CALL, KNOWN)                                                              \
     }
 
@@ -585,7 +669,7 @@ static void *zeros(size_t n_bytes)
 
 static State *new_state(int64_t n_rows, int n_features, int n_slots, int32_t *labels, uint64_t seed)
 {
-    if (n_slots % BLOCK || n_slots < BLOCK || n_slots > MAX_SLOTS || n_features > MAX_FEATURES)
+    if (n_slots % BLOCK || n_slots < BLOCK || n_slots > MAX_SLOTS)
         return NULL;
     State *s = zeros(sizeof(State));
     s->n_rows = n_rows;
@@ -625,7 +709,7 @@ State *bare_categorical(int64_t n_rows, int n_features, int n_slots, const uint8
                         int32_t *labels, double pseudo_count, double concentration, uint64_t seed)
 {
     State *s = new_state(n_rows, n_features, n_slots, labels, seed);
-    if (!s)
+    if (!s || n_features > MAX_FEATURES)
         return NULL;
     s->codes = codes;
     s->counts = zeros((size_t)n_slots * n_features * LEVELS * sizeof(int32_t));
@@ -644,7 +728,7 @@ State *bare_normal(int64_t n_rows, int n_features, int n_slots, const float *cel
                    const double hyper[4], double concentration, uint64_t seed)
 {
     State *s = new_state(n_rows, n_features, n_slots, labels, seed);
-    if (!s)
+    if (!s || n_features > MAX_FEATURES)
         return NULL;
     s->cells = cells;
     s->family = NORMAL;
@@ -668,7 +752,7 @@ State *bare_rows(int64_t n_rows, int n_features, int n_slots, const float *cells
                  const double hyper[3], double concentration, uint64_t seed)
 {
     State *s = new_state(n_rows, n_features, n_slots, labels, seed);
-    if (!s)
+    if (!s || n_features > MAX_FEATURES)
         return NULL;
     const double d = n_features;
     s->cells = cells;
@@ -696,12 +780,41 @@ State *bare_rows(int64_t n_rows, int n_features, int n_slots, const float *cells
     return fill(s);
 }
 
+State *bare_multinomial(int64_t n_rows, int n_features, int n_slots, const uint32_t *pairs,
+                        const int64_t *start, int32_t *labels, double pseudo_count,
+                        double concentration, uint64_t seed)
+{
+    State *s = new_state(n_rows, n_features, n_slots, labels, seed);
+    if (!s)
+        return NULL;
+    s->family = MULTINOMIAL;
+    s->pairs = pairs, s->start = start, s->pseudo_count = pseudo_count;
+    s->row_total = zeros(n_rows * sizeof(int64_t));
+    for (int64_t row = 0; row < n_rows; row++)
+        for (int64_t e = start[row]; e < start[row + 1]; e++)
+            s->row_total[row] += pairs[2 * e + 1];
+    s->counts = zeros((size_t)n_slots * n_features * sizeof(int32_t));
+    s->weight = zeros((size_t)n_slots * n_features * sizeof(float));
+    for (size_t i = 0; i < (size_t)n_slots * n_features; i++)
+        s->weight[i] = pseudo_count;
+    for (int64_t n = 0; n <= n_rows; n++)
+        s->slot_table[n] = log(n ? n : concentration);
+    for (int k = 0; k < n_slots; k++) {
+        s->total[k] = n_features * pseudo_count;
+        s->log_gamma[k] = stirling(s->total[k]);
+    }
+    return fill(s);
+}
+
 /* For the check; counts is NULL if normal, mean and m2 if categorical. */
 int bare_open(const State *s) { return s->open; }
 const uint32_t *bare_counts(const State *s) { return s->counts; }
 const double *bare_mean(const State *s) { return s->mean; }
 const double *bare_m2(const State *s) { return s->m2; }
-const float *bare_cache(const State *s) { return s->cells ? s->student : s->log_score; }
+const float *bare_cache(const State *s)
+{
+    return s->pairs ? s->weight : s->cells ? s->student : s->log_score;
+}
 const float *bare_scores(State *s, int64_t row) /* of every slot, the prior's weights included */
 {
 #define SCORE(family, n_slots) (score(s, row, family, n_slots), s->scores)
@@ -720,6 +833,7 @@ void bare_free(State *s)
     free(s->gamma_table);
     free(s->factor);
     free(s->weight);
+    free(s->row_total);
     free(s->location);
     free(s->shape);
     free(s);

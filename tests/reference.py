@@ -15,6 +15,9 @@ categorical  levels 0..L-1, Dirichlet(a_1..a_L), A = sum a:
              a value that is no level of the fit: a_min / (n + A + a_min)
 bernoulli    Beta(a, b), a belongs to true
 poisson      Gamma(shape, rate); 1 / x! is in the marginal and in the predictive
+multinomial  a value is a row of counts x_1..x_D of sum X; Dirichlet(a_1..a_D), A = sum a, or one a
+             for all; N = sum of all n_j = sum of all rows' x_j:
+             m(x) = G(A) / G(A + N) prod_j G(a_j + n_j) / G(a_j) prod_rows X! / prod_j x_j!
 multivariate_normal
              x ~ N(mu, V), mu ~ N(mu0, V / kappa0), V ~ inverse Wishart(nu0, scale0)
              Psi_n = scale0 + sum (x - mean)(x - mean)'
@@ -176,6 +179,43 @@ def _poisson_log_predictive(value, values, hyper):
         + shape * math.log(rate / (rate + 1))
         - count * math.log(rate + 1)
     )
+
+
+# ----------------------------------------------------------------------- multinomial
+def _pseudo_counts(hyper, n_columns):
+    given = hyper["pseudo_counts"]
+    return [float(a) for a in (given if np.ndim(given) else [given] * n_columns)]
+
+
+def _log_ways(row):
+    return math.lgamma(sum(row) + 1) - math.fsum(math.lgamma(count + 1) for count in row)
+
+
+def _multinomial_log_marginal(values, hyper):
+    if not values:
+        return 0.0
+    pseudo_counts = _pseudo_counts(hyper, len(values[0]))
+    sums = [sum(counts) for counts in zip(*values, strict=True)]
+    total = math.fsum(pseudo_counts)
+    return (
+        math.lgamma(total)
+        - math.lgamma(total + sum(sums))
+        + math.fsum(math.lgamma(a + n) - math.lgamma(a) for a, n in zip(pseudo_counts, sums))
+        + math.fsum(map(_log_ways, values))
+    )
+
+
+def _multinomial_log_predictive(value, values, hyper):
+    # One item after another from the urn that holds the pseudo-counts and the cluster's counts.
+    weights = _pseudo_counts(hyper, len(value))
+    for row in values:
+        weights = [weight + count for weight, count in zip(weights, row, strict=True)]
+    total, drawn, log_probability = math.fsum(weights), 0, 0.0
+    for weight, count in zip(weights, value, strict=True):
+        for i in range(int(count)):
+            log_probability += math.log((weight + i) / (total + drawn))
+            drawn += 1
+    return log_probability + _log_ways(value)
 
 
 # --------------------------------------------------------------- multivariate_normal
@@ -372,6 +412,13 @@ def _categorical_integral(values, hyper):
     return special.logsumexp(log_density) + (len(counts) - 1) * math.log(grid[1] - grid[0])
 
 
+def _multinomial_integral(values, hyper):
+    n_columns = len(values[0]) if values else 3
+    items = [j for row in values for j, count in enumerate(row) for _ in range(count)]
+    levels = {"pseudo_counts": _pseudo_counts(hyper, n_columns)}
+    return _categorical_integral(items, levels) + math.fsum(map(_log_ways, values))
+
+
 def _bernoulli_integral(values, hyper):
     def density(p):
         likelihood = math.prod(stats.bernoulli.pmf(int(value), p) for value in values)
@@ -397,6 +444,7 @@ _LOG_MARGINAL = {
     "categorical": _categorical_log_marginal,
     "bernoulli": _bernoulli_log_marginal,
     "poisson": _poisson_log_marginal,
+    "multinomial": _multinomial_log_marginal,
     "multivariate_normal": _mvn_log_marginal,
     "known_normal": _known_log_marginal,
 }
@@ -405,6 +453,7 @@ _LOG_PREDICTIVE = {
     "categorical": _categorical_log_predictive,
     "bernoulli": _bernoulli_log_predictive,
     "poisson": _poisson_log_predictive,
+    "multinomial": _multinomial_log_predictive,
     "multivariate_normal": _mvn_log_predictive,
     "known_normal": _known_log_predictive,
 }
@@ -413,6 +462,7 @@ _INTEGRAL = {
     "categorical": _categorical_integral,
     "bernoulli": _bernoulli_integral,
     "poisson": _poisson_integral,
+    "multinomial": _multinomial_integral,
     "multivariate_normal": _mvn_integral,
     "known_normal": _known_integral,
 }
@@ -427,7 +477,7 @@ EXAMPLES = {
     "bernoulli": ([True, False, True, False, False, True], {"a": 0.8, "b": 1.3}),
     "poisson": ([0, 6, 1, 4, 3, 0], {"shape": 1.5, "rate": 0.6}),
 }
-# The same of the row families; two columns.
+# The same of the row families; two columns, of the multinomial three.
 _ROWS = [(-1.25, -0.5), (1.0, 1.5), (-0.75, -1.0), (2.0, 1.25), (0.5, 0.25), (-1.0, 0.0)]
 ROW_EXAMPLES = {
     "multivariate_normal": (
@@ -442,6 +492,10 @@ ROW_EXAMPLES = {
             "prior_covariance": [[2.0, -0.4], [-0.4, 3.0]],
         },
     ),
+    "multinomial": (
+        [(2, 0, 1), (0, 3, 0), (1, 0, 0), (0, 1, 1), (2, 1, 0), (0, 2, 0)],
+        {"pseudo_counts": [0.6, 1.1, 0.8]},
+    ),
 }
 
 
@@ -451,13 +505,14 @@ def log_marginal(family, values, hyper):
     Parameters
     ----------
     family : str
+        A key of EXAMPLES or ROW_EXAMPLES.
     values : sequence of shape (n,)
         Numbers, level codes, truth values, counts or rows; None and NaN are missing.
     hyper : dict
         normal (mu0, kappa0, nu0, sigma2_0), categorical (pseudo_counts, one per level),
         bernoulli (a, b), poisson (shape, rate), multivariate_normal (mu0, kappa0, nu0, scale0),
-        known_normal (covariance, prior_mean, prior_covariance); densities are per unit of
-        ``values``.
+        known_normal (covariance, prior_mean, prior_covariance), multinomial (pseudo_counts);
+        densities are per unit of ``values``.
 
     Returns
     -------
