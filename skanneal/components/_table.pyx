@@ -257,7 +257,7 @@ cdef class Table:
         cdef const uint32_t *entry
         cdef double out = 0.0
         cdef int64_t e
-        memcpy(&at, cell, sizeof at)
+        memcpy(&at, cell, sizeof(at))
         for e in range(at.start, at.start + at.n):
             entry = self.entries + 2 * e
             out += direction[entry[0]] * sqrt(<double> entry[1])
