@@ -12,6 +12,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import skanneal.moves.permutation as permutation
 from enumeration import (
@@ -39,13 +40,15 @@ from permutation_enumeration import (
     segmentation_log_weights,
     uniform_order,
 )
-from reference import EXAMPLES
+from reference import EXAMPLES, ROW_EXAMPLES
 from skanneal._pacer import PathPacer
 from skanneal.chain import Model, run_chain
+from skanneal.components import MISSING_COUNT, Table
 from skanneal.moves import Gibbs, PartitionHyperparameters, Permutation, SplitMerge
 from skanneal.moves._segments import Segments
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal, PriorGibbs, SequentialGibbs
+from test_multinomial import make_mixture as multinomial_mixture
 
 REJECT = 1e-6  # what a fault's p-value must be below
 FAMILIES = ("normal", "categorical", "bernoulli", "poisson")
@@ -262,6 +265,52 @@ def test_tempered_posterior_is_left():
             each.sweep(mixture, bit_generator, beta=0.5)
         counts[canonical(mixture.get_labels().tolist())] += 1
     check_counts(counts, posterior)
+
+
+@pytest.mark.parametrize("family", ["multivariate_normal", "known_normal", "multinomial"])
+@pytest.mark.parametrize("law", permutation.PERMUTATIONS)
+def test_row_families(family, law):
+    """Alone and beside a gappy column."""
+    rows, hyper = ROW_EXAMPLES[family]
+    columns = [(family, [*rows, *rows][:4], hyper), *data(4, FAMILIES[:1])]
+    make = multinomial_mixture if family == "multinomial" else make_mixture
+    mixture, bit_generator = make(columns, *PRIORS["PY"], seed=17)
+    posterior = Target(columns, *PRIORS["PY"]).posterior()
+    counts = Counter()
+    for i in np.random.default_rng(17).choice(len(posterior), 500, p=list(posterior.values())):
+        set_partition(mixture, list(posterior)[i])
+        for each in [move(law, "beam", 0.05)] * 4:
+            each.sweep(mixture, bit_generator)
+        counts[canonical(mixture.get_labels().tolist())] += 1
+    mixture.validate()
+    check_counts(counts, posterior)
+
+
+def test_rows_are_projected():
+    """Every storage type on its random direction, against the definition."""
+    rng = np.random.default_rng(18)
+    counts = csr_array(rng.poisson(1.0, (50, 3)) + np.eye(50, 3, dtype=int))
+    numbers = rng.normal(size=50).astype(np.float32)
+    numbers[4] = np.nan
+    levels, wide, events = rng.integers(5, size=50), rng.integers(402, size=50), rng.poisson(3, 50)
+    table = Table(["f4", "u1", "u2", "u4", "entries", "none", "none"], [0, 3, 400, 0, 0, 0, 0])
+    missing = np.where(np.arange(50) == 7, MISSING_COUNT, events)
+    table.append([numbers, levels, wide, missing, counts, None, None])
+    order = rng.permutation(50)[:40]
+    found = table.project(order, range(7), np.random.PCG64(19))
+    # one number per coordinate, in this order: 1, 3, 400, 1 and 3 of them
+    u = first_normals(19, 408)
+    expected = np.nan_to_num(numbers) * u[0]
+    expected += np.r_[u[1:4], 0, 0][levels] + np.r_[u[4:404], 0, 0][wide]
+    expected += np.where(missing == MISSING_COUNT, 0, np.sqrt(events)) * u[404]
+    expected += np.sqrt(counts.toarray()) @ u[405:]
+    np.testing.assert_allclose(found, expected[order], rtol=1e-12, atol=1e-12)
+
+
+def first_normals(seed, n):
+    """The package's normal numbers: Box and Muller's, one of each pair of uniforms."""
+    u = np.random.Generator(np.random.PCG64(seed)).random((n, 2))
+    return np.sqrt(-2 * np.log(1 - u[:, 0])) * np.cos(2 * np.pi * u[:, 1])
 
 
 def test_only_the_subsample_is_touched():
