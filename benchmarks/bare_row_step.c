@@ -12,8 +12,13 @@
  *              constant - exponent log1p((x - mean)^2 / (nu scale^2)), its four numbers kept
  *              by [feature][slot], the statistics (mean, centred sum of squares) in double.
  *
- * Rows are contiguous (uint8 codes of 4 levels, or floats) without missing cells, all features have
- * the same hyperparameters, clusters are padded to one or two blocks of 16 slots, free slots score
+ * multinomial  Dirichlet-multinomial of a row of counts, kept as pairs (column, count) of those
+ *              above 0: weight[column][slot] = count + a, a row's score the logarithm of the product
+ *              of its weights (a count of x gives x factors), less log Gamma at the total before and
+ *              after; the exponent is taken out of the product every few factors.
+ *
+ * Rows are contiguous (uint8 codes of 4 levels, floats, or pairs) without missing cells, all features
+ * have the same hyperparameters, clusters are padded to whole blocks of 16 slots, free slots score
  * MASKED. Built with -ffast-math, so infinities and NaN are never used. It has its own arithmetic,
  * generator and layout and shares nothing with the package.
  */
@@ -31,7 +36,7 @@
 #define LANES 4
 #endif
 #define BLOCK 16
-#define MAX_SLOTS 32
+#define MAX_SLOTS 48
 #define LEVELS 4
 #define MAX_FEATURES 128
 #define MASKED (-1e30f)
@@ -42,7 +47,7 @@ typedef float vec __attribute__((vector_size(4 * LANES), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES), may_alias));
 
 typedef struct {
-    int n_features, n_slots, open;   /* n_slots: BLOCK or 2 BLOCK; open: the empty slot */
+    int n_features, n_slots, open;   /* n_slots: up to 3 BLOCK; open: the empty slot */
     int64_t n_rows;
     uint64_t rng[4];
     int32_t *labels;                 /* (n_rows,) the caller's */
@@ -62,6 +67,14 @@ typedef struct {
     float *student;                  /* (n_features, 4, n_slots): mean, 1/(nu scale^2),
                                         exponent, constant */
     float *gamma_table;              /* (n_rows + 1,) the part of the constant that n alone gives */
+    /* multinomial */
+    const uint32_t *pairs;           /* (n_entries, 2) column and count, the caller's */
+    const int64_t *start;            /* (n_rows + 1,) first entry of each row, the caller's */
+    int64_t *row_total;              /* (n_rows,) */
+    double pseudo_count;
+    float *weight;                   /* (n_features, n_slots); counts is (n_slots, n_features) */
+    double total[MAX_SLOTS];         /* sum of the weights */
+    double log_gamma[MAX_SLOTS];     /* of the total, less log(2 pi) / 2 */
 } State;
 
 /* ---- arithmetic ---------------------------------------------------------------------- */
@@ -332,49 +345,121 @@ INLINE void normal_score(State *s, const float *x, const int n_slots)
         normal_score_part(s, x, slot, BLOCK / LANES, n_slots);
 }
 
+/* ---- multinomial --------------------------------------------------------------------- */
+
+INLINE double stirling(double z) /* log Gamma(z) - log(2 pi) / 2, z not small */
+{
+    return (z - 0.5) * log(z) - z + 1 / (12 * z);
+}
+
+INLINE void multinomial_update(State *s, int64_t row, int k, int change, const int n_slots)
+{
+    const uint32_t *pair = s->pairs + 2 * s->start[row], *end = s->pairs + 2 * s->start[row + 1];
+    uint32_t *count = s->counts + (size_t)k * s->n_features;
+    const float a = s->pseudo_count;
+    for (; pair < end; pair += 2) {
+        const uint32_t n = count[pair[0]] += change * (int32_t)pair[1];
+        s->weight[(size_t)pair[0] * n_slots + k] = n + a;
+    }
+    s->total[k] += change * s->row_total[row];
+    s->log_gamma[k] = stirling(s->total[k]);
+}
+
+INLINE void multinomial_score(State *s, int64_t row, const int n_slots)
+{
+    const int n_vecs = n_slots / LANES;
+    const uint32_t *pair = s->pairs + 2 * s->start[row], *end = s->pairs + 2 * s->start[row + 1];
+    vec product[MAX_SLOTS / LANES];
+    ivec exponent[MAX_SLOTS / LANES];
+    for (int v = 0; v < n_vecs; v++) {
+        product[v] = (vec){0} + 1.0f;
+        exponent[v] = (ivec){0};
+    }
+    int held = 0;
+    for (; pair < end; pair += 2) {
+        const vec *weight = (const vec *)(s->weight + (size_t)pair[0] * n_slots);
+        for (uint32_t i = 0; i < pair[1]; i++) {
+            for (int v = 0; v < n_vecs; v++)
+                product[v] *= weight[v] + (float)i;
+            if (++held < 4) /* factors below 2^31 */
+                continue;
+            held = 0;
+            for (int v = 0; v < n_vecs; v++) {
+                const ivec bits = (ivec)product[v];
+                exponent[v] += (bits >> 23) - 127;
+                product[v] = (vec)((bits & 0x7fffff) | 0x3f800000);
+            }
+        }
+    }
+    const double x = s->row_total[row];
+    float logs[MAX_SLOTS] __attribute__((aligned(64)));
+    for (int v = 0; v < n_vecs; v++) {
+        const ivec bits = (ivec)product[v];
+        exponent[v] += (bits >> 23) - 127;
+        ((vec *)logs)[v] = (vec)((bits & 0x7fffff) | 0x3f800000);
+    }
+    const int32_t *whole = (const int32_t *)exponent;
+    for (int j = 0; j < n_slots; j++)
+        logs[j] = log_scalar(logs[j]);
+    for (int j = 0; j < n_slots; j++)
+        s->scores[j] = s->slot_score[j] + (whole[j] * 0.6931471805599453 + logs[j] -
+                                           (stirling(s->total[j] + x) - s->log_gamma[j]));
+}
+
 /* ---- the step ------------------------------------------------------------------------ */
 
-INLINE void update(State *s, int64_t row, int k, int change, const int normal, const int n_slots)
+enum { CATEGORICAL, NORMAL, MULTINOMIAL };
+
+INLINE void update(State *s, int64_t row, int k, int change, const int family, const int n_slots)
 {
-    if (normal)
+    if (family == MULTINOMIAL)
+        multinomial_update(s, row, k, change, n_slots);
+    else if (family == NORMAL)
         normal_update(s, s->cells + row * s->n_features, k, s->n[k], change, n_slots);
     else
         categorical_update(s, s->codes + row * s->n_features, k, change, n_slots);
 }
 
-INLINE void score(State *s, int64_t row, const int normal, const int n_slots)
+INLINE void score(State *s, int64_t row, const int family, const int n_slots)
 {
-    if (normal)
+    if (family == MULTINOMIAL)
+        multinomial_score(s, row, n_slots);
+    else if (family == NORMAL)
         normal_score(s, s->cells + row * s->n_features, n_slots);
     else
         categorical_score(s, s->codes + row * s->n_features, n_slots);
 }
 
-INLINE void prefetch(const State *s, int64_t row, const int normal)
+INLINE void prefetch(const State *s, int64_t row, const int family)
 {
-    const size_t size = (size_t)s->n_features * (normal ? sizeof(float) : 1);
-    const char *start = (normal ? (const char *)s->cells : (const char *)s->codes) + row * size;
+    size_t size = (size_t)s->n_features * (family == NORMAL ? sizeof(float) : 1);
+    const char *start = (family == NORMAL ? (const char *)s->cells : (const char *)s->codes) +
+                        row * size;
+    if (family == MULTINOMIAL) {
+        start = (const char *)(s->pairs + 2 * s->start[row]);
+        size = 8 * (s->start[row + 1] - s->start[row]);
+    }
     for (size_t i = 0; i < size; i += 64)
         __builtin_prefetch(start + i);
     __builtin_prefetch(start + size - 1);
     __builtin_prefetch(s->labels + row, 1);
 }
 
-INLINE int loop(State *s, const int32_t *order, int64_t n_steps, const int normal,
+INLINE int loop(State *s, const int32_t *order, int64_t n_steps, const int family,
                 const int n_slots)
 {
     for (int64_t i = 0; i < n_steps; i++) {
         const int64_t row = order[i];
         int k = s->labels[row];
         if (i + AHEAD < n_steps)
-            prefetch(s, order[i + AHEAD], normal);
+            prefetch(s, order[i + AHEAD], family);
         slot_left(s, k);
-        update(s, row, k, -1, normal, n_slots);
-        score(s, row, normal, n_slots);
+        update(s, row, k, -1, family, n_slots);
+        score(s, row, family, n_slots);
         k = draw_slot(s, n_slots);
         if (slot_joined(s, k))
             return -1;
-        update(s, row, k, 1, normal, n_slots);
+        update(s, row, k, 1, family, n_slots);
         s->labels[row] = k;
     }
     return 0;
@@ -382,36 +467,41 @@ INLINE int loop(State *s, const int32_t *order, int64_t n_steps, const int norma
 
 /* One compiled loop for each family and number of blocks. */
 #define DISPATCH(CALL)                                                                         \
+    const int n_blocks = s->n_slots / BLOCK;                                                   \
+    if (s->pairs)                                                                              \
+        return n_blocks == 1   ? CALL(MULTINOMIAL, BLOCK)                                      \
+               : n_blocks == 2 ? CALL(MULTINOMIAL, 2 * BLOCK)                                  \
+                               : CALL(MULTINOMIAL, 3 * BLOCK);                                 \
     if (s->cells)                                                                              \
-        return s->n_slots == BLOCK ? CALL(1, BLOCK) : CALL(1, 2 * BLOCK);                      \
-    return s->n_slots == BLOCK ? CALL(0, BLOCK) : CALL(0, 2 * BLOCK);
+        return n_blocks == 1 ? CALL(NORMAL, BLOCK) : CALL(NORMAL, 2 * BLOCK);                  \
+    return n_blocks == 1 ? CALL(CATEGORICAL, BLOCK) : CALL(CATEGORICAL, 2 * BLOCK);
 
 /* Visits rows order[0], ..., order[n_steps - 1].  Returns -1 if the slots do not suffice. */
 int bare_steps(State *s, const int32_t *order, int64_t n_steps)
 {
-#define LOOP(normal, n_slots) loop(s, order, n_steps, normal, n_slots)
+#define LOOP(family, n_slots) loop(s, order, n_steps, family, n_slots)
     DISPATCH(LOOP)
 }
 
-INLINE int tally(State *s, int64_t row, int64_t n_draws, int64_t *out, const int normal,
+INLINE int tally(State *s, int64_t row, int64_t n_draws, int64_t *out, const int family,
                  const int n_slots)
 {
     const int k = s->labels[row];
     slot_left(s, k);
-    update(s, row, k, -1, normal, n_slots);
+    update(s, row, k, -1, family, n_slots);
     for (int64_t i = 0; i < n_draws; i++) {
-        score(s, row, normal, n_slots);
+        score(s, row, family, n_slots);
         out[draw_slot(s, n_slots)]++;
     }
     const int joined = slot_joined(s, k);
-    update(s, row, k, 1, normal, n_slots);
+    update(s, row, k, 1, family, n_slots);
     return joined;
 }
 
 /* For the check: how often each slot is drawn for a row, the row left where it was. */
 int bare_tally(State *s, int64_t row, int64_t n_draws, int64_t *out)
 {
-#define TALLY(normal, n_slots) tally(s, row, n_draws, out, normal, n_slots)
+#define TALLY(family, n_slots) tally(s, row, n_draws, out, family, n_slots)
     DISPATCH(TALLY)
 }
 
@@ -427,7 +517,7 @@ static void *zeros(size_t n_bytes)
 
 static State *new_state(int64_t n_rows, int n_features, int n_slots, int32_t *labels, uint64_t seed)
 {
-    if ((n_slots != BLOCK && n_slots != 2 * BLOCK) || n_features > MAX_FEATURES)
+    if (n_slots % BLOCK || n_slots < BLOCK || n_slots > MAX_SLOTS)
         return NULL;
     State *s = zeros(sizeof(State));
     s->n_rows = n_rows;
@@ -451,7 +541,9 @@ static State *fill(State *s)
     for (int64_t row = 0; row < s->n_rows; row++) {
         const int k = s->labels[row];
         s->n[k]++;
-        if (s->cells)
+        if (s->pairs)
+            multinomial_update(s, row, k, 1, s->n_slots);
+        else if (s->cells)
             normal_update(s, s->cells + row * s->n_features, k, s->n[k], 1, s->n_slots);
         else
             categorical_update(s, s->codes + row * s->n_features, k, 1, s->n_slots);
@@ -470,7 +562,7 @@ State *bare_categorical(int64_t n_rows, int n_features, int n_slots, const uint8
                         int32_t *labels, double pseudo_count, double concentration, uint64_t seed)
 {
     State *s = new_state(n_rows, n_features, n_slots, labels, seed);
-    if (!s)
+    if (!s || n_features > MAX_FEATURES || n_slots > 2 * BLOCK)
         return NULL;
     s->codes = codes;
     s->counts = zeros((size_t)n_slots * n_features * LEVELS * sizeof(int32_t));
@@ -489,7 +581,7 @@ State *bare_normal(int64_t n_rows, int n_features, int n_slots, const float *cel
                    const double hyper[4], double concentration, uint64_t seed)
 {
     State *s = new_state(n_rows, n_features, n_slots, labels, seed);
-    if (!s)
+    if (!s || n_features > MAX_FEATURES || n_slots > 2 * BLOCK)
         return NULL;
     s->cells = cells;
     s->mu0 = hyper[0], s->kappa0 = hyper[1], s->nu0 = hyper[2], s->sigma2_0 = hyper[3];
@@ -507,12 +599,40 @@ State *bare_normal(int64_t n_rows, int n_features, int n_slots, const float *cel
     return fill(s);
 }
 
-/* For the check; counts is NULL if normal, mean and m2 if categorical. */
+State *bare_multinomial(int64_t n_rows, int n_features, int n_slots, const uint32_t *pairs,
+                        const int64_t *start, int32_t *labels, double pseudo_count,
+                        double concentration, uint64_t seed)
+{
+    State *s = new_state(n_rows, n_features, n_slots, labels, seed);
+    if (!s)
+        return NULL;
+    s->pairs = pairs, s->start = start, s->pseudo_count = pseudo_count;
+    s->row_total = zeros(n_rows * sizeof(int64_t));
+    for (int64_t row = 0; row < n_rows; row++)
+        for (int64_t e = start[row]; e < start[row + 1]; e++)
+            s->row_total[row] += pairs[2 * e + 1];
+    s->counts = zeros((size_t)n_slots * n_features * sizeof(int32_t));
+    s->weight = zeros((size_t)n_slots * n_features * sizeof(float));
+    for (size_t i = 0; i < (size_t)n_slots * n_features; i++)
+        s->weight[i] = pseudo_count;
+    for (int64_t n = 0; n <= n_rows; n++)
+        s->slot_table[n] = log(n ? n : concentration);
+    for (int k = 0; k < n_slots; k++) {
+        s->total[k] = n_features * pseudo_count;
+        s->log_gamma[k] = stirling(s->total[k]);
+    }
+    return fill(s);
+}
+
+/* For the check; counts is NULL if normal, mean and m2 if it is not. */
 int bare_open(const State *s) { return s->open; }
 const uint32_t *bare_counts(const State *s) { return s->counts; }
 const double *bare_mean(const State *s) { return s->mean; }
 const double *bare_m2(const State *s) { return s->m2; }
-const float *bare_cache(const State *s) { return s->cells ? s->student : s->log_score; }
+const float *bare_cache(const State *s)
+{
+    return s->pairs ? s->weight : s->cells ? s->student : s->log_score;
+}
 
 void bare_free(State *s)
 {
@@ -524,5 +644,7 @@ void bare_free(State *s)
     free(s->m2);
     free(s->student);
     free(s->gamma_table);
+    free(s->row_total);
+    free(s->weight);
     free(s);
 }

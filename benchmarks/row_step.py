@@ -1,7 +1,8 @@
 """The row step of collapsed Gibbs sampling beside a bare C loop that does the same work.
 
-    python benchmarks/row_step.py             # both tables, a few minutes, 2 GB
+    python benchmarks/row_step.py             # all tables, a few minutes, 2 GB
     python benchmarks/row_step.py --quick     # fewer repetitions, at most 1e6 rows
+    python benchmarks/row_step.py --data FOLDER   # documents from FOLDER/ap_news.npz
     python benchmarks/row_step.py --check     # the bare loop is right: statistics and draws
 
 A row step removes a row, scores it against all clusters and a new one, draws a label and inserts
@@ -11,7 +12,10 @@ concentration 1. The bare loop (``bare_row_step.c``) is compiled here, for sever
 with -O3 -ffast-math, and the fastest build that this processor runs is taken. The two sides take
 turns; a figure is the best of the repetitions, in nanoseconds of the thread's processor time.
 
-The second table is the growth of the cost with the number of rows, where each step's row is a cache
+The second table is of rows of counts: documents, by default simulated ones of the shape of the
+Associated Press corpus of Blei, Ng and Jordan (2003), whose labels are those of a short run.
+
+The last table is the growth of the cost with the number of rows, where each step's row is a cache
 miss that only prefetching hides.
 """
 
@@ -26,6 +30,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import gammaln
 from scipy.stats import chisquare
 
@@ -36,6 +41,7 @@ FLAGS = ("-O3", "-ffast-math", "-fPIC")
 MARCHES = ("x86-64-v4", "x86-64-v3", "native")
 N_LEVELS = 4
 PSEUDO_COUNT = 0.5
+CORPUS = (2246, 10_473, 194)  # documents, words, words per document
 NORMAL_HYPER = (0.0, 0.1, 3.0, 0.3)  # mu0, kappa0, nu0, sigma2_0
 CONCENTRATION = 1.0
 BLOCK = 16
@@ -91,6 +97,34 @@ def make_rows(config, n_rows, seed=0, spread=2.0, sharpness=0.5):
     return rows, labels
 
 
+def make_documents(n_rows, n_features, mean_total, n_clusters, seed=0):
+    """Rows of counts as csr_array of uint32, and their true clusters.
+
+    Words' frequencies fall as their rank; in each cluster they are multiplied by Gamma variates.
+    """
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(n_clusters, size=n_rows, dtype=np.int32)
+    words = rng.gamma(0.1, size=(n_clusters, n_features)) / (10.0 + np.arange(n_features))
+    words /= words.sum(axis=1, keepdims=True)
+    totals = 1 + rng.poisson(rng.gamma(3.0, mean_total / 3.0, n_rows))
+    rows = [rng.multinomial(n, words[k]) for n, k in zip(totals, labels)]
+    parts = [np.flatnonzero(row) for row in rows]
+    starts = np.cumsum([0, *map(len, parts)])
+    counts = np.concatenate([row[at] for row, at in zip(rows, parts)]).astype(np.uint32)
+    return csr_array((counts, np.concatenate(parts), starts), (n_rows, n_features)), labels
+
+
+def read_documents(folder):
+    """The corpus and the labels of a few sweeps from random ones."""
+    with np.load(Path(folder) / "ap_news.npz") as file:
+        parts = file["data"].astype(np.uint32), file["indices"].astype(np.int64), file["indptr"]
+        rows = csr_array(parts, tuple(file["shape"]))
+    labels = np.random.default_rng(0).integers(40, size=rows.shape[0], dtype=np.int32)
+    mixture, churn = skanneal_documents(rows, labels)
+    churn(10 * rows.shape[0])
+    return rows, np.unique(mixture.get_labels(), return_inverse=True)[1].astype(np.int32)
+
+
 def compile_bare(march, folder):
     """Path of the bare loop's shared library, or None if the compiler refuses."""
     objects, library = folder / f"{march}.o", folder / f"{march}.so"
@@ -132,6 +166,7 @@ def load(path):
     signatures = {
         "bare_categorical": (pointer, [*start, number, number, seed]),
         "bare_normal": (pointer, [*start, pointer, number, seed]),
+        "bare_multinomial": (pointer, [*start, pointer, number, number, seed]),
         "bare_steps": (whole, [pointer, pointer, long]),
         "bare_tally": (whole, [pointer, long, long, pointer]),
         "bare_open": (whole, [pointer]),
@@ -151,8 +186,15 @@ class Bare:
     def __init__(self, library, config, rows, labels, order, seed=1):
         self.library, self.config, self.rows, self.labels = library, config, rows, labels
         self.order = np.ascontiguousarray(order, dtype=np.int32)
-        shape = (len(rows), config.n_features, config.n_slots)
-        if config.family == "normal":
+        shape = (rows.shape[0], config.n_features, config.n_slots)
+        if config.family == "multinomial":
+            self.pairs = np.column_stack([rows.indices, rows.data]).astype(np.uint32)
+            self.start = rows.indptr.astype(np.int64)
+            addresses = [x.ctypes.data for x in (self.pairs, self.start, labels)]
+            self.state = library.bare_multinomial(
+                *shape, *addresses, PSEUDO_COUNT, CONCENTRATION, seed
+            )
+        elif config.family == "normal":
             hyper = (ctypes.c_double * 4)(*NORMAL_HYPER)
             self.state = library.bare_normal(
                 *shape, rows.ctypes.data, labels.ctypes.data, hyper, CONCENTRATION, seed
@@ -229,15 +271,55 @@ def skanneal_row_step(config, rows, labels, seed=1):
     return row_step
 
 
+def skanneal_documents(rows, labels, seed=1):
+    """A mixture of these rows of counts, and skanneal's row step on it as above."""
+    from skanneal.components import FAMILIES, Table
+    from skanneal.moves import churn
+    from skanneal.partition_priors import PitmanYor
+    from skanneal.states import Mixture, Subsample
+
+    n_rows, n_features = rows.shape
+    others = n_features - 1
+    table = Table(["entries"] + ["none"] * others, [0] * n_features)
+    table.append([rows] + [None] * others)
+    bit_generator = np.random.PCG64(seed)
+    subsample = Subsample(n_rows, "window", bit_generator)
+    subsample.fill()
+    block = FAMILIES["multinomial"](table, range(n_features), [np.array([PSEUDO_COUNT])])
+    mixture = Mixture(table, [block], PitmanYor(CONCENTRATION), subsample)
+    mixture.replace(np.arange(n_rows), labels)
+
+    def row_step(n_steps):
+        knots = np.array([[0, n_rows], [n_steps, n_rows]], dtype=np.int64)
+        start = time.thread_time()
+        churn([mixture], subsample, bit_generator, knots, 0, n_steps)
+        return (time.thread_time() - start) / n_steps
+
+    return mixture, row_step
+
+
 def compare(config, libraries, n_rows, n_steps, n_repeats):
     """Best seconds per row of each build of the bare loop (a dict) and of skanneal, in turns."""
     rows, labels = make_rows(config, n_rows)
-    order = np.random.default_rng(2).permutation(n_rows)
+    skanneal = skanneal_row_step(config, rows, labels)
+    return take_turns(config, libraries, rows, labels, skanneal, n_steps, n_repeats)
+
+
+def compare_documents(libraries, rows, labels, n_repeats):
+    """The same for rows of counts."""
+    config = Config("multinomial", rows.shape[1], int(labels.max()) + 1)
+    _, skanneal = skanneal_documents(rows, labels)
+    n_steps = 10 * rows.shape[0]
+    return config, take_turns(config, libraries, rows, labels, skanneal, n_steps, n_repeats)
+
+
+def take_turns(config, libraries, rows, labels, skanneal, n_steps, n_repeats):
+    """Best seconds per row, see compare."""
+    order = np.random.default_rng(2).permutation(rows.shape[0])
     bare = {
         march: Bare(library, config, rows, labels.copy(), order)
         for march, library in libraries.items()
     }
-    skanneal = skanneal_row_step(config, rows, labels)
     seconds = {march: [] for march in bare}
     ours = []
     for _ in range(n_repeats):
@@ -255,8 +337,8 @@ def print_comparison(name, bare, ours):
     return march
 
 
-def benchmark(quick):
-    """Print both tables."""
+def benchmark(quick, data=None):
+    """Print all tables."""
     n_rows, n_repeats = (20_000, 3) if quick else (100_000, 12)
     header = f"{'bare':>9s} {'skanneal':>9s} {'ratio':>7s}   build of the bare loop"
     with tempfile.TemporaryDirectory() as folder:
@@ -266,6 +348,12 @@ def benchmark(quick):
         for config in CONFIGS:
             result = compare(config, libraries, n_rows, max(n_rows, 100_000), n_repeats)
             marches[config] = print_comparison(str(config), *result)
+        rows, labels = read_documents(data) if data else make_documents(*CORPUS, n_clusters=40)
+        source = "from " + str(data) if data else "simulated"
+        print(f"\nDocuments, {source}: {rows.shape[0]:,} rows of {rows.nnz / rows.shape[0]:.0f} "
+              f"words\n{'':30s} {header}")  # fmt: skip
+        config, result = compare_documents(libraries, rows, labels, n_repeats)
+        print_comparison(str(config), *result)
         config = CONFIGS[0]
         fastest = {marches[config]: libraries[marches[config]]}
         print(f"\nGrowth with the number of rows: {config}\n{'rows':30s} {header}")
@@ -282,6 +370,7 @@ def benchmark(quick):
 def slot_log_weights(config, rows, row, labels, n_slots, open_slot):
     """Log weight of each slot for a row by formula, given the labels of the others (-1: none)."""
     out = np.full(n_slots, -np.inf)
+    rows = rows.toarray() if config.family == "multinomial" else rows
     for k in range(n_slots):
         members = rows[labels == k].astype(np.float64)
         n = len(members)
@@ -290,6 +379,10 @@ def slot_log_weights(config, rows, row, labels, n_slots, open_slot):
         out[k] = np.log(n if n else CONCENTRATION)
         if config.family == "normal":
             out[k] += student_log_density(rows[row].astype(np.float64), members).sum()
+        elif config.family == "multinomial":
+            weights, x = PSEUDO_COUNT + members.sum(axis=0), rows[row]
+            out[k] += (gammaln(weights + x) - gammaln(weights)).sum()
+            out[k] -= gammaln(weights.sum() + x.sum()) - gammaln(weights.sum())
         else:
             counts = (members == rows[row]).sum(axis=0)
             out[k] += np.log((counts + PSEUDO_COUNT) / (n + N_LEVELS * PSEUDO_COUNT)).sum()
@@ -344,6 +437,12 @@ def check_draws(config, loop, n_rows_checked=6, n_draws=200_000):
 def check_statistics(config, loop):
     """Statistics and score caches against recomputation from the rows and labels."""
     n_slots, n_features = config.n_slots, config.n_features
+    if config.family == "multinomial":
+        counts = np.stack([loop.rows[loop.labels == k].sum(axis=0) for k in range(n_slots)])
+        np.testing.assert_array_equal(loop.array("counts", ctypes.c_uint32, counts.shape), counts)
+        cache = loop.array("cache", ctypes.c_float, (n_features, n_slots))
+        np.testing.assert_allclose(cache, counts.T + PSEUDO_COUNT, rtol=1e-6)
+        return
     slots = [loop.rows[loop.labels == k].astype(np.float64) for k in range(n_slots)]
     if config.family == "categorical":
         counts = np.stack([(x[..., None] == np.arange(N_LEVELS)).sum(axis=0) for x in slots])
@@ -369,7 +468,7 @@ def check_statistics(config, loop):
 
 def check():
     """Check every build of the bare loop that runs here."""
-    # One try each; 24 p-values per build: a false alarm with probability 2.4e-4.
+    # One try each; 36 p-values per build: a false alarm with probability 3.6e-4.
     smallest = 1e-5
     with tempfile.TemporaryDirectory() as folder:
         for march, library in build_all(folder).items():
@@ -378,9 +477,14 @@ def check():
                 Config("categorical", 13, 18),
                 Config("normal", 10, 5),
                 Config("normal", 11, 18),
+                Config("multinomial", 40, 5),
+                Config("multinomial", 41, 40),
             ):
-                rows, labels = make_rows(config, 400, spread=1.0, sharpness=0.5)
-                order = np.random.default_rng(2).permutation(len(rows))
+                if config.family == "multinomial":
+                    rows, labels = make_documents(400, config.n_features, 9, config.n_clusters)
+                else:
+                    rows, labels = make_rows(config, 400, spread=1.0, sharpness=0.5)
+                order = np.random.default_rng(2).permutation(rows.shape[0])
                 loop = Bare(library, config, rows, labels, order)
                 check_statistics(config, loop)
                 loop.row_step(1000)
@@ -399,6 +503,8 @@ def probe(path):
         config = Config(family, 8, 20)
         rows, labels = make_rows(config, 200)
         Bare(library, config, rows, labels, np.arange(200)).row_step(1000)
+    rows, labels = make_documents(200, 50, 9, 20)
+    Bare(library, Config("multinomial", 50, 20), rows, labels, np.arange(200)).row_step(1000)
 
 
 def main():
@@ -408,6 +514,7 @@ def main():
     )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and rows")
     parser.add_argument("--check", action="store_true", help="check the bare loop instead")
+    parser.add_argument("--data", metavar="FOLDER", help="where ap_news.npz is")
     parser.add_argument("--probe", metavar="LIBRARY", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.probe:
@@ -415,7 +522,7 @@ def main():
     elif arguments.check:
         check()
     else:
-        benchmark(arguments.quick)
+        benchmark(arguments.quick, arguments.data)
 
 
 if __name__ == "__main__":

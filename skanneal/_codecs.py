@@ -4,6 +4,8 @@
     categorical   codes 0 .. n_levels - 1 in uint8/16/32      missing n_levels, unseen n_levels + 1
     bernoulli     0 or 1 in uint8                             missing 2
     poisson       the count in uint32                         missing 2**32 - 1
+    multinomial   rows of counts as a csr_array, in the first of the columns; the others have None
+    multivariate_normal, known_normal: as normal, without missing cells
 
 The offset and the scale of a normal column are its mean and standard deviation: in float32 as it
 stands, 2952788047.4 plus noise of unit size would be multiples of 256.
@@ -15,12 +17,14 @@ import contextlib
 import numbers
 
 import numpy as np
+from scipy.sparse import csc_array
 
 from skanneal._columns import infinity_error
 from skanneal.components import FAMILIES
 
 _CODE_DTYPES = (("u1", 1), ("u2", 2), ("u4", 4))
 _MISSING_COUNT = 2**32 - 1
+_LARGEST_COUNT = 2**31 - 1  # of a row of counts, and of their sum in a column
 _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 _HUGE = 1e290  # sums and differences of numbers beyond this may overflow
 
@@ -77,11 +81,33 @@ class NumberCodec:
 def refuse_gaps(column, missing, family):
     """Raise if a column of a row family has missing cells."""
     if missing.any():
-        takers = ", ".join(repr(name) for name, member in FAMILIES.items() if not member.joint)
-        raise ValueError(
-            f"{column.label} has a missing cell, but the family {family!r} describes whole rows"
-            f" without gaps: fill it, or give the column to a family that takes gaps ({takers})."
-        )
+        raise gap_error(column.label, family)
+
+
+def gap_error(label, family):
+    """The error for a missing cell in a column of a row family."""
+    takers = ", ".join(repr(name) for name, member in FAMILIES.items() if not member.joint)
+    return ValueError(
+        f"{label} has a missing cell, but the family {family!r} describes whole rows"
+        f" without gaps: fill it, or give the column to a family that takes gaps ({takers})."
+    )
+
+
+class MultivariateNormalCodec(NumberCodec):
+    """Real numbers of a row without gaps."""
+
+    family = "multivariate_normal"
+
+    def encode(self, column):
+        cells = super().encode(column)
+        refuse_gaps(column, np.isnan(cells), self.family)
+        return cells
+
+
+class KnownNormalCodec(MultivariateNormalCodec):
+    """Real numbers of a row without gaps."""
+
+    family = "known_normal"
 
 
 class LevelCodec:
@@ -187,7 +213,112 @@ class CountCodec:
         return np.asarray(values, dtype=np.float64)
 
 
-CODECS = {codec.family: codec for codec in (NumberCodec, LevelCodec, BooleanCodec, CountCodec)}
+class CountRowCodec:
+    """Rows of counts over all columns of the family.
+
+    Parameters
+    ----------
+    first : bool
+        Whether this is the column that carries the rows.
+    """
+
+    family = "multinomial"
+    n_levels = 0
+    offset = 0.0
+    scale = 1.0
+
+    def __init__(self, first):
+        self.dtype = "entries" if first else "none"
+
+    @classmethod
+    def read(cls, table, columns, name):
+        """The family's columns of a table, as csr_array of uint32.
+
+        Parameters
+        ----------
+        table : Array, PandasFrame, PolarsFrame, Rows or Sparse
+            All columns of a sparse table are the family's.
+        columns : sequence of int
+        name : str
+            What error messages call the table.
+
+        Returns
+        -------
+        counts : csr_array of shape (n_rows, len(columns))
+        dtypes : list of str
+            What the cells of each column were.
+        """
+        if hasattr(table, "entries"):
+            counts = table.entries()
+            dtypes = ["float" if counts.dtype.kind == "f" else "integer"] * len(columns)
+        else:
+            counts, dtypes = cls._gather(table, columns)
+        values = counts.data
+        bad = ~((values >= 0) & (values <= _LARGEST_COUNT) & (values == np.rint(values)))
+        if bad.any():
+            at = int(bad.argmax())
+            label, value = table.label(columns[counts.indices[at]]), float(values[at])
+            if np.isnan(value):
+                raise gap_error(label, cls.family)
+            if np.isinf(value):
+                raise infinity_error(label)
+            raise ValueError(f"{label} must hold non-negative integers below 2**31, got {value:g}.")
+        empty = np.diff(counts.indptr) == 0
+        if empty.any():
+            raise ValueError(
+                f"Row {int(empty.argmax())} of {name} has no counts above 0, which says nothing to"
+                f" the family {cls.family!r}: drop such rows."
+            )
+        return counts.astype(np.uint32), dtypes
+
+    @classmethod
+    def _gather(cls, table, columns):
+        """What is not 0 in columns of a dense table, read one by one."""
+        rows, values, dtypes = [], [], []
+        for j in columns:
+            column = table.column(j)
+            numbers = _as_numbers(column, cls.family)
+            rows.append(np.flatnonzero(numbers))  # of NaN, too
+            values.append(numbers[rows[-1]])
+            dtypes.append(column.dtype)
+        starts = np.cumsum([0, *map(len, rows)])
+        shape = table.shape[0], len(columns)
+        counts = csc_array((np.concatenate(values), np.concatenate(rows), starts), shape)
+        return counts.tocsr(), dtypes
+
+    @classmethod
+    def check_sums(cls, counts, label):
+        """Raise if a column of the fit sums to more than the statistics hold.
+
+        label : function of the column's place in the family
+        """
+        sums = np.bincount(counts.indices, counts.data, minlength=counts.shape[1])
+        if sums.max() > _LARGEST_COUNT:
+            raise ValueError(
+                f"{label(int(sums.argmax()))} sums to {sums.max():.0f}, but the family"
+                f" {cls.family!r} takes column sums below 2**31: count in larger units."
+            )
+
+    def missing(self, cells):
+        return np.diff(cells.indptr) == 0
+
+    def decode(self, values):
+        """Counts are handed over as numbers: nothing to do."""
+        return np.asarray(values, dtype=np.float64)
+
+
+CODECS = {
+    codec.family: codec
+    for codec in (
+        NumberCodec,
+        LevelCodec,
+        BooleanCodec,
+        CountCodec,
+        MultivariateNormalCodec,
+        KnownNormalCodec,
+        CountRowCodec,
+    )
+}
 
 
 def present_values(column):

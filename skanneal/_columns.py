@@ -47,8 +47,8 @@ def sparse_error(name):
     """The error for sparse input."""
     return TypeError(
         f"Sparse input is not supported here: {name} is sparse, and only the family 'multinomial'"
-        " reads sparse counts. Name families='multinomial' where the estimator has it, or pass"
-        " dense data, as X.toarray() gives."
+        " reads sparse counts, from a SciPy array. Name families='multinomial' where the estimator"
+        " has it, or pass dense data, as X.toarray() gives."
     )
 
 

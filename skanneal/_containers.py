@@ -22,7 +22,7 @@ import numbers
 from collections import Counter
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from skanneal._columns import (
     Column,
@@ -45,7 +45,7 @@ def _dimension_error(n_dimensions):
     )
 
 
-def open_table(X, name):
+def open_table(X, name, sparse=False):
     """Wrap a table; refuse what is none.
 
     Parameters
@@ -53,10 +53,12 @@ def open_table(X, name):
     X : array-like, frame or list of rows
     name : str
         What error messages call it.
+    sparse : bool, default=False
+        Whether it may be a sparse array or matrix.
 
     Returns
     -------
-    table : Array, PandasFrame, PolarsFrame or Rows
+    table : Array, PandasFrame, PolarsFrame, Rows or Sparse
 
     Raises
     ------
@@ -64,13 +66,15 @@ def open_table(X, name):
         For sparse, structured and masked arrays, lazy frames, ragged rows, data that is not
         two-dimensional, no rows or no columns.
     """
-    if issparse(X):
+    if issparse(X) and not sparse:
         raise sparse_error(name)
     if isinstance(X, np.ma.MaskedArray):
         raise TypeError(f"Masked arrays are not supported: pass {name}.filled(numpy.nan).")
     if hasattr(X, "collect_schema") and hasattr(X, "collect"):
         raise TypeError(f"{name} is a lazy frame: pass {name}.collect().")
-    if hasattr(X, "iloc") and hasattr(X, "columns"):
+    if issparse(X):
+        table = Sparse(X, name)
+    elif hasattr(X, "iloc") and hasattr(X, "columns"):
         table = PandasFrame(X)
     elif hasattr(X, "to_series") and hasattr(X, "get_columns"):
         table = PolarsFrame(X)
@@ -150,6 +154,34 @@ class Array(_Table):
         for j, values in enumerate(columns):
             built[:, j] = values.astype(dtype)
         return built
+
+
+class Sparse(_Table):
+    """A SciPy sparse array or matrix of numbers; never made dense."""
+
+    def __init__(self, X, name):
+        if X.ndim != 2:
+            raise _dimension_error(X.ndim)
+        if X.dtype.kind == "c":
+            raise complex_error(name)
+        self.X, self.shape = X, X.shape
+
+    def entries(self):
+        """What is not 0, as a csr_array of numbers in canonical format, duplicates summed."""
+        counts = csr_array(self.X)  # of a CSR matrix the caller's own arrays
+        if counts.dtype.kind == "b":
+            counts = counts.astype(np.uint8)
+        if not counts.has_canonical_format or not counts.data.all():
+            counts = counts.copy()
+            counts.sum_duplicates()
+            counts.eliminate_zeros()
+        return counts
+
+    def layout(self):
+        return {"container": "array", "dtype": self.X.dtype.str}
+
+    def fill(self, replacements):
+        return self.X.copy()  # counts have no missing cells
 
 
 class Rows(_Table):

@@ -11,11 +11,12 @@ import numbers
 from collections.abc import Mapping
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.utils.validation import validate_data
 
-from skanneal._codecs import CODECS, all_whole, present_values
-from skanneal._columns import read_objects
-from skanneal._containers import build_table, column_label, open_table
+from skanneal._codecs import CODECS, CountRowCodec, all_whole, present_values
+from skanneal._columns import read_objects, sparse_error
+from skanneal._containers import Sparse, build_table, column_label, open_table
 from skanneal.components import FAMILIES, MISSING_COUNT
 
 MAX_AUTO_LEVELS = 20  # families="auto" takes integers of more distinct values for numbers
@@ -88,7 +89,8 @@ class Encoder:
         Returns
         -------
         columns : list of ndarray of shape (n_rows,)
-            Encoded cells, one array per column, the indicators last.
+            Encoded cells, one array per column, the indicators last. Rows of counts are a csr_array
+            in the first of their columns, None in the others.
 
         Raises
         ------
@@ -96,17 +98,28 @@ class Encoder:
             Naming the column, if a cell cannot be of its family, is infinite, complex, a date or
             a container; if `families` names unknown families or columns, or a column twice.
         """
-        table = open_table(X, name)
+        table = open_table(X, name, sparse=True)
         self.names, self.n_columns = table.names, table.shape[1]
         chosen = self._resolve_families(families)
+        if isinstance(table, Sparse) and set(chosen) != {CountRowCodec.family}:
+            raise sparse_error(name)
         self.indicators = np.unique(self.positions(indicators, "missing_indicator"))
-        self.codecs, self.dtypes, columns = [], [], []
+        self.codecs, self.dtypes, columns = ([None] * self.n_columns for _ in range(3))
+        self.counts = [j for j, family in enumerate(chosen) if family == CountRowCodec.family]
+        if self.counts:
+            rows, dtypes = CountRowCodec.read(table, self.counts, name)
+            CountRowCodec.check_sums(rows, lambda i: self.label(self.counts[i]))
+            columns[self.counts[0]] = rows
+            others = CountRowCodec(first=False)
+            for j, dtype in zip(self.counts, dtypes):
+                self.codecs[j], self.dtypes[j] = others, dtype
+            self.codecs[self.counts[0]] = CountRowCodec(first=True)
         for j, family in enumerate(chosen):
-            column = table.column(j)
-            codec = CODECS[family or _auto_family(column)].fit(column)
-            columns.append(codec.encode(column))
-            self.codecs.append(codec)
-            self.dtypes.append(column.dtype)
+            if self.codecs[j] is None:
+                column = table.column(j)
+                self.codecs[j] = CODECS[family or _auto_family(column)].fit(column)
+                self.dtypes[j] = column.dtype
+                columns[j] = self.codecs[j].encode(column)
         self.layout = table.layout()
         of_column = np.array([codec.family for codec in self.codecs])
         self.families_ = {
@@ -136,10 +149,15 @@ class Encoder:
         ValueError, TypeError
             As `fit_encode`; also if number, names or order of the columns differ from the fit's.
         """
-        table = open_table(X, name)
+        table = open_table(X, name, sparse=len(self.counts) == self.n_columns)
         if estimator is not None:
             validate_data(estimator, X, reset=False, skip_check_array=True)
-        columns = [codec.encode(table.column(j)) for j, codec in enumerate(self.codecs)]
+        columns = [
+            None if codec.family == CountRowCodec.family else codec.encode(table.column(j))
+            for j, codec in enumerate(self.codecs)
+        ]
+        if self.counts:
+            columns[self.counts[0]] = CountRowCodec.read(table, self.counts, name)[0]
         return columns + self._presence(columns)
 
     def encode_cells(self, cells, name="given"):
@@ -164,11 +182,14 @@ class Encoder:
             For unknown columns, values that contradict a column's type, levels of which fit knows
             nothing, and missing values in columns without an indicator.
         """
-        columns = missing_cells(self.table_schema, 1)
+        columns, counts = missing_cells(self.table_schema, 1), {}
         for label, value in cells.items():
             (j,) = self.positions([label], name)
             at = self.indicators_of([j])
             codec, column = self.codecs[j], read_objects(self.label(j), [value])
+            if codec.family == CountRowCodec.family:
+                counts[j] = value
+                continue
             columns[j] = codec.encode(column)
             if codec.missing(columns[j])[0] and not len(at):
                 raise ValueError(
@@ -179,6 +200,10 @@ class Encoder:
             for i in at:
                 columns[i] = np.uint8(~codec.missing(columns[j]))
         self.check_whole_rows(self.positions(list(cells), name), name)
+        if counts:
+            table = open_table([[counts[j] for j in self.counts]], name)
+            places = range(len(counts))
+            columns[self.counts[0]] = CountRowCodec.read(table, places, name)[0]
         return columns
 
     def check_whole_rows(self, positions, what):
@@ -219,7 +244,7 @@ class Encoder:
         n_rows = len(out[0])
         for label, value in given.items():
             (j,) = self.positions([label], "given")
-            if not self.codecs[j].missing(known[j])[0]:
+            if known[j] is None or not self.codecs[j].missing(known[j])[0]:
                 coded = self.codecs[j].n_levels > 0
                 out[j] = np.full(n_rows, int(known[j][0]) if coded else float(value))
         for i, j in enumerate(self.indicators, start=self.n_columns):
@@ -233,7 +258,10 @@ class Encoder:
 
     def _presence(self, columns):
         """The indicators' cells."""
-        return [np.uint8(~self.codecs[j].missing(columns[j])) for j in map(int, self.indicators)]
+        if not len(self.indicators):
+            return []
+        missing = self.missing(columns)
+        return [np.uint8(~missing[j]) for j in map(int, self.indicators)]
 
     def positions(self, columns, what):
         """Positions of columns given as names, positions or a boolean mask.
@@ -314,7 +342,11 @@ class Encoder:
         masks : list of ndarray of bool of shape (n_rows,)
             One per column, none for the indicators.
         """
-        return [codec.missing(cells) for codec, cells in zip(self.codecs, columns)]
+        whole = np.broadcast_to(False, next(c for c in columns if c is not None).shape[0])
+        return [
+            whole if cells is None else codec.missing(cells)
+            for codec, cells in zip(self.codecs, columns)
+        ]
 
     def decode(self, columns, like=None, masks=None):
         """Turn answers into a container of the user's sort.
@@ -415,8 +447,12 @@ def missing_cells(schema, n_rows):
     columns : list of ndarray of shape (n_rows,)
     """
     dtypes, n_levels = schema[:2]
+    width = 1 + dtypes.count("none")
+    blank = {"entries": lambda: csr_array((n_rows, width), dtype=np.uint32), "none": lambda: None}
     return [
-        np.full(n_rows, np.nan if dtype == "f4" else levels or MISSING_COUNT, dtype=dtype)
+        blank[dtype]()
+        if dtype in blank
+        else np.full(n_rows, np.nan if dtype == "f4" else levels or MISSING_COUNT, dtype=dtype)
         for dtype, levels in zip(dtypes, n_levels)
     ]
 

@@ -1,6 +1,7 @@
 """The oracles' columns as tables and mixtures, and independent chains of them.
 
-A column is ``(family, values, hyper)`` as in enumeration.py: None and NaN are missing.
+A column is ``(family, values, hyper)`` as in enumeration.py: None and NaN are missing. The values
+of a row family are rows of several numbers, one column of the Table for each.
 """
 
 from collections import Counter
@@ -10,11 +11,16 @@ import numpy as np
 from enumeration import canonical, clusters
 from reference import is_missing, log_marginal
 from skanneal.components import FAMILIES, MISSING_COUNT, Table
+from skanneal.components._forms import flatten, starts, unflatten
 from skanneal.moves import churn
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import Segment
 from skanneal.states import Mixture, Subsample
 
+# Of numbers: rows of counts are in test_multinomial.py.
+ROW_FAMILIES = [
+    name for name, family in FAMILIES.items() if family.joint and name != "multinomial"
+]
 COLUMN_FAMILIES = [name for name, family in FAMILIES.items() if not family.joint]
 COORDINATES = {
     "normal": ("mu0", "kappa0", "nu0", "sigma2_0"),
@@ -27,6 +33,10 @@ def hyper_vector(family, hyper):
     """The package's vector of coordinates of the oracles' mapping."""
     if family == "categorical":
         return np.array(hyper["pseudo_counts"], dtype=float)
+    if family in ROW_FAMILIES:
+        forms = FAMILIES[family].forms
+        values = [hyper[name] for name in FAMILIES[family].coordinate_names]
+        return flatten(forms, values, max(map(len, map(np.atleast_1d, values))))
     return np.array([hyper[name] for name in COORDINATES[family]], dtype=float)
 
 
@@ -34,13 +44,19 @@ def hyper_mapping(family, vector):
     """The inverse of hyper_vector."""
     if family == "categorical":
         return {"pseudo_counts": list(vector)}
+    if family in ROW_FAMILIES:
+        forms = FAMILIES[family].forms
+        d = next(d for d in range(1, 1000) if starts(forms, d)[-1] == len(vector))
+        return dict(
+            zip(FAMILIES[family].coordinate_names, unflatten(forms, vector, d), strict=True)
+        )
     return dict(zip(COORDINATES[family], map(float, vector), strict=True))
 
 
 def column_type(column):
-    """(dtype, n_levels) in a Table."""
+    """(dtype, n_levels) in a Table, of each of its columns."""
     family, _, hyper = column
-    if family == "normal":
+    if family == "normal" or family in ROW_FAMILIES:
         return "f4", 0
     if family == "poisson":
         return "u4", 0
@@ -57,8 +73,18 @@ def encode(column, values=None):
     return np.array(cells, dtype=float).astype(dtype)
 
 
+def split_rows(columns):
+    """Columns as those of a Table: one for each cell of a row family's rows."""
+    out = []
+    for family, values, hyper in columns:
+        of = zip(*values, strict=True) if family in ROW_FAMILIES else [values]
+        out += [(family, list(cells), hyper) for cells in of]
+    return out
+
+
 def make_table(columns, **options):
     """A Table with the columns' values as rows."""
+    columns = split_rows(columns)
     dtypes, n_levels = zip(*(column_type(column) for column in columns), strict=True)
     table = Table(dtypes, n_levels, **options)
     table.append([encode(column) for column in columns])
@@ -67,11 +93,13 @@ def make_table(columns, **options):
 
 def make_blocks(table, columns, n_slots=16):
     """One block per family, in the order of first appearance."""
+    columns = split_rows(columns)
     families = dict.fromkeys(column[0] for column in columns)
     blocks = []
     for family in families:
         at = [j for j, column in enumerate(columns) if column[0] == family]
-        hypers = [hyper_vector(family, columns[j][2]) for j in at]
+        keys = FAMILIES[family].key_columns(at)
+        hypers = [hyper_vector(family, columns[j][2]) for j in keys]
         blocks.append(FAMILIES[family](table, at, hypers, n_slots))
     return blocks
 
@@ -178,6 +206,32 @@ def random_column(family, n_rows, rng, *, missing=0.0, n_levels=3):
         hyper = {"shape": rng.uniform(0.5, 3), "rate": rng.uniform(0.2, 2)}
     values = [None if rng.random() < missing else value for value in values.tolist()]
     return family, values, hyper
+
+
+def random_covariance(d, rng):
+    """A covariance whose correlations are neither small nor near 1."""
+    root = rng.normal(size=(d, 2 * d + 2))
+    return root @ root.T / (2 * d + 2)
+
+
+def random_rows(family, n_rows, rng, d=3):
+    """Random rows of a row family whose cells are exact in the table's types."""
+    values = rng.multivariate_normal(np.zeros(d), 0.5 * random_covariance(d, rng), n_rows)
+    values += rng.normal(size=(4, d))[rng.integers(4, size=n_rows)]
+    if family == "multivariate_normal":
+        hyper = {
+            "mu0": rng.normal(size=d),
+            "kappa0": rng.uniform(0.1, 2),
+            "nu0": d - 1 + rng.uniform(0.5, 5),
+            "scale0": random_covariance(d, rng),
+        }
+    else:
+        hyper = {
+            "covariance": random_covariance(d, rng),
+            "prior_mean": rng.normal(size=d),
+            "prior_covariance": 4 * random_covariance(d, rng),
+        }
+    return family, np.float32(values).astype(float).tolist(), hyper
 
 
 def random_columns(families, n_rows, seed, missing=0.25):

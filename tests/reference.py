@@ -1,5 +1,7 @@
 """Slow oracles of the collapsed likelihood families, for one feature of one cluster.
 
+A feature is a column, or for the row families a row of d cells, given as a sequence of d numbers.
+
 With x_1..x_n the observed values of the cluster (missing cells add nothing and score 0):
 
 normal       x ~ N(mu, s2), mu ~ N(mu0, s2 / kappa0), s2 ~ nu0 sigma2_0 / chi^2(nu0)
@@ -13,6 +15,19 @@ categorical  levels 0..L-1, Dirichlet(a_1..a_L), A = sum a:
              a value that is no level of the fit: a_min / (n + A + a_min)
 bernoulli    Beta(a, b), a belongs to true
 poisson      Gamma(shape, rate); 1 / x! is in the marginal and in the predictive
+multinomial  a value is a row of counts x_1..x_D of sum X; Dirichlet(a_1..a_D), A = sum a, or one a
+             for all; N = sum of all n_j = sum of all rows' x_j:
+             m(x) = G(A) / G(A + N) prod_j G(a_j + n_j) / G(a_j) prod_rows X! / prod_j x_j!
+multivariate_normal
+             x ~ N(mu, V), mu ~ N(mu0, V / kappa0), V ~ inverse Wishart(nu0, scale0)
+             Psi_n = scale0 + sum (x - mean)(x - mean)'
+                     + kappa0 n (mean - mu0)(mean - mu0)' / kappa_n
+             m(x) = pi^(-n d/2) (kappa0 / kappa_n)^(d/2) G_d(nu_n/2) / G_d(nu0/2)
+                    |scale0|^(nu0/2) / |Psi_n|^(nu_n/2)
+             predictive: multivariate t, nu_n - d + 1 degrees of freedom, centre mu_n,
+             shape Psi_n (kappa_n + 1) / (kappa_n (nu_n - d + 1))
+known_normal x ~ N(mu, covariance), mu ~ N(prior_mean, prior_covariance): the rows of a cluster
+             are jointly normal, with prior_covariance between any two of them
 
 The sums of squares are exact rationals, so that no rounding is shared with the package, and a
 marginal is never computed from predictives or the reverse: their agreement is a test.
@@ -166,7 +181,198 @@ def _poisson_log_predictive(value, values, hyper):
     )
 
 
+# ----------------------------------------------------------------------- multinomial
+def _pseudo_counts(hyper, n_columns):
+    given = hyper["pseudo_counts"]
+    return [float(a) for a in (given if np.ndim(given) else [given] * n_columns)]
+
+
+def _log_ways(row):
+    return math.lgamma(sum(row) + 1) - math.fsum(math.lgamma(count + 1) for count in row)
+
+
+def _multinomial_log_marginal(values, hyper):
+    if not values:
+        return 0.0
+    pseudo_counts = _pseudo_counts(hyper, len(values[0]))
+    sums = [sum(counts) for counts in zip(*values, strict=True)]
+    total = math.fsum(pseudo_counts)
+    return (
+        math.lgamma(total)
+        - math.lgamma(total + sum(sums))
+        + math.fsum(math.lgamma(a + n) - math.lgamma(a) for a, n in zip(pseudo_counts, sums))
+        + math.fsum(map(_log_ways, values))
+    )
+
+
+def _multinomial_log_predictive(value, values, hyper):
+    # One item after another from the urn that holds the pseudo-counts and the cluster's counts.
+    weights = _pseudo_counts(hyper, len(value))
+    for row in values:
+        weights = [weight + count for weight, count in zip(weights, row, strict=True)]
+    total, drawn, log_probability = math.fsum(weights), 0, 0.0
+    for weight, count in zip(weights, value, strict=True):
+        for i in range(int(count)):
+            log_probability += math.log((weight + i) / (total + drawn))
+            drawn += 1
+    return log_probability + _log_ways(value)
+# --------------------------------------------------------------- multivariate_normal
+def _mvn_hyper(hyper):
+    mu0, scale0 = np.asarray(hyper["mu0"], float), np.asarray(hyper["scale0"], float)
+    return mu0, float(hyper["kappa0"]), float(hyper["nu0"]), scale0
+
+
+def _mvn_posterior(values, hyper):
+    """(kappa_n, nu_n, mu_n, Psi_n); the sums of products in extended precision."""
+    mu0, kappa0, nu0, scale0 = _mvn_hyper(hyper)
+    rows = np.array(values, dtype=np.longdouble).reshape(len(values), len(mu0))
+    n = len(rows)
+    mean = rows.sum(axis=0) / n if n else np.array(mu0, np.longdouble)
+    total = np.array(scale0, np.longdouble)
+    for row in rows:
+        total = total + np.outer(row - mean, row - mean)
+    total = total + np.outer(mean - mu0, mean - mu0) * (kappa0 * n / (kappa0 + n))
+    centre = (kappa0 * mu0 + n * mean) / (kappa0 + n)
+    return kappa0 + n, nu0 + n, centre, total
+
+
+def _log_det(matrix):
+    """By elimination, in extended precision."""
+    left = np.array(matrix, dtype=np.longdouble)
+    out = np.longdouble(0)
+    while len(left):
+        out += np.log(left[0, 0])
+        left = left[1:, 1:] - np.outer(left[1:, 0], left[0, 1:]) / left[0, 0]
+    return out
+
+
+def _squared_distance(matrix, vector):
+    """v' M^-1 v = 1 - |M - v v'| / |M|, but by elimination of the bordered matrix."""
+    border = np.block([[matrix, vector[:, None]], [vector[None], np.zeros((1, 1))]])
+    left = np.array(border, dtype=np.longdouble)
+    for _ in range(len(vector)):
+        left = left[1:, 1:] - np.outer(left[1:, 0], left[0, 1:]) / left[0, 0]
+    return -left[0, 0]
+
+
+def _log_gamma_d(x, d):
+    """Log of the multivariate gamma function."""
+    return d * (d - 1) / 4 * math.log(math.pi) + math.fsum(math.lgamma(x - j / 2) for j in range(d))
+
+
+def _mvn_log_marginal(values, hyper):
+    mu0, kappa0, nu0, scale0 = _mvn_hyper(hyper)
+    kappa_n, nu_n, _, total = _mvn_posterior(values, hyper)
+    n, d = len(values), len(mu0)
+    return (
+        -0.5 * n * d * math.log(math.pi)
+        + 0.5 * d * math.log(kappa0 / kappa_n)
+        + _log_gamma_d(nu_n / 2, d)
+        - _log_gamma_d(nu0 / 2, d)
+        + 0.5 * nu0 * _log_det(scale0)
+        - 0.5 * nu_n * _log_det(total)
+    )
+
+
+def _mvn_log_predictive(value, values, hyper):
+    kappa_n, nu_n, centre, total = _mvn_posterior(values, hyper)
+    d = len(centre)
+    degrees = nu_n - d + 1
+    shape = total * (kappa_n + 1) / (kappa_n * degrees)
+    squared = _squared_distance(shape, np.asarray(value, np.longdouble) - centre)
+    return (
+        math.lgamma((degrees + d) / 2)
+        - math.lgamma(degrees / 2)
+        - 0.5 * d * math.log(degrees * math.pi)
+        - 0.5 * _log_det(shape)
+        - 0.5 * (degrees + d) * np.log1p(squared / degrees)
+    )
+
+
+# ---------------------------------------------------------------------- known_normal
+def _known_hyper(hyper):
+    names = ("covariance", "prior_mean", "prior_covariance")
+    return (np.asarray(hyper[name], dtype=np.longdouble) for name in names)
+
+
+def _known_log_marginal(values, hyper):
+    covariance, prior_mean, prior_covariance = _known_hyper(hyper)
+    n, d = len(values), len(prior_mean)
+    if n == 0:
+        return 0.0
+    joint = np.kron(np.eye(n), covariance) + np.kron(np.ones((n, n)), prior_covariance)
+    shifts = (np.array(values, dtype=np.longdouble) - prior_mean).ravel()
+    squared = _squared_distance(joint, shifts)
+    return -0.5 * (n * d * math.log(2 * math.pi) + _log_det(joint) + squared)
+
+
+def _known_log_predictive(value, values, hyper):
+    covariance, prior_mean, prior_covariance = _known_hyper(hyper)
+    n, d = len(values), len(prior_mean)
+    total = np.array(values, dtype=np.longdouble).reshape(n, d).sum(axis=0)
+    # the mean's posterior: N(centre, spread), spread = (V0^-1 + n V^-1)^-1 = V0 (V + n V0)^-1 V
+    inner = np.linalg.inv(np.array(covariance + n * prior_covariance, dtype=float))
+    gain = np.array(prior_covariance, dtype=float) @ inner
+    centre = prior_mean + gain @ (total - n * prior_mean)
+    shape = covariance + gain @ covariance
+    squared = _squared_distance(shape, np.asarray(value, np.longdouble) - centre)
+    return -0.5 * (d * math.log(2 * math.pi) + _log_det(shape) + squared)
+
+
 # ------------------------------------------------------- prior x likelihood, integrated
+def _mvn_integral(values, hyper):
+    # V = C C', C lower with diagonal exp(a), exp(b) and entry c exp(a); mu in closed form given V
+    mu0, kappa0, nu0, scale0 = _mvn_hyper(hyper)
+    n = len(values)
+    a, b, c = np.meshgrid(
+        np.linspace(-5, 7, 141), np.linspace(-5, 7, 141), np.sinh(np.linspace(-6, 6, 241)),
+        indexing="ij",
+    )  # fmt: skip
+    steps = 12 / 140 * 12 / 140 * 12 / 240
+    # of V = [[A^2, A^2 c], [., A^2 c^2 + B^2]]: |dV / d(a, b, c)| = 4 A^4 B^2
+    jacobian = math.log(4) + 4 * a + 2 * b + 0.5 * np.log1p(c**2)
+    log_det = 2 * a + 2 * b
+
+    def squared(x, y):
+        """x' V^-1 x"""
+        return (x * np.exp(-a)) ** 2 + ((y - c * x) * np.exp(-b)) ** 2
+
+    def trace(matrix):
+        """tr(matrix V^-1) through the matrix's own square root."""
+        values, vectors = np.linalg.eigh(matrix)
+        return sum(
+            squared(*(root * column))
+            for root, column in zip(np.maximum(values, 0) ** 0.5, vectors.T)
+        )
+
+    log_density = (
+        -0.5 * (nu0 + 3) * log_det
+        - 0.5 * trace(scale0)
+        + 0.5 * nu0 * float(_log_det(scale0))
+        - nu0 * math.log(2)
+        - _log_gamma_d(nu0 / 2, 2)
+    )
+    # rows given V: deviations from mu0 have covariance (1 + 1 1' / kappa0) kron V
+    rows = np.asarray(values, dtype=float).reshape(n, 2) - mu0
+    among = np.linalg.inv(np.eye(n) + np.ones((n, n)) / kappa0)
+    if n:
+        log_density = log_density - 0.5 * trace(rows.T @ among @ rows)
+    log_density = log_density - 0.5 * n * log_det - n * math.log(2 * math.pi)
+    log_density = log_density - 0.5 * 2 * math.log(1 + n / kappa0)
+    return special.logsumexp(log_density + jacobian) + math.log(steps)
+
+
+def _known_integral(values, hyper):
+    covariance, prior_mean, prior_covariance = (np.asarray(v, float) for v in _known_hyper(hyper))
+    grid = np.stack(np.meshgrid(np.linspace(-12, 12, 601), np.linspace(-12, 12, 601)), axis=-1)
+    log_density = stats.multivariate_normal.logpdf(grid, prior_mean, prior_covariance)
+    for value in values:
+        log_density = log_density + stats.multivariate_normal.logpdf(
+            np.asarray(value) - grid, np.zeros(2), covariance
+        )
+    return special.logsumexp(log_density) + 2 * math.log(24 / 600)
+
+
 def _normal_integral(values, hyper):
     # mu = mu0 + sqrt(s2) z keeps one grid of z wide enough and fine enough for every s2.
     log_s2 = np.linspace(-9.0, 45.0, 1081)[:, None]
@@ -204,6 +410,13 @@ def _categorical_integral(values, hyper):
     return special.logsumexp(log_density) + (len(counts) - 1) * math.log(grid[1] - grid[0])
 
 
+def _multinomial_integral(values, hyper):
+    n_columns = len(values[0]) if values else 3
+    items = [j for row in values for j, count in enumerate(row) for _ in range(count)]
+    levels = {"pseudo_counts": _pseudo_counts(hyper, n_columns)}
+    return _categorical_integral(items, levels) + math.fsum(map(_log_ways, values))
+
+
 def _bernoulli_integral(values, hyper):
     def density(p):
         likelihood = math.prod(stats.bernoulli.pmf(int(value), p) for value in values)
@@ -229,18 +442,27 @@ _LOG_MARGINAL = {
     "categorical": _categorical_log_marginal,
     "bernoulli": _bernoulli_log_marginal,
     "poisson": _poisson_log_marginal,
+    "multinomial": _multinomial_log_marginal,
+    "multivariate_normal": _mvn_log_marginal,
+    "known_normal": _known_log_marginal,
 }
 _LOG_PREDICTIVE = {
     "normal": _normal_log_predictive,
     "categorical": _categorical_log_predictive,
     "bernoulli": _bernoulli_log_predictive,
     "poisson": _poisson_log_predictive,
+    "multinomial": _multinomial_log_predictive,
+    "multivariate_normal": _mvn_log_predictive,
+    "known_normal": _known_log_predictive,
 }
 _INTEGRAL = {
     "normal": _normal_integral,
     "categorical": _categorical_integral,
     "bernoulli": _bernoulli_integral,
     "poisson": _poisson_integral,
+    "multinomial": _multinomial_integral,
+    "multivariate_normal": _mvn_integral,
+    "known_normal": _known_integral,
 }
 
 # One small column (two separated sets of rows) and its hyperparameters per family.
@@ -253,6 +475,26 @@ EXAMPLES = {
     "bernoulli": ([True, False, True, False, False, True], {"a": 0.8, "b": 1.3}),
     "poisson": ([0, 6, 1, 4, 3, 0], {"shape": 1.5, "rate": 0.6}),
 }
+# The same of the row families; two columns, of the multinomial three.
+_ROWS = [(-1.25, -0.5), (1.0, 1.5), (-0.75, -1.0), (2.0, 1.25), (0.5, 0.25), (-1.0, 0.0)]
+ROW_EXAMPLES = {
+    "multivariate_normal": (
+        _ROWS,
+        {"mu0": [0.3, -0.1], "kappa0": 0.5, "nu0": 3.5, "scale0": [[0.9, 0.3], [0.3, 0.7]]},
+    ),
+    "known_normal": (
+        _ROWS,
+        {
+            "covariance": [[0.8, 0.3], [0.3, 0.5]],
+            "prior_mean": [0.2, -0.3],
+            "prior_covariance": [[2.0, -0.4], [-0.4, 3.0]],
+        },
+    ),
+    "multinomial": (
+        [(2, 0, 1), (0, 3, 0), (1, 0, 0), (0, 1, 1), (2, 1, 0), (0, 2, 0)],
+        {"pseudo_counts": [0.6, 1.1, 0.8]},
+    ),
+}
 
 
 def log_marginal(family, values, hyper):
@@ -260,12 +502,15 @@ def log_marginal(family, values, hyper):
 
     Parameters
     ----------
-    family : {"normal", "categorical", "bernoulli", "poisson"}
+    family : str
+        A key of EXAMPLES or ROW_EXAMPLES.
     values : sequence of shape (n,)
-        Numbers, level codes, truth values or counts; None and NaN are missing.
+        Numbers, level codes, truth values, counts or rows; None and NaN are missing.
     hyper : dict
         normal (mu0, kappa0, nu0, sigma2_0), categorical (pseudo_counts, one per level),
-        bernoulli (a, b), poisson (shape, rate); densities are per unit of ``values``.
+        bernoulli (a, b), poisson (shape, rate), multivariate_normal (mu0, kappa0, nu0, scale0),
+        known_normal (covariance, prior_mean, prior_covariance), multinomial (pseudo_counts);
+        densities are per unit of ``values``.
 
     Returns
     -------
@@ -296,6 +541,6 @@ def log_predictive(family, value, values, hyper):
 def integrated_log_marginal(family, values, hyper):
     """The same as log_marginal by numerical integration of prior times likelihood.
 
-    For a few values of moderate size; a categorical feature may have 2 or 3 levels.
+    For a few values of moderate size; a categorical feature may have 2 or 3 levels, a row 2 cells.
     """
     return float(_INTEGRAL[family](observed(values), hyper))

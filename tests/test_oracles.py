@@ -38,9 +38,10 @@ from enumeration import (
     stationary_error,
     total_variation,
 )
-from reference import EXAMPLES, integrated_log_marginal, log_marginal, log_predictive
+from reference import EXAMPLES, ROW_EXAMPLES, integrated_log_marginal, log_marginal, log_predictive
 
 FAMILIES = sorted(EXAMPLES)
+ROW_FAMILIES = sorted(ROW_EXAMPLES)
 PRIORS = [(1.3, 0.0), (0.7, 0.3), (-0.1, 0.4)]
 MISSING = {"normal": math.nan, "categorical": None, "bernoulli": None, "poisson": None}
 # Of one Gibbs scan or split-merge step; a planted fault moves the posterior by more than FAULT.
@@ -98,6 +99,48 @@ def test_predictive_sums_to_one(family, n):
         support = {"categorical": range(3), "bernoulli": (False, True), "poisson": range(400)}
         total = math.fsum(map(density, support[family]))
     assert total == pytest.approx(1.0, abs=1e-8)
+
+
+@pytest.mark.parametrize("family", ROW_FAMILIES)
+def test_rows_in_every_order(family):
+    values, hyper = ROW_EXAMPLES[family]
+    expected = log_marginal(family, values[:5], hyper)
+    for order in permutations(values[:5]):
+        chained = sum(log_predictive(family, order[i], order[:i], hyper) for i in range(5))
+        assert chained == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("family", ROW_FAMILIES)
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_marginal_of_rows_equals_the_integral_over_the_parameters(family, n):
+    values, hyper = ROW_EXAMPLES[family]
+    expected = integrated_log_marginal(family, values[:n], hyper)
+    assert log_marginal(family, values[:n], hyper) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("n", [0, 4])
+def test_predictive_of_rows_equals_the_textbook_distribution(n):
+    values, hyper = ROW_EXAMPLES["multivariate_normal"]
+    rows, mu0, d = np.array(values[:n]).reshape(n, 2), np.array(hyper["mu0"]), 2
+    kappa, nu = hyper["kappa0"] + n, hyper["nu0"] + n
+    mean = rows.mean(axis=0) if n else mu0
+    psi = hyper["scale0"] + (rows - mean).T @ (rows - mean)
+    psi = psi + hyper["kappa0"] * n / kappa * np.outer(mean - mu0, mean - mu0)
+    centre = (hyper["kappa0"] * mu0 + n * mean) / kappa
+    shape = psi * (kappa + 1) / (kappa * (nu - d + 1))
+    expected = stats.multivariate_t(centre, shape, nu - d + 1).logpdf([0.7, -1.1])
+    shown = log_predictive("multivariate_normal", (0.7, -1.1), values[:n], hyper)
+    assert shown == pytest.approx(expected, abs=1e-10)
+
+    values, hyper = ROW_EXAMPLES["known_normal"]
+    covariance, prior = np.array(hyper["covariance"]), np.array(hyper["prior_covariance"])
+    precision = np.linalg.inv(prior) + n * np.linalg.inv(covariance)
+    total = np.reshape(values[:n], (n, 2)).sum(axis=0)
+    weighted = np.linalg.solve(prior, hyper["prior_mean"]) + np.linalg.solve(covariance, total)
+    centre = np.linalg.solve(precision, weighted)
+    law = stats.multivariate_normal(centre, covariance + np.linalg.inv(precision))
+    shown = log_predictive("known_normal", (0.7, -1.1), values[:n], hyper)
+    assert shown == pytest.approx(law.logpdf([0.7, -1.1]), abs=1e-10)
 
 
 def test_predictive_equals_the_textbook_distribution():

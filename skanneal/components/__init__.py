@@ -6,10 +6,24 @@ To add a family: one file with its class (the contract is `Components`) and one 
 from ._base import Components
 from ._bernoulli import Bernoulli
 from ._categorical import Categorical
+from ._known_normal import KnownNormal
+from ._multinomial import Multinomial
+from ._multivariate_normal import MultivariateNormal
 from ._normal import Normal
 from ._poisson import Poisson
 from ._table import MISSING_COUNT, Table
 
-FAMILIES = {family.family: family for family in (Normal, Categorical, Bernoulli, Poisson)}
+FAMILIES = {
+    family.family: family
+    for family in (
+        Normal,
+        Categorical,
+        Bernoulli,
+        Poisson,
+        MultivariateNormal,
+        KnownNormal,
+        Multinomial,
+    )
+}
 
 __all__ = ["FAMILIES", "MISSING_COUNT", "Components", "Table"]

@@ -5,6 +5,7 @@
     positives    (n_columns,)             n_columns
     location     (n_columns,)             n_columns
     covariance   (n_columns, n_columns)   the lower triangle, row by row
+    common       () or (n_columns,)       1 for all columns, or n_columns; the last form
 
 A covariance that is set coordinate by coordinate is symmetric by construction.
 """
@@ -15,10 +16,10 @@ import numpy as np
 
 
 def length(form, n_columns):
-    """Coordinates of a form."""
+    """Coordinates of a form; of a common one as long as it is one number."""
     if form == "covariance":
         return n_columns * (n_columns + 1) // 2
-    return 1 if form == "positive" else n_columns
+    return 1 if form in ("positive", "common") else n_columns
 
 
 def starts(forms, n_columns):
@@ -60,8 +61,9 @@ def unflatten(forms, flat, n_columns):
     ends = starts(forms, n_columns)
     out = []
     for form, start, stop in zip(forms, ends[:-1], ends[1:], strict=True):
-        part = np.array(flat[start:stop], dtype=np.float64)
+        part = np.array(flat[start:] if form == "common" else flat[start:stop], dtype=np.float64)
         if form == "covariance":
             part = unpack(part, n_columns)
-        out.append(part[0] if form == "positive" else part)
+        one = form == "positive" or (form == "common" and len(part) == 1)
+        out.append(part[0] if one else part)
     return out

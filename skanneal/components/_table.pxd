@@ -1,12 +1,18 @@
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 
 cdef enum:
     CHUNK_BITS = 16
 
+cdef struct Counts:             # a row of counts, as it stands in the encoded row
+    int64_t start               # where its entries begin in the table's store
+    int64_t n                   # columns with a count above 0
+    int64_t total               # sum of the counts
+    double log_coefficient      # log of total! / prod count!
+
 cdef class Table:
     cdef readonly Py_ssize_t n_rows, n_columns
     cdef readonly Py_ssize_t row_bytes      # stride of an encoded row
-    cdef readonly tuple dtypes              # "f4", "u1", "u2" or "u4", one per column
+    cdef readonly tuple dtypes              # see the module, one per column
     cdef readonly object n_levels           # int64 (n_columns,), 0 for numbers and counts
     cdef readonly object positions          # int32 (n_columns,), byte position in a row
     cdef readonly object widths             # int64 (n_columns,), bytes of a cell
@@ -17,6 +23,11 @@ cdef class Table:
     cdef list _outgrown                     # chunks that append exchanged
     cdef char **_pointers                   # their addresses
     cdef Py_ssize_t _n_pointers
+    cdef list _stored                       # columns that are more than a part of a row of counts
+    cdef Py_ssize_t _counts                 # the column that carries the row of counts, or -1
+    cdef const uint32_t *entries            # pairs (column of the family, count)
+    cdef object _entries                    # the array they stand in, with room at the end
+    cdef Py_ssize_t _n_entries
 
     cdef inline const char *row(self, Py_ssize_t i) noexcept nogil:
         return self._pointers[i >> CHUNK_BITS] + (i & ((1 << CHUNK_BITS) - 1)) * self.row_bytes

@@ -6,6 +6,13 @@ and 1-byte codes. Rows live in chunks of 65,536, so appending never moves what i
     number   float32((value - offset) / scale), missing NaN
     code     0 .. n_levels - 1; n_levels missing; n_levels + 1 a value that fit did not see
     count    uint32, missing 2^32 - 1
+
+A row of counts over many columns, most of them 0, is kept as its *entries*, pairs (column, count)
+of the counts above 0. All rows' entries stand one after another in one array; in the row there is
+one cell of the type "entries" that says where, in the first of the columns. The others have the
+type "none" and no bytes, so that columns stay one to one with the user's. Given to `append`, and
+asked of `column`, the rows of counts are a csr_array of shape (n_rows, number of these columns), in
+canonical format and without zeros. A row without entries is a missing one.
 """
 
 from libc.math cimport sqrt
@@ -14,10 +21,12 @@ from libc.stdlib cimport free, realloc
 from numpy.random cimport bitgen_t
 
 import numpy as np
+from scipy.sparse import csr_array
 
+from .._math cimport log_gamma
 from .._random cimport bitgen, standard_normal
 
-ITEMSIZE = {"f4": 4, "u4": 4, "u2": 2, "u1": 1}
+ITEMSIZE = {"f4": 4, "u4": 4, "u2": 2, "u1": 1, "entries": sizeof(Counts), "none": 0}
 cdef enum:
     ABSENT = 4294967295
 MISSING_COUNT = ABSENT
@@ -36,13 +45,16 @@ cdef inline uint32_t code(const char *cell, Py_ssize_t width) noexcept nogil:
     return (<const uint16_t *> cell)[0] if width == 2 else (<const uint32_t *> cell)[0]
 
 
+cdef double[::1] LOG_FACTORIAL = np.array([log_gamma(x + 1.0) for x in range(256)])
+
+
 cdef class Table:
     """Encoded rows in chunks.
 
     Parameters
     ----------
-    dtypes : sequence of {"f4", "u1", "u2", "u4"}
-        Storage type of each column.
+    dtypes : sequence of {"f4", "u1", "u2", "u4", "entries", "none"}
+        Storage type of each column; "entries" at most once.
     n_levels : array-like of int, shape (n_columns,)
         Number of levels of the columns of codes; 0 for numbers and counts.
     offsets, scales : array-like of float, shape (n_columns,), optional
@@ -76,7 +88,10 @@ cdef class Table:
         self.positions, self.widths = positions, sizes
         self.row_bytes = max(4, -4 * (-int(sizes.sum()) // 4))
         self.gaps = np.zeros(self.n_columns, dtype=bool)
+        self._stored = [j for j, dtype in enumerate(self.dtypes) if dtype != "none"]
+        self._counts = self.dtypes.index("entries") if "entries" in self.dtypes else -1
         self._chunks, self._outgrown = [], []
+        self._set_entries(np.empty((0, 2), np.uint32), 0)
         self.shared = {}
         self.n_rows = 0
 
@@ -89,14 +104,17 @@ cdef class Table:
         Parameters
         ----------
         columns : sequence of n_columns arrays, each of shape (n_new,)
-            Already encoded (see the module).
+            Already encoded (see the module); columns of type "none" are not looked at.
         """
         cdef unsigned char[:, ::1] view
-        columns = [np.asarray(column) for column in columns]
         if len(columns) != self.n_columns:
             raise ValueError(f"expected {self.n_columns} columns, got {len(columns)}")
-        n_new = len(columns[0]) if columns else 0
-        if any(column.shape != (n_new,) for column in columns):
+        columns = {
+            j: self._append_entries(columns[j]) if j == self._counts else np.asarray(columns[j])
+            for j in self._stored
+        }
+        n_new = len(columns[self._stored[0]]) if columns else 0
+        if any(column.shape != (n_new,) for column in columns.values()):
             raise ValueError("columns must be one-dimensional and of one length")
         chunk_rows = 1 << CHUNK_BITS
         done = 0
@@ -117,16 +135,52 @@ cdef class Table:
                 self._pointers[self._n_pointers - 1] = <char *> &view[0, 0]
             chunk = self._chunks[self._n_pointers - 1]
             take = min(len(chunk) - start, n_new - done)
-            for column, dtype, position in zip(columns, self.dtypes, self.positions):
-                size = ITEMSIZE[dtype]
-                cells = column[done:done + take].astype("<" + dtype, copy=False)
+            for j, column in columns.items():
+                size, position = ITEMSIZE[self.dtypes[j]], self.positions[j]
+                cells = column[done:done + take]
+                if j != self._counts:
+                    cells = cells.astype("<" + self.dtypes[j], copy=False)
                 chunk[start:start + take, position:position + size] = (
                     np.ascontiguousarray(cells).view(np.uint8).reshape(take, size)
                 )
             self.n_rows += take
             done += take
-        for j, column in enumerate(columns):
+        for j, column in columns.items():
             self.gaps[j] |= bool(self._is_missing(j, column).any())
+
+    def _append_entries(self, counts):
+        """Store the entries of rows of counts; what their cells are: structures, see Counts."""
+        cdef const int64_t[::1] indptr
+        cdef const uint32_t[:, ::1] entry
+        cdef Counts[::1] cell
+        cdef Py_ssize_t i, e, start = self._n_entries
+        cdef uint32_t x
+        cdef double log_factorials
+        stop = start + counts.nnz
+        if stop > len(self._entries):   # twice as many from the second time on
+            room = np.empty((max(stop, 2 * start), 2), np.uint32)
+            room[:start] = self._entries[:start]
+        else:
+            room = self._entries
+        room[start:stop, 0], room[start:stop, 1] = counts.indices, counts.data
+        self._set_entries(room, stop)
+        cells = np.zeros(counts.shape[0], CELL)
+        indptr, entry, cell = counts.indptr.astype(np.int64), room, cells
+        for i in range(len(cells)):
+            cell[i].start, cell[i].n = start + indptr[i], indptr[i + 1] - indptr[i]
+            log_factorials = 0.0
+            for e in range(cell[i].start, cell[i].start + cell[i].n):
+                x = entry[e, 1]
+                cell[i].total += x
+                log_factorials += LOG_FACTORIAL[x] if x < 256 else log_gamma(x + 1.0)
+            cell[i].log_coefficient = log_gamma(cell[i].total + 1.0) - log_factorials
+        return cells
+
+    def _set_entries(self, entries, n_entries):
+        """Take over the store of entries."""
+        cdef const uint32_t[:, ::1] view = entries
+        self._entries, self._n_entries = entries, n_entries
+        self.entries = &view[0, 0] if len(entries) else NULL
 
     def _add_chunk(self, chunk):
         cdef const unsigned char[:, ::1] view = chunk
@@ -141,6 +195,8 @@ cdef class Table:
         self._chunks.append(chunk)
 
     def _is_missing(self, j, cells):
+        if j == self._counts:
+            return cells["n"] == 0
         if self.dtypes[j] == "f4":
             return np.isnan(cells)
         return cells == (self.n_levels[j] if self.n_levels[j] > 0 else MISSING_COUNT)
@@ -150,11 +206,26 @@ cdef class Table:
         return bool(self.gaps[j])
 
     def column(self, Py_ssize_t j):
-        """Column j's cells as stored, a copy of shape (n_rows,)."""
-        dtype = self.dtypes[j]
-        size, position = ITEMSIZE[dtype], int(self.positions[j])
+        """Column j's cells as stored, a copy of shape (n_rows,); rows of counts as csr_array; None
+        for the columns without cells."""
+        if self.dtypes[j] == "none":
+            return None
+        cells = self._cells(j)
+        if j != self._counts:
+            return cells
+        entries = np.array(self._entries[:self._n_entries].T)
+        shape = self.n_rows, 1 + self.dtypes.count("none")
+        return csr_array((entries[1], entries[0], np.r_[0, np.cumsum(cells["n"])]), shape)
+
+    def totals(self):
+        """Sum of each row of counts, int64 of shape (n_rows,)."""
+        return self._cells(self._counts)["total"].copy()
+
+    def _cells(self, Py_ssize_t j):
+        dtype = CELL if j == self._counts else np.dtype("<" + self.dtypes[j])
+        size, position = dtype.itemsize, int(self.positions[j])
         parts = [
-            np.ascontiguousarray(chunk[:, position:position + size]).view("<" + dtype).ravel()
+            np.ascontiguousarray(chunk[:, position:position + size]).view(dtype).ravel()
             for chunk in self._chunks
         ]
         cells = np.concatenate(parts) if parts else np.empty(0, dtype)
@@ -162,11 +233,29 @@ cdef class Table:
 
     def missing(self, Py_ssize_t j):
         """Mask of column j's missing cells, shape (n_rows,)."""
-        return self._is_missing(j, self.column(j))
+        j = self._counts if self.dtypes[j] == "none" else j
+        return self._is_missing(j, self._cells(j))
+
+    def take(self, rows):
+        """A table of some rows, given by index."""
+        cdef Table new = self.empty_like()
+        columns = [None] * self.n_columns
+        for j in self._stored:
+            columns[j] = self.column(j)[rows]
+        new.append(columns)
+        return new
+
+    def bytes(self):
+        """The encoded rows and their entries as they are in memory, a list of arrays."""
+        filled = [
+            chunk[:self.n_rows - (i << CHUNK_BITS)] for i, chunk in enumerate(self._chunks)
+        ]
+        return [*filled, self._entries[:self._n_entries]]
 
     def project(self, rows, columns, bit_generator):
         """Rows on a random direction: numbers as they are stored, which is standardised, levels as
-        indicators, counts by their square roots, missing cells 0.
+        indicators, counts by their square roots, rows of counts by the square roots of the counts'
+        shares, missing cells 0.
 
         Parameters
         ----------
@@ -182,10 +271,26 @@ cdef class Table:
         cdef const int64_t[::1] row = np.ascontiguousarray(rows, dtype=np.int64)
         cdef double[::1] out = np.zeros(len(row)), direction
         cdef bitgen_t *rng = bitgen(bit_generator)
-        cdef Py_ssize_t i, position, width, n_levels
+        cdef Py_ssize_t i, e, position, width, n_levels
         cdef const char *cell
+        cdef const Counts *counts
         cdef bint is_number
         for j in columns:
+            if self.dtypes[j] == "none":
+                continue
+            if j == self._counts:
+                direction = np.zeros(1 + self.dtypes.count("none"))
+                for i in range(direction.shape[0]):
+                    direction[i] = standard_normal(rng)
+                position = self.positions[j]
+                with nogil:
+                    for i in range(row.shape[0]):
+                        counts = <const Counts *> (self.row(row[i]) + position)
+                        for e in range(counts.start, counts.start + counts.n):
+                            out[i] += direction[self.entries[2 * e]] * sqrt(
+                                <double> self.entries[2 * e + 1] / counts.total
+                            )
+                continue
             position, width, n_levels = self.positions[j], self.widths[j], self.n_levels[j]
             is_number = self.dtypes[j] == "f4"
             direction = np.zeros(n_levels + 2)     # missing and unseen levels stay 0
@@ -209,20 +314,24 @@ cdef class Table:
     def __reduce__(self):
         # the chunks as they are: joblib maps the large ones into its workers, read-only
         return _restored, (self.dtypes, self.n_levels, self.offsets, self.scales, self.gaps,
-                           self.n_rows, self._chunks)
+                           self.n_rows, self._chunks, self._entries[:self._n_entries])
 
-    def _restore(self, gaps, n_rows, chunks):
+    def _restore(self, gaps, n_rows, chunks, entries):
         for chunk in chunks:
             self._add_chunk(chunk)
+        self._set_entries(entries, len(entries))
         self.gaps, self.n_rows = gaps, n_rows
 
     @property
     def nbytes(self):
         """Bytes of the encoded rows."""
-        return sum(chunk.nbytes for chunk in self._chunks)
+        return sum(chunk.nbytes for chunk in self._chunks) + self._entries.nbytes
 
 
-def _restored(dtypes, n_levels, offsets, scales, gaps, n_rows, chunks):
+CELL = np.dtype([("start", "i8"), ("n", "i8"), ("total", "i8"), ("log_coefficient", "f8")])
+
+
+def _restored(dtypes, n_levels, offsets, scales, *parts):
     table = Table(dtypes, n_levels, offsets, scales)
-    table._restore(gaps, n_rows, chunks)
+    table._restore(*parts)
     return table

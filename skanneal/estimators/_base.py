@@ -14,6 +14,7 @@ from sklearn.utils._missing import is_scalar_nan
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._codecs import CountRowCodec
 from .._encoding import Encoder
 from ..chain import Model, run_chain
 from ..components import FAMILIES, Table
@@ -253,7 +254,9 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = (
+            isinstance(self.families, str) and self.families == CountRowCodec.family
+        )
         return tags
 
 
@@ -265,8 +268,8 @@ def _fingerprint(table):
     """A number that tells tables apart: of their encoded cells, offsets and scales."""
     header = (table.dtypes, table.n_rows, table.offsets.tolist(), table.scales.tolist())
     crc = zlib.crc32(repr(header).encode())
-    for j in range(table.n_columns):
-        crc = zlib.crc32(np.ascontiguousarray(table.column(j)), crc)
+    for part in table.bytes():
+        crc = zlib.crc32(part, crc)
     return crc
 
 
@@ -300,8 +303,7 @@ def sketch(model, seed):
     generator = np.random.Generator(np.random.PCG64(seed))
     order = np.argsort(generator.random(table.n_rows), kind="stable")
     rows = np.sort(order[:SKETCH_ROWS])
-    small = table.empty_like()
-    small.append([table.column(j)[rows] for j in range(table.n_columns)])
+    small = table.take(rows)
     single = {"view_grid": None, "moves": ("gibbs", "split_merge")}
     result = run_chain(model._replace(table=small, **single), SequentialGibbs(n_sweeps=3), seed)
     mixture = Mixture.from_arrays(result["draws"][0], table.empty_like())

@@ -340,7 +340,7 @@ class Predictor:
 
     def _rows(self, table, rows):
         """Some rows as a table of their own."""
-        return self.table([table.column(j)[rows] for j in range(table.n_columns)])
+        return table.take(rows)
 
     # ---- blocks of rows -------------------------------------------------------------------------
 

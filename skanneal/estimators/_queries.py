@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from functools import reduce
 from numbers import Integral
 
 import numpy as np
@@ -198,7 +199,7 @@ class QueryMixin:
         """
         check_is_fitted(self)
         values, spreads, missing = self._expected(self._encoder.encode(self, X))
-        filled = open_table(X, "X").fill(self._encoder.replacements(values, missing))
+        filled = open_table(X, "X", sparse=True).fill(self._encoder.replacements(values, missing))
         if not return_std:
             return filled
         uncertainty = np.zeros((len(missing[0]), len(missing)))
@@ -226,10 +227,10 @@ class QueryMixin:
         missing : list of ndarray of bool of shape (n_rows,)
         """
         predictor, missing = self._predictor(), self._encoder.missing(columns)
-        rows = np.flatnonzero(np.any(missing, axis=0))
+        rows = np.flatnonzero(reduce(np.logical_or, missing))
         if not len(rows):
             return [np.empty(0)] * len(missing), [np.empty(0)] * len(missing), missing
-        table = predictor.table([cells[rows] for cells in columns])
+        table = predictor.table(columns).take(rows)
         gaps = [mask[rows] for mask in missing]
         if strategy == "sample":
             values = [v[gap] for v, gap in zip(predictor.simulate(table, seed), gaps)]

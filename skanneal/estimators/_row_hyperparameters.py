@@ -47,7 +47,10 @@ def prepare_rows(family, named, columns, table):
             where = f"hyperparameters[{family!r}][{name!r}]"
             value = READ[form](named[name], n_columns, where)
             values[h] = _to_cells(form, value, table.offsets[columns], table.scales[columns])
-            grid[ends[h] : ends[h + 1]] = [None] * (ends[h + 1] - ends[h])
+            if not np.isfinite(values[h]).all() or (form == "covariance" and _vanishes(values[h])):
+                raise ValueError(f"{where} is out of all proportion to the spread of X")
+            stop = None if form == "common" else ends[h + 1]
+            grid[ends[h] : stop] = [None] * np.size(flatten([form], [values[h]], n_columns))
     start = flatten(member.forms, values, n_columns)
     fault = member.check_hyper(start, n_columns)
     if fault is not None:
@@ -56,9 +59,14 @@ def prepare_rows(family, named, columns, table):
 
 
 def _to_cells(form, value, offsets, scales):
-    if form == "location":
-        return (value - offsets) / scales
-    return value / scales / scales[:, None] if form == "covariance" else value
+    with np.errstate(over="ignore", under="ignore"):
+        if form == "location":
+            return (value - offsets) / scales
+        return value / scales / scales[:, None] if form == "covariance" else value
+
+
+def _vanishes(covariance):
+    return np.diag(covariance).min() < np.finfo(float).tiny
 
 
 def _to_user(form, value, offsets, scales):
@@ -78,7 +86,7 @@ def row_values_in_units(family, arrays, columns, offsets, scales):
     out = {}
     for name, form in zip(member.coordinate_names, member.forms):
         value = _to_user(form, arrays[f"{family}/{name}"], *units)
-        out[name] = float(value) if form == "positive" else value
+        out[name] = float(value) if np.ndim(value) == 0 else value
     return out
 
 
@@ -95,7 +103,7 @@ def row_grids_in_units(family, grid, columns, table):
             parts = [p if p is None else p * s * s for p, s in zip(parts, scales)]
         elif form == "location":
             parts = [p if p is None else p * s + o for p, s, o in zip(parts, scales, offsets)]
-        out[name] = parts[0] if form == "positive" else parts
+        out[name] = parts[0] if form in ("positive", "common") else parts
     return out
 
 
@@ -138,6 +146,11 @@ def _positives(values, n_columns, where):
     return array
 
 
+def _common(values, n_columns, where):
+    each = _positives(values, n_columns, where)
+    return each if np.ndim(values) else each[0]
+
+
 def _covariance(values, n_columns, where):
     array = _numbers(values, where)
     if array.shape not in ((), (n_columns,), (n_columns, n_columns)):
@@ -171,4 +184,5 @@ READ = {
     "positives": _positives,
     "location": _location,
     "covariance": _covariance,
+    "common": _common,
 }

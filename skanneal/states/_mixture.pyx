@@ -31,7 +31,7 @@ cdef enum:
 
 # Arrays of a block whose last axis is the slot.
 SLOT_STATISTICS = ("size", "n", "mean", "m2", "count", "missing", "total", "log_factorials",
-                   "scatter", "factor", "updates", "sum", "squares")
+                   "scatter", "factor", "updates", "sum", "squares", "log_coefficients")
 
 
 cdef class Mixture:

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Normal rows of known covariance (algorithms of the user guide, section "Families"). In
+ * z = A (x - m0) the coordinates of a row are independent with unit variance, and those of its
+ * cluster's mean with prior variances v: with n rows of sum s,
+ *     location = v s / (1 + n v),  precision = (1 + n v) / (1 + (n + 1) v),
+ *     log p = log |A| + sum_f (log(precision / 2 pi) - precision (z - location)^2) / 2.
+ * Where all v are equal the precision is one number per slot.
+ */
+#include "../_lanes.h"
+
+#define KNOWN_LIMIT 1e37f /* no row is so far away that no slot could be drawn for it */
+#define KNOWN_PARTS 4 /* sums of squares run over every fourth coordinate: a row enters one slot
+                         or many in the same order of additions */
+
+/* z of the row, unless it is at hand: a row step asks for it up to four times. */
+INLINE void NAME(known_read)(KnownBlock *block, const char *row)
+{
+    const int64_t d = block->d, stride = block->stride;
+    if (block->row == row) return;
+    block->row = row;
+    double *restrict cell = block->cell, *restrict z = block->z;
+    for (int64_t f = 0; f < d; f++) cell[f] = (double)*(const float *)(row + block->offset[f]);
+    for (int64_t f = 0; f < d; f++) cell[f] -= block->centre[f];
+    if (block->diagonal) {
+        for (int64_t f = 0; f < d; f++) z[f] = block->rotation[f] * cell[f];
+    } else {
+        for (int64_t f = 0; f < d; f++) {
+            const double *restrict a = block->rotation + f * stride;
+            double sum[8] = {0};
+            for (int64_t j = 0; j < stride; j += 8)
+                for (int l = 0; l < 8; l++) sum[l] += a[j + l] * cell[j + l];
+            z[f] = ((sum[0] + sum[4]) + (sum[2] + sum[6])) +
+                   ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+        }
+    }
+    for (int64_t f = 0; f < d; f++) block->z_f[f] = (float)z[f];
+}
+
+static void NAME(known_add_scores)(KnownBlock *block, const char *row, int64_t n_tiles, float *out)
+{
+    NAME(known_read)(block, row);
+    const int64_t d = block->d;
+    const LN limit = NAME(set1)(KNOWN_LIMIT);
+    const float *z = block->z_f;
+    for (int64_t tile = 0; tile < n_tiles; tile++) {
+        const float *location = block->location + tile * d * LANES;
+        const float *precision = block->precision + tile * d * LANES;
+        const float *scalar = block->scalar + tile * 2 * LANES;
+        LN sum[KNOWN_PARTS]; /* one sum would wait for itself */
+        for (int part = 0; part < KNOWN_PARTS; part++) sum[part] = NAME(set1)(0.0f);
+        int64_t f = 0;
+#define TERM(part, f)                                                                       \
+    {                                                                                       \
+        LN e = NAME(sub)(NAME(set1)(z[f]), NAME(load)(location + (f) * LANES));             \
+        LN scaled = block->equal ? e : NAME(mul)(e, NAME(load)(precision + (f) * LANES));   \
+        sum[part] = NAME(fma)(e, scaled, sum[part]);                                        \
+    }
+        for (; f + KNOWN_PARTS <= d; f += KNOWN_PARTS) {
+            TERM(0, f);
+            TERM(1, f + 1);
+            TERM(2, f + 2);
+            TERM(3, f + 3);
+        }
+        for (; f < d; f++) TERM(0, f);
+#undef TERM
+        LN q = NAME(add)(NAME(add)(sum[0], sum[2]), NAME(add)(sum[1], sum[3]));
+        if (block->equal) q = NAME(mul)(q, NAME(load)(scalar + LANES));
+        q = NAME(select)(NAME(greater)(limit, q), q, limit);
+        LN score = NAME(sub)(NAME(load)(scalar), q);
+        NAME(store)(out + tile * LANES, NAME(add)(NAME(load)(out + tile * LANES), score));
+    }
+}
+
+/* Of a cluster of n rows: the normaliser, through a direct-mapped table. */
+static double NAME(known_constant)(KnownBlock *block, int64_t n)
+{
+    int64_t at = n & (KNOWN_MEMO - 1);
+    if (block->memo_size[at] != n) {
+        double logs = 0.0, rows = (double)n;
+        const int64_t last = block->equal ? 1 : block->d;
+        for (int64_t f = 0; f < last; f++) {
+            const double v = block->variance[f];
+            logs += log((1.0 + rows * v) / (1.0 + (rows + 1.0) * v));
+        }
+        if (block->equal) logs *= (double)block->d;
+        block->memo_size[at] = n;
+        block->memo_value[at] =
+            block->log_det + 0.5 * (logs - 1.8378770664093453 * (double)block->d);
+    }
+    return block->memo_value[at];
+}
+
+/* The cached numbers of a slot of n rows that are one per slot. */
+INLINE void NAME(known_scalars)(KnownBlock *block, int64_t k)
+{
+    float *scalar = block->scalar + k / LANES * 2 * LANES + k % LANES;
+    const double n = (double)block->size[k], v = block->variance[0];
+    scalar[0] = (float)NAME(known_constant)(block, block->size[k]);
+    scalar[LANES] = (float)(0.5 * ((1.0 + n * v) / (1.0 + (n + 1.0) * v)));
+}
+
+/* Slot k's cache as a pure function of its statistics and of the hyperparameters. */
+static void NAME(known_refresh)(KnownBlock *block, int64_t k)
+{
+    const int64_t d = block->d, first = k / LANES * d * LANES + k % LANES;
+    const double n = (double)block->size[k], *variance = block->variance;
+    const double *restrict sum = block->sum + first;
+    float *restrict location = block->location + first, *restrict precision = block->precision + first;
+    if (block->equal) {
+        const double share = variance[0] / (1.0 + n * variance[0]);
+        for (int64_t f = 0; f < d; f++) location[f * LANES] = (float)(share * sum[f * LANES]);
+    } else {
+        for (int64_t f = 0; f < d; f++) {
+            const double v = variance[f];
+            location[f * LANES] = (float)(v / (1.0 + n * v) * sum[f * LANES]);
+            precision[f * LANES] = (float)(0.5 * ((1.0 + n * v) / (1.0 + (n + 1.0) * v)));
+        }
+    }
+    NAME(known_scalars)(block, k);
+}
+
+/* Add (sign 1) or take out (sign -1) one row; an emptied slot is as new. */
+static void NAME(known_update)(KnownBlock *block, const char *row, int64_t k, int sign)
+{
+    NAME(known_read)(block, row);
+    const int64_t d = block->d, n = block->size[k] + sign;
+    double *restrict sum = block->sum + k / LANES * d * LANES + k % LANES;
+    const double *restrict z = block->z;
+    const double before = (double)block->size[k], inverse = before > 0.0 ? 1.0 / before : 0.0;
+    block->size[k] = n;
+    if (n == 0) {
+        for (int64_t f = 0; f < d; f++) sum[f * LANES] = 0.0;
+        block->squares[k] = 0.0;
+    } else {
+        double part[KNOWN_PARTS] = {0};
+        for (int64_t f = 0; f < d; f++) {
+            const double delta = z[f] - sum[f * LANES] * inverse;
+            part[f % KNOWN_PARTS] += delta * delta;
+            sum[f * LANES] += sign * z[f];
+        }
+        const double total = (part[0] + part[2]) + (part[1] + part[3]);
+        const double squares = block->squares[k] + sign * (before / (double)n * total);
+        block->squares[k] = n > 1 && squares > 0.0 ? squares : 0.0;
+    }
+    NAME(known_refresh)(block, k);
+}
+
+/* Add a row to every slot of the first n_tiles that has rows: what known_update does, 16 at once. */
+static void NAME(known_extend)(KnownBlock *block, const char *row, int64_t n_tiles)
+{
+    NAME(known_read)(block, row);
+    const int64_t d = block->d;
+    const double *z = block->z, *variance = block->variance;
+    for (int64_t tile = 0; tile < n_tiles; tile++) {
+        int64_t *size = block->size + tile * LANES, any = 0;
+        double live[LANES], inverse[LANES], after[LANES], share[LANES];
+        double part[KNOWN_PARTS][LANES] = {{0}};
+        for (int l = 0; l < LANES; l++) {
+            const double n = (double)size[l];
+            any |= size[l];
+            live[l] = n > 0.0 ? 1.0 : 0.0;
+            inverse[l] = n > 0.0 ? 1.0 / n : 0.0;
+            after[l] = n + live[l];
+            share[l] = variance[0] / (1.0 + after[l] * variance[0]);
+        }
+        if (any == 0) continue;
+        for (int64_t f = 0; f < d; f++) {
+            double *restrict sum = block->sum + (tile * d + f) * LANES;
+            double *restrict squares = part[f % KNOWN_PARTS];
+            float *restrict location = block->location + (tile * d + f) * LANES;
+            float *restrict precision = block->precision + (tile * d + f) * LANES;
+            for (int l = 0; l < LANES; l++) {
+                const double delta = z[f] - sum[l] * inverse[l];
+                squares[l] += delta * delta;
+                sum[l] += live[l] * z[f];
+            }
+            if (block->equal) {
+                for (int l = 0; l < LANES; l++) location[l] = (float)(share[l] * sum[l]);
+                continue;
+            }
+            const double v = variance[f];
+            for (int l = 0; l < LANES; l++) {
+                location[l] = (float)(v / (1.0 + after[l] * v) * sum[l]);
+                precision[l] = (float)(0.5 * ((1.0 + after[l] * v) / (1.0 + (after[l] + 1.0) * v)));
+            }
+        }
+        for (int l = 0; l < LANES; l++) {
+            if (size[l] == 0) continue;
+            const int64_t k = tile * LANES + l;
+            const double total = (part[0][l] + part[2][l]) + (part[1][l] + part[3][l]);
+            block->squares[k] += (double)size[l] / after[l] * total;
+            size[l]++;
+            NAME(known_scalars)(block, k);
+        }
+    }
+}
+
+/* Log predictive of a row of slot k in that slot without the row. */
+static float NAME(known_score_without)(KnownBlock *block, const char *row, int64_t k)
+{
+    NAME(known_read)(block, row);
+    const int64_t d = block->d;
+    const double *restrict sum = block->sum + k / LANES * d * LANES + k % LANES;
+    const double *restrict z = block->z, *restrict variance = block->variance;
+    const double rest = (double)(block->size[k] - 1);
+    double part[KNOWN_PARTS] = {0};
+    if (block->equal) {
+        const double v = variance[0], share = v / (1.0 + rest * v);
+        for (int64_t f = 0; f < d; f++) {
+            const double e = z[f] - share * (sum[f * LANES] - z[f]);
+            part[f % KNOWN_PARTS] += e * e;
+        }
+        for (int l = 0; l < KNOWN_PARTS; l++)
+            part[l] *= (1.0 + rest * v) / (1.0 + (rest + 1.0) * v);
+    } else {
+        for (int64_t f = 0; f < d; f++) {
+            const double v = variance[f], inverse = 1.0 / (1.0 + rest * v);
+            const double e = z[f] - v * inverse * (sum[f * LANES] - z[f]);
+            part[f % KNOWN_PARTS] += e * e * ((1.0 + rest * v) / (1.0 + (rest + 1.0) * v));
+        }
+    }
+    const double q = (part[0] + part[2]) + (part[1] + part[3]);
+    return (float)(NAME(known_constant)(block, block->size[k] - 1) -
+                   (0.5 * q < KNOWN_LIMIT ? 0.5 * q : KNOWN_LIMIT));
+}

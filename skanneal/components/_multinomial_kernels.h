@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Dirichlet-multinomial: with v = pseudo-count + count of a column in the slot, T = sum v, X the
+ * row's total and (v)_x = v (v + 1) ... (v + x - 1),
+ *     log p = sum over the row's entries of log (v)_x - log (T)_X + log multinomial coefficient.
+ *
+ * The logarithm of a sum over entries is that of one product: an entry costs one load and one
+ * multiplication per register, four factors share the work of taking the exponent out, and a whole
+ * row takes one logarithm. That leaves nothing to keep per (column, slot) but v itself. Pseudo-
+ * counts and column sums lie within 1e-9 .. 2^31, so four factors and a mantissa stay in range.
+ *
+ * Counts above MANY take eight factors, then Stirling's formula from v + 8 on, and so does the
+ * total: in double, since these are the numbers that can be large.
+ */
+#include "../_lanes.h"
+
+#define MANY 16
+#define FIRST 8 /* factors of such a count that are multiplied out */
+#define MOST_TILES 4
+
+/* log x, x positive and normal: the series of 2 artanh((m - 1) / (m + 1)), m in [sqrt(1/2),
+ * sqrt(2)). Loops over it become vectors. */
+INLINE double NAME(log_wide)(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits += 0x3ff0000000000000u - 0x3fe6a09e667f3bcdu; /* sqrt(1/2) */
+    uint64_t exponent = (bits >> 52) | 0x4330000000000000u; /* 2^52 + an integer */
+    bits = (bits & 0xfffffffffffffu) + 0x3fe6a09e667f3bcdu;
+    double m, e;
+    memcpy(&m, &bits, sizeof m);
+    memcpy(&e, &exponent, sizeof e);
+    double s = (m - 1.0) / (m + 1.0), z = s * s, p = 1.0 / 19.0;
+    p = p * z + 1.0 / 17.0;
+    p = p * z + 1.0 / 15.0;
+    p = p * z + 1.0 / 13.0;
+    p = p * z + 1.0 / 11.0;
+    p = p * z + 1.0 / 9.0;
+    p = p * z + 1.0 / 7.0;
+    p = p * z + 1.0 / 5.0;
+    p = p * z + 1.0 / 3.0;
+    return (e - (4503599627370496.0 + 1023.0)) * 0.69314718055994530942 + 2.0 * (s + s * z * p);
+}
+
+/* log Gamma(z) - log(2 pi) / 2, z >= 8, to 3e-10. */
+INLINE double NAME(stirling)(double z)
+{
+    double r = 1.0 / z, r2 = r * r;
+    return (z - 0.5) * NAME(log_wide)(z) - z +
+           r * (1.0 / 12.0 - r2 * (1.0 / 360.0 - r2 * (1.0 / 1260.0)));
+}
+
+/* sum += log (v)_x beyond the first eight factors. */
+INLINE void NAME(add_many)(double *sum, const float *v, double x)
+{
+    for (int i = 0; i < LANES; i++)
+        sum[i] += NAME(stirling)(v[i] + x) - NAME(stirling)((double)v[i] + FIRST);
+}
+
+/* log (T)_X for the slots of a tile. */
+INLINE void NAME(log_rise_total)(const MultinomialBlock *block, int64_t slot, int64_t total,
+                                 double *out)
+{
+    const double *T = block->total + slot;
+    if (total > FIRST) {
+        for (int i = 0; i < LANES; i++)
+            out[i] = NAME(stirling)(T[i] + (double)total) - block->log_gamma_total[slot + i];
+        return;
+    }
+    for (int i = 0; i < LANES; i++) out[i] = 1.0;
+    for (int64_t r = 0; r < total; r++)
+        for (int i = 0; i < LANES; i++) out[i] *= T[i] + (double)r;
+    for (int i = 0; i < LANES; i++) out[i] = NAME(log_wide)(out[i]);
+}
+
+/* Takes the product's exponent out: it is in [1, 2) again. */
+#define FOLD                                                                                \
+    for (int j = 0; j < n; j++) {                                                           \
+        ILN bits = NAME(bits)(product[j]);                                                  \
+        exponent[j] = NAME(iadd)(exponent[j], NAME(iadd1)(NAME(shift_right)(bits, 23), -127)); \
+        product[j] = NAME(floats)(NAME(iadd1)(NAME(iand1)(bits, 0x7fffff), 0x3f800000));    \
+    }
+
+/* The slots of n tiles from `slot` on; n is a constant where this is called. */
+INLINE void NAME(multinomial_tiles)(const MultinomialBlock *block, const uint32_t *entry,
+                                    int64_t n_entries, int64_t total, double log_coefficient,
+                                    int64_t slot, const int n, float *out)
+{
+    const int64_t n_slots = block->n_slots;
+    const float *weight = block->weight + slot;
+    LN product[MOST_TILES];
+    ILN exponent[MOST_TILES];
+    double many[MOST_TILES][LANES] = {{0.0}};
+    int held = 0;
+    for (int j = 0; j < n; j++) {
+        product[j] = NAME(set1)(1.0f);
+        exponent[j] = NAME(bits)(NAME(set1)(0.0f));
+    }
+    for (int64_t i = 0; i < n_entries; i++) {
+        const float *v = weight + entry[2 * i] * n_slots;
+        const uint32_t x = entry[2 * i + 1];
+        for (int j = 0; j < n; j++)
+            product[j] = NAME(mul)(product[j], NAME(load)(v + j * LANES));
+        if (++held == 4) {
+            held = 0;
+            FOLD
+        }
+        const uint32_t stop = x > MANY ? FIRST : x;
+        for (uint32_t r = 1; r < stop; r++) {
+            for (int j = 0; j < n; j++)
+                product[j] = NAME(mul)(
+                    product[j], NAME(add)(NAME(load)(v + j * LANES), NAME(set1)((float)r)));
+            if (++held == 4) {
+                held = 0;
+                FOLD
+            }
+        }
+        if (x > MANY)
+            for (int j = 0; j < n; j++)
+                NAME(add_many)(many[j], v + j * LANES, x);
+    }
+    FOLD
+    for (int j = 0; j < n; j++, slot += LANES, out += LANES) {
+        float log_product[LANES];
+        double log_rise[LANES];
+        int32_t exponents[LANES];
+        NAME(store)(log_product, NAME(log)(product[j]));
+        memcpy(exponents, &exponent[j], sizeof exponents);
+        NAME(log_rise_total)(block, slot, total, log_rise);
+        for (int i = 0; i < LANES; i++)
+            out[i] += (float)(log_coefficient + exponents[i] * 0.69314718055994530942 +
+                              log_product[i] + many[j][i] - log_rise[i]);
+    }
+}
+#undef FOLD
+
+static void NAME(multinomial_add_scores)(const MultinomialBlock *block, const uint32_t *entry,
+                                         int64_t n_entries, int64_t total, double log_coefficient,
+                                         int64_t n_tiles, float *out)
+{
+#define TILES(n)                                                                               \
+    NAME(multinomial_tiles)(block, entry, n_entries, total, log_coefficient, slot, n,          \
+                            out + slot)
+    int64_t slot = 0;
+    for (; n_tiles > MOST_TILES; n_tiles -= MOST_TILES, slot += MOST_TILES * LANES)
+        TILES(MOST_TILES);
+    switch (n_tiles) {
+    case 1: TILES(1); break;
+    case 2: TILES(2); break;
+    case 3: TILES(3); break;
+    case 4: TILES(4); break;
+    }
+#undef TILES
+}
+#undef MANY
+#undef FIRST
+#undef MOST_TILES
