@@ -57,8 +57,9 @@ class Model(NamedTuple):
     options : dict of str to dict
         Parameters of moves, by name.
     even_work : bool
-        Whether every move gets as many scores (rows times clusters) as the churn, at all sizes of
-        the subsample; else moves take turns while it grows.
+        Whether every move gets as much work (rows times clusters, each at the move's `price` in
+        scores of the churn) as the churn, at all sizes of the subsample; else moves take turns
+        while it grows.
     init : int or None
         Where all rows are labelled at first: number of clusters they are dealt to at random; None
         draws from the partition prior.
@@ -134,6 +135,7 @@ class Chain:
         if model.view_grid is not None:
             self.hyperparameters.append(PartitionHyperparameters(model.view_grid))
         self.hyperparameters.append(EachView(FeatureHyperparameters(model.grids)))
+        self.prices = [getattr(move, "price", 1) for move in inner]
         n_moves = len(self.structure)
         self.idle, self.credit, self.costs = [0] * n_moves, [0] * n_moves, [None] * n_moves
         self.tuning = None  # the number of clusters that a row's score is reckoned for
@@ -201,7 +203,7 @@ class Chain:
             move.sweep(self.state, self.bit_generator, beta=segment.beta)
 
     def _share_work(self, segment, stop):
-        """Every structure move, until it has computed as many scores as the churn has.
+        """Every structure move, until its work is that of the churn, each score at its price.
 
         Once burn-in is over, work and costs are reckoned as they were then: a number of moves that
         depended on the state would favour the states in which it stops.
@@ -213,12 +215,13 @@ class Chain:
         for i, move in enumerate(self.structure):
             self.credit[i] += work
             if self.costs[i] is None:
-                self.costs[i] = 2.0 * self.state.subsample.size
+                self.costs[i] = 2.0 * self.prices[i] * self.state.subsample.size
             while self.credit[i] > 0 and not _raised(stop):
                 info = move.sweep(self.state, self.bit_generator, beta=segment.beta)
+                cost = self.prices[i] * max(1, info.work)
                 if burn_in:
-                    self.costs[i] += COST_MEMORY * (max(1, info.work) - self.costs[i])
-                self.credit[i] -= max(1, info.work) if burn_in else self.costs[i]
+                    self.costs[i] += COST_MEMORY * (cost - self.costs[i])
+                self.credit[i] -= cost if burn_in else self.costs[i]
 
     def _turns(self, full):
         """Indices of the structure moves to be run now."""

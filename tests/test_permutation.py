@@ -56,6 +56,13 @@ AT = np.array([1.2, -0.7, 0.4, -0.1, 0.9])  # projections of the rows
 ALPHAS = [0.2, 1.0, 6.0]
 
 
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch):
+    """Short chains of a few rows make many moves: what is tested holds for any prices."""
+    for made in (Permutation, SplitMerge):
+        monkeypatch.setattr(made, "price", 1)
+
+
 @cache
 def data(n, families=FAMILIES[:3]):
     """One column per family, each with a missing cell."""
@@ -506,6 +513,31 @@ def test_work_that_follows_the_state_is_seen(monkeypatch):
     monkeypatch.setattr(PathPacer, "burn_in", True)
     counts = end_of_chains(PRIOR_GRID, CHAINS["prior"], MOVES["split_merge"], 700, seed=18)
     assert count_p_value(counts, law_of_chains(PRIOR_GRID)) < REJECT
+
+
+@pytest.mark.parametrize("moves", ["split_merge", "permutation"])
+def test_moves_share_the_work_by_their_prices(monkeypatch, moves):
+    """A chain makes so many times fewer moves of so many times the price."""
+    made = {"split_merge": SplitMerge, "permutation": Permutation}[moves]
+    rng, calls = np.random.default_rng(19), {}
+    columns = [("normal", rng.normal(size=80).tolist(), EXAMPLES["normal"][1])]
+    hyper = {0: hyper_vector("normal", EXAMPLES["normal"][1])}
+    model = Model(
+        *(make_table(columns), {"normal": np.array([0])}, hyper, {}, PRIOR_GRID[:1]),
+        *(MOVES[moves], None, None, OPTIONS, True),
+    )
+    sweep = made.sweep
+    for price in (1, 20):
+        calls[price] = 0
+
+        def counted(self, *args, price=price, **kwargs):
+            calls[price] += 1
+            return sweep(self, *args, **kwargs)
+
+        monkeypatch.setattr(made, "price", price)
+        monkeypatch.setattr(made, "sweep", counted)
+        run_chain(model, PriorGibbs(n_sweeps=1000), np.random.SeedSequence(20))
+    assert 6 < calls[1] / calls[20] < 60
 
 
 @pytest.mark.parametrize("schedule", ["sequential", "anneal"])

@@ -132,6 +132,7 @@ class SplitMerge:
 
     name = "split_merge"
     weight = 4
+    price = 16  # of a counted score, in those of a Gibbs step: 10 to 35
     exact = True
     tempered = True
 

@@ -55,6 +55,7 @@ class Permutation:
 
     name = "permutation"
     weight = 2
+    price = 32  # of a counted score, in those of a Gibbs step: 14 to 76, by family and sizes
     exact = True
     tempered = True
 
