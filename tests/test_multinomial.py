@@ -949,3 +949,16 @@ def test_many_columns_take_no_memory_per_cell():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 120e6
+
+
+def test_projections():
+    """Of the square roots of the counts' shares, on a direction that is normal in every column."""
+    counts = np.array([[4, 0, 0, 5], [0, 1, 0, 0], [0, 0, 0, 0], [1, 1, 2, 0]])
+    table = Table(["entries", "none", "none", "none"], [0] * 4)
+    table.append([csr_array(np.r_[counts, 3 * np.eye(4, dtype=int)]), None, None, None])
+    order = np.array([3, 0, 1, 2, 4, 5, 6, 7])
+    found = table.project(order, np.arange(4), np.random.PCG64(5))
+    direction = found[4:]
+    shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(found[:4], (np.sqrt(shares) @ direction)[order[:4]], rtol=1e-12)
+    assert len(set(np.abs(direction))) == 4

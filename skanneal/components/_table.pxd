@@ -29,6 +29,5 @@ cdef class Table:
     cdef object _entries                    # the array they stand in, with room at the end
     cdef Py_ssize_t _n_entries
 
-    cdef double project_counts(self, const char *cell, const double[::1] direction) noexcept nogil
     cdef inline const char *row(self, Py_ssize_t i) noexcept nogil:
         return self._pointers[i >> CHUNK_BITS] + (i & ((1 << CHUNK_BITS) - 1)) * self.row_bytes

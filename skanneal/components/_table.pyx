@@ -18,7 +18,6 @@ canonical format and without zeros. A row without entries is a missing one.
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 
 import numpy as np
@@ -43,6 +42,7 @@ cdef inline uint32_t code(const char *cell, Py_ssize_t width) noexcept nogil:
     if width == 1:
         return (<const uint8_t *> cell)[0]
     return (<const uint16_t *> cell)[0] if width == 2 else (<const uint32_t *> cell)[0]
+
 
 cdef double[::1] LOG_FACTORIAL = np.array([log_gamma(x + 1.0) for x in range(256)])
 
@@ -251,21 +251,10 @@ cdef class Table:
         ]
         return [*filled, self._entries[:self._n_entries]]
 
-    cdef double project_counts(self, const char *cell, const double[::1] direction) noexcept nogil:
-        """Square roots of a row's counts on a direction."""
-        cdef Counts at
-        cdef const uint32_t *entry
-        cdef double out = 0.0
-        cdef int64_t e
-        memcpy(&at, cell, sizeof(at))
-        for e in range(at.start, at.start + at.n):
-            entry = self.entries + 2 * e
-            out += direction[entry[0]] * sqrt(<double> entry[1])
-        return out
-
     def project(self, rows, columns, bit_generator):
         """Rows on a random direction: numbers as they are stored, which is standardised, levels as
-        indicators, counts by their square roots, missing cells 0.
+        indicators, counts by their square roots, rows of counts by the square roots of the counts'
+        shares, missing cells 0.
 
         Parameters
         ----------
@@ -281,24 +270,35 @@ cdef class Table:
         cdef const int64_t[::1] row = np.ascontiguousarray(rows, dtype=np.int64)
         cdef double[::1] out = np.zeros(len(row)), direction
         cdef bitgen_t *rng = bitgen(bit_generator)
-        cdef Py_ssize_t i, position, width, n_levels
+        cdef Py_ssize_t i, e, position, width, n_levels
         cdef const char *cell
-        cdef bint is_number, is_counts
+        cdef const Counts *counts
+        cdef bint is_number
         for j in columns:
             if self.dtypes[j] == "none":
                 continue
+            if j == self._counts:
+                direction = np.zeros(1 + self.dtypes.count("none"))
+                for i in range(direction.shape[0]):
+                    direction[i] = standard_normal(rng)
+                position = self.positions[j]
+                with nogil:
+                    for i in range(row.shape[0]):
+                        counts = <const Counts *> (self.row(row[i]) + position)
+                        for e in range(counts.start, counts.start + counts.n):
+                            out[i] += direction[self.entries[2 * e]] * sqrt(
+                                <double> self.entries[2 * e + 1] / counts.total
+                            )
+                continue
             position, width, n_levels = self.positions[j], self.widths[j], self.n_levels[j]
-            is_number, is_counts = self.dtypes[j] == "f4", j == self._counts
-            n_levels = 1 + self.dtypes.count("none") if is_counts else n_levels
+            is_number = self.dtypes[j] == "f4"
             direction = np.zeros(n_levels + 2)     # missing and unseen levels stay 0
             for i in range(max(1, n_levels)):
                 direction[i] = standard_normal(rng)
             with nogil:
                 for i in range(row.shape[0]):
                     cell = self.row(row[i]) + position
-                    if is_counts:
-                        out[i] += self.project_counts(cell, direction)
-                    elif is_number:
+                    if is_number:
                         out[i] += direction[0] * number(cell)
                     elif n_levels > 0:
                         out[i] += direction[code(cell, width)]

@@ -24,9 +24,9 @@ class PermutationDPMixture(BaseMixtureEstimator):
 
     The model is that of `AnnealedDPMixture`. Beside row-wise Gibbs and split-merge, a permutation
     move puts the rows in a random order, weighs every way to cut the order into clusters by a
-    dynamic program, and draws one (Liang, Jordan and Taskar [1]_). The moves share the work evenly,
-    counted in scores of a row in a cluster: a sweep is one Gibbs pass, and of every other move as
-    many applications as cost the same.
+    dynamic program, and draws one (Liang, Jordan and Taskar [1]_). The moves share the work about
+    evenly: a sweep is one Gibbs pass, and of every other move as many applications as cost the
+    same, counted in rows scored in a tile of 16 clusters and rows added to a cluster.
 
     Parameters
     ----------
