@@ -167,7 +167,10 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
         "output": [StrOptions({"codes", "onehot", "proba"})],
     }
     _moves = (*MOVES, *COLUMN_MOVES)
-    _auto_moves = (*MOVES, *(move for move in COLUMN_MOVES if move != "column_gibbs"))
+    _auto_moves = (
+        *BaseMixtureEstimator._auto_moves,
+        *(move for move in COLUMN_MOVES if move != "column_gibbs"),
+    )
     _draw_type = CrossCatDraw
 
     def __init__(
