@@ -11,6 +11,11 @@
  * normal       Normal-inverse-chi^2: the predictive of a cell is Student's t,
  *              constant - exponent log1p((x - mean)^2 / (nu scale^2)), its four numbers kept
  *              by [feature][slot], the statistics (mean, centred sum of squares) in double.
+ * rows         Normal-inverse-Wishart: the predictive of a row is a multivariate t,
+ *              constant - exponent log1p(rate |W (x - mean)|^2), W the inverse Cholesky factor of
+ *              the posterior scale matrix, updated by rank one in double.
+ * known        Normal rows with covariance I and means N(0, V I): constant - precision
+ *              |x - mean|^2, the sums in double.
  *
  * multinomial  Dirichlet-multinomial of a row of counts, kept as pairs (column, count) of those
  *              above 0: weight[column][slot] = count + a, a row's score the logarithm of the product
@@ -18,7 +23,8 @@
  *              after; the exponent is taken out of the product every few factors.
  *
  * Rows are contiguous (uint8 codes of 4 levels, floats, or pairs) without missing cells, all features
- * have the same hyperparameters, clusters are padded to whole blocks of 16 slots, free slots score
+ * have the same hyperparameters, clusters are padded to one, two or three blocks of 16 slots, free
+ * slots score
  * MASKED. Built with -ffast-math, so infinities and NaN are never used. It has its own arithmetic,
  * generator and layout and shares nothing with the package.
  */
@@ -46,8 +52,11 @@
 typedef float vec __attribute__((vector_size(4 * LANES), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES), may_alias));
 
+enum { CATEGORICAL, NORMAL, ROWS, KNOWN, MULTINOMIAL };
+
 typedef struct {
-    int n_features, n_slots, open;   /* n_slots: up to 3 BLOCK; open: the empty slot */
+    int family;
+    int n_features, n_slots, open;   /* n_slots: whole BLOCKs; open: the empty slot */
     int64_t n_rows;
     uint64_t rng[4];
     int32_t *labels;                 /* (n_rows,) the caller's */
@@ -67,12 +76,17 @@ typedef struct {
     float *student;                  /* (n_features, 4, n_slots): mean, 1/(nu scale^2),
                                         exponent, constant */
     float *gamma_table;              /* (n_rows + 1,) the part of the constant that n alone gives */
+    /* rows: kappa0, nu0, scale0 I (sigma2_0); known: V I (sigma2_0), sums in mean */
+    double *factor;                  /* (n_slots, n_features, MAX_FEATURES) W, lower */
+    float *weight;                   /* (n_features (n_features + 1) / 2, n_slots) W; multinomial:
+                                        (n_features, n_slots), its counts (n_slots, n_features) */
+    float *location;                 /* (n_features, n_slots) */
+    float *shape;                    /* (3, n_slots): constant, exponent or precision, rate */
     /* multinomial */
     const uint32_t *pairs;           /* (n_entries, 2) column and count, the caller's */
     const int64_t *start;            /* (n_rows + 1,) first entry of each row, the caller's */
     int64_t *row_total;              /* (n_rows,) */
     double pseudo_count;
-    float *weight;                   /* (n_features, n_slots); counts is (n_slots, n_features) */
     double total[MAX_SLOTS];         /* sum of the weights */
     double log_gamma[MAX_SLOTS];     /* of the total, less log(2 pi) / 2 */
 } State;
@@ -345,6 +359,133 @@ INLINE void normal_score(State *s, const float *x, const int n_slots)
         normal_score_part(s, x, slot, BLOCK / LANES, n_slots);
 }
 
+/* ---- rows ---------------------------------------------------------------------------- */
+
+/* W of slot k by rank one for a row that enters or leaves (n rows afterwards), then its cache. */
+INLINE void rows_update(State *s, const float *restrict x, int k, int n, double change,
+                        const int n_slots)
+{
+    const int d = s->n_features;
+    double *restrict mean = s->mean + (size_t)k * MAX_FEATURES;
+    double *restrict factor = s->factor + (size_t)k * d * MAX_FEATURES;
+    const double kappa = s->kappa0 + n, before = kappa - change;
+    double v[MAX_FEATURES] __attribute__((aligned(64)));
+    double sum[MAX_FEATURES] __attribute__((aligned(64)));
+    float log_det = 0;
+    if (n && change) {
+        const double shrink = (n - change) / before, scale = sqrt(before / kappa);
+        double s0 = 1;
+        for (int j = 0; j < d; j++) {
+            v[j] = scale * (x[j] - shrink * mean[j]);
+            mean[j] += (x[j] - mean[j]) * (change / n);
+            sum[j] = 0;
+        }
+        for (int i = 0; i < d; i++) {
+            double *restrict w = factor + (size_t)i * MAX_FEATURES, p = 0;
+            for (int j = 0; j <= i; j++)
+                p += w[j] * v[j];
+            const double s1 = s0 + change * p * p;
+            const double own = sqrt(s0 / s1), other = change * p / sqrt(s0 * s1);
+            for (int j = 0; j <= i; j++) {
+                const double old = w[j];
+                w[j] = own * old - other * sum[j];
+                sum[j] += p * old;
+            }
+            s0 = s1;
+        }
+    } else {
+        memset(mean, 0, d * sizeof(double));
+        memset(factor, 0, (size_t)d * MAX_FEATURES * sizeof(double));
+        for (int i = 0; i < d; i++)
+            factor[(size_t)i * (MAX_FEATURES + 1)] = 1 / sqrt(s->sigma2_0);
+    }
+    float *weight = s->weight + k, *location = s->location + k, *shape = s->shape + k;
+    const double share = n / kappa;
+    float diagonal[MAX_FEATURES];
+    for (int i = 0; i < d; i++) {
+        const double *w = factor + (size_t)i * MAX_FEATURES;
+        for (int j = 0; j <= i; j++, weight += n_slots)
+            *weight = w[j];
+        diagonal[i] = w[i];
+        location[i * n_slots] = share * mean[i];
+    }
+    for (int i = 0; i < d; i++)
+        log_det += log_scalar(diagonal[i]);
+    shape[0] = s->gamma_table[n] + log_det;
+    shape[n_slots] = 0.5 * (s->nu0 + n + 1);
+    shape[2 * n_slots] = kappa / (kappa + 1);
+}
+
+INLINE void rows_score(State *s, const float *x, const int n_slots)
+{
+    const int d = s->n_features;
+    for (int slot = 0; slot < n_slots; slot += BLOCK) {
+        enum { VECS = BLOCK / LANES };
+        vec e[MAX_FEATURES][VECS], q[VECS];
+        for (int v = 0; v < VECS; v++)
+            q[v] = (vec){0};
+        for (int j = 0; j < d; j++)
+            for (int v = 0; v < VECS; v++)
+                e[j][v] = x[j] - ((vec *)(s->location + j * n_slots + slot))[v];
+        const float *weight = s->weight + slot;
+        for (int i = 0; i < d; i++) {
+            vec y[VECS];
+            for (int v = 0; v < VECS; v++)
+                y[v] = (vec){0};
+            for (int j = 0; j <= i; j++, weight += n_slots)
+                for (int v = 0; v < VECS; v++)
+                    y[v] += ((const vec *)weight)[v] * e[j][v];
+            for (int v = 0; v < VECS; v++)
+                q[v] += y[v] * y[v];
+        }
+        const float *shape = s->shape + slot;
+        for (int v = 0; v < VECS; v++) {
+            vec t = q[v] * ((const vec *)(shape + 2 * n_slots))[v];
+            ((vec *)(s->scores + slot))[v] =
+                ((vec *)(s->slot_score + slot))[v] + ((const vec *)shape)[v] -
+                ((const vec *)(shape + n_slots))[v] * log1p_vec(t);
+        }
+    }
+}
+
+/* ---- known --------------------------------------------------------------------------- */
+
+INLINE void known_update(State *s, const float *restrict x, int k, int n, double change,
+                         const int n_slots)
+{
+    const int d = s->n_features;
+    double *restrict sum = s->mean + (size_t)k * MAX_FEATURES;
+    float *restrict location = s->location + k, *shape = s->shape + k;
+    const double share = s->sigma2_0 / (1 + n * s->sigma2_0);
+    if (!n)
+        memset(sum, 0, d * sizeof(double));
+    else
+        for (int f = 0; f < d; f++)
+            sum[f] += change * x[f];
+#pragma GCC unroll 4
+    for (int f = 0; f < d; f++)
+        location[f * n_slots] = share * sum[f];
+    shape[0] = s->gamma_table[n];
+    shape[n_slots] = 0.5 / (1 + share);
+}
+
+INLINE void known_score(State *s, const float *x, const int n_slots)
+{
+    const int n_vecs = n_slots / LANES;
+    vec q[MAX_SLOTS / LANES];
+    for (int v = 0; v < n_vecs; v++)
+        q[v] = (vec){0};
+    const float *location = s->location;
+    for (int f = 0; f < s->n_features; f++, location += n_slots)
+        for (int v = 0; v < n_vecs; v++) {
+            vec e = x[f] - ((const vec *)location)[v];
+            q[v] += e * e;
+        }
+    for (int v = 0; v < n_vecs; v++)
+        ((vec *)s->scores)[v] = ((vec *)s->slot_score)[v] + ((const vec *)s->shape)[v] -
+                                ((const vec *)(s->shape + n_slots))[v] * q[v];
+}
+
 /* ---- multinomial --------------------------------------------------------------------- */
 
 INLINE double stirling(double z) /* log Gamma(z) - log(2 pi) / 2, z not small */
@@ -408,33 +549,41 @@ INLINE void multinomial_score(State *s, int64_t row, const int n_slots)
 
 /* ---- the step ------------------------------------------------------------------------ */
 
-enum { CATEGORICAL, NORMAL, MULTINOMIAL };
-
 INLINE void update(State *s, int64_t row, int k, int change, const int family, const int n_slots)
 {
-    if (family == MULTINOMIAL)
-        multinomial_update(s, row, k, change, n_slots);
-    else if (family == NORMAL)
-        normal_update(s, s->cells + row * s->n_features, k, s->n[k], change, n_slots);
-    else
+    const float *cells = s->cells + row * s->n_features;
+    if (family == CATEGORICAL)
         categorical_update(s, s->codes + row * s->n_features, k, change, n_slots);
+    else if (family == NORMAL)
+        normal_update(s, cells, k, s->n[k], change, n_slots);
+    else if (family == ROWS)
+        rows_update(s, cells, k, s->n[k], change, n_slots);
+    else if (family == MULTINOMIAL)
+        multinomial_update(s, row, k, change, n_slots);
+    else
+        known_update(s, cells, k, s->n[k], change, n_slots);
 }
 
 INLINE void score(State *s, int64_t row, const int family, const int n_slots)
 {
-    if (family == MULTINOMIAL)
-        multinomial_score(s, row, n_slots);
-    else if (family == NORMAL)
-        normal_score(s, s->cells + row * s->n_features, n_slots);
-    else
+    const float *cells = s->cells + row * s->n_features;
+    if (family == CATEGORICAL)
         categorical_score(s, s->codes + row * s->n_features, n_slots);
+    else if (family == NORMAL)
+        normal_score(s, cells, n_slots);
+    else if (family == ROWS)
+        rows_score(s, cells, n_slots);
+    else if (family == MULTINOMIAL)
+        multinomial_score(s, row, n_slots);
+    else
+        known_score(s, cells, n_slots);
 }
 
 INLINE void prefetch(const State *s, int64_t row, const int family)
 {
-    size_t size = (size_t)s->n_features * (family == NORMAL ? sizeof(float) : 1);
-    const char *start = (family == NORMAL ? (const char *)s->cells : (const char *)s->codes) +
-                        row * size;
+    const int coded = family == CATEGORICAL;
+    size_t size = (size_t)s->n_features * (coded ? 1 : sizeof(float));
+    const char *start = (coded ? (const char *)s->codes : (const char *)s->cells) + row * size;
     if (family == MULTINOMIAL) {
         start = (const char *)(s->pairs + 2 * s->start[row]);
         size = 8 * (s->start[row + 1] - s->start[row]);
@@ -466,15 +615,18 @@ INLINE int loop(State *s, const int32_t *order, int64_t n_steps, const int famil
 }
 
 /* One compiled loop for each family and number of blocks. */
+#define OF_SIZE(CALL, family)                                                                  \
+    return s->n_slots == BLOCK       ? CALL(family, BLOCK)                                     \
+           : s->n_slots == 2 * BLOCK ? CALL(family, 2 * BLOCK)                                 \
+                                     : CALL(family, 3 * BLOCK);
 #define DISPATCH(CALL)                                                                         \
-    const int n_blocks = s->n_slots / BLOCK;                                                   \
-    if (s->pairs)                                                                              \
-        return n_blocks == 1   ? CALL(MULTINOMIAL, BLOCK)                                      \
-               : n_blocks == 2 ? CALL(MULTINOMIAL, 2 * BLOCK)                                  \
-                               : CALL(MULTINOMIAL, 3 * BLOCK);                                 \
-    if (s->cells)                                                                              \
-        return n_blocks == 1 ? CALL(NORMAL, BLOCK) : CALL(NORMAL, 2 * BLOCK);                  \
-    return n_blocks == 1 ? CALL(CATEGORICAL, BLOCK) : CALL(CATEGORICAL, 2 * BLOCK);
+    switch (s->family) {                                                                       \
+    case CATEGORICAL: OF_SIZE(CALL, CATEGORICAL)                                               \
+    case NORMAL: OF_SIZE(CALL, NORMAL)                                                         \
+    case ROWS: OF_SIZE(CALL, ROWS)                                                             \
+    case MULTINOMIAL: OF_SIZE(CALL, MULTINOMIAL)                                               \
+    default: OF_SIZE(CALL, KNOWN)                                                              \
+    }
 
 /* Visits rows order[0], ..., order[n_steps - 1].  Returns -1 if the slots do not suffice. */
 int bare_steps(State *s, const int32_t *order, int64_t n_steps)
@@ -541,12 +693,7 @@ static State *fill(State *s)
     for (int64_t row = 0; row < s->n_rows; row++) {
         const int k = s->labels[row];
         s->n[k]++;
-        if (s->pairs)
-            multinomial_update(s, row, k, 1, s->n_slots);
-        else if (s->cells)
-            normal_update(s, s->cells + row * s->n_features, k, s->n[k], 1, s->n_slots);
-        else
-            categorical_update(s, s->codes + row * s->n_features, k, 1, s->n_slots);
+        update(s, row, k, 1, s->family, s->n_slots);
     }
     for (int k = 0; k < s->n_slots; k++) {
         s->slot_score[k] = s->n[k] ? s->slot_table[s->n[k]] : MASKED;
@@ -562,7 +709,7 @@ State *bare_categorical(int64_t n_rows, int n_features, int n_slots, const uint8
                         int32_t *labels, double pseudo_count, double concentration, uint64_t seed)
 {
     State *s = new_state(n_rows, n_features, n_slots, labels, seed);
-    if (!s || n_features > MAX_FEATURES || n_slots > 2 * BLOCK)
+    if (!s || n_features > MAX_FEATURES)
         return NULL;
     s->codes = codes;
     s->counts = zeros((size_t)n_slots * n_features * LEVELS * sizeof(int32_t));
@@ -581,9 +728,10 @@ State *bare_normal(int64_t n_rows, int n_features, int n_slots, const float *cel
                    const double hyper[4], double concentration, uint64_t seed)
 {
     State *s = new_state(n_rows, n_features, n_slots, labels, seed);
-    if (!s || n_features > MAX_FEATURES || n_slots > 2 * BLOCK)
+    if (!s || n_features > MAX_FEATURES)
         return NULL;
     s->cells = cells;
+    s->family = NORMAL;
     s->mu0 = hyper[0], s->kappa0 = hyper[1], s->nu0 = hyper[2], s->sigma2_0 = hyper[3];
     s->mean = zeros((size_t)n_slots * MAX_FEATURES * sizeof(double));
     s->m2 = zeros((size_t)n_slots * MAX_FEATURES * sizeof(double));
@@ -599,6 +747,39 @@ State *bare_normal(int64_t n_rows, int n_features, int n_slots, const float *cel
     return fill(s);
 }
 
+/* hyper: kappa0, nu0, scale0 of the rows; with nu0 = 0 the means' prior variance of known ones. */
+State *bare_rows(int64_t n_rows, int n_features, int n_slots, const float *cells, int32_t *labels,
+                 const double hyper[3], double concentration, uint64_t seed)
+{
+    State *s = new_state(n_rows, n_features, n_slots, labels, seed);
+    if (!s || n_features > MAX_FEATURES)
+        return NULL;
+    const double d = n_features;
+    s->cells = cells;
+    s->family = hyper[1] > 0 ? ROWS : KNOWN;
+    s->kappa0 = hyper[0], s->nu0 = hyper[1], s->sigma2_0 = hyper[2];
+    s->mean = zeros((size_t)n_slots * MAX_FEATURES * sizeof(double));
+    s->factor = zeros((size_t)n_slots * n_features * MAX_FEATURES * sizeof(double));
+    s->weight = zeros((size_t)n_features * (n_features + 1) / 2 * n_slots * sizeof(float));
+    s->location = zeros((size_t)n_features * n_slots * sizeof(float));
+    s->shape = zeros((size_t)3 * n_slots * sizeof(float));
+    s->gamma_table = zeros((n_rows + 1) * sizeof(float));
+    for (int64_t n = 0; n <= n_rows; n++) {
+        const double nu = s->nu0 + n, kappa = s->kappa0 + n, v = s->sigma2_0;
+        s->gamma_table[n] = s->family == ROWS
+            ? lgamma(0.5 * (nu + 1)) - lgamma(0.5 * (nu + 1 - d)) +
+                  0.5 * d * log(kappa / (kappa + 1) / M_PI)
+            : 0.5 * d * log((1 + n * v) / (1 + (n + 1) * v) / (2 * M_PI));
+        s->slot_table[n] = log(n ? n : concentration);
+    }
+    for (int k = 0; k < n_slots; k++)
+        if (s->family == ROWS)
+            rows_update(s, cells, k, 0, 0, n_slots); /* the prior's cache */
+        else
+            known_update(s, cells, k, 0, 0, n_slots);
+    return fill(s);
+}
+
 State *bare_multinomial(int64_t n_rows, int n_features, int n_slots, const uint32_t *pairs,
                         const int64_t *start, int32_t *labels, double pseudo_count,
                         double concentration, uint64_t seed)
@@ -606,6 +787,7 @@ State *bare_multinomial(int64_t n_rows, int n_features, int n_slots, const uint3
     State *s = new_state(n_rows, n_features, n_slots, labels, seed);
     if (!s)
         return NULL;
+    s->family = MULTINOMIAL;
     s->pairs = pairs, s->start = start, s->pseudo_count = pseudo_count;
     s->row_total = zeros(n_rows * sizeof(int64_t));
     for (int64_t row = 0; row < n_rows; row++)
@@ -624,7 +806,7 @@ State *bare_multinomial(int64_t n_rows, int n_features, int n_slots, const uint3
     return fill(s);
 }
 
-/* For the check; counts is NULL if normal, mean and m2 if it is not. */
+/* For the check; counts is NULL if normal, mean and m2 if categorical. */
 int bare_open(const State *s) { return s->open; }
 const uint32_t *bare_counts(const State *s) { return s->counts; }
 const double *bare_mean(const State *s) { return s->mean; }
@@ -632,6 +814,11 @@ const double *bare_m2(const State *s) { return s->m2; }
 const float *bare_cache(const State *s)
 {
     return s->pairs ? s->weight : s->cells ? s->student : s->log_score;
+}
+const float *bare_scores(State *s, int64_t row) /* of every slot, the prior's weights included */
+{
+#define SCORE(family, n_slots) (score(s, row, family, n_slots), s->scores)
+    DISPATCH(SCORE)
 }
 
 void bare_free(State *s)
@@ -644,7 +831,10 @@ void bare_free(State *s)
     free(s->m2);
     free(s->student);
     free(s->gamma_table);
-    free(s->row_total);
+    free(s->factor);
     free(s->weight);
+    free(s->row_total);
+    free(s->location);
+    free(s->shape);
     free(s);
 }

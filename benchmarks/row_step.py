@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import gammaln
-from scipy.stats import chisquare
+from scipy.stats import chisquare, multivariate_t, norm
 
 SOURCE = Path(__file__).with_name("bare_row_step.c")
 FLAGS = ("-O3", "-ffast-math", "-fPIC")
@@ -43,6 +43,8 @@ N_LEVELS = 4
 PSEUDO_COUNT = 0.5
 CORPUS = (2246, 10_473, 194)  # documents, words, words per document
 NORMAL_HYPER = (0.0, 0.1, 3.0, 0.3)  # mu0, kappa0, nu0, sigma2_0
+ROW_KAPPA0, ROW_SCALE0 = 0.1, 0.9  # of multivariate_normal; nu0 is the number of columns plus 2
+KNOWN_SPREAD = 4.0  # prior variance of known_normal's means, whose rows have unit variances
 CONCENTRATION = 1.0
 BLOCK = 16
 
@@ -68,6 +70,10 @@ CONFIGS = (
     Config("categorical", 68, 24),
     Config("normal", 40, 8),
     Config("normal", 40, 24),
+    Config("multivariate_normal", 8, 20),
+    Config("multivariate_normal", 32, 20),
+    Config("known_normal", 40, 40),
+    Config("known_normal", 50, 40),
 )
 
 
@@ -79,7 +85,7 @@ def make_rows(config, n_rows, seed=0, spread=2.0, sharpness=0.5):
     rng = np.random.default_rng(seed)
     labels = rng.integers(config.n_clusters, size=n_rows, dtype=np.int32)
     shape = (config.n_clusters, config.n_features)
-    if config.family == "normal":
+    if config.family != "categorical":
         rows = np.empty((n_rows, config.n_features), dtype=np.float32)
         means = spread * rng.standard_normal(shape, dtype=np.float32)
     else:
@@ -88,7 +94,7 @@ def make_rows(config, n_rows, seed=0, spread=2.0, sharpness=0.5):
         bounds = np.cumsum(levels, axis=-1)[..., :-1].astype(np.float32)
     for start in range(0, n_rows, 65_536):
         part = slice(start, start + 65_536)
-        if config.family == "normal":
+        if config.family != "categorical":
             rows[part] = rng.standard_normal(rows[part].shape, dtype=np.float32)
             rows[part] += means[labels[part]]
         else:
@@ -167,6 +173,8 @@ def load(path):
         "bare_categorical": (pointer, [*start, number, number, seed]),
         "bare_normal": (pointer, [*start, pointer, number, seed]),
         "bare_multinomial": (pointer, [*start, pointer, number, number, seed]),
+        "bare_rows": (pointer, [*start, pointer, number, seed]),
+        "bare_scores": (pointer, [pointer, long]),
         "bare_steps": (whole, [pointer, pointer, long]),
         "bare_tally": (whole, [pointer, long, long, pointer]),
         "bare_open": (whole, [pointer]),
@@ -199,6 +207,11 @@ class Bare:
             self.state = library.bare_normal(
                 *shape, rows.ctypes.data, labels.ctypes.data, hyper, CONCENTRATION, seed
             )
+        elif config.family != "categorical":
+            hyper = (ctypes.c_double * 3)(*row_hyper(config))
+            self.state = library.bare_rows(
+                *shape, rows.ctypes.data, labels.ctypes.data, hyper, CONCENTRATION, seed
+            )
         else:
             self.state = library.bare_categorical(
                 *shape, rows.ctypes.data, labels.ctypes.data, PSEUDO_COUNT, CONCENTRATION, seed
@@ -228,10 +241,32 @@ class Bare:
             raise RuntimeError("more clusters than the bare loop has slots")
         return counts
 
+    def scores(self, row):
+        """Log weight of each slot for a row that is in its slot, float32 (n_slots,)."""
+        address = self.library.bare_scores(self.state, row)
+        pointer = ctypes.cast(address, ctypes.POINTER(ctypes.c_float))
+        return np.ctypeslib.as_array(pointer, (self.config.n_slots,)).copy()
+
     def array(self, name, ctype, shape):
         """A view of one of the state's arrays."""
         address = getattr(self.library, f"bare_{name}")(self.state)
         return np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(ctype)), shape)
+
+
+def row_hyper(config):
+    """kappa0, nu0, scale0 of the bare loop; with nu0 = 0 the last is the means' prior variance."""
+    if config.family == "known_normal":
+        return 0.0, 0.0, KNOWN_SPREAD
+    return ROW_KAPPA0, config.n_features + 2.0, ROW_SCALE0
+
+
+def flat_hyper(config):
+    """The same as skanneal's flat vector."""
+    d = config.n_features
+    unit = np.eye(d)[np.tril_indices(d)]
+    if config.family == "known_normal":
+        return np.concatenate([unit, np.zeros(d), KNOWN_SPREAD * unit])
+    return np.concatenate([np.zeros(d), [ROW_KAPPA0, d + 2.0], ROW_SCALE0 * unit])
 
 
 def skanneal_row_step(config, rows, labels, seed=1):
@@ -251,6 +286,9 @@ def skanneal_row_step(config, rows, labels, seed=1):
     if config.family == "normal":
         table = Table(["f4"] * n_features, [0] * n_features)
         hyper = [np.array(NORMAL_HYPER)] * n_features
+    elif config.family != "categorical":
+        table = Table(["f4"] * n_features, [0] * n_features)
+        hyper = [flat_hyper(config)]
     else:
         table = Table(["u1"] * n_features, [N_LEVELS] * n_features)
         hyper = [np.full(N_LEVELS, PSEUDO_COUNT)] * n_features
@@ -377,10 +415,15 @@ def slot_log_weights(config, rows, row, labels, n_slots, open_slot):
         if n == 0 and k != open_slot:
             continue
         out[k] = np.log(n if n else CONCENTRATION)
+        x = rows[row].astype(np.float64)
         if config.family == "normal":
-            out[k] += student_log_density(rows[row].astype(np.float64), members).sum()
+            out[k] += student_log_density(x, members).sum()
+        elif config.family == "multivariate_normal":
+            out[k] += multivariate_log_density(x, members)
+        elif config.family == "known_normal":
+            out[k] += known_log_density(x, members)
         elif config.family == "multinomial":
-            weights, x = PSEUDO_COUNT + members.sum(axis=0), rows[row]
+            weights = PSEUDO_COUNT + members.sum(axis=0)
             out[k] += (gammaln(weights + x) - gammaln(weights)).sum()
             out[k] -= gammaln(weights.sum() + x.sum()) - gammaln(weights.sum())
         else:
@@ -405,6 +448,24 @@ def student_log_density(x, members):
         - 0.5 * np.log(nu * np.pi * scale2)
         - (nu + 1) / 2 * np.log1p((x - centre) ** 2 / (nu * scale2))
     )
+
+
+def multivariate_log_density(x, members):
+    """Log posterior predictive of a row under the normal-inverse-Wishart prior."""
+    d, n = len(x), len(members)
+    mean = members.mean(axis=0) if n else np.zeros(d)
+    kappa, nu = ROW_KAPPA0 + n, d + 2.0 + n
+    psi = ROW_SCALE0 * np.eye(d) + (members - mean).T @ (members - mean)
+    psi += ROW_KAPPA0 * n / kappa * np.outer(mean, mean)
+    shape = psi * (kappa + 1) / (kappa * (nu - d + 1))
+    return multivariate_t(n / kappa * mean, shape, nu - d + 1).logpdf(x)
+
+
+def known_log_density(x, members):
+    """Log posterior predictive of a row of unit variances."""
+    n = len(members)
+    share = KNOWN_SPREAD / (1 + n * KNOWN_SPREAD)
+    return norm.logpdf(x, share * members.sum(axis=0), np.sqrt(1 + share)).sum()
 
 
 def draw_p_value(tally, log_weights):
@@ -451,6 +512,13 @@ def check_statistics(config, loop):
         expected = np.log(counts + PSEUDO_COUNT).transpose(1, 2, 0)
         np.testing.assert_allclose(cache, expected, rtol=1e-6, atol=1e-6)
         return
+    if config.family != "normal":
+        open_slot = loop.library.bare_open(loop.state)
+        for row in range(5):
+            expected = slot_log_weights(config, loop.rows, row, loop.labels, n_slots, open_slot)
+            used = np.isfinite(expected)
+            np.testing.assert_allclose(loop.scores(row)[used], expected[used], rtol=1e-4, atol=1e-3)
+        return
     used = [k for k in range(n_slots) if len(slots[k])]
     mean = np.stack([slots[k].mean(axis=0) for k in used])
     m2 = np.stack([((slots[k] - slots[k].mean(axis=0)) ** 2).sum(axis=0) for k in used])
@@ -468,7 +536,7 @@ def check_statistics(config, loop):
 
 def check():
     """Check every build of the bare loop that runs here."""
-    # One try each; 36 p-values per build: a false alarm with probability 3.6e-4.
+    # One try each; 60 p-values per build: a false alarm with probability 6e-4.
     smallest = 1e-5
     with tempfile.TemporaryDirectory() as folder:
         for march, library in build_all(folder).items():
@@ -479,6 +547,10 @@ def check():
                 Config("normal", 11, 18),
                 Config("multinomial", 40, 5),
                 Config("multinomial", 41, 40),
+                Config("multivariate_normal", 3, 5),
+                Config("multivariate_normal", 5, 18),
+                Config("known_normal", 10, 5),
+                Config("known_normal", 11, 34),
             ):
                 if config.family == "multinomial":
                     rows, labels = make_documents(400, config.n_features, 9, config.n_clusters)
@@ -499,8 +571,8 @@ def check():
 def probe(path):
     """Run a build once, so that a processor without its instructions ends this process."""
     library = load(path)
-    for family in ("categorical", "normal"):
-        config = Config(family, 8, 20)
+    for family in ("categorical", "normal", "multivariate_normal", "known_normal"):
+        config = Config(family, 4, 20)
         rows, labels = make_rows(config, 200)
         Bare(library, config, rows, labels, np.arange(200)).row_step(1000)
     rows, labels = make_documents(200, 50, 9, 20)

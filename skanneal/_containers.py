@@ -168,9 +168,11 @@ class Sparse(_Table):
 
     def entries(self):
         """What is not 0, as a csr_array of numbers in canonical format, duplicates summed."""
-        counts = csr_array(self.X)  # of a CSR matrix the caller's own arrays
-        if counts.dtype.kind == "b":
-            counts = counts.astype(np.uint8)
+        X = self.X
+        summed = X.format == "csr" and X.has_canonical_format
+        if X.dtype.kind == "b" or (X.dtype.kind in "iu" and not summed):
+            X = X.astype(np.int64)  # holds the sums of duplicates
+        counts = csr_array(X)  # of a CSR matrix the caller's own arrays
         if not counts.has_canonical_format or not counts.data.all():
             counts = counts.copy()
             counts.sum_duplicates()

@@ -182,9 +182,10 @@ class Encoder:
             For unknown columns, values that contradict a column's type, levels of which fit knows
             nothing, and missing values in columns without an indicator.
         """
-        columns, counts = missing_cells(self.table_schema, 1), {}
+        columns, counts, named = missing_cells(self.table_schema, 1), {}, []
         for label, value in cells.items():
             (j,) = self.positions([label], name)
+            named.append(j)
             at = self.indicators_of([j])
             codec, column = self.codecs[j], read_objects(self.label(j), [value])
             if codec.family == CountRowCodec.family:
@@ -199,9 +200,10 @@ class Encoder:
                 raise ValueError(f"{name}: {column.label} has no level {value!r}")
             for i in at:
                 columns[i] = np.uint8(~codec.missing(columns[j]))
-        self.check_whole_rows(self.positions(list(cells), name), name)
+        self.check_whole_rows(named, name)
         if counts:
             table = open_table([[counts[j] for j in self.counts]], name)
+            table.names = self.names and [self.names[j] for j in self.counts]
             places = range(len(counts))
             columns[self.counts[0]] = CountRowCodec.read(table, places, name)[0]
         return columns

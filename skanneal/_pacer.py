@@ -158,10 +158,10 @@ class PathPacer:
     def burn_in(self):
         """Whether moves may still adapt after what has been handed out; once over, it stays so."""
         if self._burned_in is None:
-            share = 0.5
-            if self.path.burn_in is not None:
-                share = self.path.burn_in / int(self.path.assignments[-1])
-            if self.assignments >= share * self._scheduled:
+            of_path, total = self.path.burn_in, int(self.path.assignments[-1])
+            of_path = total / 2 if of_path is None else of_path
+            # in whole numbers where there is no budget: of_path exactly
+            if self.assignments * total >= of_path * self._scheduled:
                 self._burned_in = self.assignments
         return self._burned_in is None
 

@@ -32,7 +32,7 @@ N_RECORDS = 100  # of the trace, at equal fractions of the schedule's assignment
 BLOCK_ROWS = 8192  # scored at a time
 IDLE_AFTER = 8  # turns without an acceptance until a structure move misses most of its turns
 IDLE_PERIOD = 8
-COST_MEMORY = 0.1  # weight of a move's last application in its mean cost
+COST_MEMORY = 0.2  # weight of a move's last application in its mean cost per row
 SETTLED = 50  # rows in S from which on more than the churn is run
 
 
@@ -57,9 +57,8 @@ class Model(NamedTuple):
     options : dict of str to dict
         Parameters of moves, by name.
     even_work : bool
-        Whether every move gets as much work (rows times clusters, each at the move's `price` in
-        scores of the churn) as the churn, at all sizes of the subsample; else moves take turns
-        while it grows.
+        Whether every move works as much as the churn, at all sizes of the subsample; else moves
+        take turns while it grows.
     init : int or None
         Where all rows are labelled at first: number of clusters they are dealt to at random; None
         draws from the partition prior.
@@ -135,10 +134,9 @@ class Chain:
         if model.view_grid is not None:
             self.hyperparameters.append(PartitionHyperparameters(model.view_grid))
         self.hyperparameters.append(EachView(FeatureHyperparameters(model.grids)))
-        self.prices = [getattr(move, "price", 1) for move in inner]
         n_moves = len(self.structure)
-        self.idle, self.credit, self.costs = [0] * n_moves, [0] * n_moves, [None] * n_moves
-        self.tuning = None  # the number of clusters that a row's score is reckoned for
+        self.idle, self.credit, self.costs = [0] * n_moves, [0] * n_moves, [1.0] * n_moves
+        self.tuning = None  # tiles of clusters that a row of the churn is reckoned to be scored in
         self.verbose = 0
 
     # ---- running --------------------------------------------------------------------------------
@@ -203,25 +201,22 @@ class Chain:
             move.sweep(self.state, self.bit_generator, beta=segment.beta)
 
     def _share_work(self, segment, stop):
-        """Every structure move, until its work is that of the churn, each score at its price.
+        """Every structure move, until it has worked as much as the churn (see MoveInfo).
 
         Once burn-in is over, work and costs are reckoned as they were then: a number of moves that
         depended on the state would favour the states in which it stops.
         """
         burn_in = self.pacer.burn_in
         if burn_in or self.tuning is None:
-            self.tuning = self.state.n_clusters
-        work = (segment.stop - segment.start) * self.tuning
+            self.tuning = self.state.n_tiles
+        work, n_rows = (segment.stop - segment.start) * self.tuning, self.state.subsample.size
         for i, move in enumerate(self.structure):
             self.credit[i] += work
-            if self.costs[i] is None:
-                self.costs[i] = 2.0 * self.prices[i] * self.state.subsample.size
-            while self.credit[i] > 0 and not _raised(stop):
+            while self.credit[i] >= self.costs[i] * n_rows and not _raised(stop):
                 info = move.sweep(self.state, self.bit_generator, beta=segment.beta)
-                cost = self.prices[i] * max(1, info.work)
                 if burn_in:
-                    self.costs[i] += COST_MEMORY * (cost - self.costs[i])
-                self.credit[i] -= cost if burn_in else self.costs[i]
+                    self.costs[i] += COST_MEMORY * (info.work / n_rows - self.costs[i])
+                self.credit[i] -= max(1.0, info.work if burn_in else self.costs[i] * n_rows)
 
     def _turns(self, full):
         """Indices of the structure moves to be run now."""

@@ -18,9 +18,7 @@ from skanneal.schedules import Segment
 from skanneal.states import Mixture, Subsample
 
 # Of numbers: rows of counts are in test_multinomial.py.
-ROW_FAMILIES = [
-    name for name, family in FAMILIES.items() if family.joint and name != "multinomial"
-]
+ROW_FAMILIES = [name for name, family in FAMILIES.items() if family.joint and name != "multinomial"]
 COLUMN_FAMILIES = [name for name, family in FAMILIES.items() if not family.joint]
 COORDINATES = {
     "normal": ("mu0", "kappa0", "nu0", "sigma2_0"),

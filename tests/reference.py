@@ -216,6 +216,8 @@ def _multinomial_log_predictive(value, values, hyper):
             log_probability += math.log((weight + i) / (total + drawn))
             drawn += 1
     return log_probability + _log_ways(value)
+
+
 # --------------------------------------------------------------- multivariate_normal
 def _mvn_hyper(hyper):
     mu0, scale0 = np.asarray(hyper["mu0"], float), np.asarray(hyper["scale0"], float)

@@ -34,8 +34,8 @@ from enumeration import (
     marginal,
     schedule_law,
 )
-from mixtures import encode as encode_column
 from mixtures import column_type, end_labels, hyper_vector, joined, segments_of
+from mixtures import encode as encode_column
 from reference import (
     EXAMPLES,
     ROW_EXAMPLES,
@@ -284,7 +284,9 @@ def test_large_counts(largest, prior):
         block.score_rows(block.table, exact, i, i + 1)
         np.testing.assert_allclose(exact[0], expected, rtol=1e-9, atol=1e-6)
         # float32 scores: what a coefficient cancels does not round
-        np.testing.assert_allclose(block.row_scores(i)[:4], exact[0], rtol=1e-6, atol=1e-5 + 3e-8 * x.sum())
+        np.testing.assert_allclose(
+            block.row_scores(i)[:4], exact[0], rtol=1e-6, atol=1e-5 + 3e-8 * x.sum()
+        )
 
 
 def test_many_columns_and_many_tiles():
@@ -750,6 +752,19 @@ def test_duplicates_zeros_and_order_of_entries():
         np.testing.assert_array_equal(getattr(messy, part), getattr(before, part))
 
 
+@pytest.mark.parametrize("dtype", [bool, np.uint8, float])
+def test_duplicates_of_narrow_types(dtype):
+    """300 times the same entry: more than a byte, or a truth value, holds."""
+    X, _ = corpus()
+    X[5] = 0
+    X[5, 2] = 300
+    rows, columns = np.nonzero(X)
+    repeats = X[rows, columns]
+    at = np.repeat(rows, repeats), np.repeat(columns, repeats)
+    coo = scipy.sparse.coo_matrix((np.ones(len(at[0]), dtype), at), X.shape)
+    np.testing.assert_array_equal(fitted(coo).labels_, fitted(X).labels_)
+
+
 def test_densities_sum_to_one():
     """Over all rows of a total, averaged over chains, with the new cluster's term."""
     X, _ = corpus()
@@ -799,6 +814,10 @@ def test_beside_other_columns():
     given = dict(zip(words, X[0].tolist()))
     rows = model.sample(4, given=given)
     np.testing.assert_array_equal(rows[words], [X[0].tolist()] * 4)
+    with pytest.raises(ValueError, match="column 'w1' must hold non-negative integers"):
+        model.sample(given=given | {"w1": 0.5})
+    with pytest.raises(ValueError, match="given has some columns of the family 'multinomial'"):
+        model.sample(given={"w1": 2})
     assert model.surprisal(frame).shape == (90, 14)
 
 

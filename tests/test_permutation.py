@@ -12,6 +12,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import skanneal.moves.permutation as permutation
 from enumeration import (
@@ -39,13 +40,15 @@ from permutation_enumeration import (
     segmentation_log_weights,
     uniform_order,
 )
-from reference import EXAMPLES
+from reference import EXAMPLES, ROW_EXAMPLES
 from skanneal._pacer import PathPacer
 from skanneal.chain import Model, run_chain
+from skanneal.components import MISSING_COUNT, Table
 from skanneal.moves import Gibbs, PartitionHyperparameters, Permutation, SplitMerge
 from skanneal.moves._segments import Segments
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal, PriorGibbs, SequentialGibbs
+from test_multinomial import make_mixture as multinomial_mixture
 
 REJECT = 1e-6  # what a fault's p-value must be below
 FAMILIES = ("normal", "categorical", "bernoulli", "poisson")
@@ -54,13 +57,6 @@ every_prior = pytest.mark.parametrize("prior", PRIORS)
 REFERENCE = 2  # number of clusters that tau is taken at
 AT = np.array([1.2, -0.7, 0.4, -0.1, 0.9])  # projections of the rows
 ALPHAS = [0.2, 1.0, 6.0]
-
-
-@pytest.fixture(autouse=True)
-def cheap(monkeypatch):
-    """Short chains of a few rows make many moves: what is tested holds for any prices."""
-    for made in (Permutation, SplitMerge):
-        monkeypatch.setattr(made, "price", 1)
 
 
 @cache
@@ -271,6 +267,53 @@ def test_tempered_posterior_is_left():
     check_counts(counts, posterior)
 
 
+@pytest.mark.parametrize("family", ["multivariate_normal", "known_normal", "multinomial"])
+@pytest.mark.parametrize("law", permutation.PERMUTATIONS)
+def test_row_families(family, law):
+    """Alone and beside a gappy column."""
+    rows, hyper = ROW_EXAMPLES[family]
+    columns = [(family, [*rows, *rows][:4], hyper), *data(4, FAMILIES[:1])]
+    make = multinomial_mixture if family == "multinomial" else make_mixture
+    mixture, bit_generator = make(columns, *PRIORS["PY"], seed=17)
+    posterior = Target(columns, *PRIORS["PY"]).posterior()
+    counts = Counter()
+    for i in np.random.default_rng(17).choice(len(posterior), 500, p=list(posterior.values())):
+        set_partition(mixture, list(posterior)[i])
+        for each in [move(law, "beam", 0.05)] * 4:
+            each.sweep(mixture, bit_generator)
+        counts[canonical(mixture.get_labels().tolist())] += 1
+    mixture.validate()
+    check_counts(counts, posterior)
+
+
+def test_rows_are_projected():
+    """Every storage type on its random direction, against the definition."""
+    rng = np.random.default_rng(18)
+    counts = csr_array(rng.poisson(1.0, (50, 3)) + [1, 0, 0])
+    numbers = rng.normal(size=50).astype(np.float32)
+    numbers[4] = np.nan
+    levels, wide, events = rng.integers(5, size=50), rng.integers(402, size=50), rng.poisson(3, 50)
+    table = Table(["f4", "u1", "u2", "u4", "entries", "none", "none"], [0, 3, 400, 0, 0, 0, 0])
+    missing = np.where(np.arange(50) == 7, MISSING_COUNT, events)
+    table.append([numbers, levels, wide, missing, counts, None, None])
+    order = rng.permutation(50)[:40]
+    found = table.project(order, range(7), np.random.PCG64(19))
+    # one number per coordinate, in this order: 1, 3, 400, 1 and 3 of them
+    u = first_normals(19, 408)
+    expected = np.nan_to_num(numbers) * u[0]
+    expected += np.r_[u[1:4], 0, 0][levels] + np.r_[u[4:404], 0, 0][wide]
+    expected += np.where(missing == MISSING_COUNT, 0, np.sqrt(events)) * u[404]
+    dense = counts.toarray()
+    expected += np.sqrt(dense / dense.sum(axis=1, keepdims=True)) @ u[405:]
+    np.testing.assert_allclose(found, expected[order], rtol=1e-12, atol=1e-12)
+
+
+def first_normals(seed, n):
+    """The package's normal numbers: Box and Muller's, one of each pair of uniforms."""
+    u = np.random.Generator(np.random.PCG64(seed)).random((n, 2))
+    return np.sqrt(-2 * np.log(1 - u[:, 0])) * np.cos(2 * np.pi * u[:, 1])
+
+
 def test_only_the_subsample_is_touched():
     mixture, bit_generator = make_mixture(data(5), 1.0, 0.3, seed=7)
     for k in (0, 1, 1):
@@ -449,14 +492,15 @@ def test_programs_of_many_rows():
     set_partition(mixture, [0] * 700)
     segments = mixture.spare("segments", Segments)
     sums = []
+    whole = sum(r + math.ceil(r / 16) for r in range(1, 701))  # updates, and scores by tiles
     for _ in range(2):
         log_size = Permutation()._log_size(mixture, 700, "uniform")
         segments.forward(mixture, np.arange(700), log_size)
         sums.append(segments.log_sums()[-1])
-        assert segments.work == 700 * 701 // 2
+        assert segments.work == whole
     assert sums[0] == sums[1]
     segments.forward(mixture, np.arange(700), log_size, 1.0, 1e-32)
-    assert segments.work < 700 * 701 // 2
+    assert segments.work < whole
     assert segments.log_sums()[-1] == pytest.approx(sums[0], abs=1e-9)
 
 
@@ -513,31 +557,6 @@ def test_work_that_follows_the_state_is_seen(monkeypatch):
     monkeypatch.setattr(PathPacer, "burn_in", True)
     counts = end_of_chains(PRIOR_GRID, CHAINS["prior"], MOVES["split_merge"], 700, seed=18)
     assert count_p_value(counts, law_of_chains(PRIOR_GRID)) < REJECT
-
-
-@pytest.mark.parametrize("moves", ["split_merge", "permutation"])
-def test_moves_share_the_work_by_their_prices(monkeypatch, moves):
-    """A chain makes so many times fewer moves of so many times the price."""
-    made = {"split_merge": SplitMerge, "permutation": Permutation}[moves]
-    rng, calls = np.random.default_rng(19), {}
-    columns = [("normal", rng.normal(size=80).tolist(), EXAMPLES["normal"][1])]
-    hyper = {0: hyper_vector("normal", EXAMPLES["normal"][1])}
-    model = Model(
-        *(make_table(columns), {"normal": np.array([0])}, hyper, {}, PRIOR_GRID[:1]),
-        *(MOVES[moves], None, None, OPTIONS, True),
-    )
-    sweep = made.sweep
-    for price in (1, 20):
-        calls[price] = 0
-
-        def counted(self, *args, price=price, **kwargs):
-            calls[price] += 1
-            return sweep(self, *args, **kwargs)
-
-        monkeypatch.setattr(made, "price", price)
-        monkeypatch.setattr(made, "sweep", counted)
-        run_chain(model, PriorGibbs(n_sweeps=1000), np.random.SeedSequence(20))
-    assert 6 < calls[1] / calls[20] < 60
 
 
 @pytest.mark.parametrize("schedule", ["sequential", "anneal"])

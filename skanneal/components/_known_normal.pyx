@@ -358,7 +358,7 @@ cdef class KnownNormal(Components):
         return block
 
 
-# ---- A, by loops of our own: LAPACK's bits differ between machines ---------------------------------
+# ---- A, by loops of our own: LAPACK's bits differ between machines ------------------------------
 
 
 def diagonalise(covariance, prior_covariance):

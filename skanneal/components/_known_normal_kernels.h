@@ -37,35 +37,47 @@ INLINE void NAME(known_read)(KnownBlock *block, const char *row)
     for (int64_t f = 0; f < d; f++) block->z_f[f] = (float)z[f];
 }
 
+/* Sum of squared distances of 16 slots, each coordinate's times its half precision unless `equal`
+ * (a constant where this is called: two loops, each without the question). */
+INLINE LN NAME(known_distance)(const float *z, const float *location, const float *precision,
+                               int64_t d, int equal)
+{
+    LN sum[KNOWN_PARTS]; /* one sum would wait for itself */
+    for (int part = 0; part < KNOWN_PARTS; part++) sum[part] = NAME(set1)(0.0f);
+    int64_t f = 0;
+#define TERM(part, f)                                                                       \
+    {                                                                                       \
+        LN e = NAME(sub)(NAME(set1)(z[f]), NAME(load)(location + (f) * LANES));             \
+        LN scaled = equal ? e : NAME(mul)(e, NAME(load)(precision + (f) * LANES));          \
+        sum[part] = NAME(fma)(e, scaled, sum[part]);                                        \
+    }
+    for (; f + KNOWN_PARTS <= d; f += KNOWN_PARTS) {
+        TERM(0, f);
+        TERM(1, f + 1);
+        TERM(2, f + 2);
+        TERM(3, f + 3);
+    }
+    for (; f < d; f++) TERM(0, f);
+#undef TERM
+    return NAME(add)(NAME(add)(sum[0], sum[2]), NAME(add)(sum[1], sum[3]));
+}
+
 static void NAME(known_add_scores)(KnownBlock *block, const char *row, int64_t n_tiles, float *out)
 {
     NAME(known_read)(block, row);
     const int64_t d = block->d;
     const LN limit = NAME(set1)(KNOWN_LIMIT);
-    const float *z = block->z_f;
     for (int64_t tile = 0; tile < n_tiles; tile++) {
         const float *location = block->location + tile * d * LANES;
-        const float *precision = block->precision + tile * d * LANES;
         const float *scalar = block->scalar + tile * 2 * LANES;
-        LN sum[KNOWN_PARTS]; /* one sum would wait for itself */
-        for (int part = 0; part < KNOWN_PARTS; part++) sum[part] = NAME(set1)(0.0f);
-        int64_t f = 0;
-#define TERM(part, f)                                                                       \
-    {                                                                                       \
-        LN e = NAME(sub)(NAME(set1)(z[f]), NAME(load)(location + (f) * LANES));             \
-        LN scaled = block->equal ? e : NAME(mul)(e, NAME(load)(precision + (f) * LANES));   \
-        sum[part] = NAME(fma)(e, scaled, sum[part]);                                        \
-    }
-        for (; f + KNOWN_PARTS <= d; f += KNOWN_PARTS) {
-            TERM(0, f);
-            TERM(1, f + 1);
-            TERM(2, f + 2);
-            TERM(3, f + 3);
+        LN q;
+        if (block->equal) {
+            q = NAME(known_distance)(block->z_f, location, NULL, d, 1);
+            q = NAME(mul)(q, NAME(load)(scalar + LANES));
+        } else {
+            const float *precision = block->precision + tile * d * LANES;
+            q = NAME(known_distance)(block->z_f, location, precision, d, 0);
         }
-        for (; f < d; f++) TERM(0, f);
-#undef TERM
-        LN q = NAME(add)(NAME(add)(sum[0], sum[2]), NAME(add)(sum[1], sum[3]));
-        if (block->equal) q = NAME(mul)(q, NAME(load)(scalar + LANES));
         q = NAME(select)(NAME(greater)(limit, q), q, limit);
         LN score = NAME(sub)(NAME(load)(scalar), q);
         NAME(store)(out + tile * LANES, NAME(add)(NAME(load)(out + tile * LANES), score));

@@ -462,7 +462,6 @@ cdef class Multinomial(Components):
         cdef double[::1] p = np.empty(self.n_columns)
         cdef double[:, ::1] out = np.zeros((len(slot), self.n_columns))
         cdef Py_ssize_t i, j, k, low, high, middle
-        cdef int64_t draw
         cdef double a, u, largest = 0.0
         with nogil:
             for i in range(slot.shape[0]):
@@ -474,7 +473,7 @@ cdef class Multinomial(Components):
                     largest = p[j] if j == 0 else max(largest, p[j])
                 for j in range(self.n_columns):
                     p[j] = exp(p[j] - largest) + (p[j - 1] if j > 0 else 0.0)
-                for draw in range(totals[below(rng, totals.shape[0])]):
+                for _ in range(totals[below(rng, totals.shape[0])]):
                     u = uniform(rng) * p[self.n_columns - 1]
                     low, high = 0, self.n_columns - 1
                     while low < high:

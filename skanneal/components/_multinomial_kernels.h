@@ -17,6 +17,7 @@
 #define MANY 16
 #define FIRST 8 /* factors of such a count that are multiplied out */
 #define MOST_TILES 4
+#define AHEAD 8 /* entries between a prefetch and its use */
 
 /* log x, x positive and normal: the series of 2 artanh((m - 1) / (m + 1)), m in [sqrt(1/2),
  * sqrt(2)). Loops over it become vectors. */
@@ -99,6 +100,9 @@ INLINE void NAME(multinomial_tiles)(const MultinomialBlock *block, const uint32_
     for (int64_t i = 0; i < n_entries; i++) {
         const float *v = weight + entry[2 * i] * n_slots;
         const uint32_t x = entry[2 * i + 1];
+        if (i + AHEAD < n_entries)
+            for (int j = 0; j < n; j++)
+                __builtin_prefetch(weight + entry[2 * (i + AHEAD)] * n_slots + j * LANES);
         for (int j = 0; j < n; j++)
             product[j] = NAME(mul)(product[j], NAME(load)(v + j * LANES));
         if (++held == 4) {
@@ -155,3 +159,4 @@ static void NAME(multinomial_add_scores)(const MultinomialBlock *block, const ui
 #undef MANY
 #undef FIRST
 #undef MOST_TILES
+#undef AHEAD

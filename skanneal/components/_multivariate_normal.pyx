@@ -81,8 +81,7 @@ cdef double log_gamma_ratio(double nu, double n, Py_ssize_t d) noexcept nogil:
 
 
 cdef class MultivariateNormal(Components):
-    """Rows of numbers that are correlated within clusters. Hyperparameters: mu0, kappa0, nu0, scale0.
-    """
+    """Rows of numbers, with a full covariance in each cluster: mu0, kappa0, nu0, scale0."""
 
     family = "multivariate_normal"
     joint = True

@@ -27,9 +27,8 @@ from .._math cimport log_gamma
 from .._random cimport bitgen, standard_normal
 
 ITEMSIZE = {"f4": 4, "u4": 4, "u2": 2, "u1": 1, "entries": sizeof(Counts), "none": 0}
-cdef enum:
-    ABSENT = 4294967295
-MISSING_COUNT = ABSENT
+MISSING_COUNT = 2**32 - 1
+cdef uint32_t ABSENT = MISSING_COUNT
 
 
 cdef inline double number(const char *cell) noexcept nogil:
@@ -303,7 +302,7 @@ cdef class Table:
                         out[i] += direction[0] * number(cell)
                     elif n_levels > 0:
                         out[i] += direction[code(cell, width)]
-                    elif code(cell, 4) != <uint32_t> ABSENT:
+                    elif code(cell, 4) != ABSENT:
                         out[i] += direction[0] * sqrt(<double> code(cell, 4))
         return np.asarray(out)
 

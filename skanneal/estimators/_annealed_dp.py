@@ -11,8 +11,9 @@ class AnnealedDPMixture(BaseMixtureEstimator):
     """Nonparametric Bayesian mixture for tables of numbers, categories and counts, with gaps.
 
     Rows are partitioned by a Dirichlet process (or Pitman-Yor process); within a cluster columns
-    are independent. The chain grows from an empty subsample to all rows while rows churn in and out
-    (subsample annealing, [1]_), so that it finds the clusters while moving is cheap.
+    are independent, unless a family of whole rows describes them. The chain grows from an empty
+    subsample to all rows while rows churn in and out (subsample annealing, [1]_), so that it finds
+    the clusters while moving is cheap.
 
     Parameters
     ----------
@@ -20,7 +21,10 @@ class AnnealedDPMixture(BaseMixtureEstimator):
         What the columns are. "auto": floats are "normal", booleans "bernoulli", strings and
         categories "categorical", integers "categorical" up to 20 distinct values, else "normal";
         "poisson" only when named. A family's name, or a mapping of families to columns (names,
-        positions or a mask).
+        positions or a mask). Three families describe whole rows of their columns, and take no
+        missing cells: "multivariate_normal", with a full covariance in each cluster,
+        "known_normal", with one given covariance, and "multinomial", for rows of counts; named for
+        all columns, it reads sparse matrices and arrays, which are never made dense.
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
@@ -33,12 +37,18 @@ class AnnealedDPMixture(BaseMixtureEstimator):
         "infer": Gibbs on data-scaled grids. A mapping of families to values in the user's units
         fixes them: normal (mu0, kappa0, nu0, sigma2_0), categorical (pseudo_counts), bernoulli
         (a, b), poisson (shape, rate); each a number or one value per column of the family
-        (pseudo-counts: per level). What is left out is inferred.
+        (pseudo-counts: per level). What is left out is inferred. Of whole rows:
+        multivariate_normal (mu0, kappa0, nu0, scale0), of which mu0 is not inferred, and
+        known_normal (covariance, prior_mean, prior_covariance), of which covariance must be given
+        and nothing is inferred, multinomial (pseudo_counts), a number for all columns or one value
+        for each; a covariance or scale0 is a number (that multiple of the identity),
+        a vector (the diagonal) or a matrix.
     moves : "auto" or tuple of str, default="auto"
         Moves beside the hyperparameters': "gibbs" and "split_merge". "auto" is both.
     point_estimate : {"map", "vi", "binder"}, default="map"
-        `labels_` is the draw of highest log joint density, or the partition of least expected
-        variation of information or Binder loss.
+        `labels_` is the most probable partition found (the draw of highest log joint density, from
+        which each row moves to its best cluster until none would leave), or the partition of least
+        expected variation of information or Binder loss.
     n_chains : int, default=4
         Independent chains.
     n_draws : int, default=1
@@ -143,8 +153,9 @@ class AnnealedDPMixture(BaseMixtureEstimator):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_columns)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_columns)
             Numbers, categories and counts; NaN, None and NA are missing cells. Never changed.
+            Sparse only with ``families="multinomial"``.
         y : None
             Not used.
         strata : array-like of shape (n_rows,), default=None

@@ -19,11 +19,11 @@ from .._encoding import Encoder
 from ..chain import Model, run_chain
 from ..components import FAMILIES, Table
 from ..diagnostics import diagnose
-from ..moves import MOVES
+from ..moves import MOVES, climb
 from ..parallel import run_tasks, spawn_seeds
 from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedule
 from ..states import Mixture, Subsample
-from ..summary import point_estimate
+from ..summary import point_estimate, relabel
 from ._draws import Draw
 from ._hyperparameters import grids_in_units, partition_grid, prepare
 from ._queries import QueryMixin
@@ -205,10 +205,11 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
         log_joints = [draw.log_joint for draw in draws]
         labels = point_estimate([draw.labels for draw in draws], log_joints, self.point_estimate)
         best = draws[int(np.argmax(log_joints))]
+        point = Draw(_point_arrays(best, labels, model.table, self.point_estimate), encoder)
         return {
-            "labels_": labels,
-            "n_clusters_": int(labels.max()) + 1,
-            "_point": Draw(_partition_arrays(best, labels, model.table), encoder),
+            "labels_": point.labels.astype(np.int64),
+            "n_clusters_": point.n_clusters,
+            "_point": point,
         }
 
     def _warn_of_disagreement(self, n_rows):
@@ -282,10 +283,15 @@ def _padded(traces):
     }
 
 
-def _partition_arrays(draw, labels, table):
-    """A draw with another partition of the training rows."""
-    mixture = Mixture.from_arrays(draw.arrays, table, Subsample(table.n_rows))
-    mixture.replace(np.arange(table.n_rows), labels)
+def _point_arrays(draw, labels, table, method):
+    """A draw with another partition of the training rows; of "map", the best one near it."""
+    subsample = Subsample(table.n_rows)
+    subsample.fill()
+    mixture = Mixture.from_arrays(draw.arrays, table, subsample)
+    rows = np.arange(table.n_rows)
+    mixture.replace(rows, labels)
+    if method == "map" and climb(mixture):
+        mixture.replace(rows, relabel(mixture.get_labels()))
     return mixture.to_arrays() | {"log_joint": np.array(mixture.log_joint())}
 
 

@@ -5,7 +5,7 @@ for burn-in only, `tempered` says whether it takes beta != 1, and structure move
 their share of the turns while S grows. To add one: one file with its class and one line in MOVES.
 """
 
-from ._gibbs import Gibbs, churn
+from ._gibbs import Gibbs, churn, climb
 from ._split_merge import SplitMerge
 from .columns import ColumnBlock, ColumnGibbs, ColumnSets
 from .hyperparameters import EachView, FeatureHyperparameters, PartitionHyperparameters
@@ -41,4 +41,5 @@ __all__ = [
     "ViewReallocation",
     "ViewSplitMerge",
     "churn",
+    "climb",
 ]

@@ -109,6 +109,36 @@ def churn(mixtures, Subsample subsample, bit_generator, knots, int64_t start, in
     return position
 
 
+def climb(Mixture mixture, Py_ssize_t max_passes=10):
+    """Give every row of S the best cluster there is, given the others, until none would leave.
+
+    Rows in the order of their numbers; the log joint density never falls.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Changed.
+    max_passes : int, default=10
+
+    Returns
+    -------
+    int
+        Rows that changed their cluster, all passes together.
+    """
+    cdef const int64_t[::1] rows = np.sort(mixture.subsample.rows())
+    cdef Py_ssize_t i, total = 0, moved, _pass
+    for _pass in range(max_passes):
+        moved = 0
+        with nogil:
+            for i in range(rows.shape[0]):
+                moved += mixture.settle(rows[i])
+        total += moved
+        PyErr_CheckSignals()
+        if moved == 0:
+            break
+    return total
+
+
 class Gibbs:
     """Collapsed Gibbs over the rows of S, in the order of the subsample's own selection.
 
@@ -125,4 +155,4 @@ class Gibbs:
         n = state.subsample.size
         knots = np.array([[0, n], [max(n, 1), n]], dtype=np.int64)
         churn([state], state.subsample, bit_generator, knots, 0, n, beta)
-        return MoveInfo(n, n, n * state.n_clusters)
+        return MoveInfo(n, n, n * state.n_tiles)

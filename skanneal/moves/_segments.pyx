@@ -154,8 +154,7 @@ cdef class Segments:
     Attributes
     ----------
     work : int
-        Scores computed by the last forward pass (rows times segments, and rows times rows where
-        transitions count).
+        Of the last forward pass, see MoveInfo.
     """
 
     cdef Slots slots, points
@@ -269,7 +268,7 @@ cdef class Segments:
                 log_b += self.log_path[self.first[i]]
             self.weight[i] = log_b + self.log_g[self.first[i]]
             best = max(best, self.weight[i])
-        self.work += n
+        self.work += (self.slots.top + TILE - 1) // TILE + n
         self.n_active = n
         if tolerance > 0.0:
             self.prune(best, tolerance)
@@ -325,7 +324,7 @@ cdef class Segments:
                 self.log_next[t] = log_k
             self.log_sum[t] = log_add(self.log_sum[t], log_k)
             self.log_path[t] = self.log_path[t + 1] + self.log_next[t] - self.log_sum[t]
-        self.work += r - self.oldest
+        self.work += (self.points.top + TILE - 1) // TILE + 1
         k = self.points.take()
         self.points.insert(cells, k)
         self.point_slot[r] = k

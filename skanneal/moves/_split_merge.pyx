@@ -1,11 +1,15 @@
 """Sequentially allocated split-merge (Dahl 2003), for the Dirichlet and the Pitman-Yor process.
 
-An ordered pair i != j of rows of S, uniform. In one cluster: seeds {i}, {j}, the other members in
-random order join one of the two with weight (size - d) p(x | x_k)^beta; q is the probability of the
-allocation that came out. In two: the merge, whose reverse is a split in a fresh random order with
-every step forced to the clusters as they are. With K clusters before the split,
+A row i of S, uniform, and a row j, with probability 1/2 another one of its cluster, else one outside
+(a pair that is uniform outright is seldom in one cluster where there are many). In one cluster:
+seeds {i}, {j}, the other members in random order join one of the two with weight
+(size - d) p(x | x_k)^beta; q is the probability of the allocation that came out. In two: the merge,
+whose reverse is a split in a fresh random order with every step forced to the clusters as they are.
+With K clusters before the split, and r(j) the probability of j given i,
 
-    A = (alpha + K d) G(n_i) G(n_j) / G(n) (m_i m_j / m)^beta / q,   G(c) = (1 - d)_{c - 1}.
+    A = (alpha + K d) G(n_i) G(n_j) / G(n) (m_i m_j / m)^beta / q  r_split(j) / r_whole(j),
+
+G(c) = (1 - d)_{c - 1}.
 
 q is computed from the same float32 scores that make the allocation, so their rounding does not bias
 the move.
@@ -132,7 +136,6 @@ class SplitMerge:
 
     name = "split_merge"
     weight = 4
-    price = 16  # of a counted score, in those of a Gibbs step: 10 to 35
     exact = True
     tempered = True
 
@@ -140,7 +143,7 @@ class SplitMerge:
         self.n_proposals = n_proposals
 
     def sweep(self, state, bit_generator, *, beta=1.0):
-        """`n_proposals` proposals; returns MoveInfo(proposed, accepted, work in row scores)."""
+        """`n_proposals` proposals; returns MoveInfo."""
         if state.subsample.size < 2:
             return MoveInfo(0, 0, 0)
         n_proposals = self.n_proposals
@@ -158,19 +161,16 @@ class SplitMerge:
 
 
 cdef propose(Mixture mixture, Pair pair, rows, bit_generator, double beta):
-    """One proposal: (accepted, rows times clusters scored)."""
+    """One proposal: (accepted, work)."""
     cdef bitgen_t *rng = bitgen(bit_generator)
     cdef int64_t[::1] all_rows = rows, members
     cdef int32_t[::1] side
-    cdef int64_t n = all_rows.shape[0], i, j, at, count = 2, row, other
-    cdef Py_ssize_t a, b
-    cdef bint split
+    cdef int64_t n = all_rows.shape[0], i = below(rng, n), j, at, count = 2, row, other
+    cdef Py_ssize_t a = mixture.labels[all_rows[i]], b
+    cdef bint split = uniform(rng) < same_share(mixture.counts[a], n)
     cdef double log_ratio, log_q, d = mixture.prior.discount
-    i = below(rng, n)
-    j = below(rng, n - 1)
-    j += j >= i
-    a, b = mixture.labels[all_rows[i]], mixture.labels[all_rows[j]]
-    split = a == b
+    j = partner(mixture, all_rows, i, split, rng)
+    b = mixture.labels[all_rows[j]]
     members = np.empty(mixture.counts[a] + (0 if split else mixture.counts[b]), dtype=np.int64)
     side = np.zeros(len(members), dtype=np.int32)
     members[0], members[1] = all_rows[i], all_rows[j]
@@ -188,6 +188,7 @@ cdef propose(Mixture mixture, Pair pair, rows, bit_generator, double beta):
                 side[at] = mixture.labels[members[at]] == b
         log_q = pair.allocate(mixture, members, side, not split, beta, rng)
     log_ratio = log_split_prior(mixture, pair, mixture.n_clusters - (0 if split else 1), d) - log_q
+    log_ratio += log_partner(pair.size[0], n, False) - log_partner(count, n, True)
     if split:
         log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - log_marginal(mixture, a))
         if log(1.0 - uniform(rng)) >= log_ratio:
@@ -200,6 +201,31 @@ cdef propose(Mixture mixture, Pair pair, rows, bit_generator, double beta):
             return False, 2 * count
         accept_merge(mixture, a, b, members)
     return True, 2 * count
+
+
+cdef inline double same_share(int64_t size, int64_t n) noexcept nogil:
+    """Probability of looking for a partner in one's own cluster."""
+    return 0.0 if size == 1 else 1.0 if size == n else 0.5
+
+
+cdef inline double log_partner(int64_t size, int64_t n, bint same) noexcept nogil:
+    """log probability of one partner in one's own cluster of `size`, or of one outside."""
+    cdef double share = same_share(size, n)
+    return log(share / (size - 1)) if same else log((1.0 - share) / (n - size))
+
+
+cdef int64_t partner(Mixture mixture, const int64_t[::1] rows, int64_t i, bint same,
+                     bitgen_t *rng) noexcept nogil:
+    """Another place of rows, uniform in the cluster of place i or outside it."""
+    cdef Py_ssize_t k = mixture.labels[rows[i]]
+    cdef int64_t n = rows.shape[0], size = mixture.counts[k], at
+    cdef int64_t left = below(rng, size - 1 if same else n - size)
+    for at in range(n):
+        if at != i and (mixture.labels[rows[at]] == k) == same:
+            if left == 0:
+                return at
+            left -= 1
+    return i
 
 
 cdef double log_split_prior(Mixture mixture, Pair pair, int64_t n_clusters, double d) noexcept:

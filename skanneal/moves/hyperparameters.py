@@ -63,7 +63,7 @@ class FeatureHyperparameters:
                     drawn += block.draw_hyper(f, *self.grids[column], beta, bit_generator)
             if drawn > before:
                 block.refresh_all()
-        return MoveInfo(drawn, drawn, drawn * state.n_clusters)
+        return MoveInfo(drawn, drawn, drawn * state.n_tiles)
 
 
 class PartitionHyperparameters:
@@ -90,4 +90,4 @@ class PartitionHyperparameters:
         scores = state.prior.grid_scores(state.sizes(), self.grid)
         index = draw_index(scores, np.random.Generator(bit_generator))
         state.set_prior(PitmanYor(*self.grid[index]))
-        return MoveInfo(1, 1, state.n_clusters)
+        return MoveInfo(1, 1, 1)

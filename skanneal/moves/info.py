@@ -4,7 +4,11 @@ from typing import NamedTuple
 
 
 class MoveInfo(NamedTuple):
-    """Proposals, acceptances, and the work in row scores (rows times clusters scored)."""
+    """Proposals, acceptances, and the work they took.
+
+    Work is counted, not timed: 1 for scoring a row in a tile of clusters, which are scored
+    together, and 1 for adding a row to a cluster.
+    """
 
     proposed: int
     accepted: int

@@ -55,7 +55,6 @@ class Permutation:
 
     name = "permutation"
     weight = 2
-    price = 32  # of a counted score, in those of a Gibbs step: 14 to 76, by family and sizes
     exact = True
     tempered = True
 
@@ -66,7 +65,7 @@ class Permutation:
         self.tuning = None  # the reference number of clusters
 
     def sweep(self, state, bit_generator, *, beta=1.0):
-        """One order; MoveInfo(1, accepted, work in row scores)."""
+        """One order; MoveInfo(1, accepted, work)."""
         rows = state.subsample.rows()
         if len(rows) < 2:
             return MoveInfo(0, 0, 0)

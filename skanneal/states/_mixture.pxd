@@ -33,6 +33,7 @@ cdef class Mixture:
     cdef void score(self, Py_ssize_t row) noexcept nogil
     cdef Py_ssize_t draw(self, float beta, bitgen_t *rng) noexcept nogil
     cdef int reseat(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil
+    cdef bint settle(self, Py_ssize_t row) except -1 nogil
     cdef int settle_open(self) except -1 nogil
     cdef int grow(self) except -1
     cdef int replace_slots(self, int64_t[::1] rows, int64_t[::1] slots) except -1

@@ -210,6 +210,33 @@ cdef class Mixture:
             self.insert(row, new)
         return 0
 
+    cdef bint settle(self, Py_ssize_t row) except -1 nogil:
+        """Move a labelled row where it fits best; whether that is elsewhere."""
+        cdef Py_ssize_t b, i, best, k = self.labels[row]
+        cdef const char *cells = self.table.row(row)
+        cdef float log_lik = 0.0, log_prior = self.log_prior[k]
+        cdef bint alone = self.counts[k] == 1
+        if alone:   # its slot becomes the open one
+            self.remove(row)
+            k = self.open_slot
+        self.score(row)
+        if not alone:
+            for b in range(self.n_blocks):
+                log_lik += (<Components> self.pointer[b]).score_without(cells, k)
+            self.log_lik[k] = log_lik
+            self.log_prior[k] = self.log_join(self.counts[k] - 1)
+        best = k
+        for i in range(self.n_tiles * TILE):
+            if self.log_prior[i] + self.log_lik[i] > self.log_prior[best] + self.log_lik[best]:
+                best = i
+        if not alone:
+            self.log_prior[k] = log_prior
+            if best == k:
+                return False
+            self.remove(row)
+        self.insert(row, best)
+        return best != k
+
     def spare(self, name, make):
         """What `make(self)` made at the first call by this name: empty clusters of these blocks that
         a move uses again and again. Its follow(self) brings the hyperparameters up to date."""
