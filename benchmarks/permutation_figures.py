@@ -255,7 +255,10 @@ class Panel:
         return 100 * (best - self.end(hybrid)) / abs(best)
 
     def behind_on_average(self, hybrid, best=None):
-        """The same of the mean over the whole time, from a twentieth of it on."""
+        """The same of the mean over the whole time, from a twentieth of it on; nan where the rows
+        are not all there from the beginning."""
+        if hybrid == ANNEALED:
+            return np.nan
         best = self.best if best is None else best
         times = np.linspace(0.05, 1, 96) * self.seconds
         values = np.array([at_times(curve, times) for curve in self.of(hybrid)])
@@ -360,9 +363,11 @@ def plot(panels, mixing, path):
         ax.grid(alpha=0.3)
     for ax in axes.flat[len(names) :]:
         ax.set_axis_off()
-    for line in axes:
-        wanted = "log joint less the best" if line[0] in axes.flat[: len(panels)] else ""
-        line[0].set_ylabel(wanted or "autocorrelation", fontsize=8)
+    for i, (name, ax) in enumerate(zip(names, axes.flat, strict=False)):
+        if name not in panels:
+            ax.set_ylabel("autocorrelation", fontsize=8)
+        elif i % n_columns == 0:
+            ax.set_ylabel("log joint less the best", fontsize=8)
     shown = {}
     for ax in axes.flat[: len(names)]:
         shown |= {label: line for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
@@ -547,7 +552,7 @@ def run_beam(options):
 
 def plot_beam(found, shown, path):
     """The profiles of the sums as in the paper, and the numbers of kept sizes."""
-    figure, axes = plt.subplots(1, 3, figsize=(12.5, 3.6), layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(14, 3.6), layout="constrained")
     order, longest = "uniform, true clusters", 40
     profiles = shown[PROFILE_DIMS, order]
     for i, (sizes, weights) in enumerate(profiles):
@@ -581,7 +586,7 @@ def plot_beam(found, shown, path):
     axes[2].set_xlabel("sizes kept at a point")
     axes[2].set_ylabel("share of points with at most so many")
     axes[2].set_title(f"the beam, {order}", fontsize=9)
-    axes[2].legend(fontsize=8)
+    axes[2].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     for ax in axes:
         ax.grid(alpha=0.3)
     figure.savefig(path, dpi=100)
@@ -627,8 +632,8 @@ def judge(panels, mixing, beam, options):
     if beam:
         rows = [row for row in beam if row["order"] == "uniform, true clusters"]
         claim(
-            "Figure 2, with about 5 sizes kept g is about 0.97 of the true one",
-            any(2.5 <= row["kept"] <= 10 and row["g_ratio_median"] >= 0.9 for row in rows),
+            "Figure 2, with about 5 sizes kept the beam has 0.97 of g or more",
+            any(2.5 <= row["kept"] <= 10 and row["g_ratio_median"] >= 0.97 for row in rows),
             "sizes kept, median share of g, in uniform orders of the true clusters: "
             + "; ".join(
                 f"{row['dims']} dimensions {row['kept']:.1f}, {row['g_ratio_median']:.3f}"
