@@ -32,6 +32,7 @@ N_RECORDS = 100  # of the trace, at equal fractions of the schedule's assignment
 BLOCK_ROWS = 8192  # scored at a time
 IDLE_AFTER = 8  # turns without an acceptance until a structure move misses most of its turns
 IDLE_PERIOD = 8
+FIRST_COST = 1.0  # work per row that a move is taken to cost before it has been made
 COST_MEMORY = 0.2  # weight of a move's last application in its mean cost per row
 SETTLED = 50  # rows in S from which on more than the churn is run
 
@@ -135,8 +136,10 @@ class Chain:
             self.hyperparameters.append(PartitionHyperparameters(model.view_grid))
         self.hyperparameters.append(EachView(FeatureHyperparameters(model.grids)))
         n_moves = len(self.structure)
-        self.idle, self.credit, self.costs = [0] * n_moves, [0] * n_moves, [1.0] * n_moves
-        self.tuning = None  # tiles of clusters that a row of the churn is reckoned to be scored in
+        self.idle, self.credit, self.costs = [0] * n_moves, [0] * n_moves, [None] * n_moves
+        self.tuning = (
+            None  # work that a row of the churn is reckoned at: its tiles, and its own cluster
+        )
         self.verbose = 0
 
     # ---- running --------------------------------------------------------------------------------
@@ -208,15 +211,18 @@ class Chain:
         """
         burn_in = self.pacer.burn_in
         if burn_in or self.tuning is None:
-            self.tuning = self.state.n_tiles
+            self.tuning = self.state.n_tiles + 1
         work, n_rows = (segment.stop - segment.start) * self.tuning, self.state.subsample.size
         for i, move in enumerate(self.structure):
             self.credit[i] += work
-            while self.credit[i] >= self.costs[i] * n_rows and not _raised(stop):
+            # by row of the subsample, which grows
+            cost = FIRST_COST if self.costs[i] is None else self.costs[i]
+            while self.credit[i] >= cost * n_rows and not _raised(stop):
                 info = move.sweep(self.state, self.bit_generator, beta=segment.beta)
                 if burn_in:
-                    self.costs[i] += COST_MEMORY * (info.work / n_rows - self.costs[i])
-                self.credit[i] -= max(1.0, info.work if burn_in else self.costs[i] * n_rows)
+                    memory = 1.0 if self.costs[i] is None else COST_MEMORY
+                    self.costs[i] = cost = cost + memory * (info.work / n_rows - cost)
+                self.credit[i] -= max(1.0, info.work if burn_in else cost * n_rows)
 
     def _turns(self, full):
         """Indices of the structure moves to be run now."""

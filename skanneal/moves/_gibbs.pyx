@@ -155,4 +155,4 @@ class Gibbs:
         n = state.subsample.size
         knots = np.array([[0, n], [max(n, 1), n]], dtype=np.int64)
         churn([state], state.subsample, bit_generator, knots, 0, n, beta)
-        return MoveInfo(n, n, n * state.n_tiles)
+        return MoveInfo(n, n, n * (state.n_tiles + 1))
