@@ -34,7 +34,7 @@ class PermutationDPMixture(BaseMixtureEstimator):
         What the columns are, as in `AnnealedDPMixture`.
     schedule : str or schedule, default="anneal"
         How the subsample grows, as in `AnnealedDPMixture`. With `init`, "anneal" stands for
-        ``PriorGibbs(n_sweeps=40)``.
+        ``PriorGibbs`` with 30 sweeps, and more for fewer than 20,000 rows.
     concentration : "infer", "marginal" or float, default="infer"
         Concentration of the process. "marginal" integrates it out, over the grid of "infer", in the
         permutation moves' weights.
@@ -220,7 +220,7 @@ class PermutationDPMixture(BaseMixtureEstimator):
         if self.init is None:
             return schedule
         if isinstance(self.schedule, str) and self.schedule == "anneal":
-            schedule = PriorGibbs(n_sweeps=SWEEPS_FROM_INIT)
+            schedule = PriorGibbs(n_sweeps=sweeps_from_init(n_rows))
         if self.init == "sequential" and isinstance(schedule, PriorGibbs):
             schedule = SequentialGibbs(**schedule.get_params())
         path = schedule.path(n_rows)
