@@ -253,7 +253,7 @@ class TestRuns:
     @pytest.mark.parametrize("schedule", ["anneal", "energy_anneal", "prior_gibbs"])
     def test_schedules(self, family, schedule):
         X, side = two_clusters(120)
-        model = mixture(family, schedule=schedule, n_chains=1).fit(X)
+        model = mixture(family, schedule=schedule, n_chains=4).fit(X)
         assert adjusted_rand_score(side, model.labels_) > 0.6
 
     def test_stratified(self, family):
@@ -287,7 +287,7 @@ class TestRuns:
         chain, n_stored = Chain(model, schedule, np.random.SeedSequence(28)), 0
         while (segment := chain.pacer.next(0.0)) is not None:
             assert chain._churn(segment, None)
-            chain._move(segment.beta, chain.state.subsample.size == n)
+            chain._move(segment, chain.state.subsample.size == n, None)
             chain = Chain.from_arrays(pickle.loads(pickle.dumps(chain.to_arrays())), model)
             chain.state.validate()
             n_stored += 1

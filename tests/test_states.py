@@ -510,7 +510,7 @@ def test_a_resumed_chain_is_bit_for_bit(selection, start):
     n_stored = 0
     while (segment := chain.pacer.next(0.0)) is not None:
         assert chain._churn(segment, None)
-        chain._move(segment.beta, chain.state.subsample.size == n)
+        chain._move(segment, chain.state.subsample.size == n, None)
         if n_stored % 3 == 0:
             arrays = pickle.loads(pickle.dumps(chain.to_arrays()))
             chain = Chain.from_arrays(arrays, model)
