@@ -31,7 +31,7 @@ cdef extern from "_known_normal.h" nogil:
     enum: KNOWN_MEMO
     ctypedef struct KnownBlock:
         int64_t d, stride
-        int32_t diagonal, equal
+        int32_t diagonal, equal, adjacent
         const int32_t *offset
         const double *centre
         const double *rotation
@@ -52,7 +52,8 @@ cdef extern from "_known_normal.h" nogil:
     int skanneal_level()
     void (*known_add_scores_v[3])(KnownBlock *, const char *, int64_t, float *) noexcept
     void (*known_update_v[3])(KnownBlock *, const char *, int64_t, int) noexcept
-    void (*known_extend_v[3])(KnownBlock *, const char *, int64_t) noexcept
+    void (*known_extend_v[3])(KnownBlock *, const char *, int64_t, int64_t) noexcept
+    void (*known_clear_v[3])(KnownBlock *, int64_t) noexcept
     void (*known_refresh_v[3])(KnownBlock *, int64_t) noexcept
     float (*known_score_without_v[3])(KnownBlock *, const char *, int64_t) noexcept
 
@@ -126,6 +127,7 @@ cdef class KnownNormal(Components):
     def bind(self, Table table):
         Components.bind(self, table)
         self.block.offset, self.block.row = &self.offset[0], NULL
+        self.block.adjacent = bool(np.all(np.diff(self.offset) == sizeof(float)))
 
     cdef int reserve(self, Py_ssize_t n_slots) except -1:
         cdef float[::1] location, precision, scalar
@@ -161,19 +163,14 @@ cdef class KnownNormal(Components):
     cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
         known_update_v[self.level](&self.block, row, k, -1)
 
-    cdef void extend(self, const char *row, Py_ssize_t n_tiles) noexcept nogil:
-        known_extend_v[self.level](&self.block, row, n_tiles)
+    cdef void extend(self, const char *row, Py_ssize_t n_tiles, Py_ssize_t opened) noexcept nogil:
+        known_extend_v[self.level](&self.block, row, n_tiles, opened)
 
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
         known_refresh_v[self.level](&self.block, k)
 
     cdef void clear(self, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f
-        self.size[k] = 0
-        self.squares[k] = 0.0
-        for f in range(self.d):
-            self.sum[k // TILE, f, k % TILE] = 0.0
-        self.refresh(k)
+        known_clear_v[self.level](&self.block, k)
 
     cdef int copy(self, Components source, Py_ssize_t i, Py_ssize_t k) except -1:
         cdef KnownNormal other = <KnownNormal> source

@@ -20,7 +20,12 @@ INLINE void NAME(known_read)(KnownBlock *block, const char *row)
     if (block->row == row) return;
     block->row = row;
     double *restrict cell = block->cell, *restrict z = block->z;
-    for (int64_t f = 0; f < d; f++) cell[f] = (double)*(const float *)(row + block->offset[f]);
+    if (block->adjacent) {
+        const float *restrict cells = (const float *)(row + block->offset[0]);
+        for (int64_t f = 0; f < d; f++) cell[f] = (double)cells[f];
+    } else {
+        for (int64_t f = 0; f < d; f++) cell[f] = (double)*(const float *)(row + block->offset[f]);
+    }
     for (int64_t f = 0; f < d; f++) cell[f] -= block->centre[f];
     if (block->diagonal) {
         for (int64_t f = 0; f < d; f++) z[f] = block->rotation[f] * cell[f];
@@ -158,55 +163,106 @@ static void NAME(known_update)(KnownBlock *block, const char *row, int64_t k, in
     NAME(known_refresh)(block, k);
 }
 
-/* Add a row to every slot of the first n_tiles that has rows: what known_update does, 16 at once. */
-static void NAME(known_extend)(KnownBlock *block, const char *row, int64_t n_tiles)
+/* Empty slot k. */
+static void NAME(known_clear)(KnownBlock *block, int64_t k)
 {
-    NAME(known_read)(block, row);
-    const int64_t d = block->d;
-    const double *z = block->z, *variance = block->variance;
-    for (int64_t tile = 0; tile < n_tiles; tile++) {
-        int64_t *size = block->size + tile * LANES, any = 0;
-        double live[LANES], inverse[LANES], after[LANES], share[LANES];
-        double part[KNOWN_PARTS][LANES] = {{0}};
-        for (int l = 0; l < LANES; l++) {
-            const double n = (double)size[l];
-            any |= size[l];
-            live[l] = n > 0.0 ? 1.0 : 0.0;
-            inverse[l] = n > 0.0 ? 1.0 / n : 0.0;
-            after[l] = n + live[l];
-            share[l] = variance[0] / (1.0 + after[l] * variance[0]);
-        }
-        if (any == 0) continue;
-        for (int64_t f = 0; f < d; f++) {
-            double *restrict sum = block->sum + (tile * d + f) * LANES;
-            double *restrict squares = part[f % KNOWN_PARTS];
-            float *restrict location = block->location + (tile * d + f) * LANES;
-            float *restrict precision = block->precision + (tile * d + f) * LANES;
-            for (int l = 0; l < LANES; l++) {
-                const double delta = z[f] - sum[l] * inverse[l];
-                squares[l] += delta * delta;
-                sum[l] += live[l] * z[f];
-            }
-            if (block->equal) {
-                for (int l = 0; l < LANES; l++) location[l] = (float)(share[l] * sum[l]);
-                continue;
-            }
-            const double v = variance[f];
-            for (int l = 0; l < LANES; l++) {
-                location[l] = (float)(v / (1.0 + after[l] * v) * sum[l]);
-                precision[l] = (float)(0.5 * ((1.0 + after[l] * v) / (1.0 + (after[l] + 1.0) * v)));
-            }
-        }
-        for (int l = 0; l < LANES; l++) {
-            if (size[l] == 0) continue;
-            const int64_t k = tile * LANES + l;
-            const double total = (part[0][l] + part[2][l]) + (part[1][l] + part[3][l]);
-            block->squares[k] += (double)size[l] / after[l] * total;
-            size[l]++;
-            NAME(known_scalars)(block, k);
-        }
+    const int64_t d = block->d, first = k / LANES * d * LANES + k % LANES;
+    double *restrict sum = block->sum + first;
+    block->size[k] = 0;
+    block->squares[k] = 0.0;
+    for (int64_t f = 0; f < d; f++) sum[f * LANES] = 0.0;
+    if (!block->equal) {
+        NAME(known_refresh)(block, k);
+        return;
+    }
+    float *restrict location = block->location + first;
+    for (int64_t f = 0; f < d; f++) location[f * LANES] = 0.0f;
+    NAME(known_scalars)(block, k);
+}
+
+/* Four slots side by side: a permutation program seldom has more in use. */
+#define FOUR NAME(four)
+#define FOUR_MASK NAME(four_mask)
+#define FOUR_FLOATS NAME(four_floats)
+typedef double NAME(four) __attribute__((vector_size(32), aligned(32), may_alias));
+typedef int64_t NAME(four_mask) __attribute__((vector_size(32), aligned(32), may_alias));
+typedef float NAME(four_floats) __attribute__((vector_size(16), aligned(16), may_alias));
+
+/* Add a row to those of the slots k .. k + 3 that `live` says: what known_update does, at once.
+ * `equal` is a constant where this is called. */
+INLINE void NAME(known_extend_four)(KnownBlock *block, int64_t k, FOUR_MASK live, int equal)
+{
+    const int64_t d = block->d, first = k / LANES * d * LANES + k % LANES;
+    const double *restrict z = block->z, *restrict variance = block->variance;
+    double *restrict sums = block->sum + first;
+    float *restrict locations = block->location + first, *restrict precisions = block->precision;
+    FOUR inverse, after, part[KNOWN_PARTS];
+    for (int l = 0; l < 4; l++) {
+        const double n = (double)block->size[k + l];
+        inverse[l] = n > 0.0 ? 1.0 / n : 0.0;
+        after[l] = live[l] ? n + 1.0 : n;
+    }
+    const FOUR share = variance[0] / (1.0 + after * variance[0]);
+    for (int p = 0; p < KNOWN_PARTS; p++) part[p] = (FOUR){0};
+    if (!equal) precisions += first;
+#define ENTER(p, f)                                                                             \
+    {                                                                                           \
+        FOUR *sum = (FOUR *)(sums + (f) * LANES);                                               \
+        const FOUR cell = z[f] - (FOUR){0}, delta = cell - *sum * inverse;                      \
+        const FOUR total = *sum + (FOUR)((FOUR_MASK)cell & live);                               \
+        part[p] += delta * delta;                                                               \
+        *sum = total;                                                                           \
+        FOUR location = share * total;                                                          \
+        if (!equal) {                                                                           \
+            const double v = variance[f];                                                       \
+            const FOUR one = 1.0 + after * v;                                                   \
+            location = v / one * total;                                                         \
+            *(FOUR_FLOATS *)(precisions + (f) * LANES) =                                        \
+                __builtin_convertvector(0.5 * (one / (1.0 + (after + 1.0) * v)), FOUR_FLOATS);  \
+        }                                                                                       \
+        *(FOUR_FLOATS *)(locations + (f) * LANES) =                                             \
+            __builtin_convertvector(location, FOUR_FLOATS);                                     \
+    }
+    int64_t f = 0;
+    for (; f + KNOWN_PARTS <= d; f += KNOWN_PARTS) {
+        ENTER(0, f);
+        ENTER(1, f + 1);
+        ENTER(2, f + 2);
+        ENTER(3, f + 3);
+    }
+    for (; f < d; f++) ENTER(f % KNOWN_PARTS, f);
+#undef ENTER
+    const FOUR total = (part[0] + part[2]) + (part[1] + part[3]);
+    for (int l = 0; l < 4; l++) {
+        if (!live[l]) continue;
+        const double before = (double)block->size[k + l]++;
+        if (before > 0.0) block->squares[k + l] += before / after[l] * total[l];
+        NAME(known_scalars)(block, k + l);
     }
 }
+
+/* Add a row to every slot of the first n_tiles that has rows, and to the empty slot `opened`. */
+static void NAME(known_extend)(KnownBlock *block, const char *row, int64_t n_tiles, int64_t opened)
+{
+    NAME(known_read)(block, row);
+    for (int64_t k = 0; k < n_tiles * LANES; k += 4) {
+        const int64_t *size = block->size + k;
+        FOUR_MASK live;
+        int64_t any = 0;
+        for (int l = 0; l < 4; l++) {
+            live[l] = size[l] > 0 || k + l == opened ? -1 : 0;
+            any |= live[l];
+        }
+        if (!any) continue;
+        if (block->equal)
+            NAME(known_extend_four)(block, k, live, 1);
+        else
+            NAME(known_extend_four)(block, k, live, 0);
+    }
+}
+#undef FOUR
+#undef FOUR_MASK
+#undef FOUR_FLOATS
 
 /* Log predictive of a row of slot k in that slot without the row. */
 static float NAME(known_score_without)(KnownBlock *block, const char *row, int64_t k)
