@@ -178,6 +178,11 @@ cdef class Components:
             if self.size[k] > 0 or k == opened:
                 self.insert(row, k)
 
+    cdef void drop(self, Py_ssize_t k) noexcept nogil:
+        """Empty slot k, but for what `extend` sees to when it opens the slot: until then its scores
+        mean nothing and nothing else may use it."""
+        self.clear(k)
+
     cdef void clear(self, Py_ssize_t k) noexcept nogil:
         """Empty slot k."""
 
@@ -326,6 +331,11 @@ cdef class Components:
         """Add row i of the table to every slot of the first n_tiles that has rows, and to one."""
         self._check(i, n_tiles * TILE - 1)
         self.extend(self.table.row(i), n_tiles, opened)
+
+    def drop_slot(self, Py_ssize_t k):
+        """Empty slot k for `extend_row` to open."""
+        self._check(0, k)
+        self.drop(k)
 
     def row_scores(self, Py_ssize_t i):
         """Log predictive of row i in every slot, float32 array of shape (n_slots,)."""

@@ -53,7 +53,6 @@ cdef extern from "_known_normal.h" nogil:
     void (*known_add_scores_v[3])(KnownBlock *, const char *, int64_t, float *) noexcept
     void (*known_update_v[3])(KnownBlock *, const char *, int64_t, int) noexcept
     void (*known_extend_v[3])(KnownBlock *, const char *, int64_t, int64_t) noexcept
-    void (*known_clear_v[3])(KnownBlock *, int64_t) noexcept
     void (*known_refresh_v[3])(KnownBlock *, int64_t) noexcept
     float (*known_score_without_v[3])(KnownBlock *, const char *, int64_t) noexcept
 
@@ -133,7 +132,7 @@ cdef class KnownNormal(Components):
         cdef float[::1] location, precision, scalar
         cdef Py_ssize_t n = self.n_slots, n_tiles = n_slots // TILE, k
         cdef Py_ssize_t n_precisions = 1 if self.block.equal else n_tiles * self.d * TILE
-        size, squares = np.zeros(n_slots, np.int64), np.zeros(n_slots)
+        size, squares = np.zeros(n_slots, np.int64), aligned_zeros((n_slots,), np.float64)
         total = aligned_zeros((n_tiles * self.d * TILE,), np.float64)
         total = total.reshape(n_tiles, self.d, TILE)
         size[:n], squares[:n], total[:n // TILE] = self.size, self.squares, self.sum
@@ -170,7 +169,15 @@ cdef class KnownNormal(Components):
         known_refresh_v[self.level](&self.block, k)
 
     cdef void clear(self, Py_ssize_t k) noexcept nogil:
-        known_clear_v[self.level](&self.block, k)
+        cdef Py_ssize_t f
+        self.size[k] = 0
+        self.squares[k] = 0.0
+        for f in range(self.d):
+            self.sum[k // TILE, f, k % TILE] = 0.0
+        self.refresh(k)
+
+    cdef void drop(self, Py_ssize_t k) noexcept nogil:
+        self.size[k] = 0
 
     cdef int copy(self, Components source, Py_ssize_t i, Py_ssize_t k) except -1:
         cdef KnownNormal other = <KnownNormal> source

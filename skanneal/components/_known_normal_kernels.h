@@ -163,23 +163,6 @@ static void NAME(known_update)(KnownBlock *block, const char *row, int64_t k, in
     NAME(known_refresh)(block, k);
 }
 
-/* Empty slot k. */
-static void NAME(known_clear)(KnownBlock *block, int64_t k)
-{
-    const int64_t d = block->d, first = k / LANES * d * LANES + k % LANES;
-    double *restrict sum = block->sum + first;
-    block->size[k] = 0;
-    block->squares[k] = 0.0;
-    for (int64_t f = 0; f < d; f++) sum[f * LANES] = 0.0;
-    if (!block->equal) {
-        NAME(known_refresh)(block, k);
-        return;
-    }
-    float *restrict location = block->location + first;
-    for (int64_t f = 0; f < d; f++) location[f * LANES] = 0.0f;
-    NAME(known_scalars)(block, k);
-}
-
 /* Four slots side by side: a permutation program seldom has more in use. */
 #define FOUR NAME(four)
 #define FOUR_MASK NAME(four_mask)
@@ -188,37 +171,43 @@ typedef double NAME(four) __attribute__((vector_size(32), aligned(32), may_alias
 typedef int64_t NAME(four_mask) __attribute__((vector_size(32), aligned(32), may_alias));
 typedef float NAME(four_floats) __attribute__((vector_size(16), aligned(16), may_alias));
 
-/* Add a row to those of the slots k .. k + 3 that `live` says: what known_update does, at once.
- * `equal` is a constant where this is called. */
-INLINE void NAME(known_extend_four)(KnownBlock *block, int64_t k, FOUR_MASK live, int equal)
+/* Add a row to those of the slots k .. k + 3 that have rows and to `opened`: what known_update does,
+ * at once. The others are empty and become as new. `equal` is a constant where this is called. */
+INLINE void NAME(known_extend_four)(KnownBlock *block, int64_t k, int64_t opened, int equal)
 {
     const int64_t d = block->d, first = k / LANES * d * LANES + k % LANES;
     const double *restrict z = block->z, *restrict variance = block->variance;
     double *restrict sums = block->sum + first;
     float *restrict locations = block->location + first, *restrict precisions = block->precision;
-    FOUR inverse, after, part[KNOWN_PARTS];
+    float *restrict scalar = block->scalar + k / LANES * 2 * LANES + k % LANES;
+    int64_t *restrict size = block->size + k;
+    FOUR before, after, part[KNOWN_PARTS];
     for (int l = 0; l < 4; l++) {
-        const double n = (double)block->size[k + l];
-        inverse[l] = n > 0.0 ? 1.0 / n : 0.0;
-        after[l] = live[l] ? n + 1.0 : n;
+        before[l] = (double)size[l];
+        size[l] += size[l] > 0 || k + l == opened;
+        after[l] = (double)size[l];
+        scalar[l] = (float)NAME(known_constant)(block, size[l]);
     }
+    const FOUR_MASK had = before > 0.0, live = after > 0.0;
+    const FOUR inverse = (FOUR)((FOUR_MASK)(1.0 / before) & had);
     const FOUR share = variance[0] / (1.0 + after * variance[0]);
     for (int p = 0; p < KNOWN_PARTS; p++) part[p] = (FOUR){0};
     if (!equal) precisions += first;
+#define HALF_PRECISION(v)                                                                       \
+    __builtin_convertvector(                                                                    \
+        0.5 * ((1.0 + after * (v)) / (1.0 + (after + 1.0) * (v))), FOUR_FLOATS)
 #define ENTER(p, f)                                                                             \
     {                                                                                           \
-        FOUR *sum = (FOUR *)(sums + (f) * LANES);                                               \
-        const FOUR cell = z[f] - (FOUR){0}, delta = cell - *sum * inverse;                      \
-        const FOUR total = *sum + (FOUR)((FOUR_MASK)cell & live);                               \
-        part[p] += delta * delta;                                                               \
-        *sum = total;                                                                           \
+        const FOUR cell = z[f] - (FOUR){0};                                                     \
+        const FOUR sum = (FOUR)(*(FOUR_MASK *)(sums + (f) * LANES) & had);                      \
+        const FOUR delta = cell - sum * inverse;                                                \
+        const FOUR total = sum + (FOUR)((FOUR_MASK)cell & live);                                \
         FOUR location = share * total;                                                          \
+        part[p] += delta * delta;                                                               \
+        *(FOUR *)(sums + (f) * LANES) = total;                                                  \
         if (!equal) {                                                                           \
-            const double v = variance[f];                                                       \
-            const FOUR one = 1.0 + after * v;                                                   \
-            location = v / one * total;                                                         \
-            *(FOUR_FLOATS *)(precisions + (f) * LANES) =                                        \
-                __builtin_convertvector(0.5 * (one / (1.0 + (after + 1.0) * v)), FOUR_FLOATS);  \
+            location = variance[f] / (1.0 + after * variance[f]) * total;                       \
+            *(FOUR_FLOATS *)(precisions + (f) * LANES) = HALF_PRECISION(variance[f]);           \
         }                                                                                       \
         *(FOUR_FLOATS *)(locations + (f) * LANES) =                                             \
             __builtin_convertvector(location, FOUR_FLOATS);                                     \
@@ -232,13 +221,11 @@ INLINE void NAME(known_extend_four)(KnownBlock *block, int64_t k, FOUR_MASK live
     }
     for (; f < d; f++) ENTER(f % KNOWN_PARTS, f);
 #undef ENTER
+    *(FOUR_FLOATS *)(scalar + LANES) = HALF_PRECISION(variance[0]);
+#undef HALF_PRECISION
     const FOUR total = (part[0] + part[2]) + (part[1] + part[3]);
-    for (int l = 0; l < 4; l++) {
-        if (!live[l]) continue;
-        const double before = (double)block->size[k + l]++;
-        if (before > 0.0) block->squares[k + l] += before / after[l] * total[l];
-        NAME(known_scalars)(block, k + l);
-    }
+    FOUR *squares = (FOUR *)(block->squares + k);
+    *squares = (FOUR)((FOUR_MASK)(*squares + before / after * total) & had);
 }
 
 /* Add a row to every slot of the first n_tiles that has rows, and to the empty slot `opened`. */
@@ -247,17 +234,11 @@ static void NAME(known_extend)(KnownBlock *block, const char *row, int64_t n_til
     NAME(known_read)(block, row);
     for (int64_t k = 0; k < n_tiles * LANES; k += 4) {
         const int64_t *size = block->size + k;
-        FOUR_MASK live;
-        int64_t any = 0;
-        for (int l = 0; l < 4; l++) {
-            live[l] = size[l] > 0 || k + l == opened ? -1 : 0;
-            any |= live[l];
-        }
-        if (!any) continue;
+        if ((size[0] | size[1] | size[2] | size[3]) == 0 && opened / 4 != k / 4) continue;
         if (block->equal)
-            NAME(known_extend_four)(block, k, live, 1);
+            NAME(known_extend_four)(block, k, opened, 1);
         else
-            NAME(known_extend_four)(block, k, live, 0);
+            NAME(known_extend_four)(block, k, opened, 0);
     }
 }
 #undef FOUR

@@ -33,6 +33,7 @@ cdef enum:
     ROWS_AT_A_TIME = 256    # between two looks for an interrupt
     AHEAD = 8               # rows between the prefetch of a row and its use
     UNDERFLOW = -746        # exp of less is zero
+    EMPTY = TILE - 1        # the slot that no segment takes
 
 cdef extern from *:
     """
@@ -60,7 +61,10 @@ def resized(array, n):
 
 
 cdef class Slots:
-    """Spare clusters of a mixture's families: a slot per segment or per row."""
+    """Spare clusters of a mixture's families: a slot per segment or per row.
+
+    One slot stays empty: its scores are those of a segment that begins with the row.
+    """
 
     cdef list blocks
     cdef PyObject **pointer         # the same, borrowed, for code without the GIL
@@ -103,6 +107,7 @@ cdef class Slots:
                 block.reserve(n_slots)
         used = np.zeros(n_slots, np.uint8)
         used[:self.n_slots] = self.used
+        used[EMPTY] = 1
         self.used, self.n_slots = used, n_slots
         self.scores = aligned_zeros((n_slots,), np.float32)
         return 0
@@ -110,14 +115,14 @@ cdef class Slots:
     cdef void empty(self) noexcept nogil:
         cdef Py_ssize_t k
         for k in range(self.top):
-            if self.used[k]:
+            if self.used[k] and k != EMPTY:
                 self.release(k)
         self.top = 0
 
     cdef Py_ssize_t take(self) except -1 nogil:
         """The lowest free slot."""
         cdef Py_ssize_t k = 0
-        while k < self.top and self.used[k]:
+        while k < self.n_slots and self.used[k]:
             k += 1
         if k == self.n_slots:
             with gil:
@@ -131,6 +136,16 @@ cdef class Slots:
         cdef Py_ssize_t b
         for b in range(self.n_blocks):
             (<Components> self.pointer[b]).clear(k)
+        self.free(k)
+
+    cdef void drop(self, Py_ssize_t k) noexcept nogil:
+        """Empty slot k, which `extend` will open again."""
+        cdef Py_ssize_t b
+        for b in range(self.n_blocks):
+            (<Components> self.pointer[b]).drop(k)
+        self.free(k)
+
+    cdef inline void free(self, Py_ssize_t k) noexcept nogil:
         self.used[k] = 0
         while self.top > 0 and not self.used[self.top - 1]:
             self.top -= 1
@@ -278,6 +293,7 @@ cdef class Segments:
         self.first[n], self.slot[n], self.log_lik[n] = r, k, 0.0
         n += 1
         self.slots.score(cells)
+        self.slots.scores[k] = self.slots.scores[EMPTY]
         self.slots.extend(cells, k)
         if scans:
             self.scan(cells, r)
@@ -322,7 +338,7 @@ cdef class Segments:
             if least < 0:
                 break
             allowed -= self.share[least]
-            self.slots.release(self.slot[least])
+            self.slots.drop(self.slot[least])
             self.slot[least] = -1
         for i in range(n):
             if self.slot[i] >= 0:
