@@ -132,7 +132,7 @@ cdef class KnownNormal(Components):
         cdef float[::1] location, precision, scalar
         cdef Py_ssize_t n = self.n_slots, n_tiles = n_slots // TILE, k
         cdef Py_ssize_t n_precisions = 1 if self.block.equal else n_tiles * self.d * TILE
-        size, squares = np.zeros(n_slots, np.int64), aligned_zeros((n_slots,), np.float64)
+        size, squares = (aligned_zeros((n_slots,), t) for t in (np.int64, np.float64))
         total = aligned_zeros((n_tiles * self.d * TILE,), np.float64)
         total = total.reshape(n_tiles, self.d, TILE)
         size[:n], squares[:n], total[:n // TILE] = self.size, self.squares, self.sum

@@ -20,12 +20,18 @@ INLINE void NAME(known_read)(KnownBlock *block, const char *row)
     if (block->row == row) return;
     block->row = row;
     double *restrict cell = block->cell, *restrict z = block->z;
-    if (block->adjacent) {
+    if (block->adjacent && block->diagonal) { /* all at once */
         const float *restrict cells = (const float *)(row + block->offset[0]);
-        for (int64_t f = 0; f < d; f++) cell[f] = (double)cells[f];
-    } else {
-        for (int64_t f = 0; f < d; f++) cell[f] = (double)*(const float *)(row + block->offset[f]);
+        const double *restrict centre = block->centre, *restrict scale = block->rotation;
+        float *restrict z_f = block->z_f;
+        for (int64_t f = 0; f < d; f++) {
+            const double value = scale[f] * ((double)cells[f] - centre[f]);
+            z[f] = value;
+            z_f[f] = (float)value;
+        }
+        return;
     }
+    for (int64_t f = 0; f < d; f++) cell[f] = (double)*(const float *)(row + block->offset[f]);
     for (int64_t f = 0; f < d; f++) cell[f] -= block->centre[f];
     if (block->diagonal) {
         for (int64_t f = 0; f < d; f++) z[f] = block->rotation[f] * cell[f];
@@ -89,22 +95,24 @@ static void NAME(known_add_scores)(KnownBlock *block, const char *row, int64_t n
     }
 }
 
-/* Of a cluster of n rows: the normaliser, through a direct-mapped table. */
-static double NAME(known_constant)(KnownBlock *block, int64_t n)
+/* Of a cluster of n rows: the normaliser, to its place in a direct-mapped table. */
+static void NAME(known_memorise)(KnownBlock *block, int64_t n, int64_t at)
 {
-    int64_t at = n & (KNOWN_MEMO - 1);
-    if (block->memo_size[at] != n) {
-        double logs = 0.0, rows = (double)n;
-        const int64_t last = block->equal ? 1 : block->d;
-        for (int64_t f = 0; f < last; f++) {
-            const double v = block->variance[f];
-            logs += log((1.0 + rows * v) / (1.0 + (rows + 1.0) * v));
-        }
-        if (block->equal) logs *= (double)block->d;
-        block->memo_size[at] = n;
-        block->memo_value[at] =
-            block->log_det + 0.5 * (logs - 1.8378770664093453 * (double)block->d);
+    double logs = 0.0, rows = (double)n;
+    const int64_t last = block->equal ? 1 : block->d;
+    for (int64_t f = 0; f < last; f++) {
+        const double v = block->variance[f];
+        logs += log((1.0 + rows * v) / (1.0 + (rows + 1.0) * v));
     }
+    if (block->equal) logs *= (double)block->d;
+    block->memo_size[at] = n;
+    block->memo_value[at] = block->log_det + 0.5 * (logs - 1.8378770664093453 * (double)block->d);
+}
+
+INLINE double NAME(known_constant)(KnownBlock *block, int64_t n)
+{
+    const int64_t at = n & (KNOWN_MEMO - 1);
+    if (block->memo_size[at] != n) NAME(known_memorise)(block, n, at);
     return block->memo_value[at];
 }
 
@@ -179,16 +187,13 @@ INLINE void NAME(known_extend_four)(KnownBlock *block, int64_t k, int64_t opened
     const double *restrict z = block->z, *restrict variance = block->variance;
     double *restrict sums = block->sum + first;
     float *restrict locations = block->location + first, *restrict precisions = block->precision;
+#define DOUBLES(n) ((FOUR)((n) | 0x4330000000000000) - 0x1p52) /* of whole numbers below 2^52 */
     float *restrict scalar = block->scalar + k / LANES * 2 * LANES + k % LANES;
-    int64_t *restrict size = block->size + k;
-    FOUR before, after, part[KNOWN_PARTS];
-    for (int l = 0; l < 4; l++) {
-        before[l] = (double)size[l];
-        size[l] += size[l] > 0 || k + l == opened;
-        after[l] = (double)size[l];
-        scalar[l] = (float)NAME(known_constant)(block, size[l]);
-    }
-    const FOUR_MASK had = before > 0.0, live = after > 0.0;
+    FOUR_MASK *size = (FOUR_MASK *)(block->size + k);
+    const FOUR_MASK had = *size > 0, live = had | ((FOUR_MASK){k, k + 1, k + 2, k + 3} == opened);
+    const FOUR before = DOUBLES(*size), after = DOUBLES(*size - live);
+    FOUR part[KNOWN_PARTS];
+    *size -= live;
     const FOUR inverse = (FOUR)((FOUR_MASK)(1.0 / before) & had);
     const FOUR share = variance[0] / (1.0 + after * variance[0]);
     for (int p = 0; p < KNOWN_PARTS; p++) part[p] = (FOUR){0};
@@ -223,6 +228,8 @@ INLINE void NAME(known_extend_four)(KnownBlock *block, int64_t k, int64_t opened
 #undef ENTER
     *(FOUR_FLOATS *)(scalar + LANES) = HALF_PRECISION(variance[0]);
 #undef HALF_PRECISION
+#undef DOUBLES
+    for (int l = 0; l < 4; l++) scalar[l] = (float)NAME(known_constant)(block, block->size[k + l]);
     const FOUR total = (part[0] + part[2]) + (part[1] + part[3]);
     FOUR *squares = (FOUR *)(block->squares + k);
     *squares = (FOUR)((FOUR_MASK)(*squares + before / after * total) & had);

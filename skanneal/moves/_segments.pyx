@@ -136,16 +136,16 @@ cdef class Slots:
         cdef Py_ssize_t b
         for b in range(self.n_blocks):
             (<Components> self.pointer[b]).clear(k)
-        self.free(k)
+        self.give(k)
 
     cdef void drop(self, Py_ssize_t k) noexcept nogil:
         """Empty slot k, which `extend` will open again."""
         cdef Py_ssize_t b
         for b in range(self.n_blocks):
             (<Components> self.pointer[b]).drop(k)
-        self.free(k)
+        self.give(k)
 
-    cdef inline void free(self, Py_ssize_t k) noexcept nogil:
+    cdef inline void give(self, Py_ssize_t k) noexcept nogil:
         self.used[k] = 0
         while self.top > 0 and not self.used[self.top - 1]:
             self.top -= 1
@@ -221,13 +221,12 @@ cdef class Segments:
         self.share = np.empty(n)
         return 0
 
-    cdef int keep(self, Py_ssize_t at, int64_t first, double weight) except -1 nogil:
-        """Note a segment that ends at the present row."""
-        if at == self.kept_first.shape[0]:
+    cdef int reserve_kept(self, Py_ssize_t n) except -1 nogil:
+        """Room for n kept segments in all."""
+        if n > self.kept_first.shape[0]:
             with gil:
-                self.kept_first = resized(self.kept_first, 2 * at)
-                self.kept_weight = resized(self.kept_weight, 2 * at)
-        self.kept_first[at], self.kept_weight[at] = first, weight
+                self.kept_first = resized(self.kept_first, 2 * n)
+                self.kept_weight = resized(self.kept_weight, 2 * n)
         return 0
 
     def forward(self, Mixture mixture, order, log_size, double beta=1.0, double tolerance=0.0,
@@ -308,14 +307,16 @@ cdef class Segments:
         self.n_active = n
         for i in range(n):
             log_b = self.weight[i] - best
-            self.share[i] = exp(log_b) if log_b > UNDERFLOW else 0.0
+            self.share[i] = 1.0 if log_b == 0.0 else exp(log_b) if log_b > UNDERFLOW else 0.0
         if tolerance > 0.0:
             self.prune(tolerance)
+        at = self.start[r]
+        self.reserve_kept(at + self.n_active)
         for i in range(self.n_active):
             total += self.share[i]
-            self.keep(self.start[r] + i, self.first[i], self.weight[i])
+            self.kept_first[at + i], self.kept_weight[at + i] = self.first[i], self.weight[i]
         self.log_g[r + 1] = best + log(total)
-        self.start[r + 1] = self.start[r] + self.n_active
+        self.start[r + 1] = at + self.n_active
         if scans:
             while self.oldest < self.first[0]:
                 self.points.release(self.point_slot[self.oldest])
