@@ -131,14 +131,15 @@ def read_documents(folder):
     return rows, np.unique(mixture.get_labels(), return_inverse=True)[1].astype(np.int32)
 
 
-def compile_bare(march, folder):
+def compile_bare(march, folder, source=SOURCE):
     """Path of the bare loop's shared library, or None if the compiler refuses."""
-    objects, library = folder / f"{march}.o", folder / f"{march}.so"
+    stem = f"{source.stem}-{march}"
+    objects, library = folder / f"{stem}.o", folder / f"{stem}.so"
     compiler = os.environ.get("CC", "cc")
     machine = [] if march == "baseline" else [f"-march={march}"]
     # Linked without -ffast-math, which would switch off subnormal numbers for the whole process.
     for command in (
-        [compiler, *FLAGS, *machine, "-c", str(SOURCE), "-o", str(objects)],
+        [compiler, *FLAGS, *machine, "-c", str(source), "-o", str(objects)],
         [compiler, "-shared", str(objects), "-o", str(library), "-lm"],
     ):
         if subprocess.run(command, capture_output=True).returncode != 0:

@@ -298,6 +298,26 @@ def test_extend_equals_inserts(family, d):
 
 
 @every_family
+@pytest.mark.parametrize("d", [1, 3, 8, 21])
+def test_a_dropped_slot_is_opened_as_new(family, d):
+    _, block, labels = filled(family, d=d)
+    stays = np.flatnonzero(~np.isin(labels, (2, 7)))
+    cleared = block.spare(N_SLOTS)
+    cleared.build(stays, labels[stays], N_SLOTS)
+    for k in (2, 7):
+        block.drop_slot(k)
+    for row, opened in ((5, 3), (60, 7), (8, -1), (7, 2)):
+        block.extend_row(row, 2, opened)
+        for k in np.flatnonzero(cleared.sizes()):
+            cleared.insert_row(row, k)
+        if opened >= 0:
+            cleared.insert_row(row, opened)
+    assert_same_arrays(cleared.to_arrays(), block.to_arrays())
+    assert all_scores(cleared).tobytes() == all_scores(block).tobytes()
+    block.validate()
+
+
+@every_family
 def test_arrays_bit_for_bit(family):
     _, block, labels = filled(family)
     for row in range(30):  # a history leaves other roundings than a pass over the rows

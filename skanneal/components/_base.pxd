@@ -24,7 +24,8 @@ cdef class Components:
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil
     cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil
-    cdef void extend(self, const char *row, Py_ssize_t n_tiles) noexcept nogil
+    cdef void extend(self, const char *row, Py_ssize_t n_tiles, Py_ssize_t opened) noexcept nogil
+    cdef void drop(self, Py_ssize_t k) noexcept nogil
     cdef void clear(self, Py_ssize_t k) noexcept nogil
     cdef int copy(self, Components source, Py_ssize_t i, Py_ssize_t k) except -1
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil

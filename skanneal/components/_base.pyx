@@ -169,13 +169,19 @@ cdef class Components:
     cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
         """Take a row out of slot k. An emptied slot is exactly as new."""
 
-    cdef void extend(self, const char *row, Py_ssize_t n_tiles) noexcept nogil:
-        """Add a row to every slot of the first n_tiles that has rows already: a step of a
-        permutation program, where every kept segment grows by the same row."""
+    cdef void extend(self, const char *row, Py_ssize_t n_tiles, Py_ssize_t opened) noexcept nogil:
+        """Add a row to every slot of the first n_tiles that has rows already, and to the empty slot
+        `opened` (-1: none): a step of a permutation program, where every kept segment grows by the
+        same row and one begins with it."""
         cdef Py_ssize_t k
         for k in range(n_tiles * TILE):
-            if self.size[k] > 0:
+            if self.size[k] > 0 or k == opened:
                 self.insert(row, k)
+
+    cdef void drop(self, Py_ssize_t k) noexcept nogil:
+        """Empty slot k, but for what `extend` sees to when it opens the slot: until then its scores
+        mean nothing and nothing else may use it."""
+        self.clear(k)
 
     cdef void clear(self, Py_ssize_t k) noexcept nogil:
         """Empty slot k."""
@@ -321,10 +327,15 @@ cdef class Components:
         self._check(i, k)
         self.remove(self.table.row(i), k)
 
-    def extend_row(self, Py_ssize_t i, Py_ssize_t n_tiles):
-        """Add row i of the table to every slot of the first n_tiles that has rows."""
+    def extend_row(self, Py_ssize_t i, Py_ssize_t n_tiles, Py_ssize_t opened=-1):
+        """Add row i of the table to every slot of the first n_tiles that has rows, and to one."""
         self._check(i, n_tiles * TILE - 1)
-        self.extend(self.table.row(i), n_tiles)
+        self.extend(self.table.row(i), n_tiles, opened)
+
+    def drop_slot(self, Py_ssize_t k):
+        """Empty slot k for `extend_row` to open."""
+        self._check(0, k)
+        self.drop(k)
 
     def row_scores(self, Py_ssize_t i):
         """Log predictive of row i in every slot, float32 array of shape (n_slots,)."""

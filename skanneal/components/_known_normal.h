@@ -12,6 +12,7 @@
 typedef struct {
     int64_t d, stride;      /* columns, and that padded to a multiple of 8 */
     int32_t diagonal, equal; /* A is diagonal; all coordinates have the same prior variance */
+    int32_t adjacent;       /* the cells stand side by side in an encoded row */
     const int32_t *offset;  /* (d,) byte offset of the cell in an encoded row */
     const double *centre;   /* (stride,) prior mean */
     const double *rotation; /* (d, stride) A, or its diagonal (stride,) */
@@ -36,7 +37,7 @@ typedef struct {
 
 typedef void (*known_add_scores_t)(KnownBlock *, const char *, int64_t, float *);
 typedef void (*known_update_t)(KnownBlock *, const char *, int64_t, int);
-typedef void (*known_extend_t)(KnownBlock *, const char *, int64_t);
+typedef void (*known_extend_t)(KnownBlock *, const char *, int64_t, int64_t);
 typedef void (*known_refresh_t)(KnownBlock *, int64_t);
 typedef float (*known_score_without_t)(KnownBlock *, const char *, int64_t);
 static const known_add_scores_t known_add_scores_v[] = VARIANTS(known_add_scores);

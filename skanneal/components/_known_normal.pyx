@@ -31,7 +31,7 @@ cdef extern from "_known_normal.h" nogil:
     enum: KNOWN_MEMO
     ctypedef struct KnownBlock:
         int64_t d, stride
-        int32_t diagonal, equal
+        int32_t diagonal, equal, adjacent
         const int32_t *offset
         const double *centre
         const double *rotation
@@ -52,7 +52,7 @@ cdef extern from "_known_normal.h" nogil:
     int skanneal_level()
     void (*known_add_scores_v[3])(KnownBlock *, const char *, int64_t, float *) noexcept
     void (*known_update_v[3])(KnownBlock *, const char *, int64_t, int) noexcept
-    void (*known_extend_v[3])(KnownBlock *, const char *, int64_t) noexcept
+    void (*known_extend_v[3])(KnownBlock *, const char *, int64_t, int64_t) noexcept
     void (*known_refresh_v[3])(KnownBlock *, int64_t) noexcept
     float (*known_score_without_v[3])(KnownBlock *, const char *, int64_t) noexcept
 
@@ -126,12 +126,13 @@ cdef class KnownNormal(Components):
     def bind(self, Table table):
         Components.bind(self, table)
         self.block.offset, self.block.row = &self.offset[0], NULL
+        self.block.adjacent = bool(np.all(np.diff(self.offset) == sizeof(float)))
 
     cdef int reserve(self, Py_ssize_t n_slots) except -1:
         cdef float[::1] location, precision, scalar
         cdef Py_ssize_t n = self.n_slots, n_tiles = n_slots // TILE, k
         cdef Py_ssize_t n_precisions = 1 if self.block.equal else n_tiles * self.d * TILE
-        size, squares = np.zeros(n_slots, np.int64), np.zeros(n_slots)
+        size, squares = (aligned_zeros((n_slots,), t) for t in (np.int64, np.float64))
         total = aligned_zeros((n_tiles * self.d * TILE,), np.float64)
         total = total.reshape(n_tiles, self.d, TILE)
         size[:n], squares[:n], total[:n // TILE] = self.size, self.squares, self.sum
@@ -161,8 +162,8 @@ cdef class KnownNormal(Components):
     cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
         known_update_v[self.level](&self.block, row, k, -1)
 
-    cdef void extend(self, const char *row, Py_ssize_t n_tiles) noexcept nogil:
-        known_extend_v[self.level](&self.block, row, n_tiles)
+    cdef void extend(self, const char *row, Py_ssize_t n_tiles, Py_ssize_t opened) noexcept nogil:
+        known_extend_v[self.level](&self.block, row, n_tiles, opened)
 
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
         known_refresh_v[self.level](&self.block, k)
@@ -174,6 +175,9 @@ cdef class KnownNormal(Components):
         for f in range(self.d):
             self.sum[k // TILE, f, k % TILE] = 0.0
         self.refresh(k)
+
+    cdef void drop(self, Py_ssize_t k) noexcept nogil:
+        self.size[k] = 0
 
     cdef int copy(self, Components source, Py_ssize_t i, Py_ssize_t k) except -1:
         cdef KnownNormal other = <KnownNormal> source

@@ -20,6 +20,17 @@ INLINE void NAME(known_read)(KnownBlock *block, const char *row)
     if (block->row == row) return;
     block->row = row;
     double *restrict cell = block->cell, *restrict z = block->z;
+    if (block->adjacent && block->diagonal) { /* all at once */
+        const float *restrict cells = (const float *)(row + block->offset[0]);
+        const double *restrict centre = block->centre, *restrict scale = block->rotation;
+        float *restrict z_f = block->z_f;
+        for (int64_t f = 0; f < d; f++) {
+            const double value = scale[f] * ((double)cells[f] - centre[f]);
+            z[f] = value;
+            z_f[f] = (float)value;
+        }
+        return;
+    }
     for (int64_t f = 0; f < d; f++) cell[f] = (double)*(const float *)(row + block->offset[f]);
     for (int64_t f = 0; f < d; f++) cell[f] -= block->centre[f];
     if (block->diagonal) {
@@ -84,22 +95,24 @@ static void NAME(known_add_scores)(KnownBlock *block, const char *row, int64_t n
     }
 }
 
-/* Of a cluster of n rows: the normaliser, through a direct-mapped table. */
-static double NAME(known_constant)(KnownBlock *block, int64_t n)
+/* Of a cluster of n rows: the normaliser, to its place in a direct-mapped table. */
+static void NAME(known_memorise)(KnownBlock *block, int64_t n, int64_t at)
 {
-    int64_t at = n & (KNOWN_MEMO - 1);
-    if (block->memo_size[at] != n) {
-        double logs = 0.0, rows = (double)n;
-        const int64_t last = block->equal ? 1 : block->d;
-        for (int64_t f = 0; f < last; f++) {
-            const double v = block->variance[f];
-            logs += log((1.0 + rows * v) / (1.0 + (rows + 1.0) * v));
-        }
-        if (block->equal) logs *= (double)block->d;
-        block->memo_size[at] = n;
-        block->memo_value[at] =
-            block->log_det + 0.5 * (logs - 1.8378770664093453 * (double)block->d);
+    double logs = 0.0, rows = (double)n;
+    const int64_t last = block->equal ? 1 : block->d;
+    for (int64_t f = 0; f < last; f++) {
+        const double v = block->variance[f];
+        logs += log((1.0 + rows * v) / (1.0 + (rows + 1.0) * v));
     }
+    if (block->equal) logs *= (double)block->d;
+    block->memo_size[at] = n;
+    block->memo_value[at] = block->log_det + 0.5 * (logs - 1.8378770664093453 * (double)block->d);
+}
+
+INLINE double NAME(known_constant)(KnownBlock *block, int64_t n)
+{
+    const int64_t at = n & (KNOWN_MEMO - 1);
+    if (block->memo_size[at] != n) NAME(known_memorise)(block, n, at);
     return block->memo_value[at];
 }
 
@@ -158,55 +171,86 @@ static void NAME(known_update)(KnownBlock *block, const char *row, int64_t k, in
     NAME(known_refresh)(block, k);
 }
 
-/* Add a row to every slot of the first n_tiles that has rows: what known_update does, 16 at once. */
-static void NAME(known_extend)(KnownBlock *block, const char *row, int64_t n_tiles)
+/* Four slots side by side: a permutation program seldom has more in use. */
+#define FOUR NAME(four)
+#define FOUR_MASK NAME(four_mask)
+#define FOUR_FLOATS NAME(four_floats)
+typedef double NAME(four) __attribute__((vector_size(32), aligned(32), may_alias));
+typedef int64_t NAME(four_mask) __attribute__((vector_size(32), aligned(32), may_alias));
+typedef float NAME(four_floats) __attribute__((vector_size(16), aligned(16), may_alias));
+
+/* Add a row to those of the slots k .. k + 3 that have rows and to `opened`: what known_update does,
+ * at once. The others are empty and become as new. `equal` is a constant where this is called. */
+INLINE void NAME(known_extend_four)(KnownBlock *block, int64_t k, int64_t opened, int equal)
+{
+    const int64_t d = block->d, first = k / LANES * d * LANES + k % LANES;
+    const double *restrict z = block->z, *restrict variance = block->variance;
+    double *restrict sums = block->sum + first;
+    float *restrict locations = block->location + first, *restrict precisions = block->precision;
+#define DOUBLES(n) ((FOUR)((n) | 0x4330000000000000) - 0x1p52) /* of whole numbers below 2^52 */
+    float *restrict scalar = block->scalar + k / LANES * 2 * LANES + k % LANES;
+    FOUR_MASK *size = (FOUR_MASK *)(block->size + k);
+    const FOUR_MASK had = *size > 0, live = had | ((FOUR_MASK){k, k + 1, k + 2, k + 3} == opened);
+    const FOUR before = DOUBLES(*size), after = DOUBLES(*size - live);
+    FOUR part[KNOWN_PARTS];
+    *size -= live;
+    const FOUR inverse = (FOUR)((FOUR_MASK)(1.0 / before) & had);
+    const FOUR share = variance[0] / (1.0 + after * variance[0]);
+    for (int p = 0; p < KNOWN_PARTS; p++) part[p] = (FOUR){0};
+    if (!equal) precisions += first;
+#define HALF_PRECISION(v)                                                                       \
+    __builtin_convertvector(                                                                    \
+        0.5 * ((1.0 + after * (v)) / (1.0 + (after + 1.0) * (v))), FOUR_FLOATS)
+#define ENTER(p, f)                                                                             \
+    {                                                                                           \
+        const FOUR cell = z[f] - (FOUR){0};                                                     \
+        const FOUR sum = (FOUR)(*(FOUR_MASK *)(sums + (f) * LANES) & had);                      \
+        const FOUR delta = cell - sum * inverse;                                                \
+        const FOUR total = sum + (FOUR)((FOUR_MASK)cell & live);                                \
+        FOUR location = share * total;                                                          \
+        part[p] += delta * delta;                                                               \
+        *(FOUR *)(sums + (f) * LANES) = total;                                                  \
+        if (!equal) {                                                                           \
+            location = variance[f] / (1.0 + after * variance[f]) * total;                       \
+            *(FOUR_FLOATS *)(precisions + (f) * LANES) = HALF_PRECISION(variance[f]);           \
+        }                                                                                       \
+        *(FOUR_FLOATS *)(locations + (f) * LANES) =                                             \
+            __builtin_convertvector(location, FOUR_FLOATS);                                     \
+    }
+    int64_t f = 0;
+    for (; f + KNOWN_PARTS <= d; f += KNOWN_PARTS) {
+        ENTER(0, f);
+        ENTER(1, f + 1);
+        ENTER(2, f + 2);
+        ENTER(3, f + 3);
+    }
+    for (; f < d; f++) ENTER(f % KNOWN_PARTS, f);
+#undef ENTER
+    *(FOUR_FLOATS *)(scalar + LANES) = HALF_PRECISION(variance[0]);
+#undef HALF_PRECISION
+#undef DOUBLES
+    for (int l = 0; l < 4; l++) scalar[l] = (float)NAME(known_constant)(block, block->size[k + l]);
+    const FOUR total = (part[0] + part[2]) + (part[1] + part[3]);
+    FOUR *squares = (FOUR *)(block->squares + k);
+    *squares = (FOUR)((FOUR_MASK)(*squares + before / after * total) & had);
+}
+
+/* Add a row to every slot of the first n_tiles that has rows, and to the empty slot `opened`. */
+static void NAME(known_extend)(KnownBlock *block, const char *row, int64_t n_tiles, int64_t opened)
 {
     NAME(known_read)(block, row);
-    const int64_t d = block->d;
-    const double *z = block->z, *variance = block->variance;
-    for (int64_t tile = 0; tile < n_tiles; tile++) {
-        int64_t *size = block->size + tile * LANES, any = 0;
-        double live[LANES], inverse[LANES], after[LANES], share[LANES];
-        double part[KNOWN_PARTS][LANES] = {{0}};
-        for (int l = 0; l < LANES; l++) {
-            const double n = (double)size[l];
-            any |= size[l];
-            live[l] = n > 0.0 ? 1.0 : 0.0;
-            inverse[l] = n > 0.0 ? 1.0 / n : 0.0;
-            after[l] = n + live[l];
-            share[l] = variance[0] / (1.0 + after[l] * variance[0]);
-        }
-        if (any == 0) continue;
-        for (int64_t f = 0; f < d; f++) {
-            double *restrict sum = block->sum + (tile * d + f) * LANES;
-            double *restrict squares = part[f % KNOWN_PARTS];
-            float *restrict location = block->location + (tile * d + f) * LANES;
-            float *restrict precision = block->precision + (tile * d + f) * LANES;
-            for (int l = 0; l < LANES; l++) {
-                const double delta = z[f] - sum[l] * inverse[l];
-                squares[l] += delta * delta;
-                sum[l] += live[l] * z[f];
-            }
-            if (block->equal) {
-                for (int l = 0; l < LANES; l++) location[l] = (float)(share[l] * sum[l]);
-                continue;
-            }
-            const double v = variance[f];
-            for (int l = 0; l < LANES; l++) {
-                location[l] = (float)(v / (1.0 + after[l] * v) * sum[l]);
-                precision[l] = (float)(0.5 * ((1.0 + after[l] * v) / (1.0 + (after[l] + 1.0) * v)));
-            }
-        }
-        for (int l = 0; l < LANES; l++) {
-            if (size[l] == 0) continue;
-            const int64_t k = tile * LANES + l;
-            const double total = (part[0][l] + part[2][l]) + (part[1][l] + part[3][l]);
-            block->squares[k] += (double)size[l] / after[l] * total;
-            size[l]++;
-            NAME(known_scalars)(block, k);
-        }
+    for (int64_t k = 0; k < n_tiles * LANES; k += 4) {
+        const int64_t *size = block->size + k;
+        if ((size[0] | size[1] | size[2] | size[3]) == 0 && opened / 4 != k / 4) continue;
+        if (block->equal)
+            NAME(known_extend_four)(block, k, opened, 1);
+        else
+            NAME(known_extend_four)(block, k, opened, 0);
     }
 }
+#undef FOUR
+#undef FOUR_MASK
+#undef FOUR_FLOATS
 
 /* Log predictive of a row of slot k in that slot without the row. */
 static float NAME(known_score_without)(KnownBlock *block, const char *row, int64_t k)

@@ -31,6 +31,19 @@ from ..states._mixture cimport Mixture
 
 cdef enum:
     ROWS_AT_A_TIME = 256    # between two looks for an interrupt
+    AHEAD = 8               # rows between the prefetch of a row and its use
+    UNDERFLOW = -746        # exp of less is zero
+    EMPTY = TILE - 1        # the slot that no segment takes
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define PREFETCH(p) __builtin_prefetch(p, 0, 3)
+    #else
+    #define PREFETCH(p)
+    #endif
+    """
+    void PREFETCH(const void *p) nogil
 
 
 cdef inline double log_add(double a, double b) noexcept nogil:
@@ -48,7 +61,10 @@ def resized(array, n):
 
 
 cdef class Slots:
-    """Spare clusters of a mixture's families: a slot per segment or per row."""
+    """Spare clusters of a mixture's families: a slot per segment or per row.
+
+    One slot stays empty: its scores are those of a segment that begins with the row.
+    """
 
     cdef list blocks
     cdef PyObject **pointer         # the same, borrowed, for code without the GIL
@@ -91,6 +107,7 @@ cdef class Slots:
                 block.reserve(n_slots)
         used = np.zeros(n_slots, np.uint8)
         used[:self.n_slots] = self.used
+        used[EMPTY] = 1
         self.used, self.n_slots = used, n_slots
         self.scores = aligned_zeros((n_slots,), np.float32)
         return 0
@@ -98,14 +115,14 @@ cdef class Slots:
     cdef void empty(self) noexcept nogil:
         cdef Py_ssize_t k
         for k in range(self.top):
-            if self.used[k]:
+            if self.used[k] and k != EMPTY:
                 self.release(k)
         self.top = 0
 
     cdef Py_ssize_t take(self) except -1 nogil:
         """The lowest free slot."""
         cdef Py_ssize_t k = 0
-        while k < self.top and self.used[k]:
+        while k < self.n_slots and self.used[k]:
             k += 1
         if k == self.n_slots:
             with gil:
@@ -119,6 +136,16 @@ cdef class Slots:
         cdef Py_ssize_t b
         for b in range(self.n_blocks):
             (<Components> self.pointer[b]).clear(k)
+        self.give(k)
+
+    cdef void drop(self, Py_ssize_t k) noexcept nogil:
+        """Empty slot k, which `extend` will open again."""
+        cdef Py_ssize_t b
+        for b in range(self.n_blocks):
+            (<Components> self.pointer[b]).drop(k)
+        self.give(k)
+
+    cdef inline void give(self, Py_ssize_t k) noexcept nogil:
         self.used[k] = 0
         while self.top > 0 and not self.used[self.top - 1]:
             self.top -= 1
@@ -136,11 +163,11 @@ cdef class Slots:
         for b in range(self.n_blocks):
             (<Components> self.pointer[b]).insert(cells, k)
 
-    cdef void extend(self, const char *cells) noexcept nogil:
-        """Add a row to every slot that has rows."""
+    cdef void extend(self, const char *cells, Py_ssize_t opened) noexcept nogil:
+        """Add a row to every slot that has rows, and to an empty one."""
         cdef Py_ssize_t n_tiles = (self.top + TILE - 1) // TILE, b
         for b in range(self.n_blocks):
-            (<Components> self.pointer[b]).extend(cells, n_tiles)
+            (<Components> self.pointer[b]).extend(cells, n_tiles, opened)
 
 
 cdef class Segments:
@@ -164,6 +191,7 @@ cdef class Segments:
     cdef Py_ssize_t n_active
     cdef int64_t[::1] first, slot       # place of the first row; slot
     cdef double[::1] log_lik, weight    # of the segment; of all that ends with it
+    cdef double[::1] share              # exp(weight - the largest)
     # what was kept, row by row: the segments that end after row r are at start[r] .. start[r + 1]
     cdef int64_t[::1] start, kept_first
     cdef double[::1] kept_weight
@@ -177,7 +205,7 @@ cdef class Segments:
         self.slots = Slots(mixture)
         self.points = None
         self.first, self.slot = np.empty(0, np.int64), np.empty(0, np.int64)
-        self.log_lik, self.weight = np.empty(0), np.empty(0)
+        self.log_lik, self.weight, self.share = np.empty(0), np.empty(0), np.empty(0)
         self.kept_first, self.kept_weight = np.empty(64, np.int64), np.empty(64)
 
     def follow(self, Mixture mixture):
@@ -190,15 +218,15 @@ cdef class Segments:
         """Room for n segments at once."""
         self.first, self.slot = resized(self.first, n), resized(self.slot, n)
         self.log_lik, self.weight = resized(self.log_lik, n), resized(self.weight, n)
+        self.share = np.empty(n)
         return 0
 
-    cdef int keep(self, Py_ssize_t at, int64_t first, double weight) except -1 nogil:
-        """Note a segment that ends at the present row."""
-        if at == self.kept_first.shape[0]:
+    cdef int reserve_kept(self, Py_ssize_t n) except -1 nogil:
+        """Room for n kept segments in all."""
+        if n > self.kept_first.shape[0]:
             with gil:
-                self.kept_first = resized(self.kept_first, 2 * at)
-                self.kept_weight = resized(self.kept_weight, 2 * at)
-        self.kept_first[at], self.kept_weight[at] = first, weight
+                self.kept_first = resized(self.kept_first, 2 * n)
+                self.kept_weight = resized(self.kept_weight, 2 * n)
         return 0
 
     def forward(self, Mixture mixture, order, log_size, double beta=1.0, double tolerance=0.0,
@@ -253,12 +281,19 @@ cdef class Segments:
         """Add row r of the order to every segment, and open one with it."""
         cdef const char *cells = mixture.table.row(row[r])
         cdef Py_ssize_t n = self.n_active, i, k = self.slots.take()
+        cdef Py_ssize_t row_bytes = mixture.table.row_bytes, at
         cdef double best = -INFINITY, total = 0.0, log_b
+        cdef const char *later
+        if r + AHEAD < self.n:
+            later = mixture.table.row(row[r + AHEAD])
+            for at in range(0, row_bytes, 64):
+                PREFETCH(later + at)
+            PREFETCH(later + row_bytes - 1)
         self.first[n], self.slot[n], self.log_lik[n] = r, k, 0.0
         n += 1
         self.slots.score(cells)
-        self.slots.extend(cells)
-        self.slots.insert(cells, k)
+        self.slots.scores[k] = self.slots.scores[EMPTY]
+        self.slots.extend(cells, k)
         if scans:
             self.scan(cells, r)
         for i in range(n):
@@ -270,45 +305,47 @@ cdef class Segments:
             best = max(best, self.weight[i])
         self.work += (self.slots.top + TILE - 1) // TILE + n
         self.n_active = n
+        for i in range(n):
+            log_b = self.weight[i] - best
+            self.share[i] = 1.0 if log_b == 0.0 else exp(log_b) if log_b > UNDERFLOW else 0.0
         if tolerance > 0.0:
-            self.prune(best, tolerance)
+            self.prune(tolerance)
+        at = self.start[r]
+        self.reserve_kept(at + self.n_active)
         for i in range(self.n_active):
-            total += exp(self.weight[i] - best)
-            self.keep(self.start[r] + i, self.first[i], self.weight[i])
+            total += self.share[i]
+            self.kept_first[at + i], self.kept_weight[at + i] = self.first[i], self.weight[i]
         self.log_g[r + 1] = best + log(total)
-        self.start[r + 1] = self.start[r] + self.n_active
+        self.start[r + 1] = at + self.n_active
         if scans:
             while self.oldest < self.first[0]:
                 self.points.release(self.point_slot[self.oldest])
                 self.oldest += 1
         return 0
 
-    cdef void prune(self, double best, double tolerance) noexcept nogil:
+    cdef void prune(self, double tolerance) noexcept nogil:
         """Drop the lightest segments, as long as all that is dropped stays within the tolerance."""
         cdef Py_ssize_t n = self.n_active, i, least, kept = 0
-        cdef double total = 0.0, allowed, limit, share
+        cdef double total = 0.0, allowed
         for i in range(n):
-            total += exp(self.weight[i] - best)
+            total += self.share[i]
         allowed = tolerance * total
-        limit = best + log(allowed)
         while True:
             least = -1
             for i in range(n - 1):  # the newest stays in any case
-                if (self.weight[i] <= limit and self.slot[i] >= 0
+                if (self.share[i] <= allowed and self.slot[i] >= 0
                         and (least < 0 or self.weight[i] < self.weight[least])):
                     least = i
             if least < 0:
                 break
-            share = exp(self.weight[least] - best)
-            if share > allowed:
-                break
-            allowed -= share
-            self.slots.release(self.slot[least])
+            allowed -= self.share[least]
+            self.slots.drop(self.slot[least])
             self.slot[least] = -1
         for i in range(n):
             if self.slot[i] >= 0:
                 self.first[kept], self.slot[kept] = self.first[i], self.slot[i]
                 self.log_lik[kept], self.weight[kept] = self.log_lik[i], self.weight[i]
+                self.share[kept] = self.share[i]
                 kept += 1
         self.n_active = kept
 
