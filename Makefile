@@ -32,6 +32,7 @@ doc: .venv/installed-docs
 
 bench: .venv/installed-test
 	$(BIN)/python benchmarks/row_step.py
+	$(BIN)/python benchmarks/permutation_step.py
 
 build: .venv/installed-dev
 	$(BIN)/python setup.py -q build_ext --inplace

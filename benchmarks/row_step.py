@@ -131,8 +131,9 @@ def read_documents(folder):
     return rows, np.unique(mixture.get_labels(), return_inverse=True)[1].astype(np.int32)
 
 
-def compile_bare(march, folder, source=SOURCE):
+def compile_bare(march, folder, source=None):
     """Path of the bare loop's shared library, or None if the compiler refuses."""
+    source = source or SOURCE
     stem = f"{source.stem}-{march}"
     objects, library = folder / f"{stem}.o", folder / f"{stem}.so"
     compiler = os.environ.get("CC", "cc")
