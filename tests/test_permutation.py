@@ -492,7 +492,7 @@ def test_programs_of_many_rows():
     segments = mixture.spare("segments", Segments)
     sums = []
     # updates, and scores by tiles, with one slot that stays empty
-    whole = sum(r + math.ceil((r + (r > 15)) / 16) for r in range(1, 701))
+    whole = sum(2 * r + math.ceil((r + (r > 15)) / 16) for r in range(1, 701))
     for _ in range(2):
         log_size = Permutation()._log_size(mixture, 700, "uniform")
         segments.forward(mixture, np.arange(700), log_size)

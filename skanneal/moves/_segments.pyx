@@ -303,7 +303,7 @@ cdef class Segments:
                 log_b += self.log_path[self.first[i]]
             self.weight[i] = log_b + self.log_g[self.first[i]]
             best = max(best, self.weight[i])
-        self.work += (self.slots.top + TILE - 1) // TILE + n
+        self.work += (self.slots.top + TILE - 1) // TILE + 2 * n
         self.n_active = n
         for i in range(n):
             log_b = self.weight[i] - best
@@ -361,7 +361,7 @@ cdef class Segments:
                 self.log_next[t] = log_k
             self.log_sum[t] = log_add(self.log_sum[t], log_k)
             self.log_path[t] = self.log_path[t + 1] + self.log_next[t] - self.log_sum[t]
-        self.work += (self.points.top + TILE - 1) // TILE + 1
+        self.work += (self.points.top + TILE - 1) // TILE + 2
         k = self.points.take()
         self.points.insert(cells, k)
         self.point_slot[r] = k

@@ -1,8 +1,8 @@
 """Sequentially allocated split-merge (Dahl 2003), for the Dirichlet and the Pitman-Yor process.
 
-A row i of S, uniform, and a row j, with probability 1/2 another one of its cluster, else one outside
-(a pair that is uniform outright is seldom in one cluster where there are many). In one cluster:
-seeds {i}, {j}, the other members in random order join one of the two with weight
+A row i of S, uniform, and a row j: with probability 1/2 another one of its cluster, else one
+outside (a pair that is uniform outright is seldom in one cluster where there are many). In one
+cluster: seeds {i}, {j}, the other members in random order join one of the two with weight
 (size - d) p(x | x_k)^beta; q is the probability of the allocation that came out. In two: the merge,
 whose reverse is a split in a fresh random order with every step forced to the clusters as they are.
 With K clusters before the split, and r(j) the probability of j given i,
@@ -192,15 +192,15 @@ cdef propose(Mixture mixture, Pair pair, rows, bit_generator, double beta):
     if split:
         log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - log_marginal(mixture, a))
         if log(1.0 - uniform(rng)) >= log_ratio:
-            return False, 2 * count
+            return False, 3 * count
         accept_split(mixture, pair, a, members, side)
     else:
         log_ratio += beta * (log_marginal(mixture, a) + log_marginal(mixture, b)
                              - log_merged(mixture, pair))
         if log(1.0 - uniform(rng)) >= -log_ratio:
-            return False, 2 * count
+            return False, 3 * count
         accept_merge(mixture, a, b, members)
-    return True, 2 * count
+    return True, 3 * count
 
 
 cdef inline double same_share(int64_t size, int64_t n) noexcept nogil:

@@ -7,7 +7,7 @@ class MoveInfo(NamedTuple):
     """Proposals, acceptances, and the work they took.
 
     Work is counted, not timed: 1 for scoring a row in a tile of clusters, which are scored
-    together, and 1 for adding a row to a cluster.
+    together, and 2 for adding a row to a cluster.
     """
 
     proposed: int

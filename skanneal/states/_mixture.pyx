@@ -238,8 +238,8 @@ cdef class Mixture:
         return best != k
 
     def spare(self, name, make):
-        """What `make(self)` made at the first call by this name: empty clusters of these blocks that
-        a move uses again and again. Its follow(self) brings the hyperparameters up to date."""
+        """What `make(self)` made at the first call by this name: empty clusters of these blocks
+        that a move uses again and again. Its follow(self) brings the hyperparameters up to date."""
         if name not in self.spares:
             self.spares[name] = make(self)
         spare = self.spares[name]
