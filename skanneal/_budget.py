@@ -18,6 +18,7 @@ from scipy.optimize import brentq
 _FORGET = 0.8
 # Before these shares of the time and of the shape are used, a cost is mostly fixed overhead.
 _FIRST_TIME, _FIRST_SHAPE = 0.01, 0.05
+SETTLED = 50  # rows in the subsample from which on a chain runs more than the churn
 # Planning costs about as much as a small segment, so speeds hold for this share of the time.
 _HOLD = 0.005
 
@@ -84,6 +85,7 @@ class Budget:
         "last_seconds",
         "last_size",
         "last_length",
+        "settled",
     )
 
     def __init__(self, path, max_time, further_sweeps):
@@ -101,7 +103,7 @@ class Budget:
         self.speed = self.final_speed = 1.0
         self.expected = float(self._at[-1])
         self.planned_at = self.last_seconds = -inf
-        self.last_size = self.last_length = 0.0
+        self.last_size = self.last_length = self.settled = 0.0
         self.knots = [(0, self._sizes[0])]
         self.betas = [self.beta]
 
@@ -195,6 +197,8 @@ class Budget:
             early = seconds < _FIRST_TIME * self.max_time
             early = early and self.position < _FIRST_SHAPE * self._at[-1]
             held = seconds - self.planned_at < _HOLD * self.max_time
+            # Nor is it the last word when the plan says that this is the last segment.
+            held = held and self.expected - start > self.last_length
             if not early and not held and seconds < self.max_time:
                 self._plan(start, seconds)
         self.last_seconds = seconds
@@ -315,6 +319,9 @@ class Budget:
         knots, beta = step
         (start, size), (stop, reached) = knots[0], knots[-1]
         self.last_size, self.last_length = 0.5 * (size + reached), float(stop - start)
+        if reached >= SETTLED and not self.settled:
+            # What has cost so little would make it look as if costs rose with the size.
+            self.cost, self.settled = Cost(), 1.0
         self.betas[-1] = beta
         for number, knot in enumerate(knots[1:], start=1):
             # Inside a segment the exponent is not read, but it must not be 1 before its end.

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ._budget import SETTLED
 from .components import FAMILIES, Table
 from .moves import (
     COLUMN_MOVES,
@@ -34,7 +35,6 @@ IDLE_AFTER = 8  # turns without an acceptance until a structure move misses most
 IDLE_PERIOD = 8
 FIRST_COST = 1.0  # work per row that a move is taken to cost before it has been made
 COST_MEMORY = 0.2  # weight of a move's last application in its mean cost per row
-SETTLED = 50  # rows in S from which on more than the churn is run
 
 
 class Model(NamedTuple):

@@ -572,3 +572,13 @@ def test_other_data_than_a_realised_schedule_s_are_refused():
     realised = LinearAnneal(n_sweeps=4).pacer(30).realised()
     with pytest.raises(ValueError, match=r"beta .* 31 rows"):
         realised.pacer(31)
+
+
+def test_a_cost_that_sets_in_is_not_taken_for_one_that_rises():
+    """From 50 rows on a chain runs all its moves: a thousand times the cost of a segment."""
+    pacer, seconds = SCHEDULES["anneal"].pacer(5000, 2.0), 0.0
+    while (segment := pacer.next(seconds)) is not None:
+        reached = size_at(segment.knots, segment.stop)
+        seconds += 1e-6 * (segment.stop - segment.start) + (1e-3 if reached >= 50 else 1e-6)
+    assert 1.9 < seconds < 2.1
+    assert pacer.assignments > 30 * 5000
