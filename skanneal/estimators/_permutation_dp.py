@@ -16,9 +16,9 @@ from ._hyperparameters import partition_grid
 
 
 def sweeps_from_init(n_rows):
-    """Sweeps that schedule="anneal" stands for with `init`: 30 for 20,000 rows and more, 60 for
-    2,000; measured from one cluster, which takes most."""
-    return round(30 * max(1.0, 20_000 / n_rows) ** 0.3)
+    """Sweeps that schedule="anneal" stands for with `init`: 30 for 20,000 rows and more, at most
+    120 for fewer; measured from one cluster, which takes most."""
+    return round(min(120.0, 30 * max(1.0, 20_000 / n_rows) ** 0.5))
 
 
 class PermutationDPMixture(BaseMixtureEstimator):
