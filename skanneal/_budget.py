@@ -197,7 +197,7 @@ class Budget:
             early = seconds < _FIRST_TIME * self.max_time
             early = early and self.position < _FIRST_SHAPE * self._at[-1]
             held = seconds - self.planned_at < _HOLD * self.max_time
-            # Nor is it the last word when the plan says that this is the last segment.
+            # A plan of which one segment is left is checked before the schedule ends by it.
             held = held and self.expected - start > self.last_length
             if not early and not held and seconds < self.max_time:
                 self._plan(start, seconds)

@@ -119,7 +119,7 @@ class PathPacer:
         self._knots = np.column_stack([path.assignments, path.sizes])
         self._ready = _last_tempered_knot(path)
         self._finished = False
-        self._burned_in = None  # assignments handed out when burn-in was first seen to be over
+        self._burned_in = None  # assignments handed out when burn-in was over
         self._extra = 0
         self._extra_done = 0
         self._budget = None
@@ -157,13 +157,15 @@ class PathPacer:
     @property
     def burn_in(self):
         """Whether moves may still adapt after what has been handed out; once over, it stays so."""
-        if self._burned_in is None:
-            of_path, total = self.path.burn_in, int(self.path.assignments[-1])
-            of_path = total / 2 if of_path is None else of_path
-            # in whole numbers where there is no budget: of_path exactly
-            if self.assignments * total >= of_path * self._scheduled:
-                self._burned_in = self.assignments
         return self._burned_in is None
+
+    def _burn(self):
+        """Note when burn-in is over."""
+        of_path, total = self.path.burn_in, int(self.path.assignments[-1])
+        of_path = total / 2 if of_path is None else of_path
+        # in whole numbers where there is no budget: of_path exactly
+        if self.burn_in and self.assignments * total >= of_path * self._scheduled:
+            self._burned_in = self.assignments
 
     def next(self, seconds=None):
         """Return the next segment, or None if all is done.
@@ -188,6 +190,7 @@ class PathPacer:
         if segment is not None:
             self.assignments = segment.stop
             self.size = int(size_at(segment.knots, segment.stop))
+            self._burn()
         return segment
 
     def extend(self, n_sweeps):

@@ -132,7 +132,6 @@ class Permutation:
     def _log_number(self, state, n, law):
         """log A(K) / K!, of projections log A(K), up to a constant: K = 0 .. n + 1."""
         prior = state.prior
-        numbers = np.arange(n + 2.0)
         if self.grid is None:
             out = _log_openings(prior.concentration, prior.discount, n)
         else:
@@ -140,7 +139,7 @@ class Permutation:
             out = logsumexp(
                 [_log_openings(a, prior.discount, n) - _log_rising(a, n) for a in alphas], axis=0
             )
-        return out if law == "projection" else out - gammaln(numbers + 1.0)
+        return out if law == "projection" else out - gammaln(np.arange(1.0, n + 3.0))
 
     def _log_tau(self, log_number):
         """The secant of log A at the reference number of clusters."""
