@@ -30,6 +30,8 @@ LAYERS = {
     "tempering": 3,
     "chain": 4,
     "shards": 4,
+    "_row_source": 4,
+    "_placement": 4,
     "summary": 4,
     "_partition_loss": 4,
     "_encoding": 4,
