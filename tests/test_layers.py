@@ -33,6 +33,8 @@ LAYERS = {
     "chain": 4,
     "shards": 4,
     "_accelerated_chain": 4,
+    "_row_source": 4,
+    "_placement": 4,
     "summary": 4,
     "_partition_loss": 4,
     "_encoding": 4,
