@@ -24,6 +24,7 @@ LAYERS = {
     "_curves": 0,
     "_budget": 0,
     "components": 1,
+    "likelihoods": 1,
     "partition_priors": 1,
     "states": 2,
     "moves": 3,
