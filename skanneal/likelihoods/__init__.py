@@ -5,8 +5,16 @@ To add one: one file with its class (the contract is `Likelihood`) and one line 
 
 from ._base import ConjugateLikelihood, Likelihood, TableRows
 from ._checked import checked
+from ._gaussian import Gaussian
+from ._gaussian_full import GaussianFull
 from ._multinomial import Multinomial
+from ._poisson import Poisson
 
-LIKELIHOODS = {"multinomial": Multinomial}
+LIKELIHOODS = {
+    "multinomial": Multinomial,
+    "poisson": Poisson,
+    "gaussian": Gaussian,
+    "gaussian_full": GaussianFull,
+}
 
 __all__ = ["LIKELIHOODS", "ConjugateLikelihood", "Likelihood", "TableRows", "checked"]

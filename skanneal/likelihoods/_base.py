@@ -311,9 +311,9 @@ class ConjugateLikelihood(Likelihood):
         """Statistics under the names of the family's to_arrays()."""
         raise NotImplementedError
 
-    def log_marginal(self, statistics):
-        """Log marginal likelihood of each feature's rows, in cell units: (n_features,)."""
-        raise NotImplementedError
+    def sizes(self, statistics):
+        """Number of rows of each feature, by the statistics' first column."""
+        return statistics[:, 0].astype(np.int64)
 
     def mean(self, statistics):
         """Each feature's posterior mean, in theta's shape."""
@@ -341,6 +341,10 @@ class ConjugateLikelihood(Likelihood):
         """The Components whose slots are these features, integrated out."""
         parts = self._template | self._statistics_arrays(statistics, np.asarray(sizes, np.int64))
         return FAMILIES[self.family].from_arrays(parts, self.schema, n_slots)
+
+    def log_marginal(self, statistics):
+        """Log marginal likelihood of each feature's rows, in cell units: (n_features,)."""
+        return self.block(statistics, self.sizes(statistics)).log_marginals()[: len(statistics)]
 
     def blocks(self, table, n_slots):
         """A list of Components with the current hyperparameters and empty slots."""
@@ -412,3 +416,14 @@ class TableRows:
         if len(self) == self.table.n_rows:
             return TableRows, (self.table,)
         return TableRows, (self.table.take(np.arange(self.start, self.stop)),)
+
+
+def dense(X, n_columns=None):
+    """X as a float64 array of shape (n_rows, n_columns)."""
+    if hasattr(X, "toarray"):
+        raise TypeError("X is sparse: give it as a dense array.")
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2 or n_columns not in (None, X.shape[1]):
+        expected = "two-dimensional" if n_columns is None else f"of {n_columns} columns"
+        raise ValueError(f"X must be {expected}, got shape {X.shape}.")
+    return X

@@ -90,10 +90,9 @@ class Multinomial(ConjugateLikelihood):
         counts = self.statistics(row, np.zeros(1, np.int32), 1)[0, :-1]
         return _log_density(self.pseudo_counts + counts, theta)
 
-    def log_marginal(self, statistics):
-        """Log marginal likelihood of each feature's rows."""
-        sizes = np.ones(len(statistics), np.int64)
-        return self.block(statistics, sizes).log_marginals()[: len(statistics)]
+    def sizes(self, statistics):
+        """1 for each feature with rows: how many they are is not in the statistics."""
+        return statistics[:, :-1].any(axis=1).astype(np.int64)
 
     def mean(self, statistics):
         """Logarithms of the posterior mean probabilities."""
