@@ -7,6 +7,7 @@ from ._base import ConjugateLikelihood, Likelihood, TableRows
 from ._checked import checked
 from ._gaussian import Gaussian
 from ._gaussian_full import GaussianFull
+from ._logistic_normal import LogisticNormal
 from ._multinomial import Multinomial
 from ._poisson import Poisson
 
@@ -15,6 +16,7 @@ LIKELIHOODS = {
     "poisson": Poisson,
     "gaussian": Gaussian,
     "gaussian_full": GaussianFull,
+    "logistic_normal": LogisticNormal,
 }
 
 __all__ = ["LIKELIHOODS", "ConjugateLikelihood", "Likelihood", "TableRows", "checked"]

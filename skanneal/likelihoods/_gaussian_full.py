@@ -46,9 +46,6 @@ class GaussianFull(Numbers):
         forms = ("location", "positive", "positive", "covariance")
         self.mu0, self.kappa0, self.nu0, self.scale0 = unflatten(forms, self.hyper[0], d)
 
-    def _gappy(self):
-        return None
-
     def prepare(self, theta):
         """Means and inverse Cholesky factors over the root of 2, in float32."""
         mean, factor = self._split(theta)
