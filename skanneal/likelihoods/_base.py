@@ -288,6 +288,10 @@ class TableLikelihood(Likelihood):
         """Rows of numbers, dense or sparse, as TableRows."""
         return self.rows(self._cells(X, self.schema))
 
+    def log_jacobian(self, n_rows):
+        """What to add to a log density of n_rows rows to have it in the user's units."""
+        return -n_rows * float(np.log(self.schema.scales).sum())
+
     def rows(self, columns):
         """TableRows of columns that are encoded, as Table.append takes them."""
         table = self.schema.empty_like()
