@@ -87,7 +87,9 @@ def taken_out(state, row):
     """
     ((rows, feature),) = (cluster for cluster in state if row in cluster[0])
     left = tuple(other for other in rows if other != row)
-    rest = [cluster for cluster in state if row not in cluster[0]] + ([(left, feature)] * bool(left))
+    rest = [cluster for cluster in state if row not in cluster[0]] + (
+        [(left, feature)] * bool(left)
+    )
     return tuple(sorted(rest, key=lambda cluster: cluster[0])), feature, not left
 
 
@@ -417,8 +419,10 @@ class Segment:
         elif self.off in ("frozen", "unheld", "anywhere"):
             names = self._names(
                 rest,
-                lambda other: other in self.frozen
-                and (self.off == "anywhere" or self.shards[other] != self.star),
+                lambda other: (
+                    other in self.frozen
+                    and (self.off == "anywhere" or self.shards[other] != self.star)
+                ),
             )
             if row in self.frozen or not names:
                 names = [own]
