@@ -30,10 +30,7 @@ from accelerated_enumeration import (
     kernel,
     labels_of,
     posterior,
-    reallocation_matrix,
     reversibility_error,
-    slice_row_matrix,
-    slice_sweep,
     stationary_error,
 )
 from accelerated_merge_enumeration import (
@@ -46,6 +43,7 @@ from accelerated_merge_enumeration import (
     similar_pair,
     uniform_pair,
 )
+from accelerated_slice_enumeration import reallocation_matrix, slice_row_matrix, slice_sweep
 from enumeration import (
     Target,
     clusters,
