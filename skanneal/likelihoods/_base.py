@@ -11,7 +11,6 @@ import numpy as np
 
 from ..components import FAMILIES, Table
 
-
 BLOCK_ROWS = 512  # whose statistics are held at a time
 
 
