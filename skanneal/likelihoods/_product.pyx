@@ -25,6 +25,7 @@ cdef extern from "_product.h" nogil:
         const uint32_t *entry
         int64_t n
         float constant
+    void prefetch_entries(const uint32_t *entry, int64_t n)
     int skanneal_level()
     void (*product_scores_v[3])(const ProductWeights *, const ProductRow *, int64_t,
                                 float *) noexcept
@@ -173,7 +174,7 @@ def count_sums(Table table, Py_ssize_t start, labels, Py_ssize_t n_features):
     cdef int64_t e
     cdef double *sums
     cdef const uint32_t *entry
-    cdef Counts x
+    cdef Counts x, ahead
     labels = np.ascontiguousarray(labels, np.int32)
     if not 0 <= start <= start + len(labels) <= table.n_rows:
         raise IndexError(f"rows {start} to {start + len(labels)} of a table of {table.n_rows}")
@@ -183,6 +184,9 @@ def count_sums(Table table, Py_ssize_t start, labels, Py_ssize_t n_features):
             sums = &out[k, 0]
             for i in range(starts[k], starts[k + 1]):
                 x = (<const Counts *> (table.row(start + row[i]) + position))[0]
+                if i + 1 < row.shape[0]:
+                    ahead = (<const Counts *> (table.row(start + row[i + 1]) + position))[0]
+                    prefetch_entries(table.entries + 2 * ahead.start, ahead.n)
                 entry = table.entries + 2 * x.start
                 for e in range(x.n):
                     sums[entry[2 * e]] += entry[2 * e + 1]
