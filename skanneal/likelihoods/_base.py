@@ -12,6 +12,9 @@ import numpy as np
 from ..components import FAMILIES, Table
 
 
+BLOCK_ROWS = 512  # whose statistics are held at a time
+
+
 class Likelihood:
     """A likelihood f(row | theta) with a base measure H over theta: subclass it to write your own.
 
@@ -126,6 +129,22 @@ class Likelihood:
             -inf where a row is impossible; never NaN or inf.
         """
         raise NotImplementedError(f"{type(self).__name__} has no log_lik")
+
+    def score(self, rows, prepared, n_features, out):
+        """`log_lik` into the first columns of wider lines.
+
+        Parameters
+        ----------
+        rows : encoded rows
+        prepared : object
+            What `prepare` returned for n_features features.
+        n_features : int
+        out : float32 array of shape (len(rows), at least n_features), written
+            Columns beyond the features may be written too, with finite numbers.
+        """
+        scores = np.empty((len(rows), n_features), np.float32)
+        self.log_lik(rows, prepared, scores)
+        out[:, :n_features] = scores
 
     def statistics(self, rows, labels, n_features):
         """What the rows say of each feature; those of two parts of the data add up.
@@ -317,6 +336,16 @@ class ConjugateLikelihood(TableLikelihood):
     def _statistics_arrays(self, statistics, sizes):
         """Statistics under the names of the family's to_arrays()."""
         raise NotImplementedError
+
+    def log_marginal_rows(self, rows):
+        """Log marginal likelihood of each row alone: (len(rows),)."""
+        out = np.empty(len(rows))
+        for start in range(0, len(rows), BLOCK_ROWS):
+            part = rows[start : start + BLOCK_ROWS]
+            labels = np.arange(len(part), dtype=np.int32)
+            statistics = self.statistics(part, labels, len(part))
+            out[start : start + len(part)] = self.log_marginal(statistics)
+        return out
 
     def mean(self, statistics):
         """Each feature's posterior mean, in theta's shape."""

@@ -30,6 +30,7 @@ static inline void prefetch_entries(const uint32_t *entry, int64_t n)
 #define KERNELS "likelihoods/_product_kernels.h"
 #include "../_dispatch.h"
 
-typedef void (*product_scores_t)(const ProductWeights *, const ProductRow *, int64_t, float *);
+typedef void (*product_scores_t)(const ProductWeights *, const ProductRow *, int64_t, int64_t,
+                                 float *);
 static const product_scores_t product_scores_v[] = VARIANTS(product_scores);
 #endif

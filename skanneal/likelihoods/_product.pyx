@@ -27,7 +27,7 @@ cdef extern from "_product.h" nogil:
         float constant
     void prefetch_entries(const uint32_t *entry, int64_t n)
     int skanneal_level()
-    void (*product_scores_v[3])(const ProductWeights *, const ProductRow *, int64_t,
+    void (*product_scores_v[3])(const ProductWeights *, const ProductRow *, int64_t, int64_t,
                                 float *) noexcept
 
 cdef enum:
@@ -80,7 +80,7 @@ cdef class Weights:
 
 
 def count_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights,
-                 float[:, ::1] out):
+                 float[:, :] out):
     """Scores of rows start .. stop - 1 of a table of rows of counts.
 
     Parameters
@@ -88,13 +88,14 @@ def count_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights
     table : Table
     start, stop : int
     weights : Weights
-    out : float32 array of shape (stop - start, n_features), written
+    out : float32 array of shape (stop - start, at least n_features), written
+        Numbers of a row stand side by side.
     """
     cdef ProductRow[BLOCK] row
     cdef Counts x
     cdef int32_t position = table.positions[table._counts]
     cdef int level = skanneal_level()
-    cdef Py_ssize_t first, n, i
+    cdef Py_ssize_t first, n, i, stride = out.strides[0] // sizeof(float)
     _check(table, start, stop, weights, out)
     if weights.n_features == 0:
         return
@@ -106,7 +107,7 @@ def count_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights
                 x = (<const Counts *> (table.row(first + i) + position))[0]
                 row[i].entry, row[i].n = table.entries + 2 * x.start, x.n
                 row[i].constant = <float> x.log_coefficient
-            product_scores_v[level](&weights.block, row, n, &out[first - start, 0])
+            product_scores_v[level](&weights.block, row, n, stride, &out[first - start, 0])
             first += n
 
 
@@ -114,7 +115,8 @@ def _check(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights, out)
     """What the kernels take for granted."""
     if not 0 <= start <= stop <= table.n_rows:
         raise IndexError(f"rows {start} to {stop} of a table of {table.n_rows}")
-    if out.shape[0] != stop - start or out.shape[1] != weights.n_features:
+    if (out.shape[0] != stop - start or out.shape[1] < weights.n_features
+            or out.strides[1] != out.itemsize):
         raise ValueError(f"out must have shape {(stop - start, weights.n_features)}, "
                          f"got {(out.shape[0], out.shape[1])}")
     if weights.n_columns != table.n_columns:

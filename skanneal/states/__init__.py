@@ -4,6 +4,7 @@ from ..likelihoods import Likelihood
 from ._mixture import Mixture
 from ._subsample import SELECTIONS, Subsample
 from .crosscat import CrossCat, FreshView
+from .uncollapsed import Uncollapsed
 
 
 def state_from_arrays(arrays, table, subsample=None):
@@ -19,5 +20,6 @@ __all__ = [
     "Likelihood",
     "Mixture",
     "Subsample",
+    "Uncollapsed",
     "state_from_arrays",
 ]
