@@ -197,10 +197,11 @@ def count_sums(Table table, Py_ssize_t start, labels, Py_ssize_t n_features):
 
 
 def cell_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights,
-                float[:, ::1] out):
+                float[:, :] out):
     """`count_scores` of a table with one cell per count; a row's constant is - sum log x!."""
     cdef ProductRow[BLOCK] row
     cdef Py_ssize_t D = table.n_columns, first, n, i, j, m
+    cdef Py_ssize_t stride = out.strides[0] // sizeof(float)
     cdef Py_ssize_t most = max(1, min(BLOCK, SCRATCH // max(1, D)))   # rows at a time
     cdef uint32_t[::1] entry = np.empty(2 * max(1, D) * most, np.uint32)
     cdef int32_t[::1] position = np.ascontiguousarray(table.positions, np.int32)
@@ -225,7 +226,7 @@ def cell_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights,
                     if x > 1:
                         constant -= log_factorial(x)
                 row[i].n, row[i].constant = (m - 2 * D * i) // 2, <float> constant
-            product_scores_v[level](&weights.block, row, n, &out[first - start, 0])
+            product_scores_v[level](&weights.block, row, n, stride, &out[first - start, 0])
             first += n
 
 
