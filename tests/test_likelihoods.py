@@ -111,6 +111,36 @@ def test_log_lik(name, n_features):
     np.testing.assert_allclose(shown, expected, rtol=2e-5, atol=2e-5)
     part = scores(likelihood, rows[4:21], theta)
     assert part.tobytes() == shown[4:21].tobytes()
+    wide = np.full((N_ROWS, n_features + 9), 7.0, dtype=np.float32)
+    likelihood.score(rows, likelihood.prepare(theta), n_features, wide)
+    assert wide[:, :n_features].tobytes() == shown.tobytes()
+    assert np.isfinite(wide).all()
+
+
+@every
+def test_no_features_and_no_rows(name):
+    likelihood, rows, _ = make(name)
+    theta = likelihood.prior_draw(0, rng_of(0))
+    assert scores(likelihood, rows, theta).shape == (N_ROWS, 0)
+    assert scores(likelihood, rows[3:3], likelihood.prior_draw(2, rng_of(0))).shape == (0, 2)
+    statistics = likelihood.statistics(rows, np.full(N_ROWS, -1, np.int32), 0)
+    assert len(likelihood.draw(statistics, theta, rng_of(0))) == 0
+    assert likelihood.log_prior(theta).shape == (0,)
+    assert len(likelihood.proposal_draw(rows[:0], rng_of(0))) == 0
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_features_of_a_prior_without_moments(name):
+    """Variances of any size: scores are numbers."""
+    likelihood, rows, _ = make(name)
+    flat = [[0.0, 1e-3, 1e-3, 1.0]] * 3
+    if name == "gaussian_full":
+        flat = [np.r_[0.0, 0.0, 0.0, 1e-3, 2.0 + 1e-3, np.eye(3)[np.tril_indices(3)]]]
+    likelihood = type(likelihood)(rows.table, flat)
+    theta = likelihood.prior_draw(2000, rng_of(1))
+    shown = scores(likelihood, rows, theta)
+    assert np.isfinite(theta).all() and not np.isnan(shown).any() and shown.max() < np.inf
+    assert np.isfinite(likelihood.log_prior(theta)).all()
 
 
 def test_many_columns_and_features():

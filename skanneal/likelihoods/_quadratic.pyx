@@ -68,7 +68,7 @@ cdef class Quadratic:
             part = np.zeros((self.n_features, i + QUADRATIC_ROWS, QUADRATIC_ROWS), np.float32)
             for r in range(i, min(i + QUADRATIC_ROWS, D)):
                 part[:, :r + 1, r - i] = packed[:, r * (r + 1) // 2:(r + 1) * (r + 2) // 2]
-            parts.append(part.reshape(self.n_features, -1))
+            parts.append(part.reshape(self.n_features, part.shape[1] * QUADRATIC_ROWS))
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
