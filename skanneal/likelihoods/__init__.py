@@ -1,0 +1,22 @@
+"""Likelihoods with instantiated features.
+
+To add one: one file with its class (the contract is `Likelihood`) and one line in LIKELIHOODS.
+"""
+
+from ._base import ConjugateLikelihood, Likelihood, TableRows
+from ._checked import checked
+from ._gaussian import Gaussian
+from ._gaussian_full import GaussianFull
+from ._logistic_normal import LogisticNormal
+from ._multinomial import Multinomial
+from ._poisson import Poisson
+
+LIKELIHOODS = {
+    "multinomial": Multinomial,
+    "poisson": Poisson,
+    "gaussian": Gaussian,
+    "gaussian_full": GaussianFull,
+    "logistic_normal": LogisticNormal,
+}
+
+__all__ = ["LIKELIHOODS", "ConjugateLikelihood", "Likelihood", "TableRows", "checked"]
