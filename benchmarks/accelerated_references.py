@@ -31,7 +31,6 @@ N_THREADS = 2
 BLOCK = 1000  # rows at a time
 CELLS = 2_000_000  # of a table of log densities at a time
 LEAST = 1e-6  # responsibility
-OCCUPIED = 0.5  # expected rows that make a variational component occupied
 MOST_ERROR = 2e-4  # of a cell's term in the singletons' full predictive
 
 
@@ -245,8 +244,8 @@ def variational_bayes(X, truncation, *, n_passes=30, gamma=1.0, concentration=10
     """Yield the mean field after each pass, the components in order of their sizes.
 
     q = prod_t Beta(v_t) prod_t Dirichlet(theta_t) prod_i q(z_i); v_truncation = 1. Each pass
-    updates q(z), then the rest; the bound is that after q(z). Sorting the components before a
-    pass cannot lower the bound's size-ordered optimum and is where a truncation loses least.
+    updates q of sticks and features, then q(z); the bound is that after q(z). Sticks break best
+    from the largest component on, so they are sorted before each pass.
     """
     dense, used, counts = prepared(X, truncation, seed)
     n_columns, sizes = X.shape[1], np.ones(truncation)
@@ -258,8 +257,7 @@ def variational_bayes(X, truncation, *, n_passes=30, gamma=1.0, concentration=10
         log_weights = np.append(log_v, 0.0) + np.append(0.0, log_not.cumsum())
         own, mass = counts + gamma, counts.sum(axis=1) + gamma * n_columns
         log_theta = digamma(own) - digamma(mass)[:, None]
-        # -KL of the sticks and of the features; columns without counts need no more than their
-        # number: there own = gamma
+        # less the divergences from the priors; a column without counts has none
         sticks = betaln(ones, rest) - betaln(1.0, concentration)
         sticks += (1.0 - ones) * log_v + (concentration - rest) * log_not
         features = (gammaln(own) - gammaln(gamma) - counts * log_theta).sum(axis=1)
