@@ -154,16 +154,42 @@ def run_tasks(function, tasks, n_jobs=None, verbose=0):
     >>> run_tasks(lambda base, exponent, stop: base**exponent, [(2, 3), (3, 2)], n_jobs=2)
     ([8, 9], False)
     """
-    tasks, stop, ledger = list(tasks), StopFlag(), _Ledger()
+    tasks = list(tasks)
     parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="list", verbose=verbose)
-    run = delayed(_run_task)
+    run = delayed(run_task)
+
+    def dispatch(stop, ledger):
+        return parallel(run(function, *item, stop, ledger) for item in enumerate(tasks))
+
+    return keep_on_interrupt(dispatch, len(tasks))
+
+
+def keep_on_interrupt(dispatch, n_tasks):
+    """Run tasks by any means, and keep what an interrupt leaves.
+
+    Parameters
+    ----------
+    dispatch : callable
+        ``dispatch(stop, ledger)`` returns the list of results. A task of this process is called
+        through `run_task`, with the flag and the ledger, so that it is awaited.
+    n_tasks : int
+        Number of tasks.
+
+    Returns
+    -------
+    results : list
+        As `run_tasks` returns them.
+    interrupted : bool
+        Whether there was an interrupt.
+    """
+    stop, ledger = StopFlag(), _Ledger()
     try:
         with _interrupt_sets(stop, ledger):
-            results = parallel(run(function, *item, stop, ledger) for item in enumerate(tasks))
+            results = dispatch(stop, ledger)
     except KeyboardInterrupt:
         stop.set()
         ledger.join()
-        results = [ledger.results.get(i) for i in range(len(tasks))]
+        results = [ledger.results.get(i) for i in range(n_tasks)]
     except BaseException:
         stop.set()
         ledger.join()
@@ -171,7 +197,8 @@ def run_tasks(function, tasks, n_jobs=None, verbose=0):
     return results, stop.is_set()
 
 
-def _run_task(function, i, task, stop, ledger):
+def run_task(function, i, task, stop, ledger):
+    """Call ``function(*task, stop=stop)`` as task number i; None where it is too late to begin."""
     if not ledger.begin(stop):
         return None
     try:

@@ -7,10 +7,14 @@ their share of the turns while S grows. To add one: one file with its class and 
 
 from ._gibbs import Gibbs, churn, climb
 from ._split_merge import SplitMerge
+from .accelerated_stage import AcceleratedStage
+from .auxiliary import Auxiliary, Importance
 from .columns import ColumnBlock, ColumnGibbs, ColumnSets
+from .exact_stage import ExactStage
 from .hyperparameters import EachView, FeatureHyperparameters, PartitionHyperparameters
 from .info import MoveInfo
 from .permutation import EXACT_ROWS, PERMUTATIONS, PROGRAMS, Permutation
+from .slice_sampler import SliceSampler
 from .view_reallocation import ViewReallocation
 from .view_split_merge import ViewSplitMerge
 
@@ -28,15 +32,20 @@ __all__ = [
     "MOVES",
     "PERMUTATIONS",
     "PROGRAMS",
+    "AcceleratedStage",
+    "Auxiliary",
     "ColumnBlock",
     "ColumnGibbs",
     "ColumnSets",
     "EachView",
+    "ExactStage",
     "FeatureHyperparameters",
     "Gibbs",
+    "Importance",
     "MoveInfo",
     "PartitionHyperparameters",
     "Permutation",
+    "SliceSampler",
     "SplitMerge",
     "ViewReallocation",
     "ViewSplitMerge",

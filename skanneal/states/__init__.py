@@ -1,8 +1,10 @@
 """What a chain is at one moment."""
 
+from ..likelihoods import Likelihood
 from ._mixture import Mixture
 from ._subsample import SELECTIONS, Subsample
 from .crosscat import CrossCat, FreshView
+from .uncollapsed import Uncollapsed
 
 
 def state_from_arrays(arrays, table, subsample=None):
@@ -11,4 +13,13 @@ def state_from_arrays(arrays, table, subsample=None):
     return cls.from_arrays(arrays, table, subsample)
 
 
-__all__ = ["SELECTIONS", "CrossCat", "FreshView", "Mixture", "Subsample", "state_from_arrays"]
+__all__ = [
+    "SELECTIONS",
+    "CrossCat",
+    "FreshView",
+    "Likelihood",
+    "Mixture",
+    "Subsample",
+    "Uncollapsed",
+    "state_from_arrays",
+]

@@ -1,0 +1,239 @@
+"""Chains of the uncollapsed algorithms: segments on shards, and what follows each.
+
+All chains advance together: their segments are one flat list of tasks. What happens at a
+synchronisation is small and is done here: hyperparameters, concentration and discount given the
+partition, features that are not conjugate, a record of the trace; then the stage draws what the
+next segment needs.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import json
+import time
+
+import numpy as np
+
+from .moves import AcceleratedStage, Auxiliary, ExactStage, Importance, SliceSampler
+from .moves._random import draw_index
+from .moves.segments import first_report
+from .partition_priors import PitmanYor
+from .states import Uncollapsed
+
+FORMAT = 1
+STAGES = {
+    "accelerated": (("accelerated", AcceleratedStage), ("exact", ExactStage)),
+    "hybrid": (("all", ExactStage),),
+    "auxiliary": (("all", Auxiliary),),
+    "importance": (("all", Importance),),
+    "slice": (("all", SliceSampler),),
+}
+ACCELERATED_SHARE = 0.5  # of max_time, at most
+N_PRIOR_DRAWS = 256  # kept for the new-cluster term of a likelihood that is not conjugate
+
+
+class AcceleratedChain:
+    """One chain between two segments.
+
+    Parameters
+    ----------
+    shards : Shards
+    likelihood : Likelihood
+        The chain's own: its global parameters change.
+    prior_grid : array of shape (n_points, 2)
+        (concentration, discount) pairs.
+    labels : int array of shape (n_rows,)
+        Where the rows are at first: 0 .. K - 1.
+    seed : numpy.random.SeedSequence
+    """
+
+    def __init__(self, shards, likelihood, prior_grid, labels, seed):
+        self.shards, self.prior_grid = shards, np.asarray(prior_grid, dtype=np.float64)
+        self.generator = np.random.Generator(np.random.PCG64(seed))
+        prior = PitmanYor(*self.prior_grid[len(self.prior_grid) // 2])
+        dealt = [labels[shards.rows_of(p)].astype(np.int32) for p in range(shards.n_shards)]
+        self.state = Uncollapsed(likelihood, prior, dealt)
+        self.trace = {}
+        self.seconds, self.done = 0.0, 0
+
+    def first_tasks(self):
+        """Arguments of `first_report` for every shard."""
+        n_features = 1 + max(int(labels.max()) for labels in self.state.labels)
+        theta = None
+        if not self.state.likelihood.conjugate:
+            theta = self.state.likelihood.prior_draw(n_features, self.generator)
+            self.state.theta = theta
+        sent = n_features, self.state.likelihood, theta
+        return [(p, (labels, *sent)) for p, labels in enumerate(self.state.labels)]
+
+    def tasks(self, stage, n_steps):
+        """(function, [(shard, arguments)]) of the next segment."""
+        function, arguments = stage.plan(self.state, n_steps, self.generator)
+        return function, list(enumerate(arguments))
+
+    def synchronise(self, reports):
+        """Take over the shards' reports and draw what is global."""
+        state, generator = self.state, self.generator
+        state.gather(reports)
+        likelihood = state.likelihood
+        if likelihood.conjugate:
+            state.theta = None
+            likelihood.update(None, state.statistics, state.sizes, generator)
+        else:
+            theta = state.theta
+            state.theta = likelihood.draw(state.statistics, theta, generator)
+            likelihood.update(state.theta, state.statistics, state.sizes, generator)
+        if len(self.prior_grid) > 1:
+            scores = state.prior.grid_scores(state.sizes, self.prior_grid)
+            state.prior = PitmanYor(*self.prior_grid[draw_index(scores, generator)])
+
+    def record(self, burn_in):
+        """Append to the trace."""
+        values = {
+            "seconds": self.seconds,
+            "sweeps": self.done,
+            "n_assigned": self.shards.n_rows,
+            "burn_in": float(burn_in),
+            **self.state.scalars(),
+        }
+        for name, value in values.items():
+            self.trace.setdefault(name, []).append(float(value))
+
+    def labels(self):
+        """Feature of every row, in the order of X: int32 (n_rows,)."""
+        out = np.empty(self.shards.n_rows, np.int32)
+        for p, labels in enumerate(self.state.labels):
+            out[self.shards.rows_of(p)] = labels
+        return out
+
+    def draw(self):
+        """The state as a draw: a flat dict of arrays that answers queries."""
+        state, likelihood = self.state, self.state.likelihood
+        arrays = {
+            "labels": self.labels(),
+            "concentration": np.array(state.prior.concentration),
+            "discount": np.array(state.prior.discount),
+            "log_joint": np.array(state.log_joint()),
+        }
+        if likelihood.conjugate:
+            return arrays | likelihood.arrays(state.statistics, state.sizes)
+        arrays |= {f"likelihood/{name}": value for name, value in likelihood.state().items()}
+        prior_theta = likelihood.prior_draw(N_PRIOR_DRAWS, self.generator)
+        return arrays | {
+            "features/size": state.sizes, "theta": state.theta, "prior_theta": prior_theta
+        }
+
+    def to_arrays(self):
+        """Everything needed to run on: a flat dict of arrays."""
+        arrays = {f"state/{name}": value for name, value in self.state.to_arrays().items()}
+        arrays |= {f"trace/{name}": np.array(values) for name, values in self.trace.items()}
+        header = {
+            "format": FORMAT,
+            "generator": self.generator.bit_generator.state,
+            "seconds": self.seconds,
+            "done": self.done,
+        }
+        return arrays | {"header": np.array(json.dumps(header))}
+
+    @classmethod
+    def from_arrays(cls, arrays, shards, likelihood, prior_grid):
+        """The chain whose to_arrays() gave `arrays`, on the same shards."""
+        header = json.loads(str(arrays["header"]))
+        if header["format"] != FORMAT:
+            raise ValueError(f"state of format {header['format']}, this version reads {FORMAT}")
+        new = cls.__new__(cls)
+        new.shards, new.prior_grid = shards, np.asarray(prior_grid, dtype=np.float64)
+        state = {n.removeprefix("state/"): v for n, v in arrays.items() if n.startswith("state/")}
+        new.state = Uncollapsed.from_arrays(state, likelihood)
+        new.generator = np.random.Generator(np.random.PCG64())
+        new.generator.bit_generator.state = header["generator"]
+        new.trace = {
+            n.removeprefix("trace/"): v.tolist() for n, v in arrays.items()
+            if n.startswith("trace/")
+        }
+        new.seconds, new.done = header["seconds"], header["done"]
+        return new
+
+
+class Run:
+    """Chains on a pool, one segment of all of them after another.
+
+    Parameters
+    ----------
+    pool : ShardPool
+    chains : list of AcceleratedChain
+    verbose : int
+        Above 0: print a line per record of the trace.
+    on_record : callable, optional
+        Called with (index of the chain, chain) after every record, outside the time.
+    """
+
+    def __init__(self, pool, chains, verbose=0, on_record=None):
+        self.pool, self.chains = pool, chains
+        self.verbose, self.on_record = verbose, on_record
+        self.interrupted = False
+
+    def first(self):
+        """Statistics of the labels that the chains begin with."""
+        self.clock = time.perf_counter()
+        tasks = [chain.first_tasks() for chain in self.chains]
+        return self._carry_out(first_report, tasks, 0, None)
+
+    def stage(self, stage, lengths, deadline=None):
+        """Run a stage's segments until they end, the time is up or there is an interrupt.
+
+        Parameters
+        ----------
+        stage : object
+            With plan(state, n_steps, generator), burn_in and perhaps `steps`, the most
+            sub-iterations between two synchronisations.
+        lengths : list of int
+        deadline : float, optional
+            Seconds since the chains' beginning.
+
+        Returns
+        -------
+        int
+            Sub-iterations run.
+        """
+        most = getattr(stage, "steps", None)
+        if most is not None:
+            lengths = [most] * (sum(lengths) // most)
+        done, last = 0, 0.0
+        for n_steps in lengths:
+            began = self.chains[0].seconds
+            if deadline is not None and done and began + last > deadline:
+                break
+            self.clock = time.perf_counter()
+            plans = [chain.tasks(stage, n_steps) for chain in self.chains]
+            if not self._carry_out(plans[0][0], [plan[1] for plan in plans], n_steps, stage):
+                break
+            done += n_steps
+            last = self.chains[0].seconds - began
+        return done
+
+    def _carry_out(self, function, tasks, n_steps, stage):
+        """One segment of every chain; False if there was an interrupt, which drops it."""
+        results, interrupted = self.pool.run(function, [task for own in tasks for task in own])
+        if interrupted or any(result is None for result in results):
+            self.interrupted = True
+            return False
+        start = 0
+        for chain, own in zip(self.chains, tasks):
+            chain.synchronise(results[start : start + len(own)])
+            start += len(own)
+        seconds = time.perf_counter() - self.clock
+        for i, chain in enumerate(self.chains):
+            chain.seconds += seconds
+            chain.done += n_steps
+            if stage is None:
+                continue
+            chain.record(stage.burn_in)
+            if self.verbose:
+                last = {name: values[-1] for name, values in chain.trace.items()}
+                print(
+                    f"chain {i}: sub-iteration {chain.done}, {last['n_clusters']:.0f} clusters, "
+                    f"log joint {last['log_joint']:.6g}, {chain.seconds:.1f} s"
+                )
+            if self.on_record is not None:
+                self.on_record(i, chain)
+        return True

@@ -1,0 +1,247 @@
+"""Where the shards stand and segments run: threads, processes, Dask or Ray.
+
+Each class places all shards when it is made, runs segments on them, and clears up when closed. A
+worker that dies loses nothing: a segment is pure and runs again, `N_ATTEMPTS` times in all.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import functools
+import os
+import tempfile
+from collections import OrderedDict
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+
+import joblib
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from joblib.parallel import get_active_backend
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import ThreadpoolController
+
+from skanneal.parallel import StopFlag, run_task
+
+N_ATTEMPTS = 4
+_N_CACHED = 64  # shards that a process keeps open, of the fits that it served last
+
+
+def place(shards, n_jobs):
+    """Place the shards for the backend that joblib would use here.
+
+    Parameters
+    ----------
+    shards : Shards
+    n_jobs : int or None
+        As in joblib.
+
+    Returns
+    -------
+    placement : OnThreads, OnProcesses, OnDask or OnRay
+    """
+    backend, configured = get_active_backend(prefer="threads")
+    name = type(backend).__name__
+    if name == "DaskDistributedBackend":
+        # A task of Dask's that waits for others would hold up the worker that they need.
+        return OnThreads(shards, 1) if _in_dask_worker() else OnDask(shards, backend.client)
+    if name == "RayBackend":
+        return OnRay(shards, backend.ray_remote_args or {})
+    n_jobs = configured if n_jobs is None else n_jobs
+    n_jobs = backend.effective_n_jobs(backend.default_n_jobs if n_jobs is None else n_jobs)
+    if n_jobs == 1 or getattr(backend, "supports_sharedmem", False):
+        return OnThreads(shards, n_jobs)
+    return OnProcesses(shards, n_jobs)
+
+
+class OnThreads:
+    """Segments in this process, which holds the shards already.
+
+    The threads are our own: joblib's parent polls for results every 10 ms, as long as a segment
+    of a small shard takes.
+    """
+
+    def __init__(self, shards, n_jobs):
+        self._shards = shards
+        self._executor = ThreadPoolExecutor(n_jobs, "skanneal") if n_jobs > 1 else None
+
+    def run(self, function, tasks, stop, ledger):
+        """Results of the tasks, in order."""
+
+        def on_shard(p, args, stop):
+            return function(self._shards.encoded(p), *args, stop=stop)
+
+        def call(i):
+            return run_task(on_shard, i, tasks[i], stop, ledger)
+
+        apply = map if self._executor is None else self._executor.map
+        return list(apply(call, range(len(tasks))))
+
+    def close(self):
+        """Let the threads end."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+class OnProcesses:
+    """Segments in joblib's processes, on files that they map into memory."""
+
+    def __init__(self, shards, n_jobs):
+        self._n_jobs, self._is_lazy = n_jobs, shards.is_lazy
+        folder = os.environ.get("JOBLIB_TEMP_FOLDER")
+        self._folder = tempfile.TemporaryDirectory(prefix="skanneal-", dir=folder)
+        try:
+            for p in range(shards.n_shards):
+                joblib.dump(shards.handle(p), self._path(p))
+        except BaseException:
+            self.close()
+            raise
+
+    def _path(self, p):
+        return os.path.join(self._folder.name, f"{p}.joblib")
+
+    def run(self, function, tasks, stop, ledger):
+        """Results of the tasks, in order."""
+        work = delayed(_work_on_file)
+        for attempt in range(N_ATTEMPTS):
+            parallel = Parallel(n_jobs=self._n_jobs, prefer="threads", return_as="list")
+            try:
+                return parallel(
+                    work(self._path(p), self._is_lazy, function, args) for p, args in tasks
+                )
+            except TerminatedWorkerError as error:
+                if attempt == N_ATTEMPTS - 1:
+                    raise _given_up(error) from error
+
+    def close(self):
+        """Remove the files; a worker that still maps one keeps its memory for a while."""
+        self._folder.cleanup()
+
+
+class OnDask:
+    """Segments on a Dask cluster, each where its shard is if there is a place free."""
+
+    def __init__(self, shards, client):
+        self._shards, self._client, self._placed = shards, client, {}
+        self._place(range(shards.n_shards))
+
+    def _place(self, numbers):
+        # without hashing: equal shards of two fits must not be released together
+        handles = [self._shards.handle(p) for p in numbers]
+        self._placed.update(zip(numbers, self._client.scatter(handles, hash=False)))
+
+    def run(self, function, tasks, stop, ledger):
+        """Results of the tasks, in order."""
+        results, waiting = {}, dict(enumerate(tasks))
+        for _ in range(N_ATTEMPTS):
+            futures = {i: self._submit(function, *task) for i, task in waiting.items()}
+            try:
+                for i, future in futures.items():
+                    try:
+                        results[i] = future.result()
+                        del waiting[i]
+                    except CancelledError as error:  # the shard was lost with its worker
+                        lost = error
+            except _killed() as error:
+                raise _given_up(error) from error
+            finally:
+                self._client.cancel([futures[i] for i in waiting])
+            if not waiting:
+                return [results[i] for i in range(len(tasks))]
+            self._place(sorted({tasks[i][0] for i in waiting}))
+        raise _given_up(lost) from lost
+
+    def _submit(self, function, p, args):
+        work = (_work, self._placed[p], self._shards.is_lazy, function, args)
+        return self._client.submit(*work, pure=False)
+
+    def close(self):
+        """Let the cluster forget the shards."""
+        self._placed.clear()
+
+
+class OnRay:
+    """Segments on a Ray cluster, with the shards in its object store."""
+
+    def __init__(self, shards, options):
+        import ray
+
+        self._ray, self._is_lazy = ray, shards.is_lazy
+        self._placed = [ray.put(shards.handle(p)) for p in range(shards.n_shards)]
+        # Ray itself runs a task again whose worker died
+        self._work = ray.remote(_work).options(**{"max_retries": N_ATTEMPTS - 1, **options})
+
+    def run(self, function, tasks, stop, ledger):
+        """Results of the tasks, in order."""
+        futures = [
+            self._work.remote(self._placed[p], self._is_lazy, function, args) for p, args in tasks
+        ]
+        try:
+            return self._ray.get(futures)
+        except self._ray.exceptions.RayTaskError as error:
+            self._cancel(futures)
+            raise error.cause from None
+        except (self._ray.exceptions.WorkerCrashedError, self._ray.exceptions.ObjectLostError) as e:
+            self._cancel(futures)
+            raise _given_up(e) from e
+        except KeyboardInterrupt:
+            self._cancel(futures)
+            raise
+
+    def _cancel(self, futures):
+        for future in futures:
+            self._ray.cancel(future, force=True)
+
+    def close(self):
+        """Let the object store forget the shards."""
+        self._placed.clear()
+
+
+def _work(placed, is_lazy, function, args):
+    """A segment in a worker."""
+    with _blas().limit(limits=1, user_api="blas"):
+        rows = placed.read() if is_lazy else placed
+        return function(rows, *args, stop=StopFlag())
+
+
+def _work_on_file(path, is_lazy, function, args):
+    return _work(_mapped(path), is_lazy, function, args)
+
+
+_cache = OrderedDict()
+
+
+def _mapped(path):
+    """What a file holds, with its arrays mapped; the last ones are kept open.
+
+    The name of a fit's folder is its own, so that a path says which fit's shard this is.
+    """
+    if path in _cache:
+        _cache.move_to_end(path)
+    else:
+        _cache[path] = joblib.load(path, mmap_mode="r")
+        while len(_cache) > _N_CACHED:
+            _cache.popitem(last=False)
+    return _cache[path]
+
+
+@functools.cache
+def _blas():
+    """The BLAS libraries of this process."""
+    return ThreadpoolController()
+
+
+def _in_dask_worker():
+    from distributed.worker import thread_state
+
+    return hasattr(thread_state, "execution_state")
+
+
+def _killed():
+    from distributed import KilledWorker
+
+    return KilledWorker
+
+
+def _given_up(error):
+    return RuntimeError(
+        "Workers died on a segment again and again: most often they run out of memory, or a user's"
+        f" likelihood ends the process. The last one: {error}"
+    )

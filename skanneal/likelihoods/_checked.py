@@ -1,0 +1,162 @@
+"""Checks of what a user's likelihood returns, before anything is made of it."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ._base import Likelihood
+
+REQUIRED = ("log_lik", "statistics", "draw", "prior_draw", "log_prior")
+PROPOSES = ("proposal_draw", "proposal_logpdf")
+
+
+def checked(likelihood, proposes=False):
+    """A likelihood whose every answer is checked; the package's own come back as they are.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    proposes : bool, default=False
+        Will features be proposed from the data?
+
+    Returns
+    -------
+    Likelihood
+
+    Raises
+    ------
+    TypeError
+        If it is no Likelihood, or does not write what it must.
+    """
+    if not isinstance(likelihood, Likelihood):
+        raise TypeError(
+            "likelihood must be a name or an object of a subclass of skanneal.states.Likelihood,"
+            f" got {type(likelihood).__name__}"
+        )
+    cls = type(likelihood)
+    if cls.__module__.split(".")[0] == __name__.split(".")[0]:
+        return likelihood
+    for name in REQUIRED + PROPOSES * proposes:
+        if getattr(cls, name) is getattr(Likelihood, name):
+            raise TypeError(f"the likelihood {cls.__name__} must define the method {name}")
+    return Checked(likelihood)
+
+
+class Checked(Likelihood):
+    """A likelihood of another's methods, which raises ValueError or TypeError for a wrong answer.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    """
+
+    def __init__(self, likelihood):
+        self.likelihood = likelihood
+        self.shape = None  # of one feature, once it is known
+
+    @property
+    def conjugate(self):
+        return self.likelihood.conjugate
+
+    def encode(self, X):
+        rows = self.likelihood.encode(X)
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        try:
+            length = len(rows)
+        except TypeError:
+            raise self._error("encode", "rows that have a len()", type(rows).__name__) from None
+        if length != n_rows:
+            raise self._error("encode", f"{n_rows} rows", f"{length}", ValueError)
+        return rows
+
+    def prepare(self, theta):
+        return self.likelihood.prepare(theta)
+
+    def log_lik(self, rows, theta, out):
+        out.fill(np.nan)
+        returned = self.likelihood.log_lik(rows, theta, out)
+        if returned is not None and returned is not out:
+            raise self._error("log_lik", "nothing, with its answer written into out", returned)
+        if not (out < np.inf).all():  # of NaN, too
+            i, k = np.argwhere(~(out < np.inf))[0]
+            value = f"{out[i, k]} for row {i} of the block and feature {k}"
+            raise self._error(
+                "log_lik", "every entry of out, below inf and not NaN,", value, ValueError, "write"
+            )
+
+    def statistics(self, rows, labels, n_features):
+        answer = self.likelihood.statistics(rows, labels, n_features)
+        self._array("statistics", answer, (n_features, ...), ("float64", "int64"))
+        return answer
+
+    def draw(self, statistics, theta, rng):
+        answer = self.likelihood.draw(statistics, theta, rng)
+        return self._array("draw", answer, theta.shape)
+
+    def prior_draw(self, n, rng):
+        return self._features("prior_draw", self.likelihood.prior_draw(n, rng), n)
+
+    def log_prior(self, theta):
+        return self._densities("log_prior", self.likelihood.log_prior(theta), len(theta))
+
+    def proposal_draw(self, rows, rng):
+        answer = self.likelihood.proposal_draw(rows, rng)
+        return self._features("proposal_draw", answer, len(rows))
+
+    def proposal_logpdf(self, theta, row):
+        answer = self.likelihood.proposal_logpdf(theta, row)
+        return self._densities("proposal_logpdf", answer, len(theta))
+
+    def update(self, theta, statistics, sizes, rng):
+        self.likelihood.update(theta, statistics, sizes, rng)
+
+    def state(self):
+        answer = self.likelihood.state()
+        if not isinstance(answer, dict):
+            raise self._error("state", "a dict of arrays", type(answer).__name__)
+        return {name: np.asarray(value) for name, value in answer.items()}
+
+    def set_state(self, state):
+        self.likelihood.set_state(state)
+
+    def features(self, theta):
+        return self.likelihood.features(theta)
+
+    def _features(self, method, answer, n):
+        shape = (n, ...) if self.shape is None else (n, *self.shape)
+        answer = self._array(method, answer, shape)
+        self.shape = answer.shape[1:]
+        return answer
+
+    def _densities(self, method, answer, n):
+        self._array(method, answer, (n,), finite=False)
+        if not (answer < np.inf).all():
+            at = int(np.argmin(answer < np.inf))
+            found = f"{answer[at]} for feature {at}"
+            raise self._error(method, "log densities below inf, not NaN", found, ValueError)
+        return answer
+
+    def _array(self, method, answer, shape, dtypes=("float64",), finite=True):
+        what = f"a {' or '.join(dtypes)} array of shape {_shape_text(shape)}"
+        if not isinstance(answer, np.ndarray):
+            raise self._error(method, what, type(answer).__name__)
+        if answer.dtype.name not in dtypes:
+            raise self._error(method, what, f"one of {answer.dtype}")
+        lengths = [n for n in shape if n is not ...]
+        if answer.ndim < len(lengths) or (... not in shape and answer.ndim > len(lengths)):
+            raise self._error(method, what, f"shape {answer.shape}", ValueError)
+        if list(answer.shape[: len(lengths)]) != lengths:
+            raise self._error(method, what, f"shape {answer.shape}", ValueError)
+        if finite and not np.isfinite(answer).all():
+            at = tuple(map(int, np.argwhere(~np.isfinite(answer))[0]))
+            raise self._error(method, "finite numbers", f"{answer[at]} at {at}", ValueError)
+        return answer
+
+    def _error(self, method, expected, found, error=TypeError, verb="return"):
+        name = f"{type(self.likelihood).__name__}.{method}"
+        return error(f"{name} must {verb} {expected}; got {found}")
+
+
+def _shape_text(shape):
+    lengths = ["..." if n is ... else str(n) for n in shape]
+    return f"({', '.join(lengths)}{',' if len(lengths) == 1 else ''})"

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The product of rows of counts with features' weights, compiled: see _product_kernels.h.
+ */
+#ifndef SKANNEAL_PRODUCT_H
+#define SKANNEAL_PRODUCT_H
+#include <stdint.h>
+
+#define PRODUCT_GROUP 32 /* features whose weights of a column stand side by side */
+
+typedef struct {
+    int64_t n_columns, n_features;
+    const float *weight;   /* groups of 32 features, in each (n_columns, 32); the last may be 16 */
+    const float *constant; /* (n_features, padded to 16) */
+} ProductWeights;
+
+typedef struct {
+    const uint32_t *entry; /* pairs (column, count) */
+    int64_t n;
+    float constant;
+} ProductRow;
+
+#undef KERNELS
+#define KERNELS "likelihoods/_product_kernels.h"
+#include "../_dispatch.h"
+
+typedef void (*product_scores_t)(const ProductWeights *, const ProductRow *, int64_t, float *);
+static const product_scores_t product_scores_v[] = VARIANTS(product_scores);
+#endif

@@ -1,0 +1,403 @@
+"""Labels of rows given their scores under instantiated features.
+
+A score is log f(row | theta_k), float32, of one row in a C-contiguous line whose length is the
+number of features rounded up to whole tiles of 16; what lies beyond the features has the log weight
+-inf. The rows of a block are scored all at once before (`Likelihood.log_lik`): what is left to do
+for a row is to add log weights, draw, and where weights follow the numbers of members, to keep
+these.
+"""
+
+from libc.math cimport INFINITY, exp, log
+from libc.stdint cimport int32_t, int64_t
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from .._random cimport below, bitgen, uniform
+from ..components._base cimport TILE, aligned_zeros
+from ..partition_priors._pitman_yor cimport PitmanYor
+from ..states._mixture cimport Mixture
+
+cdef extern from "_assign.h" nogil:
+    int skanneal_level()
+    int64_t (*draw_feature_v[3])(const float *, const float *, float, int64_t, double, float *,
+                                 double *) noexcept
+    int64_t (*draw_above_v[3])(const float *, const float *, float, int64_t, double, float *,
+                               double *) noexcept
+    void (*shortlist_v[3])(const float *, const float *, int64_t, float *, int32_t *,
+                           float *) noexcept
+
+cdef int LEVEL = skanneal_level()
+
+cdef enum:
+    SHORT = 8    # as in _assign_kernels.h
+
+
+def tiled(values, fill=-np.inf):
+    """`values` as aligned float32, filled up to whole tiles; at least one."""
+    n = len(values)
+    out = aligned_zeros((max(TILE, -(-n // TILE) * TILE),), np.float32)
+    out[:n], out[n:] = values, fill
+    return out
+
+
+def block(n_rows, n_features):
+    """Aligned room for the scores of n_rows rows: float32 (n_rows, whole tiles)."""
+    return aligned_zeros((n_rows, max(TILE, -(-n_features // TILE) * TILE)), np.float32)
+
+
+cdef object scratch_for(Py_ssize_t n):
+    return aligned_zeros((n + 2 * (n // TILE + 1) + TILE,), np.float32)
+
+
+def draw_rows(const float[:, ::1] scores, const float[::1] log_weight, int32_t[::1] drawn,
+              double[::1] log_mass, bit_generator):
+    """Draw a feature for every row of a block, each by itself.
+
+    Parameters
+    ----------
+    scores : float32 array of shape (n, width)
+    log_weight : float32 array of shape (width,)
+        -inf beyond the features.
+    drawn : int32 array of shape (n,), written
+        Feature k with probability proportional to exp(scores[i, k] + log_weight[k]); -1 where no
+        feature has any.
+    log_mass : float64 array of shape (n,), written
+        Log of the sum of these weights.
+    bit_generator : numpy.random.BitGenerator
+    """
+    cdef bitgen_t *rng = bitgen(bit_generator)
+    cdef float[::1] scratch = scratch_for(scores.shape[1])
+    cdef Py_ssize_t i
+    cdef int64_t n_tiles = scores.shape[1] // TILE
+    with nogil:
+        for i in range(scores.shape[0]):
+            log_mass[i] = -INFINITY
+            drawn[i] = <int32_t> draw_feature_v[LEVEL](
+                &scores[i, 0], &log_weight[0], 0.0, n_tiles, uniform(rng), &scratch[0], &log_mass[i]
+            )
+
+
+def draw_slices(const float[:, ::1] scores, const float[::1] log_weight, int32_t[::1] labels,
+                const float[::1] bounds, bit_generator):
+    """Draw a feature for every row of a block among those whose weight is above the row's slice.
+
+    Parameters
+    ----------
+    scores : float32 array of shape (n, width)
+    log_weight : float32 array of shape (width,)
+    labels : int32 array of shape (n,), written
+        Feature k with probability proportional to exp(scores[i, k]), log_weight[k] > bounds[i].
+    bounds : float32 array of shape (n,)
+        Logs of the slices.
+    bit_generator : numpy.random.BitGenerator
+
+    Returns
+    -------
+    int
+        The first row for which no feature is left, else -1.
+    """
+    cdef bitgen_t *rng = bitgen(bit_generator)
+    cdef float[::1] scratch = scratch_for(scores.shape[1])
+    cdef Py_ssize_t i
+    cdef int64_t k, n_tiles = scores.shape[1] // TILE
+    cdef double unused
+    cdef Py_ssize_t stuck = -1
+    with nogil:
+        for i in range(scores.shape[0]):
+            k = draw_above_v[LEVEL](&scores[i, 0], &log_weight[0], bounds[i], n_tiles,
+                                    uniform(rng), &scratch[0], &unused)
+            if k < 0:
+                stuck = i
+                break
+            labels[i] = <int32_t> k
+    return stuck
+
+
+def shortlist_rows(const float[:, ::1] scores, const float[::1] log_weight,
+                   int32_t[:, ::1] feature, float[:, ::1] value):
+    """The 8 features of largest score + log_weight of every row, and their scores.
+
+    Parameters
+    ----------
+    scores : float32 array of shape (n, width)
+    log_weight : float32 array of shape (width,)
+    feature : int32 array of shape (n, 8), written
+        In falling order; -1 beyond the features.
+    value : float32 array of shape (n, 8), written
+    """
+    cdef float[::1] scratch = scratch_for(scores.shape[1])
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(scores.shape[0]):
+            shortlist_v[LEVEL](&scores[i, 0], &log_weight[0], scores.shape[1] // TILE,
+                               &scratch[0], &feature[i, 0], &value[i, 0])
+
+
+def move_all_but_last(int32_t[::1] labels, const int32_t[::1] drawn, int64_t[::1] members):
+    """Give each row the feature drawn for it, one row after another, unless it is the last of its
+    feature's members here.
+
+    Parameters
+    ----------
+    labels, drawn : int32 arrays of shape (n,)
+        `labels` is written.
+    members : int64 array of shape (n_features,), written
+        Rows of the shard with each feature.
+    """
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(labels.shape[0]):
+            if members[labels[i]] > 1:
+                members[labels[i]] -= 1
+                labels[i] = drawn[i]
+                members[labels[i]] += 1
+
+
+def sweep_tail(Mixture tail, int32_t[::1] labels, const int32_t[::1] drawn,
+               const double[::1] log_mass, double log_tail, bit_generator, int32_t[::1] stop):
+    """One sub-iteration of the rows of p* between the instantiated features and the tail.
+
+    Parameters
+    ----------
+    tail : Mixture
+        The clusters wholly on p*, collapsed; prior PitmanYor(a0, d).
+    labels : int32 array of shape (n,), written
+        A row's instantiated feature, or -1: it is in the tail.
+    drawn : int32 array of shape (n,)
+        For each row, an instantiated feature drawn prop. to w_k f: where it goes if it goes there.
+    log_mass : float64 array of shape (n,)
+        Log of the sum of w_k f.
+    log_tail : float
+        log w_0.
+    bit_generator : numpy.random.BitGenerator
+    stop : int32 array of shape (1,)
+        Not zero: return at once.
+
+    Returns
+    -------
+    bool
+        Whether all rows had their turn.
+    """
+    cdef bitgen_t *rng = bitgen(bit_generator)
+    cdef Py_ssize_t i, k
+    cdef int64_t n_tail = 0
+    cdef bint in_tail
+    cdef double a0 = tail.prior.concentration, mass, scale, odds
+    cdef float largest
+    for k in range(tail.n_slots):
+        n_tail += tail.counts[k]
+    with nogil:
+        for i in range(labels.shape[0]):
+            if i % 256 == 0 and stop[0]:
+                break
+            if labels[i] < 0:
+                tail.remove(i)
+                n_tail -= 1
+            tail.score(i)
+            # the mixture weighs n_k - d and a0 + d K, but its first cluster 1, not a0
+            scale = log_tail - (log(n_tail + a0) if n_tail else 0.0)
+            largest = -INFINITY
+            for k in range(tail.n_tiles * TILE):
+                tail.weight[k] = tail.log_prior[k] + tail.log_lik[k]
+                largest = max(largest, tail.weight[k])
+            mass = 0.0
+            for k in range(tail.n_tiles * TILE):
+                if tail.weight[k] > largest - 87.0:
+                    mass += exp(tail.weight[k] - largest)
+            odds = exp(min(scale + largest + log(mass) - log_mass[i], 700.0))
+            in_tail = uniform(rng) * (1.0 + odds) < odds
+            if in_tail:
+                tail.insert(i, tail.draw(1.0, rng))
+                labels[i] = -1
+                n_tail += 1
+            else:
+                labels[i] = drawn[i]
+        else:
+            i = labels.shape[0]
+    return i == labels.shape[0]
+
+
+cdef inline float log_members(int64_t n, float discount) noexcept nogil:
+    return <float> log(n - discount) if n > 0 else -INFINITY
+
+
+def accelerated_rows(int32_t[::1] labels, const int32_t[:, ::1] feature,
+                     const float[:, ::1] value, const float[:, ::1] local,
+                     int64_t[::1] members, double[::1] log_weight, int64_t[::1] local_members,
+                     float[::1] local_weight, double log_copies, double discount,
+                     double log_place, bit_generator, int32_t[::1] stop):
+    """One sub-iteration of the accelerated stage on a shard.
+
+    Parameters
+    ----------
+    labels : int32 array of shape (n,), written
+        0 .. K - 1 are shared features, K .. those born here.
+    feature, value : arrays of shape (n, 8)
+        Each row's shortlist of shared features.
+    local : float32 array of shape (n, width)
+        Scores under the features born here and the empty places.
+    members, local_members : int64 arrays of shape (K,), (width,), written
+        Rows of this shard.
+    log_weight, local_weight : float64 (K,), float32 (width,), written
+        log (n - d), for shared features with `log_copies` added; empty places: log_place; -inf
+        where there is nothing.
+    log_copies : float
+        log P.
+    discount : float
+    log_place : float
+        Log weight of an empty place; one that its last row has left is empty again.
+    bit_generator : numpy.random.BitGenerator
+    stop : int32 array of shape (1,)
+        Not zero: return at once.
+
+    Returns
+    -------
+    bool
+        Whether all rows had their turn.
+    """
+    cdef bitgen_t *rng = bitgen(bit_generator)
+    cdef Py_ssize_t i, j, n_shared = members.shape[0], n_tiles = local.shape[1] // TILE
+    cdef int64_t z, k
+    cdef float[::1] scratch = scratch_for(local.shape[1])
+    cdef double key[SHORT]
+    cdef double mass, top, total, u
+    with nogil:
+        for i in range(labels.shape[0]):
+            if i % 256 == 0 and stop[0]:
+                break
+            z = labels[i]
+            if z < n_shared:
+                members[z] -= 1
+                log_weight[z] = log_copies + log_members(members[z], discount)
+            else:
+                z -= n_shared
+                local_members[z] -= 1
+                local_weight[z] = log_members(local_members[z], discount) \
+                    if local_members[z] else <float> log_place
+            mass = -INFINITY
+            k = draw_feature_v[LEVEL](&local[i, 0], &local_weight[0], 0.0, n_tiles, uniform(rng),
+                                      &scratch[0], &mass)
+            top = mass
+            for j in range(SHORT):
+                key[j] = -INFINITY
+                if feature[i, j] >= 0:
+                    key[j] = value[i, j] + log_weight[feature[i, j]]
+                top = max(top, key[j])
+            if top > -INFINITY:    # else: it stays
+                total = exp(mass - top)
+                for j in range(SHORT):
+                    total += exp(key[j] - top)
+                u = uniform(rng) * total
+                for j in range(SHORT):
+                    u -= exp(key[j] - top)
+                    if u < 0.0:
+                        labels[i] = feature[i, j]
+                        break
+                else:
+                    if k >= 0:
+                        labels[i] = <int32_t> (n_shared + k)
+            z = labels[i]
+            if z < n_shared:
+                members[z] += 1
+                log_weight[z] = log_copies + log_members(members[z], discount)
+            else:
+                z -= n_shared
+                local_members[z] += 1
+                local_weight[z] = log_members(local_members[z], discount)
+        else:
+            i = labels.shape[0]
+    return i == labels.shape[0]
+
+
+def auxiliary_rows(Py_ssize_t first, const float[:, ::1] scores, int32_t[::1] labels,
+                   int64_t[::1] members, float[::1] log_weight, int32_t[::1] places,
+                   Py_ssize_t[::1] numbers, PitmanYor prior, const double[::1] log_rest,
+                   const double[::1] log_new, bit_generator):
+    """Algorithm 8 on the rows of a block, up to the one that takes a place.
+
+    Parameters
+    ----------
+    first : int
+        The row of the block to begin with.
+    scores : float32 array of shape (n, width)
+    labels : int32 array of shape (n,), written
+        Column of each row's feature; -1: none of these, but one of the rest.
+    members : int64 array of shape (width,), written
+        Rows of each feature.
+    log_weight : float32 array of shape (width,), written
+        log (n_k - d) of features, log (alpha + d K) - log m of places, -inf of other columns.
+    places : int32 array of shape (m,), written
+        Columns of the m empty features; -1 where one was taken or given up. None if m is 0.
+    numbers : intp array of shape (2,), written
+        Clusters and rows in columns of `scores`.
+    prior : PitmanYor
+    log_rest : float64 array of shape (n,)
+        Log weight of all other features together, relative to w_0 of the columns; none if empty.
+    log_new : float64 array of shape (n,)
+        Log marginal likelihood of each row, if a new feature is integrated out; else empty.
+    bit_generator : numpy.random.BitGenerator
+
+    Returns
+    -------
+    i, column : int
+        The row that took a place, and its column, or -1 if that was a feature integrated out; the
+        caller has to give the row's feature its theta, and to fill the places up. i = n: none did.
+    """
+    cdef bitgen_t *rng = bitgen(bit_generator)
+    cdef float[::1] scratch = scratch_for(scores.shape[1])
+    cdef Py_ssize_t i, j, n_tiles = scores.shape[1] // TILE, n_places = places.shape[0]
+    cdef int64_t z, k
+    cdef double mass, rest, new, top, total, u, opening
+    cdef bint integrated = log_new.shape[0] > 0, beside = log_rest.shape[0] > 0, taken = False
+    with nogil:
+        for i in range(first, scores.shape[0]):
+            z = labels[i]
+            if z >= 0:
+                numbers[1] -= 1
+                members[z] -= 1
+                log_weight[z] = log_members(members[z], prior.discount)
+                if members[z] == 0:
+                    numbers[0] -= 1
+                    if n_places:   # its theta replaces that of a place chosen at random
+                        j = below(rng, n_places)
+                        log_weight[places[j]] = -INFINITY
+                        places[j] = <int32_t> z
+            opening = prior.log_open(numbers[0])
+            for j in range(n_places):
+                log_weight[places[j]] = <float> (opening - log(<double> n_places))
+            mass = rest = new = -INFINITY
+            k = draw_feature_v[LEVEL](&scores[i, 0], &log_weight[0], 0.0, n_tiles, uniform(rng),
+                                      &scratch[0], &mass)
+            if beside:
+                rest = log_rest[i]
+                if numbers[1]:   # the prior's weights sum to this, or to 1
+                    rest += log(numbers[1] + prior.concentration)
+            if integrated:
+                new = opening + log_new[i]
+            top = max(mass, max(rest, new))
+            total = exp(mass - top) + exp(rest - top) + exp(new - top)
+            u = uniform(rng) * total
+            if u < exp(rest - top):
+                labels[i] = -1
+                continue
+            numbers[1] += 1
+            if u < exp(rest - top) + exp(new - top) or k < 0:
+                numbers[0] += 1
+                labels[i] = -2
+                k = -1
+                taken = True
+                break
+            labels[i] = <int32_t> k
+            members[k] += 1
+            log_weight[k] = log_members(members[k], prior.discount)
+            if members[k] == 1:
+                numbers[0] += 1
+                for j in range(n_places):
+                    if places[j] == k:
+                        places[j] = -1
+                taken = True
+                break
+    if not taken:
+        i, k = scores.shape[0], -1
+    return i, k

@@ -1,0 +1,113 @@
+"""What the segments of the uncollapsed algorithms share.
+
+A segment is what a shard does between two synchronisations: a pure function
+(rows, what is sent, stop) -> report, the unit of work that goes to a thread, a process or another
+machine. A report is what `Uncollapsed.gather` takes, or None if the stop flag cut it short.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ..likelihoods._draws import log_dirichlet
+from ._assign import block
+
+BLOCK_CELLS = 1 << 16  # scores held at a time: they stay in the second-level cache
+BLOCK_ROWS = 16, 4096  # at least, at most
+
+
+def bit_generator(words):
+    """The generator of a segment, from numbers that the chain drew for it."""
+    return np.random.PCG64(np.random.SeedSequence(words))
+
+
+def words(generator):
+    """Numbers for `bit_generator`."""
+    return generator.bit_generator.random_raw(2).tolist()
+
+
+def draw_weights(parameters, generator):
+    """Logarithms of weights ~ Dirichlet(parameters): shape (n,)."""
+    parameters = np.ascontiguousarray(parameters, dtype=np.float64)
+    none = np.zeros((1, len(parameters)))
+    return log_dirichlet(none, parameters, generator.bit_generator)[0]
+
+
+def scored_blocks(likelihood, rows, theta, stop=None):
+    """Rows' scores under features, a block at a time.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    rows : encoded rows
+    theta : array of shape (K, ...)
+    stop : StopFlag, optional
+        Once it is set there are no more blocks.
+
+    Yields
+    ------
+    start : int
+        First row of the block.
+    scores : float32 array of shape (n, width)
+        Overwritten by the next block.
+    """
+    prepared = likelihood.prepare(theta)
+    width = block(0, len(theta)).shape[1]
+    step = min(max(BLOCK_CELLS // width, BLOCK_ROWS[0]), BLOCK_ROWS[1])
+    room = block(min(step, len(rows)), len(theta))
+    for start in range(0, len(rows), step):
+        if stop is not None and stop.is_set():
+            return
+        part = rows[start : start + step]
+        scores = room[: len(part)]
+        likelihood.score(part, prepared, len(theta), scores)
+        yield start, scores
+
+
+def all_scores(likelihood, rows, theta):
+    """Scores of all rows: float32 (n, width)."""
+    out = block(len(rows), len(theta))
+    for start, scores in scored_blocks(likelihood, rows, theta):
+        out[start : start + len(scores)] = scores
+    return out
+
+
+def report(likelihood, rows, labels, n_features, theta=None, new=None):
+    """The labels, with what the other shards have to know.
+
+    Parameters
+    ----------
+    likelihood, rows, labels
+        labels : int32 array of shape (n,)
+    n_features : int
+        New ones included.
+    theta, new : arrays of shape (n_features, ...), (n_new, ...), or None
+        All features and the new ones, if the likelihood is not conjugate.
+    """
+    log_lik = 0.0
+    if not likelihood.conjugate:
+        log_lik = labelled_log_lik(likelihood, rows, labels, theta)
+    return labels, likelihood.statistics(rows, labels, n_features), new, log_lik
+
+
+def labelled_log_lik(likelihood, rows, labels, theta):
+    """The sum of log f(row | theta of its label)."""
+    total = 0.0
+    order = np.argsort(labels, kind="stable")
+    used, starts = np.unique(labels[order], return_index=True)
+    for k, of_k in zip(used, np.split(order, starts[1:])):
+        total += float(all_scores(likelihood, rows[of_k], theta[k : k + 1])[:, 0].sum(dtype=float))
+    return total
+
+
+def first_report(rows, labels, n_features, likelihood, theta, stop):
+    """The report of rows whose labels are given."""
+    return report(likelihood, rows, labels, n_features, theta)
+
+
+def unreachable(likelihood, row):
+    """The error of a row that no feature can produce."""
+    return ValueError(
+        f"{type(likelihood).__name__}.log_lik: row {row} of its shard has likelihood 0 under every "
+        f"feature, so no cluster can be reached"
+    )

@@ -1,0 +1,141 @@
+"""The uncollapsed state: rows on shards, and features that are instantiated.
+
+Shards hold the rows, the state their labels. What the shards have in common is small: numbers of
+members, sums of statistics, the features' parameters. After a segment every shard reports the
+labels of its rows with features 0 .. K - 1 as before and its own new ones from K on; `gather` puts
+the reports together and drops features that have no row left.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ..partition_priors import PitmanYor
+
+
+class Uncollapsed:
+    """Labels of all rows, and the features they share.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        Its global parameters belong to the state.
+    prior : PitmanYor
+    labels : list of int32 array of shape (n_rows of the shard,)
+        0 .. K - 1.
+
+    Attributes
+    ----------
+    members : int64 array of shape (n_shards, K)
+        Rows of each feature on each shard.
+    statistics : array of shape (K, ...)
+        Of all rows.
+    theta : array of shape (K, ...) or None
+        Features; None where nobody has drawn them since the last segment, which a conjugate
+        likelihood does when they are needed.
+    """
+
+    def __init__(self, likelihood, prior, labels):
+        self.likelihood, self.prior, self.labels = likelihood, prior, labels
+        self.members = self.statistics = self.theta = None
+        self.log_lik = 0.0
+
+    @property
+    def sizes(self):
+        """Rows of each feature: int64 (K,)."""
+        return self.members.sum(axis=0)
+
+    @property
+    def n_clusters(self):
+        return self.members.shape[1]
+
+    @property
+    def n_rows(self):
+        return sum(map(len, self.labels))
+
+    def gather(self, reports):
+        """Take over what the shards did.
+
+        Parameters
+        ----------
+        reports : list of (labels, statistics, theta, log_lik)
+            One per shard: labels int32 (n,) with new features from K on, statistics of the
+            shard's rows (K + n_new, ...), theta (n_new, ...) of the new ones or None, and the sum
+            of log f (of no use to a conjugate likelihood: 0).
+        """
+        n_shared = 0 if self.members is None else self.n_clusters
+        total, new, theta, labels = None, [], [], []
+        n_new = 0
+        self.log_lik = 0.0
+        for label, statistics, own, log_lik in reports:
+            self.log_lik += log_lik
+            if n_shared == 0:   # the first labels: one numbering for all shards
+                labels.append(label)
+                total = statistics if total is None else total + statistics
+                continue
+            label = np.where(label < n_shared, label, label + n_new).astype(np.int32)
+            labels.append(label)
+            shared = statistics[:n_shared]
+            total = shared.copy() if total is None else total + shared
+            new.append(statistics[n_shared:])
+            n_new += len(new[-1])
+            if own is not None:
+                theta.append(own)
+        self.statistics = np.concatenate([total, *new])
+        n = len(self.statistics)
+        members = np.array([np.bincount(label, minlength=n) for label in labels])
+        if self.theta is not None and len(self.theta) + sum(map(len, theta)) == n:
+            self.theta = np.concatenate([self.theta, *theta])
+        else:
+            self.theta = None
+        used = members.sum(axis=0) > 0
+        number = np.cumsum(used, dtype=np.int32) - 1
+        self.labels = [number[label] for label in labels]
+        self.members = np.ascontiguousarray(members[:, used])
+        self.statistics = self.statistics[used]
+        if self.theta is not None:
+            self.theta = self.theta[used]
+
+    def log_joint(self):
+        """log p(partition) + log p(x | partition); if the likelihood is not conjugate,
+        log p(partition) + log p(theta) + log p(x | partition, theta) as the shards left it."""
+        log_prior = self.prior.log_probability(self.sizes)
+        if self.likelihood.conjugate:
+            return log_prior + float(self.likelihood.log_marginal(self.statistics).sum())
+        return log_prior + float(self.likelihood.log_prior(self.theta).sum()) + self.log_lik
+
+    def scalars(self):
+        """What a trace records."""
+        return {
+            "n_clusters": self.n_clusters,
+            "log_joint": self.log_joint(),
+            "concentration": self.prior.concentration,
+            "discount": self.prior.discount,
+        }
+
+    def to_arrays(self):
+        """Flat dict of arrays from which `from_arrays` makes an equal state."""
+        arrays = {f"labels{p}": labels for p, labels in enumerate(self.labels)}
+        arrays |= {f"likelihood/{k}": v for k, v in self.likelihood.state().items()}
+        arrays["members"], arrays["statistics"] = self.members, self.statistics
+        arrays["log_lik"] = np.array(self.log_lik)
+        arrays["prior"] = np.array([self.prior.concentration, self.prior.discount])
+        if self.theta is not None:
+            arrays["theta"] = self.theta
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays, likelihood):
+        """The state whose to_arrays() gave `arrays`; `likelihood` gets its parameters back."""
+        of_likelihood = {
+            name.removeprefix("likelihood/"): value
+            for name, value in arrays.items()
+            if name.startswith("likelihood/")
+        }
+        likelihood.set_state(of_likelihood)
+        n_shards = len(arrays["members"])
+        labels = [arrays[f"labels{p}"] for p in range(n_shards)]
+        new = cls(likelihood, PitmanYor(*arrays["prior"]), labels)
+        new.members, new.statistics = arrays["members"], arrays["statistics"]
+        new.theta, new.log_lik = arrays.get("theta"), float(arrays["log_lik"])
+        return new
