@@ -8,9 +8,11 @@ worker that dies loses nothing: a segment is pure and runs again, `N_ATTEMPTS` t
 
 import functools
 import os
+import pickle
 import tempfile
+import time
 from collections import OrderedDict
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 
 import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -21,6 +23,8 @@ from threadpoolctl import ThreadpoolController
 from skanneal.parallel import StopFlag, run_task
 
 N_ATTEMPTS = 4
+_LONGEST_WAIT = 0.1  # seconds
+_PAUSE = 1.0  # seconds until a scheduler has found out about dead workers
 _N_CACHED = 64  # shards that a process keeps open, of the fits that it served last
 
 
@@ -71,8 +75,13 @@ class OnThreads:
         def call(i):
             return run_task(on_shard, i, tasks[i], stop, ledger)
 
-        apply = map if self._executor is None else self._executor.map
-        return list(apply(call, range(len(tasks))))
+        if self._executor is None:
+            return [call(i) for i in range(len(tasks))]
+        futures = [self._executor.submit(call, i) for i in range(len(tasks))]
+        # Awake now and then: a signal that another thread took does not wake this one.
+        while wait(futures, timeout=_LONGEST_WAIT).not_done:
+            pass
+        return [future.result() for future in futures]
 
     def close(self):
         """Let the threads end."""
@@ -116,41 +125,63 @@ class OnProcesses:
 
 
 class OnDask:
-    """Segments on a Dask cluster, each where its shard is if there is a place free."""
+    """Segments on a Dask cluster, each where its shard is if there is a place free.
+
+    Shards, arguments and results cross as bytes. Arrays that Dask ships by itself can come out
+    unaligned, and NumPy sums unaligned numbers in another order: other bits.
+    """
 
     def __init__(self, shards, client):
+        from cloudpickle import dumps  # Dask has it
+
+        self._dumps = dumps
         self._shards, self._client, self._placed = shards, client, {}
         self._place(range(shards.n_shards))
 
     def _place(self, numbers):
+        handles = [self._dumps(self._shards.handle(p)) for p in numbers]
         # without hashing: equal shards of two fits must not be released together
-        handles = [self._shards.handle(p) for p in numbers]
         self._placed.update(zip(numbers, self._client.scatter(handles, hash=False)))
+
+    def _place_again(self, numbers):
+        """Place shards that were lost, when the scheduler has found out which workers are dead."""
+        for attempt in range(N_ATTEMPTS):
+            time.sleep(_PAUSE)
+            try:
+                return self._place(numbers)
+            except TimeoutError as error:  # no worker has come up for half a minute
+                raise _given_up(error) from error
+            except OSError as error:  # a connection to one that is dead
+                if attempt == N_ATTEMPTS - 1:
+                    raise _given_up(error) from error
 
     def run(self, function, tasks, stop, ledger):
         """Results of the tasks, in order."""
+        from distributed import KilledWorker
+
         results, waiting = {}, dict(enumerate(tasks))
-        for _ in range(N_ATTEMPTS):
+        for attempt in range(N_ATTEMPTS):
+            if attempt > 0:
+                self._place_again(sorted({p for p, _ in waiting.values()}))
             futures = {i: self._submit(function, *task) for i, task in waiting.items()}
             try:
                 for i, future in futures.items():
                     try:
-                        results[i] = future.result()
+                        results[i] = pickle.loads(future.result())
                         del waiting[i]
                     except CancelledError as error:  # the shard was lost with its worker
                         lost = error
-            except _killed() as error:
+            except KilledWorker as error:  # Dask itself has tried several times
                 raise _given_up(error) from error
             finally:
                 self._client.cancel([futures[i] for i in waiting])
             if not waiting:
                 return [results[i] for i in range(len(tasks))]
-            self._place(sorted({tasks[i][0] for i in waiting}))
         raise _given_up(lost) from lost
 
     def _submit(self, function, p, args):
-        work = (_work, self._placed[p], self._shards.is_lazy, function, args)
-        return self._client.submit(*work, pure=False)
+        call = self._dumps((self._shards.is_lazy, function, args))
+        return self._client.submit(_work_on_bytes, self._placed[p], call, pure=False)
 
     def close(self):
         """Let the cluster forget the shards."""
@@ -201,6 +232,10 @@ def _work(placed, is_lazy, function, args):
         return function(rows, *args, stop=StopFlag())
 
 
+def _work_on_bytes(placed, call):
+    return pickle.dumps(_work(pickle.loads(placed), *pickle.loads(call)))
+
+
 def _work_on_file(path, is_lazy, function, args):
     return _work(_mapped(path), is_lazy, function, args)
 
@@ -232,12 +267,6 @@ def _in_dask_worker():
     from distributed.worker import thread_state
 
     return hasattr(thread_state, "execution_state")
-
-
-def _killed():
-    from distributed import KilledWorker
-
-    return KilledWorker
 
 
 def _given_up(error):

@@ -89,9 +89,13 @@ class RowSource:
 
         Returns
         -------
-        X : ndarray or csr_array of shape (n_rows, n_columns)
+        X : C-contiguous ndarray, or csr_array, of shape (n_rows, n_columns)
             Not to be written to: it may be a view of the user's array.
         """
+        X = self._take(rows)
+        return X if self.is_sparse else np.ascontiguousarray(X)
+
+    def _take(self, rows):
         if len(self._parts) == 1:
             return self._parts[0].take(rows)
         if isinstance(rows, slice):

@@ -14,11 +14,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ._accelerated_schedule import AcceleratedSchedule
 from ._curves import as_curve, as_positions, curve_knots, exact_knots
 from ._pacer import Path, PathPacer, Segment, size_at
 
 __all__ = [
     "SCHEDULES",
+    "AcceleratedSchedule",
     "AcceleratingAnneal",
     "BaseSchedule",
     "CustomAnneal",

@@ -122,8 +122,11 @@ class UnreadShard:
         owner = getattr(self.encode, "__self__", self.encode)
         encode_blocks = getattr(owner, "encode_blocks", None)
         if encode_blocks is not None:
-            return encode_blocks(self.source.blocks(rows))
-        return self.encode(self.source.rows(rows))
+            encoded = encode_blocks(self.source.blocks(rows))
+        else:
+            encoded = self.encode(self.source.rows(rows))
+        # as it would be after a journey: the order of sums, hence their bits, hang on the layout
+        return np.ascontiguousarray(encoded) if isinstance(encoded, np.ndarray) else encoded
 
 
 def _dealt(n_rows, n_shards, p):

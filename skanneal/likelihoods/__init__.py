@@ -5,8 +5,18 @@ To add one: one file with its class (the contract is `Likelihood`) and one line 
 
 from ._base import ConjugateLikelihood, Likelihood, TableRows
 from ._checked import checked
+from ._gaussian import Gaussian
+from ._gaussian_full import GaussianFull
+from ._logistic_normal import LogisticNormal
 from ._multinomial import Multinomial
+from ._poisson import Poisson
 
-LIKELIHOODS = {"multinomial": Multinomial}
+LIKELIHOODS = {
+    "multinomial": Multinomial,
+    "poisson": Poisson,
+    "gaussian": Gaussian,
+    "gaussian_full": GaussianFull,
+    "logistic_normal": LogisticNormal,
+}
 
 __all__ = ["LIKELIHOODS", "ConjugateLikelihood", "Likelihood", "TableRows", "checked"]

@@ -243,7 +243,59 @@ class Likelihood:
         return theta
 
 
-class ConjugateLikelihood(Likelihood):
+class TableLikelihood(Likelihood):
+    """A likelihood whose rows are those of a Table.
+
+    Parameters
+    ----------
+    table : Table
+        Its columns are the likelihood's; its rows scale the defaults.
+
+    Attributes
+    ----------
+    schema : Table
+        Without rows.
+    """
+
+    def __init__(self, table):
+        self.schema = table.empty_like()
+
+    @staticmethod
+    def _types(X):
+        """Arguments of a Table for data like X."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _cells(X, schema):
+        """Encoded columns of rows given as an array or a sparse matrix."""
+        raise NotImplementedError
+
+    @classmethod
+    def of(cls, X, *args, **options):
+        """The likelihood of rows like those of X, the defaults scaled by them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_columns)
+        *args, **options
+            As for the class, without the table.
+        """
+        table = Table(*cls._types(X))
+        table.append(cls._cells(X, table))
+        return cls(table, *args, **options)
+
+    def encode(self, X):
+        """Rows of numbers, dense or sparse, as TableRows."""
+        return self.rows(self._cells(X, self.schema))
+
+    def rows(self, columns):
+        """TableRows of columns that are encoded, as Table.append takes them."""
+        table = self.schema.empty_like()
+        table.append(columns)
+        return TableRows(table)
+
+
+class ConjugateLikelihood(TableLikelihood):
     """A likelihood of a family of `skanneal.components`, whose features can be integrated out.
 
     Parameters
@@ -261,77 +313,28 @@ class ConjugateLikelihood(Likelihood):
     ----------
     family : str
         Name in FAMILIES.
-    schema : Table
-        Without rows.
     """
 
     conjugate = True
     family = None
 
     def __init__(self, table, hyper=None, grids=None):
-        member = FAMILIES[self.family]
-        columns = np.arange(table.n_columns)
-        self.schema = table.empty_like()
-        self.hyper = hyper if hyper is not None else self._default_hyper(member, table, columns)
+        super().__init__(table)
+        member, columns = FAMILIES[self.family], np.arange(table.n_columns)
+        self.hyper = _defaults(member, table, columns) if hyper is None else hyper
         self.hyper = [np.array(flat, dtype=np.float64, ndmin=1) for flat in self.hyper]
-        self.grids = grids if grids is not None else self._default_grids(member, table, columns)
-        self._template = member(table, columns, self.hyper, 1, self._gappy()).to_arrays(0)
+        self.grids = _grids(member, table, columns) if grids is None else grids
+        self._template = self._empty_block(table, 1).to_arrays(0)
         self._take_hyper()
-
-    @classmethod
-    def of(cls, X, hyper=None, grids=None):
-        """The likelihood of rows like those of X, the defaults scaled by them.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_columns)
-        hyper, grids
-            As for the class.
-
-        Returns
-        -------
-        ConjugateLikelihood
-        """
-        table = Table(*cls._types(X))
-        table.append(cls._cells(X, table))
-        return cls(table, hyper, grids)
-
-    def _gappy(self):
-        return np.zeros(self.schema.n_columns, dtype=bool)
-
-    @staticmethod
-    def _default_hyper(member, table, columns):
-        if member.joint:
-            return [member.default_hyper(table, columns)]
-        return [member.default_hyper(int(table.n_levels[j])) for j in columns]
-
-    @staticmethod
-    def _default_grids(member, table, columns):
-        if member.joint:
-            return [member.grids(table, columns)]
-        return [member.grids(table.column(j), int(table.n_levels[j])) for j in columns]
-
-    def _take_hyper(self):
-        """What depends on the hyperparameters alone."""
 
     # ---- what a family's likelihood writes ------------------------------------------------------
 
-    @staticmethod
-    def _types(X):
-        """Arguments of a Table for data like X."""
-        raise NotImplementedError
-
-    @staticmethod
-    def _cells(X, schema):
-        """Encoded columns of rows given as an array or a sparse matrix."""
+    def _take_hyper(self):
+        """What depends on the hyperparameters alone."""
         raise NotImplementedError
 
     def _statistics_arrays(self, statistics, sizes):
         """Statistics under the names of the family's to_arrays()."""
-        raise NotImplementedError
-
-    def log_marginal(self, statistics):
-        """Log marginal likelihood of each feature's rows, in cell units: (n_features,)."""
         raise NotImplementedError
 
     def log_marginal_rows(self, rows):
@@ -350,31 +353,35 @@ class ConjugateLikelihood(Likelihood):
 
     # ---- shared ---------------------------------------------------------------------------------
 
-    def encode(self, X):
-        """Rows of numbers, dense or sparse, as TableRows."""
-        return self.rows(self._cells(X, self.schema))
-
-    def rows(self, columns):
-        """TableRows of columns that are encoded, as Table.append takes them."""
-        table = self.schema.empty_like()
-        table.append(columns)
-        return TableRows(table)
+    def sizes(self, statistics):
+        """Number of rows of each feature, by the statistics' first column."""
+        return statistics[:, 0].astype(np.int64)
 
     def arrays(self, statistics, sizes):
         """The family's part of the flat dict of arrays of the Mixture whose clusters are these
         features, integrated out: "<family>/<name>"."""
-        parts = self._template | self._statistics_arrays(statistics, np.asarray(sizes, np.int64))
-        return {f"{self.family}/{name}": value for name, value in parts.items()}
+        return {f"{self.family}/{name}": a for name, a in self._parts(statistics, sizes).items()}
 
     def block(self, statistics, sizes, n_slots=None):
         """The Components whose slots are these features, integrated out."""
-        parts = self._template | self._statistics_arrays(statistics, np.asarray(sizes, np.int64))
+        parts = self._parts(statistics, sizes)
         return FAMILIES[self.family].from_arrays(parts, self.schema, n_slots)
+
+    def _parts(self, statistics, sizes):
+        return self._template | self._statistics_arrays(statistics, np.asarray(sizes, np.int64))
 
     def blocks(self, table, n_slots):
         """A list of Components with the current hyperparameters and empty slots."""
+        return [self._empty_block(table, n_slots)]
+
+    def _empty_block(self, table, n_slots):
         columns = np.arange(self.schema.n_columns)
-        return [FAMILIES[self.family](table, columns, self.hyper, n_slots, self._gappy())]
+        gappy = np.zeros(len(columns), dtype=bool)
+        return FAMILIES[self.family](table, columns, self.hyper, n_slots, gappy)
+
+    def log_marginal(self, statistics):
+        """Log marginal likelihood of each feature's rows, in cell units: (n_features,)."""
+        return self.block(statistics, self.sizes(statistics)).log_marginals()[: len(statistics)]
 
     def update(self, theta, statistics, sizes, rng):
         """Each hyperparameter from its conditional on its grid, the features integrated out."""
@@ -391,21 +398,32 @@ class ConjugateLikelihood(Likelihood):
         self._hyper_changed()
 
     def _hyper_changed(self):
-        block = self.blocks(self.schema, 1)[0]
-        self._template |= {
-            name: value
-            for name, value in block.to_arrays(0).items()
-            if name in block.coordinate_names
-        }
+        now = self._empty_block(self.schema, 1)
+        names = set(now.coordinate_names)
+        self._template |= {name: a for name, a in now.to_arrays(0).items() if name in names}
         self._take_hyper()
 
     def state(self):
-        """The hyperparameters: "hyper0", "hyper1", ... of the features that have different ones."""
+        """The hyperparameters: "hyper" of shape (n_features of the family, n_coordinates)."""
         return {"hyper": np.array(self.hyper)}
 
     def set_state(self, state):
         self.hyper = list(np.array(state["hyper"]))
         self._hyper_changed()
+
+
+def _defaults(member, table, columns):
+    """A family's default hyperparameters."""
+    if member.joint:
+        return [member.default_hyper(table, columns)]
+    return [member.default_hyper(int(table.n_levels[j])) for j in columns]
+
+
+def _grids(member, table, columns):
+    """A family's grids, scaled by the table."""
+    if member.joint:
+        return [member.grids(table, columns)]
+    return [member.grids(table.column(j), int(table.n_levels[j])) for j in columns]
 
 
 class TableRows:
@@ -441,3 +459,14 @@ class TableRows:
         if len(self) == self.table.n_rows:
             return TableRows, (self.table,)
         return TableRows, (self.table.take(np.arange(self.start, self.stop)),)
+
+
+def dense(X, n_columns=None):
+    """X as a float64 array of shape (n_rows, n_columns)."""
+    if hasattr(X, "toarray"):
+        raise TypeError("X is sparse: give it as a dense array.")
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2 or n_columns not in (None, X.shape[1]):
+        expected = "two-dimensional" if n_columns is None else f"of {n_columns} columns"
+        raise ValueError(f"X must be {expected}, got shape {X.shape}.")
+    return X

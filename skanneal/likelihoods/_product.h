@@ -24,6 +24,7 @@ typedef struct {
 #define KERNELS "likelihoods/_product_kernels.h"
 #include "../_dispatch.h"
 
-typedef void (*product_scores_t)(const ProductWeights *, const ProductRow *, int64_t, float *);
+typedef void (*product_scores_t)(const ProductWeights *, const ProductRow *, int64_t, int64_t,
+                                 float *);
 static const product_scores_t product_scores_v[] = VARIANTS(product_scores);
 #endif

@@ -11,6 +11,8 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 import numpy as np
 
+from .._math cimport log_gamma
+from ..components._base cimport aligned_zeros
 from ..components._table cimport Counts, Table
 
 cdef extern from "_product.h" nogil:
@@ -24,12 +26,20 @@ cdef extern from "_product.h" nogil:
         int64_t n
         float constant
     int skanneal_level()
-    void (*product_scores_v[3])(const ProductWeights *, const ProductRow *, int64_t,
+    void (*product_scores_v[3])(const ProductWeights *, const ProductRow *, int64_t, int64_t,
                                 float *) noexcept
 
 cdef enum:
     BLOCK = 256   # rows that go over a group of weights at a time
     LANES = 16
+    SCRATCH = 1 << 16   # entries of rows that are read from cells
+    TABULATED = 1024
+
+cdef double[::1] LOG_FACTORIAL = np.array([log_gamma(x + 1.0) for x in range(TABULATED)])
+
+
+cdef inline double log_factorial(uint32_t x) noexcept nogil:
+    return LOG_FACTORIAL[x] if x < TABULATED else log_gamma(x + 1.0)
 
 
 cdef class Weights:
@@ -51,8 +61,8 @@ cdef class Weights:
         cdef Py_ssize_t padded = (K + LANES - 1) // LANES * LANES
         cdef float *to
         self.n_features, self.n_columns = K, D
-        self.weight = np.zeros(max(1, padded * D), np.float32)
-        self.constant = np.zeros(max(1, padded), np.float32)
+        self.weight = aligned_zeros((max(1, padded * D),), np.float32)
+        self.constant = aligned_zeros((max(1, padded),), np.float32)
         if constants is not None:
             np.asarray(self.constant)[:K] = constants
         with nogil:
@@ -69,7 +79,7 @@ cdef class Weights:
 
 
 def count_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights,
-                 float[:, ::1] out):
+                 float[:, :] out):
     """Scores of rows start .. stop - 1 of a table of rows of counts.
 
     Parameters
@@ -77,13 +87,14 @@ def count_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights
     table : Table
     start, stop : int
     weights : Weights
-    out : float32 array of shape (stop - start, n_features), written
+    out : float32 array of shape (stop - start, at least n_features), written
+        Numbers of a row stand side by side.
     """
     cdef ProductRow[BLOCK] row
     cdef Counts x
     cdef int32_t position = table.positions[table._counts]
     cdef int level = skanneal_level()
-    cdef Py_ssize_t first, n, i
+    cdef Py_ssize_t first, n, i, stride = out.strides[0] // sizeof(float)
     _check(table, start, stop, weights, out)
     if weights.n_features == 0:
         return
@@ -95,7 +106,7 @@ def count_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights
                 x = (<const Counts *> (table.row(first + i) + position))[0]
                 row[i].entry, row[i].n = table.entries + 2 * x.start, x.n
                 row[i].constant = <float> x.log_coefficient
-            product_scores_v[level](&weights.block, row, n, &out[first - start, 0])
+            product_scores_v[level](&weights.block, row, n, stride, &out[first - start, 0])
             first += n
 
 
@@ -103,7 +114,8 @@ def _check(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights, out)
     """What the kernels take for granted."""
     if not 0 <= start <= stop <= table.n_rows:
         raise IndexError(f"rows {start} to {stop} of a table of {table.n_rows}")
-    if out.shape[0] != stop - start or out.shape[1] != weights.n_features:
+    if (out.shape[0] != stop - start or out.shape[1] < weights.n_features
+            or out.strides[1] != out.itemsize):
         raise ValueError(f"out must have shape {(stop - start, weights.n_features)}, "
                          f"got {(out.shape[0], out.shape[1])}")
     if weights.n_columns != table.n_columns:
@@ -177,4 +189,63 @@ def count_sums(Table table, Py_ssize_t start, labels, Py_ssize_t n_features):
                 for e in range(x.n):
                     sums[entry[2 * e]] += entry[2 * e + 1]
                 sums[D] += x.log_coefficient
+    return np.asarray(out)
+
+
+def cell_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights,
+                float[:, ::1] out):
+    """`count_scores` of a table with one cell per count; a row's constant is - sum log x!."""
+    cdef ProductRow[BLOCK] row
+    cdef Py_ssize_t D = table.n_columns, first, n, i, j, m
+    cdef Py_ssize_t most = max(1, min(BLOCK, SCRATCH // max(1, D)))   # rows at a time
+    cdef uint32_t[::1] entry = np.empty(2 * max(1, D) * most, np.uint32)
+    cdef int32_t[::1] position = np.ascontiguousarray(table.positions, np.int32)
+    cdef int level = skanneal_level()
+    cdef const char *cells
+    cdef uint32_t x
+    cdef double constant
+    _check(table, start, stop, weights, out)
+    if weights.n_features == 0:
+        return
+    with nogil:
+        first = start
+        while first < stop:
+            n = min(most, stop - first)
+            for i in range(n):
+                cells, constant, m = table.row(first + i), 0.0, 2 * D * i
+                row[i].entry = &entry[0] + m
+                for j in range(D):
+                    x = (<const uint32_t *> (cells + position[j]))[0]
+                    entry[m], entry[m + 1] = <uint32_t> j, x   # overwritten where x is 0
+                    m += 2 * (x > 0)
+                    if x > 1:
+                        constant -= log_factorial(x)
+                row[i].n, row[i].constant = (m - 2 * D * i) // 2, <float> constant
+            product_scores_v[level](&weights.block, row, n, &out[first - start, 0])
+            first += n
+
+
+def cell_sums(Table table, Py_ssize_t start, labels, Py_ssize_t n_features):
+    """Number, column sums and column sums of log x! of each feature's rows, of a table with one
+    cell per count: float64 of shape (n_features, 1 + D + D)."""
+    cdef const int64_t[::1] row, starts
+    cdef Py_ssize_t D = table.n_columns, k, i, j
+    cdef double[:, ::1] out = np.zeros((n_features, 1 + 2 * D))
+    cdef int32_t[::1] position = np.ascontiguousarray(table.positions, np.int32)
+    cdef const char *cells
+    cdef uint32_t x
+    labels = np.ascontiguousarray(labels, np.int32)
+    if not 0 <= start <= start + len(labels) <= table.n_rows:
+        raise IndexError(f"rows {start} to {start + len(labels)} of a table of {table.n_rows}")
+    row, starts = by_label(labels, n_features)
+    with nogil:
+        for k in range(n_features):
+            out[k, 0] = starts[k + 1] - starts[k]
+            for i in range(starts[k], starts[k + 1]):
+                cells = table.row(start + row[i])
+                for j in range(D):
+                    x = (<const uint32_t *> (cells + position[j]))[0]
+                    out[k, 1 + j] += x
+                    if x > 1:
+                        out[k, 1 + D + j] += log_factorial(x)
     return np.asarray(out)

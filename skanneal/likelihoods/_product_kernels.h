@@ -43,7 +43,7 @@ INLINE void NAME(product_row)(const ProductRow *row, const float *weight, const 
 }
 
 static void NAME(product_scores)(const ProductWeights *weights, const ProductRow *row,
-                                 int64_t n_rows, float *out)
+                                 int64_t n_rows, int64_t stride, float *out)
 {
     const int64_t n_features = weights->n_features;
     const float *weight = weights->weight;
@@ -56,7 +56,7 @@ static void NAME(product_scores)(const ProductWeights *weights, const ProductRow
                 NAME(product_row)(row + i, weight, 2, sum);
             else
                 NAME(product_row)(row + i, weight, 1, sum);
-            float *to = out + i * n_features + k;
+            float *to = out + i * stride + k;
             const float *constant = weights->constant + k;
             if (n == PRODUCT_GROUP)
                 for (int f = 0; f < PRODUCT_GROUP; f++)

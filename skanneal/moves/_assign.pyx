@@ -8,7 +8,7 @@ these.
 """
 
 from libc.math cimport INFINITY, exp, log
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from numpy.random cimport bitgen_t
 
 import numpy as np
@@ -134,42 +134,54 @@ def shortlist_rows(const float[:, ::1] scores, const float[::1] log_weight,
                                &scratch[0], &feature[i, 0], &value[i, 0])
 
 
-def move_all_but_last(int32_t[::1] labels, const int32_t[::1] drawn, int64_t[::1] members):
-    """Give each row the feature drawn for it, one row after another, unless it is the last of its
-    feature's members here.
+def move_all_but_last(int32_t[::1] labels, int32_t[::1] drawn, int64_t[::1] members,
+                      const uint8_t[::1] held):
+    """Give each row the feature drawn for it, one row after another, unless it is the last member
+    here of a feature that is held; then its own feature counts as drawn.
 
     Parameters
     ----------
-    labels, drawn : int32 arrays of shape (n,)
-        `labels` is written.
+    labels, drawn : int32 arrays of shape (n,), written
+        Rows of label -1 are left out.
     members : int64 array of shape (n_features,), written
         Rows of the shard with each feature.
+    held : uint8 array of shape (n_features,)
     """
     cdef Py_ssize_t i
+    cdef int32_t z
     with nogil:
         for i in range(labels.shape[0]):
-            if members[labels[i]] > 1:
-                members[labels[i]] -= 1
-                labels[i] = drawn[i]
-                members[labels[i]] += 1
+            z = labels[i]
+            if z < 0:
+                continue
+            if held[z] and members[z] == 1:
+                drawn[i] = z
+                continue
+            members[z] -= 1
+            labels[i] = drawn[i]
+            members[drawn[i]] += 1
 
 
 def sweep_tail(Mixture tail, int32_t[::1] labels, const int32_t[::1] drawn,
-               const double[::1] log_mass, double log_tail, bit_generator, int32_t[::1] stop):
-    """One sub-iteration of the rows of p* between the instantiated features and the tail.
+               const double[::1] log_mass, int64_t[::1] members, const uint8_t[::1] held,
+               double log_tail, double share, bit_generator, int32_t[::1] stop):
+    """One sub-iteration of a free shard's rows between the features with weights and the tail.
 
     Parameters
     ----------
     tail : Mixture
-        The clusters wholly on p*, collapsed; prior PitmanYor(a0, d).
+        The clusters of the tail, collapsed; prior PitmanYor(a, d).
     labels : int32 array of shape (n,), written
-        A row's instantiated feature, or -1: it is in the tail.
+        A row's feature in I, or -1: it is in the tail.
     drawn : int32 array of shape (n,)
-        For each row, an instantiated feature drawn prop. to w_k f: where it goes if it goes there.
+        For each row, a feature of I drawn prop. to w_k f: where it goes if it goes there, and where
+        it is if it is there.
     log_mass : float64 array of shape (n,)
         Log of the sum of w_k f.
-    log_tail : float
-        log w_0.
+    members, held : int64 and uint8 arrays of shape (n_features,)
+        Rows of the shard with each feature of I, written; whether the last one stays.
+    log_tail, share : float
+        log w_p and a_p.
     bit_generator : numpy.random.BitGenerator
     stop : int32 array of shape (1,)
         Not zero: return at once.
@@ -182,37 +194,41 @@ def sweep_tail(Mixture tail, int32_t[::1] labels, const int32_t[::1] drawn,
     cdef bitgen_t *rng = bitgen(bit_generator)
     cdef Py_ssize_t i, k
     cdef int64_t n_tail = 0
-    cdef bint in_tail
-    cdef double a0 = tail.prior.concentration, mass, scale, odds
-    cdef float largest
+    cdef int32_t z
+    cdef double first = log(tail.prior.concentration) - log(share), mass, scale, odds
+    cdef Py_ssize_t room = tail.n_slots
+    cdef float[::1] scratch = scratch_for(room)
     for k in range(tail.n_slots):
         n_tail += tail.counts[k]
     with nogil:
         for i in range(labels.shape[0]):
             if i % 256 == 0 and stop[0]:
                 break
-            if labels[i] < 0:
+            z = labels[i]
+            if z < 0:
                 tail.remove(i)
                 n_tail -= 1
+            elif held[z] and members[z] == 1:
+                continue
+            else:
+                members[z] -= 1
             tail.score(i)
-            # the mixture weighs n_k - d and a0 + d K, but its first cluster 1, not a0
-            scale = log_tail - (log(n_tail + a0) if n_tail else 0.0)
-            largest = -INFINITY
-            for k in range(tail.n_tiles * TILE):
-                tail.weight[k] = tail.log_prior[k] + tail.log_lik[k]
-                largest = max(largest, tail.weight[k])
-            mass = 0.0
-            for k in range(tail.n_tiles * TILE):
-                if tail.weight[k] > largest - 87.0:
-                    mass += exp(tail.weight[k] - largest)
-            odds = exp(min(scale + largest + log(mass) - log_mass[i], 700.0))
-            in_tail = uniform(rng) * (1.0 + odds) < odds
-            if in_tail:
-                tail.insert(i, tail.draw(1.0, rng))
+            # the mixture weighs n_k - d and a + d K, but its first cluster 1, not a
+            scale = log_tail + (first if n_tail == 0 else -log(n_tail + share))
+            k = draw_feature_v[LEVEL](&tail.log_lik[0], &tail.log_prior[0], 0.0, tail.n_tiles,
+                                      uniform(rng), &scratch[0], &mass)
+            odds = exp(min(scale + mass - log_mass[i], 700.0))
+            if uniform(rng) * (1.0 + odds) < odds:
+                tail.insert(i, k)
                 labels[i] = -1
                 n_tail += 1
+                if tail.n_slots > room:
+                    room = tail.n_slots
+                    with gil:
+                        scratch = scratch_for(room)
             else:
                 labels[i] = drawn[i]
+                members[drawn[i]] += 1
         else:
             i = labels.shape[0]
     return i == labels.shape[0]
@@ -225,7 +241,7 @@ cdef inline float log_members(int64_t n, float discount) noexcept nogil:
 def accelerated_rows(int32_t[::1] labels, const int32_t[:, ::1] feature,
                      const float[:, ::1] value, const float[:, ::1] local,
                      int64_t[::1] members, double[::1] log_weight, int64_t[::1] local_members,
-                     float[::1] local_weight, double log_copies, double discount,
+                     float[::1] local_weight, double discount,
                      double log_place, bit_generator, int32_t[::1] stop):
     """One sub-iteration of the accelerated stage on a shard.
 
@@ -238,12 +254,10 @@ def accelerated_rows(int32_t[::1] labels, const int32_t[:, ::1] feature,
     local : float32 array of shape (n, width)
         Scores under the features born here and the empty places.
     members, local_members : int64 arrays of shape (K,), (width,), written
-        Rows of this shard.
+        Rows of all shards as they were at the synchronisation, and of this one as they are; rows of
+        this shard.
     log_weight, local_weight : float64 (K,), float32 (width,), written
-        log (n - d), for shared features with `log_copies` added; empty places: log_place; -inf
-        where there is nothing.
-    log_copies : float
-        log P.
+        log (n - d); empty places: log_place; -inf where there is nothing.
     discount : float
     log_place : float
         Log weight of an empty place; one that its last row has left is empty again.
@@ -269,7 +283,7 @@ def accelerated_rows(int32_t[::1] labels, const int32_t[:, ::1] feature,
             z = labels[i]
             if z < n_shared:
                 members[z] -= 1
-                log_weight[z] = log_copies + log_members(members[z], discount)
+                log_weight[z] = log_members(members[z], discount)
             else:
                 z -= n_shared
                 local_members[z] -= 1
@@ -300,7 +314,7 @@ def accelerated_rows(int32_t[::1] labels, const int32_t[:, ::1] feature,
             z = labels[i]
             if z < n_shared:
                 members[z] += 1
-                log_weight[z] = log_copies + log_members(members[z], discount)
+                log_weight[z] = log_members(members[z], discount)
             else:
                 z -= n_shared
                 local_members[z] += 1
@@ -312,8 +326,8 @@ def accelerated_rows(int32_t[::1] labels, const int32_t[:, ::1] feature,
 
 def auxiliary_rows(Py_ssize_t first, const float[:, ::1] scores, int32_t[::1] labels,
                    int64_t[::1] members, float[::1] log_weight, int32_t[::1] places,
-                   Py_ssize_t[::1] numbers, PitmanYor prior, const double[::1] log_rest,
-                   const double[::1] log_new, bit_generator):
+                   int64_t[::1] numbers, PitmanYor prior, const double[::1] log_new, rest,
+                   bit_generator):
     """Algorithm 8 on the rows of a block, up to the one that takes a place.
 
     Parameters
@@ -329,13 +343,13 @@ def auxiliary_rows(Py_ssize_t first, const float[:, ::1] scores, int32_t[::1] la
         log (n_k - d) of features, log (alpha + d K) - log m of places, -inf of other columns.
     places : int32 array of shape (m,), written
         Columns of the m empty features; -1 where one was taken or given up. None if m is 0.
-    numbers : intp array of shape (2,), written
+    numbers : int64 array of shape (2,), written
         Clusters and rows in columns of `scores`.
     prior : PitmanYor
-    log_rest : float64 array of shape (n,)
-        Log weight of all other features together, relative to w_0 of the columns; none if empty.
     log_new : float64 array of shape (n,)
         Log marginal likelihood of each row, if a new feature is integrated out; else empty.
+    rest : None or (log_mass, drawn, members, held, log_tail, share)
+        The features of I beside these of the tail, as `sweep_tail` takes them.
     bit_generator : numpy.random.BitGenerator
 
     Returns
@@ -348,12 +362,22 @@ def auxiliary_rows(Py_ssize_t first, const float[:, ::1] scores, int32_t[::1] la
     cdef float[::1] scratch = scratch_for(scores.shape[1])
     cdef Py_ssize_t i, j, n_tiles = scores.shape[1] // TILE, n_places = places.shape[0]
     cdef int64_t z, k
-    cdef double mass, rest, new, top, total, u, opening
-    cdef bint integrated = log_new.shape[0] > 0, beside = log_rest.shape[0] > 0, taken = False
+    cdef double mass, other, new, top, total, u, opening, log_tail = 0.0, share = 1.0
+    cdef bint integrated = log_new.shape[0] > 0, beside = rest is not None, taken = False
+    cdef const double[::1] log_mass
+    cdef const int32_t[::1] drawn
+    cdef int64_t[::1] others
+    cdef const uint8_t[::1] held
+    if beside:
+        log_mass, drawn, others, held, log_tail, share = rest
     with nogil:
         for i in range(first, scores.shape[0]):
             z = labels[i]
-            if z >= 0:
+            if z < 0:
+                if held[drawn[i]] and others[drawn[i]] == 1:
+                    continue
+                others[drawn[i]] -= 1
+            else:
                 numbers[1] -= 1
                 members[z] -= 1
                 log_weight[z] = log_members(members[z], prior.discount)
@@ -366,23 +390,23 @@ def auxiliary_rows(Py_ssize_t first, const float[:, ::1] scores, int32_t[::1] la
             opening = prior.log_open(numbers[0])
             for j in range(n_places):
                 log_weight[places[j]] = <float> (opening - log(<double> n_places))
-            mass = rest = new = -INFINITY
+            mass = other = new = -INFINITY
             k = draw_feature_v[LEVEL](&scores[i, 0], &log_weight[0], 0.0, n_tiles, uniform(rng),
                                       &scratch[0], &mass)
-            if beside:
-                rest = log_rest[i]
-                if numbers[1]:   # the prior's weights sum to this, or to 1
-                    rest += log(numbers[1] + prior.concentration)
+            if beside:   # the prior's first cluster weighs 1, not its concentration
+                other = log_mass[i] - log_tail + (
+                    log(numbers[1] + share) if numbers[1] else log(share / prior.concentration))
             if integrated:
                 new = opening + log_new[i]
-            top = max(mass, max(rest, new))
-            total = exp(mass - top) + exp(rest - top) + exp(new - top)
+            top = max(mass, max(other, new))
+            total = exp(mass - top) + exp(other - top) + exp(new - top)
             u = uniform(rng) * total
-            if u < exp(rest - top):
+            if u < exp(other - top):
                 labels[i] = -1
+                others[drawn[i]] += 1
                 continue
             numbers[1] += 1
-            if u < exp(rest - top) + exp(new - top) or k < 0:
+            if u < exp(other - top) + exp(new - top) or k < 0:
                 numbers[0] += 1
                 labels[i] = -2
                 k = -1

@@ -1,8 +1,10 @@
 """The accelerated stage: every shard makes features of its own, from rows that are ill explained.
 
-Approximate by design, and burn-in: on a shard a row joins a feature that all shards share with
-weight P n f (n its members there, P shards), one born there since the last synchronisation with
-n f, an empty one with (alpha / m) f. The empty ones are made from rows: of a random handful those
+Approximate by design, and burn-in: a row joins a feature with weight n f, n its members everywhere
+at the last synchronisation and what has changed on this shard since then, one born on this shard
+since then with n f, an empty one with (alpha / m) f. (The published weight, P times the members on
+this shard, is 0 for what the other P - 1 shards found: every feature would stay where it was born.)
+The empty ones are made from rows: of a random handful those
 are favoured that gain most by a feature of their own, measured against the best that there is, so
 new features fall where rows are ill explained, in proportion, as k-means++ does it, rather than on
 the few rows that nothing explains (a weight of 1/f would be an outlier's all but always). A row
@@ -19,8 +21,9 @@ import numpy as np
 from ._assign import accelerated_rows, block, shortlist_rows, tiled
 from .segments import all_scores, bit_generator, report, scored_blocks, words
 
-PLACES = 16  # empty features: a tile costs as much as one
-CANDIDATES = 4  # rows looked at for each
+PLACES = 16, 256  # empty features, whole tiles: at least, at most
+ROWS_PER_TILE = 2048  # a tile of places for so many rows of a shard
+CANDIDATES = 4  # rows looked at for each place
 SHORT = 8  # as in _assign_kernels.h
 
 
@@ -35,13 +38,13 @@ class AcceleratedStage:
         theta = state.theta
         if theta is None:
             theta = state.likelihood.mean(state.statistics)
-        sent = theta, state.likelihood, state.prior, len(state.labels), n_steps
+        sent = theta, state.sizes, state.likelihood, state.prior, n_steps
         return accelerated_segment, [
             (labels, *sent, words(generator)) for labels in state.labels
         ]
 
 
-def accelerated_segment(rows, labels, theta, likelihood, prior, n_shards, n_steps, seed, stop):
+def accelerated_segment(rows, labels, theta, sizes, likelihood, prior, n_steps, seed, stop):
     """A shard's part between two synchronisations.
 
     Parameters
@@ -49,10 +52,10 @@ def accelerated_segment(rows, labels, theta, likelihood, prior, n_shards, n_step
     rows : encoded rows
     labels : int32 array of shape (n,)
     theta : array of shape (K, ...)
+    sizes : int64 array of shape (K,)
+        Rows of each feature, of all shards.
     likelihood : Likelihood
     prior : PitmanYor
-    n_shards : int
-        P.
     n_steps : int
         Sub-iterations.
     seed : list of int
@@ -64,11 +67,9 @@ def accelerated_segment(rows, labels, theta, likelihood, prior, n_shards, n_step
     """
     rng = bit_generator(seed)
     generator = np.random.Generator(rng)
-    n_shared, d, log_copies = len(theta), prior.discount, np.log(n_shards)
-    labels = labels.copy()
-    members = np.bincount(labels, minlength=n_shared)
-    with np.errstate(divide="ignore"):
-        log_weight = log_copies + np.log(np.maximum(members - d, 0.0))
+    n_shared, d = len(theta), prior.discount
+    labels, members = labels.copy(), sizes.copy()
+    log_weight = np.log(members - d)
     feature = np.empty((len(rows), SHORT), np.int32)
     value = np.empty((len(rows), SHORT), np.float32)
     key = tiled(log_weight)
@@ -76,14 +77,14 @@ def accelerated_segment(rows, labels, theta, likelihood, prior, n_shards, n_step
         part = slice(start, start + len(scores))
         shortlist_rows(scores, key, feature[part], value[part])
     born = _Born(len(rows), theta)
-    log_place = np.log(prior.concentration + d * n_shared) - np.log(PLACES)
+    log_place = np.log((prior.concentration + d * n_shared) / born.n_places)
     for _ in range(n_steps):
         if stop.is_set():
             return None
         born.offer(likelihood, rows, value, log_place, generator)
         if not accelerated_rows(
             labels, feature, value, born.scores, members, log_weight, born.members,
-            born.log_weight, log_copies, d, log_place, rng, stop.array,
+            born.log_weight, d, log_place, rng, stop.array,
         ):
             return None
     used = np.flatnonzero(born.members)
@@ -103,25 +104,28 @@ class _Born:
     """Features born on a shard in this segment, and places for more; columns of scores."""
 
     def __init__(self, n_rows, theta):
-        self.theta = np.zeros((PLACES, *theta.shape[1:]))
-        self.scores = block(n_rows, PLACES)
+        self.n_places = n = min(max(n_rows // ROWS_PER_TILE * PLACES[0], PLACES[0]), PLACES[1])
+        self.theta = np.zeros((n, *theta.shape[1:]))
+        self.scores = block(n_rows, n)
         self.scores[:] = -np.inf
-        self.members = np.zeros(PLACES, np.int64)
-        self.log_weight = tiled(np.full(PLACES, -np.inf))
+        self.members = np.zeros(n, np.int64)
+        self.log_weight = tiled(np.full(n, -np.inf))
 
     def offer(self, likelihood, rows, value, log_place, generator):
         """Fill the columns without members with features made from rows."""
         empty = np.flatnonzero(self.members == 0)
-        if len(empty) < PLACES:
+        if len(empty) < self.n_places:
             self._grow()
             empty = np.flatnonzero(self.members == 0)
         self.log_weight[empty] = -np.inf
-        empty = empty[:PLACES]
         theta, founders = self._proposals(likelihood, rows, value, generator)
         empty = empty[: len(theta)]
         self.theta[empty] = theta
         self.scores[:, empty] = all_scores(likelihood, rows, theta)[:, : len(theta)]
-        self.scores[founders, empty] = -np.inf
+        # a row that takes the feature made from itself would count itself twice
+        self.scores[founders, empty] = (
+            likelihood.log_marginal_rows(rows[founders]) if likelihood.conjugate else -np.inf
+        )
         self.log_weight[empty] = log_place
 
     def _grow(self):
@@ -136,7 +140,7 @@ class _Born:
 
     def _proposals(self, likelihood, rows, value, generator):
         """Features made from rows, more likely from those that gain much: (theta, rows)."""
-        n = min(CANDIDATES * PLACES, len(rows))
+        n = min(CANDIDATES * self.n_places, len(rows))
         candidates = np.sort((generator.random(n) * len(rows)).astype(np.int64))
         candidates = np.unique(candidates)
         part = rows[candidates]
@@ -150,7 +154,7 @@ class _Born:
         # sampling without replacement, in proportion to the gains (Efraimidis and Spirakis 2006)
         with np.errstate(divide="ignore"):
             keys = -np.log1p(-generator.random(len(candidates))) / gain
-        chosen = np.argsort(keys, kind="stable")[:PLACES]
+        chosen = np.argsort(keys, kind="stable")[: self.n_places]
         chosen = chosen[gain[chosen] > 0]
         return theta[chosen], candidates[chosen]
 

@@ -17,7 +17,7 @@ are still computed a block of rows at a time.
 
 import numpy as np
 
-from ..components._base import aligned_zeros, tiles
+from ..components._base import tiles
 from ._assign import auxiliary_rows, block, tiled
 from ._random import draw_index
 from .segments import BLOCK_CELLS, BLOCK_ROWS, bit_generator, report, words
@@ -55,7 +55,7 @@ class Auxiliary:
         rng = bit_generator(seed)
         places = Places(likelihood, theta, labels, prior, n_auxiliary, rng)
         for _ in range(n_steps):
-            if not sweep_places(places, rows, np.empty(0), stop):
+            if not sweep_places(places, rows, stop):
                 return None
         return places.report(rows)
 
@@ -73,7 +73,7 @@ class Importance(Auxiliary):
             places = Places(likelihood, theta, labels, prior, 0, rng)
             log_new = likelihood.log_marginal_rows(rows)
             for _ in range(n_steps):
-                if not sweep_places(places, rows, np.empty(0), stop, log_new):
+                if not sweep_places(places, rows, stop, log_new):
                     return None
         else:
             places = Places(likelihood, theta, labels, prior, n_auxiliary, rng)
@@ -205,7 +205,7 @@ class Places:
         """Room for the scores of at most n_rows rows."""
         n_columns = len(self.theta)
         n = min(max(BLOCK_CELLS // n_columns, BLOCK_ROWS[0]), BLOCK_ROWS[1], n_rows)
-        return aligned_zeros((n, n_columns), np.float32)
+        return block(n, n_columns)
 
     def report(self, rows):
         """The shard's report: every feature is a new one, numbered after the n_first old ones."""
@@ -219,18 +219,18 @@ class Places:
         return report(self.likelihood, rows, number[self.labels], n_features, theta, new)
 
 
-def sweep_places(places, rows, log_rest, stop, log_new=None):
+def sweep_places(places, rows, stop, log_new=None, rest=None):
     """One sweep over the rows; False if the stop flag cut it short.
 
     Parameters
     ----------
     places : Places
     rows : encoded rows
-    log_rest : float64 array of shape (n,)
-        See auxiliary_rows; of length 0 if all features are in columns.
     stop : StopFlag
     log_new : float64 array of shape (n,), optional
         Log marginal likelihoods; new features are then integrated out.
+    rest : tuple, optional
+        The features of I beside a tail: see auxiliary_rows.
     """
     log_new = np.empty(0) if log_new is None else log_new
     places.lay_out(places.likelihood.prior_draw(places.n_auxiliary, places.generator))
@@ -246,7 +246,7 @@ def sweep_places(places, rows, log_rest, stop, log_new=None):
         while i + 1 < len(room) and places.has_room():
             i, column = auxiliary_rows(
                 i + 1, room, labels, places.members, places.log_weight, places.places,
-                places.numbers, places.prior, log_rest[span], log_new[span], places.rng,
+                places.numbers, places.prior, log_new[span], _of_block(rest, span), places.rng,
             )
             if i < len(room):
                 places.took(part, labels, i, column, room)
@@ -254,6 +254,13 @@ def sweep_places(places, rows, log_rest, stop, log_new=None):
         if not places.has_room():
             places.lay_out(places.empty())
     return True
+
+
+def _of_block(rest, span):
+    if rest is None:
+        return None
+    log_mass, drawn, *others = rest
+    return log_mass[span], drawn[span], *others
 
 
 def sweep_proposed(places, rows, stop):

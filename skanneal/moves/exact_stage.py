@@ -1,19 +1,30 @@
-"""The exact stage on shards: weights for features with members off p*, the rest is the tail.
+"""The exact stage on shards: some features have weights, the rest are tails of single shards.
 
-At a synchronisation one shard p*, drawn blindly, becomes the only one where features may come and
-go. I are the features with a member on another shard: they get weights
+At a synchronisation a set F of *free* shards is drawn blindly; the others are anchored. T_p, the
+tail of a free shard p, are the features wholly on p; I are all others: those with a member on an
+anchored shard, and those on several free ones. Given the partition
 
-    (w_k, k in I; w_0) ~ Dirichlet(n_k - d; a0 + n*),    a0 = alpha + d |I|,
+    (w_k, k in I; w_p, p in F) ~ Dirichlet(n_k - d; a_p + n_p),
 
-n* the rows of p* in the others, the tail, which has no weights of its own: given w_0 it is a
-Pitman-Yor mixture with concentration a0. Off p* a row chooses by w_k f among the features that have
-members on its own shard, and the last of these stays; on p* a row chooses among all of I and the
-tail's clusters. (The published scheme lets rows off p* empty a feature, and instantiates what only
-p* holds: both are biased.)
+n_p the rows in T_p. For a Dirichlet process the a_p are any numbers (here alpha / |F|), and a row
+of p, taken out, weighs
+
+    k in I                     w_k f
+    j in T_p                   w_p n_j / (n_p + a_p) f
+    a new feature, in T_p      w_p alpha / (n_p + a_p) f
+
+since p(partition) is alpha^K times a product over features, so that tails know nothing of each
+other: all free shards make features at the same time. With a discount they would have to count each
+other's; then F is one shard, a_p = alpha + d |I|, and n_j - d and alpha + d (|I| + |T_p|) stand for
+n_j and alpha. What is in I must stay in I, whatever the rows do: on an anchored shard a row chooses
+only among features that have other members there, so that the last one stays; so it does on a free
+shard, unless the feature has a member on an anchored one, which any row of a free shard may join
+and leave. F is all shards or all but one. (The published scheme lets rows off p* empty a feature,
+and instantiates what only p* holds: both are biased.)
 
 Weights and theta stand still between two synchronisations, so what a row would draw from I is one
-draw per segment: a second draw from the same weights has the same law, on p* by the argument of
-Carlin and Chib (1995), the feature drawn being its own pseudo-prior while the row is in the tail.
+draw per segment: a second draw from the same weights has the same law, and on a free shard the
+feature drawn serves as its own pseudo-prior while the row is in the tail (Carlin and Chib 1995).
 Only the tail is swept again and again.
 """
 
@@ -27,6 +38,8 @@ from ._assign import draw_rows, move_all_but_last, sweep_tail, tiled
 from ._random import below
 from .auxiliary import Places, sweep_places
 from .segments import bit_generator, draw_weights, report, scored_blocks, unreachable, words
+
+ANCHORED = 0.5  # share of the segments in which one shard is anchored
 
 
 class ExactStage:
@@ -46,34 +59,50 @@ class ExactStage:
 
     def plan(self, state, n_steps, generator):
         """(function, arguments of each shard) of the next segment."""
-        n_shards = len(state.labels)
-        chosen = below(n_shards, generator)
-        members, sizes = state.members, state.sizes
-        inside = sizes > members[chosen]  # I: a member off p*
-        features = np.flatnonzero(inside)
+        members = state.members
+        n_shards, n_features = members.shape
         alpha, d = state.prior.concentration, state.prior.discount
-        a0 = alpha + d * len(features)
-        n_tail = int(sizes[~inside].sum())
-        log_w = draw_weights(np.r_[sizes[features] - d, a0 + n_tail], generator)
+        free = self.draw_free(n_shards, d, generator)
+        own = members > 0
+        anchored = own[~free].any(axis=0)
+        wide = anchored | (own.sum(axis=0) > 1)  # I
+        features = np.flatnonzero(wide)
+        n_tail = (members * ~wide).sum(axis=1)[free]
+        a = alpha + d * len(features)
+        shares = np.full(len(n_tail), a / max(1, len(n_tail)))
+        log_w = draw_weights(np.r_[state.sizes[features] - d, shares + n_tail], generator)
         if state.theta is None:
             theta = state.likelihood.draw(state.statistics[features], None, generator)
         else:
             theta = state.theta[features]
+        log_tails = iter(zip(log_w[len(features) :], shares))
         arguments = []
         for p, labels in enumerate(state.labels):
-            of = np.flatnonzero(inside) if p == chosen else np.flatnonzero(members[p])
+            # which features a row may choose, and which may lose their last member here
+            of = np.flatnonzero(wide & (own[p] | (free[p] & anchored)))
             at = np.searchsorted(features, of)
-            sent = labels, state.n_clusters, of, theta[at], log_w[at], state.likelihood
+            held = ~anchored[of] if free[p] else np.ones(len(of), bool)
             tail = None
-            if p == chosen:
-                own = None if state.theta is None else state.theta[~inside]
-                tail = PitmanYor(a0, d), float(log_w[-1]), self.n_auxiliary, own
-            arguments.append((*sent, tail, n_steps, words(generator)))
+            if free[p]:
+                log_tail, share = next(log_tails)
+                left = own[p] & ~wide
+                own_theta = None if state.theta is None else state.theta[left]
+                tail = PitmanYor(a, d), float(log_tail), float(share), self.n_auxiliary, own_theta
+            sent = labels, n_features, of, theta[at], log_w[at], held, state.likelihood, tail
+            arguments.append((*sent, n_steps, words(generator)))
         return exact_segment, arguments
 
+    @staticmethod
+    def draw_free(n_shards, discount, generator):
+        """The free shards, a bool for each: all, or all but one; with a discount only one."""
+        chosen = np.arange(n_shards) == below(n_shards, generator)
+        if discount > 0.0 or n_shards == 1:
+            return chosen
+        return ~chosen if generator.random() < ANCHORED else np.ones(n_shards, bool)
 
-def exact_segment(rows, labels, n_features, features, theta, log_w, likelihood, tail, n_steps,
-                  seed, stop):
+
+def exact_segment(rows, labels, n_features, features, theta, log_w, held, likelihood, tail,
+                  n_steps, seed, stop):
     """A shard's part between two synchronisations.
 
     Parameters
@@ -85,10 +114,12 @@ def exact_segment(rows, labels, n_features, features, theta, log_w, likelihood, 
     features : int array of shape (n_open,)
         Those that a row may choose, of I.
     theta, log_w : arrays of shape (n_open, ...), (n_open,)
+    held : bool array of shape (n_open,)
+        Features whose last member here stays.
     likelihood : Likelihood
-    tail : None or (prior, log w_0, n_auxiliary, theta)
-        On p*: the tail's Pitman-Yor prior, its weight, and the features of the tail if they are
-        instantiated, in the order of their numbers.
+    tail : None or (prior, log w_p, a_p, n_auxiliary, theta)
+        On a free shard: the Pitman-Yor prior whose weights the tail has, and the tail's features if
+        they are instantiated, in the order of their numbers.
     n_steps : int
         Sub-iterations.
     seed : list of int
@@ -113,70 +144,44 @@ def exact_segment(rows, labels, n_features, features, theta, log_w, likelihood, 
     place = np.full(n_features, -1, np.int32)  # feature -> its place among the open ones
     place[features] = np.arange(len(features))
     own = place[labels]
+    if tail is None and (drawn < 0).any():
+        raise unreachable(likelihood, np.flatnonzero(drawn < 0)[0])
+    members = np.bincount(own[own >= 0], minlength=len(features))
+    held = held.view(np.uint8)
+    move_all_but_last(own, drawn, members, held)
+    full = np.zeros((n_features, *theta.shape[1:]))  # theta in the places of all features
+    if not likelihood.conjugate:
+        full[features] = theta
     if tail is None:
-        stuck = np.flatnonzero(drawn < 0)
-        if len(stuck):
-            raise unreachable(likelihood, stuck[0])
-        move_all_but_last(own, drawn, np.bincount(own, minlength=len(features)))
-        new_labels = features[own].astype(np.int32)
-        return report(likelihood, rows, new_labels, n_features, *_all(theta, features, n_features))
-    own[own >= 0] = drawn[own >= 0]
+        out = features[own].astype(np.int32)
+        return report(likelihood, rows, out, n_features, full, full[:0])
+    prior, log_tail, share, n_auxiliary, first = tail
+    clusters = np.full(len(rows), -1, np.int32)
+    clusters[own < 0] = np.unique(labels[own < 0], return_inverse=True)[1]
     if likelihood.conjugate:
-        clusters, done = _collapsed_tail(
-            rows, labels, own, drawn, log_mass, likelihood, tail, n_steps, rng, stop
-        )
-        tail_theta = None
+        rest = drawn, log_mass, members, held, log_tail, share
+        n_slots = int(clusters.max()) + 2
+        mixture = Mixture(rows.table, likelihood.blocks(rows.table, n_slots), prior, None)
+        mixture.replace(np.flatnonzero(own < 0), clusters[own < 0])
+        for _ in range(n_steps):
+            if not sweep_tail(mixture, own, *rest, rng, stop.array):
+                return None
+        clusters = mixture.get_labels()
     else:
-        clusters, tail_theta, done = _instantiated_tail(
-            rows, labels, own, drawn, log_mass, likelihood, tail, n_steps, rng, stop
-        )
-    if not done:
-        return None
+        rest = log_mass, drawn, members, held, log_tail, share
+        places = Places(likelihood, first, clusters, prior, n_auxiliary, rng)
+        for _ in range(n_steps):
+            if not sweep_places(places, rows, stop, rest=rest):
+                return None
+        clusters = places.labels
     # the tail's clusters are new features, whichever numbers they had
-    out = np.full(len(rows), -1, np.int32)
-    out[own >= 0] = features[own[own >= 0]]
-    used, number = np.unique(clusters[own < 0], return_inverse=True)
-    out[own < 0] = n_features + number
+    inside = clusters < 0
+    used, number = np.unique(clusters[~inside], return_inverse=True)
+    out = np.empty(len(rows), np.int32)
+    out[inside] = features[drawn[inside]]
+    out[~inside] = n_features + number
     if likelihood.conjugate:
         return report(likelihood, rows, out, n_features + len(used))
-    new = tail_theta[used]
-    full, _ = _all(theta, features, n_features)
-    return report(
-        likelihood, rows, out, n_features + len(used), np.concatenate([full, new]), new
-    )
-
-
-def _all(theta, features, n_features):
-    """theta in the places of all features, and no new ones."""
-    full = np.zeros((n_features, *theta.shape[1:]))
-    full[features] = theta
-    return full, full[:0]
-
-
-def _collapsed_tail(rows, labels, own, drawn, log_mass, likelihood, tail, n_steps, rng, stop):
-    """Sweeps of p*'s rows with the tail's features integrated out: (cluster of each row, done)."""
-    prior, log_tail, _, _ = tail
-    members = np.flatnonzero(own < 0)
-    first = np.unique(labels[members], return_inverse=True)[1]
-    n_slots = int(first.max(initial=-1)) + 2
-    mixture = Mixture(rows.table, likelihood.blocks(rows.table, n_slots), prior, None)
-    mixture.replace(members, first)
-    for _ in range(n_steps):
-        if not sweep_tail(mixture, own, drawn, log_mass, log_tail, rng, stop.array):
-            return None, False
-    return mixture.get_labels(), True
-
-
-def _instantiated_tail(rows, labels, own, drawn, log_mass, likelihood, tail, n_steps, rng, stop):
-    """The same with algorithm 8: (cluster of each row, theta of the clusters, done)."""
-    prior, log_tail, n_auxiliary, theta = tail
-    members = np.flatnonzero(own < 0)
-    column = np.full(len(rows), -1, np.int32)
-    column[members] = np.unique(labels[members], return_inverse=True)[1]
-    places = Places(likelihood, theta, column, prior, n_auxiliary, rng)
-    log_rest = log_mass - log_tail
-    for _ in range(n_steps):
-        if not sweep_places(places, rows, log_rest, stop):
-            return None, None, False
-    own[:] = np.where(places.labels < 0, drawn, -1)
-    return places.labels, places.theta, True
+    new = places.theta[used]
+    theta = np.concatenate([full, new])
+    return report(likelihood, rows, out, len(theta), theta, new)

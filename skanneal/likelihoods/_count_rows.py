@@ -1,0 +1,75 @@
+"""Rows of counts, as the likelihoods of them take them."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from ._product import count_scores, count_sums
+
+LARGEST_COUNT = 2**31 - 1
+
+
+class CountRows:
+    """What likelihoods of rows of counts share; `prepare` gives them Weights.
+
+    Statistics are the column sums and the sum of the logarithms of the multinomial coefficients:
+    (n_features, n_columns + 1).
+    """
+
+    @staticmethod
+    def _types(X):
+        n_columns = np.shape(X)[1]
+        return ["entries", *["none"] * (n_columns - 1)], np.zeros(n_columns, np.int64)
+
+    @staticmethod
+    def _cells(X, schema):
+        counts = count_rows(X)
+        if counts.shape[1] != schema.n_columns:
+            raise ValueError(f"X has {counts.shape[1]} columns, expected {schema.n_columns}.")
+        return [counts, *[None] * (schema.n_columns - 1)]
+
+    def log_lik(self, rows, theta, out):
+        """The sparse product of the rows and the logarithms of the probabilities."""
+        count_scores(rows.table, rows.start, rows.stop, theta, out)
+
+    def score(self, rows, prepared, n_features, out):
+        """`log_lik` into wider lines, without a copy."""
+        count_scores(rows.table, rows.start, rows.stop, prepared, out)
+
+    def statistics(self, rows, labels, n_features):
+        """Column sums and the sum of the log coefficients: (n_features, n_columns + 1)."""
+        return count_sums(rows.table, rows.start, labels, n_features)
+
+
+def count_rows(X):
+    """Rows of counts as a csr_array of uint32 in canonical format without zeros.
+
+    Raises
+    ------
+    ValueError
+        For what is no count, and for a row of zeros.
+    """
+    if not issparse(X):
+        X = np.asarray(X)
+        if X.dtype.kind not in "iufb":
+            X = X.astype(np.float64)
+    counts = csr_array(X, copy=issparse(X))
+    counts.sum_duplicates()
+    counts.eliminate_zeros()
+    values = counts.data
+    bad = ~((values >= 0) & (values <= LARGEST_COUNT) & (values == np.rint(values)))
+    if bad.any():
+        at = int(bad.argmax())
+        row = int(np.searchsorted(counts.indptr, at, side="right")) - 1
+        raise ValueError(
+            f"Row {row}, column {counts.indices[at]} of X must hold a non-negative integer below"
+            f" 2**31, got {float(values[at]):g}."
+        )
+    empty = np.diff(counts.indptr) == 0
+    if empty.any():
+        raise ValueError(
+            f"Row {int(empty.argmax())} of X has no counts above 0, which says nothing to a"
+            " multinomial likelihood: drop such rows."
+        )
+    return counts.astype(np.uint32)

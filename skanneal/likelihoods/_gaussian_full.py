@@ -1,0 +1,171 @@
+"""Normal rows with a full covariance in each feature and a normal-inverse-Wishart prior."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from scipy.special import multigammaln
+
+from ..components._forms import diagonal, unflatten
+from ._draws import inverse_cholesky, inverse_factors, normals
+from ._gaussian import LOG_2PI, Numbers
+from ._quadratic import Quadratic, moments
+
+
+class GaussianFull(Numbers):
+    """Rows of numbers: x ~ N(m, V).
+
+    Prior: m ~ N(mu0, V / kappa0), V ~ inverse Wishart(nu0, scale0). theta holds m and the inverse
+    Cholesky factor F of V, F V F' = I, in cell units: float64 of shape (n_features, d + d (d + 1) /
+    2), F's lower triangle row by row. Densities over features are with respect to m and the lower
+    triangle of V. The proposal of a row x: V ~ inverse Wishart(nu0 + 1, rescale scale0),
+    m ~ N(x, V / (kappa0 + 1)). Statistics are the number of rows, the sums and the sums of
+    products: (n_features, 1 + d + d (d + 1) / 2).
+
+    Parameters
+    ----------
+    table, hyper, grids
+        See ConjugateLikelihood; one flat vector of mu0, kappa0, nu0 and scale0's lower triangle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.likelihoods import LIKELIHOODS
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> likelihood = LIKELIHOODS["gaussian_full"].of(X)
+    >>> rows = likelihood.encode(X)
+    >>> statistics = likelihood.statistics(rows, np.zeros(50, dtype=np.int32), 1)
+    >>> mean, *covariance = likelihood.features(likelihood.mean(statistics))[0]
+    >>> np.abs(covariance - np.cov(X.T)).max() < 0.1
+    np.True_
+    """
+
+    family = "multivariate_normal"
+
+    def _take_hyper(self):
+        d = self.schema.n_columns
+        forms = ("location", "positive", "positive", "covariance")
+        self.mu0, self.kappa0, self.nu0, self.scale0 = unflatten(forms, self.hyper[0], d)
+
+    def prepare(self, theta):
+        """Means and inverse Cholesky factors over the root of 2, in float32."""
+        mean, factor = self._split(theta)
+        constants = self._log_det(factor) - 0.5 * mean.shape[1] * LOG_2PI
+        return Quadratic(mean, factor * np.sqrt(0.5), constants)
+
+    def statistics(self, rows, labels, n_features):
+        """Number of rows, sums, sums of products."""
+        return moments(rows.table, rows.start, labels, n_features, True)
+
+    def _split(self, theta):
+        d = self.schema.n_columns
+        return theta[:, :d], theta[:, d:]
+
+    def _matrices(self, packed):
+        """Lower triangles as matrices, 0 above."""
+        d = self.schema.n_columns
+        out = np.zeros((len(packed), d, d))
+        rows, columns = np.tril_indices(d)
+        out[:, rows, columns] = packed
+        return out
+
+    def _log_det(self, factor):
+        return np.log(factor[:, diagonal(self.schema.n_columns)]).sum(axis=1)
+
+    def _centred(self, statistics):
+        """(n, mean, centred sums of products as lower triangles); n of shape (n_features, 1)."""
+        d = self.schema.n_columns
+        n, total, products = np.split(statistics, [1, 1 + d], axis=1)
+        mean = total / np.maximum(n, 1.0)
+        rows, columns = np.tril_indices(d)
+        scatter = products - total[:, rows] * mean[:, columns]
+        return n, mean, np.where(n > 1.0, scatter, 0.0)
+
+    def _posterior(self, statistics):
+        """(kappa, nu, mu_n, Psi), of shapes (n_features, 1), (n_features,), ..."""
+        n, mean, scatter = self._centred(statistics)
+        rows, columns = np.tril_indices(mean.shape[1])
+        kappa, shift = self.kappa0 + n, mean - self.mu0
+        scale = self.scale0[rows, columns] + scatter
+        scale = scale + self.kappa0 * n / kappa * shift[:, rows] * shift[:, columns]
+        return kappa, self.nu0 + n[:, 0], self.mu0 + n / kappa * shift, self._matrices(scale)
+
+    def _draw(self, kappa, nu, centre, scale, bit_generator):
+        factor = inverse_factors(scale, nu, bit_generator)
+        z = normals(centre.shape, bit_generator)
+        # F u = z has u ~ N(0, V)
+        u = np.empty_like(z)
+        lower = self._matrices(factor)
+        for i in range(z.shape[1]):
+            u[:, i] = (z[:, i] - (lower[:, i, :i] * u[:, :i]).sum(axis=1)) / lower[:, i, i]
+        return np.concatenate([centre + u / np.sqrt(kappa), factor], axis=1)
+
+    def draw(self, statistics, theta, rng):
+        """Features from their posterior, by Bartlett's decomposition."""
+        return self._draw(*self._posterior(statistics), rng.bit_generator)
+
+    def prior_draw(self, n, rng):
+        """Features from the prior."""
+        d = self.schema.n_columns
+        return self.draw(np.zeros((n, 1 + d + d * (d + 1) // 2)), None, rng)
+
+    def _log_density(self, kappa, nu, centre, scale, theta):
+        """Normal times inverse Wishart, one for all features."""
+        mean, factor = self._split(theta)
+        d = mean.shape[1]
+        lower, log_det = self._matrices(factor), self._log_det(factor)
+        root = np.linalg.inv(inverse_cholesky(scale[None])[0])  # scale = root root'
+        trace = (np.einsum("kij,jl->kil", lower, root) ** 2).sum(axis=(1, 2))
+        distance = (np.einsum("kij,kj->ki", lower, mean - centre) ** 2).sum(axis=1)
+        constant = nu * np.log(np.diag(root)).sum() - 0.5 * nu * d * np.log(2.0)
+        constant -= multigammaln(0.5 * nu, d) + 0.5 * d * (LOG_2PI - np.log(kappa))
+        return constant + (nu + d + 2.0) * log_det - 0.5 * (trace + kappa * distance)
+
+    def log_prior(self, theta):
+        """Normal times inverse Wishart."""
+        return self._log_density(self.kappa0, self.nu0, self.mu0, self.scale0, theta)
+
+    def proposal_draw(self, rows, rng):
+        """Means around each row, covariances from the rescaled prior."""
+        labels = np.arange(len(rows), dtype=np.int32)
+        cells = moments(rows.table, rows.start, labels, len(rows), False)
+        cells = cells[:, 1 : 1 + self.schema.n_columns]
+        nu = np.full(len(rows), self.nu0 + 1.0)
+        scale = np.broadcast_to(self.rescale * self.scale0, (len(rows), *self.scale0.shape))
+        return self._draw(self.kappa0 + 1.0, nu, cells, scale, rng.bit_generator)
+
+    def proposal_logpdf(self, theta, row):
+        """The density of `proposal_draw`."""
+        scale = self.rescale * self.scale0
+        return self._log_density(self.kappa0 + 1.0, self.nu0 + 1.0, self._row(row), scale, theta)
+
+    def mean(self, statistics):
+        """The feature of the posterior means of m and V.
+
+        Where V's posterior has no mean, nu <= d + 1, its mode.
+        """
+        _, nu, centre, scale = self._posterior(statistics)
+        d = centre.shape[1]
+        degrees = np.where(nu > d + 1.0, nu - d - 1.0, nu + d + 1.0)
+        factor = inverse_cholesky(scale / degrees[:, None, None])
+        rows, columns = np.tril_indices(d)
+        return np.concatenate([centre, factor[:, rows, columns]], axis=1)
+
+    def features(self, theta):
+        """Means and covariances in the user's units: (n_features, 1 + d, d), the mean first."""
+        mean, factor = self._split(theta)
+        offsets, scales = self.schema.offsets, self.schema.scales
+        root = np.linalg.inv(self._matrices(factor))
+        covariance = np.einsum("kij,klj->kil", root, root) * scales * scales[:, None]
+        return np.concatenate([(offsets + scales * mean)[:, None], covariance], axis=1)
+
+    def _statistics_arrays(self, statistics, sizes):
+        _, mean, scatter = self._centred(statistics)
+        rows, columns = np.tril_indices(mean.shape[1])
+        factor = inverse_cholesky(self._posterior(statistics)[3])[:, rows, columns]
+        return {
+            "size": sizes,
+            "updates": np.zeros(len(sizes), np.int64),
+            "mean": np.ascontiguousarray(mean.T),
+            "scatter": np.ascontiguousarray(scatter.T),
+            "factor": np.ascontiguousarray(factor.T),
+        }

@@ -1,0 +1,119 @@
+"""Independent Poisson counts with Gamma priors: theta = log rate."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.special import gammaln
+
+from ._base import ConjugateLikelihood, dense
+from ._draws import log_gammas
+from ._product import Weights, cell_scores, cell_sums
+
+LARGEST_COUNT = 2**31 - 1
+
+
+class Poisson(ConjugateLikelihood):
+    """Rows of independent counts: x_j ~ Poisson(r_j), r_j ~ Gamma(shape_j, rate_j).
+
+    theta is log r, float64 of shape (n_features, n_columns), and densities over features are with
+    respect to it. The proposal of a row is its posterior. Statistics are the number of rows, the
+    column sums and the column sums of log x!: (n_features, 1 + 2 n_columns).
+
+    Parameters
+    ----------
+    table, hyper, grids
+        See ConjugateLikelihood; for each column (shape, rate).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.likelihoods import LIKELIHOODS
+    >>> X = np.array([[3, 0], [5, 1], [0, 0]])
+    >>> likelihood = LIKELIHOODS["poisson"].of(X)
+    >>> rows = likelihood.encode(X)
+    >>> statistics = likelihood.statistics(rows, np.array([0, 0, 1], dtype=np.int32), 2)
+    >>> np.exp(likelihood.mean(statistics)).round(2).tolist()   # (1 + sum) / (1 + n)
+    [[3.0, 0.67], [0.5, 0.5]]
+    """
+
+    family = "poisson"
+
+    @staticmethod
+    def _types(X):
+        n_columns = np.shape(X)[1]
+        return ["u4"] * n_columns, np.zeros(n_columns, np.int64)
+
+    @staticmethod
+    def _cells(X, schema):
+        X = dense(X.toarray() if issparse(X) else X, schema.n_columns)
+        bad = ~((X >= 0) & (X <= LARGEST_COUNT) & (X == np.rint(X)))
+        if bad.any():
+            i, j = np.argwhere(bad)[0]
+            raise ValueError(
+                f"Row {i}, column {j} of X must hold a non-negative integer below 2**31, got"
+                f" {float(X[i, j]):g}."
+            )
+        return list(X.astype(np.uint32).T)
+
+    def _take_hyper(self):
+        self.shape, self.rate = np.array(self.hyper).T
+
+    def prepare(self, theta):
+        """The weights of the sparse product and the sums of the rates, in float32."""
+        return Weights(theta, -np.exp(theta).sum(axis=1))
+
+    def log_lik(self, rows, theta, out):
+        """The sparse product of the rows and the logarithms of the rates."""
+        cell_scores(rows.table, rows.start, rows.stop, theta, out)
+
+    def statistics(self, rows, labels, n_features):
+        """Number of rows, column sums, column sums of log x!."""
+        return cell_sums(rows.table, rows.start, labels, n_features)
+
+    def draw(self, statistics, theta, rng):
+        """Features from their posterior."""
+        n, total = statistics[:, :1], statistics[:, 1 : 1 + len(self.shape)]
+        return log_gammas(self.shape + total, rng.bit_generator) - np.log(self.rate + n)
+
+    def prior_draw(self, n, rng):
+        """Features from the prior."""
+        return self.draw(np.zeros((n, 1 + len(self.shape))), None, rng)
+
+    def log_prior(self, theta):
+        """The density of log Gamma variates."""
+        return _log_density(self.shape, self.rate, theta)
+
+    def proposal_draw(self, rows, rng):
+        """One draw from each row's posterior."""
+        labels = np.arange(len(rows), dtype=np.int32)
+        return self.draw(self.statistics(rows, labels, len(rows)), None, rng)
+
+    def proposal_logpdf(self, theta, row):
+        """The row's posterior density."""
+        counts = self.statistics(row, np.zeros(1, np.int32), 1)[0, 1 : 1 + len(self.shape)]
+        return _log_density(self.shape + counts, self.rate + 1.0, theta)
+
+    def mean(self, statistics):
+        """Logarithms of the posterior mean rates."""
+        n, total = statistics[:, :1], statistics[:, 1 : 1 + len(self.shape)]
+        return np.log((self.shape + total) / (self.rate + n))
+
+    def features(self, theta):
+        """Rates."""
+        return np.exp(theta)
+
+    def _statistics_arrays(self, statistics, sizes):
+        n_columns = len(self.shape)
+        total = statistics[:, 1 : 1 + n_columns].astype(np.int64)
+        return {
+            "size": sizes,
+            "n": np.repeat(sizes[None, :], n_columns, axis=0),
+            "total": np.ascontiguousarray(total.T),
+            "log_factorials": np.ascontiguousarray(statistics[:, 1 + n_columns :].T),
+        }
+
+
+def _log_density(shape, rate, theta):
+    constant = (shape * np.log(rate) - gammaln(shape)).sum()
+    return constant + (theta * shape - rate * np.exp(theta)).sum(axis=1)

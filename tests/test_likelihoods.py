@@ -1,0 +1,904 @@
+"""Likelihoods with instantiated features, against formulas written out and SciPy's densities.
+
+Random tests: fixed seeds, one try. A goodness-of-fit test alarms falsely once in 10,000; a mean is
+compared at 4.5 standard errors, 7 false alarms in a million.
+"""
+
+import hashlib
+import math
+import os
+import pickle
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+from scipy.sparse import csr_array
+
+from enumeration import check_counts, count_p_value
+from mixtures import hyper_mapping
+from reference import log_marginal
+from skanneal.likelihoods import LIKELIHOODS, ConjugateLikelihood, Likelihood, TableRows, checked
+from skanneal.likelihoods._draws import inverse_cholesky, log_dirichlet, log_gammas, normals
+from skanneal.likelihoods._logistic import modes
+from skanneal.states import Mixture
+
+LEVEL, N_ROWS = 1e-4, 23
+CONJUGATE = [name for name, cls in LIKELIHOODS.items() if issubclass(cls, ConjugateLikelihood)]
+NUMBERS = ["gaussian", "gaussian_full"]
+every = pytest.mark.parametrize("name", LIKELIHOODS)
+every_conjugate = pytest.mark.parametrize("name", CONJUGATE)
+
+HYPER = {
+    "multinomial": [[0.6, 1.1, 0.8]],
+    "poisson": [[1.5, 0.6], [0.7, 1.0], [2.0, 0.4]],
+    "gaussian": [[0.3, 0.5, 3.0, 0.7], [0.0, 1.0, 5.0, 0.4], [-0.2, 0.3, 4.0, 1.1]],
+    "gaussian_full": [[0.3, -0.1, 0.2, 0.5, 6.0, 0.9, 0.3, 0.7, -0.2, 0.1, 1.2]],
+}
+
+
+def make_rows(name, n_rows=N_ROWS, seed=0):
+    """Rows of three columns that a likelihood can be of."""
+    rng = np.random.default_rng(seed)
+    if name in NUMBERS:
+        return rng.normal([0.0, 50.0, -3.0], [1.0, 7.0, 0.01], (n_rows, 3))
+    X = rng.poisson([2.0, 0.5, 4.0], (n_rows, 3))
+    if name != "poisson":
+        X[X.sum(axis=1) == 0, 1] = 1
+    return X
+
+
+def make(name, **options):
+    """(likelihood, its rows, X)."""
+    X = make_rows(name, **options)
+    if name == "logistic_normal":
+        likelihood = LIKELIHOODS[name].of(X, rank=2, scale=0.8)
+    else:
+        likelihood = LIKELIHOODS[name].of(X, HYPER[name])
+    return likelihood, likelihood.encode(X), X
+
+
+def rng_of(seed):
+    return np.random.default_rng(seed)
+
+
+def cells_of(likelihood, X, name):
+    """Rows as the likelihood describes them: counts, or numbers in cell units."""
+    if name in NUMBERS:
+        schema = likelihood.schema
+        return ((X - schema.offsets) / schema.scales).astype(np.float32).astype(float)
+    return X
+
+
+def scores(likelihood, rows, theta):
+    out = np.full((len(rows), len(theta)), np.nan, dtype=np.float32)
+    likelihood.log_lik(rows, likelihood.prepare(theta), out)
+    return out
+
+
+def covariance_of(theta, d=3):
+    """Mean and covariance of a feature of gaussian_full."""
+    lower = np.zeros((d, d))
+    lower[np.tril_indices(d)] = theta[d:]
+    return theta[:d], np.linalg.inv(lower.T @ lower)
+
+
+def reference_log_lik(name, x, theta, likelihood):
+    """Log density of a row under one feature, by SciPy."""
+    if name == "poisson":
+        return stats.poisson.logpmf(x, np.exp(theta)).sum()
+    if name == "gaussian":
+        return stats.norm.logpdf(x, theta[0], np.sqrt(theta[1])).sum()
+    if name == "gaussian_full":
+        return stats.multivariate_normal.logpdf(x, *covariance_of(theta))
+    if name == "logistic_normal":
+        theta = likelihood.loading @ theta
+        theta = theta - np.logaddexp.reduce(theta)
+    return stats.multinomial.logpmf(x, x.sum(), np.exp(theta))
+
+
+# ------------------------------------------------------------------ scores and statistics
+@every
+@pytest.mark.parametrize("n_features", [1, 5, 16, 17, 33])
+def test_log_lik(name, n_features):
+    likelihood, rows, X = make(name)
+    theta = likelihood.prior_draw(n_features, rng_of(1))
+    cells = cells_of(likelihood, X, name)
+    expected = [[reference_log_lik(name, x, t, likelihood) for t in theta] for x in cells]
+    shown = scores(likelihood, rows, theta)
+    np.testing.assert_allclose(shown, expected, rtol=2e-5, atol=2e-5)
+    part = scores(likelihood, rows[4:21], theta)
+    assert part.tobytes() == shown[4:21].tobytes()
+
+
+def test_many_columns_and_features():
+    """More columns than a cache line, entries odd and even in number, counts above a byte."""
+    rng = rng_of(2)
+    X = rng.poisson(0.4, (300, 500)) * rng.integers(1, 300, 500)
+    X[:, 7] += 1
+    for name in ("multinomial", "poisson"):
+        likelihood = LIKELIHOODS[name].of(X)
+        theta = likelihood.prior_draw(70, rng)
+        shown = scores(likelihood, likelihood.encode(csr_array(X)), theta)
+        expected = X @ theta.T - (np.exp(theta).sum(axis=1) if name == "poisson" else 0.0)
+        gammas = np.array([[math.lgamma(x + 1) for x in row] for row in X]).sum(axis=1)
+        totals = np.array([math.lgamma(n + 1) for n in X.sum(axis=1)])
+        expected += ((totals if name == "multinomial" else 0.0) - gammas)[:, None]
+        np.testing.assert_allclose(shown, expected, rtol=3e-6, atol=0.2)
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 4, 5, 30])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_normal_scores_in_other_dimensions(name, n_columns):
+    X = rng_of(3).normal(size=(40, n_columns))
+    likelihood = LIKELIHOODS[name].of(X)
+    rows, theta = likelihood.encode(X), likelihood.prior_draw(6, rng_of(4))
+    shown, cells = scores(likelihood, rows, theta), cells_of(likelihood, X, name)
+    for k, t in enumerate(theta):
+        if name == "gaussian":
+            expected = stats.norm.logpdf(cells, t[0], np.sqrt(t[1])).sum(axis=1)
+        else:
+            mean, covariance = covariance_of(t, n_columns)
+            expected = stats.multivariate_normal.logpdf(cells, mean, covariance)
+        np.testing.assert_allclose(shown[:, k], expected, rtol=1e-4, atol=1e-4)
+
+
+def slow_statistics(name, cells):
+    """Of one feature's rows, one number after another."""
+    d = 3
+    if name in ("multinomial", "logistic_normal"):
+        ways = sum(math.lgamma(sum(x) + 1) - sum(math.lgamma(c + 1) for c in x) for x in cells)
+        return [sum(x[j] for x in cells) for j in range(d)] + [ways]
+    out = [len(cells)] + [math.fsum(x[j] for x in cells) for j in range(d)]
+    if name == "poisson":
+        return out + [math.fsum(math.lgamma(x[j] + 1) for x in cells) for j in range(d)]
+    pairs = [(j, m) for j in range(d) for m in range(j + 1)]
+    pairs = pairs if name == "gaussian_full" else [(j, j) for j in range(d)]
+    return out + [math.fsum(x[j] * x[m] for x in cells) for j, m in pairs]
+
+
+@every
+def test_statistics_and_that_they_add_up(name):
+    likelihood, rows, X = make(name)
+    labels = rng_of(5).integers(-1, 4, N_ROWS).astype(np.int32)
+    labels[labels == 2] = 3
+    shown, cells = likelihood.statistics(rows, labels, 5), cells_of(likelihood, X, name)
+    assert shown.dtype == np.float64 and len(shown) == 5
+    for k in range(5):
+        expected = slow_statistics(name, [cells[i] for i in np.flatnonzero(labels == k)])
+        np.testing.assert_allclose(shown[k], expected, rtol=1e-12, atol=1e-12)
+    parts = [(0, 9), (9, 9), (9, 23)]
+    total = sum(likelihood.statistics(rows[a:b], labels[a:b], 5) for a, b in parts)
+    np.testing.assert_allclose(total, shown, rtol=1e-12, atol=1e-12)
+    for bad in (5, -2):
+        with pytest.raises(ValueError, match=r"labels must be -1 \.\. 4, got"):
+            likelihood.statistics(rows, np.full(N_ROWS, bad, np.int32), 5)
+
+
+def test_table_rows():
+    likelihood, rows, X = make("multinomial")
+    table = rows[5:20][2:9].table
+    assert table is rows.table and len(rows[5:20][2:9]) == 7
+
+    def counts(part):
+        return part.table.column(0).toarray()[part.start : part.stop]
+
+    np.testing.assert_array_equal(counts(rows[5:20][2:9]), X[7:14])
+    np.testing.assert_array_equal(counts(rows[5:20][np.array([3, 0, 3])]), X[[8, 5, 8]])
+    np.testing.assert_array_equal(counts(rows[5:20][::3]), X[5:20:3])
+    assert len(rows[4:2]) == 0
+    again = pickle.loads(pickle.dumps(rows[5:20]))
+    assert (again.start, again.table.n_rows) == (0, 15)
+    np.testing.assert_array_equal(counts(again), X[5:20])
+    for bad in (3, [True, False], 1.5):
+        with pytest.raises(TypeError, match="rows are taken by a slice or an array of integers"):
+            rows[bad]
+
+
+# ------------------------------------------------------------------ densities over features
+def scaled_inverse_chi2(v, nu, squares):
+    """Log density of squares / chi2(nu)."""
+    return stats.invgamma.logpdf(v, nu / 2, scale=squares / 2)
+
+
+def reference_log_prior(name, theta, hyper, likelihood):
+    if name == "multinomial":
+        return stats.dirichlet.logpdf(np.exp(theta) / np.exp(theta).sum(), hyper[0])
+    if name == "poisson":
+        return sum(
+            stats.gamma.logpdf(math.exp(t), a, scale=1 / b) + t for t, (a, b) in zip(theta, hyper)
+        )
+    if name == "gaussian":
+        return sum(
+            stats.norm.logpdf(m, mu0, math.sqrt(v / kappa0)) + scaled_inverse_chi2(v, nu0, nu0 * s)
+            for m, v, (mu0, kappa0, nu0, s) in zip(*theta, hyper)
+        )
+    if name == "logistic_normal":
+        return stats.norm.logpdf(theta).sum()
+    mean, covariance = covariance_of(theta)
+    named = hyper_mapping("multivariate_normal", hyper[0])
+    return stats.multivariate_normal.logpdf(
+        mean, named["mu0"], covariance / named["kappa0"]
+    ) + stats.invwishart.logpdf(covariance, named["nu0"], named["scale0"])
+
+
+def reference_log_proposal(name, theta, x, likelihood):
+    """From the laws in the docstrings."""
+    if name == "multinomial":
+        return reference_log_prior(name, theta, [np.array(HYPER[name][0]) + x], likelihood)
+    if name == "poisson":
+        hyper = [(a + c, b + 1) for (a, b), c in zip(HYPER[name], x)]
+        return reference_log_prior(name, theta, hyper, likelihood)
+    if name == "gaussian":
+        hyper = [
+            (c, kappa0 + 1, nu0 + 1, likelihood.rescale * nu0 * s / (nu0 + 1))
+            for c, (_, kappa0, nu0, s) in zip(x, HYPER[name])
+        ]
+        return reference_log_prior(name, theta, hyper, likelihood)
+    if name == "gaussian_full":
+        vector = np.array(HYPER[name][0])
+        scale = likelihood.rescale * vector[5:]
+        hyper = [np.r_[x, vector[3] + 1, vector[4] + 1, scale]]
+        return reference_log_prior(name, theta, hyper, likelihood)
+    (mode,), (factor,) = modes(x[None].astype(float), likelihood.loading)
+    near = stats.multivariate_normal.pdf(theta, mode, 1.5 * np.linalg.inv(factor @ factor.T))
+    return math.log(0.9 * near + 0.1 * stats.norm.pdf(theta).prod())
+
+
+@every
+def test_log_prior_and_proposal_logpdf(name):
+    likelihood, rows, X = make(name)
+    theta = likelihood.prior_draw(20, rng_of(6))
+    expected = [reference_log_prior(name, t, HYPER.get(name), likelihood) for t in theta]
+    np.testing.assert_allclose(likelihood.log_prior(theta), expected, rtol=1e-8, atol=1e-8)
+    cells = cells_of(likelihood, X, name)
+    for i in (0, 7):
+        shown = likelihood.proposal_logpdf(theta, rows[i : i + 1])
+        expected = [reference_log_proposal(name, t, cells[i], likelihood) for t in theta]
+        np.testing.assert_allclose(shown, expected, rtol=1e-7, atol=1e-7)
+
+
+def means_differ(first, second):
+    """Differences of two samples' column means, in standard errors; of one sample and numbers."""
+    error = first.var(axis=0) / len(first)
+    if np.ndim(second) > 1:
+        error = error + second.var(axis=0) / len(second)
+        second = second.mean(axis=0)
+    return np.abs(first.mean(axis=0) - second) / np.sqrt(error)
+
+
+def coordinates(name, theta):
+    """Bounded functions of features, that say where they are."""
+    flat = theta.reshape(len(theta), -1)
+    return np.c_[np.tanh(flat), np.tanh(flat[:, :1] * flat)]
+
+
+@every
+def test_proposals_follow_their_density(name):
+    """E_q g = E_H g q / H for bounded g; another row's density does not do."""
+    likelihood, rows, _ = make(name)
+    n = 40_000
+    proposed = likelihood.proposal_draw(rows[np.full(n, 3)], rng_of(7))
+    theta = likelihood.prior_draw(n, rng_of(8))
+
+    def weighted(row):
+        weights = np.exp(likelihood.proposal_logpdf(theta, row) - likelihood.log_prior(theta))
+        return np.c_[np.ones(n), coordinates(name, theta)] * weights[:, None]
+
+    shown = np.c_[np.ones(n), coordinates(name, proposed)]
+    z = means_differ(weighted(rows[3:4]), shown)
+    assert z.max() < 4.5
+    assert z[0] < 4.5  # q is normalised as H is
+    assert means_differ(weighted(rows[5:6]), shown)[1:].max() > 6
+
+
+@pytest.mark.parametrize("name", ["multinomial", "poisson"])
+def test_bayes_rule_of_one_row(name):
+    """Where q is the row's posterior, f H / q is its marginal likelihood at every theta."""
+    likelihood, rows, X = make(name)
+    theta = likelihood.prior_draw(9, rng_of(9))
+    for i in (0, 4):
+        row = rows[i : i + 1]
+        weights = (
+            scores(likelihood, row, theta)[0].astype(float)
+            + likelihood.log_prior(theta)
+            - likelihood.proposal_logpdf(theta, row)
+        )
+        statistics = likelihood.statistics(row, np.zeros(1, np.int32), 1)
+        np.testing.assert_allclose(weights, likelihood.log_marginal(statistics)[0], atol=1e-4)
+
+
+# ------------------------------------------------------------------ draws
+def ks(sample, law):
+    p_value = stats.kstest(sample, law).pvalue
+    assert p_value > LEVEL, p_value
+    return p_value
+
+
+def test_samplers():
+    z = normals(400_000, np.random.PCG64(10))
+    ks(z, "norm")
+    # the tail beyond the ziggurat's last layer, and its law there
+    beyond = np.abs(z)[np.abs(z) > 3.6541528853610088]
+    check_counts(
+        Counter({0: len(z) - len(beyond), 1: len(beyond)}),
+        {0: 1 - 2 * stats.norm.sf(3.6541528853610088), 1: 2 * stats.norm.sf(3.6541528853610088)},
+    )
+    ks(stats.norm.sf(beyond) / stats.norm.sf(3.6541528853610088), "uniform")
+    for shape in (0.05, 0.5, 1.0, 3.3, 1e4):
+        ks(np.exp(log_gammas(np.full(60_000, shape), np.random.PCG64(11))), stats.gamma(shape).cdf)
+    # a tiny shape: log G / shape is nearly minus an exponential, and no draw is lost
+    tiny = 1e-9
+    x = -tiny * log_gammas(np.full(60_000, tiny), np.random.PCG64(12))
+    assert np.isfinite(x).all()
+    ks(x, "expon")
+
+
+def test_log_dirichlet():
+    counts = np.array([[3.0, 0.0, 0.0, 17.0, 1.0]])
+    pseudo = np.array([0.02, 0.3, 0.3, 1.0, 0.5])
+    draws = log_dirichlet(np.repeat(counts, 40_000, axis=0), pseudo, np.random.PCG64(13))
+    np.testing.assert_allclose(np.exp(draws).sum(axis=1), 1.0, rtol=1e-12)
+    shapes = pseudo + counts[0]
+    for j, shape in enumerate(shapes):
+        ks(np.exp(draws[:, j]), stats.beta(shape, shapes.sum() - shape).cdf)
+    share = np.exp(draws[:, 0] - np.logaddexp(draws[:, 0], draws[:, 3]))
+    ks(share, stats.beta(shapes[0], shapes[3]).cdf)
+
+
+def posterior_draws(name, n=20_000):
+    """(likelihood, the rows' cells, n draws given the first 9 rows)."""
+    likelihood, rows, X = make(name)
+    statistics = likelihood.statistics(rows[:9], np.zeros(9, np.int32), 1)
+    draws = likelihood.draw(np.repeat(statistics, n, axis=0), None, rng_of(14))
+    return likelihood, cells_of(likelihood, X, name)[:9], draws
+
+
+def test_posterior_draws_of_counts():
+    _, x, draws = posterior_draws("multinomial")
+    shapes = np.array(HYPER["multinomial"][0]) + x.sum(axis=0)
+    for j in range(3):
+        ks(np.exp(draws[:, j]), stats.beta(shapes[j], shapes.sum() - shapes[j]).cdf)
+    _, x, draws = posterior_draws("poisson")
+    for j, (a, b) in enumerate(HYPER["poisson"]):
+        ks(np.exp(draws[:, j]), stats.gamma(a + x[:, j].sum(), scale=1 / (b + 9)).cdf)
+
+
+def test_posterior_draws_of_independent_normals():
+    _, x, draws = posterior_draws("gaussian")
+    for j, (mu0, kappa0, nu0, sigma2_0) in enumerate(HYPER["gaussian"]):
+        m, v, column = draws[:, 0, j], draws[:, 1, j], x[:, j]
+        centre = (kappa0 * mu0 + column.sum()) / (kappa0 + 9)
+        squares = nu0 * sigma2_0 + column.var() * 9
+        squares += kappa0 * 9 / (kappa0 + 9) * (column.mean() - mu0) ** 2
+        ks(squares / v, stats.chi2(nu0 + 9).cdf)
+        ks((m - centre) * np.sqrt((kappa0 + 9) / v), "norm")
+        independent = stats.spearmanr(v, np.abs(m - centre) / np.sqrt(v)).pvalue
+        assert independent > LEVEL
+
+
+def test_posterior_draws_of_normal_rows():
+    """c' Psi c / c' V c is chi-squared of nu - d + 1, c' W c / c' Psi^-1 c of nu degrees."""
+    _, x, draws = posterior_draws("gaussian_full")
+    named = hyper_mapping("multivariate_normal", np.array(HYPER["gaussian_full"][0]))
+    mu0, kappa0, mean = named["mu0"], named["kappa0"], x.mean(axis=0)
+    psi = named["scale0"] + (x - mean).T @ (x - mean)
+    psi = psi + kappa0 * 9 / (kappa0 + 9) * np.outer(mean - mu0, mean - mu0)
+    lower = np.zeros((len(draws), 3, 3))
+    lower[:, *np.tril_indices(3)] = draws[:, 3:]
+    assert np.all(draws[:, [3, 5, 8]] > 0)
+    precision = np.einsum("nij,nik->njk", lower, lower)
+    covariance = np.linalg.inv(precision)
+    nu = named["nu0"] + 9
+    for c in (np.eye(3)[0], np.eye(3)[2], np.array([1.0, -2.0, 0.5])):
+        inner = np.einsum("nij,i,j->n", covariance, c, c)
+        ks(c @ psi @ c / inner, stats.chi2(nu - 2).cdf)
+        inner = np.einsum("nij,i,j->n", precision, c, c)
+        ks(inner / (c @ np.linalg.inv(psi) @ c), stats.chi2(nu).cdf)
+    centre = (kappa0 * mu0 + 9 * mean) / (kappa0 + 9)
+    z = np.einsum("nij,nj->ni", lower, draws[:, :3] - centre) * math.sqrt(kappa0 + 9)
+    for j in range(3):
+        ks(z[:, j], "norm")
+    z = z @ [0.6, 0.0, -0.8]
+    ks(z, "norm")
+
+
+# ------------------------------------------------------------------ conjugate: integrated out
+def partition(likelihood, rows, n_features=4, seed=15):
+    labels = rng_of(seed).integers(n_features, size=len(rows)).astype(np.int32)
+    labels[:n_features] = np.arange(n_features)
+    statistics = likelihood.statistics(rows, labels, n_features)
+    return labels, statistics, np.bincount(labels, minlength=n_features)
+
+
+def reference_log_marginals(name, likelihood, cells, labels, hyper):
+    family, out = likelihood.family, []
+    for k in range(labels.max() + 1):
+        own = cells[labels == k].tolist()
+        if name == "multinomial":
+            own = [tuple(map(int, x)) for x in own]
+            out.append(log_marginal(family, own, {"pseudo_counts": list(hyper[0])}))
+        elif name == "gaussian_full":
+            out.append(log_marginal(family, own, hyper_mapping(family, np.array(hyper[0]))))
+        else:
+            columns = zip(*own)
+            out.append(
+                sum(
+                    log_marginal(family, c, hyper_mapping(family, h))
+                    for c, h in zip(columns, hyper)
+                )
+            )
+    return out
+
+
+@every_conjugate
+def test_log_marginal(name):
+    likelihood, rows, X = make(name)
+    labels, statistics, _ = partition(likelihood, rows)
+    cells = cells_of(likelihood, X, name)
+    expected = reference_log_marginals(name, likelihood, cells, labels, HYPER[name])
+    np.testing.assert_allclose(likelihood.log_marginal(statistics), expected, rtol=1e-9)
+    empty = np.zeros((2, *statistics.shape[1:]))
+    assert not likelihood.log_marginal(empty).any()
+
+
+@every_conjugate
+def test_arrays_are_a_mixture(name):
+    likelihood, rows, X = make(name)
+    labels, statistics, sizes = partition(likelihood, rows)
+    (block,) = likelihood.blocks(rows.table, 16)
+    block.build(np.arange(N_ROWS), labels, 4)
+    expected, shown = block.to_arrays(4), likelihood.arrays(statistics, sizes)
+    assert set(shown) == {f"{likelihood.family}/{part}" for part in expected}
+    for part, value in expected.items():
+        if part != "updates":  # how often a factor was touched
+            other = shown[f"{likelihood.family}/{part}"]
+            assert other.shape == value.shape and other.dtype == value.dtype, part
+            np.testing.assert_allclose(other, value, rtol=1e-9, atol=1e-9, err_msg=part)
+    whole = {"labels": labels, "concentration": np.array(1.0), "discount": np.array(0.2)}
+    mixture = Mixture.from_arrays(whole | shown, rows.table)
+    mixture.validate()
+    jacobian = block.log_jacobian()
+    total = likelihood.log_marginal(statistics).sum() + jacobian
+    assert mixture.log_likelihood() == pytest.approx(total, rel=1e-10)
+
+
+@every_conjugate
+def test_mean(name):
+    """Against the mean of many draws."""
+    likelihood, rows, X = make(name)
+    statistics = likelihood.statistics(rows, np.zeros(N_ROWS, np.int32), 1)
+    draws = likelihood.draw(np.repeat(statistics, 40_000, axis=0), None, rng_of(16))
+    features = likelihood.features(draws).reshape(40_000, -1)
+    shown = likelihood.features(likelihood.mean(statistics)).ravel()
+    assert means_differ(features, shown).max() < 4.5
+
+
+def test_features_are_in_the_users_units():
+    X = rng_of(17).normal([0.0, 50.0], [1.0, 7.0], (2000, 2)) @ [[1.0, 0.6], [0.0, 1.0]]
+    for name in NUMBERS:
+        likelihood = LIKELIHOODS[name].of(X)
+        labels = np.zeros(len(X), np.int32)
+        statistics = likelihood.statistics(likelihood.encode(X), labels, 1)
+        (shown,) = likelihood.features(likelihood.mean(statistics))
+        spread = X.var(axis=0) if name == "gaussian" else np.cov(X.T)
+        np.testing.assert_allclose(shown[0], X.mean(axis=0), rtol=0.01, atol=0.01)
+        np.testing.assert_allclose(shown[1:].squeeze(), spread, rtol=0.02, atol=0.1)
+
+
+def test_update_draws_from_the_exact_conditional():
+    """Over a grid, by marginals of reference.py; a uniform draw is told apart."""
+    grid = np.array([0.1, 0.5, 3.0])
+    for name, h, f in (("multinomial", 0, 0), ("poisson", 1, 2), ("gaussian", 3, 1)):
+        likelihood, rows, X = make(name)
+        hyper = [np.array(values) for values in HYPER[name]]
+        if name == "multinomial":
+            hyper = [np.array([0.5])]
+        grids = [[None] * len(values) for values in hyper]
+        grids[f][h] = grid
+        likelihood = type(likelihood)(rows.table, hyper, grids)
+        labels, statistics, sizes = partition(likelihood, rows[:10])
+        cells, scores_at = cells_of(likelihood, X, name)[:10], []
+        for value in grid:
+            changed = [values.copy() for values in hyper]
+            changed[f][h] = value
+            if name == "multinomial":
+                changed = [np.full(3, value)]
+            parts = reference_log_marginals(name, likelihood, cells, labels, changed)
+            scores_at.append(sum(parts))
+        law = np.exp(np.array(scores_at) - max(scores_at))
+        law = dict(zip(grid.tolist(), (law / law.sum()).tolist()))
+        counts, rng = Counter(), rng_of(18)
+        for _ in range(1500):
+            likelihood.update(None, statistics, sizes, rng)
+            counts[float(likelihood.hyper[f][h])] += 1
+        check_counts(counts, law)
+        assert count_p_value(counts, dict.fromkeys(grid.tolist(), 1 / 3)) < 1e-6
+        # what depends on it has followed
+        again = type(likelihood)(rows.table, likelihood.hyper, grids)
+        theta = likelihood.prior_draw(3, rng_of(19))
+        np.testing.assert_array_equal(likelihood.log_prior(theta), again.log_prior(theta))
+        for part, value in again.arrays(statistics, sizes).items():
+            np.testing.assert_array_equal(likelihood.arrays(statistics, sizes)[part], value)
+
+
+@every
+def test_state_and_pickle(name):
+    likelihood, rows, _ = make(name)
+    labels, statistics, sizes = partition(likelihood, rows)
+    theta = likelihood.prior_draw(4, rng_of(20))
+    likelihood.update(theta, statistics, sizes, rng_of(21))
+    other, _, _ = make(name)
+    other.set_state(pickle.loads(pickle.dumps(likelihood.state())))
+    for again in (other, pickle.loads(pickle.dumps(likelihood))):
+        assert scores(again, rows, theta).tobytes() == scores(likelihood, rows, theta).tobytes()
+        first = again.draw(statistics, theta, rng_of(22))
+        assert first.tobytes() == likelihood.draw(statistics, theta, rng_of(22)).tobytes()
+        np.testing.assert_array_equal(again.log_prior(theta), likelihood.log_prior(theta))
+    weights = likelihood.prepare(theta)
+    assert weights is not None
+
+
+# ------------------------------------------------------------------ logistic-normal
+def line(loading, counts):
+    """Distribution function of eta's posterior, rank 1."""
+    x = np.linspace(-8, 8, 4001)
+    logits = np.outer(x, loading[:, 0])
+    logits -= np.logaddexp.reduce(logits, axis=1)[:, None]
+    density = np.exp(logits @ counts - x**2 / 2 - (logits @ counts - x**2 / 2).max())
+    law = integrate.cumulative_simpson(density, x=x, initial=0)
+    return lambda at: np.interp(at, x, law / law[-1])
+
+
+def test_features_reach_their_posterior():
+    """From the prior, 60 slices of 20,000 features with the same counts."""
+    X = make_rows("logistic_normal")
+    likelihood = LIKELIHOODS["logistic_normal"].of(X, rank=1, n_steps=60)
+    likelihood.set_state({"loading": np.array([[1.3], [-0.4], [0.2]])})
+    counts = np.array([[5.0, 1.0, 2.0, 0.0]])
+    n = 20_000
+    theta = likelihood.draw(
+        np.repeat(counts, n, axis=0), likelihood.prior_draw(n, rng_of(23)), rng_of(24)
+    )
+    ks(theta[:, 0], line(likelihood.loading, counts[0, :3]))
+    wrong = counts[0, :3] + [1.0, 0.0, 0.0]
+    assert stats.kstest(theta[:, 0], line(likelihood.loading, wrong)).pvalue < 1e-6
+    # without rows: fresh from the prior
+    empty = likelihood.draw(np.zeros((n, 4)), np.full((n, 1), 9.0), rng_of(25))
+    ks(empty[:, 0], "norm")
+
+
+def test_loading_reaches_its_posterior():
+    """Two columns, rank 1: logits differ by eta (a - b), so that d = a - b has a posterior on a
+    line and a + b keeps its prior."""
+    X = np.array([[3, 1], [0, 2]])
+    eta, counts = np.array([[1.2], [-0.7]]), np.array([[9.0, 2.0, 0.0], [1.0, 4.0, 0.0]])
+    likelihood = LIKELIHOODS["logistic_normal"].of(X, rank=1, scale=0.8)
+    rng, shown = rng_of(26), []
+    for _ in range(4000):
+        likelihood.set_state({"loading": 0.8 * normals((2, 1), rng.bit_generator)})
+        for _ in range(25):
+            likelihood.update(eta, counts, None, rng)
+        shown.append(likelihood.loading[:, 0])
+    a, b = np.array(shown).T
+
+    def law(spread):
+        d = np.linspace(-9, 9, 4001)
+        log_density = -0.5 * d**2 / (2 * spread**2)
+        for e, c in zip(eta[:, 0], counts):
+            log_density -= c[0] * np.logaddexp(0, -e * d) + c[1] * np.logaddexp(0, e * d)
+        density = np.exp(log_density - log_density.max())
+        total = integrate.cumulative_simpson(density, x=d, initial=0)
+        return lambda at: np.interp(at, d, total / total[-1])
+
+    ks(a - b, law(0.8))
+    ks(a + b, stats.norm(scale=0.8 * math.sqrt(2)).cdf)
+    assert stats.kstest(a - b, law(1.2)).pvalue < 1e-6
+
+
+def joint_draws(n, scale, n_sweeps=0, likelihood_counts=1.0, seed=27):
+    """Parameters and data from the joint law, then sweeps over parameters given the data.
+
+    Returns functions of both, one row per replication: whatever the number of sweeps, their law
+    must be the same. `likelihood_counts`: what the counts are multiplied by, for a control."""
+    rng, out = rng_of(seed), []
+    likelihood = LIKELIHOODS["logistic_normal"].of(np.eye(4, dtype=int), rank=2, scale=scale)
+    likelihood.n_steps = 1
+    labels = np.arange(3, dtype=np.int32)
+    for _ in range(n):
+        likelihood.set_state({"loading": 0.8 * normals((4, 2), rng.bit_generator)})
+        theta = likelihood.prior_draw(3, rng)
+        X = np.array([rng.multinomial(12, p / p.sum()) for p in likelihood.features(theta)])
+        statistics = likelihood_counts * likelihood.statistics(likelihood.encode(X), labels, 3)
+        for _ in range(n_sweeps):
+            likelihood.update(theta, statistics, None, rng)
+            theta = likelihood.draw(statistics, theta, rng)
+        p = likelihood.features(theta)
+        out.append([
+            likelihood.loading[0, 1],
+            (likelihood.loading**2).sum(),
+            theta[1, 0],
+            (theta**2).sum(),
+            (X * np.log(p)).sum(),
+            (X[0] * p[0]).sum(),
+            np.log(p).std(),
+        ])  # fmt: skip
+    return np.array(out)
+
+
+def test_joint_law_stays():
+    before = joint_draws(3000, 0.8)
+    after = joint_draws(3000, 0.8, n_sweeps=6, seed=28)
+    for j in range(before.shape[1]):
+        p_value = stats.ks_2samp(before[:, j], after[:, j]).pvalue
+        assert p_value > LEVEL / before.shape[1], (j, p_value)
+    ks(after[:, 0] / 0.8, "norm")
+    ks(after[:, 1] / 0.64, stats.chi2(8).cdf)
+    ks(after[:, 2], "norm")
+    ks(after[:, 3], stats.chi2(6).cdf)
+    for options in ({"scale": 0.5}, {"scale": 0.8, "likelihood_counts": 2.0}):
+        wrong = joint_draws(1000, n_sweeps=6, seed=29, **options)
+        columns = range(before.shape[1])
+        found = [stats.ks_2samp(before[:, j], wrong[:, j]).pvalue for j in columns]
+        assert min(found) < 1e-6, options
+
+
+def test_importance_weights_have_the_marginal_as_mean():
+    """f H / q over a row's proposals against the integral over eta, rank 1."""
+    X = make_rows("logistic_normal")
+    likelihood = LIKELIHOODS["logistic_normal"].of(X, rank=1)
+    rows, n = likelihood.encode(X), 20_000
+    for i in (0, 5):
+        row = rows[i : i + 1]
+        theta = likelihood.proposal_draw(rows[np.full(n, i)], rng_of(30))
+        weights = np.exp(
+            scores(likelihood, row, theta)[0].astype(float)
+            + likelihood.log_prior(theta)
+            - likelihood.proposal_logpdf(theta, row)
+        )
+        x = np.linspace(-9, 9, 4001)
+        exact = integrate.simpson(
+            np.exp(scores(likelihood, row, x[:, None])[0].astype(float)) * stats.norm.pdf(x), x=x
+        )
+        assert abs(weights.mean() - exact) < 4.5 * weights.std() / math.sqrt(n) + 1e-5 * exact
+        assert weights.std() < weights.mean()  # and they hardly vary
+
+
+def test_a_first_loading_says_what_the_rows_say():
+    rng = rng_of(31)
+    p = rng.dirichlet(np.full(40, 0.3), size=5)
+    X = np.array([rng.multinomial(200, p[i % 5]) for i in range(100)])
+    likelihood = LIKELIHOODS["logistic_normal"].of(X, rank=8)
+    rows = likelihood.encode(X)
+    labels = (np.arange(100) % 5).astype(np.int32)
+    statistics = likelihood.statistics(rows, labels, 5)
+    theta = likelihood.prior_draw(5, rng)
+    for _ in range(40):
+        theta = likelihood.draw(statistics, theta, rng)
+        likelihood.update(theta, statistics, None, rng)
+    assert np.abs(likelihood.features(theta) - p).max() < 0.05
+
+
+# ------------------------------------------------------------------ same bits everywhere
+def digest_of_all():
+    digest = hashlib.sha256()
+    for name in LIKELIHOODS:
+        likelihood, rows, _ = make(name, n_rows=61)
+        labels, statistics, sizes = partition(likelihood, rows, 21)
+        theta = likelihood.draw(statistics, likelihood.prior_draw(21, rng_of(32)), rng_of(33))
+        likelihood.update(theta, statistics, sizes, rng_of(34))
+        theta = likelihood.draw(statistics, theta, rng_of(35))
+        for value in (theta, statistics, scores(likelihood, rows, theta)):
+            digest.update(value.tobytes())
+        digest.update(likelihood.proposal_draw(rows, rng_of(36)).tobytes())
+    return digest.hexdigest()
+
+
+def test_every_instruction_set_gives_the_same_bits():
+    code = "import test_likelihoods; print(test_likelihoods.digest_of_all())"
+    shown = []
+    for level in "012":
+        paths = [os.path.dirname(os.path.abspath(__file__)), *filter(None, sys.path)]
+        env = os.environ | {"SKANNEAL_SIMD": level, "PYTHONPATH": os.pathsep.join(paths)}
+        run = subprocess.run(
+            [sys.executable, "-P", "-c", code], env=env, capture_output=True, text=True
+        )
+        assert run.returncode == 0, run.stderr
+        shown.append(run.stdout.strip())
+    assert len(shown[0]) == 64
+    assert shown == [shown[0]] * 3
+
+
+# ------------------------------------------------------------------ bad input
+@pytest.mark.parametrize("name", ["multinomial", "logistic_normal", "poisson"])
+@pytest.mark.parametrize("value", [-1.0, 0.5, np.nan, np.inf, 2.0**31])
+def test_what_is_no_count(name, value):
+    likelihood, _, X = make(name)
+    X = X.astype(float)
+    X[4, 1] = value
+    for rows in (X, csr_array(X)):
+        with pytest.raises(ValueError, match="Row 4, column 1 of X must hold a non-negative int"):
+            likelihood.encode(rows)
+
+
+@pytest.mark.parametrize("name", ["multinomial", "logistic_normal"])
+def test_a_row_of_zeros(name):
+    likelihood, _, X = make(name)
+    X[[6, 9]] = 0
+    with pytest.raises(ValueError, match="Row 6 of X has no counts above 0"):
+        likelihood.encode(X)
+
+
+def test_rows_of_zeros_are_fine_for_poisson():
+    likelihood, _, _ = make("poisson")
+    rows = likelihood.encode(np.zeros((2, 3)))
+    theta = likelihood.prior_draw(3, rng_of(37))
+    expected = np.repeat(-np.exp(theta).sum(axis=1)[None], 2, axis=0)
+    np.testing.assert_allclose(scores(likelihood, rows, theta), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_what_is_no_number(name):
+    likelihood, _, X = make(name)
+    for value in (np.nan, np.inf):
+        X[3, 2] = value
+        with pytest.raises(ValueError, match=f"Row 3, column 2 of X must hold a finite.*{value}"):
+            likelihood.encode(X)
+    with pytest.raises(TypeError, match="sparse"):
+        likelihood.encode(csr_array(np.eye(3)))
+
+
+@every
+def test_other_columns(name):
+    likelihood, rows, _ = make(name)
+    with pytest.raises(ValueError, match="columns"):
+        likelihood.encode(np.ones((2, 5), dtype=int))
+    theta = likelihood.prior_draw(3, rng_of(38))
+    with pytest.raises(ValueError, match="out must have shape"):
+        likelihood.log_lik(rows, likelihood.prepare(theta), np.empty((2, 3), np.float32))
+    with pytest.raises(IndexError):
+        beyond = TableRows(rows.table, 5, 40)
+        likelihood.log_lik(beyond, likelihood.prepare(theta), np.empty((35, 3), np.float32))
+
+
+def test_a_singular_scale_matrix():
+    with pytest.raises(ValueError, match="not positive definite"):
+        inverse_cholesky(np.ones((1, 2, 2)))
+
+
+# ------------------------------------------------------------------ a user's own
+class WaitingTimes(Likelihood):
+    """x ~ Exponential(exp(theta)), theta ~ N(0, 4)."""
+
+    def log_lik(self, rows, theta, out):
+        out[:] = theta - rows * np.exp(theta)
+
+    def statistics(self, rows, labels, n_features):
+        kept = labels >= 0
+        n = np.bincount(labels[kept], minlength=n_features)
+        total = np.bincount(labels[kept], rows[kept, 0], minlength=n_features)
+        return np.stack([n, total], axis=1)
+
+    def draw(self, statistics, theta, rng):
+        return theta + 0.1
+
+    def prior_draw(self, n, rng):
+        return 2.0 * rng.standard_normal(n)
+
+    def log_prior(self, theta):
+        return stats.norm.logpdf(theta, scale=2.0)
+
+    def proposal_draw(self, rows, rng):
+        return rng.standard_normal(len(rows)) - np.log(rows[:, 0])
+
+    def proposal_logpdf(self, theta, row):
+        return stats.norm.logpdf(theta, -np.log(row[0, 0]))
+
+
+def use(likelihood):
+    """Every method once."""
+    likelihood = checked(likelihood, proposes=True)
+    rng = rng_of(39)
+    rows = likelihood.encode(np.array([[0.3], [1.0], [2.0]]))
+    theta = likelihood.prior_draw(2, rng)
+    out = np.zeros((3, 2), np.float32)
+    likelihood.log_lik(rows, likelihood.prepare(theta), out)
+    statistics = likelihood.statistics(rows, np.array([0, 1, -1], np.int32), 2)
+    theta = likelihood.draw(statistics, theta, rng)
+    likelihood.update(theta, statistics, np.array([1, 1]), rng)
+    likelihood.set_state(likelihood.state())
+    likelihood.log_prior(theta)
+    likelihood.proposal_logpdf(likelihood.proposal_draw(rows, rng), rows[:1])
+    return out
+
+
+def test_a_sound_likelihood_passes():
+    own = WaitingTimes()
+    expected = np.empty((3, 2), np.float32)
+    own.log_lik(np.array([[0.3], [1.0], [2.0]]), own.prior_draw(2, rng_of(39)), expected)
+    np.testing.assert_array_equal(use(own), expected)
+    assert not checked(own).conjugate
+    again = pickle.loads(pickle.dumps(checked(own)))
+    assert type(again.likelihood) is WaitingTimes
+    for name in LIKELIHOODS:
+        likelihood, _, _ = make(name)
+        assert checked(likelihood) is likelihood
+
+
+def wrong_log_lik(value):
+    def log_lik(self, rows, theta, out):
+        WaitingTimes.log_lik(self, rows, theta, out)
+        out[1, 0] = value
+
+    return log_lik
+
+
+FAULTS = {
+    "log_lik NaN": ("log_lik", wrong_log_lik(np.nan), ValueError, "nan for row 1 .* feature 0"),
+    "log_lik inf": ("log_lik", wrong_log_lik(np.inf), ValueError, "inf for row 1 .* feature 0"),
+    "log_lik returned": (
+        "log_lik",
+        lambda self, rows, theta, out: theta - rows * np.exp(theta),
+        TypeError,
+        "return nothing",
+    ),
+    "log_lik unwritten": (
+        "log_lik", lambda self, rows, theta, out: None, ValueError, "write every entry of out",
+    ),
+    "statistics shape": (
+        "statistics",
+        lambda self, rows, labels, n: np.zeros((n + 1, 2)),
+        ValueError,
+        r"array of shape \(2, \.\.\.\); got shape \(3, 2\)",
+    ),
+    "statistics dtype": (
+        "statistics",
+        lambda self, rows, labels, n: np.zeros((n, 2), np.float32),
+        TypeError,
+        "float64 or int64 .* float32",
+    ),
+    "draw shape": (
+        "draw", lambda self, s, theta, rng: theta[:, None], ValueError, r"got shape \(2, 1\)",
+    ),
+    "draw NaN": ("draw", lambda self, s, theta, rng: theta * np.nan, ValueError, r"nan at \(0,\)"),
+    "prior_draw list": ("prior_draw", lambda self, n, rng: [0.0] * n, TypeError, "got list"),
+    "prior_draw number": ("prior_draw", lambda self, n, rng: np.zeros(1), ValueError, r"\(1,\)"),
+    "log_prior scalar": ("log_prior", lambda self, theta: 0.0, TypeError, "got float"),
+    "log_prior NaN": (
+        "log_prior", lambda self, theta: theta * np.nan, ValueError, "nan for feature 0",
+    ),
+    "proposal_draw shape": (
+        "proposal_draw", lambda self, rows, rng: np.zeros((3, 2)), ValueError, r"\(3, 2\)",
+    ),
+    "proposal_logpdf shape": (
+        "proposal_logpdf", lambda self, theta, row: np.zeros((3, 1)), ValueError, r"\(3, 1\)",
+    ),
+    "encode length": ("encode", lambda self, X: X[:2], ValueError, "3 rows; got 2"),
+    "encode number": ("encode", lambda self, X: 3.0, TypeError, r"len\(\); got float"),
+    "state": ("state", lambda self: [1.0], TypeError, "a dict of arrays; got list"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_wrong_answer_names_class_and_method(fault):
+    method, function, error, message = FAULTS[fault]
+    own = type("Own", (WaitingTimes,), {method: function})
+    with pytest.raises(error, match=message) as raised:
+        use(own())
+    assert f"Own.{method} must" in str(raised.value)
+
+
+def test_what_is_missing_is_named_before_any_work():
+    with pytest.raises(TypeError, match="subclass of skanneal.states.Likelihood, got str"):
+        checked("exponential")
+    own = type("Own", (WaitingTimes,), {"log_prior": Likelihood.log_prior})
+    with pytest.raises(TypeError, match="Own must define the method log_prior"):
+        checked(own())
+    own = type("Own", (WaitingTimes,), {"proposal_draw": Likelihood.proposal_draw})
+    checked(own())
+    with pytest.raises(TypeError, match="Own must define the method proposal_draw"):
+        checked(own(), proposes=True)
+    with pytest.raises(NotImplementedError, match="Own has no proposal_draw"):
+        own().proposal_draw(None, None)
