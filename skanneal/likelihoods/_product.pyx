@@ -221,7 +221,8 @@ def cell_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights,
                     if x > 1:
                         constant -= log_factorial(x)
                 row[i].n, row[i].constant = (m - 2 * D * i) // 2, <float> constant
-            product_scores_v[level](&weights.block, row, n, &out[first - start, 0])
+            product_scores_v[level](&weights.block, row, n, weights.n_features,
+                                    &out[first - start, 0])
             first += n
 
 
