@@ -1,0 +1,7 @@
+"""Tempering by subsampling: parallel tempering and tempered transitions on levels of fewer rows."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from ._targets import Target
+
+__all__ = ["Target"]
