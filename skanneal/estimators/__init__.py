@@ -4,5 +4,6 @@ from ._annealed_dp import AnnealedDPMixture
 from ._crosscat import CrossCatPY
 from ._imputer import CrossCatImputer
 from ._permutation_dp import PermutationDPMixture
+from ._tempered_gaussian_mean import TemperedGaussianMean
 
-__all__ = ["AnnealedDPMixture", "CrossCatImputer", "CrossCatPY", "PermutationDPMixture"]
+__all__ = ["AnnealedDPMixture", "CrossCatImputer", "CrossCatPY", "PermutationDPMixture", "TemperedGaussianMean"]
