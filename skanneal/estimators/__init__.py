@@ -6,4 +6,10 @@ from ._imputer import CrossCatImputer
 from ._permutation_dp import PermutationDPMixture
 from ._tempered_gaussian_mean import TemperedGaussianMean
 
-__all__ = ["AnnealedDPMixture", "CrossCatImputer", "CrossCatPY", "PermutationDPMixture", "TemperedGaussianMean"]
+__all__ = [
+    "AnnealedDPMixture",
+    "CrossCatImputer",
+    "CrossCatPY",
+    "PermutationDPMixture",
+    "TemperedGaussianMean",
+]

@@ -15,7 +15,6 @@ from ..tempering import GaussianMeanTarget
 from ._tempered import BaseTempered
 
 
-
 class TemperedGaussianMean(DensityMixin, BaseTempered):
     """Posterior of the mean of normal rows with known covariance, by tempering by subsampling.
 
