@@ -373,11 +373,16 @@ def test_few_and_equal_rows(rows, method):
 
 
 # ---------------------------------------------------------------- the estimator
-@estimator_checks.parametrize_with_checks([TemperedGaussianMean()])
-def test_scikit_learn_checks(estimator, check):
+def test_check_estimator():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        check(estimator)
+        results = estimator_checks.check_estimator(
+            TemperedGaussianMean(), on_skip=None, on_fail=None
+        )
+    failed = [r["check_name"] for r in results if r["status"] not in ("passed", "skipped")]
+    assert failed == []
+    skipped = [r["check_name"] for r in results if r["status"] == "skipped"]
+    assert set(skipped) <= {"check_array_api_input"}  # wants SCIPY_ARRAY_API in the environment
 
 
 @pytest.mark.parametrize("inner", sorted(INNER))
