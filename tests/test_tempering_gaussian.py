@@ -21,6 +21,7 @@ N_DRAWS = {"mh": 300, "hmc": 500}
 LADDER = {5: GeometricLadder(), 50: GeometricLadder(n_levels=3, beta_min=0.8)}
 OPTIONS = [(method, {}) for method in METHODS]
 OPTIONS += [("spt", {"resample": True}), ("spt", {"swaps": "even_odd"})]
+OPTIONS += [("stt", {"n_base_moves": 0})]
 # Two comparisons per coordinate, and one evidence each for "spt" and "pt".
 N_COMPARISONS = 2 * sum(DIMENSIONS) * 2 * len(OPTIONS) + 2
 LIMIT = stats.norm.isf(1e-4 / N_COMPARISONS / 2)
