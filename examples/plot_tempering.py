@@ -11,8 +11,8 @@ all rows exactly.
 # %%
 # The target
 # ----------
-# Rows are normal with unit variance about :math:`\theta^2`: the data say how far theta is from zero,
-# but not on which side. Forty rows put a deep valley between the modes.
+# Rows are normal with unit variance about :math:`\theta^2`: the data say how far theta is from
+# zero, but not on which side. Forty rows put a deep valley between the modes.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -63,10 +63,7 @@ def test_moments(method, options, inner, d):
 
 @pytest.mark.parametrize("method", ("stt", "tt"))
 def test_moments_without_moves_between_passes(method):
-    """Passes alone, on a ladder that they get across: 8 comparisons at 1e-4 over both methods.
-
-    Of four rows level 1 holds two: what a chain remembers of other subsets would show.
-    """
+    """Passes alone, on a ladder that they get across: 8 comparisons at 1e-4 over both methods."""
     target = problem(2, n_rows=4)
     mean, covariance = target.posterior()
     result = sample(

@@ -11,7 +11,7 @@ from ._gaussian_mean import GaussianMeanTarget
 from ._gradients import check_gradient
 from ._result import TemperingResult
 from ._sample import sample
-from ._samplers import HMC, INNER, InnerSampler, RandomWalk
+from ._samplers import HMC, INNER, BaseInnerSampler, RandomWalk
 from ._scorer import ess_per_second_scorer
 from ._targets import Target
 
@@ -21,7 +21,7 @@ __all__ = [
     "METHODS",
     "CallableTarget",
     "GaussianMeanTarget",
-    "InnerSampler",
+    "BaseInnerSampler",
     "RandomWalk",
     "Target",
     "TemperingResult",

@@ -395,6 +395,11 @@ cdef class TransitionWalk(Walk):
             exchange(&self.levels.replica[0], at)
             self.round_trips += 1
 
+    def change_subsets(self):
+        """Draw new subsets, without a pass: for tests."""
+        with nogil:
+            self.draw_subsets()
+
     def reset_counts(self):
         """Forget acceptances so far."""
         super().reset_counts()
