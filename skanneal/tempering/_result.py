@@ -133,18 +133,15 @@ class TemperingResult:
         Returns
         -------
         tree : xarray.DataTree
-            Groups ``posterior`` (one variable, "theta") and ``sample_stats`` ("lp",
-            "log_likelihood").
+            Groups ``posterior`` (one variable, "theta") and ``sample_stats`` ("lp", the log joint
+            density).
         """
         import arviz_base
 
         return arviz_base.from_dict(
             {
                 "posterior": {"theta": self.draws},
-                "sample_stats": {
-                    "lp": self.log_prior + self.log_likelihood,
-                    "log_likelihood_of_all_rows": self.log_likelihood,
-                },
+                "sample_stats": {"lp": self.log_prior + self.log_likelihood},
             },
             coords={"parameter": self.parameter_names},
             dims={"theta": ["parameter"]},
