@@ -6,6 +6,7 @@ from .estimators import (
     CrossCatImputer,
     CrossCatPY,
     PermutationDPMixture,
+    TemperedGaussianMean,
 )
 
 __version__ = "0.1.0"
@@ -16,4 +17,5 @@ __all__ = [
     "CrossCatImputer",
     "CrossCatPY",
     "PermutationDPMixture",
+    "TemperedGaussianMean",
 ]

@@ -5,6 +5,7 @@ from ._annealed_dp import AnnealedDPMixture
 from ._crosscat import CrossCatPY
 from ._imputer import CrossCatImputer
 from ._permutation_dp import PermutationDPMixture
+from ._tempered_gaussian_mean import TemperedGaussianMean
 
 __all__ = [
     "AcceleratedDPMixture",
@@ -12,4 +13,5 @@ __all__ = [
     "CrossCatImputer",
     "CrossCatPY",
     "PermutationDPMixture",
+    "TemperedGaussianMean",
 ]
