@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from ._gaussian_process import GaussianProcessTarget
 from ._targets import Target
 
-__all__ = ["Target"]
+__all__ = ["GaussianProcessTarget", "Target"]
