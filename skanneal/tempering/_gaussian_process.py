@@ -46,6 +46,10 @@ class GaussianProcessTarget(Target):
     ----------
     n_parameters : int
         Columns of X and two.
+    X : ndarray of shape (n_rows, n_columns)
+        The coordinates, centred.
+    centre : ndarray of shape (n_columns,)
+        What was taken out of them.
     parameter_names : list of str
         "log_length_scale[0]", ..., "log_sigma_f", "log_sigma_n".
 
@@ -69,8 +73,10 @@ class GaussianProcessTarget(Target):
     has_gradient = True
 
     def __init__(self, X, y, kernel="rbf", priors=None):
-        self.X, self.y = check_X_y(X, y, dtype=np.float64, order="C", y_numeric=True)
-        self.y = np.ascontiguousarray(self.y, dtype=np.float64)
+        X, y = check_X_y(X, y, dtype=np.float64, y_numeric=True)
+        # Covariances see differences alone: what all rows have in common only costs digits.
+        self.centre = X.mean(axis=0)
+        self.X, self.y = np.ascontiguousarray(X - self.centre), np.array(y, dtype=np.float64)
         if kernel not in KERNELS:
             raise ValueError(f"kernel must be one of {sorted(KERNELS)}, got {kernel!r}.")
         self.kernel = kernel

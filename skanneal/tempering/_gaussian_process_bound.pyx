@@ -181,7 +181,7 @@ cdef class BoundGaussianProcess(BoundTarget):
         double *gradient,
     ) noexcept nogil:
         cdef int n = <int> self.sizes[level], stride = <int> leading(n), unit = 1, info
-        cdef int64_t i, d, m, count
+        cdef int64_t i, m
         cdef double signal = exp(2.0 * theta[self.n_columns])
         cdef double noise = exp(2.0 * theta[self.n_columns + 1])
         cdef double fit = 0.0, log_det = 0.0
