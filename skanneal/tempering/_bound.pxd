@@ -15,6 +15,7 @@ cdef class BoundTarget:
     cdef int64_t[::1] order           # (n_rows,): the chain's permutation, its own copy
     cdef int64_t[::1] sizes           # (n_levels,)
     cdef readonly object error        # an exception of the user's code, raised after the step
+    cdef bint failed                  # whether there is one: loops without the GIL stop
 
     # Log prior density; the gradient is written where `gradient` is not NULL.  # OUT gradient
     cdef double log_prior(self, const double *theta, double *gradient) noexcept nogil

@@ -29,6 +29,7 @@ cdef class BoundTarget:
         self.sizes = np.array(sizes, dtype=np.int64)
         self.n_levels = len(self.sizes)
         self.error = None
+        self.failed = False
 
     cdef double log_prior(self, const double *theta, double *gradient) noexcept nogil:
         return NAN
@@ -106,7 +107,7 @@ cdef class BoundTarget:
 
     def raise_error(self):
         """Raise what the user's code raised, if it did."""
-        error, self.error = self.error, None
+        error, self.error, self.failed = self.error, None, False
         if error is not None:
             raise error
 
@@ -127,7 +128,7 @@ cdef class BoundPython(BoundTarget):
                 try:
                     value = self.call_prior(theta, gradient)
                 except BaseException as error:
-                    self.error = error
+                    self.error, self.failed = error, True
         return value
 
     cdef void log_likelihood(
@@ -145,7 +146,7 @@ cdef class BoundPython(BoundTarget):
                 try:
                     self.call_likelihood(theta, level, known, values, gradient)
                 except BaseException as error:
-                    self.error = error
+                    self.error, self.failed = error, True
 
     cdef double row_log_likelihood(self, const double *theta, Py_ssize_t position) noexcept nogil:
         cdef double value = NAN
@@ -154,7 +155,7 @@ cdef class BoundPython(BoundTarget):
                 try:
                     value = self.call_rows(theta, position, position + 1, NULL)
                 except BaseException as error:
-                    self.error = error
+                    self.error, self.failed = error, True
         return value
 
     cdef double call_prior(self, const double *theta, double *gradient) except *:
