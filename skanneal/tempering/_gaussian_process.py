@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import gammaln
 from sklearn.utils.validation import check_X_y
 
-from ._gaussian_process_bound import KERNELS, BoundGaussianProcess, draw_prior
+from ._draws import standard_gammas, standard_normals
+from ._gaussian_process_bound import KERNELS, BoundGaussianProcess
 from ._targets import Target
 
 __all__ = ["GaussianProcessTarget"]
@@ -149,7 +150,9 @@ class GaussianProcessTarget(Target):
         -------
         theta : ndarray of shape (n_parameters,)
         """
-        return draw_prior(generator.bit_generator, self)
+        z = standard_normals(generator.bit_generator, len(self.location))
+        sigmas = standard_gammas(generator.bit_generator, self.shape) / self.rate
+        return np.r_[self.location + self.scale * z, np.log(sigmas)]
 
     def bind(self, order, sizes):
         """Return the evaluator of one chain.

@@ -16,13 +16,11 @@ half the speed of a matrix product: here the factor is halved until 32 rows are 
 
 from libc.math cimport NAN, exp, log
 from libc.stdint cimport int64_t
-from numpy.random cimport bitgen_t
 from scipy.linalg.cython_blas cimport dsyrk, dtrmm, dtrsv
 from scipy.linalg.cython_lapack cimport dlauum, dpotrf, dtrtri
 
 import numpy as np
 
-from .._random cimport bitgen, standard_gamma, standard_normal
 from ..components._base cimport aligned_zeros
 from ._bound cimport BoundTarget
 
@@ -286,22 +284,3 @@ def scaled_columns(X, theta):
     out = aligned_zeros((X.shape[1], stride), np.float64)
     out[:, : len(X)] = (X * np.exp(-np.asarray(theta)[: X.shape[1]])).T
     return out
-
-
-def draw_prior(bit_generator, target):
-    """Parameters from the prior of a `GaussianProcessTarget`.
-
-    Returns
-    -------
-    theta : ndarray of shape (n_columns + 2,)
-    """
-    cdef bitgen_t *rng = bitgen(bit_generator)
-    cdef int64_t d, n_columns = len(target.location)
-    cdef const double[::1] location = target.location, scale = target.scale
-    cdef const double[::1] shape = target.shape, rate = target.rate
-    cdef double[::1] theta = np.empty(n_columns + 2)
-    for d in range(n_columns):
-        theta[d] = location[d] + scale[d] * standard_normal(rng)
-    for d in range(2):
-        theta[n_columns + d] = log(standard_gamma(rng, shape[d]) / rate[d])
-    return np.asarray(theta)
