@@ -66,6 +66,11 @@ class Target:
     has_gradient = False
     parameter_names = None
 
+    @property
+    def draws_prior(self):
+        """Whether `draw_prior` is defined."""
+        return type(self).draw_prior is not Target.draw_prior
+
     def log_prior(self, theta, gradient=False):
         """Log prior density, up to a constant (evidence wants it normalised).
 
