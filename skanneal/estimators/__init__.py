@@ -4,5 +4,13 @@ from ._annealed_dp import AnnealedDPMixture
 from ._crosscat import CrossCatPY
 from ._imputer import CrossCatImputer
 from ._permutation_dp import PermutationDPMixture
+from ._tempered_gp import TemperedGPRegressor, log_predictive_density_scorer
 
-__all__ = ["AnnealedDPMixture", "CrossCatImputer", "CrossCatPY", "PermutationDPMixture"]
+__all__ = [
+    "AnnealedDPMixture",
+    "CrossCatImputer",
+    "CrossCatPY",
+    "PermutationDPMixture",
+    "TemperedGPRegressor",
+    "log_predictive_density_scorer",
+]

@@ -57,8 +57,8 @@ class GaussianMeanTarget(Target):
         )
         self.whitened = X @ self.whitener.T
         self.mean_of_rows = X.mean(axis=0)
-        self.log_constant = (
-            -np.log(np.diagonal(factor)).sum() - 0.5 * self.n_parameters * np.log(2 * np.pi)
+        self.log_constant = -np.log(np.diagonal(factor)).sum() - 0.5 * self.n_parameters * np.log(
+            2 * np.pi
         )
 
     def log_prior(self, theta, gradient=False):
