@@ -5,8 +5,8 @@ from .estimators import (
     CrossCatImputer,
     CrossCatPY,
     PermutationDPMixture,
+    TemperedGaussianMean,
     TemperedGPRegressor,
-    log_predictive_density_scorer,
 )
 
 __version__ = "0.1.0"
@@ -17,5 +17,5 @@ __all__ = [
     "CrossCatPY",
     "PermutationDPMixture",
     "TemperedGPRegressor",
-    "log_predictive_density_scorer",
+    "TemperedGaussianMean",
 ]

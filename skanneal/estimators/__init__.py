@@ -4,7 +4,8 @@ from ._annealed_dp import AnnealedDPMixture
 from ._crosscat import CrossCatPY
 from ._imputer import CrossCatImputer
 from ._permutation_dp import PermutationDPMixture
-from ._tempered_gp import TemperedGPRegressor, log_predictive_density_scorer
+from ._tempered_gaussian_mean import TemperedGaussianMean
+from ._tempered_gp import TemperedGPRegressor
 
 __all__ = [
     "AnnealedDPMixture",
@@ -12,5 +13,5 @@ __all__ = [
     "CrossCatPY",
     "PermutationDPMixture",
     "TemperedGPRegressor",
-    "log_predictive_density_scorer",
+    "TemperedGaussianMean",
 ]

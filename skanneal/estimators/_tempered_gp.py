@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import (
     assert_all_finite,
@@ -18,15 +18,15 @@ from sklearn.utils.validation import (
 from threadpoolctl import threadpool_limits
 
 from ..parallel import spawn_seeds
-from ..schedules import BaseLadder
-from ..tempering import INNER, METHODS, GaussianProcessTarget, InnerSampler, sample
+from ..tempering import GaussianProcessTarget
 from ..tempering._gaussian_process import KERNELS, resolve_priors
 from ._gp_mixture import GaussianProcessMixture
+from ._tempered import BaseTempered
 
 ROUNDING = 1e-14  # of the largest value: smaller deviations say nothing
 
 
-class TemperedGPRegressor(RegressorMixin, BaseEstimator):
+class TemperedGPRegressor(RegressorMixin, BaseTempered):
     """Gaussian process regression, averaged over the posterior of its hyperparameters.
 
     Where scikit-learn's GaussianProcessRegressor fits length scales, amplitude and noise to a
@@ -77,12 +77,12 @@ class TemperedGPRegressor(RegressorMixin, BaseEstimator):
     ess_, r_hat_ : dict of ndarray
         Bulk effective sample size and rank-normalised split R-hat of "length_scale" (one per
         column), "sigma_f" and "sigma_n".
+    betas_, sizes_ : ndarray of shape (n_chains, n_levels)
+        The ladder.
     acceptance_ : ndarray of shape (n_chains, n_updates, n_levels)
         Of the inner sampler by level.
     result_ : TemperingResult
-        More about the run: passes or swaps accepted, step sizes, seconds.
-    schedule_ : ladder
-        The ladder that was asked for.
+        All else: passes or swaps accepted, step sizes, seconds.
     n_features_in_ : int
         Columns of X.
     feature_names_in_ : ndarray of str
@@ -110,21 +110,12 @@ class TemperedGPRegressor(RegressorMixin, BaseEstimator):
     True
     """
 
-    _doc_link_module = "skanneal"
     _parameter_constraints: dict = {
+        **BaseTempered._parameter_constraints,
         "kernel": [StrOptions(set(KERNELS))],
         "priors": [Mapping, None],
-        "method": [StrOptions(set(METHODS))],
-        "inner": [StrOptions(set(INNER)), InnerSampler, tuple, list],
-        "schedule": [BaseLadder, None],
-        "n_chains": [Interval(Integral, 1, None, closed="left")],
-        "n_draws": [Interval(Integral, 1, None, closed="left")],
-        "n_warmup": [Interval(Integral, 0, None, closed="left")],
         "n_predict": [Interval(Integral, 1, None, closed="left")],
         "normalize_y": ["boolean"],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -182,31 +173,12 @@ class TemperedGPRegressor(RegressorMixin, BaseEstimator):
         y = np.asarray(y, dtype=np.float64)
         centre, scale = (y.mean(), deviation(y)) if self.normalize_y else (0.0, 1.0)
         target = self._target_of(X, (y - centre) / scale)
-        result = sample(
-            target,
-            method=self.method,
-            schedule=self.schedule,
-            inner=self.inner,
-            n_chains=self.n_chains,
-            n_draws=self.n_draws,
-            n_warmup=self.n_warmup,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-            verbose=self.verbose,
-        )
-        kept = result.flat[thinned(len(result.flat), self.n_predict)]
-        mixture = GaussianProcessMixture(target, kept)
-        self.__dict__.update(
-            draws_=result.draws,
-            parameter_names_=target.parameter_names,
-            ess_=by_name(result.ess_bulk),
-            r_hat_=by_name(result.r_hat),
-            acceptance_=result.acceptance,
-            result_=result,
-            _mixture=mixture,
-            _y_centre=centre,
-            _y_scale=scale,
-        )
+        result = self._sample(target)
+        mixture = GaussianProcessMixture(target, thinned(result.flat, self.n_predict))
+        self._mixture, self._y_centre, self._y_scale = mixture, centre, scale
+        self.parameter_names_ = target.parameter_names
+        self.acceptance_ = result.acceptance
+        self._keep(result, {"length_scale": slice(-2), "sigma_f": -2, "sigma_n": -1})
         return self
 
     def _target_of(self, X, y):
@@ -315,8 +287,8 @@ class TemperedGPRegressor(RegressorMixin, BaseEstimator):
         theta = np.asarray(theta, dtype=np.float64)
         if theta.shape != (target.n_parameters,):
             raise ValueError(
-                f"theta must have shape ({target.n_parameters},): {', '.join(self.parameter_names_)}"
-                f"; got {theta.shape}."
+                f"theta must have shape ({target.n_parameters},): "
+                f"{', '.join(self.parameter_names_)}; got {theta.shape}."
             )
         with threadpool_limits(1, user_api="blas"):
             rows = np.arange(target.n_rows)
@@ -336,50 +308,13 @@ class TemperedGPRegressor(RegressorMixin, BaseEstimator):
         return hasattr(self, "draws_")
 
 
-def log_predictive_density_scorer(estimator, X, y):
-    """Mean held-out log density: what a model selection by predictive density maximises.
-
-    Parameters
-    ----------
-    estimator : TemperedGPRegressor
-        Fitted.
-    X : array-like of shape (n_rows, n_columns)
-        Held-out rows.
-    y : array-like of shape (n_rows,)
-        Their observations.
-
-    Returns
-    -------
-    score : float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.model_selection import cross_val_score
-    >>> from skanneal import TemperedGPRegressor, log_predictive_density_scorer
-    >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> model = TemperedGPRegressor(n_draws=50, n_warmup=50, random_state=0)
-    >>> scores = cross_val_score(
-    ...     model, X, np.sin(X[:, 0]), cv=3, scoring=log_predictive_density_scorer
-    ... )
-    >>> scores.shape
-    (3,)
-    """
-    return float(estimator.log_predictive_density(X, y).mean())
-
-
 def deviation(values):
     """Standard deviations to divide by: 1 where all values are equal, but for rounding."""
     deviation = values.std(axis=0)
     return np.where(deviation > ROUNDING * np.abs(values).max(axis=0), deviation, 1.0)[()]
 
 
-def by_name(values):
-    """One number per parameter, length scales together."""
-    return {"length_scale": values[:-2], "sigma_f": values[-2], "sigma_n": values[-1]}
-
-
-def thinned(n, n_kept):
-    """Positions of at most so many of n, evenly spread."""
-    n_kept = min(n, n_kept)
-    return (2 * np.arange(n_kept) + 1) * n // (2 * n_kept)
+def thinned(draws, n_kept):
+    """At most so many of the draws, evenly spread."""
+    n, n_kept = len(draws), min(len(draws), n_kept)
+    return draws[(2 * np.arange(n_kept) + 1) * n // (2 * n_kept)]

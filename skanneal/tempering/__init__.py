@@ -13,7 +13,7 @@ from ._gradients import check_gradient
 from ._result import TemperingResult
 from ._sample import sample
 from ._samplers import HMC, INNER, InnerSampler, RandomWalk
-from ._scorer import ess_per_second_scorer
+from ._scorer import ess_per_second_scorer, log_predictive_density_scorer
 from ._targets import Target
 
 __all__ = [
@@ -29,5 +29,6 @@ __all__ = [
     "TemperingResult",
     "check_gradient",
     "ess_per_second_scorer",
+    "log_predictive_density_scorer",
     "sample",
 ]

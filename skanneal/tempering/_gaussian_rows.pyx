@@ -18,7 +18,14 @@ import numpy as np
 from ._bound cimport BoundTarget
 
 cdef enum:
-    LANES = 8                            # fixed, so that sums are the same on every machine
+    BLOCK = 8                            # doubles; rows are padded to blocks
+
+cdef extern from "_gaussian_rows.h" nogil:
+    int skanneal_level()
+    double (*gaussian_squares_v[3])(const double *, const double *, int64_t, int64_t) noexcept
+    void (*gaussian_total_v[3])(const double *, double *, int64_t, int64_t) noexcept
+
+cdef int LEVEL = skanneal_level()
 
 
 cdef class BoundGaussianMean(BoundTarget):
@@ -42,7 +49,7 @@ cdef class BoundGaussianMean(BoundTarget):
     def __init__(self, target, order, sizes):
         super().__init__(target, order, sizes)
         d = self.n_parameters
-        self.width = -(-d // LANES) * LANES
+        self.width = -(-d // BLOCK) * BLOCK
         padded = np.zeros((self.n_rows, self.width))
         padded[:, :d] = target.whitened
         self.source = padded
@@ -89,21 +96,9 @@ cdef class BoundGaussianMean(BoundTarget):
 
     cdef double sum_rows(self, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
         """Log likelihood of the rows at positions start .. stop - 1."""
-        cdef double[LANES] lane
-        cdef const double *row
-        cdef const double *centre = &self.centre[0]
-        cdef double difference, squares = 0.0
-        cdef Py_ssize_t n, i, l, n_blocks = self.width // LANES
-        for l in range(LANES):
-            lane[l] = 0.0
-        for n in range(start, stop):
-            row = &self.rows[n, 0]
-            for i in range(n_blocks):
-                for l in range(LANES):
-                    difference = row[i * LANES + l] - centre[i * LANES + l]
-                    lane[l] += difference * difference
-        for l in range(LANES):
-            squares += lane[l]
+        cdef double squares = gaussian_squares_v[LEVEL](
+            &self.rows[start, 0], &self.centre[0], stop - start, self.width // BLOCK
+        )
         return (stop - start) * self.log_constant - 0.5 * squares
 
     cdef void log_likelihood(
@@ -114,9 +109,8 @@ cdef class BoundGaussianMean(BoundTarget):
         double *values,
         double *gradient,
     ) noexcept nogil:
-        cdef Py_ssize_t m, n, i, j
-        cdef double *total = &self.total[0]
-        cdef const double *row
+        cdef Py_ssize_t m, i, j
+        cdef double gain
         self.whiten(theta)
         if values != NULL:
             for m in range(known - 1, level - 1, -1):
@@ -126,17 +120,15 @@ cdef class BoundGaussianMean(BoundTarget):
                     values[m] = self.sum_rows(0, self.sizes[m])
         if gradient == NULL:
             return
-        for i in range(self.width):
-            total[i] = 0.0
-        for n in range(self.sizes[level]):
-            row = &self.rows[n, 0]
-            for i in range(self.width):
-                total[i] += row[i] - self.centre[i]
+        gaussian_total_v[LEVEL](
+            &self.rows[0, 0], &self.total[0], self.sizes[level], self.width // BLOCK
+        )
         for j in range(self.n_parameters):
             gradient[j] = 0.0
         for i in range(self.n_parameters):
+            gain = self.total[i] - <double> self.sizes[level] * self.centre[i]
             for j in range(i + 1):
-                gradient[j] += self.whitener[i, j] * total[i]
+                gradient[j] += self.whitener[i, j] * gain
 
     cdef double row_log_likelihood(self, const double *theta, Py_ssize_t position) noexcept nogil:
         self.whiten(theta)

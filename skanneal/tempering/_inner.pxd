@@ -11,7 +11,7 @@ cdef enum:
 cdef struct Update:
     bint hamiltonian
     Py_ssize_t n_steps               # leapfrog steps, or random-walk steps in a row
-    double jitter                    # the step is spread by so much to either side
+    Py_ssize_t least_steps           # of a trajectory; equal to n_steps: always as many
     double target                    # acceptance that the step is adapted to
     bint adapt
 
@@ -31,7 +31,6 @@ cdef class Inner:
 
     cdef void move(self, Replica *at, Py_ssize_t level) noexcept nogil
     cdef void apply(self, Py_ssize_t k, Replica *at, Py_ssize_t level) noexcept nogil
-    cdef double jittered(self, Py_ssize_t k, Py_ssize_t level) noexcept nogil
     cdef void random_walk(self, Py_ssize_t k, Replica *at, Py_ssize_t level) noexcept nogil
     cdef void hamiltonian(self, Py_ssize_t k, Replica *at, Py_ssize_t level) noexcept nogil
     cdef bint decide(

@@ -1,12 +1,12 @@
 """Random-walk Metropolis and Hamiltonian Monte Carlo, each reversible with respect to its level.
 
 Random walk: theta' = theta + step * scale * z, z ~ N(0, I).
-Hamiltonian: momentum p ~ N(0, I) anew each time, n_steps leapfrog steps of
+Hamiltonian: momentum p ~ N(0, I) anew each time; least_steps to n_steps leapfrog steps, uniformly,
 
     p += step / 2 * scale * grad log h,  theta += step * scale * p,  p += step / 2 * scale * grad.
 
-Both are accepted by Metropolis' rule. A step size jittered by draws that do not look at theta
-leaves a mixture of reversible kernels, which is reversible. Several updates U_1 .. U_n are applied
+Both are accepted by Metropolis' rule. A number of steps drawn without looking at theta makes a
+mixture of reversible kernels, which is reversible. Several updates U_1 .. U_n are applied
 as U_1 .. U_n .. U_1: the palindrome of reversible kernels is reversible, their product is not, and
 tempered transitions need it.
 
@@ -19,7 +19,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from .._random cimport standard_normal, uniform
+from .._random cimport below, standard_normal, uniform
 from ._levels cimport Levels, Replica, exchange, probability
 
 cdef double FIRST = 10.0             # adaptations that the first one counts as
@@ -34,7 +34,7 @@ cdef class Inner:
     levels : Levels
         The chain's.
     updates : list of dict
-        `hamiltonian`, `n_steps`, `jitter`, `target`, `adapt`.
+        `hamiltonian`, `n_steps`, `least_steps`, `target`, `adapt`.
     steps : array-like of shape (n_updates, n_levels)
         Step sizes to begin with.
     scale : array-like of shape (n_parameters,)
@@ -76,15 +76,9 @@ cdef class Inner:
             for i in range(self.update[k].n_steps):
                 self.random_walk(k, at, level)
 
-    cdef double jittered(self, Py_ssize_t k, Py_ssize_t level) noexcept nogil:
-        cdef double step = exp(self.log_step[k, level]), jitter = self.update[k].jitter
-        if jitter > 0.0:
-            step *= 1.0 + jitter * (2.0 * uniform(self.levels.rng) - 1.0)
-        return step
-
     cdef void random_walk(self, Py_ssize_t k, Replica *at, Py_ssize_t level) noexcept nogil:
         cdef Replica *to = self.levels.spare
-        cdef double step = self.jittered(k, level), now
+        cdef double step = exp(self.log_step[k, level]), now
         cdef Py_ssize_t i
         now = self.levels.log_density(at, level)
         for i in range(self.levels.n_parameters):
@@ -94,10 +88,13 @@ cdef class Inner:
 
     cdef void hamiltonian(self, Py_ssize_t k, Replica *at, Py_ssize_t level) noexcept nogil:
         cdef Replica *to = self.levels.spare
-        cdef double step = self.jittered(k, level), energy = 0.0, now
-        cdef Py_ssize_t i, s, d = self.levels.n_parameters, n_steps = self.update[k].n_steps
+        cdef double step = exp(self.log_step[k, level]), energy = 0.0, now
+        cdef Py_ssize_t i, s, d = self.levels.n_parameters, n_steps
         cdef double *p = &self.momentum[0]
         cdef double *scale = &self.scale[0]
+        n_steps = self.update[k].n_steps - below(
+            self.levels.rng, self.update[k].n_steps - self.update[k].least_steps + 1
+        )
         if at.gradient_level != level:
             self.levels.evaluate(at, level, True)
         now = self.levels.log_density(at, level)

@@ -59,7 +59,7 @@ class RandomWalk(InnerSampler):
         return {
             "hamiltonian": False,
             "n_steps": self.n_steps,
-            "jitter": 0.0,
+            "least_steps": self.n_steps,
             "target": target,
             "adapt": self.adapt,
         }
@@ -74,12 +74,12 @@ class HMC(InnerSampler):
         Of the leapfrog at the target's level; at level m it is divided by the square root of
         beta_m.
     n_leapfrog : int, default=10
-        Steps of a trajectory.
+        Steps of the longest trajectory.
+    random_length : bool, default=True
+        Whether a trajectory's steps are uniform on 1 .. `n_leapfrog`, so that none comes back to
+        where it began time after time; or always `n_leapfrog`.
     target_accept : float, default=0.8
         Acceptance that the step size is adapted to.
-    jitter : float, default=0.1
-        The step size of a trajectory is uniform within this share of it to either side, so that no
-        trajectory comes back to where it began time after time.
     adapt : bool, default=True
         Whether step sizes adapt during warm-up, level by level.
 
@@ -93,21 +93,29 @@ class HMC(InnerSampler):
     _parameter_constraints: dict = {
         **InnerSampler._parameter_constraints,
         "n_leapfrog": [Interval(Integral, 1, None, closed="left")],
-        "jitter": [Interval(Real, 0, 1, closed="left")],
+        "random_length": ["boolean"],
     }
 
-    def __init__(self, *, step_size=0.1, n_leapfrog=10, target_accept=0.8, jitter=0.1, adapt=True):
+    def __init__(
+        self,
+        *,
+        step_size=0.1,
+        n_leapfrog=10,
+        random_length=True,
+        target_accept=0.8,
+        adapt=True,
+    ):
         self.step_size = step_size
         self.n_leapfrog = n_leapfrog
+        self.random_length = random_length
         self.target_accept = target_accept
-        self.jitter = jitter
         self.adapt = adapt
 
     def _update(self, n_parameters):
         return {
             "hamiltonian": True,
             "n_steps": self.n_leapfrog,
-            "jitter": self.jitter,
+            "least_steps": 1 if self.random_length else self.n_leapfrog,
             "target": self.target_accept,
             "adapt": self.adapt,
         }
