@@ -65,8 +65,8 @@ cdef class BoundTarget:
 
     def set_order(self, order):
         """Another permutation of the rows."""
-        cdef const int64_t[::1] new = np.ascontiguousarray(order, dtype=np.int64)
-        self.order[:] = new
+        cdef int64_t[::1] given = np.array(order, dtype=np.int64)
+        self.order[:] = given
         self.reorder()
 
     def swap_positions(self, Py_ssize_t i, Py_ssize_t j):

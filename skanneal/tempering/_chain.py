@@ -1,4 +1,4 @@
-"""One chain: warm-up, in which step sizes, units and ladder adapt, then draws with all of it frozen.
+"""One chain: warm-up, in which step sizes, units and ladder adapt, then draws, all of it frozen.
 
 A chain is a pure function of the target, the plan, a starting point and a seed.
 """

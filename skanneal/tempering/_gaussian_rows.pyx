@@ -41,6 +41,7 @@ cdef class BoundGaussianMean(BoundTarget):
 
     cdef const double[:, ::1] source     # (n_rows, width) rows z, padded with zeros
     cdef const double[:, ::1] whitener   # (D, D) A, lower triangular
+    cdef const double[:, ::1] columns    # its transpose
     cdef double[:, ::1] rows             # the same rows in the chain's order
     cdef double[::1] centre, total       # (width,) t and a sum over rows
     cdef double log_constant, prior_precision, prior_constant
@@ -55,6 +56,7 @@ cdef class BoundGaussianMean(BoundTarget):
         self.source = padded
         self.rows = np.empty_like(padded)
         self.whitener = np.ascontiguousarray(target.whitener)
+        self.columns = np.ascontiguousarray(target.whitener.T)
         self.centre, self.total = np.zeros(self.width), np.zeros(self.width)
         self.log_constant = target.log_constant
         self.prior_precision = 1.0 / target.prior_scale**2
@@ -85,14 +87,17 @@ cdef class BoundGaussianMean(BoundTarget):
         return self.prior_constant - 0.5 * self.prior_precision * squares
 
     cdef void whiten(self, const double *theta) noexcept nogil:
-        """centre = A theta."""
-        cdef Py_ssize_t i, j
-        cdef double value
-        for i in range(self.n_parameters):
-            value = 0.0
-            for j in range(i + 1):
-                value += self.whitener[i, j] * theta[j]
-            self.centre[i] = value
+        """centre = A theta, column by column."""
+        cdef Py_ssize_t i, j, d = self.n_parameters
+        cdef double *centre = &self.centre[0]
+        cdef const double *column
+        cdef double factor
+        for i in range(d):
+            centre[i] = 0.0
+        for j in range(d):
+            column, factor = &self.columns[j, 0], theta[j]
+            for i in range(j, d):
+                centre[i] += factor * column[i]
 
     cdef double sum_rows(self, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
         """Log likelihood of the rows at positions start .. stop - 1."""

@@ -69,11 +69,11 @@ cdef class Inner:
             self.apply(k, at, level)
 
     cdef void apply(self, Py_ssize_t k, Replica *at, Py_ssize_t level) noexcept nogil:
-        cdef Py_ssize_t i
+        cdef Py_ssize_t _i
         if self.update[k].hamiltonian:
             self.hamiltonian(k, at, level)
         else:
-            for i in range(self.update[k].n_steps):
+            for _i in range(self.update[k].n_steps):
                 self.random_walk(k, at, level)
 
     cdef void random_walk(self, Py_ssize_t k, Replica *at, Py_ssize_t level) noexcept nogil:

@@ -189,6 +189,10 @@ cdef class Levels:
         self.target.raise_error()
         return densities
 
+    def get_log_densities(self, Py_ssize_t i):
+        """Log density of replica i at each level, as the chain knows it: for tests."""
+        return np.array([self.log_density(&self.replica[i], m) for m in range(self.n_levels)])
+
     def get_theta(self, Py_ssize_t i):
         """Theta of replica i, a copy."""
         return np.asarray(<double[:self.n_parameters]> self.replica[i].theta).copy()

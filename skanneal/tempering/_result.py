@@ -193,7 +193,7 @@ def bennett(forward, reverse):
     # The two one-sided averages bracket no root for certain, but a constant beyond both does.
     ends = [-logsumexp(reverse) + np.log(len(reverse)), logsumexp(forward) - np.log(len(forward))]
     ends = [end for end in ends if np.isfinite(end)]
-    low, high, gap = min(ends) - 1.0, max(ends) + 1.0, np.log(len(forward) / len(reverse))
+    low, high, gap = min(ends) - 1.0, max(ends) + 1.0, np.log(len(reverse) / len(forward))
 
     def excess(constant):
         return expit(forward - constant + gap).sum() - expit(reverse + constant - gap).sum()

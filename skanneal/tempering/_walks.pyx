@@ -16,9 +16,9 @@ Subsets are nested and the same up and down; another pass draws others.
 Exact resampling of parallel tempering's subsets: with ring a the rows of level a that level a + 1
 lacks, exchange a row of ring a with one of ring b > a with probability min(1, ratio),
 
-    ratio = prod_{m = a+1 .. b} p(X'_m | theta_m) p(X_m | theta*) / (p(X_m | theta_m) p(X'_m | theta*))
+    ratio = prod_{m = a+1 .. b} [p(X'_m | theta_m) / p(X_m | theta_m)] [p(X_m | t) / p(X'_m | t)]
 
-for a theta* that does not change. Level 0 holds all rows, so its draws stay exactly posterior.
+for a reference t that does not change. Level 0 holds all rows, so its draws stay exactly posterior.
 """
 
 from libc.math cimport INFINITY, NAN, isfinite
@@ -133,8 +133,8 @@ cdef class ParallelWalk(Walk):
     cdef int64_t[::1] walker             # who is at each level
     cdef int64_t[::1] heading            # of each walker: 1 last at the top, -1 last at the bottom
     cdef bint referred                   # set_reference was called
-    cdef double[::1] reference           # theta*
-    cdef double[::1] reference_rows      # log likelihood of each row at theta*, where independent
+    cdef double[::1] reference           # t
+    cdef double[::1] reference_rows      # log likelihood of each row at t, where independent
     cdef double[::1] reference_levels    # of each level, where not
     cdef double[::1] new_reference, new_value, scratch
     cdef readonly double sum_exchange    # of acceptance probabilities
@@ -151,7 +151,7 @@ cdef class ParallelWalk(Walk):
         self.n_proposed_exchanges = 0
 
     cdef void iterate(self) noexcept nogil:
-        cdef Py_ssize_t m, i, top = self.levels.n_levels - 1
+        cdef Py_ssize_t m, _i, top = self.levels.n_levels - 1
         for m in range(top + 1):
             self.inner.move(&self.levels.replica[m], m)
         for m in range(top):
@@ -161,7 +161,7 @@ cdef class ParallelWalk(Walk):
                 self.swap(m)
         self.parity = 1 - self.parity
         if self.referred:
-            for i in range(self.n_exchanges):
+            for _i in range(self.n_exchanges):
                 self.exchange_rows()
 
     cdef void swap(self, Py_ssize_t m) noexcept nogil:
@@ -185,7 +185,7 @@ cdef class ParallelWalk(Walk):
     # ---- resampling the subsets -----------------------------------------------------------------
 
     def set_reference(self, theta):
-        """Freeze theta* and begin to exchange rows."""
+        """Freeze t and begin to exchange rows."""
         cdef Py_ssize_t i
         cdef BoundTarget target = self.levels.target
         self.reference = np.array(theta, dtype=np.float64)
@@ -302,6 +302,18 @@ cdef class ParallelWalk(Walk):
                 at.fresh[m] = 1
                 at.gradient_level = -1
 
+    def propose_exchange(self):
+        """Propose one exchange of rows: for tests."""
+        with nogil:
+            self.exchange_rows()
+        self.levels.target.raise_error()
+
+    def reset_counts(self):
+        """Forget acceptances and round trips so far."""
+        super().reset_counts()
+        self.sum_exchange = 0.0
+        self.n_proposed_exchanges = 0
+
     def get_exchange_acceptance(self):
         """Mean acceptance of the exchanges of rows; NaN if none was proposed."""
         return self.sum_exchange / self.n_proposed_exchanges if self.n_proposed_exchanges else NAN
@@ -333,8 +345,8 @@ cdef class TransitionWalk(Walk):
         self.n_passes = 0
 
     cdef void iterate(self) noexcept nogil:
-        cdef Py_ssize_t i
-        for i in range(self.n_base_moves):
+        cdef Py_ssize_t _i
+        for _i in range(self.n_base_moves):
             self.inner.move(&self.levels.replica[0], 0)
         self.draw_subsets()
         self.traverse()
