@@ -107,7 +107,6 @@ def main():
     parser.add_argument("--quick", action="store_true", help="fewer splits, fewer rows")
     quick = parser.parse_args().quick
     warnings.simplefilter("ignore", ConvergenceWarning)
-    warnings.simplefilter("ignore", RuntimeWarning)  # rejections of singular covariances
     if quick:
         print(f"cut: splits {QUICK_SPLITS} of {N_SPLITS}; bundled sets to {QUICK_ROWS} rows\n")
     print(f"{'':>10}{'splits':>7} |{'log density':^25} |{'inside 90 %':^17} |{'seconds':^17} |")

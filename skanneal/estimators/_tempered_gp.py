@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import warnings
 from collections.abc import Mapping
 from numbers import Integral
 
@@ -82,7 +83,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
     acceptance_ : ndarray of shape (n_chains, n_updates, n_levels)
         Of the inner sampler by level.
     result_ : TemperingResult
-        All else: passes or swaps accepted, step sizes, seconds.
+        All else: passes or swaps accepted, covariances rejected as singular, step sizes, seconds.
     n_features_in_ : int
         Columns of X.
     feature_names_in_ : ndarray of str
@@ -173,7 +174,11 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         y = np.asarray(y, dtype=np.float64)
         centre, scale = (y.mean(), deviation(y)) if self.normalize_y else (0.0, 1.0)
         target = self._target_of(X, (y - centre) / scale)
-        result = self._sample(target)
+        with warnings.catch_warnings():
+            # A covariance that is singular to working precision is no plausible one: rejecting it
+            # is the model's affair, and `result_` has the counts.
+            warnings.filterwarnings("ignore", ".* not a number", RuntimeWarning)
+            result = self._sample(target)
         mixture = GaussianProcessMixture(target, thinned(result.flat, self.n_predict))
         self._mixture, self._y_centre, self._y_scale = mixture, centre, scale
         self.parameter_names_ = target.parameter_names
