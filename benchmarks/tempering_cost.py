@@ -5,9 +5,9 @@
     python benchmarks/tempering_cost.py --full      # three times the repetitions
 
 Figure 1 of van de Meent, Paige and Wood (2014): run time per sample over the rows, normal mean of
-50 parameters and Gaussian process of 20, Hamiltonian inner sampler (10 and 5 leapfrog steps), ladder
-2^(-m/2), m = 0 .. 6. Random-walk Metropolis stands beside it. Steps are small and fixed, so that
-nearly all moves are accepted and every method does the same work per update.
+50 parameters and Gaussian process of 20, Hamiltonian inner sampler (10 and 5 leapfrog steps),
+ladder 2^(-m/2), m = 0 .. 6. Random-walk Metropolis stands beside it. Steps are small and fixed,
+so that nearly all moves are accepted and every method does the same work per update.
 
 Predicted, with s(a) = sum_m beta_m^a and a cost of an evaluation that grows as rows^a:
 
@@ -20,7 +20,7 @@ Predicted, with s(a) = sum_m beta_m^a and a cost of an evaluation that grows as 
 "a = 1" (or 3) is the paper's exponent. "levels" takes each level's share from the measured time of
 the inner sampler on as many rows, which is what the formula says without an exponent. What is left
 over: the evaluations that swaps and passes add (1 - beta_*^a of an evaluation), and one gradient
-per update where a level is entered anew. The inner sampler alone keeps its gradient.
+per update where a level of other rows is entered; the inner sampler alone keeps its gradient.
 
 The paper measured 3.51, 5.65, 7.48 and 12.94 (normal mean), 1.73, 2.35, 6.03 and 9.19 (process).
 """
@@ -77,7 +77,7 @@ def measure(model, inner, n_rows, budget, repeats):
     problem = target(model, DIMENSION[model], n_rows)
     sizes = LADDER.levels(n_rows)[1]
     levels = [target(model, DIMENSION[model], int(n)) for n in sizes[1:]]
-    best = {name: np.inf for name in ("none", *METHODS)}
+    best = dict.fromkeys(("none", *METHODS), np.inf)
     best_levels = np.full(len(sizes), np.inf)
     for _ in range(repeats):  # in turns, so that a busy moment hits no method alone
         for name in best:

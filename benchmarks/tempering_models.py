@@ -1,4 +1,4 @@
-"""The two models of van de Meent, Paige and Wood (2014), section 4, for the tempering benchmarks."""
+"""The models of van de Meent, Paige and Wood (2014), section 4, for the tempering benchmarks."""
 
 import math
 

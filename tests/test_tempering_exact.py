@@ -11,7 +11,7 @@ import pytest
 
 import tempering_enumeration as oracle
 from scripted import Scripted
-from skanneal.tempering import Target
+from skanneal.tempering import GaussianMeanTarget, Target
 from skanneal.tempering._inner import Inner
 from skanneal.tempering._levels import Levels
 from skanneal.tempering._walks import ParallelWalk, TransitionWalk
@@ -270,6 +270,33 @@ def test_values_stay_right_while_rows_are_exchanged(independent):
     assert order.tolist() != list(ORDERS[0]) and machine.walk.get_exchange_acceptance() < 1
     for i in range(3):
         assert np.allclose(known[i], fresh.levels.get_log_densities(i), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("walk", (ParallelWalk, TransitionWalk))
+def test_gradients_stay_right_while_subsets_change(walk):
+    """What a chain remembers of a gradient is never that of rows which have left its level."""
+    target = GaussianMeanTarget(np.random.default_rng(0).normal(size=(6, 2)))
+    bit_generator, sizes = np.random.PCG64(0), [6, 3, 1]
+    bound = target.bind(np.arange(6), sizes)
+    levels = Levels(target, bound, [0, 1, 2], np.ones(3), bit_generator, 3, False)
+    hamiltonian = STEP | {"hamiltonian": True}
+    machine = walk(levels, Inner(levels, [hamiltonian], np.full((1, 3), 0.3), np.ones(2)))
+    for i in range(3):
+        levels.set_theta(i, [0.1, -0.2])
+    if walk is ParallelWalk:
+        machine.set_reference([0.0, 0.0])
+    arrays = np.empty((1, 2)), np.empty((1, 2)), np.empty((1, 2, 2))
+    for _ in range(50):
+        machine.advance(*arrays)
+        if walk is ParallelWalk:
+            machine.propose_exchange()
+        else:
+            machine.change_subsets()
+        for i in range(3 if walk is ParallelWalk else 1):
+            theta = levels.get_theta(i)
+            level = i if walk is ParallelWalk else 1
+            fresh = bound.prior(theta, True)[1] + bound.evaluate(theta, level, True)[1]
+            assert np.allclose(levels.get_force(i, level), fresh, rtol=0, atol=1e-12)
 
 
 # ---------------------------------------------------------------- negative controls

@@ -61,6 +61,27 @@ def test_moments(method, options, inner, d):
             assert abs(column.mean() - expected) < LIMIT * error
 
 
+@pytest.mark.parametrize("method", ("stt", "tt"))
+def test_moments_without_moves_between_passes(method):
+    """Passes alone, on a ladder that they get across: 8 comparisons at 1e-4 over both methods."""
+    target = problem(2, n_rows=4)
+    mean, covariance = target.posterior()
+    result = sample(
+        target,
+        method=method,
+        schedule=GeometricLadder(n_levels=2, beta_min=0.5),
+        inner=HMC(n_leapfrog=1),
+        n_base_moves=0,
+        n_draws=8000,
+        n_warmup=500,
+        random_state=1,
+    )
+    for column, centre, variance in zip(result.draws.T, mean, np.diagonal(covariance)):
+        for values, expected in ((column.T - centre, 0.0), ((column.T - centre) ** 2, variance)):
+            error = array_stats.mcse(values, method="mean")
+            assert abs(values.mean() - expected) < stats.norm.isf(1e-4 / 8 / 2) * error
+
+
 @pytest.mark.parametrize("method", ("spt", "pt"))
 def test_evidence(method):
     """From the target down to the prior; the spread of the chains says how far to trust it."""

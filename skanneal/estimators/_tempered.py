@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..schedules import BaseLadder
-from ..tempering import INNER, METHODS, InnerSampler, sample
+from ..tempering import INNER, METHODS, BaseInnerSampler, sample
 
 DISAGREE = 1.1  # R-hat above which chains are said to disagree
 ENOUGH_DRAWS = 20  # per chain, below which nothing is said
@@ -27,7 +27,7 @@ class BaseTempered(BaseEstimator):
     _doc_link_module = "skanneal"
     _parameter_constraints: dict = {
         "method": [StrOptions(set(METHODS))],
-        "inner": [StrOptions(set(INNER)), InnerSampler, tuple, list],
+        "inner": [StrOptions(set(INNER)), BaseInnerSampler, tuple, list],
         "schedule": [BaseLadder, None],
         "n_chains": [Interval(Integral, 1, None, closed="left")],
         "n_draws": [Interval(Integral, 1, None, closed="left")],

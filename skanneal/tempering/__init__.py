@@ -12,7 +12,7 @@ from ._gaussian_process import GaussianProcessTarget
 from ._gradients import check_gradient
 from ._result import TemperingResult
 from ._sample import sample
-from ._samplers import HMC, INNER, InnerSampler, RandomWalk
+from ._samplers import HMC, INNER, BaseInnerSampler, RandomWalk
 from ._scorer import ess_per_second_scorer, log_predictive_density_scorer
 from ._targets import Target
 
@@ -23,7 +23,7 @@ __all__ = [
     "CallableTarget",
     "GaussianMeanTarget",
     "GaussianProcessTarget",
-    "InnerSampler",
+    "BaseInnerSampler",
     "RandomWalk",
     "Target",
     "TemperingResult",

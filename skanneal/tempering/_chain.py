@@ -29,7 +29,7 @@ class Plan(NamedTuple):
     method: str
     betas: np.ndarray  # with more than one level unless the method is "none" or there is one row
     adapt_ladder: bool
-    samplers: tuple  # InnerSampler
+    samplers: tuple  # BaseInnerSampler
     metric: str
     swaps: str
     n_exchanges: int

@@ -92,35 +92,37 @@ cdef class Inner:
         cdef Py_ssize_t i, s, d = self.levels.n_parameters, n_steps
         cdef double *p = &self.momentum[0]
         cdef double *scale = &self.scale[0]
+        cdef double *force = &self.levels.force[0]
         n_steps = self.update[k].n_steps - below(
             self.levels.rng, self.update[k].n_steps - self.update[k].least_steps + 1
         )
-        if at.gradient_level != level:
-            self.levels.evaluate(at, level, True)
         now = self.levels.log_density(at, level)
+        self.levels.find_force(at, level)
         memcpy(to.theta, at.theta, d * sizeof(double))
-        memcpy(to.gradient, at.gradient, d * sizeof(double))
         for i in range(d):
             p[i] = standard_normal(self.levels.rng)
             energy += 0.5 * p[i] * p[i]
         for s in range(n_steps):
             for i in range(d):
-                p[i] += 0.5 * step * scale[i] * to.gradient[i]
+                p[i] += 0.5 * step * scale[i] * force[i]
                 to.theta[i] += step * scale[i] * p[i]
             if s + 1 < n_steps:
-                if not self.levels.slope(to, level):
-                    # Its reversal would meet the same point: no trajectory goes through it.
-                    self.levels.nan_count[level] += 1
-                    self.decide(k, at, level, -INFINITY)
-                    return
+                to.gradient_rung = -1
             else:
+                # The last point is where the trajectory may stay: values and gradient in one.
                 self.levels.moved(to)
                 if not to.prior > -INFINITY:
                     self.decide(k, at, level, -INFINITY)
                     return
-                self.levels.evaluate(to, level, True)
+                if self.levels.power[level] != 0.0:
+                    self.levels.evaluate(to, level, True)
+            if not self.levels.find_force(to, level):
+                # Its reversal would meet the same point: no trajectory goes through it.
+                self.levels.nan_count[level] += s + 1 < n_steps
+                self.decide(k, at, level, -INFINITY)
+                return
             for i in range(d):
-                p[i] += 0.5 * step * scale[i] * to.gradient[i]
+                p[i] += 0.5 * step * scale[i] * force[i]
         for i in range(d):
             energy -= 0.5 * p[i] * p[i]
         self.decide(k, at, level, self.levels.log_density(to, level) - now + energy)

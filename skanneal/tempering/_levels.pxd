@@ -14,9 +14,9 @@ cdef struct Replica:                 # one theta and what is known of it
     double *theta                    # (n_parameters,)
     double *values                   # (n_rungs,): log likelihoods
     uint8_t *fresh                   # (n_rungs,): which of them are right
-    double *gradient                 # (n_parameters,): of the log density of gradient_level
+    double *gradient                 # (n_parameters,): of the log likelihood of gradient_rung
     double prior
-    Py_ssize_t gradient_level        # -1: none
+    Py_ssize_t gradient_rung         # -1: none
 
 
 cdef class Levels:
@@ -30,13 +30,13 @@ cdef class Levels:
     cdef Replica *replica            # n_replicas of them, then `spare` for proposals
     cdef Replica *spare
     cdef Py_ssize_t n_replicas
-    cdef double[::1] prior_gradient
+    cdef double[::1] force           # (n_parameters,): gradient of a level's log density
     cdef readonly bint exact_prior   # the prior can be drawn from
 
     cdef double tempered(self, Replica *at, Py_ssize_t level) noexcept nogil
     cdef double log_density(self, Replica *at, Py_ssize_t level) noexcept nogil
     cdef void evaluate(self, Replica *at, Py_ssize_t level, bint gradient) noexcept nogil
-    cdef bint slope(self, Replica *at, Py_ssize_t level) noexcept nogil
+    cdef bint find_force(self, Replica *at, Py_ssize_t level) noexcept nogil
     cdef void moved(self, Replica *at) noexcept nogil
     cdef void draw_prior(self, Replica *at) noexcept nogil
     cdef int write_prior_draw(self, Replica *at) except -1

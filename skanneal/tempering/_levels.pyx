@@ -24,7 +24,7 @@ cdef void copy(Levels levels, Replica *source, Replica *to) noexcept nogil:
     memcpy(to.values, source.values, levels.n_rungs * sizeof(double))
     memcpy(to.fresh, source.fresh, levels.n_rungs * sizeof(uint8_t))
     to.prior = source.prior
-    to.gradient_level = source.gradient_level
+    to.gradient_rung = source.gradient_rung
 
 
 cdef double probability(double log_ratio) noexcept nogil:
@@ -68,7 +68,7 @@ cdef class Levels:
         self.bit_generator, self.rng = bit_generator, bitgen(bit_generator)
         self.generator = None
         self.exact_prior = exact_prior
-        self.prior_gradient = np.zeros(d)
+        self.force = np.zeros(d)
         self.n_replicas = n_replicas
         numbers = np.zeros((n_replicas + 1, 2 * d + r))
         flags = np.zeros((n_replicas + 1, r), dtype=np.uint8)
@@ -82,7 +82,7 @@ cdef class Levels:
             self.replica[i].gradient = &numbers[i, d]
             self.replica[i].values = &numbers[i, 2 * d]
             self.replica[i].fresh = &flags[i, 0]
-            self.replica[i].gradient_level = -1
+            self.replica[i].gradient_rung = -1
 
     def __dealloc__(self):
         free(self.replica)
@@ -107,12 +107,6 @@ cdef class Levels:
     cdef void evaluate(self, Replica *at, Py_ssize_t level, bint gradient) noexcept nogil:
         """Values of the level and all hotter ones; with `gradient`, that of the level too."""
         cdef Py_ssize_t i, k = self.rung[level], known = self.n_rungs
-        cdef double power = self.power[level]
-        if power == 0.0:
-            if gradient:
-                self.target.log_prior(at.theta, at.gradient)
-                at.gradient_level = level
-            return
         while known > k + 1 and at.fresh[known - 1]:
             known -= 1
         self.target.log_likelihood(
@@ -123,33 +117,34 @@ cdef class Levels:
         if not at.values[k] < INFINITY:
             self.nan_count[level] += 1
         if gradient:
-            self.target.log_prior(at.theta, &self.prior_gradient[0])
-            for i in range(self.n_parameters):
-                at.gradient[i] = power * at.gradient[i] + self.prior_gradient[i]
-            at.gradient_level = level
+            at.gradient_rung = k
 
-    cdef bint slope(self, Replica *at, Py_ssize_t level) noexcept nogil:
-        """The gradient alone, no value; false if it is not finite."""
+    cdef bint find_force(self, Replica *at, Py_ssize_t level) noexcept nogil:
+        """force = gradient of the level's log density; false if it is not finite.
+
+        The likelihood's gradient is had anew only where theta or the rows are others: powers of
+        one likelihood share it.
+        """
         cdef Py_ssize_t i
         cdef double power = self.power[level]
         cdef bint finite = True
-        self.target.log_prior(at.theta, &self.prior_gradient[0])
+        self.target.log_prior(at.theta, &self.force[0])
         if power != 0.0:
-            self.target.log_likelihood(
-                at.theta, self.rung[level], self.n_rungs, NULL, at.gradient
-            )
+            if at.gradient_rung != self.rung[level]:
+                self.target.log_likelihood(
+                    at.theta, self.rung[level], self.n_rungs, NULL, at.gradient
+                )
+                at.gradient_rung = self.rung[level]
+            for i in range(self.n_parameters):
+                self.force[i] += power * at.gradient[i]
         for i in range(self.n_parameters):
-            if power == 0.0:
-                at.gradient[i] = self.prior_gradient[i]
-            else:
-                at.gradient[i] = power * at.gradient[i] + self.prior_gradient[i]
-            finite = finite and isfinite(at.gradient[i])
+            finite = finite and isfinite(self.force[i])
         return finite
 
     cdef void moved(self, Replica *at) noexcept nogil:
         """theta is another one: nothing is known of it but its prior."""
         memset(at.fresh, 0, self.n_rungs * sizeof(uint8_t))
-        at.gradient_level = -1
+        at.gradient_rung = -1
         at.prior = self.target.log_prior(at.theta, NULL)
 
     cdef void draw_prior(self, Replica *at) noexcept nogil:
@@ -192,6 +187,11 @@ cdef class Levels:
     def get_log_densities(self, Py_ssize_t i):
         """Log density of replica i at each level, as the chain knows it: for tests."""
         return np.array([self.log_density(&self.replica[i], m) for m in range(self.n_levels)])
+
+    def get_force(self, Py_ssize_t i, Py_ssize_t level):
+        """Gradient of the log density of replica i at a level, as the chain knows it: for tests."""
+        self.find_force(&self.replica[i], level)
+        return np.array(self.force)
 
     def get_theta(self, Py_ssize_t i):
         """Theta of replica i, a copy."""

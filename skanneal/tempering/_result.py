@@ -29,7 +29,18 @@ STACKED = (
 
 
 class TemperingResult:
-    """Draws of several chains and their diagnostics.
+    """Draws of several chains and their diagnostics; `sample` returns it.
+
+    Parameters
+    ----------
+    records : list of dict
+        One per chain.
+    method : str
+        As asked for.
+    parameter_names : list of str
+        Of the target, for labels.
+    interrupted : bool
+        Whether an interrupt cut the run short.
 
     Attributes
     ----------
@@ -37,9 +48,6 @@ class TemperingResult:
         Of the target; chains cut short by an interrupt or a time limit leave fewer, all the same.
     log_prior, log_likelihood : ndarray of shape (n_chains, n_draws)
         At the draws, of all rows.
-    method : str
-        As asked for.
-    parameter_names : list of str
     betas, sizes : ndarray of shape (n_chains, n_levels)
         The ladder that was drawn with; rows of each level (all for tempering by powers).
     acceptance : ndarray of shape (n_chains, n_updates, n_levels)
@@ -70,8 +78,13 @@ class TemperingResult:
     log_evidence, log_evidence_error : float
         log p(data) and its standard error from the spread of the chains (NaN for one chain); NaN
         unless the hottest level of parallel tempering is the prior.
-    interrupted : bool
-        Whether an interrupt cut the run short.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.tempering import GaussianMeanTarget, sample
+    >>> sample(GaussianMeanTarget(np.eye(3)), n_draws=20, n_warmup=20, random_state=0)
+    TemperingResult(method='stt', n_chains=4, n_draws=20, n_parameters=3)
     """
 
     def __init__(self, records, method, parameter_names, interrupted):

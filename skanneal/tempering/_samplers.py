@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 
-class InnerSampler(BaseEstimator):
+class BaseInnerSampler(BaseEstimator):
     """Base of the inner samplers; `_update(n_parameters)` says what the compiled code needs."""
 
     _parameter_constraints: dict = {
@@ -18,7 +18,7 @@ class InnerSampler(BaseEstimator):
     }
 
 
-class RandomWalk(InnerSampler):
+class RandomWalk(BaseInnerSampler):
     """Random-walk Metropolis with normal proposals.
 
     Parameters
@@ -41,7 +41,7 @@ class RandomWalk(InnerSampler):
     """
 
     _parameter_constraints: dict = {
-        **InnerSampler._parameter_constraints,
+        **BaseInnerSampler._parameter_constraints,
         "n_steps": [Interval(Integral, 1, None, closed="left")],
         "target_accept": [Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"})],
     }
@@ -65,7 +65,7 @@ class RandomWalk(InnerSampler):
         }
 
 
-class HMC(InnerSampler):
+class HMC(BaseInnerSampler):
     """Hamiltonian Monte Carlo; the momentum is drawn anew for each trajectory.
 
     Parameters
@@ -91,7 +91,7 @@ class HMC(InnerSampler):
     """
 
     _parameter_constraints: dict = {
-        **InnerSampler._parameter_constraints,
+        **BaseInnerSampler._parameter_constraints,
         "n_leapfrog": [Interval(Integral, 1, None, closed="left")],
         "random_length": ["boolean"],
     }
@@ -129,21 +129,21 @@ def resolve_inner(inner, target):
 
     Parameters
     ----------
-    inner : str, InnerSampler or sequence of them
+    inner : str, BaseInnerSampler or sequence of them
         Several are applied there and back: first to last to first.
     target : Target
         Hamiltonian Monte Carlo needs its gradient.
 
     Returns
     -------
-    samplers : list of InnerSampler
+    samplers : list of BaseInnerSampler
     """
     given = list(inner) if isinstance(inner, (list, tuple)) else [inner]
     samplers = []
     for one in given:
         if isinstance(one, str) and one in INNER:
             one = INNER[one]()
-        if not isinstance(one, InnerSampler):
+        if not isinstance(one, BaseInnerSampler):
             names = ", ".join(repr(name) for name in INNER)
             raise ValueError(f"inner must be an inner sampler or one of {names}, not {one!r}.")
         one = clone(one)

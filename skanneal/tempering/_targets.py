@@ -115,6 +115,7 @@ class Target:
         Parameters
         ----------
         generator : numpy.random.Generator
+            The chain's.
 
         Returns
         -------

@@ -267,7 +267,7 @@ cdef class ParallelWalk(Walk):
                 else:
                     at.fresh[k] = 0
             if a < m <= b:
-                at.gradient_level = -1
+                at.gradient_rung = -1
         self.levels.target.exchange(i, j)
 
     cdef void exchange_dependent(
@@ -300,7 +300,7 @@ cdef class ParallelWalk(Walk):
             if a < m <= b:
                 at.values[m] = self.new_value[m]
                 at.fresh[m] = 1
-                at.gradient_level = -1
+                at.gradient_rung = -1
 
     def propose_exchange(self):
         """Propose one exchange of rows: for tests."""
@@ -365,6 +365,8 @@ cdef class TransitionWalk(Walk):
             self.levels.target.order[j] = row
         self.levels.target.reorder()
         memset(self.levels.replica[0].fresh + 1, 0, self.levels.n_rungs - 1)
+        if self.levels.replica[0].gradient_rung > 0:
+            self.levels.replica[0].gradient_rung = -1
 
     cdef void traverse(self) noexcept nogil:
         """One pass."""
@@ -392,6 +394,11 @@ cdef class TransitionWalk(Walk):
         if uniform(self.levels.rng) < p:
             exchange(&self.levels.replica[0], at)
             self.round_trips += 1
+
+    def change_subsets(self):
+        """Draw new subsets, without a pass: for tests."""
+        with nogil:
+            self.draw_subsets()
 
     def reset_counts(self):
         """Forget acceptances so far."""
