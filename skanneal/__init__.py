@@ -7,6 +7,7 @@ from .estimators import (
     CrossCatPY,
     PermutationDPMixture,
     TemperedGaussianMean,
+    TemperedGPRegressor,
 )
 
 __version__ = "0.1.0"
@@ -17,5 +18,6 @@ __all__ = [
     "CrossCatImputer",
     "CrossCatPY",
     "PermutationDPMixture",
+    "TemperedGPRegressor",
     "TemperedGaussianMean",
 ]

@@ -1,4 +1,4 @@
-"""How well a tempered estimator mixes, as a score to be searched over."""
+"""What to search over ladders and samplers by: mixing; and over kernels: held-out density."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -35,3 +35,36 @@ def ess_per_second_scorer(estimator, X=None, y=None):
     result = estimator.result_
     seconds = float((result.seconds + result.seconds_warmup).sum())
     return float(np.min(np.nan_to_num(result.ess_bulk, nan=0.0))) / seconds
+
+
+def log_predictive_density_scorer(estimator, X, y):
+    """Mean held-out log density: what a model selection by predictive density maximises.
+
+    Parameters
+    ----------
+    estimator : TemperedGPRegressor
+        Fitted.
+    X : array-like of shape (n_rows, n_columns)
+        Held-out rows.
+    y : array-like of shape (n_rows,)
+        Their observations.
+
+    Returns
+    -------
+    score : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from skanneal import TemperedGPRegressor
+    >>> from skanneal.tempering import log_predictive_density_scorer
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 6, (30, 1))
+    >>> y = np.sin(X[:, 0]) + rng.normal(0, 0.2, 30)
+    >>> model = TemperedGPRegressor(method="none", random_state=0)
+    >>> scores = cross_val_score(model, X, y, cv=3, scoring=log_predictive_density_scorer)
+    >>> scores.shape
+    (3,)
+    """
+    return float(estimator.log_predictive_density(X, y).mean())
