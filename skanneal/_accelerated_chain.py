@@ -28,7 +28,7 @@ STAGES = {
     "slice": (("all", SliceSampler),),
 }
 ACCELERATED_SHARE = 0.5  # of max_time, at most
-SEGMENT_SHARE = 0.05  # of max_time, of one segment
+SEGMENT_SHARE = 0.1  # of max_time, of one segment
 N_PRIOR_DRAWS = 256  # kept for the new-cluster term of a likelihood that is not conjugate
 
 
@@ -192,29 +192,31 @@ class Run:
         deadline : float, optional
             Seconds since the chains' beginning.
         max_time : float, optional
-            Seconds of the whole schedule: a segment takes a twentieth of them.
+            Seconds of the whole schedule: a segment takes at most a tenth of them, or so.
 
         Returns
         -------
         list of int
             Lengths of the segments that were run.
         """
-        done, per_step, total = [], None, sum(lengths)
+        done, most, last, total = [], 1, 0.0, sum(lengths)
         lengths = iter(lengths)
         while total > 0 and not self.interrupted:
             n_steps = min(next(lengths, total), stage.steps, total)
             if max_time is not None:
-                fits = 1 if per_step is None else int(max_time * SEGMENT_SHARE / per_step)
-                n_steps = min(n_steps, max(1, fits))
-                if done and self.chains[0].seconds + n_steps * per_step > deadline:
+                n_steps = min(n_steps, most)
+                if done and self.chains[0].seconds + last * n_steps / done[-1] > deadline:
                     break
             began = self.clock = time.perf_counter()
             plans = [chain.tasks(stage, n_steps) for chain in self.chains]
             if not self._carry_out(plans[0][0], [plan[1] for plan in plans], n_steps, stage):
                 break
-            per_step = (time.perf_counter() - began) / n_steps
             done.append(n_steps)
             total -= n_steps
+            last = time.perf_counter() - began
+            if max_time is not None:  # most of a segment is often its first sub-iteration
+                share = last / (max_time * SEGMENT_SHARE)
+                most = most * 2 if share < 0.5 else most if share < 1.0 else max(1, most // 2)
         return done
 
     def _carry_out(self, function, tasks, n_steps, stage):

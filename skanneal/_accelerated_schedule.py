@@ -27,8 +27,8 @@ class AcceleratedSchedule(BaseEstimator):
         last number holds for all further ones.
     max_time : float or None, default=None
         Seconds to end in: no segment is begun that would end later, going by the last ones, and
-        segments have no more sub-iterations than a twentieth of the time allows. The accelerated
-        stage takes at most half of the time; one segment of each stage is always run.
+        segments get fewer sub-iterations if they take more than a tenth of the time. The
+        accelerated stage takes at most half of it; one segment of each stage is always run.
 
     Examples
     --------

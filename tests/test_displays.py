@@ -17,6 +17,7 @@ from skanneal.displays import (
     ClusterDisplay,
     CoassignmentDisplay,
     DependenceDisplay,
+    FeatureDisplay,
     TraceDisplay,
     ViewsDisplay,
 )
@@ -31,6 +32,7 @@ class Fitted(BaseEstimator):
     def fit(self, X, y=None):
         rng = np.random.default_rng(0)
         self.labels_ = np.repeat([0, 1, 2], [15, 35, 10])
+        self.features_ = np.arange(18.0).reshape(3, 6) ** 2
         self.draws_ = []
         for _ in range(3):
             self.draws_.append([])
@@ -82,6 +84,9 @@ DISPLAYS = {
     "cluster": lambda estimator, **options: ClusterDisplay.from_estimator(
         estimator, make_frame(), **options
     ),
+    "feature": lambda estimator, **options: FeatureDisplay.from_estimator(
+        estimator, (2, 3), **options
+    ),
 }
 
 
@@ -109,11 +114,12 @@ def test_matplotlib_is_asked_for_only_to_draw():
 import sys
 sys.modules["matplotlib"] = None
 import numpy as np
-from skanneal.displays import ClusterDisplay, CoassignmentDisplay, TraceDisplay
+from skanneal.displays import ClusterDisplay, CoassignmentDisplay, FeatureDisplay, TraceDisplay
 displays = [
     TraceDisplay(np.ones((1, 3)), np.ones((1, 3))),
     CoassignmentDisplay(np.eye(2), np.arange(2)),
     ClusterDisplay(np.ones((1, 1)), np.array([False]), ["a"], ["0"]),
+    FeatureDisplay(np.ones((1, 2, 2)), [3]),
 ]
 for display in displays:
     try:
@@ -282,6 +288,58 @@ def test_most_telling_features_and_largest_clusters_are_shown(fitted):
 def test_clusters_need_the_training_rows(fitted):
     with pytest.raises(ValueError, match="X must be the training data: it has 59 rows"):
         ClusterDisplay.from_estimator(fitted, make_frame().iloc[1:])
+
+
+# ----------------------------------------------------------------------------------------- features
+def pictures_of(display):
+    """What is drawn between the gaps of the sheet, in its order."""
+    sheet = np.ma.filled(display.image_.get_array(), np.nan)
+    height, width = display.pictures.shape[1:]
+    tops = [i for i in range(len(sheet)) if (i == 0 or np.isnan(sheet[i - 1]).all())]
+    tops = [i for i in tops if not np.isnan(sheet[i]).all()]
+    found = []
+    for top in tops:
+        rows, left = sheet[top : top + height], 0
+        while left < rows.shape[1]:
+            if np.isnan(rows[0, left]):
+                left += 1
+                continue
+            found.append(rows[:, left : left + width])
+            left += width
+    return np.array(found)
+
+
+def test_features_are_pictures_by_size(fitted):
+    display = FeatureDisplay.from_estimator(fitted, (2, 3))
+    expected = fitted.features_[[1, 0, 2]]
+    np.testing.assert_array_equal(display.pictures, expected.reshape(3, 2, 3))
+    assert display.sizes.tolist() == [35, 15, 10]
+    assert [text.get_text() for text in display.ax_.texts] == ["35", "15", "10"]
+    low, high = expected.min(axis=1, keepdims=True), expected.max(axis=1, keepdims=True)
+    scaled = ((expected - low) / (high - low)).reshape(3, 2, 3)
+    np.testing.assert_allclose(pictures_of(display), scaled)
+    few = FeatureDisplay.from_estimator(fitted, (2, 3), n_features=1, cmap="viridis")
+    assert few.sizes.tolist() == [35] and few.image_.get_cmap().name == "viridis"
+
+
+def test_features_of_any_number_are_all_on_the_sheet():
+    rng = np.random.default_rng(2)
+    for n in (1, 6, 7, 50):
+        pictures = rng.random((n, 5, 4))
+        pictures[:, 0, 0], pictures[:, 4, 3] = 0, 1
+        display = FeatureDisplay(pictures, np.arange(n, 0, -1)).plot()
+        np.testing.assert_allclose(pictures_of(display), pictures)
+    flat = FeatureDisplay(np.full((1, 2, 2), 0.3), [1000]).plot()
+    assert pictures_of(flat).tolist() == [[[0, 0], [0, 0]]]
+    assert flat.ax_.texts[0].get_text() == "1,000"
+
+
+def test_features_must_fill_the_pictures(fitted):
+    for shape in ((2, 2), (6,), (1, 2, 3)):
+        with pytest.raises(ValueError, match="image_shape must be .* product is 6"):
+            FeatureDisplay.from_estimator(fitted, shape)
+    with pytest.raises(ValueError, match="n_features must be at least 1, got 0"):
+        FeatureDisplay.from_estimator(fitted, (2, 3), n_features=0)
 
 
 # -------------------------------------------------------------------------------------------- views

@@ -1,7 +1,7 @@
 """Pictures of fitted estimators, in scikit-learn's manner: compute once, draw as often as wanted.
 
-The displays read public attributes only: ``trace_``, ``draws_``, ``labels_``, ``view_labels_``. One
-file each; matplotlib is imported to draw, not before.
+The displays read public attributes only: ``trace_``, ``draws_``, ``labels_``, ``features_``,
+``view_labels_``. One file each; matplotlib is imported to draw, not before.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -9,6 +9,7 @@ file each; matplotlib is imported to draw, not before.
 from .cluster import ClusterDisplay
 from .coassignment import CoassignmentDisplay
 from .dependence import DependenceDisplay
+from .features import FeatureDisplay
 from .trace import TraceDisplay
 from .views import ViewsDisplay
 
@@ -16,6 +17,7 @@ __all__ = [
     "ClusterDisplay",
     "CoassignmentDisplay",
     "DependenceDisplay",
+    "FeatureDisplay",
     "TraceDisplay",
     "ViewsDisplay",
 ]
