@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._accelerated_chain import ACCELERATED_SHARE, STAGES, AcceleratedChain, Run
 from ..chain import Model
 from ..likelihoods import LIKELIHOODS, Likelihood
-from ..parallel import run_tasks, spawn_seeds
+from ..parallel import InterruptNote, run_tasks, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
 from ..shards import ShardPool
 from ..summary import point_estimate
@@ -276,7 +276,7 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
             warnings.warn(
                 "The fit was interrupted: it keeps the last complete state of each chain.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,  # the caller of fit, beyond its decorator
             )
         return self
 
@@ -285,7 +285,8 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
     def _fit_uncollapsed(self, data, schedule, grid, algorithm):
         """All chains, one segment after another; (fitted attributes, interrupted)."""
         seeds = spawn_seeds(self.random_state, self.n_chains + 1)
-        with ShardPool(data.shards, self.n_jobs) as pool:
+        hook = getattr(self, "_on_record", None)
+        with InterruptNote() as note, ShardPool(data.shards, self.n_jobs) as pool:
             if self.warm_start and hasattr(self, "_states"):
                 states = self._earlier_states(data.fingerprint)
                 chains = [
@@ -294,7 +295,7 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
                     )
                     for s in states
                 ]
-                run = Run(pool, chains, self.verbose, getattr(self, "_on_record", None))
+                run = Run(pool, chains, note, self.verbose, hook)
                 lengths, draws = [], []
             else:
                 starts = seeds[-1].spawn(self.n_chains)
@@ -308,10 +309,10 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
                     )
                     for seed, start in zip(seeds, starts)
                 ]
-                run = Run(pool, chains, self.verbose, getattr(self, "_on_record", None))
-                if not run.first():
+                run = Run(pool, chains, note, self.verbose, hook)
+                lengths = self._run_stages(run, schedule, algorithm) if run.first() else []
+                if not any(lengths):  # there is no state but the one to begin with
                     raise KeyboardInterrupt
-                lengths = self._run_stages(run, schedule, algorithm)
                 draws = [[chain.draw() for chain in chains]]
             stage = STAGES[algorithm][-1][1](self.n_auxiliary)
             while len(draws) < self.n_draws and not run.interrupted:
