@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._accelerated_chain import ACCELERATED_SHARE, STAGES, AcceleratedChain, Run
 from ..chain import Model
-from ..likelihoods import LIKELIHOODS, Likelihood
+from ..likelihoods import LIKELIHOODS, Gaussian, Likelihood
 from ..parallel import InterruptNote, run_tasks, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
 from ..shards import ShardPool
@@ -33,9 +33,16 @@ AUTO_ALGORITHM = "accelerated"  # measured: see doc/accelerated.md
 
 
 def _integrates(estimator):
-    """Whether features of the fitted likelihood can be integrated out."""
-    check_is_fitted(estimator)
-    return estimator.likelihood_.conjugate
+    """Whether features can be integrated out, of what was fitted or is to be."""
+    if hasattr(estimator, "likelihood_"):
+        return estimator.likelihood_.conjugate
+    return _conjugate(estimator.likelihood)
+
+
+def _conjugate(likelihood):
+    if isinstance(likelihood, str):
+        likelihood = LIKELIHOODS.get(likelihood, Gaussian)  # "auto" takes one that is conjugate
+    return likelihood.conjugate
 
 
 class AcceleratedDPMixture(BaseMixtureEstimator):
@@ -251,11 +258,17 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
                 "the accelerated stage is burn-in, of which nothing is kept: n_exact of the "
                 "schedule must be at least 1"
             )
+        if algorithm == "collapsed" and not _conjugate(self.likelihood):
+            raise ValueError(
+                f"algorithm='collapsed' integrates features out: {self._name()} has no conjugate "
+                f"prior. Use 'accelerated', 'hybrid', 'auxiliary', 'importance' or 'slice'"
+            )
         grid = partition_grid(self.concentration, self.discount)
         before = {name: getattr(self, name) for name in SEEN if hasattr(self, name)}
         try:
             n_shards = 1 if algorithm in ONE_SHARD else self.n_shards
             data = read(self, X, n_shards, algorithm in ("accelerated", "importance"))
+            data = data._replace(fingerprint=(data.fingerprint, algorithm == "collapsed"))
             if algorithm == "collapsed":
                 fitted, interrupted = self._fit_collapsed(data, schedule, grid)
             else:
@@ -327,6 +340,14 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
         draws = list(zip(*draws))  # by chain
         return self._fitted(data, grid, chains, draws, schedule), run.interrupted
 
+    def _earlier_states(self, fingerprint):
+        if fingerprint != self._fingerprint:
+            raise ValueError(
+                "warm_start goes on with the same rows: X, likelihood, n_shards, or whether "
+                "algorithm is 'collapsed', differ from the earlier fit's"
+            )
+        return super()._earlier_states(fingerprint)
+
     def _run_stages(self, run, schedule, algorithm):
         """Lengths of the segments of each stage."""
         lengths, max_time = [], schedule.max_time
@@ -340,11 +361,6 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
 
     def _fit_collapsed(self, data, schedule, grid):
         """Collapsed Gibbs sampling, the chains side by side; (fitted attributes, interrupted)."""
-        if not data.likelihood.conjugate:
-            raise ValueError(
-                f"algorithm='collapsed' integrates features out: {self._name()} has no conjugate "
-                f"prior. Use 'accelerated', 'hybrid', 'auxiliary', 'importance' or 'slice'"
-            )
         if data.table is None:
             raise ValueError("algorithm='collapsed' holds all rows: X must fit into memory")
         seeds = spawn_seeds(self.random_state, self.n_chains + 1)
