@@ -165,16 +165,23 @@ class Run:
     ----------
     pool : ShardPool
     chains : list of AcceleratedChain
+    note : InterruptNote
+        Of interrupts between segments.
     verbose : int
         Above 0: print a line per record of the trace.
     on_record : callable, optional
         Called with (index of the chain, chain) after every record, outside the time.
     """
 
-    def __init__(self, pool, chains, verbose=0, on_record=None):
-        self.pool, self.chains = pool, chains
+    def __init__(self, pool, chains, note, verbose=0, on_record=None):
+        self.pool, self.chains, self.note = pool, chains, note
         self.verbose, self.on_record = verbose, on_record
-        self.interrupted = False
+        self._dropped = False  # was a segment cut short?
+
+    @property
+    def interrupted(self):
+        """Whether there was an interrupt."""
+        return self._dropped or self.note.noted
 
     def first(self):
         """Statistics of the labels that the chains begin with."""
@@ -223,7 +230,7 @@ class Run:
         """One segment of every chain; False if there was an interrupt, which drops it."""
         results, interrupted = self.pool.run(function, [task for own in tasks for task in own])
         if interrupted or any(result is None for result in results):
-            self.interrupted = True
+            self._dropped = True
             return False
         start = 0
         for chain, own in zip(self.chains, tasks):

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._accelerated_chain import ACCELERATED_SHARE, STAGES, AcceleratedChain, Run
 from ..chain import Model
-from ..likelihoods import LIKELIHOODS, Likelihood
-from ..parallel import run_tasks, spawn_seeds
+from ..likelihoods import LIKELIHOODS, Gaussian, Likelihood
+from ..parallel import InterruptNote, run_tasks, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
 from ..shards import ShardPool
 from ..summary import point_estimate
@@ -33,9 +33,16 @@ AUTO_ALGORITHM = "accelerated"  # measured: see doc/accelerated.md
 
 
 def _integrates(estimator):
-    """Whether features of the fitted likelihood can be integrated out."""
-    check_is_fitted(estimator)
-    return estimator.likelihood_.conjugate
+    """Whether features can be integrated out, of what was fitted or is to be."""
+    if hasattr(estimator, "likelihood_"):
+        return estimator.likelihood_.conjugate
+    return _conjugate(estimator.likelihood)
+
+
+def _conjugate(likelihood):
+    if isinstance(likelihood, str):
+        likelihood = LIKELIHOODS.get(likelihood, Gaussian)  # "auto" takes one that is conjugate
+    return likelihood.conjugate
 
 
 class AcceleratedDPMixture(BaseMixtureEstimator):
@@ -251,11 +258,17 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
                 "the accelerated stage is burn-in, of which nothing is kept: n_exact of the "
                 "schedule must be at least 1"
             )
+        if algorithm == "collapsed" and not _conjugate(self.likelihood):
+            raise ValueError(
+                f"algorithm='collapsed' integrates features out: {self._name()} has no conjugate "
+                f"prior. Use 'accelerated', 'hybrid', 'auxiliary', 'importance' or 'slice'"
+            )
         grid = partition_grid(self.concentration, self.discount)
         before = {name: getattr(self, name) for name in SEEN if hasattr(self, name)}
         try:
             n_shards = 1 if algorithm in ONE_SHARD else self.n_shards
             data = read(self, X, n_shards, algorithm in ("accelerated", "importance"))
+            data = data._replace(fingerprint=(data.fingerprint, algorithm == "collapsed"))
             if algorithm == "collapsed":
                 fitted, interrupted = self._fit_collapsed(data, schedule, grid)
             else:
@@ -276,7 +289,7 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
             warnings.warn(
                 "The fit was interrupted: it keeps the last complete state of each chain.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,  # the caller of fit, beyond its decorator
             )
         return self
 
@@ -285,7 +298,8 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
     def _fit_uncollapsed(self, data, schedule, grid, algorithm):
         """All chains, one segment after another; (fitted attributes, interrupted)."""
         seeds = spawn_seeds(self.random_state, self.n_chains + 1)
-        with ShardPool(data.shards, self.n_jobs) as pool:
+        hook = getattr(self, "_on_record", None)
+        with InterruptNote() as note, ShardPool(data.shards, self.n_jobs) as pool:
             if self.warm_start and hasattr(self, "_states"):
                 states = self._earlier_states(data.fingerprint)
                 chains = [
@@ -294,7 +308,7 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
                     )
                     for s in states
                 ]
-                run = Run(pool, chains, self.verbose, getattr(self, "_on_record", None))
+                run = Run(pool, chains, note, self.verbose, hook)
                 lengths, draws = [], []
             else:
                 starts = seeds[-1].spawn(self.n_chains)
@@ -308,10 +322,10 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
                     )
                     for seed, start in zip(seeds, starts)
                 ]
-                run = Run(pool, chains, self.verbose, getattr(self, "_on_record", None))
-                if not run.first():
+                run = Run(pool, chains, note, self.verbose, hook)
+                lengths = self._run_stages(run, schedule, algorithm) if run.first() else []
+                if not any(lengths):  # there is no state but the one to begin with
                     raise KeyboardInterrupt
-                lengths = self._run_stages(run, schedule, algorithm)
                 draws = [[chain.draw() for chain in chains]]
             stage = STAGES[algorithm][-1][1](self.n_auxiliary)
             while len(draws) < self.n_draws and not run.interrupted:
@@ -326,6 +340,14 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
         draws = list(zip(*draws))  # by chain
         return self._fitted(data, grid, chains, draws, schedule), run.interrupted
 
+    def _earlier_states(self, fingerprint):
+        if fingerprint != self._fingerprint:
+            raise ValueError(
+                "warm_start goes on with the same rows: X, likelihood, n_shards, or whether "
+                "algorithm is 'collapsed', differ from the earlier fit's"
+            )
+        return super()._earlier_states(fingerprint)
+
     def _run_stages(self, run, schedule, algorithm):
         """Lengths of the segments of each stage."""
         lengths, max_time = [], schedule.max_time
@@ -339,11 +361,6 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
 
     def _fit_collapsed(self, data, schedule, grid):
         """Collapsed Gibbs sampling, the chains side by side; (fitted attributes, interrupted)."""
-        if not data.likelihood.conjugate:
-            raise ValueError(
-                f"algorithm='collapsed' integrates features out: {self._name()} has no conjugate "
-                f"prior. Use 'accelerated', 'hybrid', 'auxiliary', 'importance' or 'slice'"
-            )
         if data.table is None:
             raise ValueError("algorithm='collapsed' holds all rows: X must fit into memory")
         seeds = spawn_seeds(self.random_state, self.n_chains + 1)
