@@ -41,7 +41,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from accelerated_figures import draw_figures, markdown
@@ -132,7 +131,10 @@ class Records:
         self.kept, self.newest, self.next = [], None, FIRST_RECORD
 
     def __call__(self, _, chain):
-        self.newest = chain.seconds, chain.draw()
+        draw = chain.draw()
+        for name in {"theta", "prior_theta"} & draw.keys():
+            draw[name] = chain.state.likelihood.features(draw[name])
+        self.newest = chain.seconds, draw
         if chain.seconds >= self.next:
             self.kept.append(self.newest)
             self.next = GROWTH * chain.seconds
@@ -154,7 +156,7 @@ def predict(arrays, X, indicators):
         sizes, float(arrays["concentration"]), float(arrays["discount"])
     )
     if "theta" in arrays:  # no conjugate prior: the new cluster is the mean over draws from it
-        theta, unseen = softmax(arrays["theta"], axis=1), softmax(arrays["prior_theta"], axis=1)
+        theta, unseen = arrays["theta"], arrays["prior_theta"]
         parts = np.append(np.exp(weights[:-1]), np.full(len(unseen), 1 / len(unseen)))
         parts[len(theta) :] *= np.exp(weights[-1])
         whole = plug_in(X, np.concatenate([theta, unseen]), parts)
