@@ -1,7 +1,19 @@
 """Nonparametric Bayesian clustering and density estimation by annealed Monte Carlo."""
 
-from .estimators import AnnealedDPMixture, CrossCatImputer, CrossCatPY, PermutationDPMixture
+from .estimators import (
+    AcceleratedDPMixture,
+    AnnealedDPMixture,
+    CrossCatImputer,
+    CrossCatPY,
+    PermutationDPMixture,
+)
 
 __version__ = "0.1.0"
 
-__all__ = ["AnnealedDPMixture", "CrossCatImputer", "CrossCatPY", "PermutationDPMixture"]
+__all__ = [
+    "AcceleratedDPMixture",
+    "AnnealedDPMixture",
+    "CrossCatImputer",
+    "CrossCatPY",
+    "PermutationDPMixture",
+]

@@ -28,6 +28,7 @@ STAGES = {
     "slice": (("all", SliceSampler),),
 }
 ACCELERATED_SHARE = 0.5  # of max_time, at most
+SEGMENT_SHARE = 0.1  # of max_time, of one segment
 N_PRIOR_DRAWS = 256  # kept for the new-cluster term of a likelihood that is not conjugate
 
 
@@ -115,11 +116,13 @@ class AcceleratedChain:
             "log_joint": np.array(state.log_joint()),
         }
         if likelihood.conjugate:
-            return arrays | likelihood.arrays(state.statistics, state.sizes)
+            return arrays | likelihood.arrays(state.statistics, state.sizes) | likelihood.state()
         arrays |= {f"likelihood/{name}": value for name, value in likelihood.state().items()}
         prior_theta = likelihood.prior_draw(N_PRIOR_DRAWS, self.generator)
         return arrays | {
-            "features/size": state.sizes, "theta": state.theta, "prior_theta": prior_theta
+            "features/size": state.sizes,
+            "theta": state.theta,
+            "prior_theta": prior_theta,
         }
 
     def to_arrays(self):
@@ -147,7 +150,8 @@ class AcceleratedChain:
         new.generator = np.random.Generator(np.random.PCG64())
         new.generator.bit_generator.state = header["generator"]
         new.trace = {
-            n.removeprefix("trace/"): v.tolist() for n, v in arrays.items()
+            n.removeprefix("trace/"): v.tolist()
+            for n, v in arrays.items()
             if n.startswith("trace/")
         }
         new.seconds, new.done = header["seconds"], header["done"]
@@ -178,37 +182,41 @@ class Run:
         tasks = [chain.first_tasks() for chain in self.chains]
         return self._carry_out(first_report, tasks, 0, None)
 
-    def stage(self, stage, lengths, deadline=None):
+    def stage(self, stage, lengths, deadline=None, max_time=None):
         """Run a stage's segments until they end, the time is up or there is an interrupt.
 
         Parameters
         ----------
-        stage : object
-            With plan(state, n_steps, generator), burn_in and perhaps `steps`, the most
-            sub-iterations between two synchronisations.
+        stage : Stage
         lengths : list of int
         deadline : float, optional
             Seconds since the chains' beginning.
+        max_time : float, optional
+            Seconds of the whole schedule: a segment takes at most a tenth of them, or so.
 
         Returns
         -------
-        int
-            Sub-iterations run.
+        list of int
+            Lengths of the segments that were run.
         """
-        most = getattr(stage, "steps", None)
-        if most is not None:
-            lengths = [most] * (sum(lengths) // most)
-        done, last = 0, 0.0
-        for n_steps in lengths:
-            began = self.chains[0].seconds
-            if deadline is not None and done and began + last > deadline:
-                break
-            self.clock = time.perf_counter()
+        done, most, last, total = [], 1, 0.0, sum(lengths)
+        lengths = iter(lengths)
+        while total > 0 and not self.interrupted:
+            n_steps = min(next(lengths, total), stage.steps, total)
+            if max_time is not None:
+                n_steps = min(n_steps, most)
+                if done and self.chains[0].seconds + last * n_steps / done[-1] > deadline:
+                    break
+            began = self.clock = time.perf_counter()
             plans = [chain.tasks(stage, n_steps) for chain in self.chains]
             if not self._carry_out(plans[0][0], [plan[1] for plan in plans], n_steps, stage):
                 break
-            done += n_steps
-            last = self.chains[0].seconds - began
+            done.append(n_steps)
+            total -= n_steps
+            last = time.perf_counter() - began
+            if max_time is not None:  # most of a segment is often its first sub-iteration
+                share = last / (max_time * SEGMENT_SHARE)
+                most = most * 2 if share < 0.5 else most if share < 1.0 else max(1, most // 2)
         return done
 
     def _carry_out(self, function, tasks, n_steps, stage):

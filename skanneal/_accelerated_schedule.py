@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import itertools
 from numbers import Integral, Real
 
 from sklearn.base import BaseEstimator
@@ -20,12 +21,14 @@ class AcceleratedSchedule(BaseEstimator):
         Sub-iterations of the accelerated stage, which is burn-in.
     n_exact : int, default=950
         Sub-iterations of the exact stage.
-    sync_every : int, default=10
+    sync_every : int or list of int, default=10
         Sub-iterations between two synchronisations, where shards exchange statistics and features,
-        and hyperparameters and features are drawn.
+        and hyperparameters and features are drawn. A list says it of one segment after another, its
+        last number holds for all further ones.
     max_time : float or None, default=None
-        Seconds after which no further segment is begun, if the last ones say that it would end
-        later; the accelerated stage takes at most half of them.
+        Seconds to end in: no segment is begun that would end later, going by the last ones, and
+        segments get fewer sub-iterations if they take more than a tenth of the time. The
+        accelerated stage takes at most half of it; one segment of each stage is always run.
 
     Examples
     --------
@@ -37,7 +40,7 @@ class AcceleratedSchedule(BaseEstimator):
     _parameter_constraints: dict = {
         "n_accelerated": [Interval(Integral, 0, None, closed="left")],
         "n_exact": [Interval(Integral, 0, None, closed="left")],
-        "sync_every": [Interval(Integral, 1, None, closed="left")],
+        "sync_every": [Interval(Integral, 1, None, closed="left"), list, tuple],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
     }
 
@@ -51,6 +54,13 @@ class AcceleratedSchedule(BaseEstimator):
         super()._validate_params()
         if self.n_accelerated + self.n_exact == 0:
             raise ValueError("AcceleratedSchedule: n_accelerated + n_exact must be at least 1")
+        if not isinstance(self.sync_every, Integral):
+            lengths = self.sync_every
+            if not len(lengths) or not all(isinstance(n, Integral) and n > 0 for n in lengths):
+                raise ValueError(
+                    f"AcceleratedSchedule: sync_every must be a positive integer or a list of such,"
+                    f" got {lengths!r}"
+                )
 
     def segments(self, stage):
         """Lengths of a stage's segments, in sub-iterations.
@@ -64,8 +74,21 @@ class AcceleratedSchedule(BaseEstimator):
         -------
         list of int
         """
-        n = {"accelerated": self.n_accelerated, "exact": self.n_exact}.get(
-            stage, self.n_accelerated + self.n_exact
-        )
-        whole, rest = divmod(n, self.sync_every)
-        return [self.sync_every] * whole + [rest] * (rest > 0)
+        lengths = self._lengths()
+        if stage == "all":
+            return list(_cut(lengths, self.n_accelerated + self.n_exact))
+        first = list(_cut(lengths, self.n_accelerated))
+        return first if stage == "accelerated" else list(_cut(lengths, self.n_exact))
+
+    def _lengths(self):
+        """The given lengths, the last of them again and again."""
+        given = [self.sync_every] if isinstance(self.sync_every, Integral) else self.sync_every
+        return itertools.chain(map(int, given), itertools.repeat(int(given[-1])))
+
+
+def _cut(lengths, total):
+    """Lengths as long as they last, the last one cut so that they add up."""
+    while total > 0:
+        length = min(next(lengths), total)
+        total -= length
+        yield length

@@ -11,10 +11,9 @@ import os
 import pickle
 import tempfile
 import time
-from collections import OrderedDict
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 
-import joblib
+import numpy as np
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
@@ -22,10 +21,15 @@ from threadpoolctl import ThreadpoolController
 
 from skanneal.parallel import StopFlag, run_task
 
+try:
+    from cloudpickle import dumps  # classes of a script or a notebook travel along
+except ImportError:
+    from joblib.externals.cloudpickle import dumps  # where joblib still brings its own
+
 N_ATTEMPTS = 4
 _LONGEST_WAIT = 0.1  # seconds
 _PAUSE = 1.0  # seconds until a scheduler has found out about dead workers
-_N_CACHED = 64  # shards that a process keeps open, of the fits that it served last
+_ALIGNMENT = 64  # bytes: a cache line
 
 
 def place(shards, n_jobs):
@@ -98,13 +102,13 @@ class OnProcesses:
         self._folder = tempfile.TemporaryDirectory(prefix="skanneal-", dir=folder)
         try:
             for p in range(shards.n_shards):
-                joblib.dump(shards.handle(p), self._path(p))
+                _write(shards.handle(p), self._path(p))
         except BaseException:
             self.close()
             raise
 
     def _path(self, p):
-        return os.path.join(self._folder.name, f"{p}.joblib")
+        return os.path.join(self._folder.name, str(p))
 
     def run(self, function, tasks, stop, ledger):
         """Results of the tasks, in order."""
@@ -132,14 +136,11 @@ class OnDask:
     """
 
     def __init__(self, shards, client):
-        from cloudpickle import dumps  # Dask has it
-
-        self._dumps = dumps
         self._shards, self._client, self._placed = shards, client, {}
         self._place(range(shards.n_shards))
 
     def _place(self, numbers):
-        handles = [self._dumps(self._shards.handle(p)) for p in numbers]
+        handles = [dumps(self._shards.handle(p)) for p in numbers]
         # without hashing: equal shards of two fits must not be released together
         self._placed.update(zip(numbers, self._client.scatter(handles, hash=False)))
 
@@ -180,7 +181,7 @@ class OnDask:
         raise _given_up(lost) from lost
 
     def _submit(self, function, p, args):
-        call = self._dumps((self._shards.is_lazy, function, args))
+        call = dumps((self._shards.is_lazy, function, args))
         return self._client.submit(_work_on_bytes, self._placed[p], call, pure=False)
 
     def close(self):
@@ -195,6 +196,8 @@ class OnRay:
         import ray
 
         self._ray, self._is_lazy = ray, shards.is_lazy
+        errors = ray.exceptions
+        self._deadly = errors.WorkerCrashedError, errors.OutOfMemoryError, errors.ObjectLostError
         self._placed = [ray.put(shards.handle(p)) for p in range(shards.n_shards)]
         # Ray itself runs a task again whose worker died
         self._work = ray.remote(_work).options(**{"max_retries": N_ATTEMPTS - 1, **options})
@@ -209,9 +212,9 @@ class OnRay:
         except self._ray.exceptions.RayTaskError as error:
             self._cancel(futures)
             raise error.cause from None
-        except (self._ray.exceptions.WorkerCrashedError, self._ray.exceptions.ObjectLostError) as e:
+        except self._deadly as error:
             self._cancel(futures)
-            raise _given_up(e) from e
+            raise _given_up(error) from error
         except KeyboardInterrupt:
             self._cancel(futures)
             raise
@@ -233,28 +236,44 @@ def _work(placed, is_lazy, function, args):
 
 
 def _work_on_bytes(placed, call):
-    return pickle.dumps(_work(pickle.loads(placed), *pickle.loads(call)))
+    return dumps(_work(pickle.loads(placed), *pickle.loads(call)))
 
 
 def _work_on_file(path, is_lazy, function, args):
     return _work(_mapped(path), is_lazy, function, args)
 
 
-_cache = OrderedDict()
+def _write(handle, path):
+    """Pickle to two files: one for arrays' cells, to be mapped, one for everything else."""
+    cells, spans = [], []
+    head = dumps(handle, protocol=5, buffer_callback=cells.append)
+    with open(path + ".cells", "wb") as file:
+        for buffer in cells:
+            file.write(bytes(-file.tell() % _ALIGNMENT))
+            spans.append((file.tell(), file.write(buffer.raw())))
+    with open(path, "wb") as file:
+        pickle.dump((head, spans), file)
+
+
+_open_shards = {}
 
 
 def _mapped(path):
-    """What a file holds, with its arrays mapped; the last ones are kept open.
+    """What `_write` wrote, with its arrays mapped; this fit's shards are kept open.
 
     The name of a fit's folder is its own, so that a path says which fit's shard this is.
     """
-    if path in _cache:
-        _cache.move_to_end(path)
-    else:
-        _cache[path] = joblib.load(path, mmap_mode="r")
-        while len(_cache) > _N_CACHED:
-            _cache.popitem(last=False)
-    return _cache[path]
+    if path not in _open_shards:
+        folder = os.path.dirname(path)
+        for other in [p for p in _open_shards if os.path.dirname(p) != folder]:
+            del _open_shards[other]
+        with open(path, "rb") as file:
+            head, spans = pickle.load(file)
+        size = os.path.getsize(path + ".cells")
+        cells = np.memmap(path + ".cells", mode="r") if size else b""
+        buffers = [memoryview(cells)[start : start + n] for start, n in spans]
+        _open_shards[path] = pickle.loads(head, buffers=buffers)
+    return _open_shards[path]
 
 
 @functools.cache

@@ -60,9 +60,9 @@ class Model(NamedTuple):
     even_work : bool
         Whether every move works as much as the churn, at all sizes of the subsample; else moves
         take turns while it grows.
-    init : int or None
-        Where all rows are labelled at first: number of clusters they are dealt to at random; None
-        draws from the partition prior.
+    init : int, int array of shape (n_rows,) or None
+        Where all rows are labelled at first: number of clusters they are dealt to at random, or
+        the labels; None draws from the partition prior.
     strata : int array of shape (n_rows,) or None
         For stratified selection.
     view_grid : array of shape (n_points, 2) or None
@@ -79,7 +79,7 @@ class Model(NamedTuple):
     view_grid: np.ndarray | None = None
     options: dict = {}
     even_work: bool = False
-    init: int | None = None
+    init: int | np.ndarray | None = None
 
 
 class Chain:
@@ -114,6 +114,8 @@ class Chain:
         self.position, self.unfinished = 0, None  # assignments done; what a stop left of a segment
 
     def _first_labels(self, view, n_rows):
+        if isinstance(self.model.init, np.ndarray):
+            return self.model.init
         if self.model.init is None:
             return view.prior.draw(n_rows, self.bit_generator)
         return (np.random.Generator(self.bit_generator).random(n_rows) * self.model.init).astype(

@@ -14,14 +14,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 from scipy.sparse import csr_array
 
 from enumeration import check_counts, count_p_value
 from mixtures import hyper_mapping
 from reference import log_marginal
-from skanneal.likelihoods import LIKELIHOODS, ConjugateLikelihood, Likelihood, TableRows, checked
-from skanneal.likelihoods._draws import inverse_cholesky, log_dirichlet, log_gammas, normals
+from skanneal.likelihoods import LIKELIHOODS, ConjugateLikelihood
+from skanneal.likelihoods._draws import log_dirichlet, log_gammas, normals
 from skanneal.likelihoods._logistic import modes
 from skanneal.states import Mixture
 
@@ -111,6 +111,36 @@ def test_log_lik(name, n_features):
     np.testing.assert_allclose(shown, expected, rtol=2e-5, atol=2e-5)
     part = scores(likelihood, rows[4:21], theta)
     assert part.tobytes() == shown[4:21].tobytes()
+    wide = np.full((N_ROWS, n_features + 9), 7.0, dtype=np.float32)
+    likelihood.score(rows, likelihood.prepare(theta), n_features, wide)
+    assert wide[:, :n_features].tobytes() == shown.tobytes()
+    assert np.isfinite(wide).all()
+
+
+@every
+def test_no_features_and_no_rows(name):
+    likelihood, rows, _ = make(name)
+    theta = likelihood.prior_draw(0, rng_of(0))
+    assert scores(likelihood, rows, theta).shape == (N_ROWS, 0)
+    assert scores(likelihood, rows[3:3], likelihood.prior_draw(2, rng_of(0))).shape == (0, 2)
+    statistics = likelihood.statistics(rows, np.full(N_ROWS, -1, np.int32), 0)
+    assert len(likelihood.draw(statistics, theta, rng_of(0))) == 0
+    assert likelihood.log_prior(theta).shape == (0,)
+    assert len(likelihood.proposal_draw(rows[:0], rng_of(0))) == 0
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_features_of_a_prior_without_moments(name):
+    """Variances of any size: scores are numbers."""
+    likelihood, rows, _ = make(name)
+    flat = [[0.0, 1e-3, 1e-3, 1.0]] * 3
+    if name == "gaussian_full":
+        flat = [np.r_[0.0, 0.0, 0.0, 1e-3, 2.0 + 1e-3, np.eye(3)[np.tril_indices(3)]]]
+    likelihood = type(likelihood)(rows.table, flat)
+    theta = likelihood.prior_draw(2000, rng_of(1))
+    shown = scores(likelihood, rows, theta)
+    assert np.isfinite(theta).all() and not np.isnan(shown).any() and shown.max() < np.inf
+    assert np.isfinite(likelihood.log_prior(theta)).all()
 
 
 def test_many_columns_and_features():
@@ -541,146 +571,6 @@ def test_state_and_pickle(name):
     assert weights is not None
 
 
-# ------------------------------------------------------------------ logistic-normal
-def line(loading, counts):
-    """Distribution function of eta's posterior, rank 1."""
-    x = np.linspace(-8, 8, 4001)
-    logits = np.outer(x, loading[:, 0])
-    logits -= np.logaddexp.reduce(logits, axis=1)[:, None]
-    density = np.exp(logits @ counts - x**2 / 2 - (logits @ counts - x**2 / 2).max())
-    law = integrate.cumulative_simpson(density, x=x, initial=0)
-    return lambda at: np.interp(at, x, law / law[-1])
-
-
-def test_features_reach_their_posterior():
-    """From the prior, 60 slices of 20,000 features with the same counts."""
-    X = make_rows("logistic_normal")
-    likelihood = LIKELIHOODS["logistic_normal"].of(X, rank=1, n_steps=60)
-    likelihood.set_state({"loading": np.array([[1.3], [-0.4], [0.2]])})
-    counts = np.array([[5.0, 1.0, 2.0, 0.0]])
-    n = 20_000
-    theta = likelihood.draw(
-        np.repeat(counts, n, axis=0), likelihood.prior_draw(n, rng_of(23)), rng_of(24)
-    )
-    ks(theta[:, 0], line(likelihood.loading, counts[0, :3]))
-    wrong = counts[0, :3] + [1.0, 0.0, 0.0]
-    assert stats.kstest(theta[:, 0], line(likelihood.loading, wrong)).pvalue < 1e-6
-    # without rows: fresh from the prior
-    empty = likelihood.draw(np.zeros((n, 4)), np.full((n, 1), 9.0), rng_of(25))
-    ks(empty[:, 0], "norm")
-
-
-def test_loading_reaches_its_posterior():
-    """Two columns, rank 1: logits differ by eta (a - b), so that d = a - b has a posterior on a
-    line and a + b keeps its prior."""
-    X = np.array([[3, 1], [0, 2]])
-    eta, counts = np.array([[1.2], [-0.7]]), np.array([[9.0, 2.0, 0.0], [1.0, 4.0, 0.0]])
-    likelihood = LIKELIHOODS["logistic_normal"].of(X, rank=1, scale=0.8)
-    rng, shown = rng_of(26), []
-    for _ in range(4000):
-        likelihood.set_state({"loading": 0.8 * normals((2, 1), rng.bit_generator)})
-        for _ in range(25):
-            likelihood.update(eta, counts, None, rng)
-        shown.append(likelihood.loading[:, 0])
-    a, b = np.array(shown).T
-
-    def law(spread):
-        d = np.linspace(-9, 9, 4001)
-        log_density = -0.5 * d**2 / (2 * spread**2)
-        for e, c in zip(eta[:, 0], counts):
-            log_density -= c[0] * np.logaddexp(0, -e * d) + c[1] * np.logaddexp(0, e * d)
-        density = np.exp(log_density - log_density.max())
-        total = integrate.cumulative_simpson(density, x=d, initial=0)
-        return lambda at: np.interp(at, d, total / total[-1])
-
-    ks(a - b, law(0.8))
-    ks(a + b, stats.norm(scale=0.8 * math.sqrt(2)).cdf)
-    assert stats.kstest(a - b, law(1.2)).pvalue < 1e-6
-
-
-def joint_draws(n, scale, n_sweeps=0, likelihood_counts=1.0, seed=27):
-    """Parameters and data from the joint law, then sweeps over parameters given the data.
-
-    Returns functions of both, one row per replication: whatever the number of sweeps, their law
-    must be the same. `likelihood_counts`: what the counts are multiplied by, for a control."""
-    rng, out = rng_of(seed), []
-    likelihood = LIKELIHOODS["logistic_normal"].of(np.eye(4, dtype=int), rank=2, scale=scale)
-    likelihood.n_steps = 1
-    labels = np.arange(3, dtype=np.int32)
-    for _ in range(n):
-        likelihood.set_state({"loading": 0.8 * normals((4, 2), rng.bit_generator)})
-        theta = likelihood.prior_draw(3, rng)
-        X = np.array([rng.multinomial(12, p / p.sum()) for p in likelihood.features(theta)])
-        statistics = likelihood_counts * likelihood.statistics(likelihood.encode(X), labels, 3)
-        for _ in range(n_sweeps):
-            likelihood.update(theta, statistics, None, rng)
-            theta = likelihood.draw(statistics, theta, rng)
-        p = likelihood.features(theta)
-        out.append([
-            likelihood.loading[0, 1],
-            (likelihood.loading**2).sum(),
-            theta[1, 0],
-            (theta**2).sum(),
-            (X * np.log(p)).sum(),
-            (X[0] * p[0]).sum(),
-            np.log(p).std(),
-        ])  # fmt: skip
-    return np.array(out)
-
-
-def test_joint_law_stays():
-    before = joint_draws(3000, 0.8)
-    after = joint_draws(3000, 0.8, n_sweeps=6, seed=28)
-    for j in range(before.shape[1]):
-        p_value = stats.ks_2samp(before[:, j], after[:, j]).pvalue
-        assert p_value > LEVEL / before.shape[1], (j, p_value)
-    ks(after[:, 0] / 0.8, "norm")
-    ks(after[:, 1] / 0.64, stats.chi2(8).cdf)
-    ks(after[:, 2], "norm")
-    ks(after[:, 3], stats.chi2(6).cdf)
-    for options in ({"scale": 0.5}, {"scale": 0.8, "likelihood_counts": 2.0}):
-        wrong = joint_draws(1000, n_sweeps=6, seed=29, **options)
-        columns = range(before.shape[1])
-        found = [stats.ks_2samp(before[:, j], wrong[:, j]).pvalue for j in columns]
-        assert min(found) < 1e-6, options
-
-
-def test_importance_weights_have_the_marginal_as_mean():
-    """f H / q over a row's proposals against the integral over eta, rank 1."""
-    X = make_rows("logistic_normal")
-    likelihood = LIKELIHOODS["logistic_normal"].of(X, rank=1)
-    rows, n = likelihood.encode(X), 20_000
-    for i in (0, 5):
-        row = rows[i : i + 1]
-        theta = likelihood.proposal_draw(rows[np.full(n, i)], rng_of(30))
-        weights = np.exp(
-            scores(likelihood, row, theta)[0].astype(float)
-            + likelihood.log_prior(theta)
-            - likelihood.proposal_logpdf(theta, row)
-        )
-        x = np.linspace(-9, 9, 4001)
-        exact = integrate.simpson(
-            np.exp(scores(likelihood, row, x[:, None])[0].astype(float)) * stats.norm.pdf(x), x=x
-        )
-        assert abs(weights.mean() - exact) < 4.5 * weights.std() / math.sqrt(n) + 1e-5 * exact
-        assert weights.std() < weights.mean()  # and they hardly vary
-
-
-def test_a_first_loading_says_what_the_rows_say():
-    rng = rng_of(31)
-    p = rng.dirichlet(np.full(40, 0.3), size=5)
-    X = np.array([rng.multinomial(200, p[i % 5]) for i in range(100)])
-    likelihood = LIKELIHOODS["logistic_normal"].of(X, rank=8)
-    rows = likelihood.encode(X)
-    labels = (np.arange(100) % 5).astype(np.int32)
-    statistics = likelihood.statistics(rows, labels, 5)
-    theta = likelihood.prior_draw(5, rng)
-    for _ in range(40):
-        theta = likelihood.draw(statistics, theta, rng)
-        likelihood.update(theta, statistics, None, rng)
-    assert np.abs(likelihood.features(theta) - p).max() < 0.05
-
-
 # ------------------------------------------------------------------ same bits everywhere
 def digest_of_all():
     digest = hashlib.sha256()
@@ -709,196 +599,3 @@ def test_every_instruction_set_gives_the_same_bits():
         shown.append(run.stdout.strip())
     assert len(shown[0]) == 64
     assert shown == [shown[0]] * 3
-
-
-# ------------------------------------------------------------------ bad input
-@pytest.mark.parametrize("name", ["multinomial", "logistic_normal", "poisson"])
-@pytest.mark.parametrize("value", [-1.0, 0.5, np.nan, np.inf, 2.0**31])
-def test_what_is_no_count(name, value):
-    likelihood, _, X = make(name)
-    X = X.astype(float)
-    X[4, 1] = value
-    for rows in (X, csr_array(X)):
-        with pytest.raises(ValueError, match="Row 4, column 1 of X must hold a non-negative int"):
-            likelihood.encode(rows)
-
-
-@pytest.mark.parametrize("name", ["multinomial", "logistic_normal"])
-def test_a_row_of_zeros(name):
-    likelihood, _, X = make(name)
-    X[[6, 9]] = 0
-    with pytest.raises(ValueError, match="Row 6 of X has no counts above 0"):
-        likelihood.encode(X)
-
-
-def test_rows_of_zeros_are_fine_for_poisson():
-    likelihood, _, _ = make("poisson")
-    rows = likelihood.encode(np.zeros((2, 3)))
-    theta = likelihood.prior_draw(3, rng_of(37))
-    expected = np.repeat(-np.exp(theta).sum(axis=1)[None], 2, axis=0)
-    np.testing.assert_allclose(scores(likelihood, rows, theta), expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize("name", NUMBERS)
-def test_what_is_no_number(name):
-    likelihood, _, X = make(name)
-    for value in (np.nan, np.inf):
-        X[3, 2] = value
-        with pytest.raises(ValueError, match=f"Row 3, column 2 of X must hold a finite.*{value}"):
-            likelihood.encode(X)
-    with pytest.raises(TypeError, match="sparse"):
-        likelihood.encode(csr_array(np.eye(3)))
-
-
-@every
-def test_other_columns(name):
-    likelihood, rows, _ = make(name)
-    with pytest.raises(ValueError, match="columns"):
-        likelihood.encode(np.ones((2, 5), dtype=int))
-    theta = likelihood.prior_draw(3, rng_of(38))
-    with pytest.raises(ValueError, match="out must have shape"):
-        likelihood.log_lik(rows, likelihood.prepare(theta), np.empty((2, 3), np.float32))
-    with pytest.raises(IndexError):
-        beyond = TableRows(rows.table, 5, 40)
-        likelihood.log_lik(beyond, likelihood.prepare(theta), np.empty((35, 3), np.float32))
-
-
-def test_a_singular_scale_matrix():
-    with pytest.raises(ValueError, match="not positive definite"):
-        inverse_cholesky(np.ones((1, 2, 2)))
-
-
-# ------------------------------------------------------------------ a user's own
-class WaitingTimes(Likelihood):
-    """x ~ Exponential(exp(theta)), theta ~ N(0, 4)."""
-
-    def log_lik(self, rows, theta, out):
-        out[:] = theta - rows * np.exp(theta)
-
-    def statistics(self, rows, labels, n_features):
-        kept = labels >= 0
-        n = np.bincount(labels[kept], minlength=n_features)
-        total = np.bincount(labels[kept], rows[kept, 0], minlength=n_features)
-        return np.stack([n, total], axis=1)
-
-    def draw(self, statistics, theta, rng):
-        return theta + 0.1
-
-    def prior_draw(self, n, rng):
-        return 2.0 * rng.standard_normal(n)
-
-    def log_prior(self, theta):
-        return stats.norm.logpdf(theta, scale=2.0)
-
-    def proposal_draw(self, rows, rng):
-        return rng.standard_normal(len(rows)) - np.log(rows[:, 0])
-
-    def proposal_logpdf(self, theta, row):
-        return stats.norm.logpdf(theta, -np.log(row[0, 0]))
-
-
-def use(likelihood):
-    """Every method once."""
-    likelihood = checked(likelihood, proposes=True)
-    rng = rng_of(39)
-    rows = likelihood.encode(np.array([[0.3], [1.0], [2.0]]))
-    theta = likelihood.prior_draw(2, rng)
-    out = np.zeros((3, 2), np.float32)
-    likelihood.log_lik(rows, likelihood.prepare(theta), out)
-    statistics = likelihood.statistics(rows, np.array([0, 1, -1], np.int32), 2)
-    theta = likelihood.draw(statistics, theta, rng)
-    likelihood.update(theta, statistics, np.array([1, 1]), rng)
-    likelihood.set_state(likelihood.state())
-    likelihood.log_prior(theta)
-    likelihood.proposal_logpdf(likelihood.proposal_draw(rows, rng), rows[:1])
-    return out
-
-
-def test_a_sound_likelihood_passes():
-    own = WaitingTimes()
-    expected = np.empty((3, 2), np.float32)
-    own.log_lik(np.array([[0.3], [1.0], [2.0]]), own.prior_draw(2, rng_of(39)), expected)
-    np.testing.assert_array_equal(use(own), expected)
-    assert not checked(own).conjugate
-    again = pickle.loads(pickle.dumps(checked(own)))
-    assert type(again.likelihood) is WaitingTimes
-    for name in LIKELIHOODS:
-        likelihood, _, _ = make(name)
-        assert checked(likelihood) is likelihood
-
-
-def wrong_log_lik(value):
-    def log_lik(self, rows, theta, out):
-        WaitingTimes.log_lik(self, rows, theta, out)
-        out[1, 0] = value
-
-    return log_lik
-
-
-FAULTS = {
-    "log_lik NaN": ("log_lik", wrong_log_lik(np.nan), ValueError, "nan for row 1 .* feature 0"),
-    "log_lik inf": ("log_lik", wrong_log_lik(np.inf), ValueError, "inf for row 1 .* feature 0"),
-    "log_lik returned": (
-        "log_lik",
-        lambda self, rows, theta, out: theta - rows * np.exp(theta),
-        TypeError,
-        "return nothing",
-    ),
-    "log_lik unwritten": (
-        "log_lik", lambda self, rows, theta, out: None, ValueError, "write every entry of out",
-    ),
-    "statistics shape": (
-        "statistics",
-        lambda self, rows, labels, n: np.zeros((n + 1, 2)),
-        ValueError,
-        r"array of shape \(2, \.\.\.\); got shape \(3, 2\)",
-    ),
-    "statistics dtype": (
-        "statistics",
-        lambda self, rows, labels, n: np.zeros((n, 2), np.float32),
-        TypeError,
-        "float64 or int64 .* float32",
-    ),
-    "draw shape": (
-        "draw", lambda self, s, theta, rng: theta[:, None], ValueError, r"got shape \(2, 1\)",
-    ),
-    "draw NaN": ("draw", lambda self, s, theta, rng: theta * np.nan, ValueError, r"nan at \(0,\)"),
-    "prior_draw list": ("prior_draw", lambda self, n, rng: [0.0] * n, TypeError, "got list"),
-    "prior_draw number": ("prior_draw", lambda self, n, rng: np.zeros(1), ValueError, r"\(1,\)"),
-    "log_prior scalar": ("log_prior", lambda self, theta: 0.0, TypeError, "got float"),
-    "log_prior NaN": (
-        "log_prior", lambda self, theta: theta * np.nan, ValueError, "nan for feature 0",
-    ),
-    "proposal_draw shape": (
-        "proposal_draw", lambda self, rows, rng: np.zeros((3, 2)), ValueError, r"\(3, 2\)",
-    ),
-    "proposal_logpdf shape": (
-        "proposal_logpdf", lambda self, theta, row: np.zeros((3, 1)), ValueError, r"\(3, 1\)",
-    ),
-    "encode length": ("encode", lambda self, X: X[:2], ValueError, "3 rows; got 2"),
-    "encode number": ("encode", lambda self, X: 3.0, TypeError, r"len\(\); got float"),
-    "state": ("state", lambda self: [1.0], TypeError, "a dict of arrays; got list"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_wrong_answer_names_class_and_method(fault):
-    method, function, error, message = FAULTS[fault]
-    own = type("Own", (WaitingTimes,), {method: function})
-    with pytest.raises(error, match=message) as raised:
-        use(own())
-    assert f"Own.{method} must" in str(raised.value)
-
-
-def test_what_is_missing_is_named_before_any_work():
-    with pytest.raises(TypeError, match="subclass of skanneal.states.Likelihood, got str"):
-        checked("exponential")
-    own = type("Own", (WaitingTimes,), {"log_prior": Likelihood.log_prior})
-    with pytest.raises(TypeError, match="Own must define the method log_prior"):
-        checked(own())
-    own = type("Own", (WaitingTimes,), {"proposal_draw": Likelihood.proposal_draw})
-    checked(own())
-    with pytest.raises(TypeError, match="Own must define the method proposal_draw"):
-        checked(own(), proposes=True)
-    with pytest.raises(NotImplementedError, match="Own has no proposal_draw"):
-        own().proposal_draw(None, None)

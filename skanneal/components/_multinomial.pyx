@@ -41,6 +41,8 @@ MOST_TOTALS = 1000        # quantiles of the rows' totals that are kept
 
 cdef enum:
     RISES = 1024          # counts below have log (a)_n in a table
+    TALLIED = 1 << 16     # counts below are counted by their size
+    EACH = 12             # log (a)_n of a large n takes as long as so many logarithms
     SMALL = 16            # counts up to here are multiplied out
     EXACT = 1 << 20       # rows of a larger total are scored in float64
 
@@ -93,7 +95,7 @@ cdef class Multinomial(Components):
     cdef double[::1] pseudo_count     # (n_columns,)
     cdef double sum_pseudo            # A
     cdef double[::1] rises            # (RISES,) log (a)_n of the common pseudo-count
-    cdef int64_t[::1] tally           # (RISES,) scratch
+    cdef int64_t[::1] tally           # (TALLIED,) scratch, zeros between calls
     cdef int32_t[:, ::1] count        # (n_slots, n_columns)
     cdef uint64_t[:, ::1] present     # (n_slots, n_words) a bit per column
     cdef int64_t[::1] total           # (n_slots,) N
@@ -126,7 +128,7 @@ cdef class Multinomial(Components):
         self.n_words = (self.n_columns + 63) // 64
         self.common = len(flat) == 1
         self.pseudo_count = np.broadcast_to(flat, self.n_columns).copy()
-        self.rises, self.tally = np.zeros(RISES), np.zeros(RISES, np.int64)
+        self.rises, self.tally = np.zeros(RISES), np.zeros(TALLIED, np.int64)
         self.count = np.zeros((0, self.n_columns), np.int32)
         self.present = np.zeros((0, self.n_words), np.uint64)
         self.total = np.zeros(0, np.int64)
@@ -355,12 +357,12 @@ cdef class Multinomial(Components):
         """out[g] = the sum over slots and columns of log (a)_n at a = grid[g].
 
         That is the sum over r of log(a + r) times the number of counts above r: how many counts
-        there are of each size is all that is needed."""
+        there are of each size is all that is needed. Above RISES few sizes may be spread widely;
+        then each has its own logarithm."""
         cdef Py_ssize_t g, j, k, b
-        cdef int64_t r
+        cdef int64_t r, most = 0, sizes = 0, above = 0, low
         cdef uint64_t word
         cdef int32_t n
-        self.tally[:] = 0
         for g in range(n_grid):
             out[g] = 0.0
         for k in range(self.n_slots):
@@ -370,18 +372,25 @@ cdef class Multinomial(Components):
                     j = 64 * b + lowest_bit(word)
                     word &= word - 1
                     n = self.count[k, j]
-                    if n < RISES:
-                        self.tally[n - 1] += 1
+                    if n < TALLIED:
+                        sizes += self.tally[n] == 0 and n >= RISES
+                        self.tally[n] += 1
+                        most = max(most, n)
                     else:
                         for g in range(n_grid):
                             out[g] += log_rise(grid[g], n)
-        for r in range(RISES - 2, -1, -1):
-            self.tally[r] += self.tally[r + 1]
-        for g in range(n_grid):
-            r = 0
-            while self.tally[r] > 0:   # none are above RISES - 2
-                out[g] += self.tally[r] * log(grid[g] + r)
-                r += 1
+        low = RISES if sizes * EACH < most - RISES else most + 1
+        for r in range(low, most + 1):
+            if self.tally[r] > 0:
+                for g in range(n_grid):
+                    out[g] += self.tally[r] * log_rise(grid[g], r)
+                self.tally[r] = 0
+        for r in range(min(low - 1, most), 0, -1):   # above: counts of more than r - 1
+            above += self.tally[r]
+            self.tally[r] = 0
+            if above > 0:
+                for g in range(n_grid):
+                    out[g] += above * log(grid[g] + (r - 1))
 
     def get_hyper(self, Py_ssize_t f):
         """The pseudo-counts: shape (1,) if all columns have the same, else (n_columns,)."""
@@ -521,10 +530,11 @@ cdef class Multinomial(Components):
         """The bits of all slots from their counts."""
         cdef Py_ssize_t j, k
         self.present[:] = 0
-        for k in range(self.n_slots):
-            for j in range(self.n_columns):
-                if self.count[k, j] > 0:
-                    self.present[k, j >> 6] |= <uint64_t> 1 << (j & 63)
+        with nogil:
+            for k in range(self.n_slots):
+                for j in range(self.n_columns):
+                    if self.count[k, j] > 0:
+                        self.present[k, j >> 6] |= <uint64_t> 1 << (j & 63)
 
     def validate(self):
         """Check the invariants; AssertionError names the first that fails."""

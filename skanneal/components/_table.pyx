@@ -18,6 +18,7 @@ canonical format and without zeros. A row without entries is a missing one.
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 
 import numpy as np
@@ -236,12 +237,46 @@ cdef class Table:
         return self._is_missing(j, self._cells(j))
 
     def take(self, rows):
-        """A table of some rows, given by index."""
+        """A table of some rows, given by index: in time and memory of these alone."""
         cdef Table new = self.empty_like()
-        columns = [None] * self.n_columns
-        for j in self._stored:
-            columns[j] = self.column(j)[rows]
-        new.append(columns)
+        cdef const int64_t[::1] row
+        cdef unsigned char[:, ::1] view
+        cdef uint32_t[:, ::1] entry
+        cdef Counts *cell
+        cdef Py_ssize_t n_new, start, n, i, n_entries = 0
+        cdef Py_ssize_t position = self.positions[self._counts] if self._counts >= 0 else 0
+        rows = np.asarray(rows)
+        if rows.dtype.kind == "b":
+            rows = np.flatnonzero(rows)
+        rows = np.where(rows < 0, rows + self.n_rows, rows).astype(np.int64)
+        if rows.size and not 0 <= rows.min() <= rows.max() < self.n_rows:
+            raise IndexError(f"rows {rows.min()} to {rows.max()} of a table of {self.n_rows}")
+        row, n_new = rows, len(rows)
+        for start in range(0, n_new, 1 << CHUNK_BITS):
+            n = min(1 << CHUNK_BITS, n_new - start)
+            chunk = np.empty((n, self.row_bytes), np.uint8)
+            view = chunk
+            with nogil:
+                for i in range(n):
+                    memcpy(&view[i, 0], self.row(row[start + i]), self.row_bytes)
+            new._add_chunk(chunk)
+        new.n_rows = n_new
+        if self._counts >= 0:
+            for i in range(n_new):
+                n_entries += (<const Counts *> (new.row(i) + position)).n
+            entries = np.empty((n_entries, 2), np.uint32)
+            entry, n_entries = entries, 0
+            with nogil:
+                for i in range(n_new):
+                    cell = <Counts *> (<char *> new.row(i) + position)
+                    if cell.n > 0:
+                        memcpy(&entry[n_entries, 0], self.entries + 2 * cell.start,
+                               2 * sizeof(uint32_t) * cell.n)
+                    cell.start = n_entries
+                    n_entries += cell.n
+            new._set_entries(entries, n_entries)
+        for j in np.flatnonzero(self.gaps):
+            new.gaps[j] = self._is_missing(j, new._cells(j)).any()
         return new
 
     def bytes(self):

@@ -1,8 +1,15 @@
 """scikit-learn estimators."""
 
+from ._accelerated_dp import AcceleratedDPMixture
 from ._annealed_dp import AnnealedDPMixture
 from ._crosscat import CrossCatPY
 from ._imputer import CrossCatImputer
 from ._permutation_dp import PermutationDPMixture
 
-__all__ = ["AnnealedDPMixture", "CrossCatImputer", "CrossCatPY", "PermutationDPMixture"]
+__all__ = [
+    "AcceleratedDPMixture",
+    "AnnealedDPMixture",
+    "CrossCatImputer",
+    "CrossCatPY",
+    "PermutationDPMixture",
+]

@@ -3,37 +3,158 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import copy
-import functools
 import warnings
 from numbers import Integral, Real
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import _fit_context
-from sklearn.cluster import MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._accelerated_chain import ACCELERATED_SHARE, STAGES, AcceleratedChain, Run
-from .._encoding import Encoder
 from ..chain import Model
-from ..components import Table
-from ..likelihoods import LIKELIHOODS, Likelihood, TableRows
+from ..likelihoods import LIKELIHOODS, Likelihood
 from ..parallel import run_tasks, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
-from ..shards import RowSource, ShardPool, Shards
-from ._base import SEEN, BaseMixtureEstimator, _chain_task
-from ._hyperparameters import grids_in_units, partition_grid, prepare
+from ..shards import ShardPool
+from ..summary import point_estimate
+from ._accelerated_data import FAMILY, first_labels, read
+from ._base import SEEN, BaseMixtureEstimator, _chain_task, _padded
+from ._draws import Draw
+from ._feature_draws import FeatureDraw, FeaturePredictor
+from ._hyperparameters import grids_in_units, partition_grid
 
-ALGORITHMS = ("accelerated", "auxiliary", "collapsed", "hybrid", "importance", "slice")
+ALGORITHMS = ("collapsed", *STAGES)
 ONE_SHARD = ("auxiliary", "collapsed", "importance")  # one row after another
-AUTO_ALGORITHM = "accelerated"
-KMEANS_CLUSTERS = 100
+POINT, POINT_STEPS = 3, 10  # a seed of its own; updates of a point estimate's features
+AUTO_ALGORITHM = "accelerated"  # measured: see doc/accelerated.md
+
+
+def _integrates(estimator):
+    """Whether features of the fitted likelihood can be integrated out."""
+    check_is_fitted(estimator)
+    return estimator.likelihood_.conjugate
 
 
 class AcceleratedDPMixture(BaseMixtureEstimator):
-    """PLACEHOLDER_DOC"""
+    """Nonparametric Bayesian mixture on shards of the rows, with or without a conjugate prior.
+
+    Clusters are *features*: parameters of a likelihood, instantiated, so that shards of the rows
+    can be sampled side by side and any likelihood will do. A first, approximate stage makes
+    features from rows that are ill explained; then an exact stage leaves the posterior invariant
+    (Zhang, Williamson and Perez-Cruz [1]_, corrected: see the user guide).
+
+    Parameters
+    ----------
+    likelihood : str or Likelihood, default="auto"
+        Of a row given its feature: "multinomial" (rows of counts), "poisson" (independent counts),
+        "gaussian" (independent numbers), "gaussian_full" (with covariances), "logistic_normal"
+        (rows of counts whose log-odds are normal of low rank; not conjugate), or an object of a
+        subclass of `skanneal.states.Likelihood`. "auto": "multinomial" if all cells are
+        non-negative integers and no row is empty, else "gaussian".
+    hyperparameters : "infer" or mapping, default="infer"
+        Data-scaled grids and Gibbs steps, or a mapping of the likelihood's name to what is fixed,
+        by name as in `AnnealedDPMixture`: ``{"multinomial": {"pseudo_counts": 1.0}}``. Of
+        "logistic_normal" `rank` and `scale`.
+    concentration : "infer" or float, default="infer"
+        Concentration of the process.
+    discount : "infer" or float, default=0.0
+        Discount of the Pitman-Yor process, in [0, 1); 0 is the Dirichlet process.
+    algorithm : str, default="auto"
+        "accelerated": the accelerated stage, then the exact one. "hybrid": the exact stage alone.
+        "auxiliary": Neal's algorithm 8. "importance": algorithm 8 with features proposed by the
+        row. "slice": the uncollapsed slice sampler. "collapsed": Gibbs sampling with features
+        integrated out. "auto" is the measured best, "accelerated". "auxiliary", "importance" and
+        "collapsed" take one row after another: they use one shard.
+    schedule : AcceleratedSchedule or None, default=None
+        Lengths of the stages, and the time; None is ``AcceleratedSchedule()``.
+    n_shards : int, default=2
+        Shards of the rows. Results depend on it, but not on `n_jobs`. More shards than jobs even
+        the load out.
+    n_auxiliary : int, default=3
+        Empty features at a time: in "auxiliary", "importance", and in the exact stage if the
+        likelihood is not conjugate.
+    init : {"one", "kmeans"} or int, default="one"
+        All rows in one cluster, 100 clusters by k-means, or so many at random.
+    point_estimate : {"map", "vi", "binder"}, default="map"
+        `labels_` is the draw of highest log joint density, or the partition of least expected
+        variation of information or Binder loss.
+    n_chains : int, default=1
+        Independent chains.
+    n_draws : int, default=1
+        Draws kept per chain: the schedule's end, then one every `thin` sub-iterations.
+    thin : int, default=1
+        Sub-iterations between draws.
+    n_jobs : int or None, default=None
+        Segments (a shard of a chain between two synchronisations) at a time, through joblib:
+        threads by default, processes, Dask or Ray by ``joblib.parallel_config``.
+    random_state : int, None, RandomState, Generator or SeedSequence, default=None
+        An int gives the same fit every time, for any `n_jobs` and backend.
+    warm_start : bool, default=False
+        Whether a second `fit`, on the same rows, goes on with ``n_draws * thin`` sub-iterations.
+    verbose : int, default=0
+        Above 0: print a line per record of the trace.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_rows,), int64
+        The point-estimate partition, numbered from 0.
+    n_clusters_ : int
+        Its number of clusters.
+    features_ : ndarray of shape (n_clusters_, ...)
+        Its clusters' features, with a conjugate prior their posterior means: probabilities, rates,
+        or means and variances.
+    draws_ : list of list of Draw or FeatureDraw
+        ``draws_[chain][draw]``.
+    trace_ : dict of ndarray of shape (n_chains, n_records)
+        At every synchronisation: "seconds", "sweeps" (sub-iterations), "n_assigned", "n_clusters",
+        "log_joint", "concentration", "discount", and "burn_in", 1 in the accelerated stage; padded
+        with nan.
+    r_hat_, ess_ : dict of float
+        Of the scalars in the trace, burn-in left out; nan where it is too short.
+    likelihood_ : Likelihood
+        The likelihood, with the hyperparameters it began with.
+    families_ : dict of str to ndarray
+        Positions of each family's columns, for the built-in likelihoods.
+    hyperparameter_grids_ : dict
+        The grids, in the user's units, if the likelihood is conjugate.
+    algorithm_ : str
+        The algorithm that was run.
+    schedule_ : AcceleratedSchedule
+        The schedule that was run; with a time limit, what became of it, without one: the same data
+        and seed then give the same bits again.
+    n_sweeps_ : float
+        Sub-iterations run, further draws included.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : ndarray of str
+        If X had column names.
+
+    See Also
+    --------
+    AnnealedDPMixture : Tables of mixed columns with gaps, on one machine.
+
+    References
+    ----------
+    .. [1] M. M. Zhang, S. A. Williamson, F. Perez-Cruz (2022). "Accelerated Parallel Non-conjugate
+       Sampling for Bayesian Non-parametric Models". Statistics and Computing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal import AcceleratedDPMixture
+    >>> from skanneal.schedules import AcceleratedSchedule
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.r_[rng.multinomial(50, [.6, .3, .1], 100), rng.multinomial(50, [.1, .3, .6], 100)]
+    >>> schedule = AcceleratedSchedule(n_accelerated=20, n_exact=200)
+    >>> model = AcceleratedDPMixture(schedule=schedule, random_state=0).fit(X)
+    >>> model.n_clusters_
+    2
+    >>> np.sort(model.features_[:, 0]).round(1).tolist()
+    [0.1, 0.6]
+    """
 
     _parameter_constraints: dict = {
         "likelihood": [StrOptions({"auto", *LIKELIHOODS}), Likelihood],
@@ -48,8 +169,14 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
         **{
             name: BaseMixtureEstimator._parameter_constraints[name]
             for name in (
-                "point_estimate", "n_chains", "n_draws", "thin", "n_jobs", "random_state",
-                "warm_start", "verbose",
+                "point_estimate",
+                "n_chains",
+                "n_draws",
+                "thin",
+                "n_jobs",
+                "random_state",
+                "warm_start",
+                "verbose",
             )
         },
     }
@@ -95,22 +222,315 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y=None):
-        """Run the chains."""
-        schedule = copy.deepcopy(self.schedule) if self.schedule else AcceleratedSchedule()
+        """Run the chains.
+
+        Parameters
+        ----------
+        X : array-like, frame, sparse matrix, memory map or list of shard files
+            Rows, shape (n_rows, n_columns), without missing cells; never changed. Sparse with a
+            likelihood of counts that is named. A memory map, or a list of paths of .npy files or of
+            .npz files of CSR matrices, is read shard by shard and need not fit into memory: one
+            shard per job does.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : AcceleratedDPMixture
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the column, row, parameter or method at fault.
+        """
+        schedule = AcceleratedSchedule() if self.schedule is None else copy.deepcopy(self.schedule)
         schedule._validate_params()
-        grid = partition_grid(self.concentration, self.discount)
         algorithm = AUTO_ALGORITHM if self.algorithm == "auto" else self.algorithm
+        if algorithm == "accelerated" and schedule.n_exact == 0:
+            raise ValueError(
+                "the accelerated stage is burn-in, of which nothing is kept: n_exact of the "
+                "schedule must be at least 1"
+            )
+        grid = partition_grid(self.concentration, self.discount)
         before = {name: getattr(self, name) for name in SEEN if hasattr(self, name)}
         try:
-            data = self._read(X, algorithm)
+            n_shards = 1 if algorithm in ONE_SHARD else self.n_shards
+            data = read(self, X, n_shards, algorithm in ("accelerated", "importance"))
             if algorithm == "collapsed":
-                fitted = self._fit_collapsed(data, schedule, grid)
+                fitted, interrupted = self._fit_collapsed(data, schedule, grid)
             else:
-                fitted = self._fit_uncollapsed(data, schedule, grid, algorithm)
+                fitted, interrupted = self._fit_uncollapsed(data, schedule, grid, algorithm)
         except BaseException:
             for name in SEEN:
                 self.__dict__.pop(name, None)
             self.__dict__.update(before)
             raise
+        fitted["_fingerprint"] = data.fingerprint
+        fitted["algorithm_"] = algorithm
+        for name in ("families_", "hyperparameter_grids_"):
+            self.__dict__.pop(name, None)
         self.__dict__.update(fitted)
+        if self.n_chains > 1:
+            self._warn_of_disagreement(data.shards.n_rows)
+        if interrupted:
+            warnings.warn(
+                "The fit was interrupted: it keeps the last complete state of each chain.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return self
+
+    # ---- the two ways ---------------------------------------------------------------------------
+
+    def _fit_uncollapsed(self, data, schedule, grid, algorithm):
+        """All chains, one segment after another; (fitted attributes, interrupted)."""
+        seeds = spawn_seeds(self.random_state, self.n_chains + 1)
+        with ShardPool(data.shards, self.n_jobs) as pool:
+            if self.warm_start and hasattr(self, "_states"):
+                states = self._earlier_states(data.fingerprint)
+                chains = [
+                    AcceleratedChain.from_arrays(
+                        s, data.shards, copy.deepcopy(data.likelihood), grid
+                    )
+                    for s in states
+                ]
+                run = Run(pool, chains, self.verbose, getattr(self, "_on_record", None))
+                lengths, draws = [], []
+            else:
+                starts = seeds[-1].spawn(self.n_chains)
+                chains = [
+                    AcceleratedChain(
+                        data.shards,
+                        copy.deepcopy(data.likelihood),
+                        grid,
+                        first_labels(self.init, data.source, start),
+                        seed,
+                    )
+                    for seed, start in zip(seeds, starts)
+                ]
+                run = Run(pool, chains, self.verbose, getattr(self, "_on_record", None))
+                if not run.first():
+                    raise KeyboardInterrupt
+                lengths = self._run_stages(run, schedule, algorithm)
+                draws = [[chain.draw() for chain in chains]]
+            stage = STAGES[algorithm][-1][1](self.n_auxiliary)
+            while len(draws) < self.n_draws and not run.interrupted:
+                if lengths and _out_of_time(schedule, chains):
+                    break
+                between = AcceleratedSchedule(n_accelerated=0, n_exact=self.thin)
+                run.stage(stage, between.segments("exact"))
+                if not run.interrupted or not draws:
+                    draws.append([chain.draw() for chain in chains])
+        if schedule.max_time is not None and lengths:
+            schedule = _realised(schedule, lengths)
+        draws = list(zip(*draws))  # by chain
+        return self._fitted(data, grid, chains, draws, schedule), run.interrupted
+
+    def _run_stages(self, run, schedule, algorithm):
+        """Lengths of the segments of each stage."""
+        lengths, max_time = [], schedule.max_time
+        stages = STAGES[algorithm]
+        for key, make in stages:
+            last = key == stages[-1][0]
+            deadline = max_time and max_time * (1.0 if last else ACCELERATED_SHARE)
+            of_stage = schedule.segments(key)
+            lengths.append(run.stage(make(self.n_auxiliary), of_stage, deadline, max_time))
+        return lengths
+
+    def _fit_collapsed(self, data, schedule, grid):
+        """Collapsed Gibbs sampling, the chains side by side; (fitted attributes, interrupted)."""
+        if not data.likelihood.conjugate:
+            raise ValueError(
+                f"algorithm='collapsed' integrates features out: {self._name()} has no conjugate "
+                f"prior. Use 'accelerated', 'hybrid', 'auxiliary', 'importance' or 'slice'"
+            )
+        if data.table is None:
+            raise ValueError("algorithm='collapsed' holds all rows: X must fit into memory")
+        seeds = spawn_seeds(self.random_state, self.n_chains + 1)
+        starts = seeds[-1].spawn(self.n_chains)
+        n_sweeps = schedule.n_accelerated + schedule.n_exact
+        gibbs = PriorGibbs(n_sweeps=n_sweeps, max_time=schedule.max_time)
+        resume = self.warm_start and hasattr(self, "_states")
+        states = self._earlier_states(data.fingerprint) if resume else [None] * self.n_chains
+        model = self._model(data, grid)
+        tasks = [
+            (
+                model._replace(init=first_labels(self.init, data.source, start)),
+                gibbs,
+                seed,
+                self.n_draws,
+                self.thin,
+                state,
+                self.verbose,
+            )
+            for seed, start, state in zip(seeds, starts, states)
+        ]
+        results, interrupted = run_tasks(_chain_task, tasks, n_jobs=self.n_jobs)
+        results = [r for r in results if r is not None]
+        if not results:
+            raise KeyboardInterrupt
+        fitted = self._results(data.encoder, model, results)
+        fitted["likelihood_"] = data.likelihood
+        fitted["features_"] = self._features(data, fitted["_point"])
+        return fitted, interrupted
+
+    def _model(self, data, grid):
+        families = data.encoder.table_families
+        return Model(data.table, families, data.hyper, data.grids, grid, ("gibbs",))
+
+    def _name(self):
+        return (
+            repr(self.likelihood)
+            if isinstance(self.likelihood, str)
+            else type(self.likelihood).__name__
+        )
+
+    # ---- what is fitted -------------------------------------------------------------------------
+
+    def _fitted(self, data, grid, chains, draws, schedule):
+        conjugate = data.likelihood.conjugate
+        if conjugate:
+            kept = [[Draw(arrays, data.encoder) for arrays in of_chain] for of_chain in draws]
+        else:
+            kept = [[FeatureDraw(a, data.likelihood) for a in of_chain] for of_chain in draws]
+        trace = _padded([{n: np.array(v) for n, v in c.trace.items()} for c in chains])
+        flat = [draw for of_chain in kept for draw in of_chain]
+        log_joints = [draw.log_joint for draw in flat]
+        best = flat[int(np.argmax(log_joints))]
+        point = best
+        if self.point_estimate != "map":
+            partitions = [draw.labels for draw in flat]
+            labels = point_estimate(partitions, log_joints, self.point_estimate)
+            point = self._point_draw(data, best, labels)
+        fitted = {
+            "draws_": kept,
+            "trace_": trace,
+            "schedule_": schedule,
+            "n_sweeps_": float(np.nanmax(trace["sweeps"])),
+            "labels_": point.labels.astype(np.int64),
+            "n_clusters_": point.n_clusters,
+            "likelihood_": data.likelihood,
+            "_point": point,
+            "_encoder": data.encoder,
+            "_states": [chain.to_arrays() for chain in chains],
+        }
+        fitted["r_hat_"], fitted["ess_"] = self._diagnosed(trace, data.shards.n_rows)
+        if data.encoder is not None:
+            fitted["families_"] = data.encoder.families_
+        if conjugate:
+            model = self._model(data, grid)
+            if model.table is None:
+                model = model._replace(table=data.likelihood.schema)
+            fitted["hyperparameter_grids_"] = grids_in_units(model, data.encoder.families_)
+        fitted["features_"] = self._features(data, point)
+        return fitted
+
+    def _point_draw(self, data, best, labels):
+        """A partition with what else the best draw has."""
+        likelihood, statistics, sizes = self._counted(data, best, labels)
+        arrays = best.arrays | {"labels": labels.astype(np.int32)}
+        if likelihood.conjugate:
+            arrays |= likelihood.arrays(statistics, sizes)
+            return Draw(arrays, data.encoder)
+        # features of the best draw to begin with: of the one that shares most rows
+        overlap = np.zeros((len(sizes), best.n_clusters), np.int64)
+        np.add.at(overlap, (labels, best.labels), 1)
+        theta = best.theta[overlap.argmax(axis=1)]
+        generator = np.random.Generator(np.random.PCG64(self._seed(POINT)))
+        for _ in range(POINT_STEPS):
+            theta = likelihood.draw(statistics, theta, generator)
+        return FeatureDraw(arrays | {"theta": theta, "features/size": sizes}, data.likelihood)
+
+    def _counted(self, data, draw, labels):
+        """The likelihood as in a draw, and statistics and sizes of a partition."""
+        likelihood = copy.deepcopy(data.likelihood)
+        if likelihood.conjugate and "hyper" in draw.arrays:
+            likelihood.set_state({"hyper": draw.arrays["hyper"]})
+        elif not likelihood.conjugate:
+            likelihood = draw.likelihood
+        n, shards = int(labels.max()) + 1, data.shards
+        statistics = sum(
+            likelihood.statistics(shards.encoded(p), labels[shards.rows_of(p)].astype(np.int32), n)
+            for p in range(shards.n_shards)
+        )
+        return likelihood, statistics, np.bincount(labels, minlength=n)
+
+    def _features(self, data, point):
+        """The point estimate's features, as the likelihood shows them."""
+        if not data.likelihood.conjugate:
+            return point.features
+        likelihood, statistics, _ = self._counted(data, point, point.labels.astype(np.int64))
+        return likelihood.features(likelihood.mean(statistics))
+
+    # ---- queries --------------------------------------------------------------------------------
+
+    def _predictor(self, draws=None):
+        check_is_fitted(self)
+        if self.likelihood_.conjugate:
+            return super()._predictor(draws)
+        draws = [draw for chain in self.draws_ for draw in chain] if draws is None else draws
+        return FeaturePredictor(draws)
+
+    def _query(self, predictor, X):
+        if self.likelihood_.conjugate:
+            return super()._query(predictor, X)
+        if self._encoder is not None:
+            return self.likelihood_.rows(self._encoder.encode(self, X))
+        return self.likelihood_.encode(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def score_samples(self, X, given=None):
+        """Log predictive density of each row, or of some of its cells given the others.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_rows, n_columns)
+        given : columns or None, default=None
+            Names, positions or a mask of the columns whose cells are known: the density is then
+            that of the other columns' cells given these. Conjugate likelihoods only.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_rows,)
+            In nats and the units of X; densities are averaged over chains and draws, the term of a
+            new cluster included: exact, or the mean over features drawn from the base measure.
+        """
+        predictor = self._predictor()
+        if self.likelihood_.conjugate:
+            return super().score_samples(X, given)
+        if given is not None:
+            raise ValueError("given needs a conjugate likelihood")
+        return predictor.log_density(self._query(predictor, X))
+
+    @available_if(_integrates)
+    def sample(self, n_samples=1, given=None):
+        """Draw new rows from the posterior predictive, see `AnnealedDPMixture.sample`."""
+        return super().sample(n_samples, given)
+
+    @available_if(_integrates)
+    def surprisal(self, X):
+        """How unexpected each cell is given the rest of its row, see `AnnealedDPMixture`."""
+        return super().surprisal(X)
+
+    @available_if(_integrates)
+    def impute(self, X, return_std=False):
+        """Fill missing cells, see `AnnealedDPMixture.impute`."""
+        return super().impute(X, return_std)
+
+    def __sklearn_tags__(self):
+        tags = super(BaseMixtureEstimator, self).__sklearn_tags__()
+        tags.input_tags.sparse = isinstance(self.likelihood, str) and (
+            FAMILY.get(self.likelihood) == "multinomial"
+        )
+        return tags
+
+
+def _out_of_time(schedule, chains):
+    return schedule.max_time is not None and chains[0].seconds >= schedule.max_time
+
+
+def _realised(schedule, lengths):
+    """What was run, as a schedule without a time limit."""
+    first, last = lengths if len(lengths) == 2 else ([], lengths[0])
+    return AcceleratedSchedule(
+        n_accelerated=sum(first), n_exact=sum(last), sync_every=[*first, *last] or [1]
+    )

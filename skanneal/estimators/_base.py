@@ -178,14 +178,7 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
         """The fitted attributes; R-hat and ESS are of the final full-data stage."""
         chains = [[self._draw_type(draw, encoder) for draw in r["draws"]] for r in results]
         trace = _padded([r["trace"] for r in results])
-        full = trace["n_assigned"] == model.table.n_rows
-        if "burn_in" in trace:
-            full &= trace["burn_in"] == 0
-        scalars = [name for name in trace if name not in UNDIAGNOSED]
-        final = {name: np.where(full, trace[name], np.nan) for name in scalars}
-        if full.any() and np.ptp(trace["log_joint"][full]) < ROUNDING:
-            final["log_joint"][full] = trace["log_joint"][full][0]
-        r_hats, esses = diagnose(final)
+        r_hats, esses = self._diagnosed(trace, model.table.n_rows)
         return {
             "families_": encoder.families_,
             "hyperparameter_grids_": grids_in_units(model, encoder.families_),
@@ -199,6 +192,18 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
             "_states": [r["state"] for r in results],
             **self._summary([draw for chain in chains for draw in chain], encoder, model),
         }
+
+    @staticmethod
+    def _diagnosed(trace, n_rows):
+        """R-hat and ESS of the final full-data stage, burn-in left out."""
+        full = trace["n_assigned"] == n_rows
+        if "burn_in" in trace:
+            full &= trace["burn_in"] == 0
+        scalars = [name for name in trace if name not in UNDIAGNOSED]
+        final = {name: np.where(full, trace[name], np.nan) for name in scalars}
+        if full.any() and np.ptp(trace["log_joint"][full]) < ROUNDING:
+            final["log_joint"][full] = trace["log_joint"][full][0]
+        return diagnose(final)
 
     def _summary(self, draws, encoder, model):
         """The point estimate: `labels_` and what `predict` asks."""

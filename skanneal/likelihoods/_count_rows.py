@@ -33,10 +33,6 @@ class CountRows:
         """The sparse product of the rows and the logarithms of the probabilities."""
         count_scores(rows.table, rows.start, rows.stop, theta, out)
 
-    def score(self, rows, prepared, n_features, out):
-        """`log_lik` into wider lines, without a copy."""
-        count_scores(rows.table, rows.start, rows.stop, prepared, out)
-
     def statistics(self, rows, labels, n_features):
         """Column sums and the sum of the log coefficients: (n_features, n_columns + 1)."""
         return count_sums(rows.table, rows.start, labels, n_features)

@@ -22,6 +22,8 @@ cdef extern from "_draws.h" nogil:
 
 fill_ziggurat()
 
+cdef double LEAST_LOG = -80.0   # of a Gamma variate: more than scores in float32 bear
+
 
 def normals(shape, bit_generator):
     """Standard normal variates: float64 array of a shape."""
@@ -129,7 +131,7 @@ def inverse_factors(scales, degrees, bit_generator):
                 break
             for i in range(d):
                 shape = gamma_shape(0.5 * (nu[k] - (d - 1 - i)))
-                upper[i, i] = sqrt(2.0 * exp(log_gamma_variate(rng, &shape)))
+                upper[i, i] = sqrt(2.0 * exp(max(LEAST_LOG, log_gamma_variate(rng, &shape))))
                 for j in range(i + 1, d):
                     upper[i, j] = ziggurat_normal(rng)
             for i in range(d):

@@ -10,6 +10,7 @@ from ._draws import log_gammas, normals
 from ._quadratic import Quadratic, moments, quadratic_scores
 
 LOG_2PI = np.log(2.0 * np.pi)
+LEAST_LOG = -80.0  # of a Gamma variate that a variance is divided by: more than float32 scores bear
 
 
 class Numbers(ConjugateLikelihood):
@@ -167,7 +168,8 @@ def _centred(statistics):
 
 def _draw(kappa, nu, centre, squares, bit_generator):
     shapes = np.broadcast_to(0.5 * nu, np.broadcast_shapes(nu.shape, centre.shape))
-    variance = 0.5 * squares * np.exp(-log_gammas(shapes, bit_generator))
+    log_gamma = np.maximum(log_gammas(shapes, bit_generator), LEAST_LOG)
+    variance = 0.5 * squares * np.exp(-log_gamma)
     mean = centre + np.sqrt(variance / kappa) * normals(variance.shape, bit_generator)
     return np.stack([mean, variance], axis=1)
 

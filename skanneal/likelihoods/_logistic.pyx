@@ -61,8 +61,8 @@ def log_softmax(const double[:, ::1] eta, const double[:, ::1] loading):
     return np.asarray(out)
 
 
-def slice_features(const double[:, ::1] counts, eta, const double[:, ::1] loading, Py_ssize_t n_steps,
-                   bit_generator):
+def slice_features(const double[:, ::1] counts, eta, const double[:, ::1] loading,
+                   Py_ssize_t n_steps, bit_generator):
     """Elliptical slices for every feature given its column sums.
 
     Parameters
@@ -80,7 +80,7 @@ def slice_features(const double[:, ::1] counts, eta, const double[:, ::1] loadin
     """
     cdef bitgen_t *rng = bitgen(bit_generator)
     cdef double[:, ::1] out = np.array(eta, dtype=np.float64, order="C")
-    cdef Py_ssize_t K = out.shape[0], D = loading.shape[0], r = loading.shape[1], k, j, i, step
+    cdef Py_ssize_t K = out.shape[0], D = loading.shape[0], r = loading.shape[1], k, j, i
     cdef double[::1] u = np.empty(D), v = np.empty(D), score = np.empty(r), nu = np.empty(r)
     cdef int level = skanneal_level()
     cdef double total, a, b, height, angle, low, high, c, s
@@ -100,7 +100,7 @@ def slice_features(const double[:, ::1] counts, eta, const double[:, ::1] loadin
                 continue
             for j in range(D):
                 u[j] = dot(&loading[j, 0], &out[k, 0], r)
-            for step in range(n_steps):
+            for _ in range(n_steps):
                 for i in range(r):
                     nu[i] = ziggurat_normal(rng)
                 for j in range(D):
@@ -224,13 +224,12 @@ def modes(const double[:, ::1] counts, const double[:, ::1] loading):
     factor : ndarray of shape (n, rank, rank)
         Lower Cholesky factors of the negative second derivatives there.
     """
-    cdef Py_ssize_t n = counts.shape[0], D = loading.shape[0], r = loading.shape[1], i, j, a, b
+    cdef Py_ssize_t n = counts.shape[0], D = loading.shape[0], r = loading.shape[1], i, j, a
     cdef double[:, ::1] mode = np.zeros((n, r))
     cdef double[:, :, ::1] factor = np.zeros((n, r, r))
     cdef double[::1] p = np.empty(D), step = np.empty(r), point = np.empty(r), centre = np.empty(r)
     cdef int level = skanneal_level()
     cdef double total, now, new, weight, mean
-    cdef int t, halving
     with nogil:
         for i in range(n):
             total = 0.0
@@ -252,7 +251,7 @@ def modes(const double[:, ::1] counts, const double[:, ::1] loading):
             for a in range(r):
                 mode[i, a] = step[a]
             now = objective(counts[i], loading, mode[i], total, p, level)
-            for t in range(NEWTON):
+            for _ in range(NEWTON):
                 curvature(p, loading, total, centre, &factor[i, 0, 0])
                 for a in range(r):
                     step[a] = -mode[i, a] - total * centre[a]
@@ -262,7 +261,7 @@ def modes(const double[:, ::1] counts, const double[:, ::1] loading):
                             step[a] += counts[i, j] * loading[j, a]
                 solve(&factor[i, 0, 0], &step[0], r)
                 weight = 1.0
-                for halving in range(HALVINGS):
+                for _ in range(HALVINGS):
                     for a in range(r):
                         point[a] = mode[i, a] + weight * step[a]
                     new = objective(counts[i], loading, point, total, p, level)

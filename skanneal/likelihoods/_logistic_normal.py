@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ._base import TableLikelihood
 from ._count_rows import CountRows
@@ -66,7 +67,8 @@ class LogisticNormal(CountRows, TableLikelihood):
             counts = table.take(at).column(0).toarray() + 0.5
             logits = np.log(counts / counts.sum(axis=1, keepdims=True))
             logits -= logits.mean(axis=1, keepdims=True)
-            _, sizes, vectors = np.linalg.svd(logits, full_matrices=False)
+            with threadpool_limits(1, user_api="blas"):  # too small for several threads
+                _, sizes, vectors = np.linalg.svd(logits, full_matrices=False)
             n = min(self.rank, len(sizes))
             loading[:, :n] = vectors[:n].T * sizes[:n] / np.sqrt(len(at))
         rest = normals(loading.shape, np.random.PCG64(0))  # what no row tells apart

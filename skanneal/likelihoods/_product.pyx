@@ -25,6 +25,7 @@ cdef extern from "_product.h" nogil:
         const uint32_t *entry
         int64_t n
         float constant
+    void prefetch_entries(const uint32_t *entry, int64_t n)
     int skanneal_level()
     void (*product_scores_v[3])(const ProductWeights *, const ProductRow *, int64_t, int64_t,
                                 float *) noexcept
@@ -81,6 +82,8 @@ cdef class Weights:
 def count_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights,
                  float[:, :] out):
     """Scores of rows start .. stop - 1 of a table of rows of counts.
+
+    In float32: of a sum of products of one sign, about seven digits.
 
     Parameters
     ----------
@@ -175,7 +178,7 @@ def count_sums(Table table, Py_ssize_t start, labels, Py_ssize_t n_features):
     cdef int64_t e
     cdef double *sums
     cdef const uint32_t *entry
-    cdef Counts x
+    cdef Counts x, ahead
     labels = np.ascontiguousarray(labels, np.int32)
     if not 0 <= start <= start + len(labels) <= table.n_rows:
         raise IndexError(f"rows {start} to {start + len(labels)} of a table of {table.n_rows}")
@@ -185,6 +188,9 @@ def count_sums(Table table, Py_ssize_t start, labels, Py_ssize_t n_features):
             sums = &out[k, 0]
             for i in range(starts[k], starts[k + 1]):
                 x = (<const Counts *> (table.row(start + row[i]) + position))[0]
+                if i + 1 < row.shape[0]:
+                    ahead = (<const Counts *> (table.row(start + row[i + 1]) + position))[0]
+                    prefetch_entries(table.entries + 2 * ahead.start, ahead.n)
                 entry = table.entries + 2 * x.start
                 for e in range(x.n):
                     sums[entry[2 * e]] += entry[2 * e + 1]
@@ -193,10 +199,11 @@ def count_sums(Table table, Py_ssize_t start, labels, Py_ssize_t n_features):
 
 
 def cell_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights,
-                float[:, ::1] out):
+                float[:, :] out):
     """`count_scores` of a table with one cell per count; a row's constant is - sum log x!."""
     cdef ProductRow[BLOCK] row
     cdef Py_ssize_t D = table.n_columns, first, n, i, j, m
+    cdef Py_ssize_t stride = out.strides[0] // sizeof(float)
     cdef Py_ssize_t most = max(1, min(BLOCK, SCRATCH // max(1, D)))   # rows at a time
     cdef uint32_t[::1] entry = np.empty(2 * max(1, D) * most, np.uint32)
     cdef int32_t[::1] position = np.ascontiguousarray(table.positions, np.int32)
@@ -221,8 +228,7 @@ def cell_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights,
                     if x > 1:
                         constant -= log_factorial(x)
                 row[i].n, row[i].constant = (m - 2 * D * i) // 2, <float> constant
-            product_scores_v[level](&weights.block, row, n, weights.n_features,
-                                    &out[first - start, 0])
+            product_scores_v[level](&weights.block, row, n, stride, &out[first - start, 0])
             first += n
 
 

@@ -21,9 +21,10 @@ cdef extern from "_quadratic.h" nogil:
         const float *factor
         float *deviation
     int skanneal_level()
-    void (*quadratic_diagonal_v[3])(const QuadraticBlock *, const float *, int64_t,
+    void (*quadratic_diagonal_v[3])(const QuadraticBlock *, const float *, int64_t, int64_t,
                                     float *) noexcept
-    void (*quadratic_full_v[3])(const QuadraticBlock *, const float *, int64_t, float *) noexcept
+    void (*quadratic_full_v[3])(const QuadraticBlock *, const float *, int64_t, int64_t,
+                                float *) noexcept
 
 cdef enum:
     LANES = 16
@@ -67,12 +68,12 @@ cdef class Quadratic:
             part = np.zeros((self.n_features, i + QUADRATIC_ROWS, QUADRATIC_ROWS), np.float32)
             for r in range(i, min(i + QUADRATIC_ROWS, D)):
                 part[:, :r + 1, r - i] = packed[:, r * (r + 1) // 2:(r + 1) * (r + 2) // 2]
-            parts.append(part.reshape(self.n_features, -1))
+            parts.append(part.reshape(self.n_features, part.shape[1] * QUADRATIC_ROWS))
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
 def quadratic_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Quadratic features,
-                     float[:, ::1] out):
+                     float[:, :] out):
     """Scores of rows start .. stop - 1 of a table.
 
     Parameters
@@ -80,9 +81,11 @@ def quadratic_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Quadratic f
     table : Table
     start, stop : int
     features : Quadratic
-    out : float32 array of shape (stop - start, n_features), written
+    out : float32 array of shape (stop - start, at least n_features), written
+        Numbers of a row stand side by side.
     """
     cdef Py_ssize_t D = features.n_columns, first, n, i, j
+    cdef Py_ssize_t stride = out.strides[0] // sizeof(float)
     cdef float[::1] tile = aligned_zeros((max(1, D * LANES),), np.float32)
     cdef float[::1] deviation = aligned_zeros(((D + QUADRATIC_ROWS) * LANES,), np.float32)
     cdef QuadraticBlock block = features.block
@@ -90,7 +93,8 @@ def quadratic_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Quadratic f
     cdef int level = skanneal_level()
     if not 0 <= start <= stop <= table.n_rows:
         raise IndexError(f"rows {start} to {stop} of a table of {table.n_rows}")
-    if out.shape[0] != stop - start or out.shape[1] != features.n_features:
+    if (out.shape[0] != stop - start or out.shape[1] < features.n_features
+            or out.strides[1] != out.itemsize):
         raise ValueError(f"out must have shape {(stop - start, features.n_features)}, "
                          f"got {(out.shape[0], out.shape[1])}")
     if table.n_columns != D or 4 * D != table.widths.sum():
@@ -107,9 +111,9 @@ def quadratic_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Quadratic f
                 for j in range(D):
                     tile[j * LANES + i] = cell[j]
             if features.full:
-                quadratic_full_v[level](&block, &tile[0], n, &out[first - start, 0])
+                quadratic_full_v[level](&block, &tile[0], n, stride, &out[first - start, 0])
             else:
-                quadratic_diagonal_v[level](&block, &tile[0], n, &out[first - start, 0])
+                quadratic_diagonal_v[level](&block, &tile[0], n, stride, &out[first - start, 0])
             first += n
 
 

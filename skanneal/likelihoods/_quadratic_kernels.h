@@ -26,9 +26,9 @@ INLINE void NAME(diagonal_features)(const QuadraticBlock *block, const float *ti
     for (int f = 0; f < n; f++) NAME(store)(sum[f], squares[f]);
 }
 
-/* The first n_rows of 16 rows; out: (n_rows, n_features). */
+/* The first n_rows of 16 rows; out: (n_rows, n_features), lines `stride` numbers apart. */
 static void NAME(quadratic_diagonal)(const QuadraticBlock *block, const float *tile, int64_t n_rows,
-                                     float *out)
+                                     int64_t stride, float *out)
 {
     const int64_t K = block->n_features;
     float sum[QUADRATIC_FEATURES][LANES];
@@ -40,12 +40,13 @@ static void NAME(quadratic_diagonal)(const QuadraticBlock *block, const float *t
             for (int64_t f = 0; f < n; f++)
                 NAME(diagonal_features)(block, tile, k + f, 1, sum + f);
         for (int64_t i = 0; i < n_rows; i++)
-            for (int64_t f = 0; f < n; f++) out[i * K + k + f] = block->constant[k + f] - sum[f][i];
+            for (int64_t f = 0; f < n; f++)
+                out[i * stride + k + f] = block->constant[k + f] - sum[f][i];
     }
 }
 
 static void NAME(quadratic_full)(const QuadraticBlock *block, const float *tile, int64_t n_rows,
-                                 float *out)
+                                 int64_t stride, float *out)
 {
     const int64_t K = block->n_features, D = block->n_columns;
     float *deviation = block->deviation;
@@ -67,6 +68,6 @@ static void NAME(quadratic_full)(const QuadraticBlock *block, const float *tile,
             for (int r = 0; r < QUADRATIC_ROWS; r++) squares = NAME(fma)(y[r], y[r], squares);
         }
         NAME(store)(sum, squares);
-        for (int64_t i = 0; i < n_rows; i++) out[i * K + k] = block->constant[k] - sum[i];
+        for (int64_t i = 0; i < n_rows; i++) out[i * stride + k] = block->constant[k] - sum[i];
     }
 }

@@ -218,7 +218,7 @@ def sweep_tail(Mixture tail, int32_t[::1] labels, const int32_t[::1] drawn,
             k = draw_feature_v[LEVEL](&tail.log_lik[0], &tail.log_prior[0], 0.0, tail.n_tiles,
                                       uniform(rng), &scratch[0], &mass)
             odds = exp(min(scale + mass - log_mass[i], 700.0))
-            if uniform(rng) * (1.0 + odds) < odds:
+            if uniform(rng) * (1.0 + odds) < odds or log_mass[i] == -INFINITY:
                 tail.insert(i, k)
                 labels[i] = -1
                 n_tail += 1

@@ -19,7 +19,7 @@ among the eight best of them, which is all of them that matters in many dimensio
 import numpy as np
 
 from ._assign import accelerated_rows, block, shortlist_rows, tiled
-from .segments import all_scores, bit_generator, report, scored_blocks, words
+from .segments import Stage, all_scores, bit_generator, report, scored_blocks, words
 
 PLACES = 16, 256  # empty features, whole tiles: at least, at most
 ROWS_PER_TILE = 2048  # a tile of places for so many rows of a shard
@@ -27,7 +27,7 @@ CANDIDATES = 4  # rows looked at for each place
 SHORT = 8  # as in _assign_kernels.h
 
 
-class AcceleratedStage:
+class AcceleratedStage(Stage):
     """The accelerated stage on shards."""
 
     name = "accelerated"
@@ -39,9 +39,7 @@ class AcceleratedStage:
         if theta is None:
             theta = state.likelihood.mean(state.statistics)
         sent = theta, state.sizes, state.likelihood, state.prior, n_steps
-        return accelerated_segment, [
-            (labels, *sent, words(generator)) for labels in state.labels
-        ]
+        return accelerated_segment, [(labels, *sent, words(generator)) for labels in state.labels]
 
 
 def accelerated_segment(rows, labels, theta, sizes, likelihood, prior, n_steps, seed, stop):
@@ -83,8 +81,18 @@ def accelerated_segment(rows, labels, theta, sizes, likelihood, prior, n_steps, 
             return None
         born.offer(likelihood, rows, value, log_place, generator)
         if not accelerated_rows(
-            labels, feature, value, born.scores, members, log_weight, born.members,
-            born.log_weight, d, log_place, rng, stop.array,
+            labels,
+            feature,
+            value,
+            born.scores,
+            members,
+            log_weight,
+            born.members,
+            born.log_weight,
+            d,
+            log_place,
+            rng,
+            stop.array,
         ):
             return None
     used = np.flatnonzero(born.members)
@@ -95,9 +103,7 @@ def accelerated_segment(rows, labels, theta, sizes, likelihood, prior, n_steps, 
     if likelihood.conjugate:
         return report(likelihood, rows, number[labels], n_features)
     new = born.theta[used]
-    return report(
-        likelihood, rows, number[labels], n_features, np.concatenate([theta, new]), new
-    )
+    return report(likelihood, rows, number[labels], n_features, np.concatenate([theta, new]), new)
 
 
 class _Born:

@@ -20,25 +20,15 @@ import numpy as np
 from ..components._base import tiles
 from ._assign import auxiliary_rows, block, tiled
 from ._random import draw_index
-from .segments import BLOCK_CELLS, BLOCK_ROWS, bit_generator, report, words
+from .segments import BLOCK_CELLS, BLOCK_ROWS, Stage, bit_generator, report, words
 
 ROOM = 48  # columns for new features until all are laid out anew
 
 
-class Auxiliary:
-    """Algorithm 8.
-
-    Parameters
-    ----------
-    n_auxiliary : int
-        m.
-    """
+class Auxiliary(Stage):
+    """Algorithm 8."""
 
     name = "auxiliary"
-    burn_in = False
-
-    def __init__(self, n_auxiliary):
-        self.n_auxiliary = n_auxiliary
 
     def plan(self, state, n_steps, generator):
         """(function, arguments of each shard) of the next segment; there is one shard."""
@@ -136,7 +126,7 @@ class Places:
             log_weight = np.log(members - self.prior.discount)
         self.log_weight = tiled(np.where(members > 0, log_weight, -np.inf))
         self.prepared = self.likelihood.prepare(theta[: len(used)])
-        self.places = np.full(self.n_auxiliary, -1, np.int32)
+        self.places = np.full(len(empty), -1, np.int32)
         self.places[:] = self.put(empty)
 
     def free(self):
@@ -192,13 +182,17 @@ class Places:
         return self.theta[self.places[self.places >= 0]]
 
     def score(self, rows, scores):
-        """Scores of a block under all columns."""
-        main, rest = scores[:, : self.width], scores[:, self.width :]
-        self.likelihood.score(rows, self.prepared, self.n_main, main)
-        self.rescore(rows, rest, self.theta[self.width :])
+        """Scores of a block under all columns in use."""
+        self.likelihood.score(rows, self.prepared, self.n_main, scores[:, : self.width])
+        scores[:, self.width :] = 0.0
+        extra = np.setdiff1d(np.arange(self.width, len(self.theta)), self.free())
+        if len(extra):
+            out = block(len(rows), len(extra))
+            self.rescore(rows, out, self.theta[extra])
+            scores[:, extra] = out[:, : len(extra)]
 
     def rescore(self, rows, out, theta):
-        """Scores under some columns' features."""
+        """Scores under some features."""
         self.likelihood.score(rows, self.likelihood.prepare(theta), len(theta), out)
 
     def block(self, n_rows):
@@ -245,8 +239,17 @@ def sweep_places(places, rows, stop, log_new=None, rest=None):
         i = -1
         while i + 1 < len(room) and places.has_room():
             i, column = auxiliary_rows(
-                i + 1, room, labels, places.members, places.log_weight, places.places,
-                places.numbers, places.prior, log_new[span], _of_block(rest, span), places.rng,
+                i + 1,
+                room,
+                labels,
+                places.members,
+                places.log_weight,
+                places.places,
+                places.numbers,
+                places.prior,
+                log_new[span],
+                _of_block(rest, span),
+                places.rng,
             )
             if i < len(room):
                 places.took(part, labels, i, column, room)

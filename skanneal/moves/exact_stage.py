@@ -37,25 +37,15 @@ from ..states import Mixture
 from ._assign import draw_rows, move_all_but_last, sweep_tail, tiled
 from ._random import below
 from .auxiliary import Places, sweep_places
-from .segments import bit_generator, draw_weights, report, scored_blocks, unreachable, words
+from .segments import Stage, bit_generator, draw_weights, report, scored_blocks, unreachable, words
 
 ANCHORED = 0.5  # share of the segments in which one shard is anchored
 
 
-class ExactStage:
-    """The corrected exact stage of the accelerated sampler.
-
-    Parameters
-    ----------
-    n_auxiliary : int
-        Empty features within the tail, if the likelihood is not conjugate (algorithm 8).
-    """
+class ExactStage(Stage):
+    """The corrected exact stage of the accelerated sampler."""
 
     name = "hybrid"
-    burn_in = False
-
-    def __init__(self, n_auxiliary):
-        self.n_auxiliary = n_auxiliary
 
     def plan(self, state, n_steps, generator):
         """(function, arguments of each shard) of the next segment."""
@@ -101,8 +91,9 @@ class ExactStage:
         return ~chosen if generator.random() < ANCHORED else np.ones(n_shards, bool)
 
 
-def exact_segment(rows, labels, n_features, features, theta, log_w, held, likelihood, tail,
-                  n_steps, seed, stop):
+def exact_segment(
+    rows, labels, n_features, features, theta, log_w, held, likelihood, tail, n_steps, seed, stop
+):
     """A shard's part between two synchronisations.
 
     Parameters

@@ -16,6 +16,41 @@ BLOCK_CELLS = 1 << 16  # scores held at a time: they stay in the second-level ca
 BLOCK_ROWS = 16, 4096  # at least, at most
 
 
+class Stage:
+    """An algorithm's way from one synchronisation to the next.
+
+    Parameters
+    ----------
+    n_auxiliary : int
+        Empty features at a time, where there are any.
+    """
+
+    burn_in = False  # is what it does not exact?
+    steps = float("inf")  # sub-iterations between two synchronisations, at most
+
+    def __init__(self, n_auxiliary):
+        self.n_auxiliary = n_auxiliary
+
+    def plan(self, state, n_steps, generator):
+        """What the shards are to do.
+
+        Parameters
+        ----------
+        state : Uncollapsed
+        n_steps : int
+            Sub-iterations.
+        generator : numpy.random.Generator
+
+        Returns
+        -------
+        segment : function
+            Pure: segment(rows, *arguments, stop=flag) -> report.
+        arguments : list of tuple
+            One per shard.
+        """
+        raise NotImplementedError
+
+
 def bit_generator(words):
     """The generator of a segment, from numbers that the chain drew for it."""
     return np.random.PCG64(np.random.SeedSequence(words))

@@ -12,16 +12,15 @@ shards, one sub-iteration between two synchronisations.
 import numpy as np
 
 from ._assign import draw_slices, tiled
-from .segments import bit_generator, draw_weights, report, scored_blocks, words
+from .segments import Stage, bit_generator, draw_weights, report, scored_blocks, words
 
 MOST_PIECES = 100_000  # of the remainder in one sub-iteration
 
 
-class SliceSampler:
+class SliceSampler(Stage):
     """The slice sampler on shards."""
 
     name = "slice"
-    burn_in = False
     steps = 1  # between two synchronisations
 
     def plan(self, state, n_steps, generator):

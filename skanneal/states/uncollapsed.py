@@ -69,7 +69,7 @@ class Uncollapsed:
         self.log_lik = 0.0
         for label, statistics, own, log_lik in reports:
             self.log_lik += log_lik
-            if n_shared == 0:   # the first labels: one numbering for all shards
+            if n_shared == 0:  # the first labels: one numbering for all shards
                 labels.append(label)
                 total = statistics if total is None else total + statistics
                 continue
@@ -101,7 +101,8 @@ class Uncollapsed:
         log p(partition) + log p(theta) + log p(x | partition, theta) as the shards left it."""
         log_prior = self.prior.log_probability(self.sizes)
         if self.likelihood.conjugate:
-            return log_prior + float(self.likelihood.log_marginal(self.statistics).sum())
+            log_lik = float(self.likelihood.log_marginal(self.statistics).sum())
+            return log_prior + log_lik + self.likelihood.log_jacobian(self.n_rows)
         return log_prior + float(self.likelihood.log_prior(self.theta).sum()) + self.log_lik
 
     def scalars(self):

@@ -1,0 +1,99 @@
+"""Draws whose features are instantiated, and what they say about queries.
+
+Without a conjugate prior the density of a row in a new cluster has no closed form: it is the mean
+of f(row | theta) over features drawn from the base measure, which every draw keeps.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import copy
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ..moves.segments import scored_blocks
+
+
+class FeatureDraw:
+    """One kept draw of a chain whose likelihood is not conjugate.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_rows,), int32
+        Cluster of each training row, 0 .. n_clusters - 1.
+    concentration, discount : float
+    log_joint : float
+        log p(partition) + log p(features) + log p(x | partition, features).
+    n_clusters : int
+    sizes : ndarray of shape (n_clusters,)
+    theta : ndarray of shape (n_clusters, ...)
+        As the likelihood has it.
+    features : ndarray of shape (n_clusters, ...)
+        As it shows it.
+    arrays : dict of str to ndarray
+        All of it.
+    """
+
+    main_view = 0
+
+    def __init__(self, arrays, likelihood):
+        self.arrays = arrays
+        self.likelihood = copy.deepcopy(likelihood)
+        prefix = "likelihood/"
+        state = {n.removeprefix(prefix): v for n, v in arrays.items() if n.startswith(prefix)}
+        self.likelihood.set_state(state)
+
+    labels = property(lambda self: self.arrays["labels"])
+    concentration = property(lambda self: float(self.arrays["concentration"]))
+    discount = property(lambda self: float(self.arrays["discount"]))
+    log_joint = property(lambda self: float(self.arrays["log_joint"]))
+    sizes = property(lambda self: self.arrays["features/size"])
+    n_clusters = property(lambda self: len(self.sizes))
+    theta = property(lambda self: self.arrays["theta"])
+    features = property(lambda self: self.likelihood.features(self.theta))
+
+    def __repr__(self):
+        return f"FeatureDraw(n_clusters={self.n_clusters}, log_joint={self.log_joint:.6g})"
+
+
+class FeaturePredictor:
+    """Answers queries, averaged over draws.
+
+    Parameters
+    ----------
+    draws : list of FeatureDraw
+    """
+
+    def __init__(self, draws):
+        self.draws = draws
+
+    def log_density(self, rows):
+        """Log predictive density of each row: (n_rows,)."""
+        per_draw = [logsumexp(self._joint(draw, rows), axis=1) for draw in self.draws]
+        return logsumexp(per_draw, axis=0) - np.log(len(per_draw))
+
+    def new_cluster_probability(self, rows):
+        """Probability that each row opens a cluster of its own: (n_rows,)."""
+        joints = [self._joint(draw, rows) for draw in self.draws]
+        new = logsumexp([joint[:, -1] for joint in joints], axis=0)
+        return np.exp(new - logsumexp([logsumexp(joint, axis=1) for joint in joints], axis=0))
+
+    def cluster_probabilities(self, rows, view=0):
+        """Probability of each existing cluster in the first draw: (n_rows, K)."""
+        joint = self._joint(self.draws[0], rows)[:, :-1]
+        out = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return out / out.sum(axis=1, keepdims=True)
+
+    @staticmethod
+    def _joint(draw, rows):
+        """log w_c f(row | theta_c) of each row, a new cluster last: (n_rows, K + 1)."""
+        n, d, alpha = draw.sizes.sum(), draw.discount, draw.concentration
+        n_clusters, prior = draw.n_clusters, draw.arrays["prior_theta"]
+        weights = np.r_[draw.sizes - d, alpha + d * n_clusters] / (n + alpha)
+        out = np.empty((len(rows), n_clusters + 1))
+        for start, scores in scored_blocks(draw.likelihood, rows, draw.theta):
+            out[start : start + len(scores), :-1] = scores[:, :n_clusters]
+        for start, scores in scored_blocks(draw.likelihood, rows, prior):
+            mean = logsumexp(scores[:, : len(prior)].astype(float), axis=1) - np.log(len(prior))
+            out[start : start + len(scores), -1] = mean
+        return out + np.log(weights)
