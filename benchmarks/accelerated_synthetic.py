@@ -29,6 +29,7 @@ from scipy.stats import alexandergovern
 from sklearn.exceptions import ConvergenceWarning
 
 from accelerated_figures import COLORS, markdown
+from accelerated_images import records_of_collapsed_chains
 from accelerated_references import Indicators, full, predictive_log_weights
 from skanneal import AcceleratedDPMixture
 from skanneal.schedules import AcceleratedSchedule
@@ -73,7 +74,7 @@ def run(algorithm, train, indicators, seconds, seed):
         random_state=seed,
     )
     model._on_record = records = Records(seconds)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), records_of_collapsed_chains(records):
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(train)
     curve = []
