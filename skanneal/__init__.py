@@ -6,6 +6,8 @@ from .estimators import (
     CrossCatImputer,
     CrossCatPY,
     PermutationDPMixture,
+    TemperedGaussianMean,
+    TemperedGPRegressor,
 )
 
 __version__ = "0.1.0"
@@ -16,4 +18,6 @@ __all__ = [
     "CrossCatImputer",
     "CrossCatPY",
     "PermutationDPMixture",
+    "TemperedGPRegressor",
+    "TemperedGaussianMean",
 ]

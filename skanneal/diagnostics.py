@@ -75,6 +75,32 @@ def ess(draws):
     return np.nan if draws is None else _quietly(array_stats.ess, draws, method="bulk")
 
 
+def tail_ess(draws):
+    """Tail effective sample size: what the 5 % and 95 % quantiles rest on.
+
+    Parameters
+    ----------
+    draws : array-like of shape (n_chains, n_draws)
+        As in `r_hat`.
+
+    Returns
+    -------
+    ess : float
+        The smaller of the two quantiles'; NaN as in `ess`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.diagnostics import tail_ess
+    >>> 1200 < tail_ess(np.random.default_rng(0).normal(size=(4, 500))) < 2500
+    True
+    """
+    draws = _usable(draws)
+    if draws is None:
+        return np.nan
+    return _quietly(array_stats.ess, draws, method="tail", prob=(0.05, 0.95))
+
+
 def diagnose(trace, names=None):
     """R-hat and effective sample size of several traces.
 

@@ -16,15 +16,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._accelerated_schedule import AcceleratedSchedule
 from ._curves import as_curve, as_positions, curve_knots, exact_knots
+from ._ladders import BaseLadder, CustomLadder, GeometricLadder
 from ._pacer import Path, PathPacer, Segment, size_at
 
 __all__ = [
     "SCHEDULES",
     "AcceleratedSchedule",
     "AcceleratingAnneal",
+    "BaseLadder",
     "BaseSchedule",
     "CustomAnneal",
+    "CustomLadder",
     "EnergyAnneal",
+    "GeometricLadder",
     "LinearAnneal",
     "Pacer",
     "Path",

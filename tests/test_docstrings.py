@@ -11,8 +11,9 @@ import pytest
 
 import skanneal
 import skanneal.schedules
+import skanneal.tempering
 
-MODULES = (skanneal, skanneal.schedules)
+MODULES = (skanneal, skanneal.schedules, skanneal.tempering)
 
 
 def public_objects():

@@ -22,6 +22,7 @@ LAYERS = {
     "schedules": 0,
     "_pacer": 0,
     "_curves": 0,
+    "_ladders": 0,
     "_budget": 0,
     "_accelerated_schedule": 0,
     "components": 1,

@@ -5,6 +5,8 @@ from ._annealed_dp import AnnealedDPMixture
 from ._crosscat import CrossCatPY
 from ._imputer import CrossCatImputer
 from ._permutation_dp import PermutationDPMixture
+from ._tempered_gaussian_mean import TemperedGaussianMean
+from ._tempered_gp import TemperedGPRegressor
 
 __all__ = [
     "AcceleratedDPMixture",
@@ -12,4 +14,6 @@ __all__ = [
     "CrossCatImputer",
     "CrossCatPY",
     "PermutationDPMixture",
+    "TemperedGPRegressor",
+    "TemperedGaussianMean",
 ]

@@ -89,8 +89,7 @@ def read(estimator, X, n_shards, proposes):
         name = auto_likelihood(X if source is None else head(source))
     encoder, table = Encoder(), None
     columns = encoder.fit_encode(estimator, X if source is None else head(source), FAMILY[name])
-    if FAMILY[name] == "normal":
-        _refuse_gaps(encoder, columns)
+    refuse_gaps(encoder, columns)
     table = Table(*encoder.table_schema)
     table.append(columns)
     check_shards(n_shards, table.n_rows if source is None else source.n_rows)
@@ -102,6 +101,8 @@ def read(estimator, X, n_shards, proposes):
     index = np.arange(table.n_rows)[:, None]
     shards = Shards(index, n_shards, lambda rows: TableRows(table.take(rows[:, 0])))
     raw = X if issparse(X) else np.asarray(X)
+    if raw.dtype.kind not in "biuf":  # a list or a frame of mixed columns, all of them numbers
+        raw = raw.astype(np.float64)
     fingerprint = _crc(table.bytes())
     return Data(encoder, likelihood, shards, table, hyper, grids, RowSource(raw), fingerprint)
 
@@ -161,10 +162,10 @@ def auto_likelihood(X):
         )
     try:
         cells = np.asarray(X)
-        cells = cells if cells.dtype.kind in "biuf" else cells.astype(np.float64)
+        cells = cells if cells.dtype.kind in "biufc" else cells.astype(np.float64)
     except (TypeError, ValueError):
         return "gaussian"  # whose encoder names the column at fault
-    if cells.ndim != 2 or not cells.size:
+    if cells.ndim != 2 or not cells.size or cells.dtype.kind == "c":
         return "gaussian"
     if cells.dtype.kind == "f" and not (
         np.isfinite(cells).all() and (cells == np.rint(cells)).all()
@@ -174,12 +175,13 @@ def auto_likelihood(X):
     return "multinomial" if counts and cells.dtype.kind != "b" else "gaussian"
 
 
-def _refuse_gaps(encoder, columns):
+def refuse_gaps(encoder, columns):
+    """Raise if cells are missing, which some families would integrate out."""
     for j, missing in enumerate(encoder.missing(columns)):
         if missing.any():
             raise ValueError(
-                f"{encoder.label(j)} has missing cells (NaN): the likelihood 'gaussian' describes "
-                f"rows without gaps. AnnealedDPMixture and CrossCatPY take gaps"
+                f"{encoder.label(j)} has a missing cell (NaN), but a likelihood describes rows "
+                f"without gaps: impute fills them; AnnealedDPMixture and CrossCatPY take them"
             )
 
 

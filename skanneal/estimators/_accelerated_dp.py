@@ -20,7 +20,7 @@ from ..parallel import run_tasks, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
 from ..shards import ShardPool
 from ..summary import point_estimate
-from ._accelerated_data import FAMILY, first_labels, read
+from ._accelerated_data import FAMILY, first_labels, read, refuse_gaps
 from ._base import SEEN, BaseMixtureEstimator, _chain_task, _padded
 from ._draws import Draw
 from ._feature_draws import FeatureDraw, FeaturePredictor
@@ -471,11 +471,16 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
         draws = [draw for chain in self.draws_ for draw in chain] if draws is None else draws
         return FeaturePredictor(draws)
 
+    def _encoded(self, X):
+        columns = super()._encoded(X)
+        refuse_gaps(self._encoder, columns)
+        return columns
+
     def _query(self, predictor, X):
         if self.likelihood_.conjugate:
             return super()._query(predictor, X)
         if self._encoder is not None:
-            return self.likelihood_.rows(self._encoder.encode(self, X))
+            return self.likelihood_.rows(self._encoded(X))
         return self.likelihood_.encode(validate_data(self, X, dtype=np.float64, reset=False))
 
     def score_samples(self, X, given=None):

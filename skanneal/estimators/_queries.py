@@ -25,8 +25,12 @@ class QueryMixin:
         draws = [draw for chain in self.draws_ for draw in chain] if draws is None else draws
         return Predictor(draws, self._encoder.table_schema)
 
+    def _encoded(self, X):
+        """Encoded columns of a query."""
+        return self._encoder.encode(self, X)
+
     def _query(self, predictor, X):
-        return predictor.table(self._encoder.encode(self, X))
+        return predictor.table(self._encoded(X))
 
     def _seed(self, purpose):
         """A seed that is none of the fit's."""
@@ -105,7 +109,7 @@ class QueryMixin:
             new cluster included.
         """
         predictor = self._predictor()
-        columns = self._encoder.encode(self, X)
+        columns = self._encoded(X)
         log_density = predictor.log_density(predictor.table(columns))
         if given is None:
             return log_density

@@ -125,6 +125,8 @@ class _Born:
             empty = np.flatnonzero(self.members == 0)
         self.log_weight[empty] = -np.inf
         theta, founders = self._proposals(likelihood, rows, value, generator)
+        if not len(theta):
+            return  # no row gains anything: equal rows
         empty = empty[: len(theta)]
         self.theta[empty] = theta
         self.scores[:, empty] = all_scores(likelihood, rows, theta)[:, : len(theta)]

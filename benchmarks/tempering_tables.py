@@ -1,0 +1,275 @@
+"""Tables 1 and 2, Figures 2 and 3 of "Tempering by subsampling": effective draws per second.
+
+    python benchmarks/tempering_tables.py                # 40 minutes
+    python benchmarks/tempering_tables.py --full         # 5 seeds, ten times the seconds: hours
+    python benchmarks/tempering_tables.py --quick        # a minute: small sizes, to try it out
+    python benchmarks/tempering_tables.py --parts gp_hmc figure2 --seeds 2
+
+Van de Meent, Paige and Wood (2014). Parts:
+
+- *gp_hmc*, *gp_mh* (Table 1): Gaussian process of 512 rows, 5 to 25 (MH: 20) parameters;
+- *gaussian_hmc*, *gaussian_mh* (Table 2): normal mean, 5 to 100 parameters, 1024 rows with HMC
+  and 256 with MH;
+- *rows_gaussian*, *rows_gp_mh*, *rows_gp_hmc* (Figure 3): 50, 20 and 15 parameters over the rows;
+- *figure2*: R-hat over samples and seconds, Gaussian process of 512 rows and 20 parameters.
+
+Each cell gets the same seconds per chain, half of them warm-up, 4 chains. "tuned": step sizes and
+units found in warm-up, for the same acceptance in every method. "paper": the paper's fixed steps
+(0.1 beta^-1/2; 0.01 with 10 and 5 leapfrog steps), its starting points and no level-0 update
+between passes. Beyond the paper, tuned: "spt e/o" even and odd swaps in turns, "spt res." subsets
+resampled, "stt ad." and "spt ad." ladders adapted to equal rejection.
+
+A figure is the smallest bulk effective sample size over parameters per second of drawing, the
+seconds of all chains added up; in brackets the paper's estimator, median over parameters. The mean
+over seeds of the logarithms is taken. A star: R-hat above 1.1 for some parameter in some seed. "STT
+wins" compares STT with its inner sampler.
+
+What does not fit ``--minutes`` is cut, and the cut printed: seconds per chain first; below half a
+second seeds too. Cells go to ``--figures`` as csv, beside Figures 2 and 3.
+"""
+
+import argparse
+import csv
+import os
+import time
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+from skanneal.diagnostics import r_hat
+from skanneal.schedules import GeometricLadder
+from skanneal.tempering import sample
+from tempering_models import paper_sampler, paper_starts, target, tuned_sampler
+
+N_CHAINS = 4
+FULL_SECONDS, FULL_SEEDS = 30.0, 5  # per chain
+ADAPTED = GeometricLadder(adapt=True)
+VARIANTS = {
+    "none": {"method": "none"},
+    "stt": {"method": "stt"},
+    "tt": {"method": "tt"},
+    "spt": {"method": "spt"},
+    "pt": {"method": "pt"},
+    "spt e/o": {"method": "spt", "swaps": "even_odd"},
+    "spt res.": {"method": "spt", "resample": True},
+    "spt ad.": {"method": "spt", "schedule": ADAPTED},
+    "stt ad.": {"method": "stt", "schedule": ADAPTED},
+}
+PAPER_VARIANTS = ("none", "stt", "tt", "spt", "pt")
+
+
+class Row(NamedTuple):
+    model: str
+    inner: str
+    n_parameters: int
+    n_rows: int
+
+
+PARTS = {
+    "gp_hmc": [Row("gp", "hmc", d, 512) for d in (5, 10, 15, 20, 25)],
+    "gp_mh": [Row("gp", "mh", d, 512) for d in (5, 10, 15, 20)],
+    "gaussian_hmc": [Row("gaussian", "hmc", d, 1024) for d in (5, 10, 50, 100)],
+    "gaussian_mh": [Row("gaussian", "mh", d, 256) for d in (5, 10, 50, 100)],
+    "rows_gaussian": [Row("gaussian", "hmc", 50, n) for n in (64, 128, 256, 512, 1024, 2048)],
+    "rows_gp_mh": [Row("gp", "mh", 20, n) for n in (64, 128, 256, 512, 1024)],
+    "rows_gp_hmc": [Row("gp", "hmc", 15, n) for n in (64, 128, 256, 512, 1024)],
+}
+QUICK = {
+    "gp_hmc": [Row("gp", "hmc", 5, 64)],
+    "gaussian_mh": [Row("gaussian", "mh", 5, 256)],
+    "rows_gaussian": [Row("gaussian", "hmc", 50, n) for n in (64, 256)],
+}
+
+
+def options_of(row, setting, name):
+    """What `sample` is called with, but for seconds and seed."""
+    out = dict(VARIANTS[name])
+    if setting == "tuned":
+        return out | {"inner": tuned_sampler(row.model, row.inner)}
+    return out | {
+        "inner": paper_sampler(row.model, row.inner),
+        "metric": "unit",
+        "n_base_moves": 0,
+        "init": paper_starts(row.model, row.n_parameters, N_CHAINS),
+    }
+
+
+def run(row, setting, name, seconds, seed, jobs, warm_up=True):
+    """The result of one cell and seed."""
+    most = 20_000 if row.n_parameters >= 50 else 50_000  # diagnostics take time too
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return sample(
+            target(row.model, row.n_parameters, row.n_rows),
+            **options_of(row, setting, name),
+            n_chains=N_CHAINS,
+            n_draws=most,
+            n_warmup=most if warm_up else 0,
+            max_time=seconds if warm_up else seconds / 2,
+            n_jobs=jobs,
+            random_state=seed,
+        )
+
+
+def measure(row, setting, name, seconds, seeds, jobs):
+    """Effective draws per second by two estimators, and the worst R-hat."""
+    bulk, paper, worst, n_draws = [], [], 0.0, []
+    for seed in range(seeds):
+        try:
+            result = run(row, setting, name, seconds, seed, jobs)
+        except ValueError as error:  # not one draw in the time given
+            if "too short" not in str(error):
+                raise
+            return {"bulk": np.nan, "paper": np.nan, "r_hat": np.nan, "draws": 0}
+        spent = result.seconds.sum()
+        bulk.append(np.min(np.nan_to_num(result.ess_bulk, nan=1.0)) / spent)
+        paper.append(np.median(np.nan_to_num(result.ess_paper, nan=1.0)) / spent)
+        worst = max(worst, np.max(np.nan_to_num(result.r_hat, nan=np.inf)))
+        n_draws.append(result.draws.shape[1])
+    return {
+        "bulk": float(np.exp(np.mean(np.log(bulk)))),
+        "paper": float(np.exp(np.mean(np.log(paper)))),
+        "r_hat": float(worst),
+        "draws": int(np.mean(n_draws)),
+    }
+
+
+def table(rows, settings, seconds, seeds, jobs, write):
+    """Measure and print one table; returns the bulk figures by row and variant."""
+    out = {}
+    for setting in settings:
+        names = list(VARIANTS) if setting == "tuned" else PAPER_VARIANTS
+        print(f"\n{setting} steps, {rows[0].model}, {rows[0].inner}")
+        print(
+            f"{'params':>6} {'rows':>5}" + "".join(f"{name:>20}" for name in names) + "  STT wins"
+        )
+        for row in rows:
+            cells = {name: measure(row, setting, name, seconds, seeds, jobs) for name in names}
+            line = f"{row.n_parameters:6d} {row.n_rows:5d}"
+            for name in names:
+                cell = cells[name]
+                out[setting, row, name] = cell["bulk"]
+                star = "" if cell["r_hat"] <= 1.1 else "*"
+                text = f"{cell['bulk']:.3g}{star} ({cell['paper']:.2g})"
+                line += f"{text:>20}"
+                write(
+                    (setting, *row, name, cell["bulk"], cell["paper"], cell["r_hat"], cell["draws"])
+                )
+            ratio = cells["stt"]["bulk"] / cells["none"]["bulk"]
+            best = max(names[1:], key=lambda name: np.nan_to_num(cells[name]["bulk"]))
+            gain = cells[best]["bulk"] / cells["none"]["bulk"]
+            print(
+                f"{line}  {'yes' if ratio > 1 else 'no'} ({ratio:.2f}x; best {best} {gain:.2f}x)",
+                flush=True,
+            )
+    return out
+
+
+def figure2(seconds, jobs, folder):
+    """Median R-hat of the second half, over samples and over seconds, from the paper's starts."""
+    row = Row("gp", "hmc", 20, 512)
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), sharey=True, layout="constrained")
+    print("\nFigure 2: seconds (samples) until the median R-hat of the later half is below 1.1")
+    for name in PAPER_VARIANTS:
+        result = run(row, "paper", name, seconds, 0, jobs, warm_up=False)
+        n = result.draws.shape[1]
+        stops = np.unique(np.geomspace(8, n, 30).astype(int)) if n >= 8 else np.array([n])
+        medians = np.array(
+            [
+                np.median(
+                    [r_hat(column) for column in np.moveaxis(result.draws[:, k // 2 : k], -1, 0)]
+                )
+                for k in stops
+            ]
+        )
+        per_draw = result.seconds.mean() / n
+        axes[0].loglog(stops, medians, label=name)
+        axes[1].loglog(stops * per_draw, medians, label=name)
+        reached = stops[medians < 1.1]
+        text = f"{reached[0] * per_draw:.2f} ({reached[0]})" if len(reached) else "not in the time"
+        print(f"  {name:5} {text}", flush=True)
+    for axis, label in zip(axes, ("samples", "seconds")):
+        axis.axhline(1.1, color="0.6", linestyle="--")
+        axis.set_xlabel(label)
+    axes[0].set_ylabel("median R-hat")
+    axes[1].legend()
+    figure.savefig(folder / "tempering_figure2.png", dpi=150)
+
+
+def figure3(measured, parts, folder):
+    """Effective draws per second over the rows."""
+    parts = [part for part in parts if part.startswith("rows_")]
+    if not parts:
+        return
+    figure, axes = plt.subplots(1, len(parts), figsize=(4 * len(parts), 3.5), layout="constrained")
+    for axis, part in zip(np.atleast_1d(axes), parts):
+        cells = measured[part]
+        rows = sorted({row for setting, row, name in cells}, key=lambda row: row.n_rows)
+        for name in PAPER_VARIANTS:
+            values = [cells["tuned", row, name] for row in rows]
+            axis.loglog([row.n_rows for row in rows], values, marker="o", label=name)
+        axis.set_title(f"{rows[0].model}, {rows[0].inner}, {rows[0].n_parameters} parameters")
+        axis.set_xlabel("rows")
+    np.atleast_1d(axes)[0].set_ylabel("minimum bulk ESS per second")
+    np.atleast_1d(axes)[0].legend()
+    figure.savefig(folder / "tempering_figure3.png", dpi=150)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--parts", nargs="+", choices=[*PARTS, "figure2"])
+    parser.add_argument("--minutes", type=float, default=40.0)
+    parser.add_argument("--seeds", type=int, default=FULL_SEEDS)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--figures", type=Path, default=Path("."))
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--full", action="store_true")
+    options = parser.parse_args()
+    began = time.perf_counter()
+    rows_of = QUICK if options.quick else PARTS
+    parts = options.parts or [*rows_of, *(() if options.quick else ("figure2",))]
+    n_cells = 2 * len(PAPER_VARIANTS) * ("figure2" in parts)
+    for part in parts:
+        n_cells += len(rows_of.get(part, ())) * (len(VARIANTS) + len(PAPER_VARIANTS))
+    seconds, seeds = FULL_SECONDS, options.seeds
+    if not options.full:
+        minutes = 1.0 if options.quick else options.minutes
+        rounds = -(-N_CHAINS // options.jobs)  # chains one after another
+        fits = 0.8 * 60 * minutes / (n_cells * rounds)  # a fifth for data and diagnostics
+        seeds = int(np.clip(fits / 0.5, 1, options.seeds))
+        seconds = min(FULL_SECONDS, fits / seeds)
+        print(
+            f"Cut to {minutes:g} minutes: {seconds:.2f} s per chain in place of {FULL_SECONDS:g}, "
+            f"{seeds} of {options.seeds} seeds (--full for all)."
+        )
+    options.figures.mkdir(parents=True, exist_ok=True)
+    measured = {}
+    with open(options.figures / "tempering_tables.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            ("steps", *Row._fields, "method", "bulk_per_s", "paper_per_s", "r_hat", "draws")
+        )
+        for part in parts:
+            if part in rows_of:
+                measured[part] = table(
+                    rows_of[part], ("tuned", "paper"), seconds, seeds, options.jobs, writer.writerow
+                )
+                file.flush()
+    if "figure2" in parts:
+        figure2(2 * seconds * seeds, options.jobs, options.figures)
+    figure3(measured, parts, options.figures)
+    print(f"\n{time.perf_counter() - began:.0f} s in all")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""What the tempered estimators share: parameters, the run, and what it leaves behind."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import warnings
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..schedules import BaseLadder
+from ..tempering import INNER, METHODS, BaseInnerSampler, sample
+
+DISAGREE = 1.1  # R-hat above which chains are said to disagree
+ENOUGH_DRAWS = 20  # per chain, below which nothing is said
+
+
+class BaseTempered(BaseEstimator):
+    """Base of the tempered estimators; see a subclass for parameters and attributes.
+
+    A subclass makes its target in ``fit``, calls ``self._sample(target)`` and, when nothing can
+    fail any more, ``self._keep(result, blocks)``.
+    """
+
+    _doc_link_module = "skanneal"
+    _parameter_constraints: dict = {
+        "method": [StrOptions(set(METHODS))],
+        "inner": [StrOptions(set(INNER)), BaseInnerSampler, tuple, list],
+        "schedule": [BaseLadder, None],
+        "n_chains": [Interval(Integral, 1, None, closed="left")],
+        "n_draws": [Interval(Integral, 1, None, closed="left")],
+        "n_warmup": [Interval(Integral, 0, None, closed="left")],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
+        "verbose": ["verbose"],
+    }
+
+    def _sample(self, target):
+        """Run the chains; returns a TemperingResult."""
+        return sample(
+            target,
+            method=self.method,
+            schedule=self.schedule,
+            inner=self.inner,
+            n_chains=self.n_chains,
+            n_draws=self.n_draws,
+            n_warmup=self.n_warmup,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            verbose=self.verbose,
+        )
+
+    def _keep(self, result, blocks):
+        """Set draws, diagnostics and ladder; `blocks` maps a name to its parameters' slice."""
+        self.result_ = result
+        self.draws_ = result.draws
+        self.ess_ = {name: result.ess_bulk[part] for name, part in blocks.items()}
+        self.r_hat_ = {name: result.r_hat[part] for name, part in blocks.items()}
+        self.betas_, self.sizes_ = result.betas, result.sizes
+        worst = np.max(np.nan_to_num(result.r_hat, nan=1.0))
+        if result.draws.shape[1] >= ENOUGH_DRAWS and worst > DISAGREE:
+            warnings.warn(
+                f"the chains disagree (R-hat {worst:.2f}): draw more (n_draws, n_warmup), or try "
+                f"another method, ladder (schedule) or inner sampler.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )

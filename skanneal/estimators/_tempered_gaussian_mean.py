@@ -1,0 +1,178 @@
+"""TemperedGaussianMean: the mean of normal rows, by tempered Markov chains."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from numbers import Real
+
+import numpy as np
+from scipy import linalg
+from scipy.special import logsumexp
+from sklearn.base import DensityMixin, _fit_context
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..tempering import GaussianMeanTarget
+from ._tempered import BaseTempered
+
+
+class TemperedGaussianMean(DensityMixin, BaseTempered):
+    """Posterior of the mean of normal rows with known covariance, by tempering by subsampling.
+
+    Rows are x_n ~ N(theta, covariance) with theta ~ N(0, prior_scale^2 I): the model of van de
+    Meent, Paige and Wood [1]_, section 4.1. Its posterior is known in closed form, so that it
+    shows what the samplers do rather than what the data say.
+
+    Parameters
+    ----------
+    covariance : None, float or array-like, default=None
+        Of a row: None is the identity, a number a multiple of it, a vector its diagonal.
+    prior_scale : float, default=1.0
+        Standard deviation of each coordinate of theta under the prior.
+    method : {"stt", "spt", "tt", "pt", "none"}, default="stt"
+        Tempered transitions or parallel tempering, subsampled ("s") or by powers; or the inner
+        sampler alone.
+    inner : {"hmc", "mh"}, inner sampler or sequence of them, default="hmc"
+        What updates theta within a level.
+    schedule : ladder or None, default=None
+        `GeometricLadder` or `CustomLadder`; None is ``GeometricLadder()``.
+    n_chains : int, default=4
+        Independent chains.
+    n_draws, n_warmup : int, default=250
+        Iterations kept per chain, and made before.
+    n_jobs : int or None, default=None
+        Chains run at a time, through joblib (threads by default; the GIL is released).
+    random_state : int, None, RandomState, Generator or SeedSequence, default=None
+        An int gives the same fit every time, for any `n_jobs` and backend.
+    verbose : int, default=0
+        Above 0: print a line per chain.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features_in_,)
+        Mean of the draws.
+    covariance_ : ndarray of shape (n_features_in_, n_features_in_)
+        Covariance of a row, as a matrix.
+    draws_ : ndarray of shape (n_chains, n_draws, n_features_in_)
+        Of theta.
+    ess_, r_hat_ : dict of ndarray
+        "theta": bulk effective sample size and R-hat of each coordinate.
+    betas_, sizes_ : ndarray of shape (n_chains, n_levels)
+        The ladder.
+    result_ : TemperingResult
+        All else: acceptances, round trips, step sizes, evidence, seconds.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : ndarray of str
+        If X had column names.
+
+    References
+    ----------
+    .. [1] J.-W. van de Meent, B. Paige, F. Wood (2014). "Tempering by Subsampling".
+       arXiv:1401.7145.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal import TemperedGaussianMean
+    >>> X = np.random.default_rng(0).normal([1, -1], 1, (200, 2))
+    >>> model = TemperedGaussianMean(random_state=0).fit(X)
+    >>> bool(np.all(abs(model.mean_ - X.mean(axis=0)) < 0.1))
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **BaseTempered._parameter_constraints,
+        "covariance": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
+        "prior_scale": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        covariance=None,
+        prior_scale=1.0,
+        method="stt",
+        inner="hmc",
+        schedule=None,
+        n_chains=4,
+        n_draws=250,
+        n_warmup=250,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.covariance = covariance
+        self.prior_scale = prior_scale
+        self.method = method
+        self.inner = inner
+        self.schedule = schedule
+        self.n_chains = n_chains
+        self.n_draws = n_draws
+        self.n_warmup = n_warmup
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y=None):
+        """Run the chains.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Finite numbers.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : TemperedGaussianMean
+        """
+        X = validate_data(self, X, dtype=np.float64)
+        target = GaussianMeanTarget(X, self.covariance, self.prior_scale)
+        result = self._sample(target)
+        self._keep(result, {"theta": slice(None)})
+        self.covariance_ = target.covariance
+        self.mean_ = result.flat.mean(axis=0)
+        return self
+
+    def score_samples(self, X):
+        """Log posterior predictive density of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Finite numbers.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_rows,)
+            Of the mixture of the draws' densities.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        factor = linalg.cholesky(self.covariance_, lower=True)
+        draws = self.draws_.reshape(-1, X.shape[1])
+        whitened = linalg.solve_triangular(factor, draws.T, lower=True).T
+        constant = -np.log(np.diagonal(factor)).sum() - 0.5 * X.shape[1] * np.log(2 * np.pi)
+        out = np.empty(len(X))
+        for i, row in enumerate(X):  # one at a time: a row's density does not depend on others
+            z = linalg.solve_triangular(factor, row, lower=True)
+            out[i] = logsumexp(-0.5 * ((whitened - z) ** 2).sum(axis=1))
+        return out - np.log(len(draws)) + constant
+
+    def score(self, X, y=None):
+        """Mean log posterior predictive density.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Finite numbers.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        score : float
+        """
+        return float(np.mean(self.score_samples(X)))

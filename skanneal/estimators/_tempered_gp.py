@@ -1,0 +1,325 @@
+"""TemperedGPRegressor: Gaussian process regression with a full posterior over hyperparameters."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import warnings
+from collections.abc import Mapping
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import RegressorMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import (
+    assert_all_finite,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+from threadpoolctl import threadpool_limits
+
+from ..parallel import spawn_seeds
+from ..tempering import GaussianProcessTarget
+from ..tempering._gaussian_process import KERNELS, resolve_priors
+from ._gp_mixture import GaussianProcessMixture
+from ._tempered import BaseTempered
+
+ROUNDING = 1e-14  # of the largest value: smaller deviations say nothing
+
+
+class TemperedGPRegressor(RegressorMixin, BaseTempered):
+    """Gaussian process regression, averaged over the posterior of its hyperparameters.
+
+    Where scikit-learn's GaussianProcessRegressor fits length scales, amplitude and noise to a
+    maximum of the likelihood, here they have priors and are drawn by Markov chains with gradients,
+    which tempering on levels of fewer rows helps over barriers [1]_. A prediction is a mixture over
+    draws, so that it is wide where the data do not say which hyperparameters hold.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "matern32", "matern52"}, default="rbf"
+        Squared exponential, or Matern's of order 3/2 or 5/2; one length scale per column.
+    priors : None or mapping, default=None
+        "length_scale": mean and standard deviation of the normal prior of the logarithm of a length
+        scale in standard deviations of its column; numbers or one per column. "sigma_f",
+        "sigma_n": shape and rate of the gamma priors of amplitude and noise, in standard deviations
+        of y if `normalize_y`. What is left out, and None, are (0.5, 1), (4, 1) and (2, 2).
+    method : {"stt", "spt", "tt", "pt", "none"}, default="stt"
+        Tempered transitions or parallel tempering, on levels of fewer rows ("s") or by powers of
+        the likelihood; "none" is the inner sampler alone.
+    inner : {"hmc", "mh"}, inner sampler or sequence of them, default="hmc"
+        What moves within a level: Hamiltonian Monte Carlo or a random walk.
+    schedule : ladder or None, default=None
+        The levels; None is ``GeometricLadder(n_levels=7, beta_min=1/8)``.
+    n_chains : int, default=4
+        Independent chains.
+    n_draws, n_warmup : int, default=250
+        Iterations of each chain that are kept, and before, while step sizes adapt.
+    n_predict : int, default=64
+        Draws that predictions average, evenly thinned from all chains. Each keeps a factor of
+        N (N + 1) / 2 numbers.
+    normalize_y : bool, default=True
+        Whether y is brought to mean 0 and standard deviation 1, which the default priors expect.
+        Predictions are in y's own units.
+    n_jobs : int or None, default=None
+        Chains run at a time, through joblib.
+    random_state : int, None, RandomState, Generator or SeedSequence, default=None
+        An int gives the same fit every time, for any `n_jobs`.
+    verbose : int, default=0
+        Above 0: a line about each chain.
+
+    Attributes
+    ----------
+    draws_ : ndarray of shape (n_chains, n_draws, n_features_in_ + 2)
+        Logarithms of the length scales, in the units of X, and of sigma_f and sigma_n, in those of
+        y or of y normalised.
+    parameter_names_ : list of str
+        Of the last axis of `draws_`.
+    ess_, r_hat_ : dict of ndarray
+        Bulk effective sample size and rank-normalised split R-hat of "length_scale" (one per
+        column), "sigma_f" and "sigma_n".
+    betas_, sizes_ : ndarray of shape (n_chains, n_levels)
+        The ladder.
+    acceptance_ : ndarray of shape (n_chains, n_updates, n_levels)
+        Of the inner sampler by level.
+    result_ : TemperingResult
+        All else: passes or swaps accepted, covariances rejected as singular, step sizes, seconds.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : ndarray of str
+        If X had column names.
+
+    See Also
+    --------
+    sklearn.gaussian_process.GaussianProcessRegressor : One set of hyperparameters, the likeliest.
+
+    References
+    ----------
+    .. [1] J.-W. van de Meent, B. Paige, F. Wood (2014). "Tempering by Subsampling".
+       arXiv:1401.7145.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal import TemperedGPRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 6, (40, 1))
+    >>> y = np.sin(X[:, 0]) + rng.normal(0, 0.1, 40)
+    >>> model = TemperedGPRegressor(n_draws=100, n_warmup=100, random_state=0).fit(X, y)
+    >>> mean, std = model.predict([[1.5], [100.0]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(1.5)) < 0.15 and std[0] < 0.2 < std[1])
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **BaseTempered._parameter_constraints,
+        "kernel": [StrOptions(set(KERNELS))],
+        "priors": [Mapping, None],
+        "n_predict": [Interval(Integral, 1, None, closed="left")],
+        "normalize_y": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel="rbf",
+        priors=None,
+        method="stt",
+        inner="hmc",
+        schedule=None,
+        n_chains=4,
+        n_draws=250,
+        n_warmup=250,
+        n_predict=64,
+        normalize_y=True,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.kernel = kernel
+        self.priors = priors
+        self.method = method
+        self.inner = inner
+        self.schedule = schedule
+        self.n_chains = n_chains
+        self.n_draws = n_draws
+        self.n_warmup = n_warmup
+        self.n_predict = n_predict
+        self.normalize_y = normalize_y
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y):
+        """Run the chains.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Coordinates.
+        y : array-like of shape (n_rows,)
+            Observations.
+
+        Returns
+        -------
+        self : TemperedGPRegressor
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the parameter at fault, before any work starts.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        y = np.asarray(y, dtype=np.float64)
+        centre, scale = (y.mean(), deviation(y)) if self.normalize_y else (0.0, 1.0)
+        target = self._target_of(X, (y - centre) / scale)
+        with warnings.catch_warnings():
+            # A covariance that is singular to working precision is no plausible one: rejecting it
+            # is the model's affair, and `result_` has the counts.
+            warnings.filterwarnings("ignore", ".* not a number", RuntimeWarning)
+            result = self._sample(target)
+        mixture = GaussianProcessMixture(target, thinned(result.flat, self.n_predict))
+        self._mixture, self._y_centre, self._y_scale = mixture, centre, scale
+        self.parameter_names_ = target.parameter_names
+        self.acceptance_ = result.acceptance
+        self._keep(result, {"length_scale": slice(-2), "sigma_f": -2, "sigma_n": -1})
+        return self
+
+    def _target_of(self, X, y):
+        """The posterior given normalised y: length scales count in the columns' deviations."""
+        priors = resolve_priors(self.priors, X.shape[1])
+        location, scale = priors["length_scale"]
+        priors["length_scale"] = (location + np.log(deviation(X)), scale)
+        return GaussianProcessTarget(X, y, self.kernel, priors)
+
+    def predict(self, X, return_std=False, return_cov=False):
+        """Mean of new observations, and how far they scatter.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Where.
+        return_std : bool, default=False
+            Whether the standard deviation of a new observation is wanted too: the noise, the
+            process and the hyperparameters' uncertainty together.
+        return_cov : bool, default=False
+            Whether the covariance of new observations at all rows is wanted instead.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_rows,)
+        std : ndarray of shape (n_rows,)
+            With `return_std`.
+        cov : ndarray of shape (n_rows, n_rows)
+            With `return_cov`.
+        """
+        if return_std and return_cov:
+            raise ValueError("return_std and return_cov exclude each other: cov holds std ** 2.")
+        X = self._query(X)
+        if return_cov:
+            mean, cov = self._mixture.covariance(X)
+            return self._in_units(mean), self._y_scale**2 * cov
+        if not return_std:
+            return self._in_units(self._mixture.means(X).mean(axis=0))
+        means, variances = self._mixture.moments(X)
+        std = np.sqrt(variances.mean(axis=0) + means.var(axis=0))
+        return self._in_units(means.mean(axis=0)), self._y_scale * std
+
+    def sample_y(self, X, n_samples=1, random_state=0):
+        """Draw new observations at all rows jointly, each sample under one draw.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Where.
+        n_samples : int, default=1
+            How many.
+        random_state : int, None, RandomState, Generator or SeedSequence, default=0
+            An int gives the same samples every time.
+
+        Returns
+        -------
+        samples : ndarray of shape (n_rows, n_samples)
+        """
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}.")
+        X = self._query(X)
+        generator = np.random.Generator(np.random.PCG64(spawn_seeds(random_state, 1)[0]))
+        return self._in_units(self._mixture.sample(X, n_samples, generator))
+
+    def log_predictive_density(self, X, y):
+        """Log density of each observation: the log of the mean over draws of its densities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Where.
+        y : array-like of shape (n_rows,)
+            Observations, in the units of `fit`.
+
+        Returns
+        -------
+        log_densities : ndarray of shape (n_rows,)
+        """
+        X = self._query(X)
+        y = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
+        check_consistent_length(X, y)
+        assert_all_finite(y, input_name="y")
+        y = (y - self._y_centre) / self._y_scale
+        return self._mixture.log_density(X, y) - np.log(self._y_scale)
+
+    def log_marginal_likelihood(self, theta, eval_gradient=False):
+        """Log marginal likelihood of the training rows.
+
+        Parameters
+        ----------
+        theta : array-like of shape (n_features_in_ + 2,)
+            Logarithms of the length scales in the units of X, and of sigma_f and sigma_n, as in
+            `draws_`.
+        eval_gradient : bool, default=False
+            Whether the gradient by theta is wanted too.
+
+        Returns
+        -------
+        value : float
+            Of y, or y normalised; NaN where the covariance is singular to working precision.
+        gradient : ndarray of shape (n_features_in_ + 2,)
+            With `eval_gradient`.
+        """
+        check_is_fitted(self)
+        target = self._mixture.target
+        theta = np.asarray(theta, dtype=np.float64)
+        if theta.shape != (target.n_parameters,):
+            raise ValueError(
+                f"theta must have shape ({target.n_parameters},): "
+                f"{', '.join(self.parameter_names_)}; got {theta.shape}."
+            )
+        with threadpool_limits(1, user_api="blas"):
+            rows = np.arange(target.n_rows)
+            value, gradient = target.log_likelihood(theta, rows, eval_gradient)
+        return (value, gradient) if eval_gradient else value
+
+    def _query(self, X):
+        """Rows to predict at, checked and centred as the target's."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return X - self._mixture.target.centre
+
+    def _in_units(self, mean):
+        return self._y_centre + self._y_scale * mean
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "draws_")
+
+
+def deviation(values):
+    """Standard deviations to divide by: 1 where all values are equal, but for rounding."""
+    deviation = values.std(axis=0)
+    return np.where(deviation > ROUNDING * np.abs(values).max(axis=0), deviation, 1.0)[()]
+
+
+def thinned(draws, n_kept):
+    """At most so many of the draws, evenly spread."""
+    n, n_kept = len(draws), min(len(draws), n_kept)
+    return draws[(2 * np.arange(n_kept) + 1) * n // (2 * n_kept)]

@@ -1,0 +1,221 @@
+"""Base of the compiled evaluators, and the one of targets written in Python."""
+
+from libc.math cimport NAN
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+import numpy as np
+
+
+cdef class BoundTarget:
+    """One chain's evaluator; a subclass overrides the cdef methods and calls ``super().__init__``.
+
+    Parameters
+    ----------
+    target : Target
+        Says `n_parameters`, `independent` and `has_gradient`.
+    order : array-like of shape (n_rows,)
+        A permutation of the rows; copied.
+    sizes : array-like of shape (n_levels,)
+        Rows of each level.
+    """
+
+    def __init__(self, target, order, sizes):
+        self.n_parameters = target.n_parameters
+        self.n_rows = target.n_rows
+        self.independent = target.independent
+        self.has_gradient = target.has_gradient
+        self.order = np.array(order, dtype=np.int64)
+        self.sizes = np.array(sizes, dtype=np.int64)
+        self.n_levels = len(self.sizes)
+        self.error = None
+        self.failed = False
+
+    cdef double log_prior(self, const double *theta, double *gradient) noexcept nogil:
+        return NAN
+
+    cdef void log_likelihood(
+        self,
+        const double *theta,
+        Py_ssize_t level,
+        Py_ssize_t known,
+        double *values,
+        double *gradient,
+    ) noexcept nogil:
+        if values != NULL:
+            values[level] = NAN
+
+    cdef double row_log_likelihood(self, const double *theta, Py_ssize_t position) noexcept nogil:
+        return NAN
+
+    cdef void reorder(self) noexcept nogil:
+        pass
+
+    cdef void exchange(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+        cdef int64_t row = self.order[i]
+        self.order[i] = self.order[j]
+        self.order[j] = row
+        self.reorder()
+
+    # ---- the same for Python: tests, starting points, the check of gradients --------------------
+
+    def get_order(self):
+        """The permutation, a copy."""
+        return np.array(self.order)
+
+    def set_order(self, order):
+        """Another permutation of the rows."""
+        cdef int64_t[::1] given = np.array(order, dtype=np.int64)
+        self.order[:] = given
+        self.reorder()
+
+    def swap_positions(self, Py_ssize_t i, Py_ssize_t j):
+        """Exchange the rows at two positions."""
+        self.exchange(i, j)
+
+    def prior(self, theta, bint gradient=False):
+        """Log prior and its gradient (or None)."""
+        cdef double[::1] at = np.array(theta, dtype=np.float64)
+        cdef double[::1] out = np.zeros(self.n_parameters)
+        cdef double value
+        with nogil:
+            value = self.log_prior(&at[0], &out[0] if gradient else NULL)
+        self.raise_error()
+        return value, np.asarray(out) if gradient else None
+
+    def evaluate(self, theta, Py_ssize_t level=0, bint gradient=False):
+        """Log likelihoods of `level` and all hotter levels, and the gradient of `level`'s."""
+        cdef double[::1] at = np.array(theta, dtype=np.float64)
+        cdef double[::1] out = np.zeros(self.n_parameters)
+        cdef double[::1] values = np.zeros(self.n_levels)
+        if not 0 <= level < self.n_levels:
+            raise ValueError(f"level must be in 0 .. {self.n_levels - 1}, got {level}.")
+        with nogil:
+            self.log_likelihood(
+                &at[0], level, self.n_levels, &values[0], &out[0] if gradient else NULL
+            )
+        self.raise_error()
+        return np.asarray(values)[level:], np.asarray(out) if gradient else None
+
+    def row(self, theta, Py_ssize_t position):
+        """Log likelihood of the row at a position of the order."""
+        cdef double[::1] at = np.array(theta, dtype=np.float64)
+        cdef double value
+        with nogil:
+            value = self.row_log_likelihood(&at[0], position)
+        self.raise_error()
+        return value
+
+    def raise_error(self):
+        """Raise what the user's code raised, if it did."""
+        error, self.error, self.failed = self.error, None, False
+        if error is not None:
+            raise error
+
+
+cdef class BoundPython(BoundTarget):
+    """Evaluator of a target in plain Python: every evaluation takes the GIL."""
+
+    cdef object target
+
+    def __init__(self, target, order, sizes):
+        super().__init__(target, order, sizes)
+        self.target = target
+
+    cdef double log_prior(self, const double *theta, double *gradient) noexcept nogil:
+        cdef double value = NAN
+        with gil:
+            if self.error is None:
+                try:
+                    value = self.call_prior(theta, gradient)
+                except BaseException as error:
+                    self.error, self.failed = error, True
+        return value
+
+    cdef void log_likelihood(
+        self,
+        const double *theta,
+        Py_ssize_t level,
+        Py_ssize_t known,
+        double *values,
+        double *gradient,
+    ) noexcept nogil:
+        with gil:
+            if values != NULL:
+                values[level] = NAN
+            if self.error is None:
+                try:
+                    self.call_likelihood(theta, level, known, values, gradient)
+                except BaseException as error:
+                    self.error, self.failed = error, True
+
+    cdef double row_log_likelihood(self, const double *theta, Py_ssize_t position) noexcept nogil:
+        cdef double value = NAN
+        with gil:
+            if self.error is None:
+                try:
+                    value = self.call_rows(theta, position, position + 1, NULL)
+                except BaseException as error:
+                    self.error, self.failed = error, True
+        return value
+
+    cdef double call_prior(self, const double *theta, double *gradient) except *:
+        value, slope = self.target.log_prior(self.copy(theta), gradient=gradient != NULL)
+        if gradient != NULL:
+            self.write(slope, gradient, "log_prior")
+        return value
+
+    cdef double call_rows(
+        self, const double *theta, Py_ssize_t start, Py_ssize_t stop, double *gradient
+    ) except *:
+        rows = np.array(self.order[start:stop])
+        value, slope = self.target.log_likelihood(
+            self.copy(theta), rows, gradient=gradient != NULL
+        )
+        if gradient != NULL:
+            self.write(slope, gradient, "log_likelihood")
+        return value
+
+    cdef int call_likelihood(
+        self,
+        const double *theta,
+        Py_ssize_t level,
+        Py_ssize_t known,
+        double *values,
+        double *gradient,
+    ) except -1:
+        cdef Py_ssize_t m, start
+        if values == NULL:
+            self.call_rows(theta, 0, self.sizes[level], gradient)
+            return 0
+        if gradient != NULL:
+            # The whole level at once: its gradient is wanted in one piece.
+            values[level] = self.call_rows(theta, 0, self.sizes[level], gradient)
+            level += 1
+        for m in range(min(known, self.n_levels) - 1, level - 1, -1):
+            start = self.sizes[m + 1] if self.independent and m + 1 < self.n_levels else 0
+            values[m] = self.call_rows(theta, start, self.sizes[m], NULL)
+            if start:
+                values[m] += values[m + 1]
+        return 0
+
+    cdef object copy(self, const double *theta):
+        copied = np.empty(self.n_parameters)
+        cdef double[::1] view = copied
+        memcpy(&view[0], theta, self.n_parameters * sizeof(double))
+        return copied
+
+    cdef int write(self, slope, double *gradient, name) except -1:
+        if slope is None:
+            raise ValueError(
+                f"{name} of {type(self.target).__name__} returned no gradient though has_gradient "
+                f"is true."
+            )
+        cdef double[::1] view = np.array(slope, dtype=np.float64).ravel()
+        if len(view) != self.n_parameters:
+            raise ValueError(
+                f"the gradient of {name} has {len(view)} entries, {type(self.target).__name__} "
+                f"has {self.n_parameters} parameters."
+            )
+        memcpy(gradient, &view[0], self.n_parameters * sizeof(double))
+        return 0

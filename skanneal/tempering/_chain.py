@@ -1,0 +1,265 @@
+"""One chain: warm-up, in which step sizes, units and ladder adapt, then draws, all of it frozen.
+
+A chain is a pure function of the target, the plan, a starting point and a seed.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+from scipy.interpolate import PchipInterpolator
+
+from ._inner import Inner
+from ._levels import Levels
+from ._walks import ParallelWalk, TransitionWalk
+
+PARALLEL = ("spt", "pt", "none")
+SUBSAMPLED = ("spt", "stt")
+METHODS = ("spt", "stt", "pt", "tt", "none")
+CHUNK_SECONDS = 0.05  # between two looks at the clock and the stop flag
+MAX_STARTS = 1000  # draws from the prior until one has a likelihood
+LEAST_REJECTION = 0.01  # of a pair, when a ladder adapts: no two levels may coincide
+
+
+class Plan(NamedTuple):
+    """What all chains share."""
+
+    method: str
+    betas: np.ndarray  # with more than one level unless the method is "none" or there is one row
+    adapt_ladder: bool
+    samplers: tuple  # BaseInnerSampler
+    metric: str
+    swaps: str
+    n_exchanges: int
+    n_base_moves: int
+    n_draws: int
+    n_warmup: int
+    max_time: float | None
+
+
+def run_chain(target, plan, seed, start, stop=None):
+    """Run one chain.
+
+    Parameters
+    ----------
+    target : Target
+    plan : Plan
+    seed : SeedSequence
+    start : ndarray of shape (n_parameters,) or None
+        None draws from the prior.
+    stop : StopFlag or None
+        Once set, what has been drawn is returned.
+
+    Returns
+    -------
+    record : dict of str to ndarray, number or None
+    """
+    chain = _Chain(target, plan, seed, start, stop)
+    n_warmup = chain.warm_up()
+    return chain.draw() | {"n_warmup": n_warmup}
+
+
+class _Chain:
+    def __init__(self, target, plan, seed, start, stop):
+        self.target, self.plan, self.stop = target, plan, stop
+        self.bit_generator = np.random.PCG64(seed)
+        self.generator = np.random.Generator(self.bit_generator)
+        self.exact_prior = target.draws_prior
+        self.order = np.argsort(self.generator.random(target.n_rows), kind="stable")
+        d = target.n_parameters
+        base = np.array([[sampler.step_size] for sampler in plan.samplers])
+        positive = np.where(plan.betas > 0, plan.betas, plan.betas[plan.betas > 0][-1])
+        self.build(plan.betas, base / np.sqrt(positive), np.ones(d))
+        self.start(start)
+
+    def build(self, betas, steps, scale):
+        """Levels, updates and walk for a ladder."""
+        plan, target = self.plan, self.target
+        transitions = plan.method not in PARALLEL and len(betas) > 1
+        self.betas = betas
+        if plan.method in SUBSAMPLED:
+            self.sizes = distinct_sizes(betas, target.n_rows)
+            rung = np.minimum(np.arange(len(betas)), (self.sizes > 0).sum() - 1)
+            power = np.where(self.sizes > 0, 1.0, 0.0)
+        else:
+            self.sizes = np.where(betas > 0, target.n_rows, 0)
+            rung, power = np.zeros(len(betas), dtype=np.intp), betas
+        distinct = self.sizes[self.sizes > 0] if plan.method in SUBSAMPLED else self.sizes[:1]
+        self.bound = target.bind(self.order, distinct)
+        self.levels = Levels(
+            target,
+            self.bound,
+            rung,
+            power,
+            self.bit_generator,
+            2 if transitions else len(betas),
+            self.exact_prior,
+        )
+        updates = [sampler._update(target.n_parameters) for sampler in plan.samplers]
+        self.inner = Inner(self.levels, updates, steps, scale)
+        if transitions:
+            self.walk = TransitionWalk(self.levels, self.inner, n_base_moves=plan.n_base_moves)
+        else:
+            self.walk = ParallelWalk(
+                self.levels,
+                self.inner,
+                even_odd=plan.swaps == "even_odd",
+                n_exchanges=plan.n_exchanges,
+            )
+
+    def start(self, theta):
+        """Put all replicas where every level has a density."""
+        for i in range(self.n_replicas):
+            for _ in range(1 if theta is not None else MAX_STARTS):
+                first = self.target.draw_prior(self.generator) if theta is None else theta
+                densities = self.levels.set_theta(i, first)
+                if np.isfinite(densities).all():
+                    break
+            else:
+                raise ValueError(
+                    f"the log prior plus log likelihood at "
+                    f"{'the start given by init' if theta is not None else 'draws from the prior'} "
+                    f"is not finite (at levels {np.flatnonzero(~np.isfinite(densities)).tolist()}):"
+                    f" give a start where it is, as init."
+                )
+
+    @property
+    def n_replicas(self):
+        """How many thetas the walk keeps between iterations."""
+        return len(self.betas) if isinstance(self.walk, ParallelWalk) else 1
+
+    # ---- warm-up --------------------------------------------------------------------------------
+
+    def warm_up(self):
+        """Adapt; returns the iterations made."""
+        plan = self.plan
+        began, n = time.perf_counter(), plan.n_warmup
+        share = n / (n + plan.n_draws)
+        deadline = None if plan.max_time is None else began + share * plan.max_time
+        self.deadline = None if plan.max_time is None else began + plan.max_time
+        self.inner.set_adapting(True)
+        history, done = [np.empty((0, self.target.n_parameters))], 0
+        for stage in (n // 8, n // 4, n // 2, n):
+            self.walk.reset_counts()
+            draws = self.advance(stage - done, deadline)[0]
+            history.append(draws)
+            done += len(draws)
+            if stage == n or len(draws) == 0:
+                continue
+            if plan.adapt_ladder and len(self.betas) > 2:
+                self.adapt_ladder()
+            if stage == n // 2 and plan.metric == "diagonal":
+                self.inner.set_scale(posterior_scale(np.concatenate(history[2:])))
+                self.inner.set_adapting(False)
+                self.inner.set_adapting(True)
+        self.inner.set_adapting(False)
+        self.walk.reset_counts()
+        if plan.n_exchanges:
+            last = np.concatenate(history)[done // 2 :]
+            self.walk.set_reference(last.mean(axis=0) if len(last) else self.levels.get_theta(0))
+        self.seconds_warmup = time.perf_counter() - began
+        return done
+
+    def adapt_ladder(self):
+        """Move the levels in between to where neighbours reject equally often."""
+        rejection = 1.0 - self.walk.get_pair_acceptance()
+        betas = equal_rejection(self.betas, np.nan_to_num(rejection, nan=1.0))
+        thetas = [self.levels.get_theta(i) for i in range(self.n_replicas)]
+        old, steps, scale = self.betas, self.inner.get_steps(), self.inner.get_scale()
+        position = np.interp(-betas, -old, np.arange(len(old)))
+        steps = np.exp([np.interp(-betas, -old, np.log(row)) for row in steps])
+        nearest = np.rint(position).astype(int)
+        self.build(betas, steps, scale)
+        for i in range(self.n_replicas):
+            for theta in (thetas[nearest[i] if len(thetas) > 1 else 0], thetas[0]):
+                if np.isfinite(self.levels.set_theta(i, theta)[i]):
+                    break
+        self.inner.set_adapting(True)
+
+    # ---- draws ----------------------------------------------------------------------------------
+
+    def draw(self):
+        """Draw with everything frozen; returns the record."""
+        began = time.perf_counter()
+        draws, densities, work = self.advance(self.plan.n_draws, self.deadline)
+        transitions = isinstance(self.walk, TransitionWalk)
+        return {
+            "draws": draws,
+            "log_prior": densities[:, 0],
+            "log_likelihood": densities[:, 1],
+            "work": work,
+            "betas": self.betas,
+            "sizes": self.sizes,
+            "acceptance": self.inner.get_acceptance(),
+            "swap_acceptance": self.walk.get_pair_acceptance(),
+            "pass_acceptance": self.walk.get_pass_acceptance() if transitions else np.nan,
+            "exchange_acceptance": np.nan if transitions else self.walk.get_exchange_acceptance(),
+            "round_trips": self.walk.round_trips,
+            "step_sizes": self.inner.get_steps(),
+            "scale": self.inner.get_scale(),
+            "nan_rejections": self.levels.get_nan_count(),
+            "seconds_warmup": self.seconds_warmup,
+            "seconds": time.perf_counter() - began,
+        }
+
+    def advance(self, n, deadline):
+        """Up to n iterations: draws, log prior and log likelihood, work."""
+        n_pairs = len(self.betas) - 1
+        draws = np.empty((n, self.target.n_parameters))
+        densities, work = np.empty((n, 2)), np.empty((n, n_pairs, 2))
+        done, chunk = 0, 1
+        while done < n and not (self.stop is not None and self.stop.is_set()):
+            began = time.perf_counter()
+            if deadline is not None and began >= deadline:
+                break
+            part = slice(done, min(n, done + chunk))
+            self.walk.advance(draws[part], densities[part], work[part])
+            done = part.stop
+            if time.perf_counter() - began < CHUNK_SECONDS:
+                chunk *= 2
+        return draws[:done], densities[:done], work[:done]
+
+
+def distinct_sizes(betas, n_rows):
+    """Rows of each level, strictly decreasing; a beta of 0 has none."""
+    sizes = np.maximum(np.rint(betas * n_rows), betas > 0).astype(np.int64)
+    n_positive = int((betas > 0).sum())
+    for m in range(n_positive - 1, 0, -1):  # room for the hotter levels that follow
+        sizes[m] = max(sizes[m], n_positive - m)
+    for m in range(1, n_positive):
+        sizes[m] = min(sizes[m], sizes[m - 1] - 1)
+    return sizes
+
+
+def equal_rejection(betas, rejection):
+    """Inverse temperatures between which the rejection is spread evenly.
+
+    Rejections of neighbours add up along the ladder, nearly whatever its levels (Syed,
+    Bouchard-Cote, Deligiannidis and Doucet, 2022): equal shares of the sum are equal rejections.
+
+    >>> equal_rejection(np.array([1.0, 0.5, 0.25]), np.array([0.3, 0.3])).tolist()
+    [1.0, 0.5, 0.25]
+    """
+    total = np.r_[0.0, np.cumsum(np.maximum(rejection, LEAST_REJECTION))]
+    even = np.linspace(0.0, total[-1], len(betas))
+    moved = PchipInterpolator(total, betas)(even)
+    moved[0], moved[-1] = betas[0], betas[-1]
+    return moved
+
+
+def posterior_scale(draws):
+    """Standard deviations of the parameters, drawn towards their common size where draws are few.
+
+    >>> posterior_scale(np.zeros((0, 2))).tolist()
+    [1.0, 1.0]
+    """
+    n = len(draws)
+    if n < 10:
+        return np.ones(draws.shape[1])
+    variances = draws.var(axis=0)
+    common = np.exp(np.mean(np.log(np.maximum(variances, 1e-300))))
+    if not np.isfinite(common) or common <= 1e-200:
+        return np.ones(draws.shape[1])
+    return np.sqrt((n * variances + 5.0 * common) / (n + 5.0))

@@ -1,0 +1,172 @@
+"""The mean of normal rows with known covariance: a target whose posterior is in closed form."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from numbers import Real
+
+import numpy as np
+from scipy import linalg
+
+from ._draws import standard_normals
+from ._gaussian_rows import BoundGaussianMean
+from ._targets import Target
+
+
+class GaussianMeanTarget(Target):
+    """Rows x_n ~ N(theta, covariance), theta ~ N(0, prior_scale^2 I).
+
+    Each evaluation goes over the rows, as it must in models without sufficient statistics: this is
+    the model of van de Meent, Paige and Wood (2014), section 4.1.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_parameters)
+        Finite numbers.
+    covariance : None, float or array-like, default=None
+        Of a row: None is the identity, a number a multiple of it, a vector its diagonal.
+    prior_scale : float, default=1.0
+        Standard deviation of each coordinate of theta under the prior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.tempering import GaussianMeanTarget
+    >>> target = GaussianMeanTarget(np.array([[1.0], [2.0], [3.0]]), prior_scale=1.0)
+    >>> mean, covariance = target.posterior()
+    >>> mean, covariance
+    (array([1.5]), array([[0.25]]))
+    """
+
+    independent = True
+    has_gradient = True
+
+    def __init__(self, X, covariance=None, prior_scale=1.0):
+        X = np.array(X, dtype=np.float64)
+        if X.ndim != 2 or not X.size:
+            raise ValueError(f"X must have rows and columns, got shape {X.shape}.")
+        if not np.isfinite(X).all():
+            raise ValueError("X must hold finite numbers only.")
+        if not isinstance(prior_scale, Real) or not 0 < prior_scale < np.inf:
+            raise ValueError(f"prior_scale must be a positive number, got {prior_scale!r}.")
+        self.n_rows, self.n_parameters = X.shape
+        self.covariance = as_covariance(covariance, X.shape[1])
+        self.prior_scale = float(prior_scale)
+        factor = linalg.cholesky(self.covariance, lower=True)
+        self.whitener = np.tril(
+            linalg.solve_triangular(factor, np.eye(self.n_parameters), lower=True)
+        )
+        self.whitened = X @ self.whitener.T
+        self.mean_of_rows = X.mean(axis=0)
+        self.log_constant = -np.log(np.diagonal(factor)).sum() - 0.5 * self.n_parameters * np.log(
+            2 * np.pi
+        )
+
+    def log_prior(self, theta, gradient=False):
+        """Log prior density.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters,)
+            Where.
+        gradient : bool
+            Whether the gradient is wanted.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray of shape (n_parameters,) or None
+        """
+        variance = self.prior_scale**2
+        value = -0.5 * theta @ theta / variance
+        value -= 0.5 * self.n_parameters * np.log(2 * np.pi * variance)
+        return value, -theta / variance if gradient else None
+
+    def log_likelihood(self, theta, rows, gradient=False):
+        """Log likelihood of some rows.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters,)
+            Where.
+        rows : ndarray of int64
+            Positions in the data.
+        gradient : bool
+            Whether the gradient is wanted.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray of shape (n_parameters,) or None
+        """
+        residuals = self.whitened[rows] - self.whitener @ theta
+        value = len(rows) * self.log_constant - 0.5 * (residuals**2).sum()
+        return value, self.whitener.T @ residuals.sum(axis=0) if gradient else None
+
+    def draw_prior(self, generator):
+        """Draw from the prior, by the package's own samplers.
+
+        Parameters
+        ----------
+        generator : numpy.random.Generator
+            The chain's.
+
+        Returns
+        -------
+        theta : ndarray of shape (n_parameters,)
+        """
+        return self.prior_scale * standard_normals(generator.bit_generator, self.n_parameters)
+
+    def bind(self, order, sizes):
+        """Return the evaluator of one chain, which is compiled.
+
+        Parameters
+        ----------
+        order : ndarray of int64 of shape (n_rows,)
+            A permutation of the rows.
+        sizes : ndarray of int64 of shape (n_levels,)
+            Rows of each level.
+
+        Returns
+        -------
+        bound : BoundGaussianMean
+        """
+        return BoundGaussianMean(self, order, sizes)
+
+    def posterior(self):
+        """Mean and covariance of theta given all rows, in closed form.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_parameters,)
+        covariance : ndarray of shape (n_parameters, n_parameters)
+        """
+        d = self.n_parameters
+        total = self.covariance / self.n_rows + self.prior_scale**2 * np.eye(d)
+        gain = self.prior_scale**2 * linalg.solve(total, np.eye(d), assume_a="pos")
+        mean = gain @ self.mean_of_rows
+        covariance = gain @ self.covariance / self.n_rows
+        return mean, 0.5 * (covariance + covariance.T)
+
+
+def as_covariance(covariance, d):
+    """A covariance matrix from None, a number, a diagonal or a matrix."""
+    given = 1.0 if covariance is None else covariance
+    try:
+        given = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"covariance must be None, a number, a vector or a matrix, got {covariance!r}."
+        ) from None
+    if given.ndim < 2:
+        given = np.diag(np.broadcast_to(given, d) if given.ndim == 0 else given)
+    if given.shape != (d, d):
+        raise ValueError(
+            f"covariance of shape {np.shape(covariance)} does not fit {d} columns of X."
+        )
+    if not np.isfinite(given).all() or not np.allclose(given, given.T, rtol=1e-10, atol=0.0):
+        raise ValueError("covariance must be symmetric and finite.")
+    try:
+        np.linalg.cholesky(given)
+    except np.linalg.LinAlgError:
+        raise ValueError("covariance must be positive definite.") from None
+    return given

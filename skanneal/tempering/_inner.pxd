@@ -1,0 +1,38 @@
+"""The updates of theta within a level."""
+
+from libc.stdint cimport int64_t
+
+from ._levels cimport Levels, Replica
+
+cdef enum:
+    MAX_UPDATES = 8
+
+
+cdef struct Update:
+    bint hamiltonian
+    Py_ssize_t n_steps               # leapfrog steps, or random-walk steps in a row
+    Py_ssize_t least_steps           # of a trajectory; equal to n_steps: always as many
+    double target                    # acceptance that the step is adapted to
+    bint adapt
+
+
+cdef class Inner:
+    cdef Levels levels
+    cdef Update update[MAX_UPDATES]
+    cdef readonly Py_ssize_t n_updates
+    cdef double[:, ::1] log_step     # (n_updates, n_levels)
+    cdef double[:, ::1] mean_step    # running means of log_step while it is adapted
+    cdef int64_t[:, ::1] n_adapted
+    cdef double[:, ::1] sum_probability
+    cdef int64_t[:, ::1] n_proposed
+    cdef double[::1] scale           # (n_parameters,): steps are in units of it
+    cdef double[::1] momentum
+    cdef bint adapting
+
+    cdef void move(self, Replica *at, Py_ssize_t level) noexcept nogil
+    cdef void apply(self, Py_ssize_t k, Replica *at, Py_ssize_t level) noexcept nogil
+    cdef void random_walk(self, Py_ssize_t k, Replica *at, Py_ssize_t level) noexcept nogil
+    cdef void hamiltonian(self, Py_ssize_t k, Replica *at, Py_ssize_t level) noexcept nogil
+    cdef bint decide(
+        self, Py_ssize_t k, Replica *at, Py_ssize_t level, double log_ratio
+    ) noexcept nogil

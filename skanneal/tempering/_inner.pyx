@@ -1,0 +1,197 @@
+"""Random-walk Metropolis and Hamiltonian Monte Carlo, each reversible with respect to its level.
+
+Random walk: theta' = theta + step * scale * z, z ~ N(0, I).
+Hamiltonian: momentum p ~ N(0, I) anew each time; least_steps to n_steps leapfrog steps, uniformly,
+
+    p += step / 2 * scale * grad log h,  theta += step * scale * p,  p += step / 2 * scale * grad.
+
+Both are accepted by Metropolis' rule. A number of steps drawn without looking at theta makes a
+mixture of reversible kernels, which is reversible. Several updates U_1 .. U_n are applied
+as U_1 .. U_n .. U_1: the palindrome of reversible kernels is reversible, their product is not, and
+tempered transitions need it.
+
+While `adapting`, log step follows Robbins and Monro towards the target acceptance; `freeze` puts
+the mean of its path in its place (Polyak and Ruppert), weighted towards the end.
+"""
+
+from libc.math cimport INFINITY, exp, pow
+from libc.string cimport memcpy
+
+import numpy as np
+
+from .._random cimport below, standard_normal, uniform
+from ._levels cimport Levels, Replica, exchange, probability
+
+cdef double FIRST = 10.0             # adaptations that the first one counts as
+cdef double DECAY = 0.6
+
+
+cdef class Inner:
+    """The updates of one chain.
+
+    Parameters
+    ----------
+    levels : Levels
+        The chain's.
+    updates : list of dict
+        `hamiltonian`, `n_steps`, `least_steps`, `target`, `adapt`.
+    steps : array-like of shape (n_updates, n_levels)
+        Step sizes to begin with.
+    scale : array-like of shape (n_parameters,)
+        Units of the steps.
+    """
+
+    def __init__(self, Levels levels, updates, steps, scale):
+        shape = (len(updates), levels.n_levels)
+        if not 1 <= len(updates) <= MAX_UPDATES:
+            raise ValueError(f"inner must name 1 to {MAX_UPDATES} samplers, got {len(updates)}.")
+        self.levels, self.n_updates = levels, len(updates)
+        for k, update in enumerate(updates):
+            self.update[k] = update
+        self.log_step = np.log(np.array(steps, dtype=np.float64).reshape(shape))
+        self.mean_step = np.array(self.log_step)
+        self.n_adapted = np.zeros(shape, dtype=np.int64)
+        self.sum_probability = np.zeros(shape)
+        self.n_proposed = np.zeros(shape, dtype=np.int64)
+        self.scale = np.array(scale, dtype=np.float64)
+        self.momentum = np.zeros(levels.n_parameters)
+        self.adapting = False
+
+    cdef void move(self, Replica *at, Py_ssize_t level) noexcept nogil:
+        """The palindrome of the updates; an independent draw where the level is the prior."""
+        cdef Py_ssize_t k
+        if self.levels.power[level] == 0.0 and self.levels.exact_prior:
+            self.levels.draw_prior(at)
+            return
+        for k in range(self.n_updates):
+            self.apply(k, at, level)
+        for k in range(self.n_updates - 2, -1, -1):
+            self.apply(k, at, level)
+
+    cdef void apply(self, Py_ssize_t k, Replica *at, Py_ssize_t level) noexcept nogil:
+        cdef Py_ssize_t _i
+        if self.update[k].hamiltonian:
+            self.hamiltonian(k, at, level)
+        else:
+            for _i in range(self.update[k].n_steps):
+                self.random_walk(k, at, level)
+
+    cdef void random_walk(self, Py_ssize_t k, Replica *at, Py_ssize_t level) noexcept nogil:
+        cdef Replica *to = self.levels.spare
+        cdef double step = exp(self.log_step[k, level]), now
+        cdef Py_ssize_t i
+        now = self.levels.log_density(at, level)
+        for i in range(self.levels.n_parameters):
+            to.theta[i] = at.theta[i] + step * self.scale[i] * standard_normal(self.levels.rng)
+        self.levels.moved(to)
+        self.decide(k, at, level, self.levels.log_density(to, level) - now)
+
+    cdef void hamiltonian(self, Py_ssize_t k, Replica *at, Py_ssize_t level) noexcept nogil:
+        cdef Replica *to = self.levels.spare
+        cdef double step = exp(self.log_step[k, level]), energy = 0.0, now
+        cdef Py_ssize_t i, s, d = self.levels.n_parameters, n_steps
+        cdef double *p = &self.momentum[0]
+        cdef double *scale = &self.scale[0]
+        cdef double *force = &self.levels.force[0]
+        n_steps = self.update[k].n_steps - below(
+            self.levels.rng, self.update[k].n_steps - self.update[k].least_steps + 1
+        )
+        now = self.levels.log_density(at, level)
+        self.levels.find_force(at, level)
+        memcpy(to.theta, at.theta, d * sizeof(double))
+        for i in range(d):
+            p[i] = standard_normal(self.levels.rng)
+            energy += 0.5 * p[i] * p[i]
+        for s in range(n_steps):
+            for i in range(d):
+                p[i] += 0.5 * step * scale[i] * force[i]
+                to.theta[i] += step * scale[i] * p[i]
+            if s + 1 < n_steps:
+                to.gradient_rung = -1
+            else:
+                # The last point is where the trajectory may stay: values and gradient in one.
+                self.levels.moved(to)
+                if not to.prior > -INFINITY:
+                    self.decide(k, at, level, -INFINITY)
+                    return
+                if self.levels.power[level] != 0.0:
+                    self.levels.evaluate(to, level, True)
+            if not self.levels.find_force(to, level):
+                # Its reversal would meet the same point: no trajectory goes through it.
+                self.levels.nan_count[level] += s + 1 < n_steps
+                self.decide(k, at, level, -INFINITY)
+                return
+            for i in range(d):
+                p[i] += 0.5 * step * scale[i] * force[i]
+        for i in range(d):
+            energy -= 0.5 * p[i] * p[i]
+        self.decide(k, at, level, self.levels.log_density(to, level) - now + energy)
+
+    cdef bint decide(
+        self, Py_ssize_t k, Replica *at, Py_ssize_t level, double log_ratio
+    ) noexcept nogil:
+        """Take the spare replica for this one, or not; count, and adapt the step."""
+        cdef double p = probability(log_ratio), weight, n
+        cdef bint accepted
+        self.sum_probability[k, level] += p
+        self.n_proposed[k, level] += 1
+        accepted = uniform(self.levels.rng) < p
+        if accepted:
+            exchange(at, self.levels.spare)
+        if self.adapting and self.update[k].adapt:
+            self.n_adapted[k, level] += 1
+            n = <double> self.n_adapted[k, level]
+            weight = self.update[k].target * (1.0 - self.update[k].target)
+            self.log_step[k, level] += (
+                pow(n + FIRST, -DECAY) / weight * (p - self.update[k].target)
+            )
+            self.mean_step[k, level] += (
+                pow(n, -DECAY) * (self.log_step[k, level] - self.mean_step[k, level])
+            )
+        return accepted
+
+    # ---- Python's side, between iterations ------------------------------------------------------
+
+    def set_adapting(self, bint adapting):
+        """Adapt the steps from now on, from scratch; or freeze them at their means."""
+        if self.adapting and not adapting:
+            adapted = np.asarray(self.n_adapted) > 0
+            self.log_step = np.where(adapted, self.mean_step, self.log_step)
+        self.mean_step = np.array(self.log_step)
+        self.n_adapted[:, :] = 0
+        self.adapting = adapting
+
+    def reset_counts(self):
+        """Forget the acceptances so far."""
+        self.sum_probability[:, :] = 0.0
+        self.n_proposed[:, :] = 0
+
+    def set_scale(self, scale):
+        """Other units; steps keep their mean length."""
+        change = np.mean(np.log(self.scale)) - np.mean(np.log(scale))
+        self.log_step = np.asarray(self.log_step) + change
+        self.mean_step = np.asarray(self.mean_step) + change
+        self.scale = np.array(scale, dtype=np.float64)
+
+    def get_scale(self):
+        """Units of the steps, a copy."""
+        return np.array(self.scale)
+
+    def get_steps(self):
+        """Step sizes by update and level."""
+        return np.exp(np.asarray(self.log_step))
+
+    def get_acceptance(self):
+        """Mean acceptance probability by update and level; NaN where nothing was proposed."""
+        n = np.asarray(self.n_proposed)
+        return np.where(n > 0, np.asarray(self.sum_probability) / np.maximum(n, 1), np.nan)
+
+    def get_sums(self):
+        """Sums of acceptance probabilities by update and level."""
+        return np.array(self.sum_probability)
+
+    def apply_move(self, Py_ssize_t replica, Py_ssize_t level):
+        """Move one replica at a level: for tests."""
+        with nogil:
+            self.move(&self.levels.replica[replica], level)
+        self.levels.target.raise_error()

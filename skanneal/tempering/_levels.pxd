@@ -1,0 +1,47 @@
+"""The densities of a ladder's levels, and where a chain stands in them.
+
+Level m has the density h_m(theta) = p(theta) p(X_rung | theta)^power: by subsampling rung = m and
+power = 1, by powers rung = 0 and power = beta_m; power 0 is the prior.
+"""
+
+from libc.stdint cimport int64_t, uint8_t
+from numpy.random cimport bitgen_t
+
+from ._bound cimport BoundTarget
+
+
+cdef struct Replica:                 # one theta and what is known of it
+    double *theta                    # (n_parameters,)
+    double *values                   # (n_rungs,): log likelihoods
+    uint8_t *fresh                   # (n_rungs,): which of them are right
+    double *gradient                 # (n_parameters,): of the log likelihood of gradient_rung
+    double prior
+    Py_ssize_t gradient_rung         # -1: none
+
+
+cdef class Levels:
+    cdef readonly BoundTarget target
+    cdef readonly Py_ssize_t n_levels, n_parameters, n_rungs
+    cdef Py_ssize_t[::1] rung        # (n_levels,)
+    cdef double[::1] power           # (n_levels,)
+    cdef int64_t[::1] nan_count      # (n_levels,): likelihoods that were not numbers
+    cdef bitgen_t *rng
+    cdef object bit_generator, description, generator, buffers
+    cdef Replica *replica            # n_replicas of them, then `spare` for proposals
+    cdef Replica *spare
+    cdef Py_ssize_t n_replicas
+    cdef double[::1] force           # (n_parameters,): gradient of a level's log density
+    cdef readonly bint exact_prior   # the prior can be drawn from
+
+    cdef double tempered(self, Replica *at, Py_ssize_t level) noexcept nogil
+    cdef double log_density(self, Replica *at, Py_ssize_t level) noexcept nogil
+    cdef void evaluate(self, Replica *at, Py_ssize_t level, bint gradient) noexcept nogil
+    cdef bint find_force(self, Replica *at, Py_ssize_t level) noexcept nogil
+    cdef void moved(self, Replica *at) noexcept nogil
+    cdef void draw_prior(self, Replica *at) noexcept nogil
+    cdef int write_prior_draw(self, Replica *at) except -1
+
+
+cdef void exchange(Replica *a, Replica *b) noexcept nogil
+cdef void copy(Levels levels, Replica *source, Replica *to) noexcept nogil
+cdef double probability(double log_ratio) noexcept nogil

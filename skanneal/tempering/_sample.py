@@ -1,0 +1,244 @@
+"""Tempered sampling of a target: several chains, one call."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from ..parallel import run_tasks, spawn_seeds
+from ..schedules import BaseLadder, GeometricLadder
+from ._chain import METHODS, SUBSAMPLED, Plan, run_chain
+from ._gradients import check_gradient as check
+from ._result import TemperingResult
+from ._samplers import resolve_inner
+from ._targets import Target
+
+EXCHANGES_PER_ROW = 1 / 8  # of level 1 and iteration, where a row costs little
+
+
+def sample(
+    target,
+    *,
+    method="stt",
+    schedule=None,
+    inner="hmc",
+    n_chains=4,
+    n_draws=250,
+    n_warmup=250,
+    n_jobs=None,
+    max_time=None,
+    random_state=None,
+    verbose=0,
+    init=None,
+    metric="diagonal",
+    swaps="sequential",
+    resample=False,
+    n_base_moves=1,
+    check_gradient=False,
+):
+    """Draw from a target by tempered Markov chains.
+
+    Parameters
+    ----------
+    target : Target
+        What to draw from.
+    method : {"stt", "spt", "tt", "pt", "none"}, default="stt"
+        Tempered transitions or parallel tempering; on levels of fewer rows ("s") or with powers of
+        the likelihood of all rows. "none" is the inner sampler alone.
+    schedule : ladder or None, default=None
+        A `GeometricLadder` or `CustomLadder`; None is ``GeometricLadder()``.
+    inner : {"hmc", "mh"}, inner sampler or sequence of them, default="hmc"
+        What updates theta within a level. Several are applied there and back.
+    n_chains : int, default=4
+        Independent chains; with "spt" each has subsets of its own.
+    n_draws, n_warmup : int, default=250
+        Iterations of each chain: kept, and before, while step sizes (and a ladder that says so)
+        adapt.
+    n_jobs : int or None, default=None
+        Chains run at a time, through joblib. A target in plain Python holds the GIL.
+    max_time : float or None, default=None
+        Seconds per chain, warm-up in proportion: an iteration that would begin later is left out.
+        The numbers of draws then depend on the machine.
+    random_state : int, None, RandomState, Generator or SeedSequence, default=None
+        An int gives the same draws every time, for any `n_jobs`.
+    verbose : int, default=0
+        Above 0: a line about each chain at the end.
+    init : array-like of shape (n_parameters,) or (n_chains, n_parameters), default=None
+        Where chains start; None draws from the prior.
+    metric : {"diagonal", "unit"}, default="diagonal"
+        Whether step sizes are in units of the parameters' standard deviations, as estimated in
+        warm-up.
+    swaps : {"sequential", "even_odd"}, default="sequential"
+        Parallel tempering's pairs: all from the hottest down, or even and odd ones in turns.
+    resample : bool or int, default=False
+        With "spt", exchange rows between levels while drawing, so many proposals per iteration
+        (True: 1, and with independent rows an eighth of the rows of level 1). The draws stay
+        exact.
+    n_base_moves : int, default=1
+        Inner updates of the target's level before each tempered transition.
+    check_gradient : bool, default=False
+        Compare the target's gradient with finite differences before anything runs.
+
+    Returns
+    -------
+    result : TemperingResult
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the parameter at fault, before any chain runs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.tempering import GaussianMeanTarget, sample
+    >>> rng = np.random.default_rng(0)
+    >>> target = GaussianMeanTarget(rng.normal(2, 1, (100, 3)))
+    >>> result = sample(target, method="spt", random_state=0)
+    >>> bool(np.all(abs(result.flat.mean(axis=0) - target.posterior()[0]) < 0.05))
+    True
+    """
+    if not isinstance(target, Target):
+        raise TypeError(f"target must be a skanneal.tempering.Target, got {type(target).__name__}.")
+    _one_of("method", method, METHODS)
+    _one_of("metric", metric, ("diagonal", "unit"))
+    _one_of("swaps", swaps, ("sequential", "even_odd"))
+    for name, value, least in (
+        ("n_chains", n_chains, 1),
+        ("n_draws", n_draws, 1),
+        ("n_warmup", n_warmup, 0),
+        ("n_base_moves", n_base_moves, 0),
+    ):
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{name} must be an integer, at least {least}; got {value!r}.")
+    if max_time is not None and not (isinstance(max_time, Real) and 0 < max_time < np.inf):
+        raise ValueError(f"max_time must be a positive number of seconds, got {max_time!r}.")
+    _check_target(target)
+    samplers = resolve_inner(inner, target)
+    ladder = resolve_ladder(schedule)
+    betas = ladder_of(ladder, method, target.n_rows)
+    starts = _starts(init, target, n_chains)
+    if check_gradient:
+        check(target, None if starts[0] is None else starts[0])
+    plan = Plan(
+        method=method,
+        betas=betas,
+        adapt_ladder=bool(ladder.adapt),
+        samplers=tuple(samplers),
+        metric=metric,
+        swaps=swaps,
+        n_exchanges=_n_exchanges(resample, method, target, betas),
+        n_base_moves=int(n_base_moves),
+        n_draws=int(n_draws),
+        n_warmup=int(n_warmup),
+        max_time=max_time,
+    )
+    seeds = spawn_seeds(random_state, n_chains)
+    tasks = [(target, plan, seed, start) for seed, start in zip(seeds, starts)]
+    with threadpool_limits(1, user_api="blas"):
+        records, interrupted = run_tasks(run_chain, tasks, n_jobs=n_jobs)
+    records = [record for record in records if record is not None and len(record["draws"])]
+    if not records:
+        if interrupted:
+            raise KeyboardInterrupt
+        raise ValueError(f"max_time={max_time!r} is too short for a single draw.")
+    names = target.parameter_names or [f"theta[{i}]" for i in range(target.n_parameters)]
+    result = TemperingResult(records, method, names, interrupted)
+    if verbose:
+        report(result)
+    n_nan = int(result.nan_rejections.sum())
+    if n_nan:
+        warnings.warn(
+            f"{n_nan} evaluations of the likelihood were not a number and counted as rejections "
+            f"(nan_rejections says at which levels).",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return result
+
+
+def resolve_ladder(schedule):
+    """Return a validated copy of a ladder; None is the default one."""
+    if schedule is None:
+        return GeometricLadder()
+    if not isinstance(schedule, BaseLadder):
+        raise ValueError(
+            f"schedule must be a ladder (GeometricLadder, CustomLadder) or None, not {schedule!r}."
+        )
+    ladder = clone(schedule)
+    ladder.inverse_temperatures()
+    return ladder
+
+
+def ladder_of(ladder, method, n_rows):
+    """Inverse temperatures for a method and so many rows."""
+    if method == "none":
+        return np.ones(1)
+    if method in SUBSAMPLED:
+        return ladder.levels(n_rows)[0]
+    return ladder.inverse_temperatures()
+
+
+def report(result):
+    """Print a line per chain."""
+    for chain, draws in enumerate(result.draws):
+        swaps = result.swap_acceptance[chain]
+        print(
+            f"chain {chain}  draws {len(draws)}  {result.seconds[chain]:.2f} s  "
+            f"acceptance {np.nanmean(result.acceptance[chain]):.2f}  "
+            + (f"lowest crossing {np.nanmin(swaps):.2f}  " if len(swaps) else "")
+            + f"round trips {result.round_trips[chain]}"
+        )
+    print(f"R-hat {np.max(result.r_hat):.3f}  bulk ESS {np.min(result.ess_bulk):.0f}", flush=True)
+
+
+def _one_of(name, value, allowed):
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+
+
+def _check_target(target):
+    for name in ("n_parameters", "n_rows"):
+        value = getattr(target, name, None)
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(
+                f"{name} of {type(target).__name__} must be a positive integer, got {value!r}."
+            )
+
+
+def _starts(init, target, n_chains):
+    """A starting point per chain, None where the prior is drawn from."""
+    if init is None:
+        if not target.draws_prior:
+            raise ValueError(
+                f"init must be given: {type(target).__name__} does not define draw_prior."
+            )
+        return [None] * n_chains
+    starts = np.array(init, dtype=np.float64)
+    if starts.ndim == 1:
+        starts = np.tile(starts, (n_chains, 1))
+    if starts.shape != (n_chains, target.n_parameters):
+        raise ValueError(
+            f"init must have shape ({target.n_parameters},) or ({n_chains}, "
+            f"{target.n_parameters}), got {np.shape(init)}."
+        )
+    if not np.isfinite(starts).all():
+        raise ValueError("init must hold finite numbers only.")
+    return list(starts)
+
+
+def _n_exchanges(resample, method, target, betas):
+    if not isinstance(resample, Integral) or resample < 0:
+        raise ValueError(f"resample must be a bool or a number of proposals, got {resample!r}.")
+    if resample and method != "spt":
+        raise ValueError(
+            f"resample exchanges rows between the levels of method='spt', not {method!r}: "
+            f"'stt' draws new subsets for every pass anyway."
+        )
+    if resample is True and target.independent and len(betas) > 1:
+        return max(1, round(EXCHANGES_PER_ROW * betas[1] * target.n_rows))
+    return int(resample)

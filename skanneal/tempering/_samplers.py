@@ -1,0 +1,159 @@
+"""Inner samplers as hyperparameters: what updates theta within a level."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from numbers import Integral, Real
+
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils._param_validation import Interval, StrOptions
+
+
+class BaseInnerSampler(BaseEstimator):
+    """Base of the inner samplers; `_update(n_parameters)` says what the compiled code needs."""
+
+    _parameter_constraints: dict = {
+        "step_size": [Interval(Real, 0, None, closed="neither")],
+        "target_accept": [Interval(Real, 0, 1, closed="neither")],
+        "adapt": ["boolean"],
+    }
+
+
+class RandomWalk(BaseInnerSampler):
+    """Random-walk Metropolis with normal proposals.
+
+    Parameters
+    ----------
+    step_size : float, default=0.1
+        Standard deviation of a proposal at the target's level; at level m it is divided by the
+        square root of beta_m.
+    n_steps : int, default=1
+        Steps that make one update.
+    target_accept : float or "auto", default="auto"
+        Acceptance that the step size is adapted to; "auto" is 0.44 for one parameter, else 0.234.
+    adapt : bool, default=True
+        Whether step sizes adapt during warm-up, level by level.
+
+    Examples
+    --------
+    >>> from skanneal.tempering import RandomWalk
+    >>> RandomWalk(n_steps=5)
+    RandomWalk(n_steps=5)
+    """
+
+    _parameter_constraints: dict = {
+        **BaseInnerSampler._parameter_constraints,
+        "n_steps": [Interval(Integral, 1, None, closed="left")],
+        "target_accept": [Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"})],
+    }
+
+    def __init__(self, *, step_size=0.1, n_steps=1, target_accept="auto", adapt=True):
+        self.step_size = step_size
+        self.n_steps = n_steps
+        self.target_accept = target_accept
+        self.adapt = adapt
+
+    def _update(self, n_parameters):
+        target = self.target_accept
+        if target == "auto":
+            target = 0.44 if n_parameters == 1 else 0.234
+        return {
+            "hamiltonian": False,
+            "n_steps": self.n_steps,
+            "least_steps": self.n_steps,
+            "target": target,
+            "adapt": self.adapt,
+        }
+
+
+class HMC(BaseInnerSampler):
+    """Hamiltonian Monte Carlo; the momentum is drawn anew for each trajectory.
+
+    Parameters
+    ----------
+    step_size : float, default=0.1
+        Of the leapfrog at the target's level; at level m it is divided by the square root of
+        beta_m.
+    n_leapfrog : int, default=10
+        Steps of the longest trajectory.
+    random_length : bool, default=True
+        Whether a trajectory's steps are uniform on 1 .. `n_leapfrog`, so that none comes back to
+        where it began time after time; or always `n_leapfrog`.
+    target_accept : float, default=0.8
+        Acceptance that the step size is adapted to.
+    adapt : bool, default=True
+        Whether step sizes adapt during warm-up, level by level.
+
+    Examples
+    --------
+    >>> from skanneal.tempering import HMC
+    >>> HMC(n_leapfrog=5)
+    HMC(n_leapfrog=5)
+    """
+
+    _parameter_constraints: dict = {
+        **BaseInnerSampler._parameter_constraints,
+        "n_leapfrog": [Interval(Integral, 1, None, closed="left")],
+        "random_length": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        step_size=0.1,
+        n_leapfrog=10,
+        random_length=True,
+        target_accept=0.8,
+        adapt=True,
+    ):
+        self.step_size = step_size
+        self.n_leapfrog = n_leapfrog
+        self.random_length = random_length
+        self.target_accept = target_accept
+        self.adapt = adapt
+
+    def _update(self, n_parameters):
+        return {
+            "hamiltonian": True,
+            "n_steps": self.n_leapfrog,
+            "least_steps": 1 if self.random_length else self.n_leapfrog,
+            "target": self.target_accept,
+            "adapt": self.adapt,
+        }
+
+
+INNER = {"mh": RandomWalk, "hmc": HMC}
+
+
+def resolve_inner(inner, target):
+    """Return validated copies of the inner samplers named or given.
+
+    Parameters
+    ----------
+    inner : str, BaseInnerSampler or sequence of them
+        Several are applied there and back: first to last to first.
+    target : Target
+        Hamiltonian Monte Carlo needs its gradient.
+
+    Returns
+    -------
+    samplers : list of BaseInnerSampler
+    """
+    given = list(inner) if isinstance(inner, (list, tuple)) else [inner]
+    samplers = []
+    for one in given:
+        if isinstance(one, str) and one in INNER:
+            one = INNER[one]()
+        if not isinstance(one, BaseInnerSampler):
+            names = ", ".join(repr(name) for name in INNER)
+            raise ValueError(f"inner must be an inner sampler or one of {names}, not {one!r}.")
+        one = clone(one)
+        one._validate_params()
+        if isinstance(one, HMC) and not target.has_gradient:
+            raise ValueError(
+                f"inner='hmc' needs gradients, which {type(target).__name__} does not give "
+                f"(has_gradient is false): use inner='mh'."
+            )
+        samplers.append(one)
+    if not samplers:
+        raise ValueError("inner must name at least one sampler.")
+    return samplers

@@ -1,0 +1,141 @@
+"""Targets: what the tempered samplers draw from, given by a log prior and a log likelihood.
+
+A target is a description: data, prior, nothing that changes while chains run. It is shared by all
+chains and must pickle. A chain calls ``target.bind(order, sizes)`` and gets an object of its own
+(`skanneal.tempering._bound.BoundTarget`, a compiled class) that knows the order of the rows and
+the sizes of the levels and evaluates them without the GIL.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from ._bound import BoundPython
+
+__all__ = ["Target"]
+
+
+class Target:
+    """A posterior density over a vector of unconstrained parameters; base of all targets.
+
+    A subclass in plain Python sets `n_parameters` and `n_rows` and writes `log_prior` and
+    `log_likelihood`, and `draw_prior` if the chains are to start from the prior or the hottest
+    level is to be drawn from it exactly. A compiled target overrides `bind` instead of
+    `log_likelihood` (see `skanneal/tempering/_bound.pxd`).
+
+    Parameters are unconstrained reals: put a positive one in log space, with the logarithm of the
+    Jacobian in `log_prior`.
+
+    Attributes
+    ----------
+    n_parameters : int
+        Length of theta.
+    n_rows : int
+        Rows of data, at least 1; levels of the ladder hold the first so many in a random order.
+    independent : bool
+        Whether the log likelihood is a sum over rows. Levels are then summed ring by ring, so that
+        one evaluation gives all hotter levels too; otherwise each of them is evaluated anew.
+    has_gradient : bool
+        Whether gradients are given, as Hamiltonian Monte Carlo demands.
+    parameter_names : list of str or None
+        Used in labels only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.tempering import Target, sample
+    >>> class Coin(Target):
+    ...     n_parameters = 1
+    ...
+    ...     def __init__(self, tosses):
+    ...         self.tosses, self.n_rows = np.asarray(tosses), len(tosses)
+    ...
+    ...     def log_prior(self, theta, gradient=False):
+    ...         return -0.5 * theta[0] ** 2, None
+    ...
+    ...     def log_likelihood(self, theta, rows, gradient=False):
+    ...         heads = self.tosses[rows].sum()
+    ...         return heads * theta[0] - len(rows) * np.logaddexp(0, theta[0]), None
+    ...
+    ...     def draw_prior(self, generator):
+    ...         return generator.standard_normal(1)
+    >>> result = sample(Coin([1, 1, 0, 1, 1, 1]), method="stt", inner="mh", random_state=0)
+    >>> result.draws.shape
+    (4, 250, 1)
+    """
+
+    independent = True
+    has_gradient = False
+    parameter_names = None
+
+    @property
+    def draws_prior(self):
+        """Whether `draw_prior` is defined."""
+        return type(self).draw_prior is not Target.draw_prior
+
+    def log_prior(self, theta, gradient=False):
+        """Log prior density, up to a constant (evidence wants it normalised).
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters,)
+            Not to be changed or kept.
+        gradient : bool
+            Whether the gradient is wanted.
+
+        Returns
+        -------
+        value : float
+            ``-inf`` outside the support.
+        gradient : ndarray of shape (n_parameters,) or None
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define log_prior.")
+
+    def log_likelihood(self, theta, rows, gradient=False):
+        """Log likelihood of some rows.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters,)
+            Not to be changed or kept.
+        rows : ndarray of int64
+            Positions in the data, at least one, in no order.
+        gradient : bool
+            Whether the gradient is wanted.
+
+        Returns
+        -------
+        value : float
+            NaN counts as a rejection and is reported.
+        gradient : ndarray of shape (n_parameters,) or None
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define log_likelihood.")
+
+    def draw_prior(self, generator):
+        """Draw from the prior: where chains start, and the hottest level if it is the prior.
+
+        Parameters
+        ----------
+        generator : numpy.random.Generator
+            The chain's.
+
+        Returns
+        -------
+        theta : ndarray of shape (n_parameters,)
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define draw_prior.")
+
+    def bind(self, order, sizes):
+        """Return the evaluator of one chain.
+
+        Parameters
+        ----------
+        order : ndarray of int64 of shape (n_rows,)
+            A permutation of the rows.
+        sizes : ndarray of int64 of shape (n_levels,)
+            ``sizes[0] == n_rows``, strictly decreasing, all at least 1: level m holds the rows
+            ``order[:sizes[m]]``.
+
+        Returns
+        -------
+        bound : BoundTarget
+        """
+        return BoundPython(self, order, sizes)

@@ -1,0 +1,342 @@
+"""Tempered samplers leave their targets invariant: full transition matrices of the compiled code.
+
+Three states, four rows, levels of 4, 2 and 1 of them, all twelve nested choices. Every path of the
+compiled code is run (see scripted.py) and gives a row of the transition matrix; it must be that of
+the slow formulas (tempering_enumeration.py), which must leave the target invariant. No chance is
+involved: total variations below 1e-12.
+"""
+
+import numpy as np
+import pytest
+
+import tempering_enumeration as oracle
+from scripted import Scripted
+from skanneal.tempering import GaussianMeanTarget, Target
+from skanneal.tempering._inner import Inner
+from skanneal.tempering._levels import Levels
+from skanneal.tempering._walks import ParallelWalk, TransitionWalk
+
+PRIOR, LIKELIHOOD = oracle.toy()
+POSTERIOR = oracle.normalised(PRIOR * LIKELIHOOD.prod(axis=1))
+ORDERS = oracle.subsets()
+EXACT = 1e-12
+REFERENCE = 1
+STEP = {"hamiltonian": False, "n_steps": 1, "least_steps": 1, "target": 0.3, "adapt": False}
+METROPOLIS = ("radius", "angle", "accept")
+
+
+class Toy(Target):
+    """States are the integers modulo 3."""
+
+    n_parameters, n_rows = 1, 4
+
+    def __init__(self, independent=True):
+        self.independent = independent
+
+    def log_prior(self, theta, gradient=False):
+        return np.log(PRIOR[as_state(theta)]), None
+
+    def log_likelihood(self, theta, rows, gradient=False):
+        return np.log(LIKELIHOOD[as_state(theta), rows]).sum(), None
+
+
+def as_state(theta):
+    return round(float(theta[0])) % oracle.N_STATES
+
+
+class Machine:
+    """The compiled code on the toy."""
+
+    def __init__(self, order, powers=None, walk=ParallelWalk, independent=True, **options):
+        self.rng = Scripted()
+        target = Toy(independent)
+        sizes = oracle.SIZES if powers is None else oracle.SIZES[:1]
+        self.bound = target.bind(order, sizes)
+        n = len(oracle.SIZES)
+        rung, power = (np.arange(n), np.ones(n)) if powers is None else (np.zeros(n, int), powers)
+        n_replicas = 2 if walk is TransitionWalk else n
+        self.levels = Levels(target, self.bound, rung, power, self.rng, n_replicas, False)
+        self.inner = Inner(self.levels, [STEP], np.ones((1, n)), np.ones(1))
+        self.walk = walk(self.levels, self.inner, **options)
+        self.arrays = np.empty((1, 1)), np.empty((1, 2)), np.empty((1, n - 1, 2))
+        self.rng.sums = self.sums
+
+    def sums(self):
+        """Of the probabilities that a number is drawn for."""
+        inner, walk = self.inner.get_sums().sum(), self.walk
+        if isinstance(walk, TransitionWalk):
+            return inner + walk.sum_pass
+        return inner + walk.get_sums().sum() + walk.sum_exchange
+
+    def set(self, *states):
+        self.walk.reset_counts()
+        for i, state in enumerate(states):
+            self.levels.set_theta(i, [state])
+
+    def get(self):
+        n = len(oracle.SIZES) if isinstance(self.walk, ParallelWalk) else 1
+        return tuple(as_state(self.levels.get_theta(i)) for i in range(n))
+
+    def iterate(self):
+        self.walk.advance(*self.arrays)
+
+
+# ---------------------------------------------------------------- parallel tempering
+def parallel_kinds(n_swaps):
+    def kinds(drawn):
+        yield from METROPOLIS * 3
+        yield from ("accept",) * n_swaps
+
+    return kinds
+
+
+def compiled_parallel(machine, n_swaps=2, before=None, after=None):
+    """The transition matrix on (theta_0, theta_1, theta_2)."""
+    states = oracle.joint_states()
+    out = np.zeros((len(states), len(states)))
+    for i, state in enumerate(states):
+
+        def run(state=state):
+            if before:
+                before()
+            machine.set(*state)
+            machine.iterate()
+            reached = machine.get()
+            if after:
+                after()
+            return reached
+
+        for weight, reached in machine.rng.paths(run, parallel_kinds(n_swaps)):
+            out[i, states.index(reached)] += weight
+    return out
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_subsampled_parallel_tempering(order):
+    h = oracle.subsampled(PRIOR, LIKELIHOOD, order)
+    compiled = compiled_parallel(Machine(order))
+    assert np.abs(compiled - oracle.parallel_matrix(h)).max() < EXACT
+    law = oracle.stationary(compiled)
+    assert oracle.variation(law, oracle.joint_density(h)) < EXACT
+    assert oracle.variation(oracle.first_marginal(law), POSTERIOR) < EXACT
+
+
+def test_parallel_tempering_by_powers():
+    h = oracle.powered(PRIOR, LIKELIHOOD)
+    compiled = compiled_parallel(Machine(ORDERS[0], powers=np.array(oracle.BETAS)))
+    assert np.abs(compiled - oracle.parallel_matrix(h)).max() < EXACT
+    assert oracle.variation(oracle.first_marginal(oracle.stationary(compiled)), POSTERIOR) < EXACT
+
+
+@pytest.mark.parametrize("parity", (0, 1))
+def test_even_and_odd_swaps(parity):
+    h = oracle.subsampled(PRIOR, LIKELIHOOD, ORDERS[5])
+    machine = Machine(ORDERS[5], even_odd=True)
+    expected = oracle.parallel_matrix(h, pairs=(2 - parity,))
+
+    def idle():
+        """An iteration of no account: pairs take turns."""
+        machine.rng.free = lambda: 0.5
+        machine.iterate()
+        machine.rng.free = None
+
+    compiled = compiled_parallel(
+        machine, 1, before=idle if parity == 1 else None, after=idle if parity == 0 else None
+    )
+    assert np.abs(compiled - expected).max() < EXACT
+
+
+# ---------------------------------------------------------------- tempered transitions
+def compiled_transitions(machine, shuffled):
+    """The transition matrix on theta_0, subsets drawn anew or none; and the subsets seen."""
+
+    def kinds(drawn):
+        if shuffled:
+            yield ("below", 4)
+            yield ("below", 3)
+        yield from METROPOLIS * 4
+        yield "accept"
+
+    out, seen = np.zeros((oracle.N_STATES, oracle.N_STATES)), {}
+    for state in range(oracle.N_STATES):
+
+        def run(state=state):
+            machine.bound.set_order([0, 1, 2, 3])
+            machine.set(state)
+            machine.iterate()
+            return machine.get()[0]
+
+        for weight, reached in machine.rng.paths(run, kinds):
+            out[state, reached] += weight
+            order = tuple(machine.bound.get_order()[:2].tolist())
+            seen[order] = seen.get(order, 0.0) + weight / oracle.N_STATES
+    return out, seen
+
+
+def test_subsampled_tempered_transitions():
+    machine = Machine(ORDERS[0], walk=TransitionWalk, n_base_moves=0)
+    compiled, seen = compiled_transitions(machine, shuffled=True)
+    expected = np.mean(
+        [oracle.transition_matrix(oracle.subsampled(PRIOR, LIKELIHOOD, o)) for o in ORDERS], axis=0
+    )
+    assert np.abs(compiled - expected).max() < EXACT
+    assert oracle.variation(oracle.stationary(compiled), POSTERIOR) < EXACT
+    flow = POSTERIOR[:, None] * compiled
+    assert np.abs(flow - flow.T).max() < EXACT  # reversible
+    assert len(seen) == 12 and np.allclose(list(seen.values()), 1 / 12, rtol=0, atol=EXACT)
+
+
+def test_tempered_transitions_by_powers():
+    machine = Machine(ORDERS[0], powers=np.array(oracle.BETAS), walk=TransitionWalk, n_base_moves=0)
+    compiled, _ = compiled_transitions(machine, shuffled=False)
+    expected = oracle.transition_matrix(oracle.powered(PRIOR, LIKELIHOOD))
+    assert np.abs(compiled - expected).max() < EXACT
+    assert oracle.variation(oracle.stationary(compiled), POSTERIOR) < EXACT
+
+
+# ---------------------------------------------------------------- resampled subsets
+def exchange_kinds(drawn):
+    """As drawn: neighbours or any pair of rings, the rings, a row in each, the decision."""
+    ring_sizes = (2, 1, 1)
+    yield ("below", 2)
+    if drawn[-1] == 0:  # below one half: neighbours
+        yield ("below", 2)
+        a = drawn[-1]
+        b = a + 1
+    else:
+        yield ("below", 3)
+        a = drawn[-1]
+        yield ("below", 2)
+        b = drawn[-1] if drawn[-1] < a else drawn[-1] + 1
+        a, b = min(a, b), max(a, b)
+    yield ("below", ring_sizes[a])
+    yield ("below", ring_sizes[b])
+    yield "accept"
+
+
+@pytest.mark.parametrize("independent", (True, False))
+def test_exchange_of_rows(independent):
+    machine = Machine(ORDERS[0], independent=independent)
+    states = oracle.extended_states()
+    where = {state: i for i, state in enumerate(states)}
+    expected = oracle.exchange_matrix(PRIOR, LIKELIHOOD, REFERENCE)
+    law = oracle.extended_density(PRIOR, LIKELIHOOD, REFERENCE)
+    compiled = np.zeros_like(expected)
+    for i, (order, thetas) in enumerate(states):
+
+        def run(order=order, thetas=thetas):
+            machine.bound.set_order(order)
+            machine.walk.set_reference([REFERENCE])
+            machine.set(*thetas)
+            machine.walk.propose_exchange()
+            reached = machine.bound.get_order().tolist()
+            return (reached[0], reached[1], *sorted(reached[2:])), machine.get()
+
+        for weight, reached in machine.rng.paths(run, exchange_kinds):
+            compiled[i, where[reached]] += weight
+    assert np.abs(compiled - expected).max() < EXACT
+    assert oracle.variation(law @ compiled, law) < EXACT
+    flow = law[:, None] * compiled
+    assert np.abs(flow - flow.T).max() < EXACT
+
+
+def resampled_law(refresh, every=1.0):
+    """The invariant law of parallel tempering with one way to change subsets, now and then."""
+    swept = oracle.blocks(
+        [oracle.parallel_matrix(oracle.subsampled(PRIOR, LIKELIHOOD, o)) for o in ORDERS]
+    )
+    return oracle.stationary(swept @ (every * refresh + (1 - every) * np.eye(len(swept))))
+
+
+def test_resampled_parallel_tempering():
+    law = resampled_law(oracle.exchange_matrix(PRIOR, LIKELIHOOD, REFERENCE))
+    assert oracle.variation(law, oracle.extended_density(PRIOR, LIKELIHOOD, REFERENCE)) < EXACT
+    assert oracle.variation(oracle.first_marginal(law), POSTERIOR) < EXACT
+
+
+@pytest.mark.parametrize("independent", (True, False))
+def test_values_stay_right_while_rows_are_exchanged(independent):
+    """After exchanges accepted and not, what a chain remembers is what it would compute."""
+    machine = Machine(ORDERS[0], independent=independent)
+    rng = np.random.default_rng(3)
+    machine.walk.set_reference([REFERENCE])
+    machine.set(0, 1, 2)
+    machine.rng.free = rng.random
+    for _ in range(200):
+        machine.walk.propose_exchange()
+    known = [machine.levels.get_log_densities(i) for i in range(3)]
+    order, fresh = machine.bound.get_order(), Machine(machine.bound.get_order())
+    fresh.set(0, 1, 2)
+    assert order.tolist() != list(ORDERS[0]) and machine.walk.get_exchange_acceptance() < 1
+    for i in range(3):
+        assert np.allclose(known[i], fresh.levels.get_log_densities(i), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("walk", (ParallelWalk, TransitionWalk))
+def test_gradients_stay_right_while_subsets_change(walk):
+    """What a chain remembers of a gradient is never that of rows which have left its level."""
+    target = GaussianMeanTarget(np.random.default_rng(0).normal(size=(6, 2)))
+    bit_generator, sizes = np.random.PCG64(0), [6, 3, 1]
+    bound = target.bind(np.arange(6), sizes)
+    levels = Levels(target, bound, [0, 1, 2], np.ones(3), bit_generator, 3, False)
+    hamiltonian = STEP | {"hamiltonian": True}
+    machine = walk(levels, Inner(levels, [hamiltonian], np.full((1, 3), 0.3), np.ones(2)))
+    for i in range(3):
+        levels.set_theta(i, [0.1, -0.2])
+    if walk is ParallelWalk:
+        machine.set_reference([0.0, 0.0])
+    arrays = np.empty((1, 2)), np.empty((1, 2)), np.empty((1, 2, 2))
+    for _ in range(50):
+        machine.advance(*arrays)
+        if walk is ParallelWalk:
+            machine.propose_exchange()
+        else:
+            machine.change_subsets()
+        for i in range(3 if walk is ParallelWalk else 1):
+            theta = levels.get_theta(i)
+            level = i if walk is ParallelWalk else 1
+            fresh = bound.prior(theta, True)[1] + bound.evaluate(theta, level, True)[1]
+            assert np.allclose(levels.get_force(i, level), fresh, rtol=0, atol=1e-12)
+
+
+# ---------------------------------------------------------------- negative controls
+def mean_transition(**faults):
+    return np.mean(
+        [
+            oracle.transition_matrix(oracle.subsampled(PRIOR, LIKELIHOOD, o), **faults)
+            for o in ORDERS
+        ],
+        axis=0,
+    )
+
+
+@pytest.mark.parametrize(
+    "faults, least",
+    [
+        ({"rule": "sum"}, 0.1),
+        ({"down": "T_{m-1}"}, 1e-3),
+        ({"kernel": oracle.rotating}, 1e-5),
+    ],
+    ids=["printed sum", "printed way down", "irreversible kernel"],
+)
+def test_faults_of_tempered_transitions_are_seen(faults, least):
+    assert oracle.variation(oracle.stationary(mean_transition(**faults)), POSTERIOR) > least
+
+
+def test_redrawn_subsets_are_seen():
+    """The printed kernels with new subsets and old hot states bias theta_0, less if done less."""
+    often, seldom = (
+        oracle.variation(
+            oracle.first_marginal(resampled_law(oracle.redraw_matrix(), every)), POSTERIOR
+        )
+        for every in (1.0, 0.1)
+    )
+    assert often > seldom > 1e-5
+
+
+def test_rotating_kernel_is_invariant():
+    """The control above fails for want of reversibility alone."""
+    for order in ORDERS:
+        for h in oracle.subsampled(PRIOR, LIKELIHOOD, order):
+            law = oracle.normalised(h)
+            assert oracle.variation(law @ oracle.rotating(h), law) < EXACT
