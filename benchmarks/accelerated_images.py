@@ -37,11 +37,12 @@ import argparse
 import csv
 import time
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
-from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from accelerated_figures import draw_figures, markdown
@@ -57,6 +58,7 @@ from accelerated_references import (
     variational_bayes,
 )
 from skanneal import AcceleratedDPMixture
+from skanneal.chain import Chain
 from skanneal.schedules import AcceleratedSchedule
 
 ALGORITHMS = ("accelerated", "hybrid", "auxiliary", "importance", "slice", "collapsed")
@@ -126,21 +128,28 @@ def load(folder, part, n_train, n_test):
 
 
 class Records:
-    """Draws of a running fit at growing intervals, and its newest."""
+    """Draws of a running fit at growing intervals, and its end."""
 
     def __init__(self):
-        self.kept, self.newest, self.next = [], None, FIRST_RECORD
+        self.kept, self.newest, self.next = [], None, FIRST_RECORD  # the newest: a chain
 
     def __call__(self, _, chain):
-        self.newest = chain.seconds, chain.draw()
+        self.newest = chain
         if chain.seconds >= self.next:
-            self.kept.append(self.newest)
+            self.keep()
             self.next = GROWTH * chain.seconds
 
+    def keep(self):
+        draw = self.newest.draw()
+        for name in {"theta", "prior_theta"} & draw.keys():
+            draw[name] = self.newest.state.likelihood.features(draw[name])
+        self.kept.append((self.newest.seconds, draw))
+
     def all(self):
-        if self.kept and self.kept[-1] is self.newest:
-            return self.kept
-        return [*self.kept, self.newest]
+        """What was kept, the end among it."""
+        if not self.kept or self.kept[-1][0] < self.newest.seconds:
+            self.keep()
+        return self.kept
 
 
 def sizes_of(arrays):
@@ -154,7 +163,7 @@ def predict(arrays, X, indicators):
         sizes, float(arrays["concentration"]), float(arrays["discount"])
     )
     if "theta" in arrays:  # no conjugate prior: the new cluster is the mean over draws from it
-        theta, unseen = softmax(arrays["theta"], axis=1), softmax(arrays["prior_theta"], axis=1)
+        theta, unseen = arrays["theta"], arrays["prior_theta"]
         parts = np.append(np.exp(weights[:-1]), np.full(len(unseen), 1 / len(unseen)))
         parts[len(theta) :] *= np.exp(weights[-1])
         whole = plug_in(X, np.concatenate([theta, unseen]), parts)
@@ -180,9 +189,22 @@ def fit(part, train, algorithm, init, seconds, seed, gamma):
         random_state=seed,
     )
     model._on_record = records = Records()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), records_of_collapsed_chains(records):
         warnings.simplefilter("ignore", ConvergenceWarning)  # what is shown is how it gets there
         return model.fit(train), records.all()
+
+
+@contextmanager
+def records_of_collapsed_chains(records):
+    """Their records, too: those chains report to nobody."""
+    record = Chain.record
+
+    def record_and_keep(chain):
+        record(chain)
+        records(0, chain)
+
+    with patch.object(Chain, "record", record_and_keep):
+        yield
 
 
 def run(part, data, algorithm, init, seconds, seed, gamma):

@@ -35,7 +35,9 @@ MOST_ERROR = 2e-4  # of a cell's term in the singletons' full predictive
 
 
 def threaded(function, tasks):
-    """Results of function(*task), in order; each on one thread, BLAS included."""
+    """Results of function(*task), in order; of several each on one thread, BLAS included."""
+    if len(tasks) == 1:
+        return [function(*tasks[0])]
     with threadpool_limits(1):
         return Parallel(N_THREADS, prefer="threads")(delayed(function)(*task) for task in tasks)
 

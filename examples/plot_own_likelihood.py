@@ -40,7 +40,7 @@ from skanneal.states import Likelihood
 
 
 class VonMises(Likelihood):
-    spread = 15.0  # of theta in the prior
+    spread = 8.0  # of theta in the prior
 
     def encode(self, X):
         angle = np.asarray(X, dtype=float)[:, 0] * np.pi / 12
@@ -98,7 +98,7 @@ def log_normal(theta, mean, spread):
 from skanneal import AcceleratedDPMixture
 from skanneal.schedules import AcceleratedSchedule
 
-schedule = AcceleratedSchedule(n_accelerated=20, n_exact=400)
+schedule = AcceleratedSchedule(n_accelerated=20, n_exact=1000)
 model = AcceleratedDPMixture(likelihood=VonMises(), schedule=schedule, random_state=0).fit(X)
 sizes = np.bincount(model.labels_)
 for k in np.argsort(-sizes)[:4]:
@@ -109,8 +109,8 @@ for k in np.argsort(-sizes)[:4]:
 # %%
 # What it says
 # ------------
-# The density of all hours, midnight being no seam. ``new_cluster_proba`` is what it would take for
-# a call to be of a sort not seen yet.
+# Clockwise the hours: calls in the colours of the four largest clusters, the others' in grey, and
+# the density, which has no seam at midnight.
 
 grid = np.linspace(0, 24, 481)
 density = np.exp(model.score_samples(grid[:, None]))
