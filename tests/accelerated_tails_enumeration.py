@@ -100,9 +100,7 @@ class Tails:
         values = {("I", k): w for k, w in enumerate(of_i)}
         values |= {("tail", p): w for p, w in of_tails.items()}
         out = self.log_weight(state) + gammaln(sum(parameters.values()))
-        return out + sum(
-            (a - 1) * values[name] - gammaln(a) for name, a in parameters.items()
-        )
+        return out + sum((a - 1) * values[name] - gammaln(a) for name, a in parameters.items())
 
     def log_integrated(self, state):
         """Log of the integral over w of what the updates are conditionals of: prod_I w^(n_k - d - 1)
