@@ -16,11 +16,12 @@ ARGS =
 demo: .venv/installed-plot
 	$(BIN)/python examples/demo.py
 
+# Some parameters of tests are sets: workers must agree on their order.
 test: .venv/installed-test
-	$(BIN)/pytest -n auto $(ARGS)
+	PYTHONHASHSEED=0 $(BIN)/pytest -n auto $(ARGS)
 
 test-all: .venv/installed-test
-	$(BIN)/pytest -n auto -m "" $(ARGS)
+	PYTHONHASHSEED=0 $(BIN)/pytest -n auto -m "" $(ARGS)
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check
