@@ -189,7 +189,7 @@ class Run:
         tasks = [chain.first_tasks() for chain in self.chains]
         return self._carry_out(first_report, tasks, 0, None)
 
-    def stage(self, stage, lengths, deadline=None, max_time=None):
+    def stage(self, stage, lengths, deadline=None, max_time=None, further=0):
         """Run a stage's segments until they end, the time is up or there is an interrupt.
 
         Parameters
@@ -200,6 +200,8 @@ class Run:
             Seconds since the chains' beginning.
         max_time : float, optional
             Seconds of the whole schedule: a segment takes at most a tenth of them, or so.
+        further : int, default=0
+            Sub-iterations that follow, for which time is left.
 
         Returns
         -------
@@ -212,7 +214,8 @@ class Run:
             n_steps = min(next(lengths, total), stage.steps, total)
             if max_time is not None:
                 n_steps = min(n_steps, most)
-                if done and self.chains[0].seconds + last * n_steps / done[-1] > deadline:
+                coming = last * (n_steps + further) / done[-1] if done else 0.0
+                if done and self.chains[0].seconds + coming > deadline:
                     break
             began = self.clock = time.perf_counter()
             plans = [chain.tasks(stage, n_steps) for chain in self.chains]

@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
@@ -258,12 +258,20 @@ def first_labels(init, source, seed):
 
 def _kmeans(source, generator):
     order = np.argsort(generator.random(source.n_rows), kind="stable")
-    some = source.rows(np.sort(order[:KMEANS_ROWS]))
+    some = _numbers(source.rows(np.sort(order[:KMEANS_ROWS])))
     n_clusters = min(KMEANS_CLUSTERS, some.shape[0])
     means = MiniBatchKMeans(n_clusters, n_init=1, random_state=int(generator.random() * 2**31))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-        means.fit(some.astype(np.float64))
+        means.fit(some)
     blocks = range(0, source.n_rows, KMEANS_ROWS)
     parts = [source.rows(slice(at, min(at + KMEANS_ROWS, source.n_rows))) for at in blocks]
-    return np.concatenate([means.predict(part.astype(np.float64)) for part in parts])
+    return np.concatenate([means.predict(_numbers(part)) for part in parts])
+
+
+def _numbers(rows):
+    """Some rows as scikit-learn wants them: sparse ones have long indices if they come in parts."""
+    if not issparse(rows):
+        return rows.astype(np.float64)
+    indices, indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+    return csr_array((rows.data.astype(np.float64), indices, indptr), rows.shape)

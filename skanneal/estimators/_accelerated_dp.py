@@ -190,6 +190,8 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
         },
     }
 
+    _length = "n_exact"
+
     def __init__(
         self,
         *,
@@ -286,7 +288,7 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
             self.__dict__.pop(name, None)
         self.__dict__.update(fitted)
         if self.n_chains > 1:
-            self._warn_of_disagreement(data.shards.n_rows)
+            self._warn_of_disagreement(data.shards.n_rows, stacklevel=4)
         if interrupted:
             warnings.warn(
                 "The fit was interrupted: it keeps the last complete state of each chain.",
@@ -358,7 +360,9 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
             last = key == stages[-1][0]
             deadline = max_time and max_time * (1.0 if last else ACCELERATED_SHARE)
             of_stage = schedule.segments(key)
-            lengths.append(run.stage(make(self.n_auxiliary), of_stage, deadline, max_time))
+            further = (self.n_draws - 1) * self.thin if last else 0
+            stage = make(self.n_auxiliary)
+            lengths.append(run.stage(stage, of_stage, deadline, max_time, further))
         return lengths
 
     def _fit_collapsed(self, data, schedule, grid):
@@ -389,6 +393,12 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
         if not results:
             raise KeyboardInterrupt
         fitted = self._results(data.encoder, model, results)
+        fitted["schedule_"] = schedule
+        if schedule.max_time is not None and not resume:
+            n_sweeps = int(results[0]["schedule"].at[-1]) // data.table.n_rows
+            fitted["schedule_"] = AcceleratedSchedule(n_accelerated=0, n_exact=n_sweeps)
+        sweeps = fitted["trace_"]["sweeps"]
+        fitted["trace_"]["burn_in"] = np.where(np.isnan(sweeps), np.nan, 0.0)
         fitted["likelihood_"] = data.likelihood
         fitted["features_"] = self._features(data, fitted["_point"])
         return fitted, interrupted

@@ -142,6 +142,7 @@ def first_report(rows, labels, n_features, likelihood, theta, stop):
 
 def unreachable(likelihood, row):
     """The error of a row that no feature can produce."""
+    likelihood = getattr(likelihood, "likelihood", likelihood)  # the user's, behind the checks
     return ValueError(
         f"{type(likelihood).__name__}.log_lik: row {row} of its shard has likelihood 0 under every "
         f"feature, so no cluster can be reached"

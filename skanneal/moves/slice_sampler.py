@@ -12,7 +12,15 @@ shards, one sub-iteration between two synchronisations.
 import numpy as np
 
 from ._assign import draw_slices, tiled
-from .segments import Stage, bit_generator, draw_weights, report, scored_blocks, words
+from .segments import (
+    Stage,
+    bit_generator,
+    draw_weights,
+    report,
+    scored_blocks,
+    unreachable,
+    words,
+)
 
 MOST_PIECES = 100_000  # of the remainder in one sub-iteration
 
@@ -85,7 +93,8 @@ def slice_segment(rows, labels, bounds, n_features, theta, log_w, likelihood, se
     for start, scores in scored_blocks(likelihood, rows, theta, stop):
         part = slice(start, start + len(scores))
         stuck = draw_slices(scores, log_weight, out[part], bounds[part], rng)
-        assert stuck < 0  # a row's own feature is above its slice and has made the row
+        if stuck >= 0:  # its own feature, which is above its slice, has not made the row
+            raise unreachable(likelihood, start + stuck)
     if stop.is_set():
         return None
     used = np.unique(out[out >= n_features])
