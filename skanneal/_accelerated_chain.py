@@ -13,7 +13,14 @@ import time
 
 import numpy as np
 
-from .moves import AcceleratedStage, Auxiliary, ExactStage, Importance, SliceSampler
+from .moves import (
+    AcceleratedStage,
+    Auxiliary,
+    ExactStage,
+    Importance,
+    SliceSampler,
+    split_and_merge,
+)
 from .moves._random import draw_index
 from .moves.segments import first_report
 from .partition_priors import PitmanYor
@@ -55,6 +62,7 @@ class AcceleratedChain:
         self.state = Uncollapsed(likelihood, prior, dealt)
         self.trace = {}
         self.seconds, self.done = 0.0, 0
+        self.n_tried = self.n_accepted = 0  # splits and merges of features
 
     def first_tasks(self):
         """Arguments of `first_report` for every shard."""
@@ -155,6 +163,7 @@ class AcceleratedChain:
             if n.startswith("trace/")
         }
         new.seconds, new.done = header["seconds"], header["done"]
+        new.n_tried = new.n_accepted = 0
         return new
 
 
@@ -231,14 +240,13 @@ class Run:
 
     def _carry_out(self, function, tasks, n_steps, stage):
         """One segment of every chain; False if there was an interrupt, which drops it."""
-        results, interrupted = self.pool.run(function, [task for own in tasks for task in own])
-        if interrupted or any(result is None for result in results):
-            self._dropped = True
+        results = self._run(function, tasks)
+        if results is None:
             return False
-        start = 0
-        for chain, own in zip(self.chains, tasks):
-            chain.synchronise(results[start : start + len(own)])
-            start += len(own)
+        for chain, own in zip(self.chains, results):
+            chain.synchronise(own)
+        if stage is not None and stage.n_pairs:
+            self._split_and_merge(stage.n_pairs)
         seconds = time.perf_counter() - self.clock
         for i, chain in enumerate(self.chains):
             chain.seconds += seconds
@@ -255,3 +263,35 @@ class Run:
             if self.on_record is not None:
                 self.on_record(i, chain)
         return True
+
+    def _split_and_merge(self, n_pairs):
+        """The move of every chain; an interrupt drops what is not complete."""
+        moves = [split_and_merge(c.state, n_pairs, c.generator) for c in self.chains]
+        asked = [self._advanced(i, move, None) for i, move in enumerate(moves)]
+        while any(asked):  # whoever asks is in the same round
+            (function, *_) = next(filter(None, asked))
+            results = self._run(function, [own[1] if own else [] for own in asked])
+            if results is None:
+                return
+            asked = [
+                self._advanced(i, move, own) if was else None
+                for i, (move, own, was) in enumerate(zip(moves, results, asked))
+            ]
+
+    def _advanced(self, i, move, results):
+        """What a move asks for next; None once it is done."""
+        try:
+            return move.send(results)
+        except StopIteration as end:
+            self.chains[i].n_tried += end.value.proposed
+            self.chains[i].n_accepted += end.value.accepted
+            return None
+
+    def _run(self, function, tasks):
+        """Results of every chain's tasks; None if there was an interrupt."""
+        results, interrupted = self.pool.run(function, [task for own in tasks for task in own])
+        if interrupted or any(result is None for result in results):
+            self._dropped = True
+            return None
+        results = iter(results)
+        return [[next(results) for _ in own] for own in tasks]

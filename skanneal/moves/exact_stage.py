@@ -46,6 +46,7 @@ class ExactStage(Stage):
     """The corrected exact stage of the accelerated sampler."""
 
     name = "hybrid"
+    n_pairs = 8
 
     def plan(self, state, n_steps, generator):
         """(function, arguments of each shard) of the next segment."""

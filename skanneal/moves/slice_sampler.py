@@ -30,6 +30,7 @@ class SliceSampler(Stage):
 
     name = "slice"
     steps = 1  # between two synchronisations
+    n_pairs = 8
 
     def plan(self, state, n_steps, generator):
         """(function, arguments of each shard) of the next segment."""

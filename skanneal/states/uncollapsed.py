@@ -81,20 +81,31 @@ class Uncollapsed:
             n_new += len(new[-1])
             if own is not None:
                 theta.append(own)
-        self.statistics = np.concatenate([total, *new])
-        n = len(self.statistics)
-        members = np.array([np.bincount(label, minlength=n) for label in labels])
-        if self.theta is not None and len(self.theta) + sum(map(len, theta)) == n:
-            self.theta = np.concatenate([self.theta, *theta])
+        statistics = np.concatenate([total, *new])
+        if self.theta is not None and len(self.theta) + sum(map(len, theta)) == len(statistics):
+            theta = np.concatenate([self.theta, *theta])
         else:
-            self.theta = None
+            theta = None
+        self.replace(labels, statistics, theta)
+
+    def replace(self, labels, statistics, theta):
+        """Take over labels of all rows; features without a row are dropped.
+
+        Parameters
+        ----------
+        labels : list of int32 array of shape (n_rows of the shard,)
+            0 .. n_features - 1.
+        statistics : array of shape (n_features, ...)
+        theta : array of shape (n_features, ...) or None
+        """
+        n = len(statistics)
+        members = np.array([np.bincount(label, minlength=n) for label in labels])
         used = members.sum(axis=0) > 0
         number = np.cumsum(used, dtype=np.int32) - 1
         self.labels = [number[label] for label in labels]
         self.members = np.ascontiguousarray(members[:, used])
-        self.statistics = self.statistics[used]
-        if self.theta is not None:
-            self.theta = self.theta[used]
+        self.statistics = statistics[used]
+        self.theta = None if theta is None else theta[used]
 
     def log_joint(self):
         """log p(partition) + log p(x | partition); if the likelihood is not conjugate,
