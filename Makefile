@@ -16,12 +16,11 @@ ARGS =
 demo: .venv/installed-plot
 	$(BIN)/python examples/demo.py
 
-# Some parameters of tests are sets: workers must agree on their order.
 test: .venv/installed-test
-	PYTHONHASHSEED=0 $(BIN)/pytest -n auto $(ARGS)
+	$(BIN)/pytest -n auto $(ARGS)
 
 test-all: .venv/installed-test
-	PYTHONHASHSEED=0 $(BIN)/pytest -n auto -m "" $(ARGS)
+	$(BIN)/pytest -n auto -m "" $(ARGS)
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check
