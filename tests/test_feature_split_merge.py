@@ -190,7 +190,7 @@ def test_exact(arguments, wrap):
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments, wrap", LONG, ids=str)
 def test_exact_with_many_draws(arguments, wrap):
-    assert p_value(case(*arguments, wrap), 2, 2500) > LEVEL
+    assert p_value(case(*arguments, wrap), 2, 800) > LEVEL
 
 
 # ------------------------------------------------------------------------------------------ faults
@@ -220,10 +220,10 @@ FAULTS = [
     ("H over q is 1", ("gaussian", "on", 4, 2, 0.8, 0.4), Unweighted, 250),
 ]
 LONG_FAULTS = [
-    ("sides at no price", COUNTED, NotConjugate, 1500),
-    ("one cluster more", ALIKE, NotConjugate, 1500),
-    ("pairs alike", COUNTED, NotConjugate, 1500),
-    ("H over q is 1", COUNTED, Unweighted, 2500),
+    ("sides at no price", COUNTED, NotConjugate, 500),
+    ("one cluster more", ALIKE, NotConjugate, 800),
+    ("pairs alike", COUNTED, NotConjugate, 300),
+    ("H over q is 1", COUNTED, Unweighted, 1000),
 ]
 
 
