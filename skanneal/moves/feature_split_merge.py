@@ -238,11 +238,10 @@ def divide_rows(rows, labels, pairs, log_odds, theta, likelihood, seed, stop):
         at = np.flatnonzero((labels == k_i) | (labels == k_j))
         gain = np.empty(len(at))
         for start, scores in scored_blocks(likelihood, rows, theta[m], stop, at):
-            first, second = scores[:, :2].T.astype(np.float64)
-            with np.errstate(invalid="ignore"):
-                part = second - first
-            part[np.isneginf(first) & np.isneginf(second)] = 0.0  # impossible on both sides
-            gain[start : start + len(scores)] = part
+            first, second = scores[:, :2].astype(np.float64).T
+            neither = np.isneginf(first) & np.isneginf(second)
+            first[neither] = second[neither] = 0.0
+            gain[start : start + len(scores)] = second - first
         if stop.is_set():
             return None
         log_odd = log_odds[m] - gain
