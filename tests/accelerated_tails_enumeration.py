@@ -45,16 +45,12 @@ class Tails:
 
     def __init__(self, toy, state, shards, free, shares=None, leaves=False):
         self.toy, self.shards, self.free, self.leaves = toy, shards, free, leaves
-        kept, self.thetas, self.support = [], [], []
+        self.thetas, self.support = [], []
         for rows, theta in state:
-            tail = self.tail_of(rows)
-            if tail is None:
-                kept.append((rows, ("I", len(self.thetas))))
+            if self.tail_of(rows) is None:
                 self.thetas.append(theta)
                 self.support.append({shards[row] for row in rows})
-            else:
-                kept.append((rows, ("tail", tail)))
-        self.start = tuple(kept)
+        self._states = None
         self.a = toy.alpha + toy.d * len(self.thetas)
         self.shares = dict.fromkeys(free, self.a) if shares is None else shares
 
@@ -103,8 +99,8 @@ class Tails:
         return out + sum((a - 1) * values[name] - gammaln(a) for name, a in parameters.items())
 
     def log_integrated(self, state):
-        """Log of the integral over w of what the updates are conditionals of: prod_I w^(n_k - d - 1)
-        prod_F w_p^(a_p + n_p - 1) and, of each tail, its law given w, times H and f."""
+        """Log of the integral over w of what the updates are conditionals of: prod_I w^(n_k-d-1)
+        prod_F w_p^(a_p+n_p-1) and, of each tail, its law given w, times H and f."""
         toy, out, parameters = self.toy, 0.0, []
         sizes = {p: [] for p in self.free}
         for rows, (where, name) in state:
@@ -184,7 +180,9 @@ class Tails:
 
     def error(self, row, log_w):
         """Largest violation of detailed balance of a row's update, relative to the density."""
-        states = list(self.states())
+        if self._states is None:
+            self._states = list(self.states())
+        states = self._states
         index = {state: i for i, state in enumerate(states)}
         log_density = np.array([self.log_density(state, log_w) for state in states])
         density = np.exp(log_density - log_density.max())
