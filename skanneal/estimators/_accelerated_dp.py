@@ -131,7 +131,8 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
         The algorithm that was run.
     schedule_ : AcceleratedSchedule
         The schedule that was run; with a time limit, what became of it, without one: the same data
-        and seed then give the same bits again.
+        and seed then give the same bits again, except that "collapsed", whose last sweep the time
+        may cut short, is rounded down to whole sweeps.
     n_sweeps_ : float
         Sub-iterations run, further draws included.
     n_features_in_ : int
