@@ -157,7 +157,9 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = np.r_[rng.multinomial(50, [.6, .3, .1], 100), rng.multinomial(50, [.1, .3, .6], 100)]
     >>> schedule = AcceleratedSchedule(n_accelerated=20, n_exact=200)
-    >>> model = AcceleratedDPMixture(schedule=schedule, random_state=0).fit(X)
+    >>> model = AcceleratedDPMixture(
+    ...     schedule=schedule, point_estimate="vi", n_draws=50, thin=4, random_state=0
+    ... ).fit(X)
     >>> model.n_clusters_
     2
     >>> np.sort(model.features_[:, 0]).round(1).tolist()
@@ -517,6 +519,7 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
         Parameters
         ----------
         X : array-like, frame or sparse matrix of shape (n_rows, n_columns)
+            Without missing cells.
         given : columns or None, default=None
             Names, positions or a mask of the columns whose cells are known: the density is then
             that of the other columns' cells given these. Conjugate likelihoods only.
@@ -536,17 +539,57 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
 
     @available_if(_integrates)
     def sample(self, n_samples=1, given=None):
-        """Draw new rows from the posterior predictive, see `AnnealedDPMixture.sample`."""
+        """Draw new rows from the posterior predictive, if the likelihood is conjugate.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        given : mapping of columns to values or None, default=None
+            Cells that all rows have, by name or position of the column; the others are drawn given
+            these.
+
+        Returns
+        -------
+        rows : ndarray, frame or list
+            Of the sort, the columns and where possible the dtypes of the X of `fit`.
+        """
         return super().sample(n_samples, given)
 
     @available_if(_integrates)
     def surprisal(self, X):
-        """How unexpected each cell is given the rest of its row, see `AnnealedDPMixture`."""
+        """How unexpected each cell is given the rest of its row, if the likelihood is conjugate.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_rows, n_columns)
+            Without missing cells.
+
+        Returns
+        -------
+        surprisal : ndarray of shape (n_rows, n_columns)
+            -log p(cell | the row's other cells) in nats.
+        """
         return super().surprisal(X)
 
     @available_if(_integrates)
     def impute(self, X, return_std=False):
-        """Fill missing cells, see `AnnealedDPMixture.impute`."""
+        """Fill missing cells by their posterior mean, if the likelihood is conjugate.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            With missing cells under the likelihoods "gaussian" and "poisson". Not changed.
+        return_std : bool, default=False
+            Whether to return the uncertainty.
+
+        Returns
+        -------
+        filled : of the type of X
+            Observed cells untouched.
+        uncertainty : ndarray of shape (n_rows, n_columns)
+            If asked for: the posterior predictive standard deviation, 0 for observed cells.
+        """
         return super().impute(X, return_std)
 
     def __sklearn_tags__(self):
