@@ -109,13 +109,15 @@ class Rates(Likelihood):
 
 
 class TestScikitLearn:
-    @pytest.mark.parametrize("likelihood", ["auto", "gaussian"])  # checks make numbers, not counts
-    def test_check_estimator(self, likelihood):
-        results = estimator_checks.check_estimator(
-            AcceleratedDPMixture() if likelihood == "auto" else mixture(likelihood=likelihood),
-            on_skip=None,
-            on_fail=None,
-        )
+    @pytest.mark.parametrize(
+        "model",  # with defaults, which the checks' rows make "gaussian": they have no counts
+        [
+            AcceleratedDPMixture(),
+            AcceleratedDPMixture(likelihood="gaussian", schedule=AcceleratedSchedule(n_exact=300)),
+        ],
+    )
+    def test_check_estimator(self, model):
+        results = estimator_checks.check_estimator(model, on_skip=None, on_fail=None)
         failed = [r["check_name"] for r in results if r["status"] not in ("passed", "skipped")]
         assert failed == []
         skipped = [r["check_name"] for r in results if r["status"] == "skipped"]
@@ -503,7 +505,8 @@ class TestContainers:
         if lazy:
             monkeypatch.setattr(RowSource.__init__, "__defaults__", ("X", 0))
         given = Rates() if likelihood == "own" else likelihood
-        model = mixture(likelihood=given, init="kmeans", n_shards=3, n_jobs=2)
+        init = "kmeans" if likelihood == "multinomial" else 5
+        model = mixture(likelihood=given, init=init, n_shards=3, n_jobs=2)
         expected = clone(model).fit(X)
         for source in sources:
             # all rows are in the head from which scales and grids are taken: the same, then

@@ -131,7 +131,8 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
         The algorithm that was run.
     schedule_ : AcceleratedSchedule
         The schedule that was run; with a time limit, what became of it, without one: the same data
-        and seed then give the same bits again.
+        and seed then give the same bits again, except that "collapsed", whose last sweep the time
+        may cut short, is rounded down to whole sweeps.
     n_sweeps_ : float
         Sub-iterations run, further draws included.
     n_features_in_ : int
@@ -157,7 +158,7 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
     >>> X = np.r_[rng.multinomial(50, [.6, .3, .1], 100), rng.multinomial(50, [.1, .3, .6], 100)]
     >>> schedule = AcceleratedSchedule(n_accelerated=20, n_exact=200)
     >>> model = AcceleratedDPMixture(
-    ...     schedule=schedule, n_draws=20, point_estimate="vi", random_state=0
+    ...     schedule=schedule, point_estimate="vi", n_draws=50, thin=4, random_state=0
     ... ).fit(X)
     >>> model.n_clusters_
     2
@@ -518,7 +519,7 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
         Parameters
         ----------
         X : array-like, frame or sparse matrix of shape (n_rows, n_columns)
-            Rows as in `fit`.
+            Without missing cells.
         given : columns or None, default=None
             Names, positions or a mask of the columns whose cells are known: the density is then
             that of the other columns' cells given these. Conjugate likelihoods only.
@@ -538,7 +539,7 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
 
     @available_if(_integrates)
     def sample(self, n_samples=1, given=None):
-        """Draw new rows from the posterior predictive; conjugate likelihoods only.
+        """Draw new rows from the posterior predictive, if the likelihood is conjugate.
 
         Parameters
         ----------
@@ -557,12 +558,12 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
 
     @available_if(_integrates)
     def surprisal(self, X):
-        """How unexpected each cell is given the rest of its row; conjugate likelihoods only.
+        """How unexpected each cell is given the rest of its row, if the likelihood is conjugate.
 
         Parameters
         ----------
         X : array-like, frame or sparse matrix of shape (n_rows, n_columns)
-            Rows as in `fit`.
+            Without missing cells.
 
         Returns
         -------
@@ -573,21 +574,21 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
 
     @available_if(_integrates)
     def impute(self, X, return_std=False):
-        """What every mixture has: X with its missing cells filled; here it may have none.
+        """Fill missing cells by their posterior mean, if the likelihood is conjugate.
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_columns)
-            Without gaps: `AnnealedDPMixture` and `CrossCatPY` fill them.
+        X : array-like or frame of shape (n_rows, n_columns)
+            With missing cells under the likelihoods "gaussian" and "poisson". Not changed.
         return_std : bool, default=False
             Whether to return the uncertainty.
 
         Returns
         -------
         filled : of the type of X
-            X as it is.
+            Observed cells untouched.
         uncertainty : ndarray of shape (n_rows, n_columns)
-            If asked for: zeros.
+            If asked for: the posterior predictive standard deviation, 0 for observed cells.
         """
         return super().impute(X, return_std)
 
