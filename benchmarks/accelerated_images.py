@@ -28,7 +28,9 @@ Dirichlet posterior given the expected counts on each feature) and mean-field va
 (Yale 168 x 192, CIFAR 32 x 32): absolute numbers do not transfer.
 
 The samplers infer concentration and pseudo-counts; ``--gamma`` fixes the latter. Predictives are
-computed from draws kept during a fit and after it, so that no evaluation counts as fitting.
+computed after a fit from draws kept during it, so that no evaluation counts as fitting; those
+before the end on `curve_rows` of the test rows, moved by what the end differs on all of them.
+Seconds leave out reading the rows and k-means.
 What does not fit ``--minutes`` is cut, and the cut printed: seconds per run first, below half of
 them rows too, below an eighth seeds too. Tables and figures go to ``--figures``.
 """
@@ -74,9 +76,9 @@ OCCUPIED = 0.5  # expected rows that make a reference's component occupied
 DEFAULT = "accelerated"  # what "auto" stands for
 MANY = 10**7  # sub-iterations: the seconds end a fit
 QUICK_ROWS, QUICK_TEST, QUICK_SECONDS = 2000, 500, 1.0
-PER_RUN = 12.0  # seconds of a run beside the fit: predictives of the kept draws
+PER_RUN = 12.0  # seconds of a run beside the fit: reading rows, predictives of the kept draws
 # seconds of a part beside its runs: its references
-BESIDE = {"mnist": 300, "long": 10, "raw": 120, "yale": 40, "cifar": 120, "logistic": 10}
+BESIDE = {"mnist": 220, "long": 10, "raw": 120, "yale": 30, "cifar": 80, "logistic": 10}
 LEAST_SHARE = 1 / 8  # of the planned seconds; below that, seeds are cut
 MARKS = {30: -523.0, 300: -505.0}  # what the default must be better than on the digits
 
@@ -88,20 +90,29 @@ class Part(NamedTuple):
     likelihood: str
     runs: tuple  # (algorithm, init)
     seconds: float  # planned, per run
+    curve_rows: int  # test rows, evenly spaced, that curves are computed on
     references: bool
 
 
 ALL = tuple((algorithm, init) for init in INITS for algorithm in ALGORITHMS)
+NOT_CONJUGATE = (("auto", "one"), ("auxiliary", "one"))
 FROM_ONE = tuple((algorithm, "one") for algorithm in COMPARED)
 DIGITS, FACES, THINGS = "mnist.npz", "yaleb_32x32.npz", "cifar10_grey16_50k.npz"
 PARTS = {
-    "mnist": Part(DIGITS, 32, (28, 28), "multinomial", ALL, 60, True),
-    "long": Part(DIGITS, 32, (28, 28), "multinomial", (("auto", "one"),), 300, False),
-    "raw": Part(DIGITS, 1, (28, 28), "multinomial", FROM_ONE, 60, True),
-    "yale": Part(FACES, 32, (32, 32), "multinomial", FROM_ONE, 60, True),
-    "cifar": Part(THINGS, 32, (16, 16), "multinomial", FROM_ONE, 60, True),
+    "mnist": Part(DIGITS, 32, (28, 28), "multinomial", ALL, 60, 2000, True),
+    "long": Part(DIGITS, 32, (28, 28), "multinomial", (("auto", "one"),), 300, 2000, False),
+    "raw": Part(DIGITS, 1, (28, 28), "multinomial", FROM_ONE, 60, 500, True),
+    "yale": Part(FACES, 32, (32, 32), "multinomial", FROM_ONE, 60, 2000, True),
+    "cifar": Part(THINGS, 32, (16, 16), "multinomial", FROM_ONE, 60, 2000, True),
     "logistic": Part(
-        DIGITS, 32, (28, 28), "logistic_normal", (("auto", "one"), ("auxiliary", "one")), 60, False
+        DIGITS,
+        32,
+        (28, 28),
+        "logistic_normal",
+        (("auto", "one"), ("auxiliary", "one")),
+        60,
+        2000,
+        False,
     ),
 }
 
@@ -207,22 +218,50 @@ def records_of_collapsed_chains(records):
         yield
 
 
+class Data(NamedTuple):
+    """Rows to fit and to predict; of the latter some, for curves."""
+
+    train: np.ndarray
+    test: np.ndarray
+    indicators: Indicators
+    some: np.ndarray
+    some_indicators: Indicators
+
+    @classmethod
+    def of(cls, train, test, curve_rows):
+        some = test[evenly(len(test), curve_rows)]
+        return cls(train, test, Indicators.of(test), some, Indicators.of(some))
+
+
+def evenly(n, most):
+    """At most so many of range(n)."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
+
+
+def curve_of(records, predict, data):
+    """Arrays by name; predictives on some test rows, moved to where the end is on all of them."""
+    at, clusters, draws = zip(*records, strict=True)
+    curve = np.array([predict(draw, data.some, data.some_indicators) for draw in draws])
+    curve += np.array(predict(draws[-1], data.test, data.indicators)) - curve[-1]
+    return {
+        "seconds": np.array(at),
+        "clusters": np.array(clusters),
+        "plug_in": curve[:, 0],
+        "full": curve[:, 1],
+    }
+
+
 def run(part, data, algorithm, init, seconds, seed, gamma):
     """One fit: its curve, and what the table and the figures say of it."""
-    train, test, indicators = data
-    model, records = fit(part, train, algorithm, init, seconds, seed, gamma)
-    curve = [(at, len(sizes_of(draw)), *predict(draw, test, indicators)) for at, draw in records]
-    at, clusters, plug, whole = (np.array(column) for column in zip(*curve, strict=True))
+    model, records = fit(part, data.train, algorithm, init, seconds, seed, gamma)
     last = records[-1][1]
+    records = [(at, len(sizes_of(draw)), draw) for at, draw in records]
     pseudo_counts = np.ravel(last.get("multinomial/pseudo_counts", np.nan))
     return {
         "name": algorithm,
         "init": str(init),
         "seed": seed,
-        "seconds": at,
-        "clusters": clusters,
-        "plug_in": plug,
-        "full": whole,
+        **curve_of(records, predict, data),
         "sweeps": float(model.trace_["sweeps"][0][-1]),
         "gamma": float(pseudo_counts[0]),
         "sizes": np.bincount(model.labels_),
@@ -235,7 +274,7 @@ def run(part, data, algorithm, init, seconds, seed, gamma):
 
 def levels(train, test):
     """Predictors without clustering: rows of the table."""
-    some = np.unique(np.linspace(0, len(test) - 1, SINGLETON_ROWS).astype(int))
+    some = evenly(len(test), SINGLETON_ROWS)
     found = []
     for gamma in (1.0, 0.1):
         whole = float(prior_predictive(test, gamma).mean())
@@ -250,49 +289,57 @@ def level(name, gamma, plug, whole, n_rows):
     return {"name": name, "gamma": gamma, "plug_in": plug, "full": whole, "n_test": n_rows}
 
 
-def reference(name, passes, data, n_passes):
-    """The curve of EM or mean field, as that of `run`; evaluation is not counted."""
-    train, test, indicators = data
-    curve, spent, start = [], 0.0, time.perf_counter()
+def predict_components(fitted, X, indicators):
+    """As `predict`, of EM's or mean field's components."""
+    occupied = fitted.sizes > OCCUPIED
+    theta = posterior_means(fitted.counts[occupied], 1.0)
+    whole = full(indicators, fitted.counts, fitted.log_weights, 1.0)
+    return float(plug_in(X, theta, fitted.sizes[occupied]).mean()), float(whole.mean())
+
+
+def reference(name, passes, data):
+    """EM or mean field, as `run`; seconds of the passes alone."""
+    records, spent, start = [], 0.0, time.perf_counter()
     for i, fitted in enumerate(passes, start=1):
         spent += time.perf_counter() - start
-        if i in (1, 2, 4, 7, 12, 20, n_passes):
-            occupied = fitted.sizes > OCCUPIED
-            theta = posterior_means(fitted.counts[occupied], 1.0)
-            plug = plug_in(test, theta, fitted.sizes[occupied]).mean()
-            whole = full(indicators, fitted.counts, fitted.log_weights, 1.0).mean()
-            curve.append((spent, occupied.sum(), plug, whole))
+        if i in (1, 2, 4, 7, 12, 20, N_PASSES):
+            records.append((spent, int((fitted.sizes > OCCUPIED).sum()), fitted))
         start = time.perf_counter()
-    at, clusters, plug, whole = (np.array(column) for column in zip(*curve, strict=True))
-    print(f"  {name}: {at[-1]:.1f} s, plug-in {plug[-1]:.1f}, full {whole[-1]:.1f}", flush=True)
-    return {
+    occupied = fitted.sizes > OCCUPIED
+    one = {
         "name": name,
         "init": "rows",
         "seed": 0,
-        "seconds": at,
-        "clusters": clusters,
-        "plug_in": plug,
-        "full": whole,
-        "sweeps": float(n_passes),
+        **curve_of(records, predict_components, data),
+        "sweeps": float(N_PASSES),
         "gamma": 1.0,
         "sizes": fitted.sizes[occupied],
-        "features": theta,
+        "features": posterior_means(fitted.counts[occupied], 1.0),
     }
+    print(f"  {name}: {told(one)}", flush=True)
+    return one
+
+
+def told(one):
+    return (
+        f"{one['seconds'][-1]:.1f} s, {one['sweeps']:.0f} sweeps, {one['clusters'][-1]} clusters, "
+        f"plug-in {one['plug_in'][-1]:.1f}, full {one['full'][-1]:.1f}"
+    )
 
 
 def references(part, data, options):
     """EM and mean field; on the digits in all sizes, elsewhere one of each."""
-    train = data[0]
+    train = data.train
     of_all = part is PARTS["mnist"] and not options.quick
     found = []
     for n in EM_COMPONENTS if of_all else EM_COMPONENTS[:1]:
         n = min(n, len(train))
         passes = expectation_maximisation(train, n, n_passes=N_PASSES)
-        found.append(reference(f"EM {n}", passes, data, N_PASSES))
+        found.append(reference(f"EM {n}", passes, data))
     for n in TRUNCATIONS if of_all else TRUNCATIONS[:1]:
         n = min(n, len(train))
         passes = variational_bayes(train, n, n_passes=N_PASSES)
-        found.append(reference(f"mean field {n}", passes, data, N_PASSES))
+        found.append(reference(f"mean field {n}", passes, data))
     return found
 
 
@@ -311,7 +358,7 @@ def run_part(name, options, seconds, share_rows, n_seeds):
         f"run, {n_seeds} seed(s)",
         flush=True,
     )
-    data = train, test, Indicators.of(test)
+    data = Data.of(train, test, part.curve_rows)
     fixed = levels(train, test) if part.references else []
     for one in fixed:
         print(
@@ -324,13 +371,7 @@ def run_part(name, options, seconds, share_rows, n_seeds):
     for seed in range(n_seeds):
         for algorithm, init in planned(part, options):
             runs.append(run(part, data, algorithm, init, seconds, seed, options.gamma))
-            one = runs[-1]
-            print(
-                f"  {algorithm}, init {init}, seed {seed}: {one['seconds'][-1]:.1f} s, "
-                f"{one['sweeps']:.0f} sweeps, {one['clusters'][-1]} clusters, plug-in "
-                f"{one['plug_in'][-1]:.1f}, full {one['full'][-1]:.1f}",
-                flush=True,
-            )
+            print(f"  {algorithm}, init {init}, seed {seed}: {told(runs[-1])}", flush=True)
     draw_figures(name, part.shape, runs, beside, fixed, options.figures)
     return runs, [row_of(name, one) for one in [*runs, *beside, *fixed]]
 

@@ -125,14 +125,15 @@ def full(indicators, counts, log_weights, gamma):
     matrix, columns, values, totals, constants = indicators
     counts = np.asarray(counts, dtype=np.float64)
 
+    steps = np.arange(values.max())[:, None]
+
     def scores(clusters):
         own = counts[clusters].T + gamma
-        rises = gammaln(own[columns] + values[:, None]) - gammaln(own)[columns]
+        rises = np.log(own[:, None, :] + steps).cumsum(axis=1)  # log (a)_1, log (a)_2, ...
         whole = log_whole(own.sum(axis=0), totals[:, None]) + log_weights[clusters]
-        table = matrix @ rises.astype(np.float32) + whole
-        return log_sum_exp(table)
+        return log_sum_exp(matrix @ rises[columns, values - 1].astype(np.float32) + whole)
 
-    width = max(1, CELLS // max(len(values), len(totals)))
+    width = max(1, CELLS // max(counts.shape[1] * len(steps), len(totals)))
     found = threaded(scores, [(clusters,) for clusters in blocks(len(counts), width)])
     return constants + log_sum_exp(np.stack(found, axis=1))
 
