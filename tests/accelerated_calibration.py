@@ -28,13 +28,6 @@ class Unweighted(LogisticNormal):
         return self.log_prior(theta)
 
 
-class Doubled(LogisticNormal):
-    """The fault: features see every row twice."""
-
-    def draw(self, statistics, theta, rng):
-        return super().draw(2.0 * statistics, theta, rng)
-
-
 class World:
     """The model.
 

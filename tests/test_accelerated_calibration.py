@@ -4,13 +4,13 @@ knows: chains that begin at draws from the model keep its law, and ranks are uni
 
 import pytest
 
-from accelerated_calibration import Doubled, Unweighted, World, end_counts, ranks
+from accelerated_calibration import Unweighted, World, end_counts, ranks
 from accelerated_enumeration import chi_square
 from skanneal.moves import Auxiliary, ExactStage, Importance, SliceSampler
 
 LEVEL = 1e-4 / 80
 DIRICHLET = [(0.4, 0.0), (2.0, 0.0)]
-PITMAN_YOR = [(0.4, 0.3), (1.0, 0.6)]
+PITMAN_YOR = [(0.4, 0.3), (2.0, 0.2)]
 ONE, TWO = [0] * 5, [0, 1, 1, 0, 1]
 STAGES = [
     (ExactStage(2), TWO),
@@ -53,13 +53,6 @@ def test_ranks_are_uniform(stage, shard_of, grid):
     assert min(rank_p_values(stage, World(grid, shard_of), 600, 2).values()) > LEVEL
 
 
-@pytest.mark.parametrize("fault", [Unweighted])
-def test_fault_of_the_law_is_seen(fault):
-    assert law_p_value(Importance(2), World(DIRICHLET, ONE, fault), 400, 3) < LEVEL
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", [Unweighted, Doubled])
-def test_faults_of_the_ranks_are_seen(fault):
-    p_values = rank_p_values(Importance(2), World(DIRICHLET, ONE, fault), 600, 4)
-    assert min(p_values.values()) < LEVEL
+def test_unweighted_auxiliaries_are_seen():
+    assert law_p_value(Importance(2), World(DIRICHLET, ONE, Unweighted), 400, 3) < LEVEL
