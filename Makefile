@@ -17,10 +17,10 @@ demo: .venv/installed-plot
 	$(BIN)/python examples/demo.py
 
 test: .venv/installed-test
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n auto $(ARGS)
 
 test-all: .venv/installed-test
-	$(BIN)/pytest -m "" $(ARGS)
+	$(BIN)/pytest -n auto -m "" $(ARGS)
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check

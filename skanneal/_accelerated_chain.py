@@ -13,7 +13,14 @@ import time
 
 import numpy as np
 
-from .moves import AcceleratedStage, Auxiliary, ExactStage, Importance, SliceSampler
+from .moves import (
+    AcceleratedStage,
+    Auxiliary,
+    ExactStage,
+    Importance,
+    SliceSampler,
+    split_and_merge,
+)
 from .moves._random import draw_index
 from .moves.segments import first_report
 from .partition_priors import PitmanYor
@@ -55,6 +62,7 @@ class AcceleratedChain:
         self.state = Uncollapsed(likelihood, prior, dealt)
         self.trace = {}
         self.seconds, self.done = 0.0, 0
+        self.n_tried = self.n_accepted = 0  # splits and merges of features
 
     def first_tasks(self):
         """Arguments of `first_report` for every shard."""
@@ -155,6 +163,7 @@ class AcceleratedChain:
             if n.startswith("trace/")
         }
         new.seconds, new.done = header["seconds"], header["done"]
+        new.n_tried = new.n_accepted = 0
         return new
 
 
@@ -165,16 +174,23 @@ class Run:
     ----------
     pool : ShardPool
     chains : list of AcceleratedChain
+    note : InterruptNote
+        Of interrupts between segments.
     verbose : int
         Above 0: print a line per record of the trace.
     on_record : callable, optional
         Called with (index of the chain, chain) after every record, outside the time.
     """
 
-    def __init__(self, pool, chains, verbose=0, on_record=None):
-        self.pool, self.chains = pool, chains
+    def __init__(self, pool, chains, note, verbose=0, on_record=None):
+        self.pool, self.chains, self.note = pool, chains, note
         self.verbose, self.on_record = verbose, on_record
-        self.interrupted = False
+        self._dropped = False  # was a segment cut short?
+
+    @property
+    def interrupted(self):
+        """Whether there was an interrupt."""
+        return self._dropped or self.note.noted
 
     def first(self):
         """Statistics of the labels that the chains begin with."""
@@ -182,7 +198,7 @@ class Run:
         tasks = [chain.first_tasks() for chain in self.chains]
         return self._carry_out(first_report, tasks, 0, None)
 
-    def stage(self, stage, lengths, deadline=None, max_time=None):
+    def stage(self, stage, lengths, deadline=None, max_time=None, further=0):
         """Run a stage's segments until they end, the time is up or there is an interrupt.
 
         Parameters
@@ -193,6 +209,8 @@ class Run:
             Seconds since the chains' beginning.
         max_time : float, optional
             Seconds of the whole schedule: a segment takes at most a tenth of them, or so.
+        further : int, default=0
+            Sub-iterations that follow, for which time is left.
 
         Returns
         -------
@@ -205,7 +223,8 @@ class Run:
             n_steps = min(next(lengths, total), stage.steps, total)
             if max_time is not None:
                 n_steps = min(n_steps, most)
-                if done and self.chains[0].seconds + last * n_steps / done[-1] > deadline:
+                coming = last * (n_steps + further) / done[-1] if done else 0.0
+                if done and self.chains[0].seconds + coming > deadline:
                     break
             began = self.clock = time.perf_counter()
             plans = [chain.tasks(stage, n_steps) for chain in self.chains]
@@ -221,14 +240,13 @@ class Run:
 
     def _carry_out(self, function, tasks, n_steps, stage):
         """One segment of every chain; False if there was an interrupt, which drops it."""
-        results, interrupted = self.pool.run(function, [task for own in tasks for task in own])
-        if interrupted or any(result is None for result in results):
-            self.interrupted = True
+        results = self._run(function, tasks)
+        if results is None:
             return False
-        start = 0
-        for chain, own in zip(self.chains, tasks):
-            chain.synchronise(results[start : start + len(own)])
-            start += len(own)
+        for chain, own in zip(self.chains, results):
+            chain.synchronise(own)
+        if stage is not None and stage.n_pairs:
+            self._split_and_merge(stage.n_pairs)
         seconds = time.perf_counter() - self.clock
         for i, chain in enumerate(self.chains):
             chain.seconds += seconds
@@ -245,3 +263,35 @@ class Run:
             if self.on_record is not None:
                 self.on_record(i, chain)
         return True
+
+    def _split_and_merge(self, n_pairs):
+        """The move of every chain; an interrupt drops what is not complete."""
+        moves = [split_and_merge(c.state, n_pairs, c.generator) for c in self.chains]
+        asked = [self._advanced(i, move, None) for i, move in enumerate(moves)]
+        while any(asked):  # whoever asks is in the same round
+            (function, *_) = next(filter(None, asked))
+            results = self._run(function, [own[1] if own else [] for own in asked])
+            if results is None:
+                return
+            asked = [
+                self._advanced(i, move, own) if was else None
+                for i, (move, own, was) in enumerate(zip(moves, results, asked))
+            ]
+
+    def _advanced(self, i, move, results):
+        """What a move asks for next; None once it is done."""
+        try:
+            return move.send(results)
+        except StopIteration as end:
+            self.chains[i].n_tried += end.value.proposed
+            self.chains[i].n_accepted += end.value.accepted
+            return None
+
+    def _run(self, function, tasks):
+        """Results of every chain's tasks; None if there was an interrupt."""
+        results, interrupted = self.pool.run(function, [task for own in tasks for task in own])
+        if interrupted or any(result is None for result in results):
+            self._dropped = True
+            return None
+        results = iter(results)
+        return [[next(results) for _ in own] for own in tasks]

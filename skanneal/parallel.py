@@ -250,8 +250,9 @@ def _interrupt_sets(stop, ledger):
     state torn. Elsewhere than in the main thread signals cannot be handled, and a handler that is
     not Python's own is somebody's wish: nothing is changed then.
     """
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    if not in_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    before = signal.getsignal(signal.SIGINT)
+    ours = before is signal.default_int_handler or isinstance(before, InterruptNote)
+    if not _in_main_thread() or not ours:
         yield
         return
 
@@ -267,4 +268,46 @@ def _interrupt_sets(stop, ledger):
     try:
         yield
     finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class InterruptNote:
+    """Between tasks: the first SIGINT is noted, and raises nothing that would tear a state.
+
+    A context manager, inside of which `run_tasks` handles the signal as ever.
+
+    Attributes
+    ----------
+    noted : bool
+        Whether there was an interrupt between tasks.
+
+    Examples
+    --------
+    >>> import signal
+    >>> from skanneal.parallel import InterruptNote
+    >>> with InterruptNote() as note:
+    ...     signal.raise_signal(signal.SIGINT)
+    >>> note.noted
+    True
+    """
+
+    def __init__(self):
+        self.noted = False
+
+    def __call__(self, signum, frame):
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.noted = True
+
+    def __enter__(self):
+        is_pythons = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if _in_main_thread() and is_pythons:
+            signal.signal(signal.SIGINT, self)
+        return self
+
+    def __exit__(self, *error):
+        if signal.getsignal(signal.SIGINT) is self:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _in_main_thread():
+    return threading.current_thread() is threading.main_thread()

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "doc/index.md", "doc/tempering.md", "doc/user_guide.md")
+PAGES = (
+    "README.md",
+    "doc/index.md",
+    "doc/user_guide.md",
+    "doc/accelerated.md",
+    "doc/parallel.md",
+    "doc/tempering.md",
+)
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 

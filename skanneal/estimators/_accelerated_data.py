@@ -6,10 +6,12 @@ import copy
 import os
 import warnings
 import zlib
+from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
@@ -18,6 +20,7 @@ from .._encoding import Encoder
 from ..components import Table
 from ..likelihoods import LIKELIHOODS, Likelihood, TableRows, checked
 from ..shards import RowSource, Shards
+from ._base import _fingerprint
 from ._hyperparameters import prepare
 
 # The family that reads a likelihood's cells, and of a conjugate one the family it is.
@@ -77,13 +80,16 @@ def read(estimator, X, n_shards, proposes):
     -------
     Data
     """
+    own = estimator.likelihood
+    if isinstance(own, Likelihood):
+        own = _checked_own(own, estimator.hyperparameters, proposes)
     source = None
     if isinstance(X, np.memmap) or is_list_of_shards(X):
         source = RowSource(X)
         if not source.is_lazy:
             X, source = source.rows(slice(0, source.n_rows)), None
-    if isinstance(estimator.likelihood, Likelihood):
-        return _read_own(estimator, X, source, n_shards, proposes)
+    if isinstance(own, Likelihood):
+        return _read_own(estimator, X, source, n_shards, own)
     name = estimator.likelihood
     if name == "auto":
         name = auto_likelihood(X if source is None else head(source))
@@ -92,35 +98,47 @@ def read(estimator, X, n_shards, proposes):
     refuse_gaps(encoder, columns)
     table = Table(*encoder.table_schema)
     table.append(columns)
-    check_shards(n_shards, table.n_rows if source is None else source.n_rows)
+    n_rows = table.n_rows if source is None else source.n_rows
+    check_numbers(n_shards, estimator.init, n_rows)
+    fingerprint = zlib.crc32(repr((name, n_shards, n_rows)).encode(), _fingerprint(table))
     likelihood, hyper, grids = _make(name, estimator.hyperparameters, encoder, table)
     if source is not None:
         shards = Shards(source, n_shards, likelihood.encode)
-        return Data(encoder, likelihood, shards, None, hyper, grids, source, _crc(table.bytes()))
+        return Data(encoder, likelihood, shards, None, hyper, grids, source, fingerprint)
     # the encoded rows are dealt, not X: a shard's rows are those of an index
     index = np.arange(table.n_rows)[:, None]
     shards = Shards(index, n_shards, lambda rows: TableRows(table.take(rows[:, 0])))
     raw = X if issparse(X) else np.asarray(X)
     if raw.dtype.kind not in "biuf":  # a list or a frame of mixed columns, all of them numbers
         raw = raw.astype(np.float64)
-    fingerprint = _crc(table.bytes())
     return Data(encoder, likelihood, shards, table, hyper, grids, RowSource(raw), fingerprint)
 
 
-def _read_own(estimator, X, source, n_shards, proposes):
-    likelihood = checked(copy.deepcopy(estimator.likelihood), proposes)
-    if not isinstance(estimator.hyperparameters, str):
+def _checked_own(likelihood, hyperparameters, proposes):
+    """A copy of the user's likelihood, whose every answer is checked."""
+    if likelihood.conjugate:
+        raise ValueError(
+            f"likelihood: features of an object of the class {type(likelihood).__name__} cannot be "
+            f"integrated out. Name a conjugate likelihood, as in likelihood='multinomial', or set "
+            f"the class's attribute conjugate to False"
+        )
+    if not isinstance(hyperparameters, str):
         raise ValueError(
             "hyperparameters are those of the built-in likelihoods: a likelihood object has its own"
         )
+    return checked(copy.deepcopy(likelihood), proposes)
+
+
+def _read_own(estimator, X, source, n_shards, likelihood):
     if source is None:
         X = validate_data(estimator, X, dtype=np.float64)
-        source = RowSource(X)
-        fingerprint = _crc([np.ascontiguousarray(X).tobytes()])
+        source, first = RowSource(X), X
     else:
         first = validate_data(estimator, head(source), dtype=np.float64)
-        fingerprint = _crc([np.ascontiguousarray(first).tobytes()])
-    check_shards(n_shards, source.n_rows)
+    check_numbers(n_shards, estimator.init, source.n_rows)
+    name = type(estimator.likelihood).__name__
+    fingerprint = zlib.crc32(repr((name, n_shards, source.n_rows)).encode())
+    fingerprint = zlib.crc32(np.ascontiguousarray(first), fingerprint)
     shards = Shards(source, n_shards, likelihood.encode)
     return Data(None, likelihood, shards, None, {}, {}, source, fingerprint)
 
@@ -144,8 +162,13 @@ def head(source):
     return source.rows(np.unique(np.linspace(0, source.n_rows - 1, n).astype(np.int64)))
 
 
-def check_shards(n_shards, n_rows):
-    """Raise if there are more shards than rows."""
+def check_numbers(n_shards, init, n_rows):
+    """Raise if there are more shards or more clusters to begin with than rows."""
+    if isinstance(init, Integral) and init > n_rows:
+        raise ValueError(
+            f"init={init} clusters are more than the rows: X has n_samples={n_rows}. Use fewer "
+            f"clusters or more rows."
+        )
     if n_shards > n_rows:
         raise ValueError(
             f"n_shards={n_shards} is more than the rows: X has n_samples={n_rows}. Use fewer shards"
@@ -189,26 +212,35 @@ def _make(name, hyperparameters, encoder, table):
     """The likelihood, and its hyperparameters and grids by column."""
     cls, family = LIKELIHOODS[name], FAMILY[name]
     given = {} if isinstance(hyperparameters, str) else dict(hyperparameters)
+    others = sorted(set(given) - {name}, key=str)
+    if others:
+        raise ValueError(
+            f"hyperparameters are those of the likelihood, by its name {name!r}; got {others}"
+        )
     if not cls.conjugate:
-        options = given.pop(name, {})
-        if given:
-            raise ValueError(
-                f"hyperparameters of the likelihood {name!r} go by its name; got {sorted(given)}"
-            )
-        return cls(table, **options), {}, {}
+        return cls(table, **_options(name, given.get(name, {}))), {}, {}
     if name in given:
-        given[family] = given.pop(name)
+        given = {family: given[name]}
     hyper, grids = prepare(given or "infer", encoder, table)
     keys = sorted(hyper)
     likelihood = cls(table, [hyper[j] for j in keys], [grids[j] for j in keys])
     return likelihood, hyper, grids
 
 
-def _crc(parts):
-    crc = 0
-    for part in parts:
-        crc = zlib.crc32(part, crc)
-    return crc
+def _options(name, given):
+    """Hyperparameters of a likelihood that is not conjugate, checked."""
+    of = f"hyperparameters[{name!r}]"
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{of} must be a mapping, got {given!r}")
+    unknown = sorted(set(given) - {"rank", "scale"}, key=str)
+    if unknown:
+        raise ValueError(f"{of} are rank, scale; got {unknown}")
+    rank, scale = given.get("rank", 1), given.get("scale", 1.0)
+    if not isinstance(rank, Integral) or rank < 1:
+        raise ValueError(f"{of}['rank'] must be a positive integer, got {rank!r}")
+    if not isinstance(scale, Real) or not 0.0 < scale < np.inf:
+        raise ValueError(f"{of}['scale'] must be a positive number, got {scale!r}")
+    return dict(given)
 
 
 def first_labels(init, source, seed):
@@ -220,20 +252,26 @@ def first_labels(init, source, seed):
     if init == "kmeans":
         labels = _kmeans(source, generator)
     else:
-        if init > n_rows:
-            raise ValueError(f"init={init} clusters are more than the {n_rows} rows")
         labels = (generator.random(n_rows) * init).astype(np.int64)
     return np.unique(labels, return_inverse=True)[1]
 
 
 def _kmeans(source, generator):
     order = np.argsort(generator.random(source.n_rows), kind="stable")
-    some = source.rows(np.sort(order[:KMEANS_ROWS]))
+    some = _numbers(source.rows(np.sort(order[:KMEANS_ROWS])))
     n_clusters = min(KMEANS_CLUSTERS, some.shape[0])
     means = MiniBatchKMeans(n_clusters, n_init=1, random_state=int(generator.random() * 2**31))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-        means.fit(some.astype(np.float64))
+        means.fit(some)
     blocks = range(0, source.n_rows, KMEANS_ROWS)
     parts = [source.rows(slice(at, min(at + KMEANS_ROWS, source.n_rows))) for at in blocks]
-    return np.concatenate([means.predict(part.astype(np.float64)) for part in parts])
+    return np.concatenate([means.predict(_numbers(part)) for part in parts])
+
+
+def _numbers(rows):
+    """Some rows as scikit-learn wants them: sparse ones have long indices if they come in parts."""
+    if not issparse(rows):
+        return rows.astype(np.float64)
+    indices, indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+    return csr_array((rows.data.astype(np.float64), indices, indptr), rows.shape)

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._accelerated_chain import ACCELERATED_SHARE, STAGES, AcceleratedChain, Run
 from ..chain import Model
-from ..likelihoods import LIKELIHOODS, Likelihood
-from ..parallel import run_tasks, spawn_seeds
+from ..likelihoods import LIKELIHOODS, Gaussian, Likelihood
+from ..parallel import InterruptNote, run_tasks, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
 from ..shards import ShardPool
 from ..summary import point_estimate
@@ -33,9 +33,16 @@ AUTO_ALGORITHM = "accelerated"  # measured: see doc/accelerated.md
 
 
 def _integrates(estimator):
-    """Whether features of the fitted likelihood can be integrated out."""
-    check_is_fitted(estimator)
-    return estimator.likelihood_.conjugate
+    """Whether features can be integrated out, of what was fitted or is to be."""
+    if hasattr(estimator, "likelihood_"):
+        return estimator.likelihood_.conjugate
+    return _conjugate(estimator.likelihood)
+
+
+def _conjugate(likelihood):
+    if isinstance(likelihood, str):
+        likelihood = LIKELIHOODS.get(likelihood, Gaussian)  # "auto" takes one that is conjugate
+    return likelihood.conjugate
 
 
 class AcceleratedDPMixture(BaseMixtureEstimator):
@@ -124,7 +131,8 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
         The algorithm that was run.
     schedule_ : AcceleratedSchedule
         The schedule that was run; with a time limit, what became of it, without one: the same data
-        and seed then give the same bits again.
+        and seed then give the same bits again, except that "collapsed", whose last sweep the time
+        may cut short, is rounded down to whole sweeps.
     n_sweeps_ : float
         Sub-iterations run, further draws included.
     n_features_in_ : int
@@ -149,7 +157,9 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = np.r_[rng.multinomial(50, [.6, .3, .1], 100), rng.multinomial(50, [.1, .3, .6], 100)]
     >>> schedule = AcceleratedSchedule(n_accelerated=20, n_exact=200)
-    >>> model = AcceleratedDPMixture(schedule=schedule, random_state=0).fit(X)
+    >>> model = AcceleratedDPMixture(
+    ...     schedule=schedule, point_estimate="vi", n_draws=50, thin=4, random_state=0
+    ... ).fit(X)
     >>> model.n_clusters_
     2
     >>> np.sort(model.features_[:, 0]).round(1).tolist()
@@ -180,6 +190,8 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
             )
         },
     }
+
+    _length = "n_exact"
 
     def __init__(
         self,
@@ -251,11 +263,17 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
                 "the accelerated stage is burn-in, of which nothing is kept: n_exact of the "
                 "schedule must be at least 1"
             )
+        if algorithm == "collapsed" and not _conjugate(self.likelihood):
+            raise ValueError(
+                f"algorithm='collapsed' integrates features out: {self._name()} has no conjugate "
+                f"prior. Use 'accelerated', 'hybrid', 'auxiliary', 'importance' or 'slice'"
+            )
         grid = partition_grid(self.concentration, self.discount)
         before = {name: getattr(self, name) for name in SEEN if hasattr(self, name)}
         try:
             n_shards = 1 if algorithm in ONE_SHARD else self.n_shards
             data = read(self, X, n_shards, algorithm in ("accelerated", "importance"))
+            data = data._replace(fingerprint=(data.fingerprint, algorithm == "collapsed"))
             if algorithm == "collapsed":
                 fitted, interrupted = self._fit_collapsed(data, schedule, grid)
             else:
@@ -271,12 +289,12 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
             self.__dict__.pop(name, None)
         self.__dict__.update(fitted)
         if self.n_chains > 1:
-            self._warn_of_disagreement(data.shards.n_rows)
+            self._warn_of_disagreement(data.shards.n_rows, stacklevel=4)
         if interrupted:
             warnings.warn(
                 "The fit was interrupted: it keeps the last complete state of each chain.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,  # the caller of fit, beyond its decorator
             )
         return self
 
@@ -285,7 +303,8 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
     def _fit_uncollapsed(self, data, schedule, grid, algorithm):
         """All chains, one segment after another; (fitted attributes, interrupted)."""
         seeds = spawn_seeds(self.random_state, self.n_chains + 1)
-        with ShardPool(data.shards, self.n_jobs) as pool:
+        hook = getattr(self, "_on_record", None)
+        with InterruptNote() as note, ShardPool(data.shards, self.n_jobs) as pool:
             if self.warm_start and hasattr(self, "_states"):
                 states = self._earlier_states(data.fingerprint)
                 chains = [
@@ -294,7 +313,7 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
                     )
                     for s in states
                 ]
-                run = Run(pool, chains, self.verbose, getattr(self, "_on_record", None))
+                run = Run(pool, chains, note, self.verbose, hook)
                 lengths, draws = [], []
             else:
                 starts = seeds[-1].spawn(self.n_chains)
@@ -308,10 +327,10 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
                     )
                     for seed, start in zip(seeds, starts)
                 ]
-                run = Run(pool, chains, self.verbose, getattr(self, "_on_record", None))
-                if not run.first():
+                run = Run(pool, chains, note, self.verbose, hook)
+                lengths = self._run_stages(run, schedule, algorithm) if run.first() else []
+                if not any(lengths):  # there is no state but the one to begin with
                     raise KeyboardInterrupt
-                lengths = self._run_stages(run, schedule, algorithm)
                 draws = [[chain.draw() for chain in chains]]
             stage = STAGES[algorithm][-1][1](self.n_auxiliary)
             while len(draws) < self.n_draws and not run.interrupted:
@@ -326,6 +345,14 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
         draws = list(zip(*draws))  # by chain
         return self._fitted(data, grid, chains, draws, schedule), run.interrupted
 
+    def _earlier_states(self, fingerprint):
+        if fingerprint != self._fingerprint:
+            raise ValueError(
+                "warm_start goes on with the same rows: X, likelihood, n_shards, or whether "
+                "algorithm is 'collapsed', differ from the earlier fit's"
+            )
+        return super()._earlier_states(fingerprint)
+
     def _run_stages(self, run, schedule, algorithm):
         """Lengths of the segments of each stage."""
         lengths, max_time = [], schedule.max_time
@@ -334,16 +361,13 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
             last = key == stages[-1][0]
             deadline = max_time and max_time * (1.0 if last else ACCELERATED_SHARE)
             of_stage = schedule.segments(key)
-            lengths.append(run.stage(make(self.n_auxiliary), of_stage, deadline, max_time))
+            further = (self.n_draws - 1) * self.thin if last else 0
+            stage = make(self.n_auxiliary)
+            lengths.append(run.stage(stage, of_stage, deadline, max_time, further))
         return lengths
 
     def _fit_collapsed(self, data, schedule, grid):
         """Collapsed Gibbs sampling, the chains side by side; (fitted attributes, interrupted)."""
-        if not data.likelihood.conjugate:
-            raise ValueError(
-                f"algorithm='collapsed' integrates features out: {self._name()} has no conjugate "
-                f"prior. Use 'accelerated', 'hybrid', 'auxiliary', 'importance' or 'slice'"
-            )
         if data.table is None:
             raise ValueError("algorithm='collapsed' holds all rows: X must fit into memory")
         seeds = spawn_seeds(self.random_state, self.n_chains + 1)
@@ -370,6 +394,12 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
         if not results:
             raise KeyboardInterrupt
         fitted = self._results(data.encoder, model, results)
+        fitted["schedule_"] = schedule
+        if schedule.max_time is not None and not resume:
+            n_sweeps = int(results[0]["schedule"].at[-1]) // data.table.n_rows
+            fitted["schedule_"] = AcceleratedSchedule(n_accelerated=0, n_exact=n_sweeps)
+        sweeps = fitted["trace_"]["sweeps"]
+        fitted["trace_"]["burn_in"] = np.where(np.isnan(sweeps), np.nan, 0.0)
         fitted["likelihood_"] = data.likelihood
         fitted["features_"] = self._features(data, fitted["_point"])
         return fitted, interrupted
@@ -489,6 +519,7 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
         Parameters
         ----------
         X : array-like, frame or sparse matrix of shape (n_rows, n_columns)
+            Without missing cells.
         given : columns or None, default=None
             Names, positions or a mask of the columns whose cells are known: the density is then
             that of the other columns' cells given these. Conjugate likelihoods only.
@@ -508,17 +539,57 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
 
     @available_if(_integrates)
     def sample(self, n_samples=1, given=None):
-        """Draw new rows from the posterior predictive, see `AnnealedDPMixture.sample`."""
+        """Draw new rows from the posterior predictive, if the likelihood is conjugate.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        given : mapping of columns to values or None, default=None
+            Cells that all rows have, by name or position of the column; the others are drawn given
+            these.
+
+        Returns
+        -------
+        rows : ndarray, frame or list
+            Of the sort, the columns and where possible the dtypes of the X of `fit`.
+        """
         return super().sample(n_samples, given)
 
     @available_if(_integrates)
     def surprisal(self, X):
-        """How unexpected each cell is given the rest of its row, see `AnnealedDPMixture`."""
+        """How unexpected each cell is given the rest of its row, if the likelihood is conjugate.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_rows, n_columns)
+            Without missing cells.
+
+        Returns
+        -------
+        surprisal : ndarray of shape (n_rows, n_columns)
+            -log p(cell | the row's other cells) in nats.
+        """
         return super().surprisal(X)
 
     @available_if(_integrates)
     def impute(self, X, return_std=False):
-        """Fill missing cells, see `AnnealedDPMixture.impute`."""
+        """Fill missing cells by their posterior mean, if the likelihood is conjugate.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            With missing cells under the likelihoods "gaussian" and "poisson". Not changed.
+        return_std : bool, default=False
+            Whether to return the uncertainty.
+
+        Returns
+        -------
+        filled : of the type of X
+            Observed cells untouched.
+        uncertainty : ndarray of shape (n_rows, n_columns)
+            If asked for: the posterior predictive standard deviation, 0 for observed cells.
+        """
         return super().impute(X, return_std)
 
     def __sklearn_tags__(self):

@@ -59,6 +59,7 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
     _moves = tuple(MOVES)  # what `moves` may name
     _auto_moves = ("gibbs", "split_merge")
     _draw_type = Draw
+    _length = "n_sweeps"  # the schedule's parameter for longer chains
 
     # ---- fit ------------------------------------------------------------------------------------
 
@@ -217,15 +218,15 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
             "_point": point,
         }
 
-    def _warn_of_disagreement(self, n_rows):
+    def _warn_of_disagreement(self, n_rows, stacklevel=5):
         full = self.trace_["n_assigned"] == n_rows
         worst = self.r_hat_["log_joint"]
         if full.sum(axis=1).min() >= ENOUGH_RECORDS and worst > DISAGREE:
             warnings.warn(
                 f"Chains disagree: R-hat of the log joint density is {worst:.2f}. Raise the "
-                f"schedule's n_sweeps, or look at `trace_`.",
+                f"schedule's {self._length}, or look at `trace_`.",
                 ConvergenceWarning,
-                stacklevel=5,  # the caller of fit
+                stacklevel=stacklevel,  # the caller of fit
             )
 
     def fit_predict(self, X, y=None, **fit_params):

@@ -80,7 +80,10 @@ class FeaturePredictor:
 
     def cluster_probabilities(self, rows, view=0):
         """Probability of each existing cluster in the first draw: (n_rows, K)."""
-        joint = self._joint(self.draws[0], rows)[:, :-1]
+        draw = self.draws[0]
+        joint = self._joint(draw, rows)[:, :-1]
+        # a row that none of them can produce: nothing but their weights is known of it
+        joint[np.isneginf(joint).all(axis=1)] = np.log(draw.sizes - draw.discount)
         out = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
         return out / out.sum(axis=1, keepdims=True)
 

@@ -217,6 +217,15 @@ class Likelihood:
         """
         raise NotImplementedError(f"{type(self).__name__} has no proposal_logpdf")
 
+    @property
+    def proposes(self):
+        """Does it have the two methods of a proposal?"""
+        cls = type(self)
+        return all(
+            getattr(cls, name) is not getattr(Likelihood, name)
+            for name in ("proposal_draw", "proposal_logpdf")
+        )
+
     def update(self, theta, statistics, sizes, rng):
         """Move the parameters of H, in place, leaving their posterior given theta invariant.
 

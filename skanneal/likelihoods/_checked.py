@@ -58,6 +58,10 @@ class Checked(Likelihood):
     def conjugate(self):
         return self.likelihood.conjugate
 
+    @property
+    def proposes(self):
+        return self.likelihood.proposes
+
     def encode(self, X):
         rows = self.likelihood.encode(X)
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)

@@ -11,6 +11,7 @@ from .accelerated_stage import AcceleratedStage
 from .auxiliary import Auxiliary, Importance
 from .columns import ColumnBlock, ColumnGibbs, ColumnSets
 from .exact_stage import ExactStage
+from .feature_split_merge import split_and_merge
 from .hyperparameters import EachView, FeatureHyperparameters, PartitionHyperparameters
 from .info import MoveInfo
 from .permutation import EXACT_ROWS, PERMUTATIONS, PROGRAMS, Permutation
@@ -51,4 +52,5 @@ __all__ = [
     "ViewSplitMerge",
     "churn",
     "climb",
+    "split_and_merge",
 ]

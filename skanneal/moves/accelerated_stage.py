@@ -158,7 +158,8 @@ class _Born:
         best = value[candidates, 0]
         if len(used):
             best = np.maximum(best, self.scores[np.ix_(candidates, used)].max(axis=1))
-        gain = np.maximum(own - best, 0.0).astype(float)
+        with np.errstate(invalid="ignore"):  # what no feature can produce gains by none
+            gain = np.nan_to_num(np.maximum(own - best, 0.0).astype(float))
         # sampling without replacement, in proportion to the gains (Efraimidis and Spirakis 2006)
         with np.errstate(divide="ignore"):
             keys = -np.log1p(-generator.random(len(candidates))) / gain

@@ -20,7 +20,7 @@ import numpy as np
 from ..components._base import tiles
 from ._assign import auxiliary_rows, block, tiled
 from ._random import draw_index
-from .segments import BLOCK_CELLS, BLOCK_ROWS, Stage, bit_generator, report, words
+from .segments import BLOCK_CELLS, BLOCK_ROWS, Stage, bit_generator, report, unreachable, words
 
 ROOM = 48  # columns for new features until all are laid out anew
 
@@ -252,6 +252,8 @@ def sweep_places(places, rows, stop, log_new=None, rest=None):
                 places.rng,
             )
             if i < len(room):
+                if column < 0 and places.n_auxiliary:
+                    raise unreachable(places.likelihood, start + i)
                 places.took(part, labels, i, column, room)
         start += min(i + 1, len(room))
         if not places.has_room():
@@ -290,6 +292,8 @@ def sweep_proposed(places, rows, stop):
             log_ratio = likelihood.log_prior(theta) - likelihood.proposal_logpdf(theta, row)
             opening = _log_open(prior, places.numbers[0]) - np.log(m)
             weights = np.r_[room[i] + places.log_weight, opening + out[0, :m] + log_ratio]
+            if np.isneginf(weights).all():
+                raise unreachable(likelihood, start + i)
             k = draw_index(weights, generator)
             if k >= len(places.theta):
                 (k,) = places.put(theta[k - len(places.theta)][None])

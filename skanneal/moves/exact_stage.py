@@ -46,6 +46,7 @@ class ExactStage(Stage):
     """The corrected exact stage of the accelerated sampler."""
 
     name = "hybrid"
+    n_pairs = 8
 
     def plan(self, state, n_steps, generator):
         """(function, arguments of each shard) of the next segment."""
@@ -54,10 +55,9 @@ class ExactStage(Stage):
         alpha, d = state.prior.concentration, state.prior.discount
         free = self.draw_free(n_shards, d, generator)
         own = members > 0
-        anchored = own[~free].any(axis=0)
-        wide = anchored | (own.sum(axis=0) > 1)  # I
+        anchored, wide = self.split(own, free)
         features = np.flatnonzero(wide)
-        n_tail = (members * ~wide).sum(axis=1)[free]
+        n_tail = self.tail_rows(state, wide)[free]
         a = alpha + d * len(features)
         shares = np.full(len(n_tail), a / max(1, len(n_tail)))
         log_w = draw_weights(np.r_[state.sizes[features] - d, shares + n_tail], generator)
@@ -71,7 +71,7 @@ class ExactStage(Stage):
             # which features a row may choose, and which may lose their last member here
             of = np.flatnonzero(wide & (own[p] | (free[p] & anchored)))
             at = np.searchsorted(features, of)
-            held = ~anchored[of] if free[p] else np.ones(len(of), bool)
+            held = self.held(anchored[of], free[p])
             tail = None
             if free[p]:
                 log_tail, share = next(log_tails)
@@ -89,6 +89,22 @@ class ExactStage(Stage):
         if discount > 0.0 or n_shards == 1:
             return chosen
         return ~chosen if generator.random() < ANCHORED else np.ones(n_shards, bool)
+
+    @staticmethod
+    def split(own, free):
+        """Which features have a member on an anchored shard, and which are in I."""
+        anchored = own[~free].any(axis=0)
+        return anchored, anchored | (own.sum(axis=0) > 1)
+
+    @staticmethod
+    def tail_rows(state, wide):
+        """n_p of every shard."""
+        return (state.members * ~wide).sum(axis=1)
+
+    @staticmethod
+    def held(anchored, is_free):
+        """Whether a shard's last member of each of these features stays."""
+        return ~anchored if is_free else np.ones(len(anchored), bool)
 
 
 def exact_segment(

@@ -27,6 +27,7 @@ class Stage:
 
     burn_in = False  # is what it does not exact?
     steps = float("inf")  # sub-iterations between two synchronisations, at most
+    n_pairs = 0  # of rows, tried for a split or merge of features at each synchronisation
 
     def __init__(self, n_auxiliary):
         self.n_auxiliary = n_auxiliary
@@ -68,7 +69,7 @@ def draw_weights(parameters, generator):
     return log_dirichlet(none, parameters, generator.bit_generator)[0]
 
 
-def scored_blocks(likelihood, rows, theta, stop=None):
+def scored_blocks(likelihood, rows, theta, stop=None, at=None):
     """Rows' scores under features, a block at a time.
 
     Parameters
@@ -78,22 +79,26 @@ def scored_blocks(likelihood, rows, theta, stop=None):
     theta : array of shape (K, ...)
     stop : StopFlag, optional
         Once it is set there are no more blocks.
+    at : int array, optional
+        Only these rows, in this order.
 
     Yields
     ------
     start : int
-        First row of the block.
+        First row of the block, or its place in `at`.
     scores : float32 array of shape (n, width)
         Overwritten by the next block.
     """
     prepared = likelihood.prepare(theta)
     width = block(0, len(theta)).shape[1]
     step = min(max(BLOCK_CELLS // width, BLOCK_ROWS[0]), BLOCK_ROWS[1])
-    room = block(min(step, len(rows)), len(theta))
-    for start in range(0, len(rows), step):
+    n_rows = len(rows) if at is None else len(at)
+    room = block(min(step, n_rows), len(theta))
+    for start in range(0, n_rows, step):
         if stop is not None and stop.is_set():
             return
-        part = rows[start : start + step]
+        span = slice(start, start + step)
+        part = rows[span if at is None else at[span]]
         scores = room[: len(part)]
         likelihood.score(part, prepared, len(theta), scores)
         yield start, scores
@@ -142,6 +147,7 @@ def first_report(rows, labels, n_features, likelihood, theta, stop):
 
 def unreachable(likelihood, row):
     """The error of a row that no feature can produce."""
+    likelihood = getattr(likelihood, "likelihood", likelihood)  # the user's, behind the checks
     return ValueError(
         f"{type(likelihood).__name__}.log_lik: row {row} of its shard has likelihood 0 under every "
         f"feature, so no cluster can be reached"

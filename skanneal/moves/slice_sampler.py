@@ -12,7 +12,15 @@ shards, one sub-iteration between two synchronisations.
 import numpy as np
 
 from ._assign import draw_slices, tiled
-from .segments import Stage, bit_generator, draw_weights, report, scored_blocks, words
+from .segments import (
+    Stage,
+    bit_generator,
+    draw_weights,
+    report,
+    scored_blocks,
+    unreachable,
+    words,
+)
 
 MOST_PIECES = 100_000  # of the remainder in one sub-iteration
 
@@ -22,6 +30,7 @@ class SliceSampler(Stage):
 
     name = "slice"
     steps = 1  # between two synchronisations
+    n_pairs = 8
 
     def plan(self, state, n_steps, generator):
         """(function, arguments of each shard) of the next segment."""
@@ -51,8 +60,8 @@ class SliceSampler(Stage):
             rest += log_left
         new = state.likelihood.prior_draw(len(pieces), generator)
         log_w = np.r_[log_w[:-1], pieces].astype(np.float32)
-        theta = np.concatenate([theta, new])
-        sent = n_clusters, theta, log_w, state.likelihood
+        state.offered = new
+        sent = np.concatenate([theta, new]), log_w, state.likelihood
         return slice_segment, [
             (labels, bound, *sent, words(generator)) for labels, bound in zip(state.labels, bounds)
         ]
@@ -62,7 +71,7 @@ def _log_uniforms(n, generator):
     return np.log1p(-generator.random(n))
 
 
-def slice_segment(rows, labels, bounds, n_features, theta, log_w, likelihood, seed, stop):
+def slice_segment(rows, labels, bounds, theta, log_w, likelihood, seed, stop):
     """New labels of a shard's rows given weights, features and slices.
 
     Parameters
@@ -71,9 +80,7 @@ def slice_segment(rows, labels, bounds, n_features, theta, log_w, likelihood, se
     labels : int32 array of shape (n,)
     bounds : float32 array of shape (n,)
         Logs of the slices, at most log_w of the row's own feature.
-    n_features : int
-        K; the rest of theta are new features.
-    theta, log_w : arrays of shape (n, ...), float32 (n,)
+    theta, log_w : arrays of shape (K + n_offered, ...), float32 (K + n_offered,)
     likelihood : Likelihood
     seed : list of int
     stop : StopFlag
@@ -85,14 +92,10 @@ def slice_segment(rows, labels, bounds, n_features, theta, log_w, likelihood, se
     for start, scores in scored_blocks(likelihood, rows, theta, stop):
         part = slice(start, start + len(scores))
         stuck = draw_slices(scores, log_weight, out[part], bounds[part], rng)
-        assert stuck < 0  # a row's own feature is above its slice and has made the row
+        if stuck >= 0:  # its own feature, which is above its slice, has not made the row
+            raise unreachable(likelihood, start + stuck)
     if stop.is_set():
         return None
-    used = np.unique(out[out >= n_features])
-    number = np.arange(len(theta), dtype=np.int32)
-    number[used] = n_features + np.arange(len(used))
     if likelihood.conjugate:
-        return report(likelihood, rows, number[out], n_features + len(used))
-    new = theta[used]
-    theta = np.concatenate([theta[:n_features], new])
-    return report(likelihood, rows, number[out], n_features + len(used), theta, new)
+        return report(likelihood, rows, out, len(theta))
+    return report(likelihood, rows, out, len(theta), theta, theta[:0])

@@ -2,8 +2,8 @@
 
 Shards hold the rows, the state their labels. What the shards have in common is small: numbers of
 members, sums of statistics, the features' parameters. After a segment every shard reports the
-labels of its rows with features 0 .. K - 1 as before and its own new ones from K on; `gather` puts
-the reports together and drops features that have no row left.
+labels of its rows with features 0 .. K - 1 as before, then those that were offered to all shards,
+and then its own new ones; `gather` puts the reports together and drops features that have no row.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -33,11 +33,14 @@ class Uncollapsed:
     theta : array of shape (K, ...) or None
         Features; None where nobody has drawn them since the last segment, which a conjugate
         likelihood does when they are needed.
+    offered : array of shape (n_offered, ...) or None
+        New features that the segment under way has in common: rows of two shards that take one of
+        them are in the same cluster.
     """
 
     def __init__(self, likelihood, prior, labels):
         self.likelihood, self.prior, self.labels = likelihood, prior, labels
-        self.members = self.statistics = self.theta = None
+        self.members = self.statistics = self.theta = self.offered = None
         self.log_lik = 0.0
 
     @property
@@ -59,11 +62,16 @@ class Uncollapsed:
         Parameters
         ----------
         reports : list of (labels, statistics, theta, log_lik)
-            One per shard: labels int32 (n,) with new features from K on, statistics of the
-            shard's rows (K + n_new, ...), theta (n_new, ...) of the new ones or None, and the sum
-            of log f (of no use to a conjugate likelihood: 0).
+            One per shard: labels int32 (n,) with new features from K + n_offered on, statistics of
+            the shard's rows (K + n_offered + n_new, ...), theta (n_new, ...) of the new ones or
+            None, and the sum of log f (of no use to a conjugate likelihood: 0).
         """
         n_shared = 0 if self.members is None else self.n_clusters
+        if self.offered is not None:
+            n_shared += len(self.offered)
+            if self.theta is not None:
+                self.theta = np.concatenate([self.theta, self.offered])
+            self.offered = None
         total, new, theta, labels = None, [], [], []
         n_new = 0
         self.log_lik = 0.0
@@ -81,20 +89,31 @@ class Uncollapsed:
             n_new += len(new[-1])
             if own is not None:
                 theta.append(own)
-        self.statistics = np.concatenate([total, *new])
-        n = len(self.statistics)
-        members = np.array([np.bincount(label, minlength=n) for label in labels])
-        if self.theta is not None and len(self.theta) + sum(map(len, theta)) == n:
-            self.theta = np.concatenate([self.theta, *theta])
+        statistics = np.concatenate([total, *new])
+        if self.theta is not None and len(self.theta) + sum(map(len, theta)) == len(statistics):
+            theta = np.concatenate([self.theta, *theta])
         else:
-            self.theta = None
+            theta = None
+        self.replace(labels, statistics, theta)
+
+    def replace(self, labels, statistics, theta):
+        """Take over labels of all rows; features without a row are dropped.
+
+        Parameters
+        ----------
+        labels : list of int32 array of shape (n_rows of the shard,)
+            0 .. n_features - 1.
+        statistics : array of shape (n_features, ...)
+        theta : array of shape (n_features, ...) or None
+        """
+        n = len(statistics)
+        members = np.array([np.bincount(label, minlength=n) for label in labels])
         used = members.sum(axis=0) > 0
         number = np.cumsum(used, dtype=np.int32) - 1
         self.labels = [number[label] for label in labels]
         self.members = np.ascontiguousarray(members[:, used])
-        self.statistics = self.statistics[used]
-        if self.theta is not None:
-            self.theta = self.theta[used]
+        self.statistics = statistics[used]
+        self.theta = None if theta is None else theta[used]
 
     def log_joint(self):
         """log p(partition) + log p(x | partition); if the likelihood is not conjugate,
