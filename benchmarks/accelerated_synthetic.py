@@ -70,6 +70,7 @@ def run(algorithm, train, indicators, seconds, seed):
         hyperparameters={"multinomial": {"pseudo_counts": 1.0}},
         algorithm=algorithm,
         schedule=AcceleratedSchedule(n_exact=10**7, max_time=seconds),
+        point_estimate="vi",  # of one draw that draw
         n_jobs=2,
         random_state=seed,
     )
