@@ -21,8 +21,8 @@ from skanneal._accelerated_chain import AcceleratedChain, Run
 from skanneal.estimators import AcceleratedDPMixture
 from skanneal.likelihoods import LIKELIHOODS, checked
 from skanneal.moves import AcceleratedStage, Auxiliary, ExactStage, Importance, SliceSampler
-from skanneal.schedules import AcceleratedSchedule
 from skanneal.parallel import InterruptNote
+from skanneal.schedules import AcceleratedSchedule
 from skanneal.shards import ShardPool, Shards
 from test_accelerated_oracles import EXACT, toy_of
 from test_oracles import FAULT
