@@ -67,7 +67,10 @@ def test_posteriors_are_spread(name, n, likelihood, alpha, d):
 
 
 # ----------------------------------------------------------------------- the exact stage
-@pytest.mark.parametrize("name, likelihood", [("multinomial", "on"), ("gaussian", "on")])
+@pytest.mark.parametrize(
+    "name, likelihood",
+    [("multinomial", "on"), pytest.param("gaussian", "on", marks=pytest.mark.slow)],
+)
 @each_dealt
 @each_prior
 def test_exact_stage(name, likelihood, n, n_shards, alpha, d):

@@ -318,7 +318,7 @@ def test_density_by_numeric_integration(alpha, d):
 @every_prior
 @each_likelihood
 @pytest.mark.parametrize("off", ["last", "frozen"])
-@pytest.mark.parametrize("n, n_features", [(2, 3), (3, 2)])
+@pytest.mark.parametrize("n, n_features", [(2, 3), pytest.param(3, 2, marks=pytest.mark.slow)])
 def test_exact_stage_leaves_the_posterior_invariant(n, n_features, off, alpha, d, likelihood):
     toy = toy_of(n, alpha, d, likelihood, n_features)
     law = toy.law()
@@ -471,7 +471,7 @@ MOVES = [conjugate_steps, general_steps]
 @every_prior
 @each_likelihood
 @pytest.mark.parametrize("pair", PAIRS)
-@pytest.mark.parametrize("n, n_features", [(2, 3), (3, 2)])
+@pytest.mark.parametrize("n, n_features", [(2, 3), pytest.param(3, 2, marks=pytest.mark.slow)])
 def test_split_merge_of_features(n, n_features, pair, alpha, d, likelihood):
     toy = toy_of(n, alpha, d, likelihood, n_features)
     law = toy.law()

@@ -250,7 +250,7 @@ def least_p(found):
 @pytest.mark.parametrize(
     "method",
     [
-        "none",
+        pytest.param("none", marks=pytest.mark.slow),
         pytest.param("stt", marks=pytest.mark.slow),
         pytest.param("spt", marks=pytest.mark.slow),
     ],
@@ -260,6 +260,7 @@ def test_posterior_is_calibrated(method):
     assert least_p(ranks(method, 256, 1)) > 1e-3
 
 
+@pytest.mark.slow
 def test_calibration_sees_a_missing_jacobian():
     """Without it a gamma prior's shape is less by 1, a normal logarithm's mean by its variance."""
     wrong = {"length_scale": (-0.5, 1.0), "sigma_f": (3.0, 1.0), "sigma_n": (1.0, 2.0)}
