@@ -4,11 +4,12 @@ Approximate by design, and burn-in: a row joins a feature with weight n f, n its
 at the last synchronisation and what has changed on this shard since then, one born on this shard
 since then with n f, an empty one with (alpha / m) f. (The published weight, P times the members on
 this shard, is 0 for what the other P - 1 shards found: every feature would stay where it was born.)
-The empty ones are made from rows: of a random handful those
-are favoured that gain most by a feature of their own, measured against the best that there is, so
-new features fall where rows are ill explained, in proportion, as k-means++ does it, rather than on
-the few rows that nothing explains (a weight of 1/f would be an outlier's all but always). A row
-may not take the feature made from itself: one is born only if another row prefers it.
+The empty ones are made from rows: of a random handful those are favoured that gain most by a
+feature of their own, measured against the best that there is, so new features fall where rows are
+ill explained, in proportion, as k-means++ does it, rather than on the few rows that nothing
+explains (a weight of 1/f would be an outlier's all but always). To the row that a feature is made
+from it offers that row's marginal likelihood, or, if the likelihood is not conjugate, nothing: its
+fit to itself would count the row twice.
 
 A row's scores under the shared features do not change between two synchronisations; it chooses
 among the eight best of them, which is all of them that matters in many dimensions.

@@ -156,12 +156,13 @@ def exact_segment(
     members = np.bincount(own[own >= 0], minlength=len(features))
     held = held.view(np.uint8)
     move_all_but_last(own, drawn, members, held)
-    full = np.zeros((n_features, *theta.shape[1:]))  # theta in the places of all features
-    if not likelihood.conjugate:
-        full[features] = theta
+    full = new = None
+    if not likelihood.conjugate:  # theta in the places of all features, and no new ones yet
+        full = np.zeros((n_features, *theta.shape[1:]))
+        full[features], new = theta, full[:0]
     if tail is None:
         out = features[own].astype(np.int32)
-        return report(likelihood, rows, out, n_features, full, full[:0])
+        return report(likelihood, rows, out, n_features, full, new)
     prior, log_tail, share, n_auxiliary, first = tail
     clusters = np.full(len(rows), -1, np.int32)
     clusters[own < 0] = np.unique(labels[own < 0], return_inverse=True)[1]
