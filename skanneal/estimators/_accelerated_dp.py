@@ -10,20 +10,19 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._accelerated_chain import ACCELERATED_SHARE, STAGES, AcceleratedChain, Run
 from ..chain import Model
-from ..likelihoods import LIKELIHOODS, Gaussian, Likelihood
+from ..likelihoods import LIKELIHOODS, Likelihood
 from ..parallel import InterruptNote, run_tasks, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
 from ..shards import ShardPool
 from ..summary import point_estimate
-from ._accelerated_data import FAMILY, first_labels, read, refuse_gaps
+from ._accelerated_data import FAMILY, first_labels, read
 from ._base import SEEN, BaseMixtureEstimator, _chain_task, _padded
 from ._draws import Draw
-from ._feature_draws import FeatureDraw, FeaturePredictor
+from ._feature_draws import FeatureDraw
+from ._feature_queries import FeatureQueryMixin, is_conjugate
 from ._hyperparameters import grids_in_units, partition_grid
 
 ALGORITHMS = ("collapsed", *STAGES)
@@ -32,20 +31,7 @@ POINT, POINT_STEPS = 3, 10  # a seed of its own; updates of a point estimate's f
 AUTO_ALGORITHM = "accelerated"  # measured: see doc/accelerated.md
 
 
-def _integrates(estimator):
-    """Whether features can be integrated out, of what was fitted or is to be."""
-    if hasattr(estimator, "likelihood_"):
-        return estimator.likelihood_.conjugate
-    return _conjugate(estimator.likelihood)
-
-
-def _conjugate(likelihood):
-    if isinstance(likelihood, str):
-        likelihood = LIKELIHOODS.get(likelihood, Gaussian)  # "auto" takes one that is conjugate
-    return likelihood.conjugate
-
-
-class AcceleratedDPMixture(BaseMixtureEstimator):
+class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
     """Nonparametric Bayesian mixture on shards of the rows, with or without a conjugate prior.
 
     Clusters are *features*: parameters of a likelihood, instantiated, so that shards of the rows
@@ -263,7 +249,7 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
                 "the accelerated stage is burn-in, of which nothing is kept: n_exact of the "
                 "schedule must be at least 1"
             )
-        if algorithm == "collapsed" and not _conjugate(self.likelihood):
+        if algorithm == "collapsed" and not is_conjugate(self.likelihood):
             raise ValueError(
                 f"algorithm='collapsed' integrates features out: {self._name()} has no conjugate "
                 f"prior. Use 'accelerated', 'hybrid', 'auxiliary', 'importance' or 'slice'"
@@ -499,106 +485,6 @@ class AcceleratedDPMixture(BaseMixtureEstimator):
             return point.features
         likelihood, statistics, _ = self._counted(data, point, point.labels.astype(np.int64))
         return likelihood.features(likelihood.mean(statistics))
-
-    # ---- queries --------------------------------------------------------------------------------
-
-    def _predictor(self, draws=None):
-        check_is_fitted(self)
-        if self.likelihood_.conjugate:
-            return super()._predictor(draws)
-        draws = [draw for chain in self.draws_ for draw in chain] if draws is None else draws
-        return FeaturePredictor(draws)
-
-    def _encoded(self, X):
-        columns = super()._encoded(X)
-        refuse_gaps(self._encoder, columns)
-        return columns
-
-    def _query(self, predictor, X):
-        if self.likelihood_.conjugate:
-            return super()._query(predictor, X)
-        if self._encoder is not None:
-            return self.likelihood_.rows(self._encoded(X))
-        return self.likelihood_.encode(validate_data(self, X, dtype=np.float64, reset=False))
-
-    def score_samples(self, X, given=None):
-        """Log predictive density of each row, or of some of its cells given the others.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_columns)
-            Without missing cells.
-        given : columns or None, default=None
-            Names, positions or a mask of the columns whose cells are known: the density is then
-            that of the other columns' cells given these. Conjugate likelihoods only.
-
-        Returns
-        -------
-        log_density : ndarray of shape (n_rows,)
-            In nats and the units of X; densities are averaged over chains and draws, the term of a
-            new cluster included: exact, or the mean over features drawn from the base measure.
-        """
-        predictor = self._predictor()
-        if self.likelihood_.conjugate:
-            return super().score_samples(X, given)
-        if given is not None:
-            raise ValueError("given needs a conjugate likelihood")
-        return predictor.log_density(self._query(predictor, X))
-
-    @available_if(_integrates)
-    def sample(self, n_samples=1, given=None):
-        """Draw new rows from the posterior predictive, if the likelihood is conjugate.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of rows.
-        given : mapping of columns to values or None, default=None
-            Cells that all rows have, by name or position of the column; the others are drawn given
-            these.
-
-        Returns
-        -------
-        rows : ndarray, frame or list
-            Of the sort, the columns and where possible the dtypes of the X of `fit`.
-        """
-        return super().sample(n_samples, given)
-
-    @available_if(_integrates)
-    def surprisal(self, X):
-        """How unexpected each cell is given the rest of its row, if the likelihood is conjugate.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_columns)
-            Without missing cells.
-
-        Returns
-        -------
-        surprisal : ndarray of shape (n_rows, n_columns)
-            -log p(cell | the row's other cells) in nats.
-        """
-        return super().surprisal(X)
-
-    @available_if(_integrates)
-    def impute(self, X, return_std=False):
-        """Fill missing cells by their posterior mean, if the likelihood is conjugate.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            With missing cells under the likelihoods "gaussian" and "poisson". Not changed.
-        return_std : bool, default=False
-            Whether to return the uncertainty.
-
-        Returns
-        -------
-        filled : of the type of X
-            Observed cells untouched.
-        uncertainty : ndarray of shape (n_rows, n_columns)
-            If asked for: the posterior predictive standard deviation, 0 for observed cells.
-        """
-        return super().impute(X, return_std)
 
     def __sklearn_tags__(self):
         tags = super(BaseMixtureEstimator, self).__sklearn_tags__()
