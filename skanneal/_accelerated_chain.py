@@ -206,9 +206,10 @@ class Run:
         stage : Stage
         lengths : list of int
         deadline : float, optional
-            Seconds since the chains' beginning.
+            Seconds since the chains' beginning. A segment that is not done by then is dropped.
         max_time : float, optional
-            Seconds of the whole schedule: a segment takes at most a tenth of them, or so.
+            Seconds of the whole schedule: a segment takes at most a tenth of them, or so, and none
+            is begun that would end after the deadline, going by the last one.
         further : int, default=0
             Sub-iterations that follow, for which time is left.
 
@@ -227,8 +228,14 @@ class Run:
                 if done and self.chains[0].seconds + coming > deadline:
                     break
             began = self.clock = time.perf_counter()
+            before = [chain.generator.bit_generator.state for chain in self.chains]
             plans = [chain.tasks(stage, n_steps) for chain in self.chains]
-            if not self._carry_out(plans[0][0], [plan[1] for plan in plans], n_steps, stage):
+            left = None if deadline is None else deadline - self.chains[0].seconds
+            tasks = [plan[1] for plan in plans]
+            if not self._carry_out(plans[0][0], tasks, n_steps, stage, left):
+                for chain, state in zip(self.chains, before):  # as if it had never been begun
+                    chain.generator.bit_generator.state = state
+                    chain.seconds += time.perf_counter() - began
                 break
             done.append(n_steps)
             total -= n_steps
@@ -238,9 +245,9 @@ class Run:
                 most = most * 2 if share < 0.5 else most if share < 1.0 else max(1, most // 2)
         return done
 
-    def _carry_out(self, function, tasks, n_steps, stage):
-        """One segment of every chain; False if there was an interrupt, which drops it."""
-        results = self._run(function, tasks)
+    def _carry_out(self, function, tasks, n_steps, stage, seconds=None):
+        """One segment of every chain; False if it was cut short, and dropped."""
+        results = self._run(function, tasks, seconds)
         if results is None:
             return False
         for chain, own in zip(self.chains, results):
@@ -287,11 +294,12 @@ class Run:
             self.chains[i].n_accepted += end.value.accepted
             return None
 
-    def _run(self, function, tasks):
-        """Results of every chain's tasks; None if there was an interrupt."""
-        results, interrupted = self.pool.run(function, [task for own in tasks for task in own])
+    def _run(self, function, tasks, seconds=None):
+        """Results of every chain's tasks; None if an interrupt or the time cut them short."""
+        flat = [task for own in tasks for task in own]
+        results, interrupted = self.pool.run(function, flat, seconds)
+        self._dropped |= interrupted
         if interrupted or any(result is None for result in results):
-            self._dropped = True
             return None
         results = iter(results)
         return [[next(results) for _ in own] for own in tasks]

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 class BaseLadder(BaseEstimator):
     """Base of the ladders: a subclass stores its parameters and writes `_betas`."""
 
-    _parameter_constraints: dict = {"adapt": ["boolean"]}
+    _parameter_constraints: dict = {"adapt": ["boolean"], "recentre": ["boolean"]}
 
     def inverse_temperatures(self):
         """Return the inverse temperatures.
@@ -63,6 +63,12 @@ class GeometricLadder(BaseLadder):
     adapt : bool, default=False
         Whether the levels in between move, during warm-up, to where neighbours reject equally
         often; they stay there for the draws.
+    recentre : bool, default=False
+        Whether levels of fewer rows are tilted, after half of the warm-up, by the quadratic that
+        gives them the target's slope and curvature about the mean of the draws so far. They are
+        then cheap copies of the target and not wider than it: for a target of one mode whose
+        evaluation is expensive, with two levels or three. The draws stay exact. Methods "stt" and
+        "spt", targets with gradients; each chain keeps its subsets, so not with `adapt`.
 
     Examples
     --------
@@ -80,10 +86,11 @@ class GeometricLadder(BaseLadder):
         "beta_min": [Interval(Real, 0, 1, closed="neither")],
     }
 
-    def __init__(self, *, n_levels=7, beta_min=1 / 8, adapt=False):
+    def __init__(self, *, n_levels=7, beta_min=1 / 8, adapt=False, recentre=False):
         self.n_levels = n_levels
         self.beta_min = beta_min
         self.adapt = adapt
+        self.recentre = recentre
 
     def _betas(self):
         if self.n_levels == 1:
@@ -100,6 +107,8 @@ class CustomLadder(BaseLadder):
         Strictly decreasing from 1; the last may be 0, the prior, which gives the evidence.
     adapt : bool, default=False
         As in `GeometricLadder`; the last stays where it is.
+    recentre : bool, default=False
+        As in `GeometricLadder`; the last must not be 0.
 
     Examples
     --------
@@ -113,9 +122,10 @@ class CustomLadder(BaseLadder):
         "betas": ["array-like"],
     }
 
-    def __init__(self, *, betas=(1.0, 0.5, 0.25, 0.125, 0.0), adapt=False):
+    def __init__(self, *, betas=(1.0, 0.5, 0.25, 0.125, 0.0), adapt=False, recentre=False):
         self.betas = betas
         self.adapt = adapt
+        self.recentre = recentre
 
     def _betas(self):
         betas = np.asarray(self.betas, dtype=np.float64)

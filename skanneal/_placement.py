@@ -70,7 +70,7 @@ class OnThreads:
         self._shards = shards
         self._executor = ThreadPoolExecutor(n_jobs, "skanneal") if n_jobs > 1 else None
 
-    def run(self, function, tasks, stop, ledger):
+    def run(self, function, tasks, stop, ledger, seconds):
         """Results of the tasks, in order."""
 
         def on_shard(p, args, stop):
@@ -110,14 +110,14 @@ class OnProcesses:
     def _path(self, p):
         return os.path.join(self._folder.name, str(p))
 
-    def run(self, function, tasks, stop, ledger):
+    def run(self, function, tasks, stop, ledger, seconds):
         """Results of the tasks, in order."""
         work = delayed(_work_on_file)
         for attempt in range(N_ATTEMPTS):
             parallel = Parallel(n_jobs=self._n_jobs, prefer="threads", return_as="list")
             try:
                 return parallel(
-                    work(self._path(p), self._is_lazy, function, args) for p, args in tasks
+                    work(self._path(p), self._is_lazy, function, args, seconds) for p, args in tasks
                 )
             except TerminatedWorkerError as error:
                 if attempt == N_ATTEMPTS - 1:
@@ -156,7 +156,7 @@ class OnDask:
                 if attempt == N_ATTEMPTS - 1:
                     raise _given_up(error) from error
 
-    def run(self, function, tasks, stop, ledger):
+    def run(self, function, tasks, stop, ledger, seconds):
         """Results of the tasks, in order."""
         from distributed import KilledWorker
 
@@ -164,7 +164,7 @@ class OnDask:
         for attempt in range(N_ATTEMPTS):
             if attempt > 0:
                 self._place_again(sorted({p for p, _ in waiting.values()}))
-            futures = {i: self._submit(function, *task) for i, task in waiting.items()}
+            futures = {i: self._submit(function, *task, seconds) for i, task in waiting.items()}
             try:
                 for i, future in futures.items():
                     try:
@@ -180,8 +180,8 @@ class OnDask:
                 return [results[i] for i in range(len(tasks))]
         raise _given_up(lost) from lost
 
-    def _submit(self, function, p, args):
-        call = dumps((self._shards.is_lazy, function, args))
+    def _submit(self, function, p, args, seconds):
+        call = dumps((self._shards.is_lazy, function, args, seconds))
         return self._client.submit(_work_on_bytes, self._placed[p], call, pure=False)
 
     def close(self):
@@ -202,10 +202,11 @@ class OnRay:
         # Ray itself runs a task again whose worker died
         self._work = ray.remote(_work).options(**{"max_retries": N_ATTEMPTS - 1, **options})
 
-    def run(self, function, tasks, stop, ledger):
+    def run(self, function, tasks, stop, ledger, seconds):
         """Results of the tasks, in order."""
         futures = [
-            self._work.remote(self._placed[p], self._is_lazy, function, args) for p, args in tasks
+            self._work.remote(self._placed[p], self._is_lazy, function, args, seconds)
+            for p, args in tasks
         ]
         try:
             return self._ray.get(futures)
@@ -228,19 +229,23 @@ class OnRay:
         self._placed.clear()
 
 
-def _work(placed, is_lazy, function, args):
+def _work(placed, is_lazy, function, args, seconds):
     """A segment in a worker."""
-    with _blas().limit(limits=1, user_api="blas"):
-        rows = placed.read() if is_lazy else placed
-        return function(rows, *args, stop=StopFlag())
+    stop = StopFlag(seconds)
+    try:
+        with _blas().limit(limits=1, user_api="blas"):
+            rows = placed.read() if is_lazy else placed
+            return function(rows, *args, stop=stop)
+    finally:
+        stop.cancel()
 
 
 def _work_on_bytes(placed, call):
     return dumps(_work(pickle.loads(placed), *pickle.loads(call)))
 
 
-def _work_on_file(path, is_lazy, function, args):
-    return _work(_mapped(path), is_lazy, function, args)
+def _work_on_file(path, *call):
+    return _work(_mapped(path), *call)
 
 
 def _write(handle, path):

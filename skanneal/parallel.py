@@ -86,10 +86,17 @@ class StopFlag:
 
     Threads share one flag. A copy sent to another process is on its own.
 
+    Parameters
+    ----------
+    seconds : float, optional
+        The flag sets itself after so long, until `cancel` is called.
+
     Attributes
     ----------
     array : ndarray of int32 of shape (1,)
         Not zero once the flag is set. Compiled kernels poll it without the GIL.
+    asked : bool
+        Whether `set` was called.
 
     Examples
     --------
@@ -100,15 +107,30 @@ class StopFlag:
     (True, 1)
     """
 
-    def __init__(self):
+    def __init__(self, seconds=None):
         self.array = np.zeros(1, dtype=np.int32)
+        self.asked = False
+        self._timer = None
+        if seconds is not None:
+            self._timer = threading.Timer(max(0.0, seconds), self._expire)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _expire(self):
+        self.array[0] = 1
 
     def set(self):
         """Ask to stop; it cannot be taken back."""
+        self.asked = True
         self.array[0] = 1
 
+    def cancel(self):
+        """Stop the clock."""
+        if self._timer is not None:
+            self._timer.cancel()
+
     def is_set(self):
-        """Whether `set` was called.
+        """Whether `set` was called or the time is up.
 
         Returns
         -------
@@ -164,7 +186,7 @@ def run_tasks(function, tasks, n_jobs=None, verbose=0):
     return keep_on_interrupt(dispatch, len(tasks))
 
 
-def keep_on_interrupt(dispatch, n_tasks):
+def keep_on_interrupt(dispatch, n_tasks, seconds=None):
     """Run tasks by any means, and keep what an interrupt leaves.
 
     Parameters
@@ -174,6 +196,8 @@ def keep_on_interrupt(dispatch, n_tasks):
         through `run_task`, with the flag and the ledger, so that it is awaited.
     n_tasks : int
         Number of tasks.
+    seconds : float, optional
+        After so long the flag is set, and tasks not yet begun are left out.
 
     Returns
     -------
@@ -182,7 +206,7 @@ def keep_on_interrupt(dispatch, n_tasks):
     interrupted : bool
         Whether there was an interrupt.
     """
-    stop, ledger = StopFlag(), _Ledger()
+    stop, ledger = StopFlag(seconds), _Ledger()
     try:
         with _interrupt_sets(stop, ledger):
             results = dispatch(stop, ledger)
@@ -194,7 +218,9 @@ def keep_on_interrupt(dispatch, n_tasks):
         stop.set()
         ledger.join()
         raise
-    return results, stop.is_set()
+    finally:
+        stop.cancel()
+    return results, stop.asked
 
 
 def run_task(function, i, task, stop, ledger):

@@ -179,17 +179,20 @@ class ShardPool:
         self._placement.close()
         self._placement = None
 
-    def run(self, function, tasks):
+    def run(self, function, tasks, seconds=None):
         """Run one segment per task, and keep what an interrupt leaves.
 
         Parameters
         ----------
         function : callable
             ``function(rows, *args, stop=flag)`` with a shard's encoded rows and a `StopFlag`; pure
-            otherwise. In another process it gets a flag of its own, which nobody sets, and must
-            pickle; rows and arguments may then be read-only.
+            otherwise. In another process it gets a flag of its own, which only `seconds` sets, and
+            must pickle; rows and arguments may then be read-only.
         tasks : iterable of (int, tuple)
             Numbers of shards, and arguments.
+        seconds : float, optional
+            After so long the flag of every task is set, and tasks not yet begun are left out: their
+            results are None. In another process the time runs from the task's own beginning.
 
         Returns
         -------
@@ -207,5 +210,7 @@ class ShardPool:
         """
         tasks = list(tasks)
         return keep_on_interrupt(
-            lambda stop, ledger: self._placement.run(function, tasks, stop, ledger), len(tasks)
+            lambda stop, ledger: self._placement.run(function, tasks, stop, ledger, seconds),
+            len(tasks),
+            seconds,
         )

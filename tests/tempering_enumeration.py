@@ -42,6 +42,15 @@ def powered(prior, likelihood):
     return np.array([prior * likelihood.prod(axis=1) ** beta for beta in BETAS])
 
 
+def tilted(h, centre, slope, bend):
+    """h_m times exp(slope_m x + bend_m x^2 / 2), x = state - centre, but for the target's level."""
+    x = np.arange(N_STATES) - centre
+    out = np.array(h)
+    for m in range(1, len(out)):
+        out[m] *= np.exp(slope[m] * x + bend[m] * x**2 / 2)
+    return out
+
+
 def normalised(weights):
     weights = np.asarray(weights)
     return weights / weights.sum()
@@ -53,6 +62,17 @@ def metropolis(h):
     for i in range(N_STATES):
         for j in ((i + 1) % N_STATES, (i - 1) % N_STATES):
             out[i, j] += 0.5 * min(1.0, h[j] / h[i])
+        out[i, i] += 1.0 - out[i].sum()
+    return out
+
+
+def walking(h):
+    """Metropolis on a line: there is nothing beyond the first state and the last."""
+    out = np.zeros((N_STATES, N_STATES))
+    for i in range(N_STATES):
+        for j in (i + 1, i - 1):
+            if 0 <= j < N_STATES:
+                out[i, j] += 0.5 * min(1.0, h[j] / h[i])
         out[i, i] += 1.0 - out[i].sum()
     return out
 
@@ -100,9 +120,9 @@ def joint_density(h):
     return normalised([np.prod([h[m][s] for m, s in enumerate(state)]) for state in joint_states()])
 
 
-def moves_matrix(h):
+def moves_matrix(h, kernel=metropolis):
     """T_m at every level, independently."""
-    kernels = [metropolis(level) for level in h]
+    kernels = [kernel(level) for level in h]
     states = joint_states()
     return np.array(
         [
@@ -127,9 +147,9 @@ def swap_matrix(h, m):
     return out
 
 
-def parallel_matrix(h, pairs=(2, 1)):
+def parallel_matrix(h, pairs=(2, 1), kernel=metropolis):
     """One iteration: moves, then the pairs in turn."""
-    out = moves_matrix(h)
+    out = moves_matrix(h, kernel)
     for m in pairs:
         out = out @ swap_matrix(h, m)
     return out

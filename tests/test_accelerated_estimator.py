@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array, save_npz
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import estimator_checks
@@ -23,6 +24,7 @@ from sklearn.utils import estimator_checks
 from backends import dask_cluster, kill_dask_worker, ray_cluster
 from skanneal import AcceleratedDPMixture
 from skanneal.likelihoods import LIKELIHOODS
+from skanneal.moves import AcceleratedStage
 from skanneal.schedules import AcceleratedSchedule
 from skanneal.shards import RowSource
 from skanneal.states import Likelihood
@@ -37,6 +39,12 @@ SHORT = AcceleratedSchedule(n_accelerated=10, n_exact=30, sync_every=5)
 def mixture(**parameters):
     """A quick estimator."""
     return AcceleratedDPMixture(**({"schedule": SHORT, "random_state": 0} | parameters))
+
+
+def await_stop(rows, *args, stop):
+    """A segment that is never done."""
+    while not stop.is_set():
+        time.sleep(0.001)
 
 
 def two_clusters(n_rows=60, n_columns=2, seed=0):
@@ -355,6 +363,29 @@ class TestReproducibility:
         again = clone(model).set_params(schedule=model.schedule_, n_draws=len(model.draws_[0]))
         again.fit(X)
         assert same_bits(model, again) and again.n_sweeps_ == model.n_sweeps_
+
+    @pytest.mark.parametrize("algorithm", ["accelerated", "hybrid", "auxiliary", "slice"])
+    def test_time_is_up_before_every_row_had_a_turn(self, algorithm):
+        X, _ = two_clusters(300)
+        schedule = AcceleratedSchedule(max_time=1e-9)
+        with pytest.warns(ConvergenceWarning, match="max_time=1e-09 was over .* those of init"):
+            model = mixture(algorithm=algorithm, schedule=schedule, n_draws=3).fit(X)
+        assert model.n_clusters_ == 1 and len(model.draws_[0]) == 1
+        assert model.n_sweeps_ == 0 and np.isfinite(model.score(X))
+
+    def test_a_segment_that_ends_too_late_is_as_if_never_begun(self, monkeypatch):
+        X, _ = two_clusters(300)
+        segment = AcceleratedStage.plan
+
+        def late(self, state, n_steps, generator):
+            function, arguments = segment(self, state, n_steps, generator)
+            return await_stop, arguments
+
+        monkeypatch.setattr(AcceleratedStage, "plan", late)
+        schedule = AcceleratedSchedule(n_exact=10**4, max_time=1.0)
+        model = mixture(schedule=schedule).fit(X)
+        assert model.schedule_.n_accelerated == 0 < model.schedule_.n_exact
+        assert same_bits(model, clone(model).set_params(schedule=model.schedule_).fit(X))
 
     def test_generators_advance(self):
         X = np.random.default_rng(0).normal(size=(40, 2))

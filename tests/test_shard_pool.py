@@ -136,20 +136,36 @@ def test_threads(n_jobs, X, tmp_path):
     assert_raises_at_once(X, tmp_path)
 
 
+def await_stop(rows, stop):
+    """What there is, once the flag is set."""
+    deadline = time.monotonic() + PATIENCE
+    while not stop.is_set() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return "what there is" if stop.is_set() else "nobody asked to stop"
+
+
+def total(rows, stop):
+    return float(rows.sum())
+
+
 def test_threads_are_interrupted(X):
     begun = []
 
     def watch(rows, stop):
         begun.append(rows)
-        deadline = time.monotonic() + PATIENCE
-        while not stop.is_set() and time.monotonic() < deadline:
-            time.sleep(0.001)
-        return "what there is"
+        return await_stop(rows, stop)
 
     with ShardPool(Shards(X, 3, np.asarray), n_jobs=2) as pool:
         with interrupt_when(lambda: len(begun) == 2):
             results = pool.run(watch, [(p, ()) for p in range(3)])
     assert results == (["what there is"] * 2 + [None], True)
+
+
+def test_threads_whose_time_is_up(X):
+    with ShardPool(Shards(X, 3, np.asarray), n_jobs=2) as pool:
+        results = pool.run(await_stop, [(p, ()) for p in range(3)], seconds=0.5)
+        assert results == (["what there is"] * 2 + [None], False)
+        assert pool.run(total, BOTH, seconds=PATIENCE) == pool.run(total, BOTH)
 
 
 def test_blas_is_left_as_it_was(X):
@@ -171,6 +187,11 @@ def loky(tmp_path, monkeypatch):
 
 def test_processes(X, tmp_path, loky):
     assert_same(X, tmp_path, "loky")
+
+
+def test_processes_whose_time_is_up(X, loky):
+    with pool_of(X) as pool:
+        assert pool.run(await_stop, BOTH, seconds=0.5) == (["what there is"] * 2, False)
 
 
 def mapped(rows, stop):

@@ -37,6 +37,9 @@ def gaussian():
     return GaussianMeanTarget(X)
 
 
+RECENTRED = GeometricLadder(n_levels=2, recentre=True)
+
+
 class Python(Target):
     """The Gaussian mean in plain Python; `spoil(theta)` may change the likelihood."""
 
@@ -281,13 +284,27 @@ def test_stop_keeps_what_is_drawn():
         metric="unit",
         swaps="sequential",
         n_exchanges=0,
-        n_base_moves=1,
+        n_base_moves=1.0,
+        recentre=False,
         n_draws=10**6,
         n_warmup=10,
         max_time=None,
     )
     record = run_chain(Python(spoil=spoil), plan, np.random.SeedSequence(0), np.zeros(2), stop=stop)
     assert 3000 < len(record["draws"]) < 10**5
+
+
+def test_warm_up_adapts_within_max_time():
+    """Units and re-centred levels come at their shares of the time, as without a limit."""
+    scales = np.array([1.0, 100.0])
+    target = GaussianMeanTarget(
+        np.random.default_rng(0).normal(size=(50, 2)) * scales, np.diag(scales**2), 1000.0
+    )
+    result = sample(
+        target, schedule=RECENTRED, n_draws=10**7, n_warmup=10**7, max_time=0.3, random_state=0
+    )
+    assert (result.scale[:, 1] / result.scale[:, 0] > 10).all()
+    assert result.swap_acceptance.min() > 0.99
 
 
 def test_max_time():
@@ -320,6 +337,17 @@ def test_max_time():
         ({"init": [0.0]}, ValueError, "init must have shape"),
         ({"init": [0.0, np.nan]}, ValueError, "init must hold finite"),
         ({"random_state": -1}, ValueError, "random_state"),
+        ({"n_base_moves": -0.5}, ValueError, "n_base_moves"),
+        ({"n_base_moves": "few"}, ValueError, "n_base_moves"),
+        ({"schedule": GeometricLadder(recentre=1)}, ValueError, "recentre"),
+        (
+            {"schedule": RECENTRED, "method": "tt"},
+            ValueError,
+            "recentre=True needs levels of fewer",
+        ),
+        ({"schedule": CustomLadder(recentre=True)}, ValueError, "recentre=True needs rows"),
+        ({"schedule": GeometricLadder(adapt=True, recentre=True)}, ValueError, "adapt=False"),
+        ({"schedule": RECENTRED, "method": "spt", "resample": 1}, ValueError, "resample=False"),
     ],
 )
 def test_bad_options(options, error, message):
@@ -335,6 +363,8 @@ def test_bad_targets():
     plain = CallableTarget(lambda t: 0.0, lambda t, rows: 0.0, n_parameters=1, n_rows=3)
     with pytest.raises(ValueError, match="needs gradients"):
         sample(plain, init=[0.0])
+    with pytest.raises(ValueError, match="recentre=True needs gradients"):
+        sample(plain, inner="mh", schedule=RECENTRED, init=[0.0])
     with pytest.raises(ValueError, match="init must be given"):
         sample(plain, inner="mh")
     with pytest.raises(ValueError, match="together"):

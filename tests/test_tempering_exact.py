@@ -26,14 +26,16 @@ METROPOLIS = ("radius", "angle", "accept")
 
 
 class Toy(Target):
-    """States are the integers modulo 3."""
+    """States are the integers modulo 3; if `ends`, 0 to 2 alone."""
 
     n_parameters, n_rows = 1, 4
 
-    def __init__(self, independent=True):
-        self.independent = independent
+    def __init__(self, independent=True, ends=False):
+        self.independent, self.ends = independent, ends
 
     def log_prior(self, theta, gradient=False):
+        if self.ends and not 0 <= round(float(theta[0])) < oracle.N_STATES:
+            return -np.inf, None
         return np.log(PRIOR[as_state(theta)]), None
 
     def log_likelihood(self, theta, rows, gradient=False):
@@ -47,15 +49,20 @@ def as_state(theta):
 class Machine:
     """The compiled code on the toy."""
 
-    def __init__(self, order, powers=None, walk=ParallelWalk, independent=True, **options):
+    def __init__(
+        self, order, powers=None, walk=ParallelWalk, independent=True, tilt=None, **options
+    ):
         self.rng = Scripted()
-        target = Toy(independent)
+        target = Toy(independent, ends=tilt is not None)
         sizes = oracle.SIZES if powers is None else oracle.SIZES[:1]
         self.bound = target.bind(order, sizes)
         n = len(oracle.SIZES)
         rung, power = (np.arange(n), np.ones(n)) if powers is None else (np.zeros(n, int), powers)
         n_replicas = 2 if walk is TransitionWalk else n
         self.levels = Levels(target, self.bound, rung, power, self.rng, n_replicas, False)
+        if tilt is not None:
+            centre, slope, bend = tilt
+            self.levels.set_tilt([centre], slope[:, None], bend[:, None, None])
         self.inner = Inner(self.levels, [STEP], np.ones((1, n)), np.ones(1))
         self.walk = walk(self.levels, self.inner, **options)
         self.arrays = np.empty((1, 1)), np.empty((1, 2)), np.empty((1, n - 1, 2))
@@ -147,7 +154,7 @@ def test_even_and_odd_swaps(parity):
 
 
 # ---------------------------------------------------------------- tempered transitions
-def compiled_transitions(machine, shuffled):
+def compiled_transitions(machine, shuffled, first=(0, 1, 2, 3)):
     """The transition matrix on theta_0, subsets drawn anew or none; and the subsets seen."""
 
     def kinds(drawn):
@@ -161,7 +168,7 @@ def compiled_transitions(machine, shuffled):
     for state in range(oracle.N_STATES):
 
         def run(state=state):
-            machine.bound.set_order([0, 1, 2, 3])
+            machine.bound.set_order(first)
             machine.set(state)
             machine.iterate()
             return machine.get()[0]
@@ -192,6 +199,60 @@ def test_tempered_transitions_by_powers():
     expected = oracle.transition_matrix(oracle.powered(PRIOR, LIKELIHOOD))
     assert np.abs(compiled - expected).max() < EXACT
     assert oracle.variation(oracle.stationary(compiled), POSTERIOR) < EXACT
+
+
+# ---------------------------------------------------------------- re-centred levels
+TILT = 0.7, np.array([9.0, -0.8, 1.3]), np.array([9.0, -0.5, 0.4])  # the target's are not read
+
+
+@pytest.mark.parametrize("order", ORDERS[::3])
+def test_recentred_tempered_transitions(order):
+    machine = Machine(order, walk=TransitionWalk, tilt=TILT, n_base_moves=0)
+    compiled, seen = compiled_transitions(machine, shuffled=False, first=order)
+    plain = oracle.subsampled(PRIOR, LIKELIHOOD, order)
+    expected = oracle.transition_matrix(oracle.tilted(plain, *TILT), oracle.walking)
+    assert np.abs(compiled - expected).max() < EXACT
+    assert oracle.variation(oracle.stationary(compiled), POSTERIOR) < EXACT
+    without = oracle.transition_matrix(plain, oracle.walking)
+    assert np.abs(compiled - without).max() > 0.01  # the tilt counts
+    assert list(seen) == [tuple(order[:2])]  # its subsets stay
+
+
+@pytest.mark.parametrize("order", ORDERS[::3])
+def test_recentred_parallel_tempering(order):
+    machine = Machine(order, tilt=TILT)
+    h = oracle.tilted(oracle.subsampled(PRIOR, LIKELIHOOD, order), *TILT)
+    compiled = compiled_parallel(machine)
+    assert np.abs(compiled - oracle.parallel_matrix(h, kernel=oracle.walking)).max() < EXACT
+    law = oracle.stationary(compiled)
+    assert oracle.variation(law, oracle.joint_density(h)) < EXACT
+    assert oracle.variation(oracle.first_marginal(law), POSTERIOR) < EXACT
+
+
+def test_a_tilt_left_out_of_the_ratio_is_seen():
+    """Levels that move by the tilted densities and are weighed by the plain ones."""
+    plain = oracle.subsampled(PRIOR, LIKELIHOOD, ORDERS[0])
+    moves = iter(oracle.tilted(plain, *TILT))
+    broken = oracle.transition_matrix(plain, lambda level: oracle.walking(next(moves)))
+    assert oracle.variation(oracle.stationary(broken), POSTERIOR) > 0.01
+
+
+def test_the_gradient_of_a_tilt():
+    rng = np.random.default_rng(0)
+    target = GaussianMeanTarget(rng.normal(size=(8, 3)))
+    levels = Levels(
+        target, target.bind(np.arange(8), [8, 4]), [0, 1], np.ones(2), np.random.PCG64(0), 1, False
+    )
+    bend = rng.normal(size=(2, 3, 3))
+    levels.set_tilt(rng.normal(size=3), rng.normal(size=(2, 3)), bend + np.swapaxes(bend, 1, 2))
+    theta, step = rng.normal(size=3), 1e-5
+    slopes = [
+        (levels.set_theta(0, theta + e) - levels.set_theta(0, theta - e)) / (2 * step)
+        for e in step * np.eye(3)
+    ]
+    levels.set_theta(0, theta)
+    for level in range(2):
+        assert np.allclose(levels.get_force(0, level), np.array(slopes)[:, level], atol=1e-6)
 
 
 # ---------------------------------------------------------------- resampled subsets

@@ -82,6 +82,36 @@ def test_moments_without_moves_between_passes(method):
             assert abs(values.mean() - expected) < stats.norm.isf(1e-4 / 8 / 2) * error
 
 
+@pytest.mark.parametrize("method", ("stt", "spt"))
+@pytest.mark.parametrize("d", DIMENSIONS)
+def test_recentred_levels(method, d):
+    """Of normal rows the quadratic is exact: levels of an eighth of the rows are the target.
+
+    110 comparisons per method at 1e-4 over both.
+    """
+    target = problem(d)
+    mean, covariance = target.posterior()
+    result = sample(
+        target,
+        method=method,
+        schedule=GeometricLadder(n_levels=2, recentre=True),
+        inner=HMC(n_leapfrog=20),
+        n_base_moves=0,
+        n_draws=500,
+        n_warmup=300,
+        random_state=2,
+    )
+    assert result.swap_acceptance.min() > 0.999
+    limit = stats.norm.isf(1e-4 / (4 * sum(DIMENSIONS)) / 2)
+    for column, centre, variance in zip(
+        np.moveaxis(result.draws, -1, 0), mean, np.diagonal(covariance)
+    ):
+        for values, expected in ((column, centre), ((column - centre) ** 2, variance)):
+            assert array_stats.ess(values, method="mean") > 100
+            error = array_stats.mcse(values, method="mean")
+            assert abs(values.mean() - expected) < limit * error
+
+
 @pytest.mark.parametrize("method", ("spt", "pt"))
 def test_evidence(method):
     """From the target down to the prior; the spread of the chains says how far to trust it."""

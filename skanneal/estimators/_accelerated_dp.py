@@ -315,18 +315,31 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
                 ]
                 run = Run(pool, chains, note, self.verbose, hook)
                 lengths = self._run_stages(run, schedule, algorithm) if run.first() else []
-                if not any(lengths):  # there is no state but the one to begin with
+                if run.interrupted and not any(lengths):  # no state but the one to begin with
                     raise KeyboardInterrupt
+                if not any(lengths):  # nor is there more in the trace
+                    for chain in chains:
+                        chain.record(burn_in=True)
                 draws = [[chain.draw() for chain in chains]]
             stage = STAGES[algorithm][-1][1](self.n_auxiliary)
-            while len(draws) < self.n_draws and not run.interrupted:
-                if lengths and _out_of_time(schedule, chains):
-                    break
-                between = AcceleratedSchedule(n_accelerated=0, n_exact=self.thin)
-                run.stage(stage, between.segments("exact"))
-                if not run.interrupted or not draws:
+            between = AcceleratedSchedule(n_accelerated=0, n_exact=self.thin).segments("exact")
+            deadline = schedule.max_time if lengths else None
+            while len(draws) < self.n_draws:
+                whole = sum(run.stage(stage, between, deadline)) == self.thin
+                if whole or not draws:
                     draws.append([chain.draw() for chain in chains])
+                if not whole:
+                    break
         if schedule.max_time is not None and lengths:
+            if not lengths[-1] and not run.interrupted:
+                kept = "the end of the burn-in" if any(lengths) else "init"
+                warnings.warn(
+                    f"max_time={schedule.max_time:g} was over before algorithm={algorithm!r} had "
+                    f"given every row a turn: the clusters are those of {kept}. Give more time, or "
+                    f"fewer rows.",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
             schedule = _realised(schedule, lengths)
         draws = list(zip(*draws))  # by chain
         return self._fitted(data, grid, chains, draws, schedule), run.interrupted
@@ -492,10 +505,6 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
             FAMILY.get(self.likelihood) == "multinomial"
         )
         return tags
-
-
-def _out_of_time(schedule, chains):
-    return schedule.max_time is not None and chains[0].seconds >= schedule.max_time
 
 
 def _realised(schedule, lengths):

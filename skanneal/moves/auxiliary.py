@@ -22,7 +22,7 @@ from ._assign import auxiliary_rows, block, tiled
 from ._random import draw_index
 from .segments import BLOCK_CELLS, BLOCK_ROWS, Stage, bit_generator, report, unreachable, words
 
-ROOM = 48  # columns for new features until all are laid out anew
+ROOM = 48, 1 / 4  # columns for new features until all are laid out anew: at least, of the features
 
 
 class Auxiliary(Stage):
@@ -115,7 +115,8 @@ class Places:
         column[used] = np.arange(len(used))
         self.labels = column[self.labels]
         self.n_main, self.width = len(used), tiles(len(used))
-        n_columns = self.width + tiles(ROOM + self.n_auxiliary)
+        room = max(ROOM[0], int(ROOM[1] * len(used)))
+        n_columns = self.width + tiles(room + self.n_auxiliary)
         theta = np.zeros((n_columns, *self.theta.shape[1:]))
         theta[: len(used)] = self.theta[used]
         members = np.zeros(n_columns, np.int64)

@@ -20,6 +20,7 @@ SUBSAMPLED = ("spt", "stt")
 METHODS = ("spt", "stt", "pt", "tt", "none")
 CHUNK_SECONDS = 0.05  # between two looks at the clock and the stop flag
 MAX_STARTS = 1000  # draws from the prior until one has a likelihood
+DIFFERENCE = 1e-3  # between gradients, in standard deviations
 LEAST_REJECTION = 0.01  # of a pair, when a ladder adapts: no two levels may coincide
 
 
@@ -33,7 +34,8 @@ class Plan(NamedTuple):
     metric: str
     swaps: str
     n_exchanges: int
-    n_base_moves: int
+    n_base_moves: float
+    recentre: bool
     n_draws: int
     n_warmup: int
     max_time: float | None
@@ -100,7 +102,10 @@ class _Chain:
         updates = [sampler._update(target.n_parameters) for sampler in plan.samplers]
         self.inner = Inner(self.levels, updates, steps, scale)
         if transitions:
-            self.walk = TransitionWalk(self.levels, self.inner, n_base_moves=plan.n_base_moves)
+            n_moves = plan.n_base_moves
+            if plan.recentre:  # levels that are no copies yet carry the chain nowhere
+                n_moves = max(1.0, n_moves)
+            self.walk = TransitionWalk(self.levels, self.inner, n_base_moves=n_moves)
         else:
             self.walk = ParallelWalk(
                 self.levels,
@@ -136,13 +141,14 @@ class _Chain:
         """Adapt; returns the iterations made."""
         plan = self.plan
         began, n = time.perf_counter(), plan.n_warmup
-        share = n / (n + plan.n_draws)
-        deadline = None if plan.max_time is None else began + share * plan.max_time
+        per_iteration = None if plan.max_time is None else plan.max_time / (n + plan.n_draws)
         self.deadline = None if plan.max_time is None else began + plan.max_time
         self.inner.set_adapting(True)
-        history, done = [np.empty((0, self.target.n_parameters))], 0
-        for stage in (n // 8, n // 4, n // 2, n):
+        history, done = [np.empty((0, self.target.n_parameters))] * 2, 0
+        stages = (n // 8, n // 4, n // 2, *([3 * n // 4] if plan.recentre else []), n)
+        for stage in stages:
             self.walk.reset_counts()
+            deadline = None if per_iteration is None else began + stage * per_iteration
             draws = self.advance(stage - done, deadline)[0]
             history.append(draws)
             done += len(draws)
@@ -150,12 +156,18 @@ class _Chain:
                 continue
             if plan.adapt_ladder and len(self.betas) > 2:
                 self.adapt_ladder()
-            if stage == n // 2 and plan.metric == "diagonal":
-                self.inner.set_scale(posterior_scale(np.concatenate(history[2:])))
-                self.inner.set_adapting(False)
-                self.inner.set_adapting(True)
+            if stage >= n // 2:
+                recent = np.concatenate(history[-2:])
+                if plan.metric == "diagonal":
+                    self.inner.set_scale(posterior_scale(recent))
+                    self.inner.set_adapting(False)
+                    self.inner.set_adapting(True)
+                if plan.recentre:
+                    self.recentre(recent)
         self.inner.set_adapting(False)
         self.walk.reset_counts()
+        if plan.recentre and isinstance(self.walk, TransitionWalk):
+            self.walk.set_base_moves(plan.n_base_moves)
         if plan.n_exchanges:
             last = np.concatenate(history)[done // 2 :]
             self.walk.set_reference(last.mean(axis=0) if len(last) else self.levels.get_theta(0))
@@ -176,6 +188,33 @@ class _Chain:
             for theta in (thetas[nearest[i] if len(thetas) > 1 else 0], thetas[0]):
                 if np.isfinite(self.levels.set_theta(i, theta)[i]):
                     break
+        self.inner.set_adapting(True)
+
+    def recentre(self, draws):
+        """Tilt the levels of fewer rows, so that about the draws' mean they are as the target is.
+
+        There slope and curvature of a level's log density become the target's; curvatures by
+        differences of gradients, and only what narrows the level: nothing can then escape where
+        the quadratic does not hold.
+        """
+        centre, scale = draws.mean(axis=0), posterior_scale(draws)
+        n, d = len(self.betas), len(centre)
+        slope, bend = np.zeros((n, d)), np.zeros((n, d, d))
+        for m in range(n):
+            slope[m] = self.bound.evaluate(centre, m, True)[1]
+            for i in range(d):
+                step = DIFFERENCE * scale[i] * np.eye(d)[i]
+                after, before = (
+                    self.bound.evaluate(centre + sign * step, m, True)[1] for sign in (1, -1)
+                )
+                bend[m, i] = (after - before) * scale / (2.0 * DIFFERENCE)
+        slope, bend = slope[0] - slope, bend[0] - bend  # bend in units of the scale
+        if not (np.isfinite(slope).all() and np.isfinite(bend).all()):
+            return
+        values, vectors = np.linalg.eigh((bend + np.swapaxes(bend, 1, 2)) / 2.0)
+        bend = (vectors * np.minimum(values, 0.0)[:, None]) @ np.swapaxes(vectors, 1, 2)
+        self.levels.set_tilt(centre, slope, bend / np.outer(scale, scale))
+        self.inner.level_steps()
         self.inner.set_adapting(True)
 
     # ---- draws ----------------------------------------------------------------------------------

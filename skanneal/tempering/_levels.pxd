@@ -1,7 +1,8 @@
 """The densities of a ladder's levels, and where a chain stands in them.
 
 Level m has the density h_m(theta) = p(theta) p(X_rung | theta)^power: by subsampling rung = m and
-power = 1, by powers rung = 0 and power = beta_m; power 0 is the prior.
+power = 1, by powers rung = 0 and power = beta_m; power 0 is the prior. Re-centred levels, all but
+the target's, are tilted besides: log h_m gains slope_m . x + x' bend_m x / 2, x = theta - centre.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -32,9 +33,14 @@ cdef class Levels:
     cdef Py_ssize_t n_replicas
     cdef double[::1] force           # (n_parameters,): gradient of a level's log density
     cdef readonly bint exact_prior   # the prior can be drawn from
+    cdef readonly bint tilted        # set_tilt was called
+    cdef double[::1] centre          # (n_parameters,)
+    cdef double[:, ::1] slope        # (n_levels, n_parameters)
+    cdef double[:, :, ::1] bend      # (n_levels, n_parameters, n_parameters)
 
     cdef double tempered(self, Replica *at, Py_ssize_t level) noexcept nogil
     cdef double log_density(self, Replica *at, Py_ssize_t level) noexcept nogil
+    cdef double tilt(self, Replica *at, Py_ssize_t level, double *gradient) noexcept nogil
     cdef void evaluate(self, Replica *at, Py_ssize_t level, bint gradient) noexcept nogil
     cdef bint find_force(self, Replica *at, Py_ssize_t level) noexcept nogil
     cdef void moved(self, Replica *at) noexcept nogil

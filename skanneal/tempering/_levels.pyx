@@ -69,6 +69,7 @@ cdef class Levels:
         self.generator = None
         self.exact_prior = exact_prior
         self.force = np.zeros(d)
+        self.tilted = False
         self.n_replicas = n_replicas
         numbers = np.zeros((n_replicas + 1, 2 * d + r))
         flags = np.zeros((n_replicas + 1, r), dtype=np.uint8)
@@ -88,7 +89,8 @@ cdef class Levels:
         free(self.replica)
 
     cdef double tempered(self, Replica *at, Py_ssize_t level) noexcept nogil:
-        """power * log likelihood; -inf where that is not a number."""
+        """log h without the prior: power * log likelihood, -inf where that is not a number, and
+        the tilt."""
         cdef Py_ssize_t k = self.rung[level]
         cdef double value
         if self.power[level] == 0.0:
@@ -96,7 +98,25 @@ cdef class Levels:
         if not at.fresh[k]:
             self.evaluate(at, level, False)
         value = at.values[k]
-        return self.power[level] * value if value < INFINITY else -INFINITY
+        if not value < INFINITY:
+            return -INFINITY
+        value *= self.power[level]
+        if self.tilted and level > 0:
+            value += self.tilt(at, level, NULL)
+        return value
+
+    cdef double tilt(self, Replica *at, Py_ssize_t level, double *gradient) noexcept nogil:
+        """The tilt of a re-centred level; its gradient is added to `gradient`, if asked for."""
+        cdef double value = 0.0, bent
+        cdef Py_ssize_t i, j
+        for i in range(self.n_parameters):
+            bent = 0.0
+            for j in range(self.n_parameters):
+                bent += self.bend[level, i, j] * (at.theta[j] - self.centre[j])
+            value += (at.theta[i] - self.centre[i]) * (self.slope[level, i] + 0.5 * bent)
+            if gradient != NULL:
+                gradient[i] += self.slope[level, i] + bent
+        return value
 
     cdef double log_density(self, Replica *at, Py_ssize_t level) noexcept nogil:
         """log h of a level at a replica; -inf outside the prior's support, without asking more."""
@@ -137,6 +157,8 @@ cdef class Levels:
                 at.gradient_rung = self.rung[level]
             for i in range(self.n_parameters):
                 self.force[i] += power * at.gradient[i]
+            if self.tilted and level > 0:
+                self.tilt(at, level, &self.force[0])
         for i in range(self.n_parameters):
             finite = finite and isfinite(self.force[i])
         return finite
@@ -169,6 +191,21 @@ cdef class Levels:
             )
         memcpy(at.theta, &drawn[0], self.n_parameters * sizeof(double))
         return 0
+
+    def set_tilt(self, centre, slope, bend):
+        """Tilt the levels from now on.
+
+        Parameters
+        ----------
+        centre : array-like of shape (n_parameters,)
+        slope : array-like of shape (n_levels, n_parameters)
+        bend : array-like of shape (n_levels, n_parameters, n_parameters)
+            Symmetric. The first level's numbers are not read: the target stays as it is.
+        """
+        self.centre = np.array(centre, dtype=np.float64)
+        self.slope = np.array(slope, dtype=np.float64)
+        self.bend = np.array(bend, dtype=np.float64)
+        self.tilted = True
 
     def set_theta(self, Py_ssize_t i, theta):
         """Put theta in replica i; returns its log density at each level."""

@@ -17,6 +17,7 @@ from ._result import TemperingResult
 from ._samplers import resolve_inner
 from ._targets import Target
 
+RECENTRED_BASE_MOVES = 0.1  # they cost as much as ten passes, and move less
 EXCHANGES_PER_ROW = 1 / 8  # of level 1 and iteration, where a row costs little
 
 
@@ -37,7 +38,7 @@ def sample(
     metric="diagonal",
     swaps="sequential",
     resample=False,
-    n_base_moves=1,
+    n_base_moves="auto",
     check_gradient=False,
 ):
     """Draw from a target by tempered Markov chains.
@@ -78,8 +79,9 @@ def sample(
         With "spt", exchange rows between levels while drawing, so many proposals per iteration
         (True: 1, and with independent rows an eighth of the rows of level 1). The draws stay
         exact.
-    n_base_moves : int, default=1
-        Inner updates of the target's level before each tempered transition.
+    n_base_moves : float or "auto", default="auto"
+        Inner updates of the target's level before each tempered transition; 0.1 is one before every
+        tenth, at random. "auto" is 1, and 0.1 beside levels that are re-centred.
     check_gradient : bool, default=False
         Compare the target's gradient with finite differences before anything runs.
 
@@ -111,16 +113,24 @@ def sample(
         ("n_chains", n_chains, 1),
         ("n_draws", n_draws, 1),
         ("n_warmup", n_warmup, 0),
-        ("n_base_moves", n_base_moves, 0),
     ):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
             raise ValueError(f"{name} must be an integer, at least {least}; got {value!r}.")
+    if n_base_moves != "auto" and not (
+        isinstance(n_base_moves, Real) and 0 <= n_base_moves < np.inf
+    ):
+        raise ValueError(
+            f'n_base_moves must be "auto" or a number, at least 0; got {n_base_moves!r}.'
+        )
     if max_time is not None and not (isinstance(max_time, Real) and 0 < max_time < np.inf):
         raise ValueError(f"max_time must be a positive number of seconds, got {max_time!r}.")
     _check_target(target)
     samplers = resolve_inner(inner, target)
     ladder = resolve_ladder(schedule)
     betas = ladder_of(ladder, method, target.n_rows)
+    recentre = _recentres(ladder, method, target, betas, resample)
+    if n_base_moves == "auto":
+        n_base_moves = RECENTRED_BASE_MOVES if recentre else 1
     starts = _starts(init, target, n_chains)
     if check_gradient:
         check(target, None if starts[0] is None else starts[0])
@@ -132,7 +142,8 @@ def sample(
         metric=metric,
         swaps=swaps,
         n_exchanges=_n_exchanges(resample, method, target, betas),
-        n_base_moves=int(n_base_moves),
+        n_base_moves=float(n_base_moves),
+        recentre=recentre,
         n_draws=int(n_draws),
         n_warmup=int(n_warmup),
         max_time=max_time,
@@ -242,3 +253,19 @@ def _n_exchanges(resample, method, target, betas):
     if resample is True and target.independent and len(betas) > 1:
         return max(1, round(EXCHANGES_PER_ROW * betas[1] * target.n_rows))
     return int(resample)
+
+
+def _recentres(ladder, method, target, betas, resample):
+    """Whether levels are re-centred; ValueError where they cannot be."""
+    if not ladder.recentre or method == "none":
+        return False
+    for wrong, what in (
+        (method not in SUBSAMPLED, f"levels of fewer rows: method='stt' or 'spt', not {method!r}"),
+        (not target.has_gradient, f"gradients, which {type(target).__name__} does not give"),
+        (betas[-1] == 0, "rows at every level: the last must not be 0"),
+        (ladder.adapt, "levels that stay where they are: adapt=False"),
+        (resample, "subsets that stay as they are: resample=False"),
+    ):
+        if wrong:
+            raise ValueError(f"a ladder with recentre=True needs {what}.")
+    return len(betas) > 1

@@ -328,27 +328,31 @@ cdef class TransitionWalk(Walk):
     ----------
     levels, inner : Levels, Inner
         At least two levels.
-    n_base_moves : int
-        Updates at level 0 before each pass.
+    n_base_moves : float
+        Updates at level 0 before each pass, on average.
     """
 
     cdef Py_ssize_t n_base_moves
+    cdef double more                     # chance of one base move more
     cdef double[::1] up
     cdef readonly double sum_pass        # of the passes' acceptance probabilities
     cdef readonly int64_t n_passes
 
     def __init__(self, Levels levels, Inner inner, *, n_base_moves=1):
         super().__init__(levels, inner)
-        self.n_base_moves = n_base_moves
+        self.set_base_moves(n_base_moves)
         self.up = np.zeros(levels.n_levels)
         self.sum_pass = 0.0
         self.n_passes = 0
 
     cdef void iterate(self) noexcept nogil:
-        cdef Py_ssize_t _i
-        for _i in range(self.n_base_moves):
+        cdef Py_ssize_t _i, n = self.n_base_moves
+        if self.more > 0.0 and uniform(self.levels.rng) < self.more:
+            n += 1
+        for _i in range(n):
             self.inner.move(&self.levels.replica[0], 0)
-        self.draw_subsets()
+        if not self.levels.tilted:   # a tilt belongs to its rows
+            self.draw_subsets()
         self.traverse()
 
     cdef void draw_subsets(self) noexcept nogil:
@@ -394,6 +398,11 @@ cdef class TransitionWalk(Walk):
         if uniform(self.levels.rng) < p:
             exchange(&self.levels.replica[0], at)
             self.round_trips += 1
+
+    def set_base_moves(self, double n_base_moves):
+        """Another number of updates at level 0 before each pass."""
+        self.n_base_moves = <Py_ssize_t> n_base_moves
+        self.more = n_base_moves - self.n_base_moves
 
     def change_subsets(self):
         """Draw new subsets, without a pass: for tests."""
