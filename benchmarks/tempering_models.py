@@ -68,6 +68,8 @@ def paper_sampler(model, inner):
     return HMC(step_size=0.01, n_leapfrog=LEAPFROG[model], random_length=False, adapt=False)
 
 
-def tuned_sampler(model, inner):
+def tuned_sampler(model, inner, longer=1):
     """Step sizes found in warm-up, level by level, for the same acceptance."""
-    return RandomWalk() if inner == "mh" else HMC(n_leapfrog=LEAPFROG[model])
+    if inner == "mh":
+        return RandomWalk(n_steps=longer)
+    return HMC(n_leapfrog=LEAPFROG[model] * longer)

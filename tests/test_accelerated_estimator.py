@@ -460,7 +460,7 @@ class TestInterruptsAndErrors:
         assert result.stdout == "usable\n", result.stderr
 
     def test_no_complete_state_no_fit(self, monkeypatch):
-        def interrupted(self, function, tasks):
+        def interrupted(self, function, tasks, seconds=None):
             return [None] * len(list(tasks)), True
 
         monkeypatch.setattr("skanneal.shards.ShardPool.run", interrupted)

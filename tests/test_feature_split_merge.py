@@ -350,7 +350,7 @@ def test_an_interrupt_drops_the_move(function):
     with ShardPool(shards) as pool:
 
         class Interrupted:
-            def run(self, called, tasks):
+            def run(self, called, tasks, seconds=None):
                 results, _ = pool.run(called, tasks)
                 if called is not getattr(module, function):
                     return results, False
