@@ -195,8 +195,10 @@ class Run:
     def first(self):
         """Statistics of the labels that the chains begin with."""
         self.clock = time.perf_counter()
-        tasks = [chain.first_tasks() for chain in self.chains]
-        return self._carry_out(first_report, tasks, 0, None)
+        results = self._run(first_report, [chain.first_tasks() for chain in self.chains])
+        if results is not None:
+            self._synchronise(results, 0, None)
+        return results is not None
 
     def stage(self, stage, lengths, deadline=None, max_time=None, further=0):
         """Run a stage's segments until they end, the time is up or there is an interrupt.
@@ -208,8 +210,9 @@ class Run:
         deadline : float, optional
             Seconds since the chains' beginning. A segment that is not done by then is dropped.
         max_time : float, optional
-            Seconds of the whole schedule: a segment takes at most a tenth of them, or so, and none
-            is begun that would end after the deadline, going by the last one.
+            Seconds of the whole schedule: a segment takes at most a tenth of them, or so, none is
+            begun that would end after the deadline, going by the last one, and if already the first
+            is too late it counts as far as it got, but is not among the lengths.
         further : int, default=0
             Sub-iterations that follow, for which time is left.
 
@@ -231,11 +234,15 @@ class Run:
             before = [chain.generator.bit_generator.state for chain in self.chains]
             plans = [chain.tasks(stage, n_steps) for chain in self.chains]
             left = None if deadline is None else deadline - self.chains[0].seconds
-            tasks = [plan[1] for plan in plans]
-            if not self._carry_out(plans[0][0], tasks, n_steps, stage, left):
+            results = self._run(plans[0][0], [plan[1] for plan in plans], left)
+            late = left is not None and time.perf_counter() - began >= left
+            if results is None or (late and (done or max_time is None)):
                 for chain, state in zip(self.chains, before):  # as if it had never been begun
                     chain.generator.bit_generator.state = state
                     chain.seconds += time.perf_counter() - began
+                break
+            self._synchronise(results, 0 if late else n_steps, stage)
+            if late:
                 break
             done.append(n_steps)
             total -= n_steps
@@ -245,11 +252,8 @@ class Run:
                 most = most * 2 if share < 0.5 else most if share < 1.0 else max(1, most // 2)
         return done
 
-    def _carry_out(self, function, tasks, n_steps, stage, seconds=None):
-        """One segment of every chain; False if it was cut short, and dropped."""
-        results = self._run(function, tasks, seconds)
-        if results is None:
-            return False
+    def _synchronise(self, results, n_steps, stage):
+        """What follows a segment of every chain."""
         for chain, own in zip(self.chains, results):
             chain.synchronise(own)
         if stage is not None and stage.n_pairs:
@@ -269,7 +273,6 @@ class Run:
                 )
             if self.on_record is not None:
                 self.on_record(i, chain)
-        return True
 
     def _split_and_merge(self, n_pairs):
         """The move of every chain; an interrupt drops what is not complete."""
@@ -295,7 +298,7 @@ class Run:
             return None
 
     def _run(self, function, tasks, seconds=None):
-        """Results of every chain's tasks; None if an interrupt or the time cut them short."""
+        """Results of every chain's tasks; None if there was an interrupt."""
         flat = [task for own in tasks for task in own]
         results, interrupted = self.pool.run(function, flat, seconds)
         self._dropped |= interrupted

@@ -27,8 +27,9 @@ class AcceleratedSchedule(BaseEstimator):
         last number holds for all further ones.
     max_time : float or None, default=None
         Seconds to end in: no segment is begun that would end later, going by the last one, one that
-        does not end in time is dropped, and segments get fewer sub-iterations if they take more
-        than a tenth of the time. The accelerated stage takes at most half of it.
+        does not end in time is dropped (the first of a stage kept, as far as it got), and segments
+        get fewer sub-iterations if they take more than a tenth of the time. The accelerated stage
+        takes at most half of it.
 
     Examples
     --------

@@ -197,7 +197,7 @@ def keep_on_interrupt(dispatch, n_tasks, seconds=None):
     n_tasks : int
         Number of tasks.
     seconds : float, optional
-        After so long the flag is set, and tasks not yet begun are left out.
+        After so long the flag is set.
 
     Returns
     -------
@@ -252,7 +252,7 @@ class _Ledger:
     def begin(self, stop):
         """Count a task in, unless it is too late to begin."""
         with self.changed:
-            if stop.is_set():
+            if stop.asked:
                 return False
             self.n_running += 1
             return True

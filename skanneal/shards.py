@@ -191,8 +191,8 @@ class ShardPool:
         tasks : iterable of (int, tuple)
             Numbers of shards, and arguments.
         seconds : float, optional
-            After so long the flag of every task is set, and tasks not yet begun are left out: their
-            results are None. In another process the time runs from the task's own beginning.
+            After so long the flag of every task is set. In another process the time runs from the
+            task's own beginning.
 
         Returns
         -------

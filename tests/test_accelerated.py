@@ -241,11 +241,11 @@ class Unshared(SliceSampler):
 
 DISCOUNT = 0.1, 0.8
 FAULTS = [
-    (Empties, [0, 1, 1], (1.3, 0.0), 800),
     (Everything, [0, 1, 1], (1.3, 0.0), 200),
     (TwiceDiscounted, [0, 1, 1], DISCOUNT, 400),
-    (AllFree, [0, 0, 1, 1], DISCOUNT, 400),
-    (Leaves, [0, 1, 1], (1.3, 0.0), 400),
+    pytest.param(Empties, [0, 1, 1], (1.3, 0.0), 800, marks=pytest.mark.slow),
+    pytest.param(AllFree, [0, 0, 1, 1], DISCOUNT, 400, marks=pytest.mark.slow),
+    pytest.param(Leaves, [0, 1, 1], (1.3, 0.0), 400, marks=pytest.mark.slow),
 ]
 
 
@@ -257,6 +257,7 @@ def test_faults_of_the_exact_stage_are_seen(fault, dealt, prior, n_draws):
     assert p_value(fault(3), case, dealt, *prior, **options) < LEVEL
 
 
+@pytest.mark.slow
 def test_new_features_apart_are_seen():
     case, options = Case("multinomial", 3, "off"), {"n_draws": 700, "n_segments": 6, "seed": 15}
     assert_exact(SliceSampler(3), case, [0, 1, 2], 0.3, 0.0, **options)

@@ -24,10 +24,13 @@ from sklearn.utils import estimator_checks
 from backends import dask_cluster, kill_dask_worker, ray_cluster
 from skanneal import AcceleratedDPMixture
 from skanneal.likelihoods import LIKELIHOODS
-from skanneal.moves import AcceleratedStage
+from skanneal.moves import AcceleratedStage, Auxiliary, ExactStage, Importance, SliceSampler
+from skanneal.moves.segments import first_report
+from skanneal.parallel import StopFlag
+from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import AcceleratedSchedule
 from skanneal.shards import RowSource
-from skanneal.states import Likelihood
+from skanneal.states import Likelihood, Uncollapsed
 
 ALGORITHMS = ("accelerated", "hybrid", "auxiliary", "importance", "slice", "collapsed")
 UNCOLLAPSED = ALGORITHMS[:-1]
@@ -45,6 +48,20 @@ def await_stop(rows, *args, stop):
     """A segment that is never done."""
     while not stop.is_set():
         time.sleep(0.001)
+
+
+class StopAfter(StopFlag):
+    """A flag that is found set after so many looks."""
+
+    def __init__(self, n_looks):
+        super().__init__()
+        self.n_looks = n_looks
+
+    def is_set(self):
+        self.n_looks -= 1
+        if self.n_looks < 0:
+            self.set()
+        return super().is_set()
 
 
 def two_clusters(n_rows=60, n_columns=2, seed=0):
@@ -368,10 +385,35 @@ class TestReproducibility:
     def test_time_is_up_before_every_row_had_a_turn(self, algorithm):
         X, _ = two_clusters(300)
         schedule = AcceleratedSchedule(max_time=1e-9)
-        with pytest.warns(ConvergenceWarning, match="max_time=1e-09 was over .* those of init"):
+        with pytest.warns(
+            ConvergenceWarning, match="max_time=1e-09 is too short for .* to give every row"
+        ):
             model = mixture(algorithm=algorithm, schedule=schedule, n_draws=3).fit(X)
-        assert model.n_clusters_ == 1 and len(model.draws_[0]) == 1
+        assert len(model.draws_[0]) == 1
         assert model.n_sweeps_ == 0 and np.isfinite(model.score(X))
+
+    @pytest.mark.parametrize(
+        "stage", [AcceleratedStage, ExactStage, Auxiliary, Importance, SliceSampler]
+    )
+    @pytest.mark.parametrize("name", ["multinomial", "logistic_normal"])
+    def test_a_segment_that_is_cut_reports_what_it_has(self, stage, name):
+        X, _ = counts(5000)
+        likelihood = LIKELIHOODS[name].of(X)
+        rows, rng = likelihood.encode(X), np.random.default_rng(0)
+        labels, theta = rng.integers(4, size=len(X)).astype(np.int32), None
+        if not likelihood.conjugate:
+            theta = likelihood.prior_draw(4, rng)
+        n_moved = []
+        for n_looks in (0, 1, 2, 6, 1000):
+            state = Uncollapsed(likelihood, PitmanYor(1.0), [labels])
+            state.theta = theta
+            state.gather([first_report(rows, labels, 4, likelihood, theta, StopFlag())])
+            segment, (arguments,) = stage(3).plan(state, 1, np.random.default_rng(1))
+            state.gather([segment(rows, *arguments, stop=StopAfter(n_looks))])
+            expected = likelihood.statistics(rows, state.labels[0], state.n_clusters)
+            assert np.allclose(state.statistics, expected)
+            n_moved.append(np.count_nonzero(state.labels[0] != labels))
+        assert n_moved[0] == 0 < n_moved[-1] and n_moved == sorted(n_moved)
 
     def test_a_segment_that_ends_too_late_is_as_if_never_begun(self, monkeypatch):
         X, _ = two_clusters(300)
@@ -383,7 +425,8 @@ class TestReproducibility:
 
         monkeypatch.setattr(AcceleratedStage, "plan", late)
         schedule = AcceleratedSchedule(n_exact=10**4, max_time=1.0)
-        model = mixture(schedule=schedule).fit(X)
+        with pytest.warns(ConvergenceWarning, match="a turn in stage accelerated: "):
+            model = mixture(schedule=schedule).fit(X)
         assert model.schedule_.n_accelerated == 0 < model.schedule_.n_exact
         assert same_bits(model, clone(model).set_params(schedule=model.schedule_).fit(X))
 

@@ -244,7 +244,7 @@ def test_posterior_is_left_in_long_runs(prior, hybrid):
     check_counts(counts, target(5, prior).posterior())
 
 
-@pytest.mark.parametrize("hybrid", ["projection", "markov"])
+@pytest.mark.parametrize("hybrid", [pytest.param("projection", marks=pytest.mark.slow), "markov"])
 def test_moves_move(hybrid):
     """From another law they go to the posterior."""
     law = normalised(dict.fromkeys(partitions(5), 0.0))
@@ -545,12 +545,19 @@ MOVES = {
 
 
 @pytest.mark.parametrize("moves", MOVES)
-@pytest.mark.parametrize("grid", [PRIOR_GRID[:1], PRIOR_GRID], ids=["fixed", "inferred"])
+@pytest.mark.parametrize(
+    "grid",
+    [
+        pytest.param(PRIOR_GRID[:1], marks=pytest.mark.slow, id="fixed"),
+        pytest.param(PRIOR_GRID, id="inferred"),
+    ],
+)
 def test_hybrids(moves, grid):
     counts = end_of_chains(grid, CHAINS["prior"], MOVES[moves], 150)
     check_counts(counts, law_of_chains(grid))
 
 
+@pytest.mark.slow
 def test_work_that_follows_the_state_is_seen(monkeypatch):
     """Had every sweep as many proposals as cost what its Gibbs pass has cost, states would count
     by what they cost."""
@@ -567,14 +574,23 @@ def test_work_that_follows_the_state_is_seen(monkeypatch):
     assert count_p_value(counts, law_of_chains(PRIOR_GRID)) < REJECT
 
 
-@pytest.mark.parametrize("schedule", ["sequential", "anneal"])
-@pytest.mark.parametrize("init", [None, 1, 3])
+@pytest.mark.parametrize(
+    "schedule, init",
+    [
+        ("sequential", None),
+        ("anneal", 3),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("sequential", 1), ("sequential", 3), ("anneal", None), ("anneal", 1))
+        ),
+    ],
+)
 def test_starts(schedule, init):
     counts = end_of_chains(PRIOR_GRID, CHAINS[schedule], MOVES["all"], 150, init=init)
     check_counts(counts, law_of_chains(PRIOR_GRID))
 
 
-@pytest.mark.parametrize("program", ["exact", "beam"])
+@pytest.mark.parametrize("program", [pytest.param("exact", marks=pytest.mark.slow), "beam"])
 def test_concentration_integrated_out_in_chains(program):
     options = {"permutation": {"program": program, "grid": PRIOR_GRID, "tolerance": 0.05}}
     counts = end_of_chains(PRIOR_GRID, CHAINS["prior"], MOVES["permutation"], 200, options=options)

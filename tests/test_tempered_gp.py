@@ -215,10 +215,11 @@ def test_check_estimator_with_defaults():
 
 # ---- calibration --------------------------------------------------------------------------------
 
+RECENTRED = GeometricLadder(n_levels=2, recentre=True)
 N_RANKED, N_BINS = 15, 8  # draws that a true parameter is ranked among; equal bins of the 16 ranks
 
 
-def ranks(method, n_simulations, seed, priors=None, thin=16):
+def ranks(method, n_simulations, seed, priors=None, thin=16, schedule=None):
     """Ranks of parameters drawn from the prior among draws given data drawn from them."""
     rng = np.random.default_rng(seed)
     out = []
@@ -231,6 +232,7 @@ def ranks(method, n_simulations, seed, priors=None, thin=16):
         result = sample(
             GaussianProcessTarget(X, y, priors=priors),
             method=method,
+            schedule=schedule,
             n_chains=1,
             n_draws=N_RANKED * thin,
             n_warmup=150,
@@ -247,17 +249,14 @@ def least_p(found):
     return 4 * min(stats.chisquare(count).pvalue for count in counts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "method",
-    [
-        pytest.param("none", marks=pytest.mark.slow),
-        pytest.param("stt", marks=pytest.mark.slow),
-        pytest.param("spt", marks=pytest.mark.slow),
-    ],
+    "method, schedule",
+    [("none", None), ("stt", None), ("spt", None), ("stt", RECENTRED), ("spt", RECENTRED)],
 )
-def test_posterior_is_calibrated(method):
+def test_posterior_is_calibrated(method, schedule):
     """Each method at a false-alarm rate of 1e-3; one try."""
-    assert least_p(ranks(method, 256, 1)) > 1e-3
+    assert least_p(ranks(method, 256, 1, schedule=schedule)) > 1e-3
 
 
 @pytest.mark.slow

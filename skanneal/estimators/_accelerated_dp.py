@@ -317,9 +317,6 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
                 lengths = self._run_stages(run, schedule, algorithm) if run.first() else []
                 if run.interrupted and not any(lengths):  # no state but the one to begin with
                     raise KeyboardInterrupt
-                if not any(lengths):  # nor is there more in the trace
-                    for chain in chains:
-                        chain.record(burn_in=True)
                 draws = [[chain.draw() for chain in chains]]
             stage = STAGES[algorithm][-1][1](self.n_auxiliary)
             between = AcceleratedSchedule(n_accelerated=0, n_exact=self.thin).segments("exact")
@@ -331,12 +328,13 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
                 if not whole:
                     break
         if schedule.max_time is not None and lengths:
-            if not lengths[-1] and not run.interrupted:
-                kept = "the end of the burn-in" if any(lengths) else "init"
+            if not all(lengths) and not run.interrupted:
+                stages = [key for (key, _), done in zip(STAGES[algorithm], lengths) if not done]
+                stages = "" if "all" in stages else f" in stage {' and '.join(stages)}"
                 warnings.warn(
-                    f"max_time={schedule.max_time:g} was over before algorithm={algorithm!r} had "
-                    f"given every row a turn: the clusters are those of {kept}. Give more time, or "
-                    f"fewer rows.",
+                    f"max_time={schedule.max_time:g} is too short for algorithm={algorithm!r} to "
+                    f"give every row a turn{stages}: the other rows stay where they were before. "
+                    f"Give more time, or fewer rows.",
                     ConvergenceWarning,
                     stacklevel=4,
                 )

@@ -62,7 +62,7 @@ def accelerated_segment(rows, labels, theta, sizes, likelihood, prior, n_steps, 
 
     Returns
     -------
-    report, or None if the stop flag is set
+    report
     """
     rng = bit_generator(seed)
     generator = np.random.Generator(rng)
@@ -79,7 +79,7 @@ def accelerated_segment(rows, labels, theta, sizes, likelihood, prior, n_steps, 
     log_place = np.log((prior.concentration + d * n_shared) / born.n_places)
     for _ in range(n_steps):
         if stop.is_set():
-            return None
+            break
         born.offer(likelihood, rows, value, log_place, generator)
         if not accelerated_rows(
             labels,
@@ -95,7 +95,7 @@ def accelerated_segment(rows, labels, theta, sizes, likelihood, prior, n_steps, 
             rng,
             stop.array,
         ):
-            return None
+            break
     used = np.flatnonzero(born.members)
     number = np.full(n_shared + len(born.members), -1, np.int32)
     number[:n_shared] = np.arange(n_shared)

@@ -46,7 +46,7 @@ class Auxiliary(Stage):
         places = Places(likelihood, theta, labels, prior, n_auxiliary, rng)
         for _ in range(n_steps):
             if not sweep_places(places, rows, stop):
-                return None
+                break
         return places.report(rows)
 
 
@@ -64,12 +64,12 @@ class Importance(Auxiliary):
             log_new = likelihood.log_marginal_rows(rows)
             for _ in range(n_steps):
                 if not sweep_places(places, rows, stop, log_new):
-                    return None
+                    break
         else:
             places = Places(likelihood, theta, labels, prior, n_auxiliary, rng)
             for _ in range(n_steps):
                 if not sweep_proposed(places, rows, stop):
-                    return None
+                    break
         return places.report(rows)
 
 

@@ -134,7 +134,7 @@ def exact_segment(
 
     Returns
     -------
-    report, or None if the stop flag is set
+    report
     """
     rng = bit_generator(seed)
     drawn = np.empty(len(rows), np.int32)
@@ -146,20 +146,22 @@ def exact_segment(
             draw_rows(scores, log_weight, drawn[part], log_mass[part], rng)
     else:
         drawn[:], log_mass[:] = -1, -np.inf
-    if stop.is_set():
-        return None
     place = np.full(n_features, -1, np.int32)  # feature -> its place among the open ones
     place[features] = np.arange(len(features))
     own = place[labels]
+    full = new = None
+    if not likelihood.conjugate:  # theta in the places of all features, and no new ones yet
+        full = np.zeros((n_features, *theta.shape[1:]))
+        full[features], new = theta, full[:0]
+    if stop.is_set():  # not every row has drawn: none moves
+        if tail is not None and new is not None:
+            full[np.unique(labels[own < 0])] = tail[-1]
+        return report(likelihood, rows, labels, n_features, full, new)
     if tail is None and (drawn < 0).any():
         raise unreachable(likelihood, np.flatnonzero(drawn < 0)[0])
     members = np.bincount(own[own >= 0], minlength=len(features))
     held = held.view(np.uint8)
     move_all_but_last(own, drawn, members, held)
-    full = new = None
-    if not likelihood.conjugate:  # theta in the places of all features, and no new ones yet
-        full = np.zeros((n_features, *theta.shape[1:]))
-        full[features], new = theta, full[:0]
     if tail is None:
         out = features[own].astype(np.int32)
         return report(likelihood, rows, out, n_features, full, new)
@@ -173,14 +175,14 @@ def exact_segment(
         mixture.replace(np.flatnonzero(own < 0), clusters[own < 0])
         for _ in range(n_steps):
             if not sweep_tail(mixture, own, *rest, rng, stop.array):
-                return None
+                break
         clusters = mixture.get_labels()
     else:
         rest = log_mass, drawn, members, held, log_tail, share
         places = Places(likelihood, first, clusters, prior, n_auxiliary, rng)
         for _ in range(n_steps):
             if not sweep_places(places, rows, stop, rest=rest):
-                return None
+                break
         clusters = places.labels
     # the tail's clusters are new features, whichever numbers they had
     inside = clusters < 0

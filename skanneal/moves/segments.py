@@ -2,7 +2,9 @@
 
 A segment is what a shard does between two synchronisations: a pure function
 (rows, what is sent, stop) -> report, the unit of work that goes to a thread, a process or another
-machine. A report is what `Uncollapsed.gather` takes, or None if the stop flag cut it short.
+machine. A report is what `Uncollapsed.gather` takes. Once the stop flag is set a segment soon ends
+where it is, with the rows that had no turn as they were: a sweep is made of moves of single rows,
+each of which leaves the posterior invariant, and so does any first part of it that a clock cuts.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

@@ -1,0 +1,103 @@
+"""A row's step in each algorithm of AcceleratedDPMixture beside the bare sparse product.
+
+    python benchmarks/accelerated_row_steps.py                 # simulated images, a minute
+    python benchmarks/accelerated_row_steps.py --data FOLDER   # MNIST from FOLDER/mnist.npz
+
+One sub-iteration from the same state, on one shard and one thread: every row of counts // 32 gets
+one turn, and chooses among the features there are and new ones. Whatever the algorithm, that
+contains the product of the row with the logarithms of all features, so the fastest bare product
+for as many features (``bare_product.c``, as in assignment_pass.py) is the measure: nanoseconds per
+row and feature, and how many times the product a step is. Statistics and the report to the other
+shards are included; "whole segments" have ten sub-iterations between two synchronisations, which
+share one scoring pass where the algorithm allows it.
+
+The state is what a short fit of the default has found, so that moves are those of a chain under
+way, and not of one that still opens clusters at every other row.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_array
+from threadpoolctl import threadpool_limits
+
+from assignment_pass import fastest, read_images, simulate_images, timed
+
+STEPS = (1, 10)  # sub-iterations of a segment
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--data", help="folder with mnist.npz")
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--repetitions", type=int, default=5)
+    options = parser.parse_args()
+    images = read_images(options.data) if options.data else simulate_images()
+    with threadpool_limits(1), tempfile.TemporaryDirectory() as folder:
+        compare(images[: options.rows], Path(folder), options.repetitions)
+
+
+def compare(images, folder, repetitions):
+    from skanneal import AcceleratedDPMixture
+    from skanneal.likelihoods import LIKELIHOODS
+    from skanneal.moves import AcceleratedStage, Auxiliary, ExactStage, Importance, SliceSampler
+    from skanneal.parallel import StopFlag
+    from skanneal.partition_priors import PitmanYor
+    from skanneal.schedules import AcceleratedSchedule
+    from skanneal.states import Uncollapsed
+
+    schedule = AcceleratedSchedule(n_accelerated=5, n_exact=40)
+    model = AcceleratedDPMixture(
+        likelihood="multinomial",
+        hyperparameters=[{"pseudo_counts": [0.1]}],
+        concentration=1.0,
+        schedule=schedule,
+        init=100,
+        n_shards=1,
+        random_state=0,
+    ).fit(images)
+    _, labels = np.unique(model.labels_, return_inverse=True)
+    labels, n_features = labels.astype(np.int32), int(labels.max()) + 1
+    likelihood = LIKELIHOODS["multinomial"].of(images, [[0.1]])
+    rows = likelihood.encode(images)
+    weights = np.log(likelihood_means(likelihood, rows, labels, n_features)).T
+    bare, *_ = fastest(folder, csr_array(images.astype(np.float32)), weights.astype(np.float32))
+    product = min(timed(bare) for _ in range(repetitions))
+    each = 1e9 / (len(images) * n_features)
+    print(f"{len(images)} rows, {n_features} features; ns per row and feature: bare product"
+          f" {product * each:.3f}\n")  # fmt: skip
+    print(f"{'':12}" + "".join(f"{f'{n} sub-iteration(s)':>28}" for n in STEPS))
+    print(f"{'':12}" + f"{'ns':>16}{'x product':>12}" * len(STEPS))
+    for make in (AcceleratedStage, ExactStage, Auxiliary, Importance, SliceSampler):
+        stage = make(3)
+        line = f"{stage.name:12}"
+        for n_steps in STEPS:
+            if n_steps > stage.steps:
+                line += f"{'-':>28}"
+                continue
+            best = np.inf
+            for seed in range(repetitions):
+                rng = np.random.default_rng(seed)
+                state = Uncollapsed(likelihood, PitmanYor(1.0), [labels])
+                state.gather([(labels, likelihood.statistics(rows, labels, n_features), None, 0.0)])
+                segment, (arguments,) = stage.plan(state, n_steps, rng)
+                began = time.thread_time()
+                segment(rows, *arguments, stop=StopFlag())
+                best = min(best, time.thread_time() - began)
+            best /= n_steps
+            line += f"{best * each:16.3f}{best / product:12.2f}"
+        print(line, flush=True)
+
+
+def likelihood_means(likelihood, rows, labels, n_features):
+    """Posterior mean probabilities: (n_features, n_columns)."""
+    return np.exp(likelihood.mean(likelihood.statistics(rows, labels, n_features)))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main()
