@@ -110,11 +110,19 @@ class StopFlag:
     def __init__(self, seconds=None):
         self.array = np.zeros(1, dtype=np.int32)
         self.asked = False
-        self._timer = None
+        self._timer, self._heirs = None, []
         if seconds is not None:
             self._timer = threading.Timer(max(0.0, seconds), self._expire)
             self._timer.daemon = True
             self._timer.start()
+
+    def within(self, seconds):
+        """A flag that is set with this one, or after so long."""
+        heir = StopFlag(seconds)
+        self._heirs.append(heir)
+        if self.is_set():
+            heir.set()
+        return heir
 
     def _expire(self):
         self.array[0] = 1
@@ -123,6 +131,8 @@ class StopFlag:
         """Ask to stop; it cannot be taken back."""
         self.asked = True
         self.array[0] = 1
+        for heir in self._heirs:
+            heir.set()
 
     def cancel(self):
         """Stop the clock."""

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import copy
+import functools
 import warnings
 from numbers import Integral, Real
 
@@ -331,16 +332,20 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
             if not all(lengths) and not run.interrupted:
                 stages = [key for (key, _), done in zip(STAGES[algorithm], lengths) if not done]
                 stages = "" if "all" in stages else f" in stage {' and '.join(stages)}"
-                warnings.warn(
-                    f"max_time={schedule.max_time:g} is too short for algorithm={algorithm!r} to "
-                    f"give every row a turn{stages}: the other rows stay where they were before. "
-                    f"Give more time, or fewer rows.",
-                    ConvergenceWarning,
-                    stacklevel=4,
-                )
+                self._warn_of_short_time(schedule, algorithm, stages)
             schedule = _realised(schedule, lengths)
         draws = list(zip(*draws))  # by chain
         return self._fitted(data, grid, chains, draws, schedule), run.interrupted
+
+    @staticmethod
+    def _warn_of_short_time(schedule, algorithm, stages=""):
+        warnings.warn(
+            f"max_time={schedule.max_time:g} is too short for algorithm={algorithm!r} to give "
+            f"every row a turn{stages}: the other rows stay where they were before. Give more "
+            f"time, or fewer rows.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
 
     def _earlier_states(self, fingerprint):
         if fingerprint != self._fingerprint:
@@ -386,10 +391,14 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
             )
             for seed, start, state in zip(seeds, starts, states)
         ]
-        results, interrupted = run_tasks(_chain_task, tasks, n_jobs=self.n_jobs)
+        limit = None if resume else schedule.max_time
+        task = functools.partial(_chain_in_time, limit)
+        results, interrupted = run_tasks(task, tasks, n_jobs=self.n_jobs)
         results = [r for r in results if r is not None]
         if not results:
             raise KeyboardInterrupt
+        if not interrupted and not all(r["complete"] for r in results):
+            self._warn_of_short_time(schedule, "collapsed")
         fitted = self._results(data.encoder, model, results)
         fitted["schedule_"] = schedule
         if schedule.max_time is not None and not resume:
@@ -503,6 +512,17 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
             FAMILY.get(self.likelihood) == "multinomial"
         )
         return tags
+
+
+def _chain_in_time(seconds, *task, stop):
+    """A chain that ends where it is once the time is up, if its own pace is not quick enough."""
+    if seconds is None:
+        return _chain_task(*task, stop=stop)
+    stop = stop.within(seconds)
+    try:
+        return _chain_task(*task, stop=stop)
+    finally:
+        stop.cancel()
 
 
 def _realised(schedule, lengths):

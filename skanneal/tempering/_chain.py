@@ -164,10 +164,10 @@ class _Chain:
                     self.inner.set_adapting(True)
                 if plan.recentre:
                     self.recentre(recent)
+                    if stage > n // 2 and isinstance(self.walk, TransitionWalk):
+                        self.walk.set_base_moves(plan.n_base_moves)
         self.inner.set_adapting(False)
         self.walk.reset_counts()
-        if plan.recentre and isinstance(self.walk, TransitionWalk):
-            self.walk.set_base_moves(plan.n_base_moves)
         if plan.n_exchanges:
             last = np.concatenate(history)[done // 2 :]
             self.walk.set_reference(last.mean(axis=0) if len(last) else self.levels.get_theta(0))
