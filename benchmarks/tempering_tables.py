@@ -4,6 +4,7 @@
     python benchmarks/tempering_tables.py --full         # 5 seeds, ten times the seconds: hours
     python benchmarks/tempering_tables.py --quick        # a minute: small sizes, to try it out
     python benchmarks/tempering_tables.py --parts gp_hmc figure2 --seeds 2
+    python benchmarks/tempering_tables.py --parts gp_hmc --methods none stt "stt rec." --seeds 1
 
 Van de Meent, Paige and Wood (2014). Parts:
 
@@ -29,8 +30,9 @@ wins" compares STT with its inner sampler; then the best variant, with the bette
 
 A Gaussian process of 512 rows gets four times the seconds of one of 256 or fewer, one of 1024 rows
 sixteen times, a normal mean half of them. What does not fit ``--minutes`` is cut, and the cut
-printed: seconds per chain first; then 1024 rows of the Gaussian process; below half a second seeds
-too. Cells go to ``--figures`` as csv, beside Figures 2 and 3.
+printed: seconds per chain first; then rows of the Gaussian process's tables; below half a second
+seeds too. Chains of few seconds say nothing of 10 parameters and more, where a star stands: run one
+part alone. Cells go to ``--figures`` as csv, beside Figures 2 and 3.
 """
 
 import argparse
@@ -101,6 +103,13 @@ QUICK = {
 FIGURE2 = Row("gp", "hmc", 20, 512)
 
 
+def kept(part, row):
+    """Whether a row is run where time is cut."""
+    if row.model != "gp":
+        return True
+    return row.n_rows <= 512 and (not part.startswith("gp_") or row.n_parameters in (5, 20))
+
+
 def share(row):
     """Of the seconds per chain: what an evaluation costs grows with the rows."""
     return max(1.0, (row.n_rows / 256) ** 2) if row.model == "gp" else 0.5
@@ -160,11 +169,11 @@ def measure(row, setting, name, seconds, seeds, jobs):
     }
 
 
-def table(rows, settings, seconds, seeds, jobs, write):
+def table(rows, settings, methods, seconds, seeds, jobs, write):
     """Measure and print one table; returns the bulk figures by row and variant."""
     out = {}
     for setting in settings:
-        names = list(VARIANTS) if setting == "tuned" else PAPER_VARIANTS
+        names = methods if setting == "tuned" else PAPER_VARIANTS
         print(f"\n{setting} steps, {rows[0].model}, {rows[0].inner}")
         print(
             f"{'params':>6} {'rows':>5}" + "".join(f"{name:>20}" for name in names) + "  STT wins"
@@ -234,7 +243,7 @@ def figure3(measured, parts, folder):
     for axis, part in zip(np.atleast_1d(axes), parts):
         cells = measured[part]
         rows = sorted({row for setting, row, name in cells}, key=lambda row: row.n_rows)
-        for name in PAPER_VARIANTS:
+        for name in [name for name in PAPER_VARIANTS if ("tuned", rows[0], name) in cells]:
             values = [cells["tuned", row, name] for row in rows]
             axis.loglog([row.n_rows for row in rows], values, marker="o", label=name)
         axis.set_title(f"{rows[0].model}, {rows[0].inner}, {rows[0].n_parameters} parameters")
@@ -251,23 +260,26 @@ def main():
     parser.add_argument("--parts", nargs="+", choices=[*PARTS, "figure2"])
     parser.add_argument("--minutes", type=float, default=40.0)
     parser.add_argument("--seeds", type=int, default=FULL_SEEDS)
+    parser.add_argument("--methods", nargs="+", choices=VARIANTS, help="tuned ones only")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--figures", type=Path, default=Path("."))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--full", action="store_true")
     options = parser.parse_args()
+    if options.methods and not {"none", "stt"} <= set(options.methods):
+        parser.error("--methods needs 'none' and 'stt', which are compared")
     began = time.perf_counter()
     rows_of = QUICK if options.quick else PARTS
     parts = options.parts or [*rows_of, *(() if options.quick else ("figure2",))]
+    methods = options.methods or list(VARIANTS)
+    settings = ("tuned",) if options.methods else ("tuned", "paper")
     seconds, seeds = FULL_SECONDS, options.seeds
     if not options.full:
         minutes = 1.0 if options.quick else options.minutes
-        rows_of = {
-            part: [row for row in rows if row.model != "gp" or row.n_rows <= 512]
-            for part, rows in rows_of.items()
-        }
+        rows_of = {part: [r for r in rows if kept(part, r)] for part, rows in rows_of.items()}
         rows = [row for part in parts for row in rows_of.get(part, ())]
-        shares = sum(share(row) for row in rows) * (len(VARIANTS) + len(PAPER_VARIANTS))
+        n_methods = len(methods) + len(PAPER_VARIANTS) * ("paper" in settings)
+        shares = sum(share(row) for row in rows) * n_methods
         shares += 2 * share(FIGURE2) * len(PAPER_VARIANTS) * ("figure2" in parts)
         rounds = -(-N_CHAINS // options.jobs)  # chains one after another
         fits = 0.8 * 60 * minutes / (shares * rounds)  # a fifth for data and diagnostics
@@ -275,8 +287,8 @@ def main():
         seconds = min(FULL_SECONDS, fits / seeds)
         print(
             f"Cut to {minutes:g} minutes: {seconds:.2f} s per chain of 256 rows in place of "
-            f"{FULL_SECONDS:g}, no Gaussian process of 1024 rows, {seeds} of {options.seeds} seeds "
-            f"(--full for all)."
+            f"{FULL_SECONDS:g}, of the Gaussian process of 512 rows 5 and 20 parameters, none of "
+            f"1024 rows, {seeds} of {options.seeds} seeds (--full for all)."
         )
     options.figures.mkdir(parents=True, exist_ok=True)
     measured = {}
@@ -288,7 +300,13 @@ def main():
         for part in parts:
             if part in rows_of:
                 measured[part] = table(
-                    rows_of[part], ("tuned", "paper"), seconds, seeds, options.jobs, writer.writerow
+                    rows_of[part],
+                    settings,
+                    methods,
+                    seconds,
+                    seeds,
+                    options.jobs,
+                    writer.writerow,
                 )
                 file.flush()
     if "figure2" in parts:

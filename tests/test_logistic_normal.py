@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 from skanneal.likelihoods import LIKELIHOODS
 from skanneal.likelihoods._draws import normals
-from test_likelihoods import LEVEL, ks, make_rows, rng_of, scores
+from test_likelihoods import LEVEL, ks, make, make_rows, rng_of, scores
 
 
 def line(loading, counts):
@@ -150,3 +150,12 @@ def test_a_first_loading_says_what_the_rows_say():
         theta = likelihood.draw(statistics, theta, rng)
         likelihood.update(theta, statistics, None, rng)
     assert np.abs(likelihood.features(theta) - p).max() < 0.05
+
+
+def test_the_total_of_all_rows_is_the_sum_over_them():
+    likelihood, rows, _ = make("logistic_normal")
+    labels = (np.arange(len(rows)) % 3).astype(np.int32)
+    theta = likelihood.prior_draw(4, rng_of(32))  # one feature without rows
+    total = likelihood.total_log_lik(likelihood.statistics(rows, labels, 4), theta)
+    each = scores(likelihood, rows, theta)[np.arange(len(rows)), labels]
+    assert math.isclose(total, each.sum(dtype=float), rel_tol=1e-6)

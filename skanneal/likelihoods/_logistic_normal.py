@@ -83,6 +83,11 @@ class LogisticNormal(CountRows, TableLikelihood):
         bit_generator = rng.bit_generator
         return slice_features(statistics, theta, self.loading, self.n_steps, bit_generator)
 
+    def total_log_lik(self, statistics, theta):
+        """The sum of all rows' log likelihoods: the statistics say it all."""
+        log_p, n = log_softmax(theta, self.loading), self.loading.shape[0]
+        return float((statistics[:, :n] * log_p).sum() + statistics[:, n].sum())
+
     def prior_draw(self, n, rng):
         """Features from the prior."""
         return normals((n, self.rank), rng.bit_generator)

@@ -126,10 +126,12 @@ def report(likelihood, rows, labels, n_features, theta=None, new=None):
     theta, new : arrays of shape (n_features, ...), (n_new, ...), or None
         All features and the new ones, if the likelihood is not conjugate.
     """
-    log_lik = 0.0
-    if not likelihood.conjugate:
+    log_lik, statistics = 0.0, likelihood.statistics(rows, labels, n_features)
+    if hasattr(likelihood, "total_log_lik"):
+        log_lik = likelihood.total_log_lik(statistics, theta)
+    elif not likelihood.conjugate:
         log_lik = labelled_log_lik(likelihood, rows, labels, theta)
-    return labels, likelihood.statistics(rows, labels, n_features), new, log_lik
+    return labels, statistics, new, log_lik
 
 
 def labelled_log_lik(likelihood, rows, labels, theta):
