@@ -17,7 +17,7 @@ from ._result import TemperingResult
 from ._samplers import resolve_inner
 from ._targets import Target
 
-RECENTRED_BASE_MOVES = 0.1  # they cost as much as ten passes, and move less
+RECENTRED_BASE_MOVES = 0.1  # they cost far more than a pass, but always move
 EXCHANGES_PER_ROW = 1 / 8  # of level 1 and iteration, where a row costs little
 
 
@@ -81,7 +81,8 @@ def sample(
         exact.
     n_base_moves : float or "auto", default="auto"
         Inner updates of the target's level before each tempered transition; 0.1 is one before every
-        tenth, at random. "auto" is 1, and 0.1 beside levels that are re-centred.
+        tenth, at random. "auto" is 1, and 0.1 once levels are re-centred, whose passes cost far
+        less than such an update: 0 is quicker where `swap_acceptance` is high.
     check_gradient : bool, default=False
         Compare the target's gradient with finite differences before anything runs.
 
