@@ -3,13 +3,14 @@
     python benchmarks/accelerated_row_steps.py                 # simulated images, a minute
     python benchmarks/accelerated_row_steps.py --data FOLDER   # MNIST from FOLDER/mnist.npz
 
-One sub-iteration from the same state, on one shard and one thread: every row of counts // 32 gets
-one turn, and chooses among the features there are and new ones. Whatever the algorithm, that
-contains the product of the row with the logarithms of all features, so the fastest bare product
-for as many features (``bare_product.c``, as in assignment_pass.py) is the measure: nanoseconds per
-row and feature, and how many times the product a step is. Statistics and the report to the other
-shards are included; "whole segments" have ten sub-iterations between two synchronisations, which
-share one scoring pass where the algorithm allows it.
+One sub-iteration from the same state, on two shards, one after the other in one thread (one shard
+where the algorithm has but one): every row of counts // 32 gets one turn, and chooses among the
+features there are and new ones. Whatever the algorithm, that contains the product of the row with
+the logarithms of all features, so the fastest bare product for as many features
+(``bare_product.c``, as in assignment_pass.py) is the measure: nanoseconds per row and feature, and
+how many times the product a step is. Statistics and the report to the other shards are included;
+segments of ten sub-iterations between two synchronisations share one scoring pass where the
+algorithm allows it.
 
 The state is what a short fit of the default has found, so that moves are those of a chain under
 way, and not of one that still opens clusters at every other row.
@@ -53,7 +54,7 @@ def compare(images, folder, repetitions):
     schedule = AcceleratedSchedule(n_accelerated=5, n_exact=40)
     model = AcceleratedDPMixture(
         likelihood="multinomial",
-        hyperparameters=[{"pseudo_counts": [0.1]}],
+        hyperparameters={"multinomial": {"pseudo_counts": 0.1}},
         concentration=1.0,
         schedule=schedule,
         init=100,
@@ -63,7 +64,8 @@ def compare(images, folder, repetitions):
     _, labels = np.unique(model.labels_, return_inverse=True)
     labels, n_features = labels.astype(np.int32), int(labels.max()) + 1
     likelihood = LIKELIHOODS["multinomial"].of(images, [[0.1]])
-    rows = likelihood.encode(images)
+    rows, middle = likelihood.encode(images), len(images) // 2
+    halves = [likelihood.encode(part) for part in (images[:middle], images[middle:])]
     weights = np.log(likelihood_means(likelihood, rows, labels, n_features)).T
     bare, *_ = fastest(folder, csr_array(images.astype(np.float32)), weights.astype(np.float32))
     product = min(timed(bare) for _ in range(repetitions))
@@ -82,11 +84,21 @@ def compare(images, folder, repetitions):
             best = np.inf
             for seed in range(repetitions):
                 rng = np.random.default_rng(seed)
-                state = Uncollapsed(likelihood, PitmanYor(1.0), [labels])
-                state.gather([(labels, likelihood.statistics(rows, labels, n_features), None, 0.0)])
-                segment, (arguments,) = stage.plan(state, n_steps, rng)
+                shards = [rows]
+                if not isinstance(stage, Auxiliary):
+                    shards = halves
+                dealt = np.split(labels, [middle]) if len(shards) == 2 else [labels]
+                state = Uncollapsed(likelihood, PitmanYor(1.0), dealt)
+                state.gather(
+                    [
+                        (of_shard, likelihood.statistics(part, of_shard, n_features), None, 0.0)
+                        for part, of_shard in zip(shards, dealt)
+                    ]
+                )
+                segment, arguments = stage.plan(state, n_steps, rng)
                 began = time.thread_time()
-                segment(rows, *arguments, stop=StopFlag())
+                for part, sent in zip(shards, arguments):
+                    segment(part, *sent, stop=StopFlag())
                 best = min(best, time.thread_time() - began)
             best /= n_steps
             line += f"{best * each:16.3f}{best / product:12.2f}"
