@@ -70,7 +70,7 @@ class OnThreads:
         self._shards = shards
         self._executor = ThreadPoolExecutor(n_jobs, "skanneal") if n_jobs > 1 else None
 
-    def run(self, function, tasks, stop, ledger, seconds):
+    def run(self, function, tasks, stop, ledger):
         """Results of the tasks, in order."""
 
         def on_shard(p, args, stop):
@@ -110,14 +110,15 @@ class OnProcesses:
     def _path(self, p):
         return os.path.join(self._folder.name, str(p))
 
-    def run(self, function, tasks, stop, ledger, seconds):
+    def run(self, function, tasks, stop, ledger):
         """Results of the tasks, in order."""
         work = delayed(_work_on_file)
         for attempt in range(N_ATTEMPTS):
             parallel = Parallel(n_jobs=self._n_jobs, prefer="threads", return_as="list")
             try:
                 return parallel(
-                    work(self._path(p), self._is_lazy, function, args, seconds) for p, args in tasks
+                    work(self._path(p), self._is_lazy, function, args, stop.seconds)
+                    for p, args in tasks
                 )
             except TerminatedWorkerError as error:
                 if attempt == N_ATTEMPTS - 1:
@@ -156,7 +157,7 @@ class OnDask:
                 if attempt == N_ATTEMPTS - 1:
                     raise _given_up(error) from error
 
-    def run(self, function, tasks, stop, ledger, seconds):
+    def run(self, function, tasks, stop, ledger):
         """Results of the tasks, in order."""
         from distributed import KilledWorker
 
@@ -164,7 +165,9 @@ class OnDask:
         for attempt in range(N_ATTEMPTS):
             if attempt > 0:
                 self._place_again(sorted({p for p, _ in waiting.values()}))
-            futures = {i: self._submit(function, *task, seconds) for i, task in waiting.items()}
+            futures = {
+                i: self._submit(function, *task, stop.seconds) for i, task in waiting.items()
+            }
             try:
                 for i, future in futures.items():
                     try:
@@ -202,10 +205,10 @@ class OnRay:
         # Ray itself runs a task again whose worker died
         self._work = ray.remote(_work).options(**{"max_retries": N_ATTEMPTS - 1, **options})
 
-    def run(self, function, tasks, stop, ledger, seconds):
+    def run(self, function, tasks, stop, ledger):
         """Results of the tasks, in order."""
         futures = [
-            self._work.remote(self._placed[p], self._is_lazy, function, args, seconds)
+            self._work.remote(self._placed[p], self._is_lazy, function, args, stop.seconds)
             for p, args in tasks
         ]
         try:

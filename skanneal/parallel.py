@@ -95,6 +95,8 @@ class StopFlag:
     ----------
     array : ndarray of int32 of shape (1,)
         Not zero once the flag is set. Compiled kernels poll it without the GIL.
+    seconds : float or None
+        As given.
     asked : bool
         Whether `set` was called.
 
@@ -109,7 +111,7 @@ class StopFlag:
 
     def __init__(self, seconds=None):
         self.array = np.zeros(1, dtype=np.int32)
-        self.asked = False
+        self.seconds, self.asked = seconds, False
         self._timer, self._heirs = None, []
         if seconds is not None:
             self._timer = threading.Timer(max(0.0, seconds), self._expire)

@@ -210,7 +210,7 @@ class ShardPool:
         """
         tasks = list(tasks)
         return keep_on_interrupt(
-            lambda stop, ledger: self._placement.run(function, tasks, stop, ledger, seconds),
+            lambda stop, ledger: self._placement.run(function, tasks, stop, ledger),
             len(tasks),
             seconds,
         )

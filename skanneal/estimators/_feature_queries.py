@@ -72,57 +72,7 @@ class FeatureQueryMixin(QueryMixin):
             raise ValueError("given needs a conjugate likelihood")
         return predictor.log_density(self._query(predictor, X))
 
-    @available_if(_integrates)
-    def sample(self, n_samples=1, given=None):
-        """Draw new rows from the posterior predictive, if the likelihood is conjugate.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of rows.
-        given : mapping of columns to values or None, default=None
-            Cells that all rows have, by name or position of the column; the others are drawn given
-            these.
-
-        Returns
-        -------
-        rows : ndarray, frame or list
-            Of the sort, the columns and where possible the dtypes of the X of `fit`.
-        """
-        return super().sample(n_samples, given)
-
-    @available_if(_integrates)
-    def surprisal(self, X):
-        """How unexpected each cell is given the rest of its row, if the likelihood is conjugate.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_columns)
-            Without missing cells.
-
-        Returns
-        -------
-        surprisal : ndarray of shape (n_rows, n_columns)
-            -log p(cell | the row's other cells) in nats.
-        """
-        return super().surprisal(X)
-
-    @available_if(_integrates)
-    def impute(self, X, return_std=False):
-        """Fill missing cells by their posterior mean, if the likelihood is conjugate.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            With missing cells under the likelihoods "gaussian" and "poisson". Not changed.
-        return_std : bool, default=False
-            Whether to return the uncertainty.
-
-        Returns
-        -------
-        filled : of the type of X
-            Observed cells untouched.
-        uncertainty : ndarray of shape (n_rows, n_columns)
-            If asked for: the posterior predictive standard deviation, 0 for observed cells.
-        """
-        return super().impute(X, return_std)
+    # rows without missing cells, but for `impute`
+    sample = available_if(_integrates)(QueryMixin.sample)
+    surprisal = available_if(_integrates)(QueryMixin.surprisal)
+    impute = available_if(_integrates)(QueryMixin.impute)

@@ -164,7 +164,8 @@ class _Chain:
                     self.inner.set_adapting(True)
                 if plan.recentre:
                     self.recentre(recent)
-                    if stage > n // 2 and isinstance(self.walk, TransitionWalk):
+                    transitions = isinstance(self.walk, TransitionWalk)
+                    if stage > n // 2 and transitions and self.levels.tilted:
                         self.walk.set_base_moves(plan.n_base_moves)
         self.inner.set_adapting(False)
         self.walk.reset_counts()
