@@ -64,11 +64,11 @@ class GeometricLadder(BaseLadder):
         Whether the levels in between move, during warm-up, to where neighbours reject equally
         often; they stay there for the draws.
     recentre : bool, default=False
-        Whether levels of fewer rows are tilted, after half of the warm-up, by the quadratic that
-        gives them the target's slope and curvature about the mean of the draws so far. They are
-        then cheap copies of the target and not wider than it: for a target of one mode whose
-        evaluation is expensive, with two levels or three. The draws stay exact. Methods "stt" and
-        "spt", targets with gradients; each chain keeps its subsets, so not with `adapt`.
+        Whether levels of fewer rows are made like the target during warm-up: their rows the best
+        of many random sets, their likelihoods raised to a power and tilted by a quadratic that are
+        fitted to where the chain has been. They are then cheap copies of the target: for a target
+        whose evaluation is expensive, with two levels. The draws stay exact. Methods "stt" and
+        "spt"; what is fitted belongs to its rows, so not with `adapt`.
 
     Examples
     --------

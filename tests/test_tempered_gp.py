@@ -23,6 +23,7 @@ from skanneal.tempering import (
 )
 
 SHORT = {"n_chains": 2, "n_draws": 30, "n_warmup": 30, "random_state": 0}
+RECENTRED = GeometricLadder(n_levels=2, recentre=True)
 
 
 @pytest.fixture(autouse=True)
@@ -103,15 +104,28 @@ def test_log_marginal_likelihood():
         model.log_marginal_likelihood([0.0])
 
 
-@pytest.mark.parametrize("method", ["stt", "spt", "none"])
-def test_same_bits_for_any_number_of_jobs(method):
+@pytest.mark.parametrize(
+    "method, schedule", [("stt", None), ("spt", None), ("none", None), ("stt", RECENTRED)]
+)
+def test_same_bits_for_any_number_of_jobs(method, schedule):
     X, y = wave(25)
-    one, two = (
-        TemperedGPRegressor(method=method, n_jobs=n_jobs, **SHORT).fit(X, y) for n_jobs in (1, 2)
-    )
+    model = TemperedGPRegressor(method=method, schedule=schedule, **SHORT)
+    one, two = (clone(model).set_params(n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))
     assert one.draws_.tobytes() == two.draws_.tobytes()
     assert one.predict(X).tobytes() == two.predict(X).tobytes()
     assert (clone(one).set_params(random_state=1).fit(X, y).draws_ != one.draws_).any()
+
+
+def test_a_schedule_asks_for_tempering():
+    X, y = wave(25)
+    ladder = GeometricLadder(n_levels=3)
+    for given, same in (
+        ({}, {"method": "none"}),
+        ({"schedule": ladder}, {"method": "stt", "schedule": ladder}),
+    ):
+        models = [TemperedGPRegressor(**options, **SHORT).fit(X, y) for options in (given, same)]
+        assert models[0].draws_.tobytes() == models[1].draws_.tobytes()
+        assert models[0].sizes_.tolist() == models[1].sizes_.tolist()
 
 
 def test_units_do_not_matter():
@@ -215,7 +229,6 @@ def test_check_estimator_with_defaults():
 
 # ---- calibration --------------------------------------------------------------------------------
 
-RECENTRED = GeometricLadder(n_levels=2, recentre=True)
 N_RANKED, N_BINS = 15, 8  # draws that a true parameter is ranked among; equal bins of the 16 ranks
 
 

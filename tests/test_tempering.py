@@ -301,7 +301,7 @@ def test_warm_up_adapts_within_max_time():
         np.random.default_rng(0).normal(size=(50, 2)) * scales, np.diag(scales**2), 1000.0
     )
     result = sample(
-        target, schedule=RECENTRED, n_draws=10**7, n_warmup=10**7, max_time=0.3, random_state=0
+        target, schedule=RECENTRED, n_draws=10**7, n_warmup=10**7, max_time=3.0, random_state=0
     )
     assert (result.scale[:, 1] / result.scale[:, 0] > 10).all()
     assert result.swap_acceptance.min() > 0.99
@@ -363,8 +363,6 @@ def test_bad_targets():
     plain = CallableTarget(lambda t: 0.0, lambda t, rows: 0.0, n_parameters=1, n_rows=3)
     with pytest.raises(ValueError, match="needs gradients"):
         sample(plain, init=[0.0])
-    with pytest.raises(ValueError, match="recentre=True needs gradients"):
-        sample(plain, inner="mh", schedule=RECENTRED, init=[0.0])
     with pytest.raises(ValueError, match="init must be given"):
         sample(plain, inner="mh")
     with pytest.raises(ValueError, match="together"):

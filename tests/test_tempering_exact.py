@@ -50,22 +50,24 @@ class Machine:
     """The compiled code on the toy."""
 
     def __init__(
-        self, order, powers=None, walk=ParallelWalk, independent=True, tilt=None, **options
+        self, order, powers=None, walk=ParallelWalk, independent=True, tilts=(), **options
     ):
         self.rng = Scripted()
-        target = Toy(independent, ends=tilt is not None)
+        target = Toy(independent, ends=len(tilts) > 0)
         sizes = oracle.SIZES if powers is None else oracle.SIZES[:1]
         self.bound = target.bind(order, sizes)
         n = len(oracle.SIZES)
         rung, power = (np.arange(n), np.ones(n)) if powers is None else (np.zeros(n, int), powers)
         n_replicas = 2 if walk is TransitionWalk else n
         self.levels = Levels(target, self.bound, rung, power, self.rng, n_replicas, False)
-        if tilt is not None:
-            centre, slope, bend = tilt
-            self.levels.set_tilt([centre], slope[:, None], bend[:, None, None])
+        if tilts:
+            orders, power, slope, bend = (np.array(part) for part in zip(*tilts))
+            self.levels.set_tilts(
+                orders, [CENTRE], power, slope[:, :, None], bend[:, :, None, None]
+            )
         self.inner = Inner(self.levels, [STEP], np.ones((1, n)), np.ones(1))
         self.walk = walk(self.levels, self.inner, **options)
-        self.arrays = np.empty((1, 1)), np.empty((1, 2)), np.empty((1, n - 1, 2))
+        self.arrays = np.empty((1, 1)), np.empty((1, 2)), np.empty((1, n - 1, 2)), np.empty((1, 0))
         self.rng.sums = self.sums
 
     def sums(self):
@@ -154,13 +156,14 @@ def test_even_and_odd_swaps(parity):
 
 
 # ---------------------------------------------------------------- tempered transitions
-def compiled_transitions(machine, shuffled, first=(0, 1, 2, 3)):
-    """The transition matrix on theta_0, subsets drawn anew or none; and the subsets seen."""
+SHUFFLE = [("below", 4), ("below", 3)]
+
+
+def compiled_transitions(machine, drawn_first):
+    """The transition matrix on theta_0, after draws of subsets; and the subsets seen."""
 
     def kinds(drawn):
-        if shuffled:
-            yield ("below", 4)
-            yield ("below", 3)
+        yield from drawn_first
         yield from METROPOLIS * 4
         yield "accept"
 
@@ -168,7 +171,7 @@ def compiled_transitions(machine, shuffled, first=(0, 1, 2, 3)):
     for state in range(oracle.N_STATES):
 
         def run(state=state):
-            machine.bound.set_order(first)
+            machine.bound.set_order((0, 1, 2, 3))
             machine.set(state)
             machine.iterate()
             return machine.get()[0]
@@ -182,7 +185,7 @@ def compiled_transitions(machine, shuffled, first=(0, 1, 2, 3)):
 
 def test_subsampled_tempered_transitions():
     machine = Machine(ORDERS[0], walk=TransitionWalk, n_base_moves=0)
-    compiled, seen = compiled_transitions(machine, shuffled=True)
+    compiled, seen = compiled_transitions(machine, SHUFFLE)
     expected = np.mean(
         [oracle.transition_matrix(oracle.subsampled(PRIOR, LIKELIHOOD, o)) for o in ORDERS], axis=0
     )
@@ -195,33 +198,40 @@ def test_subsampled_tempered_transitions():
 
 def test_tempered_transitions_by_powers():
     machine = Machine(ORDERS[0], powers=np.array(oracle.BETAS), walk=TransitionWalk, n_base_moves=0)
-    compiled, _ = compiled_transitions(machine, shuffled=False)
+    compiled, _ = compiled_transitions(machine, [])
     expected = oracle.transition_matrix(oracle.powered(PRIOR, LIKELIHOOD))
     assert np.abs(compiled - expected).max() < EXACT
     assert oracle.variation(oracle.stationary(compiled), POSTERIOR) < EXACT
 
 
 # ---------------------------------------------------------------- re-centred levels
-TILT = 0.7, np.array([9.0, -0.8, 1.3]), np.array([9.0, -0.5, 0.4])  # the target's are not read
+CENTRE = 0.7
+TILTS = (  # order, and power, slope, bend by level; the target's are not read
+    (ORDERS[3], [9.0, 1.6, 0.3], [9.0, -0.8, 1.3], [9.0, -0.5, 0.4]),
+    (ORDERS[8], [9.0, 0.7, 2.0], [9.0, 0.4, -0.6], [9.0, 0.3, -0.2]),
+)
 
 
-@pytest.mark.parametrize("order", ORDERS[::3])
-def test_recentred_tempered_transitions(order):
-    machine = Machine(order, walk=TransitionWalk, tilt=TILT, n_base_moves=0)
-    compiled, seen = compiled_transitions(machine, shuffled=False, first=order)
-    plain = oracle.subsampled(PRIOR, LIKELIHOOD, order)
-    expected = oracle.transition_matrix(oracle.tilted(plain, *TILT), oracle.walking)
-    assert np.abs(compiled - expected).max() < EXACT
+def tilted(order, *exponents):
+    return oracle.tilted(PRIOR, LIKELIHOOD, order, CENTRE, *exponents)
+
+
+def test_recentred_tempered_transitions():
+    """Each pass takes one of the tilts, and its rows, at random."""
+    machine = Machine(ORDERS[0], walk=TransitionWalk, tilts=TILTS, n_base_moves=0)
+    compiled, seen = compiled_transitions(machine, drawn_first=[("below", 2)])
+    passes = [oracle.transition_matrix(tilted(*tilt), oracle.walking) for tilt in TILTS]
+    assert np.abs(compiled - np.mean(passes, axis=0)).max() < EXACT
     assert oracle.variation(oracle.stationary(compiled), POSTERIOR) < EXACT
-    without = oracle.transition_matrix(plain, oracle.walking)
-    assert np.abs(compiled - without).max() > 0.01  # the tilt counts
-    assert list(seen) == [tuple(order[:2])]  # its subsets stay
+    for law in passes:
+        assert np.abs(compiled - law).max() > 0.01  # both count
+    assert seen == {tuple(tilt[0][:2]): pytest.approx(0.5) for tilt in TILTS}
 
 
-@pytest.mark.parametrize("order", ORDERS[::3])
-def test_recentred_parallel_tempering(order):
-    machine = Machine(order, tilt=TILT)
-    h = oracle.tilted(oracle.subsampled(PRIOR, LIKELIHOOD, order), *TILT)
+@pytest.mark.parametrize("tilt", TILTS)
+def test_recentred_parallel_tempering(tilt):
+    machine = Machine(ORDERS[0], tilts=[tilt])
+    h = tilted(*tilt)
     compiled = compiled_parallel(machine)
     assert np.abs(compiled - oracle.parallel_matrix(h, kernel=oracle.walking)).max() < EXACT
     law = oracle.stationary(compiled)
@@ -231,10 +241,16 @@ def test_recentred_parallel_tempering(order):
 
 def test_a_tilt_left_out_of_the_ratio_is_seen():
     """Levels that move by the tilted densities and are weighed by the plain ones."""
-    plain = oracle.subsampled(PRIOR, LIKELIHOOD, ORDERS[0])
-    moves = iter(oracle.tilted(plain, *TILT))
+    moves = iter(tilted(*TILTS[0]))
+    plain = oracle.subsampled(PRIOR, LIKELIHOOD, TILTS[0][0])
     broken = oracle.transition_matrix(plain, lambda level: oracle.walking(next(moves)))
     assert oracle.variation(oracle.stationary(broken), POSTERIOR) > 0.01
+
+
+def test_a_tilt_chosen_by_the_state_is_seen():
+    passes = [oracle.transition_matrix(tilted(*tilt), oracle.walking) for tilt in TILTS]
+    broken = np.array([passes[state // 2][state] for state in range(oracle.N_STATES)])
+    assert oracle.variation(oracle.stationary(broken), POSTERIOR) > 1e-5  # tilts are much alike
 
 
 def test_the_gradient_of_a_tilt():
@@ -244,7 +260,9 @@ def test_the_gradient_of_a_tilt():
         target, target.bind(np.arange(8), [8, 4]), [0, 1], np.ones(2), np.random.PCG64(0), 1, False
     )
     bend = rng.normal(size=(2, 3, 3))
-    levels.set_tilt(rng.normal(size=3), rng.normal(size=(2, 3)), bend + np.swapaxes(bend, 1, 2))
+    bend += np.swapaxes(bend, 1, 2)
+    slope = rng.normal(size=(1, 2, 3))
+    levels.set_tilts([rng.permutation(8)], rng.normal(size=3), [[9.0, 1.7]], slope, [bend])
     theta, step = rng.normal(size=3), 1e-5
     slopes = [
         (levels.set_theta(0, theta + e) - levels.set_theta(0, theta - e)) / (2 * step)
@@ -346,7 +364,7 @@ def test_gradients_stay_right_while_subsets_change(walk):
         levels.set_theta(i, [0.1, -0.2])
     if walk is ParallelWalk:
         machine.set_reference([0.0, 0.0])
-    arrays = np.empty((1, 2)), np.empty((1, 2)), np.empty((1, 2, 2))
+    arrays = np.empty((1, 2)), np.empty((1, 2)), np.empty((1, 2, 2)), np.empty((1, 0))
     for _ in range(50):
         machine.advance(*arrays)
         if walk is ParallelWalk:

@@ -39,9 +39,12 @@ class BaseTempered(BaseEstimator):
 
     def _sample(self, target):
         """Run the chains; returns a TemperingResult."""
+        method = self.method
+        if method == "auto":
+            method = "none" if self.schedule is None else "stt"
         return sample(
             target,
-            method=self.method,
+            method=method,
             schedule=self.schedule,
             inner=self.inner,
             n_chains=self.n_chains,

@@ -19,8 +19,9 @@ from sklearn.utils.validation import (
 from threadpoolctl import threadpool_limits
 
 from ..parallel import spawn_seeds
-from ..tempering import GaussianProcessTarget
+from ..tempering import METHODS, GaussianProcessTarget
 from ..tempering._gaussian_process import KERNELS, resolve_priors
+from ..tempering._recentre import thinned
 from ._gp_mixture import GaussianProcessMixture
 from ._tempered import BaseTempered
 
@@ -32,8 +33,9 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
 
     Where scikit-learn's GaussianProcessRegressor fits length scales, amplitude and noise to a
     maximum of the likelihood, here they have priors and are drawn by Markov chains with gradients,
-    which tempering on levels of fewer rows helps over barriers [1]_. A prediction is a mixture over
-    draws, so that it is wide where the data do not say which hyperparameters hold.
+    which tempering on levels of fewer rows, where asked for, helps over barriers [1]_. A prediction
+    is a mixture over draws, so that it is wide where the data do not say which hyperparameters
+    hold.
 
     Parameters
     ----------
@@ -44,13 +46,16 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         scale in standard deviations of its column; numbers or one per column. "sigma_f",
         "sigma_n": shape and rate of the gamma priors of amplitude and noise, in standard deviations
         of y if `normalize_y`. What is left out, and None, are (0.5, 1), (4, 1) and (2, 2).
-    method : {"stt", "spt", "tt", "pt", "none"}, default="stt"
+    method : {"auto", "stt", "spt", "tt", "pt", "none"}, default="auto"
         Tempered transitions or parallel tempering, on levels of fewer rows ("s") or by powers of
-        the likelihood; "none" is the inner sampler alone.
+        the likelihood; "none" is the inner sampler alone. "auto" is "stt" if there is a `schedule`,
+        else "none", which is quicker where one mode is all there is.
     inner : {"hmc", "mh"}, inner sampler or sequence of them, default="hmc"
         What moves within a level: Hamiltonian Monte Carlo or a random walk.
     schedule : ladder or None, default=None
-        The levels; None is ``GeometricLadder(n_levels=7, beta_min=1/8)``.
+        The levels; None is ``GeometricLadder(n_levels=7, beta_min=1/8)`` for a tempered `method`.
+        ``GeometricLadder(n_levels=2, recentre=True)`` helps where there are many rows and the inner
+        sampler mixes badly: `r_hat_` says so.
     n_chains : int, default=4
         Independent chains.
     n_draws, n_warmup : int, default=250
@@ -113,6 +118,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
 
     _parameter_constraints: dict = {
         **BaseTempered._parameter_constraints,
+        "method": [StrOptions({"auto", *METHODS})],
         "kernel": [StrOptions(set(KERNELS))],
         "priors": [Mapping, None],
         "n_predict": [Interval(Integral, 1, None, closed="left")],
@@ -124,7 +130,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         *,
         kernel="rbf",
         priors=None,
-        method="stt",
+        method="auto",
         inner="hmc",
         schedule=None,
         n_chains=4,
@@ -317,9 +323,3 @@ def deviation(values):
     """Standard deviations to divide by: 1 where all values are equal, but for rounding."""
     deviation = values.std(axis=0)
     return np.where(deviation > ROUNDING * np.abs(values).max(axis=0), deviation, 1.0)[()]
-
-
-def thinned(draws, n_kept):
-    """At most so many of the draws, evenly spread."""
-    n, n_kept = len(draws), min(len(draws), n_kept)
-    return draws[(2 * np.arange(n_kept) + 1) * n // (2 * n_kept)]

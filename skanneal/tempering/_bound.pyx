@@ -97,6 +97,19 @@ cdef class BoundTarget:
         self.raise_error()
         return np.asarray(values)[level:], np.asarray(out) if gradient else None
 
+    def evaluate_many(self, thetas, Py_ssize_t level):
+        """Log priors of so many thetas, and log likelihoods of `level` and all hotter levels."""
+        cdef double[:, ::1] at = np.array(thetas, dtype=np.float64, order="C")
+        cdef Py_ssize_t i, n = at.shape[0]
+        cdef double[::1] prior = np.zeros(n)
+        cdef double[:, ::1] values = np.zeros((n, self.n_levels))
+        with nogil:
+            for i in range(n):
+                prior[i] = self.log_prior(&at[i, 0], NULL)
+                self.log_likelihood(&at[i, 0], level, self.n_levels, &values[i, 0], NULL)
+        self.raise_error()
+        return np.asarray(prior), np.asarray(values)[:, level:]
+
     def row(self, theta, Py_ssize_t position):
         """Log likelihood of the row at a position of the order."""
         cdef double[::1] at = np.array(theta, dtype=np.float64)

@@ -10,9 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
+from threadpoolctl import threadpool_limits
 
 from ._inner import Inner
 from ._levels import Levels
+from ._recentre import recentre
 from ._walks import ParallelWalk, TransitionWalk
 
 PARALLEL = ("spt", "pt", "none")
@@ -20,7 +22,9 @@ SUBSAMPLED = ("spt", "stt")
 METHODS = ("spt", "stt", "pt", "tt", "none")
 CHUNK_SECONDS = 0.05  # between two looks at the clock and the stop flag
 MAX_STARTS = 1000  # draws from the prior until one has a likelihood
-DIFFERENCE = 1e-3  # between gradients, in standard deviations
+N_TILTS = 4  # sets of rows of re-centred levels, each pass takes one of
+CROSSES = 0.1  # acceptance of passes from which on they do the work ..
+RECENTRED_BASE_MOVES = 0.1  # .. and so many updates of the target's level are enough
 LEAST_REJECTION = 0.01  # of a pair, when a ladder adapts: no two levels may coincide
 
 
@@ -34,11 +38,30 @@ class Plan(NamedTuple):
     metric: str
     swaps: str
     n_exchanges: int
-    n_base_moves: float
+    n_base_moves: float | None  # None: as passes are accepted
     recentre: bool
     n_draws: int
     n_warmup: int
     max_time: float | None
+
+
+class Trace(NamedTuple):
+    """What `Walk.advance` writes, a row per iteration."""
+
+    draws: np.ndarray
+    densities: np.ndarray
+    work: np.ndarray
+    candidates: np.ndarray  # of no columns where they are not wanted
+
+    @classmethod
+    def empty(cls, n, chain, candidates=False):
+        d = chain.target.n_parameters
+        return cls(
+            np.empty((n, d)),
+            np.empty((n, 2)),
+            np.empty((n, len(chain.betas) - 1, 2)),
+            np.empty((n, (d + 1) * candidates)),
+        )
 
 
 def run_chain(target, plan, seed, start, stop=None):
@@ -58,9 +81,10 @@ def run_chain(target, plan, seed, start, stop=None):
     -------
     record : dict of str to ndarray, number or None
     """
-    chain = _Chain(target, plan, seed, start, stop)
-    n_warmup = chain.warm_up()
-    return chain.draw() | {"n_warmup": n_warmup}
+    with threadpool_limits(1, user_api="blas"):
+        chain = _Chain(target, plan, seed, start, stop)
+        n_warmup = chain.warm_up()
+        return chain.draw() | {"n_warmup": n_warmup}
 
 
 class _Chain:
@@ -102,7 +126,7 @@ class _Chain:
         updates = [sampler._update(target.n_parameters) for sampler in plan.samplers]
         self.inner = Inner(self.levels, updates, steps, scale)
         if transitions:
-            n_moves = plan.n_base_moves
+            n_moves = 1.0 if plan.n_base_moves is None else plan.n_base_moves
             if plan.recentre:  # levels that are no copies yet carry the chain nowhere
                 n_moves = max(1.0, n_moves)
             self.walk = TransitionWalk(self.levels, self.inner, n_base_moves=n_moves)
@@ -144,33 +168,30 @@ class _Chain:
         per_iteration = None if plan.max_time is None else plan.max_time / (n + plan.n_draws)
         self.deadline = None if plan.max_time is None else began + plan.max_time
         self.inner.set_adapting(True)
-        history, done = [np.empty((0, self.target.n_parameters))] * 2, 0
-        stages = (n // 8, n // 4, n // 2, *([3 * n // 4] if plan.recentre else []), n)
+        history, done = [Trace.empty(0, self, plan.recentre)], 0
+        stages = [n // 8, n // 4, n // 2, *([3 * n // 4] if plan.recentre else []), n]
         for stage in stages:
             self.walk.reset_counts()
             deadline = None if per_iteration is None else began + stage * per_iteration
-            draws = self.advance(stage - done, deadline)[0]
-            history.append(draws)
-            done += len(draws)
-            if stage == n or len(draws) == 0:
+            history.append(self.advance(stage - done, deadline, candidates=plan.recentre))
+            n_new = len(history[-1].draws)
+            done += n_new
+            if stage == n or n_new == 0:
                 continue
             if plan.adapt_ladder and len(self.betas) > 2:
                 self.adapt_ladder()
-            if stage >= n // 2:
-                recent = np.concatenate(history[-2:])
-                if plan.metric == "diagonal":
-                    self.inner.set_scale(posterior_scale(recent))
-                    self.inner.set_adapting(False)
-                    self.inner.set_adapting(True)
-                if plan.recentre:
-                    self.recentre(recent)
-                    transitions = isinstance(self.walk, TransitionWalk)
-                    if stage > n // 2 and transitions and self.levels.tilted:
-                        self.walk.set_base_moves(plan.n_base_moves)
+            if stage >= n // 2 and plan.metric == "diagonal":
+                recent = np.concatenate([trace.draws for trace in history[-2:]])
+                self.inner.set_scale(posterior_scale(recent))
+                self.inner.set_adapting(False)
+                self.inner.set_adapting(True)
+            if plan.recentre:
+                self.choose_base_moves(last=stage == stages[-2])
+                self.recentre(history[-2:])
         self.inner.set_adapting(False)
         self.walk.reset_counts()
         if plan.n_exchanges:
-            last = np.concatenate(history)[done // 2 :]
+            last = np.concatenate([trace.draws for trace in history])[done // 2 :]
             self.walk.set_reference(last.mean(axis=0) if len(last) else self.levels.get_theta(0))
         self.seconds_warmup = time.perf_counter() - began
         return done
@@ -191,39 +212,29 @@ class _Chain:
                     break
         self.inner.set_adapting(True)
 
-    def recentre(self, draws):
-        """Tilt the levels of fewer rows, so that about the draws' mean they are as the target is.
+    def recentre(self, traces):
+        """Tilt the levels of fewer rows to what the target is where the chain has been."""
+        scale = posterior_scale(np.concatenate([trace.draws for trace in traces]))
+        n_tilts = N_TILTS if isinstance(self.walk, TransitionWalk) else 1
+        powers = self.sizes[0] / self.sizes[1:]
+        if recentre(self.levels, traces, scale, powers, self.generator, n_tilts):
+            self.inner.set_adapting(True)
 
-        There slope and curvature of a level's log density become the target's; curvatures by
-        differences of gradients, and only what narrows the level: nothing can then escape where
-        the quadratic does not hold.
-        """
-        centre, scale = draws.mean(axis=0), posterior_scale(draws)
-        n, d = len(self.betas), len(centre)
-        slope, bend = np.zeros((n, d)), np.zeros((n, d, d))
-        for m in range(n):
-            slope[m] = self.bound.evaluate(centre, m, True)[1]
-            for i in range(d):
-                step = DIFFERENCE * scale[i] * np.eye(d)[i]
-                after, before = (
-                    self.bound.evaluate(centre + sign * step, m, True)[1] for sign in (1, -1)
-                )
-                bend[m, i] = (after - before) * scale / (2.0 * DIFFERENCE)
-        slope, bend = slope[0] - slope, bend[0] - bend  # bend in units of the scale
-        if not (np.isfinite(slope).all() and np.isfinite(bend).all()):
-            return
-        values, vectors = np.linalg.eigh((bend + np.swapaxes(bend, 1, 2)) / 2.0)
-        bend = (vectors * np.minimum(values, 0.0)[:, None]) @ np.swapaxes(vectors, 1, 2)
-        self.levels.set_tilt(centre, slope, bend / np.outer(scale, scale))
-        self.inner.level_steps()
-        self.inner.set_adapting(True)
+    def choose_base_moves(self, last):
+        """Go over to few updates of the target's level once passes do the work."""
+        if self.levels.tilted and isinstance(self.walk, TransitionWalk):
+            n_moves = self.plan.n_base_moves
+            if n_moves is None or not last:
+                crosses = self.walk.get_pass_acceptance() >= CROSSES
+                n_moves = RECENTRED_BASE_MOVES if crosses else 1.0
+            self.walk.set_base_moves(n_moves)
 
     # ---- draws ----------------------------------------------------------------------------------
 
     def draw(self):
         """Draw with everything frozen; returns the record."""
         began = time.perf_counter()
-        draws, densities, work = self.advance(self.plan.n_draws, self.deadline)
+        draws, densities, work, _ = self.advance(self.plan.n_draws, self.deadline)
         transitions = isinstance(self.walk, TransitionWalk)
         return {
             "draws": draws,
@@ -244,22 +255,20 @@ class _Chain:
             "seconds": time.perf_counter() - began,
         }
 
-    def advance(self, n, deadline):
-        """Up to n iterations: draws, log prior and log likelihood, work."""
-        n_pairs = len(self.betas) - 1
-        draws = np.empty((n, self.target.n_parameters))
-        densities, work = np.empty((n, 2)), np.empty((n, n_pairs, 2))
+    def advance(self, n, deadline, candidates=False):
+        """Up to n iterations."""
+        trace = Trace.empty(n, self, candidates)
         done, chunk = 0, 1
         while done < n and not (self.stop is not None and self.stop.is_set()):
             began = time.perf_counter()
             if deadline is not None and began >= deadline:
                 break
             part = slice(done, min(n, done + chunk))
-            self.walk.advance(draws[part], densities[part], work[part])
+            self.walk.advance(*(array[part] for array in trace))
             done = part.stop
             if time.perf_counter() - began < CHUNK_SECONDS:
                 chunk *= 2
-        return draws[:done], densities[:done], work[:done]
+        return Trace(*(array[:done] for array in trace))
 
 
 def distinct_sizes(betas, n_rows):

@@ -177,11 +177,6 @@ cdef class Inner:
         """Units of the steps, a copy."""
         return np.array(self.scale)
 
-    def level_steps(self):
-        """Give all levels the first one's steps."""
-        self.log_step = np.repeat(np.array(self.log_step)[:, :1], self.levels.n_levels, axis=1)
-        self.mean_step = np.array(self.log_step)
-
     def get_steps(self):
         """Step sizes by update and level."""
         return np.exp(np.asarray(self.log_step))

@@ -2,7 +2,8 @@
 
 Level m has the density h_m(theta) = p(theta) p(X_rung | theta)^power: by subsampling rung = m and
 power = 1, by powers rung = 0 and power = beta_m; power 0 is the prior. Re-centred levels, all but
-the target's, are tilted besides: log h_m gains slope_m . x + x' bend_m x / 2, x = theta - centre.
+the target's, have powers of their own and are tilted: log h_m gains slope_m . x + x' bend_m x / 2,
+x = theta - centre. A tilt belongs to its rows; there may be several, of which one holds at a time.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -33,13 +34,18 @@ cdef class Levels:
     cdef Py_ssize_t n_replicas
     cdef double[::1] force           # (n_parameters,): gradient of a level's log density
     cdef readonly bint exact_prior   # the prior can be drawn from
-    cdef readonly bint tilted        # set_tilt was called
+    cdef readonly bint tilted        # set_tilts was called
+    cdef Py_ssize_t tilt_now         # which of the tilts holds
+    cdef int64_t[:, ::1] orders      # (n_tilts, n_rows)
+    cdef double[:, ::1] powers       # (n_tilts, n_levels)
     cdef double[::1] centre          # (n_parameters,)
-    cdef double[:, ::1] slope        # (n_levels, n_parameters)
-    cdef double[:, :, ::1] bend      # (n_levels, n_parameters, n_parameters)
+    cdef double[:, :, ::1] slope     # (n_tilts, n_levels, n_parameters)
+    cdef double[:, :, :, ::1] bend   # (n_tilts, n_levels, n_parameters, n_parameters)
 
     cdef double tempered(self, Replica *at, Py_ssize_t level) noexcept nogil
     cdef double log_density(self, Replica *at, Py_ssize_t level) noexcept nogil
+    cdef void take_tilt(self, Py_ssize_t k) noexcept nogil
+    cdef void forget_rows(self) noexcept nogil
     cdef double tilt(self, Replica *at, Py_ssize_t level, double *gradient) noexcept nogil
     cdef void evaluate(self, Replica *at, Py_ssize_t level, bint gradient) noexcept nogil
     cdef bint find_force(self, Replica *at, Py_ssize_t level) noexcept nogil

@@ -1,7 +1,7 @@
 """Evaluate the densities of a ladder's levels; remember what one evaluation says of others."""
 
 from libc.math cimport INFINITY, exp, isfinite
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
@@ -70,6 +70,7 @@ cdef class Levels:
         self.exact_prior = exact_prior
         self.force = np.zeros(d)
         self.tilted = False
+        self.tilt_now = 0
         self.n_replicas = n_replicas
         numbers = np.zeros((n_replicas + 1, 2 * d + r))
         flags = np.zeros((n_replicas + 1, r), dtype=np.uint8)
@@ -107,15 +108,15 @@ cdef class Levels:
 
     cdef double tilt(self, Replica *at, Py_ssize_t level, double *gradient) noexcept nogil:
         """The tilt of a re-centred level; its gradient is added to `gradient`, if asked for."""
-        cdef double value = 0.0, bent
-        cdef Py_ssize_t i, j
+        cdef double value = 0.0, steep, bent
+        cdef Py_ssize_t i, j, k = self.tilt_now
         for i in range(self.n_parameters):
-            bent = 0.0
+            steep, bent = self.slope[k, level, i], 0.0
             for j in range(self.n_parameters):
-                bent += self.bend[level, i, j] * (at.theta[j] - self.centre[j])
-            value += (at.theta[i] - self.centre[i]) * (self.slope[level, i] + 0.5 * bent)
+                bent += self.bend[k, level, i, j] * (at.theta[j] - self.centre[j])
+            value += (at.theta[i] - self.centre[i]) * (steep + 0.5 * bent)
             if gradient != NULL:
-                gradient[i] += self.slope[level, i] + bent
+                gradient[i] += steep + bent
         return value
 
     cdef double log_density(self, Replica *at, Py_ssize_t level) noexcept nogil:
@@ -192,20 +193,48 @@ cdef class Levels:
         memcpy(at.theta, &drawn[0], self.n_parameters * sizeof(double))
         return 0
 
-    def set_tilt(self, centre, slope, bend):
-        """Tilt the levels from now on.
+    cdef void take_tilt(self, Py_ssize_t k) noexcept nogil:
+        """Let one of the tilts hold, with its rows."""
+        self.tilt_now = k
+        memcpy(&self.power[0], &self.powers[k, 0], self.n_levels * sizeof(double))
+        memcpy(
+            &self.target.order[0], &self.orders[k, 0], self.target.n_rows * sizeof(int64_t)
+        )
+        self.target.reorder()
+        self.forget_rows()
+
+    cdef void forget_rows(self) noexcept nogil:
+        """The levels of fewer rows have others: only the target's values are right."""
+        cdef Py_ssize_t i
+        for i in range(self.n_replicas):
+            memset(self.replica[i].fresh + 1, 0, self.n_rungs - 1)
+            if self.replica[i].gradient_rung > 0:
+                self.replica[i].gradient_rung = -1
+
+    def set_tilts(self, orders, centre, power, slope, bend):
+        """Tilt the levels from now on; the first tilt holds.
+
+        The numbers of the first level are not read: the target stays as it is.
 
         Parameters
         ----------
+        orders : array-like of shape (n_tilts, n_rows)
+            Permutations of the rows.
         centre : array-like of shape (n_parameters,)
-        slope : array-like of shape (n_levels, n_parameters)
-        bend : array-like of shape (n_levels, n_parameters, n_parameters)
-            Symmetric. The first level's numbers are not read: the target stays as it is.
+        power : array-like of shape (n_tilts, n_levels)
+            Exponents of the levels' likelihoods, positive.
+        slope : array-like of shape (n_tilts, n_levels, n_parameters)
+        bend : array-like of shape (n_tilts, n_levels, n_parameters, n_parameters)
+            Symmetric.
         """
+        self.orders = np.array(orders, dtype=np.int64)
+        self.powers = np.array(power, dtype=np.float64)
         self.centre = np.array(centre, dtype=np.float64)
         self.slope = np.array(slope, dtype=np.float64)
         self.bend = np.array(bend, dtype=np.float64)
+        np.asarray(self.powers)[:, 0] = self.power[0]
         self.tilted = True
+        self.take_tilt(0)
 
     def set_theta(self, Py_ssize_t i, theta):
         """Put theta in replica i; returns its log density at each level."""

@@ -17,7 +17,6 @@ from ._result import TemperingResult
 from ._samplers import resolve_inner
 from ._targets import Target
 
-RECENTRED_BASE_MOVES = 0.1  # they cost far more than a pass, but always move
 EXCHANGES_PER_ROW = 1 / 8  # of level 1 and iteration, where a row costs little
 
 
@@ -81,8 +80,8 @@ def sample(
         exact.
     n_base_moves : float or "auto", default="auto"
         Inner updates of the target's level before each tempered transition; 0.1 is one before every
-        tenth, at random. "auto" is 1, and 0.1 once levels are re-centred, whose passes cost far
-        less than such an update: 0 is quicker where `swap_acceptance` is high.
+        tenth, at random. "auto" is 1, and 0.1 once re-centred levels do the work, whose passes cost
+        far less than such an update; fewer are quicker where `swap_acceptance` is high.
     check_gradient : bool, default=False
         Compare the target's gradient with finite differences before anything runs.
 
@@ -131,7 +130,7 @@ def sample(
     betas = ladder_of(ladder, method, target.n_rows)
     recentre = _recentres(ladder, method, target, betas, resample)
     if n_base_moves == "auto":
-        n_base_moves = RECENTRED_BASE_MOVES if recentre else 1
+        n_base_moves = None if recentre else 1.0
     starts = _starts(init, target, n_chains)
     if check_gradient:
         check(target, None if starts[0] is None else starts[0])
@@ -143,7 +142,7 @@ def sample(
         metric=metric,
         swaps=swaps,
         n_exchanges=_n_exchanges(resample, method, target, betas),
-        n_base_moves=float(n_base_moves),
+        n_base_moves=n_base_moves,
         recentre=recentre,
         n_draws=int(n_draws),
         n_warmup=int(n_warmup),
@@ -262,7 +261,6 @@ def _recentres(ladder, method, target, betas, resample):
         return False
     for wrong, what in (
         (method not in SUBSAMPLED, f"levels of fewer rows: method='stt' or 'spt', not {method!r}"),
-        (not target.has_gradient, f"gradients, which {type(target).__name__} does not give"),
         (betas[-1] == 0, "rows at every level: the last must not be 0"),
         (ladder.adapt, "levels that stay where they are: adapt=False"),
         (resample, "subsets that stay as they are: resample=False"),

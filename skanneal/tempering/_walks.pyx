@@ -23,7 +23,7 @@ for a reference t that does not change. Level 0 holds all rows, so its draws sta
 
 from libc.math cimport INFINITY, NAN, isfinite
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 import numpy as np
 
@@ -50,6 +50,7 @@ cdef class Walk:
     cdef int64_t[::1] pair_count
     cdef readonly int64_t round_trips
     cdef double[:, ::1] work             # (n_levels - 1, 2): see ParallelWalk
+    cdef double[::1] candidate           # theta proposed last at level 0, and its log likelihood
 
     def __init__(self, Levels levels, Inner inner, **options):
         n_pairs = levels.n_levels - 1
@@ -57,12 +58,24 @@ cdef class Walk:
         self.pair_probability = np.zeros(n_pairs)
         self.pair_count = np.zeros(n_pairs, dtype=np.int64)
         self.work = np.full((n_pairs, 2), NAN)
+        self.candidate = np.full(levels.n_parameters + 1, NAN)
         self.round_trips = 0
 
     cdef void iterate(self) noexcept nogil:
         self.inner.move(&self.levels.replica[0], 0)
 
-    def advance(self, double[:, ::1] draws, double[:, ::1] log_densities, double[:, :, ::1] work):
+    cdef void note_candidate(self, Replica *at) noexcept nogil:
+        """Remember what a hotter level proposes to level 0, taken or not."""
+        memcpy(&self.candidate[0], at.theta, self.levels.n_parameters * sizeof(double))
+        self.candidate[self.levels.n_parameters] = at.values[0]
+
+    def advance(
+        self,
+        double[:, ::1] draws,
+        double[:, ::1] log_densities,
+        double[:, :, ::1] work,
+        double[:, ::1] candidates,
+    ):
         """Iterate once per row of the three arrays, which are written.
 
         Parameters
@@ -71,13 +84,19 @@ cdef class Walk:
         log_densities : ndarray of shape (n, 2)
             Log prior, log likelihood of all rows.
         work : ndarray of shape (n, n_levels - 1, 2)
+        candidates : ndarray of shape (n, n_parameters + 1) or (n, 0)
+            What the level above proposed last to level 0, taken or not, and the log likelihood
+            there; NaN where nothing was. Of no columns: not wanted.
         """
         cdef Py_ssize_t i, n = draws.shape[0], d = self.levels.n_parameters
         cdef Py_ssize_t n_pairs = self.levels.n_levels - 1
         cdef Replica *first
         with nogil:
             for i in range(n):
+                self.candidate[d] = NAN
                 self.iterate()
+                if candidates.shape[1]:
+                    memcpy(&candidates[i, 0], &self.candidate[0], (d + 1) * sizeof(double))
                 first = &self.levels.replica[0]
                 memcpy(&draws[i, 0], first.theta, d * sizeof(double))
                 log_densities[i, 0] = first.prior
@@ -172,6 +191,8 @@ cdef class ParallelWalk(Walk):
         cdef double up = self.levels.tempered(cold, m) - self.levels.tempered(cold, m - 1)
         self.work[m - 1, 0] = down
         self.work[m - 1, 1] = up
+        if m == 1:
+            self.note_candidate(hot)
         if self.decide(m - 1, down + up):
             exchange(cold, hot)
             self.walker[m - 1], self.walker[m] = self.walker[m], self.walker[m - 1]
@@ -351,7 +372,9 @@ cdef class TransitionWalk(Walk):
             n += 1
         for _i in range(n):
             self.inner.move(&self.levels.replica[0], 0)
-        if not self.levels.tilted:   # a tilt belongs to its rows
+        if self.levels.tilted:
+            self.levels.take_tilt(below(self.levels.rng, self.levels.orders.shape[0]))
+        else:
             self.draw_subsets()
         self.traverse()
 
@@ -368,9 +391,7 @@ cdef class TransitionWalk(Walk):
             self.levels.target.order[i] = self.levels.target.order[j]
             self.levels.target.order[j] = row
         self.levels.target.reorder()
-        memset(self.levels.replica[0].fresh + 1, 0, self.levels.n_rungs - 1)
-        if self.levels.replica[0].gradient_rung > 0:
-            self.levels.replica[0].gradient_rung = -1
+        self.levels.forget_rows()
 
     cdef void traverse(self) noexcept nogil:
         """One pass."""
@@ -393,6 +414,7 @@ cdef class TransitionWalk(Walk):
             log_ratio += self.up[m] + down
             if down == -INFINITY:
                 return
+        self.note_candidate(at)
         p = probability(log_ratio)
         self.sum_pass += p
         if uniform(self.levels.rng) < p:
