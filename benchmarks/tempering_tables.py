@@ -268,6 +268,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=40.0)
     parser.add_argument("--seeds", type=int, default=FULL_SEEDS)
     parser.add_argument("--methods", nargs="+", choices=VARIANTS, help="tuned ones only")
+    parser.add_argument("--parameters", nargs="+", type=int, help="of the tables' rows, kept all")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--figures", type=Path, default=Path("."))
     parser.add_argument("--quick", action="store_true")
@@ -281,9 +282,16 @@ def main():
     methods = options.methods or list(VARIANTS)
     settings = ("tuned",) if options.methods else ("tuned", "paper")
     seconds, seeds = FULL_SECONDS, options.seeds
+    if options.parameters:
+        wanted = set(options.parameters)
+        rows_of = {
+            part: [row for row in rows if row.n_parameters in wanted]
+            for part, rows in rows_of.items()
+        }
     if not options.full:
         minutes = 1.0 if options.quick else options.minutes
-        rows_of = {part: [r for r in rows if kept(part, r)] for part, rows in rows_of.items()}
+        if not options.parameters:
+            rows_of = {part: [r for r in rows if kept(part, r)] for part, rows in rows_of.items()}
         rows = [row for part in parts for row in rows_of.get(part, ())]
         n_methods = len(methods) + len(PAPER_VARIANTS) * ("paper" in settings)
         shares = sum(share(row) for row in rows) * n_methods
@@ -294,8 +302,9 @@ def main():
         seconds = min(FULL_SECONDS, fits / seeds)
         print(
             f"Cut to {minutes:g} minutes: {seconds:.2f} s per chain of 256 rows in place of "
-            f"{FULL_SECONDS:g}, of the Gaussian process of 512 rows 5 and 20 parameters, none of "
-            f"1024 rows, {seeds} of {options.seeds} seeds (--full for all)."
+            f"{FULL_SECONDS:g}, of the Gaussian process of 512 rows "
+            f"{options.parameters or '5 and 20'} parameters, none of 1024 rows, {seeds} of "
+            f"{options.seeds} seeds (--full for all)."
         )
     options.figures.mkdir(parents=True, exist_ok=True)
     measured = {}

@@ -141,6 +141,22 @@ def test_units_do_not_matter():
     np.testing.assert_allclose(got, (100.0 * mean - 3.0, 100.0 * std), rtol=1e-8)
 
 
+def test_a_failed_fit_leaves_nothing():
+    X, y = wave(20)
+    model = TemperedGPRegressor(**SHORT)
+    bad = {"length_scale": (np.zeros(3), 1.0)}  # for three columns
+    untouched = clone(model).set_params(priors=bad)
+    with pytest.raises(ValueError, match="length_scale"):
+        untouched.fit(X, y)
+    assert not hasattr(untouched, "n_features_in_")
+    model.fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="length_scale"):
+        model.set_params(priors=bad).fit(X[:, :1], y)
+    assert model.n_features_in_ == 2
+    assert model.predict(X).tobytes() == before.tobytes()
+
+
 def test_fitted_attributes():
     X, y = wave(20)
     model = TemperedGPRegressor(**SHORT).fit(pd.DataFrame(X, columns=["a", "b"]), y)

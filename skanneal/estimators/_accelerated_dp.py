@@ -20,7 +20,8 @@ from ..schedules import AcceleratedSchedule, PriorGibbs
 from ..shards import ShardPool
 from ..summary import point_estimate
 from ._accelerated_data import FAMILY, first_labels, read
-from ._base import SEEN, BaseMixtureEstimator, _chain_task, _padded
+from ._all_or_nothing import all_or_nothing
+from ._base import BaseMixtureEstimator, _chain_task, _padded
 from ._draws import Draw
 from ._feature_draws import FeatureDraw
 from ._feature_queries import FeatureQueryMixin, is_conjugate
@@ -256,8 +257,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
                 f"prior. Use 'accelerated', 'hybrid', 'auxiliary', 'importance' or 'slice'"
             )
         grid = partition_grid(self.concentration, self.discount)
-        before = {name: getattr(self, name) for name in SEEN if hasattr(self, name)}
-        try:
+        with all_or_nothing(self):
             n_shards = 1 if algorithm in ONE_SHARD else self.n_shards
             data = read(self, X, n_shards, algorithm in ("accelerated", "importance"))
             data = data._replace(fingerprint=(data.fingerprint, algorithm == "collapsed"))
@@ -265,11 +265,6 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
                 fitted, interrupted = self._fit_collapsed(data, schedule, grid)
             else:
                 fitted, interrupted = self._fit_uncollapsed(data, schedule, grid, algorithm)
-        except BaseException:
-            for name in SEEN:
-                self.__dict__.pop(name, None)
-            self.__dict__.update(before)
-            raise
         fitted["_fingerprint"] = data.fingerprint
         fitted["algorithm_"] = algorithm
         for name in ("families_", "hyperparameter_grids_"):

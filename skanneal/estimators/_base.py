@@ -24,11 +24,11 @@ from ..parallel import run_tasks, spawn_seeds
 from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedule
 from ..states import Mixture, Subsample
 from ..summary import point_estimate, relabel
+from ._all_or_nothing import all_or_nothing
 from ._draws import Draw
 from ._hyperparameters import grids_in_units, partition_grid, prepare
 from ._queries import QueryMixin
 
-SEEN = ("n_features_in_", "feature_names_in_")
 UNDIAGNOSED = ("seconds", "sweeps", "n_assigned", "burn_in")  # entries of the trace that only go up
 DISAGREE = 1.1  # R-hat above which chains are said to disagree
 ENOUGH_RECORDS = 20  # full-data records per chain below which nothing is said
@@ -70,8 +70,7 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
         priors = self._priors()
         resume = self.warm_start and hasattr(self, "_states")
         encoder = Encoder()
-        before = {name: getattr(self, name) for name in SEEN if hasattr(self, name)}
-        try:
+        with all_or_nothing(self):
             columns = encoder.fit_encode(self, X, self.families, indicators=self._indicators())
             self._check_families(encoder)
             table = Table(*encoder.table_schema)
@@ -104,11 +103,6 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
             if not results:
                 raise KeyboardInterrupt
             fitted = self._results(encoder, model, results)
-        except BaseException:
-            for name in SEEN:
-                self.__dict__.pop(name, None)
-            self.__dict__.update(before)
-            raise
         self.__dict__.update(fitted, _fingerprint=fingerprint)
         self._warn_of_disagreement(table.n_rows)
         if interrupted:

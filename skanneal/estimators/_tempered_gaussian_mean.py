@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..tempering import GaussianMeanTarget
+from ._all_or_nothing import all_or_nothing
 from ._tempered import BaseTempered
 
 
@@ -128,9 +129,10 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
         -------
         self : TemperedGaussianMean
         """
-        X = validate_data(self, X, dtype=np.float64)
-        target = GaussianMeanTarget(X, self.covariance, self.prior_scale)
-        result = self._sample(target)
+        with all_or_nothing(self):
+            X = validate_data(self, X, dtype=np.float64)
+            target = GaussianMeanTarget(X, self.covariance, self.prior_scale)
+            result = self._sample(target)
         self._keep(result, {"theta": slice(None)})
         self.covariance_ = target.covariance
         self.mean_ = result.flat.mean(axis=0)

@@ -22,6 +22,7 @@ from ..parallel import spawn_seeds
 from ..tempering import METHODS, GaussianProcessTarget
 from ..tempering._gaussian_process import KERNELS, resolve_priors
 from ..tempering._recentre import thinned
+from ._all_or_nothing import all_or_nothing
 from ._gp_mixture import GaussianProcessMixture
 from ._tempered import BaseTempered
 
@@ -176,16 +177,16 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         ValueError, TypeError
             Naming the parameter at fault, before any work starts.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        y = np.asarray(y, dtype=np.float64)
-        centre, scale = (y.mean(), deviation(y)) if self.normalize_y else (0.0, 1.0)
-        target = self._target_of(X, (y - centre) / scale)
-        with warnings.catch_warnings():
+        with all_or_nothing(self), warnings.catch_warnings():
+            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+            y = np.asarray(y, dtype=np.float64)
+            centre, scale = (y.mean(), deviation(y)) if self.normalize_y else (0.0, 1.0)
+            target = self._target_of(X, (y - centre) / scale)
             # A covariance that is singular to working precision is no plausible one: rejecting it
             # is the model's affair, and `result_` has the counts.
             warnings.filterwarnings("ignore", ".* not a number", RuntimeWarning)
             result = self._sample(target)
-        mixture = GaussianProcessMixture(target, thinned(result.flat, self.n_predict))
+            mixture = GaussianProcessMixture(target, thinned(result.flat, self.n_predict))
         self._mixture, self._y_centre, self._y_scale = mixture, centre, scale
         self.parameter_names_ = target.parameter_names
         self.acceptance_ = result.acceptance

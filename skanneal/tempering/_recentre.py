@@ -37,7 +37,10 @@ def recentre(levels, traces, scale, powers, generator, n_tilts):
     """
     bound, former = levels.target, levels.target.get_order()
     draws = np.concatenate([np.c_[trace.draws, trace.densities[:, 1]] for trace in traces])
-    met = distinct(np.concatenate([draws, *(trace.candidates for trace in traces)]))
+    proposed = np.concatenate([trace.candidates for trace in traces])
+    met = distinct(
+        np.concatenate([thinned(draws, 4 * MOST_POINTS), thinned(proposed, 4 * MOST_POINTS)])
+    )
     if len(met) < LEAST_POINTS:
         return False
     centre = draws[:, :-1].mean(axis=0)
@@ -71,7 +74,9 @@ def recentre(levels, traces, scale, powers, generator, n_tilts):
         if (known := seen(most)) is not None:
             points, values = known
             exponents = [fit_level(points, *level) for level in zip(values, powers)]
-            tilts.append((order, *in_units(exponents, scale)))
+            tilt = in_units(exponents, scale)
+            if all(np.isfinite(part).all() for part in tilt):
+                tilts.append((order, *tilt))
     bound.set_order(former)
     if not tilts:
         return False
