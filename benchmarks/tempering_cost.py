@@ -1,6 +1,6 @@
 """Cost of a tempered sample relative to the inner sampler's: predicted beside measured.
 
-    python benchmarks/tempering_cost.py             # about 15 minutes, one core
+    python benchmarks/tempering_cost.py             # about 18 minutes, one core
     python benchmarks/tempering_cost.py --quick     # two sizes of each model
     python benchmarks/tempering_cost.py --full      # three times the repetitions
 
