@@ -168,7 +168,7 @@ class _Chain:
         per_iteration = None if plan.max_time is None else plan.max_time / (n + plan.n_draws)
         self.deadline = None if plan.max_time is None else began + plan.max_time
         self.inner.set_adapting(True)
-        history, done = [Trace.empty(0, self, plan.recentre)], 0
+        history, done, fit_seconds = [Trace.empty(0, self, plan.recentre)], 0, 0.0
         stages = [n // 8, n // 4, n // 2, *([3 * n // 4] if plan.recentre else []), n]
         for stage in stages:
             self.walk.reset_counts()
@@ -185,9 +185,13 @@ class _Chain:
                 self.inner.set_scale(posterior_scale(recent))
                 self.inner.set_adapting(False)
                 self.inner.set_adapting(True)
-            if plan.recentre:
+            now = time.perf_counter()
+            if plan.recentre and (
+                per_iteration is None or now + fit_seconds < began + n * per_iteration
+            ):
                 self.choose_base_moves(last=stage == stages[-2])
                 self.recentre(history[-2:])
+                fit_seconds = time.perf_counter() - now  # as the next fit may take
         self.inner.set_adapting(False)
         self.walk.reset_counts()
         if plan.n_exchanges:
