@@ -127,3 +127,12 @@ def test_a_likelihood_that_says_nothing():
         silent, inner="mh", schedule=RECENTRED, init=[0.0], n_warmup=4, n_draws=5, random_state=0
     )
     assert short.draws.shape == (4, 5, 1)
+
+
+def test_where_no_fit_has_a_loss():
+    """Residuals whose squares overflow decide nothing: the level stays plain."""
+    x, level, rng = problem(60, 2)
+    target = 1e200 * rng.normal(size=60)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = fit_level(points_of(x, target), level, 4.0)
+    assert found.power == 4.0 and not found.slope.any() and not found.bend.any()

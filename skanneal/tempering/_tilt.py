@@ -104,23 +104,21 @@ def fit_level(points, level, power):
         for ridge in RIDGES
         if POINTS_PER_FEATURE * (1 + d + size) <= n
     ]
-    best, best_loss = Exponents.plain(power, d), np.inf
+    plain = Exponents.plain(power, d)
+    best, best_loss = None, np.inf
     folds = np.array_split(np.arange(n), N_FOLDS)
     for shape in (None, *shapes):
         loss = 0.0
         for held_out in folds:
             rest = weights.copy()
             rest[held_out] = 0.0
-            if shape is None:
-                fitted = Exponents.plain(power, d)
-            else:
-                fitted = _fit(shape, points, level, rest)
+            fitted = plain if shape is None else _fit(shape, points, level, rest)
             residual = fitted.residual(points, level)
             residual -= np.average(residual, weights=rest)
             loss += weights[held_out] @ residual[held_out] ** 2
         if loss < best_loss:
             best, best_loss = shape, loss
-    return Exponents.plain(power, d) if best is None else _fit(best, points, level, weights)
+    return plain if best is None else _fit(best, points, level, weights)
 
 
 def _first_fit(points, level, power):
