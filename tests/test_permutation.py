@@ -9,6 +9,7 @@ must see.
 import math
 from collections import Counter
 from functools import cache
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ from permutation_enumeration import (
 from reference import EXAMPLES, ROW_EXAMPLES
 from skanneal.chain import Chain, Model, run_chain
 from skanneal.components import MISSING_COUNT, Table
-from skanneal.moves import Gibbs, PartitionHyperparameters, Permutation, SplitMerge
+from skanneal.moves import Gibbs, Permutation, SplitMerge
 from skanneal.moves._segments import Segments
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal, PriorGibbs, SequentialGibbs
@@ -590,10 +591,12 @@ def test_starts(schedule, init):
     check_counts(counts, law_of_chains(PRIOR_GRID))
 
 
+@pytest.mark.parametrize("moves", ["permutation", pytest.param("all", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("program", [pytest.param("exact", marks=pytest.mark.slow), "beam"])
-def test_concentration_integrated_out_in_chains(program):
+def test_concentration_integrated_out_in_chains(program, moves):
     options = {"permutation": {"program": program, "grid": PRIOR_GRID, "tolerance": 0.05}}
-    counts = end_of_chains(PRIOR_GRID, CHAINS["prior"], MOVES["permutation"], 200, options=options)
+    options["split_merge"] = OPTIONS["split_merge"]
+    counts = end_of_chains(PRIOR_GRID, CHAINS["prior"], MOVES[moves], 200, options=options)
     check_counts(counts, law_of_chains(PRIOR_GRID))
 
 
@@ -607,19 +610,60 @@ def test_hybrids_in_many_chains(moves, schedule, law):
     check_counts(counts, law_of_chains(PRIOR_GRID))
 
 
-def test_integrated_out_concentration_is_drawn_anew():
-    """The move leaves the marginal law; with the concentration's own draw, the joint one."""
-    grid = alpha_grid("PY")
-    of = target(5, "PY", grid=True)
-    moves = [move("uniform", "beam", 0.1, grid=grid)] * 3
-    check_counts(after(moves, "PY", 600, 15, grid=True), of.posterior())
-    mixture, bit_generator = make_mixture(data(5), *PRIORS["PY"], seed=16)
-    joint = enumerate_joint(data(5), ALPHAS, 0.3)
-    counts, posterior = Counter(), of.posterior()
-    for i in np.random.default_rng(16).choice(len(posterior), 600, p=list(posterior.values())):
-        set_partition(mixture, list(posterior)[i])
-        for each in [*moves, PartitionHyperparameters(grid)]:
-            each.sweep(mixture, bit_generator)
-        key = canonical(mixture.get_labels().tolist())
-        counts[key, mixture.prior.concentration] += 1
-    check_counts(counts, marginal(joint, 0, 1))
+WIDE = [0.05, 20.0]
+GRIDS = {
+    "fixed discount": np.array([(a, 0.3) for a in WIDE]),
+    "inferred discount": np.array([(a, d) for d in (0.0, 0.4) for a in WIDE]),
+}
+ORDERS = {"-".join(order): order for order in permutations(MOVES["all"])}
+OTHERS = {"gibbs": Gibbs, "split_merge": lambda: SplitMerge(n_proposals=1)}
+
+
+def from_joint_to_joint(order, grid, law, n_runs, seed, *, beta=1.0, kind=Permutation):
+    """p-value of (partition, concentration, discount) after moves in an order, from their joint
+    law; no other move draws the pair."""
+    columns, discounts = data(4, ("normal",)), np.unique(grid[:, 1]).tolist()
+    joint = marginal(enumerate_joint(columns, WIDE, discounts, beta=beta), 0, 1, 2)
+    moves = [kind(law, "beam", 0.1, grid) if m == "permutation" else OTHERS[m]() for m in order]
+    for each in moves:
+        each.tuning = REFERENCE
+    mixture, bit_generator = make_mixture(columns, seed=seed)
+    counts, states = Counter(), list(joint)
+    for i in np.random.default_rng(seed).choice(len(states), n_runs, p=list(joint.values())):
+        labels, *pair = states[i]
+        set_partition(mixture, labels)
+        mixture.set_prior(PitmanYor(*pair))
+        for each in moves:
+            each.sweep(mixture, bit_generator, beta=beta)
+        pair = mixture.prior.concentration, mixture.prior.discount
+        counts[canonical(mixture.get_labels().tolist()), *pair] += 1
+    return count_p_value(counts, joint)
+
+
+slow_but = {law: () if law == "uniform" else pytest.mark.slow for law in permutation.PERMUTATIONS}
+
+
+@pytest.mark.parametrize("law", [pytest.param(law, marks=slow_but[law]) for law in slow_but])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("grid", GRIDS)
+def test_integrated_out_concentration_in_every_order_of_moves(grid, order, law):
+    beta = 0.5 if law == "markov" else 1.0
+    assert from_joint_to_joint(ORDERS[order], GRIDS[grid], law, 600, 19, beta=beta) > 1e-4
+
+
+class StaleConcentration(Permutation):
+    """The concentration that was integrated out is left as it was before the move."""
+
+    def sweep(self, state, bit_generator, *, beta=1.0):
+        before = state.prior
+        info = super().sweep(state, bit_generator, beta=beta)
+        state.set_prior(before)
+        return info
+
+
+# in the other orders a Gibbs pass follows, which with so few rows forgets nearly all
+@pytest.mark.parametrize("order", [name for name in ORDERS if "gibbs-" in name.split("perm")[0]])
+def test_a_stale_concentration_is_seen(order):
+    grid = GRIDS["fixed discount"]
+    p = from_joint_to_joint(ORDERS[order], grid, "uniform", 2000, 20, kind=StaleConcentration)
+    assert p < REJECT

@@ -18,6 +18,10 @@ tau is the secant of log A(K) / K! at a reference number of clusters, which foll
 burn-in and is fixed then. A clustering that the beam does not hold, and a projection whose outcome
 would be in another order, are rejected. In burn-in the projection is a hill climb: whatever is
 drawn is taken.
+
+Where the concentration is integrated out, the move leaves the partition's law with a known discount
+invariant; (concentration, discount) are therefore drawn given the partition as the move's last
+step, which leaves the joint law invariant. Any move may follow.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -27,6 +31,7 @@ from scipy.special import gammaln, logsumexp
 
 from ._random import below
 from ._segments import Segments, scan_order
+from .hyperparameters import PartitionHyperparameters
 from .info import MoveInfo
 
 PERMUTATIONS = ("projection", "uniform", "markov")
@@ -75,7 +80,10 @@ class Permutation:
         climb = law == "projection" and self.burn_in
         if law == "projection" and not climb:
             law = ("projection", "uniform")[below(2, np.random.Generator(bit_generator))]
-        return self._move(state, rows, law, climb, beta, bit_generator)
+        info = self._move(state, rows, law, climb, beta, bit_generator)
+        if self.grid is not None:
+            PartitionHyperparameters(self.grid).sweep(state, bit_generator)
+        return info
 
     def _move(self, state, rows, law, climb, beta, bit_generator):
         n, labels = len(rows), state.labels_of(rows)
