@@ -28,8 +28,9 @@ X = hours[:, None]
 # The likelihood
 # --------------
 # Von Mises, the normal distribution of the circle: with u the point of the unit circle where the
-# hand of a 24-hour clock points, the density is exp(theta . u) / (2 pi I0(|theta|)). The vector
-# theta points to the middle hour, and the longer it is, the sharper the peak. Its prior is normal.
+# hand of a 24-hour clock points, the density is exp(theta . u) / (2 pi I0(r)), with r the length
+# of theta. The vector theta points to the middle hour, and the longer it is, the sharper the peak.
+# Its prior is normal.
 #
 # Five methods say all that a sampler needs, and two more let it propose features from the data.
 # ``statistics`` of two shards of the rows must add up. ``draw`` need not draw from the posterior of

@@ -1,4 +1,7 @@
-"""What the pages show runs: their Python blocks, in order, and the demo, without a warning."""
+"""What the pages show runs: their Python blocks, in order, and the demo, without a warning.
+
+In a notebook an estimator is a page too, whose links must lead somewhere.
+"""
 
 import re
 import subprocess
@@ -6,26 +9,29 @@ import sys
 from pathlib import Path
 
 import pytest
+from sklearn.utils import estimator_html_repr
+
+import skanneal
 
 ROOT = Path(__file__).parents[1]
-PAGES = (
-    "README.md",
-    "doc/index.md",
-    "doc/user_guide.md",
-    "doc/accelerated.md",
-    "doc/parallel.md",
-    "doc/tempering.md",
-)
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PAGES = [
+    page.relative_to(ROOT).as_posix()
+    for page in [ROOT / "README.md", *sorted((ROOT / "doc").glob("*.md"))]
+    if BLOCK.search(page.read_text(encoding="utf-8"))
+]
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_python_blocks_run(page):
-    blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
-    assert blocks
     namespace = {}
-    for block in blocks:
+    for block in BLOCK.findall((ROOT / page).read_text(encoding="utf-8")):
         exec(compile(block, page, "exec"), namespace)
+
+
+@pytest.mark.parametrize("name", skanneal.__all__)
+def test_html_representation_has_no_links_to_pages_of_others(name):
+    assert "scikit-learn.org" not in estimator_html_repr(getattr(skanneal, name)())
 
 
 def test_demo_prints_no_warning(tmp_path):

@@ -21,6 +21,8 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 
+import copyreg
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -346,11 +348,17 @@ cdef class Table:
         return Table(self.dtypes, self.n_levels, self.offsets, self.scales)
 
     def __reduce__(self):
-        # the chunks as they are: joblib maps the large ones into its workers, read-only
-        return _restored, (self.dtypes, self.n_levels, self.offsets, self.scales, self.gaps,
-                           self.n_rows, self._chunks, self._entries[:self._n_entries])
+        # without a function of our own, since skops restores classes but calls no functions
+        return copyreg.__newobj__, (Table,), self.__getstate__()
 
-    def _restore(self, gaps, n_rows, chunks, entries):
+    def __getstate__(self):
+        # the chunks as they are: joblib maps the large ones into its workers, read-only
+        return (self.dtypes, self.n_levels, self.offsets, self.scales, self.gaps, self.n_rows,
+                self._chunks, self._entries[:self._n_entries])
+
+    def __setstate__(self, state):
+        *schema, gaps, n_rows, chunks, entries = state
+        self.__init__(*schema)
         for chunk in chunks:
             self._add_chunk(chunk)
         self._set_entries(entries, len(entries))
@@ -363,9 +371,3 @@ cdef class Table:
 
 
 CELL = np.dtype([("start", "i8"), ("n", "i8"), ("total", "i8"), ("log_coefficient", "f8")])
-
-
-def _restored(dtypes, n_levels, offsets, scales, *parts):
-    table = Table(dtypes, n_levels, offsets, scales)
-    table._restore(*parts)
-    return table

@@ -98,7 +98,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         The point-estimate partition, numbered from 0.
     n_clusters_ : int
         Its number of clusters.
-    features_ : ndarray of shape (n_clusters_, ...)
+    features_ : ndarray of shape (`n_clusters_`, ...)
         Its clusters' features, with a conjugate prior their posterior means: probabilities, rates,
         or means and variances.
     draws_ : list of list of Draw or FeatureDraw

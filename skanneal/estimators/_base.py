@@ -39,7 +39,6 @@ SKETCH_ROWS = 2000
 class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator):
     """Base of the mixture estimators; see a subclass for parameters and attributes."""
 
-    _doc_link_module = "skanneal"
     _parameter_constraints: dict = {
         "families": [StrOptions({"auto", *FAMILIES}), Mapping],
         "schedule": [StrOptions(set(SCHEDULES)), BaseSchedule],

@@ -24,7 +24,6 @@ class BaseTempered(BaseEstimator):
     fail any more, ``self._keep(result, blocks)``.
     """
 
-    _doc_link_module = "skanneal"
     _parameter_constraints: dict = {
         "method": [StrOptions(set(METHODS))],
         "inner": [StrOptions(set(INNER)), BaseInnerSampler, tuple, list],

@@ -49,11 +49,11 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
 
     Attributes
     ----------
-    mean_ : ndarray of shape (n_features_in_,)
+    mean_ : ndarray of shape (`n_features_in_`,)
         Mean of the draws.
-    covariance_ : ndarray of shape (n_features_in_, n_features_in_)
+    covariance_ : ndarray of shape (`n_features_in_`, `n_features_in_`)
         Covariance of a row, as a matrix.
-    draws_ : ndarray of shape (n_chains, n_draws, n_features_in_)
+    draws_ : ndarray of shape (n_chains, n_draws, `n_features_in_`)
         Of theta.
     ess_, r_hat_ : dict of ndarray
         "theta": bulk effective sample size and R-hat of each coordinate.

@@ -76,7 +76,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
 
     Attributes
     ----------
-    draws_ : ndarray of shape (n_chains, n_draws, n_features_in_ + 2)
+    draws_ : ndarray of shape (n_chains, n_draws, `n_features_in_` + 2)
         Logarithms of the length scales, in the units of X, and of sigma_f and sigma_n, in those of
         y or of y normalised.
     parameter_names_ : list of str
@@ -233,6 +233,25 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         std = np.sqrt(variances.mean(axis=0) + means.var(axis=0))
         return self._in_units(means.mean(axis=0)), self._y_scale * std
 
+    def score(self, X, y, sample_weight=None):
+        """Return R^2, the coefficient of determination, of `predict`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Where.
+        y : array-like of shape (n_rows,)
+            What was observed at X.
+        sample_weight : array-like of shape (n_rows,), default=None
+            The rows' weights.
+
+        Returns
+        -------
+        score : float
+            1 for a perfect prediction, 0 for one no better than the mean of y.
+        """
+        return super().score(X, y, sample_weight)
+
     def sample_y(self, X, n_samples=1, random_state=0):
         """Draw new observations at all rows jointly, each sample under one draw.
 
@@ -281,7 +300,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
 
         Parameters
         ----------
-        theta : array-like of shape (n_features_in_ + 2,)
+        theta : array-like of shape (`n_features_in_` + 2,)
             Logarithms of the length scales in the units of X, and of sigma_f and sigma_n, as in
             `draws_`.
         eval_gradient : bool, default=False
@@ -291,7 +310,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         -------
         value : float
             Of y, or y normalised; NaN where the covariance is singular to working precision.
-        gradient : ndarray of shape (n_features_in_ + 2,)
+        gradient : ndarray of shape (`n_features_in_` + 2,)
             With `eval_gradient`.
         """
         check_is_fitted(self)
