@@ -31,7 +31,7 @@ def test_python_blocks_run(page):
 
 @pytest.mark.parametrize("name", skanneal.__all__)
 def test_html_representation_has_no_links_to_pages_of_others(name):
-    assert "scikit-learn.org" not in estimator_html_repr(getattr(skanneal, name)())
+    assert "https://scikit-learn.org" not in estimator_html_repr(getattr(skanneal, name)())
 
 
 def test_demo_prints_no_warning(tmp_path):
