@@ -22,7 +22,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils import estimator_checks
 
 from backends import dask_cluster, kill_dask_worker, ray_cluster
-from skanneal import AcceleratedDPMixture
+from skanneal import AcceleratedDPMixture, AnnealedDPMixture
 from skanneal.likelihoods import LIKELIHOODS
 from skanneal.moves import AcceleratedStage, Auxiliary, ExactStage, Importance, SliceSampler
 from skanneal.moves.segments import first_report
@@ -442,7 +442,7 @@ INTERRUPTED = """
 import os, signal, threading, warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from skanneal import AcceleratedDPMixture
+from skanneal import AcceleratedDPMixture, AnnealedDPMixture
 from skanneal.schedules import AcceleratedSchedule
 
 rng = np.random.default_rng(0)
@@ -691,8 +691,18 @@ class TestBadInput:
         for likelihood in ("multinomial", "logistic_normal"):
             with pytest.raises(ValueError, match="Row 7 of X has no counts above 0"):
                 mixture(likelihood=likelihood).fit(X)
-        assert mixture().fit(X).families_.keys() == {"normal"}  # "auto" takes them for numbers
-        assert mixture().fit(counts()[0]).families_.keys() == {"multinomial"}
+
+    def test_whole_numbers_are_numbers(self):
+        """Of two clusters with equal proportions, counts of one total would know nothing."""
+        side = np.arange(120) % 2
+        X = np.array([[20, 40], [60, 120]])[side]
+        X = X + np.random.default_rng(0).integers(-5, 6, X.shape)
+        for cells in (X, X.astype(np.uint8), X.astype(float), pd.DataFrame(X)):
+            model = mixture().fit(cells)
+            assert model.families_.keys() == {"normal"}
+            assert adjusted_rand_score(side, model.labels_) == 1.0
+        assert mixture().fit(counts()[0]).families_.keys() == {"normal"}
+        assert AnnealedDPMixture(n_chains=1, random_state=0).fit(X).families_.keys() == {"normal"}
 
     def test_sparse(self):
         X = csr_array(counts()[0])
@@ -842,7 +852,7 @@ LARGE = """
 import resource
 from pathlib import Path
 import numpy as np
-from skanneal import AcceleratedDPMixture
+from skanneal import AcceleratedDPMixture, AnnealedDPMixture
 from skanneal.schedules import AcceleratedSchedule
 
 MIB, N, D = 2**20, 3 * 2**16, 192           # 288 MiB of float64

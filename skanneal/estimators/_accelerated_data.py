@@ -90,11 +90,10 @@ def read(estimator, X, n_shards, proposes):
             X, source = source.rows(slice(0, source.n_rows)), None
     if isinstance(own, Likelihood):
         return _read_own(estimator, X, source, n_shards, own)
-    name = estimator.likelihood
-    if name == "auto":
-        name = auto_likelihood(X if source is None else head(source))
+    first = X if source is None else head(source)
+    name = named(estimator.likelihood, first)
     encoder, table = Encoder(), None
-    columns = encoder.fit_encode(estimator, X if source is None else head(source), FAMILY[name])
+    columns = encoder.fit_encode(estimator, first, FAMILY[name])
     refuse_gaps(encoder, columns)
     table = Table(*encoder.table_schema)
     table.append(columns)
@@ -176,26 +175,17 @@ def check_numbers(n_shards, init, n_rows):
         )
 
 
-def auto_likelihood(X):
-    """ "multinomial" for rows of counts, else "gaussian"."""
+def named(likelihood, X):
+    """The likelihood's name: of "auto" that of measurements, for whole numbers are no sign of
+    counts of one total, and as such they would lose all but their proportions."""
+    if likelihood != "auto":
+        return likelihood
     if issparse(X):
         raise TypeError(
             "likelihood='auto' takes no sparse X: name the likelihood, 'multinomial' (or "
             "'logistic_normal') for rows of counts"
         )
-    try:
-        cells = np.asarray(X)
-        cells = cells if cells.dtype.kind in "biufc" else cells.astype(np.float64)
-    except (TypeError, ValueError):
-        return "gaussian"  # whose encoder names the column at fault
-    if cells.ndim != 2 or not cells.size or cells.dtype.kind == "c":
-        return "gaussian"
-    if cells.dtype.kind == "f" and not (
-        np.isfinite(cells).all() and (cells == np.rint(cells)).all()
-    ):
-        return "gaussian"
-    counts = cells.min() >= 0 and (cells != 0).any(axis=1).all()
-    return "multinomial" if counts and cells.dtype.kind != "b" else "gaussian"
+    return "gaussian"
 
 
 def refuse_gaps(encoder, columns):

@@ -47,8 +47,8 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         Of a row given its feature: "multinomial" (rows of counts), "poisson" (independent counts),
         "gaussian" (independent numbers), "gaussian_full" (with covariances), "logistic_normal"
         (rows of counts whose log-odds are normal of low rank; not conjugate), or an object of a
-        subclass of `skanneal.states.Likelihood`. "auto": "multinomial" if all cells are
-        non-negative integers and no row is empty, else "gaussian".
+        subclass of `skanneal.states.Likelihood`. "auto": "gaussian"; rows of counts have to be
+        named, for a table of whole numbers may as well hold measurements.
     hyperparameters : "infer" or mapping, default="infer"
         Data-scaled grids and Gibbs steps, or a mapping of the likelihood's name to what is fixed,
         by name as in `AnnealedDPMixture`: ``{"multinomial": {"pseudo_counts": 1.0}}``. Of
@@ -146,7 +146,12 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
     >>> X = np.r_[rng.multinomial(50, [.6, .3, .1], 100), rng.multinomial(50, [.1, .3, .6], 100)]
     >>> schedule = AcceleratedSchedule(n_accelerated=20, n_exact=200)
     >>> model = AcceleratedDPMixture(
-    ...     schedule=schedule, point_estimate="vi", n_draws=50, thin=4, random_state=0
+    ...     likelihood="multinomial",
+    ...     schedule=schedule,
+    ...     point_estimate="vi",
+    ...     n_draws=50,
+    ...     thin=4,
+    ...     random_state=0,
     ... ).fit(X)
     >>> model.n_clusters_
     2
