@@ -3,62 +3,28 @@
 The path is a shape: its position runs from 0 to its number of assignments, and each stretch of it
 is run at a speed, in real assignments per assignment of the shape. Speeds are chosen again as the
 measured cost changes. Two rules bound them: the subsample never grows by more than one row per
-assignment, and a stretch that does grow by one (a sequential pass) stays as it is.
+assignment, and a stretch that does grow by one (a sequential pass) stays as it is. Once all rows
+are in, sweeps follow as long as there is time for them, whatever the plan was.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
 
 from bisect import bisect_right
-from math import ceil, exp, inf, log
+from math import ceil, exp, inf
 
 import numpy as np
 from scipy.optimize import brentq
 
-# Old segments count less by this factor each: the cost follows the subsample as it grows.
-_FORGET = 0.8
+from ._cost import FEW, Cost, lower_median
+
 # Before these shares of the time and of the shape are used, a cost is mostly fixed overhead.
 _FIRST_TIME, _FIRST_SHAPE = 0.01, 0.05
 SETTLED = 50  # rows in the subsample from which on a chain runs more than the churn
 # Planning costs about as much as a small segment, so speeds hold for this share of the time.
 _HOLD = 0.005
-
-
-class Cost:
-    """Seconds per assignment as a function of the subsample's size.
-
-    A segment of ``m`` assignments at size ``n`` takes ``overhead + m * level * (n / n0) ** power``
-    with ``0 <= power <= 1``. The overhead is the least time of any segment seen: short segments
-    come first and consist of little else.
-    """
-
-    _STATE = ("least", "weight", "count", "seconds", "x", "y", "xx", "xy")
-
-    def __init__(self):
-        self.least = inf
-        # Sums over segments, weighted by length, in which old segments fade.
-        self.weight = self.count = self.seconds = self.x = self.y = self.xx = self.xy = 0.0
-
-    def update(self, size, length, seconds):
-        """Take in a segment: its mean size, its assignments and its seconds."""
-        seconds = max(seconds, 1e-9)
-        self.least = min(self.least, seconds)
-        x, y = log(max(size, 1.0)), log(max(seconds - self.least, 0.05 * seconds) / length)
-        values = (1.0, 1.0 / length, seconds / length, x, y, x * x, x * y)
-        for name, value in zip(self._STATE[1:], values):
-            setattr(self, name, _FORGET * getattr(self, name) + length * value)
-
-    def per_assignment(self, sizes):
-        """Return the expected seconds per assignment at each size."""
-        mean_x = self.x / self.weight
-        spread = self.xx / self.weight - mean_x**2
-        slope = self.xy / self.weight - mean_x * self.y / self.weight
-        # The small constant pulls the power to 0 where sizes hardly differ.
-        power = min(max(slope / (spread + 0.02), 0.0), 1.0)
-        # Some of the time is always the rows': all-overhead would make rows free.
-        overhead = min(self.least, 0.95 * self.seconds / self.count)
-        level = (self.seconds - overhead * self.count) / self.weight
-        sizes = np.maximum(sizes, 1.0)
-        return overhead / sizes + level * (sizes / exp(mean_x)) ** power
+# Shares of the time: what the pace starts from, how far it looks back, the most of one segment.
+_PACE_START, _PACE_MEMORY, _PACE_JUMP = 0.02, 0.05, 0.05
+_PART = 0.05  # of a sweep: a shorter last segment is not worth its moves
 
 
 class Budget:
@@ -79,13 +45,14 @@ class Budget:
         "further_sweeps",
         "position",
         "speed",
-        "final_speed",
         "expected",
         "planned_at",
         "last_seconds",
         "last_size",
         "last_length",
         "settled",
+        "taken",
+        "foreseen",
     )
 
     def __init__(self, path, max_time, further_sweeps):
@@ -100,10 +67,12 @@ class Budget:
         self._tempered_until = _end_of(path.betas != 1.0, self._at)
         self._final_from = max(_end_of(path.sizes != self._n_rows, self._at), self._tempered_until)
         self.position = 0.0
-        self.speed = self.final_speed = 1.0
+        self.speed = 1.0
         self.expected = float(self._at[-1])
         self.planned_at = self.last_seconds = -inf
         self.last_size = self.last_length = self.settled = 0.0
+        self.taken = self.foreseen = _PACE_START * max_time  # seconds of late, and as expected
+        self.full = []  # the last sweeps of the full data: assignments, seconds, those of moves
         self.knots = [(0, self._sizes[0])]
         self.betas = [self.beta]
 
@@ -116,7 +85,7 @@ class Budget:
         """Return the number of assignments the schedule is expected to make in all."""
         return max(assignments, round(self.expected))
 
-    def next(self, start, size, seconds):
+    def next(self, start, size, seconds, moves=0.0, missing=0.0):
         """Choose the next segment.
 
         Parameters
@@ -125,6 +94,9 @@ class Budget:
             Assignments made and rows held so far.
         seconds : float
             Time since the chain began.
+        moves, missing : float, default=0.0
+            Seconds that the last segment's moves took, and that more would have taken, had it been
+            one of the full data.
 
         Returns
         -------
@@ -134,11 +106,13 @@ class Budget:
         finished : bool
             Whether this is the schedule's last segment, or none is left.
         """
-        self._measure(start, seconds)
-        if seconds < self.max_time:
-            step, finished = self._walk(start, size)
-        else:
+        self._measure(start, seconds, moves, missing)
+        if seconds >= self.max_time:
             step, finished = self._shortest(start, size)
+        elif self.position >= self._final_from and size == self._n_rows:
+            step, finished = self._final(start, seconds)
+        else:
+            step, finished = self._walk(start, size, seconds)
         if finished and not self._ends_well(step):
             finished = step is None
             if step is None:
@@ -174,6 +148,8 @@ class Budget:
         return {
             "budget_state": np.array([getattr(self, name) for name in self._STATE], dtype=float),
             "budget_cost": np.array([getattr(self.cost, name) for name in Cost._STATE]),
+            "budget_first": np.array(self.cost.first, dtype=float),
+            "budget_full": np.array(self.full, dtype=float),
             "budget_knots": np.array(self.knots, dtype=np.int64),
             "budget_betas": np.array(self.betas),
         }
@@ -186,15 +162,21 @@ class Budget:
             setattr(budget, name, value)
         for name, value in zip(Cost._STATE, arrays["budget_cost"].tolist()):
             setattr(budget.cost, name, value)
+        budget.cost.first = [tuple(segment) for segment in arrays["budget_first"].tolist()]
+        budget.full = [tuple(segment) for segment in arrays["budget_full"].tolist()]
         budget.knots = [(start, size) for start, size in arrays["budget_knots"].tolist()]
         budget.betas = arrays["budget_betas"].tolist()
         return budget
 
-    def _measure(self, start, seconds):
+    def _measure(self, start, seconds, moves, missing):
         """Take in the time of the last segment and plan again if that is due."""
         if self.last_length > 0:
-            self.cost.update(self.last_size, self.last_length, seconds - self.last_seconds)
-            early = seconds < _FIRST_TIME * self.max_time
+            took = seconds - self.last_seconds
+            self._keep_pace(took)
+            self.cost.update(self.last_size, self.last_length, took, moves, missing)
+            if self.last_size == self._n_rows:
+                self.full = [*self.full[1 - FEW :], (self.last_length, took, moves)]
+            early = seconds < _FIRST_TIME * self.max_time or len(self.cost.first) < FEW
             early = early and self.position < _FIRST_SHAPE * self._at[-1]
             held = seconds - self.planned_at < _HOLD * self.max_time
             # A plan of which one segment is left is checked before the schedule ends by it.
@@ -203,16 +185,33 @@ class Budget:
                 self._plan(start, seconds)
         self.last_seconds = seconds
 
+    def _keep_pace(self, took):
+        """Compare the last segment's time with what was expected of it.
+
+        Costs say what a segment takes when nothing holds it up; the pace says how much longer it is
+        on average, of late. One segment counts with little, however long it was held up: the time
+        that it has cost is gone, but says nothing about the next ones.
+        """
+        if not self.cost.first:
+            return
+        expected = float(self.cost.per_assignment(self.last_size)) * self.last_length
+        fade = exp(-expected / (_PACE_MEMORY * self.max_time))
+        self.taken = fade * self.taken + min(took, expected + _PACE_JUMP * self.max_time)
+        self.foreseen = fade * self.foreseen + expected
+
+    @property
+    def _pace(self):
+        return self.taken / self.foreseen
+
     def _plan(self, start, seconds):
         """Choose the speeds at which the rest of the shape takes the rest of the time."""
         self.planned_at = seconds
-        full = float(self.cost.per_assignment(self._n_rows))
+        pace = self._pace
+        full = pace * self.cost.of_sweep(self._n_rows)[0] / self._n_rows
         rest = self.max_time - seconds - self.further_sweeps * self._n_rows * full
         end = self._at[-1]
         if self.position >= self._final_from:
-            left = max(rest, 0.0) / full
-            self.final_speed = left / max(end - self.position, 1e-12)
-            self.expected = start + left
+            self.expected = start + max(rest, 0.0) / full
             return
         widths, slopes, costs = self._cells()
         final = end - self._final_from
@@ -225,11 +224,10 @@ class Budget:
 
         def time(speed):
             growing, at_full = assignments(speed)
-            return growing @ costs + at_full * full
+            return pace * (growing @ costs) + at_full * full
 
         self.speed = _solve_increasing(time, rest)
         growing, at_full = assignments(self.speed)
-        self.final_speed = at_full / final if final else 0.0
         self.expected = start + growing.sum() + at_full
 
     def _cells(self):
@@ -246,35 +244,79 @@ class Budget:
         slopes = (np.diff(self._path.sizes) / np.diff(self._path.assignments))[piece]
         return widths, slopes, self.cost.per_assignment(0.5 * (sizes[:-1] + sizes[1:]))
 
-    def _walk(self, start, size):
+    def _walk(self, start, size, seconds):
         """Run the shape for one full churn from the present position."""
-        end = float(self._at[-1])
-        while True:
-            beta = self.beta
-            limit = max(1, size)
-            stop_at = end if self.position >= self._tempered_until else float(self._tempered_until)
-            knots, left = [(start, size)], float(limit)
-            while left > 0 and self.position < stop_at:
-                left -= self._move(left)
-                self._add_knot(knots, start + round(limit - left), self._shape_size())
-            if self.position >= end:
-                # The speeds' rounding may have left a few rows outside.
-                last, reached = knots[-1]
-                rows = min(self._n_rows - reached, start + limit - last)
-                self._add_knot(knots, last + rows, reached + rows)
-                finished = knots[-1][1] == self._n_rows
-                if finished or len(knots) > 1:
-                    return ((knots, beta) if len(knots) > 1 else None), finished
-            if len(knots) > 1:
-                return (knots, beta), False
+        beta, end = self.beta, start + max(1, size)
+        tempered = self.position < self._tempered_until
+        stop_at = float(self._tempered_until if tempered else self._final_from)
+        knots, left = [(start, size)], float(end - start)
+        while left > 0 and self.position < stop_at:
+            left -= self._move(left)
+            self._add_knot(knots, end - round(left), self._shape_size())
+        if self.position < self._final_from and len(knots) > 1:
+            return (knots, beta), False
+        if self.position < self._final_from:  # the tempered stretch is at its end
+            return self._walk(start, size, seconds)
+        # The speeds' rounding may have left a few rows outside.
+        last, reached = knots[-1]
+        rows = min(self._n_rows - reached, end - last)
+        self._add_knot(knots, last + rows, reached + rows)
+        last, reached = knots[-1]
+        if last == start:
+            return self._final(start, seconds)
+        if reached < self._n_rows or last == end or tempered:
+            return (knots, beta), False
+        rest = end - last
+        if self.cost.first:  # segments are full churns, but for the last one
+            sweep, share = self._sweep()
+            growing = float(self.cost.per_assignment(0.5 * (size + reached))) * (last - start)
+            left = self.max_time - seconds - self._reserve() - growing - share * sweep
+            affordable = left / ((1.0 - share) * sweep) * self._n_rows
+            rest = min(rest, max(0, round(affordable)))
+        self._add_knot(knots, last + rest, self._n_rows)
+        return (knots, beta), last + rest < end
+
+    def _final(self, start, seconds):
+        """Go on with full-data sweeps as long as there is time for them."""
+        length = self._n_rows
+        if self.cost.first:
+            left = self.max_time - seconds - self._reserve()
+            sweep, share = self._sweep()
+            part = (left / sweep - share) / (1.0 - share)
+            if part < 1.0:
+                length = round(part * length) if part >= _PART else 0
+            # What was measured once may have been held up.
+            if len(self.cost.first) == 1 and left > _PACE_START * self.max_time:
+                length = self._n_rows
+        if length == 0:
+            self.position = float(self._at[-1])
+            return None, True
+        knots = [(start, self._n_rows), (start + length, self._n_rows)]
+        return (knots, 1.0), length < self._n_rows
+
+    def _sweep(self):
+        """Seconds of a sweep of the full data if nothing holds it up, and the moves' share."""
+        expected = self.cost.of_sweep(self._n_rows)
+        if not self.full:
+            return expected
+        rows = lower_median([(took - moves) / length for length, took, moves in self.full])
+        moves = lower_median([moves for *_, moves in self.full])
+        seconds = self._n_rows * rows + moves
+        measured = seconds, min(moves / seconds, 0.95)  # some of the time is always the rows'
+        return measured if len(self.full) > 2 else min(measured, expected)
+
+    def _reserve(self):
+        """Seconds that the sweeps which follow the path will take."""
+        if not self.further_sweeps:
+            return 0.0
+        return self.further_sweeps * self._pace * self._sweep()[0]
 
     def _move(self, left):
         """Advance to the next knot of the shape or by `left` assignments; return those used."""
         piece = bisect_right(self._at, self.position) - 1
         upper = self._at[piece + 1]
         growth, width = self._sizes[piece + 1] - self._sizes[piece], upper - self._at[piece]
-        speed = self.final_speed if self.position >= self._final_from else self.speed
-        rate = 1.0 if growth >= width else max(growth / width, speed)
+        rate = 1.0 if growth >= width else max(growth / width, self.speed)
         used = (upper - self.position) * rate
         if used <= left:
             self.position = float(upper)
@@ -322,6 +364,7 @@ class Budget:
         if reached >= SETTLED and not self.settled:
             # What has cost so little would make it look as if costs rose with the size.
             self.cost, self.settled = Cost(), 1.0
+            self.taken = self.foreseen = _PACE_START * self.max_time
         self.betas[-1] = beta
         for number, knot in enumerate(knots[1:], start=1):
             # Inside a segment the exponent is not read, but it must not be 1 before its end.

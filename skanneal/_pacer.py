@@ -167,7 +167,7 @@ class PathPacer:
         if self.burn_in and self.assignments * total >= of_path * self._scheduled:
             self._burned_in = self.assignments
 
-    def next(self, seconds=None):
+    def next(self, seconds=None, moves=0.0, missing=0.0):
         """Return the next segment, or None if all is done.
 
         The caller runs the segment before it asks for another.
@@ -176,6 +176,9 @@ class PathPacer:
         ----------
         seconds : float or None, default=None
             Seconds since the chain began; needed only with `max_time`.
+        moves, missing : float, default=0.0
+            Seconds that the last segment's moves took, and that more would have taken, had it been
+            one of the full data; the plan under `max_time` reckons with them.
 
         Returns
         -------
@@ -184,7 +187,8 @@ class PathPacer:
         """
         segment = None
         if not self._finished:
-            segment = self._follow() if self._budget is None else self._timed(seconds)
+            timed = self._budget is not None
+            segment = self._timed(seconds, moves, missing) if timed else self._follow()
         if segment is None and self._extra:
             segment = self._further()
         if segment is not None:
@@ -276,14 +280,16 @@ class PathPacer:
         knots = self._knots[first : last + 1]
         return Segment(start, stop, knots, _beta_at(self.path, start))
 
-    def _timed(self, seconds):
+    def _timed(self, seconds, moves, missing):
         """Next segment inside the time budget, or None if the time is over."""
         if not isinstance(seconds, Real) or not seconds >= 0:
             raise ValueError(
                 f"seconds must be the time since the chain began when max_time is set, "
                 f"not {seconds!r}."
             )
-        step, self._finished = self._budget.next(self.assignments, self.size, float(seconds))
+        step, self._finished = self._budget.next(
+            self.assignments, self.size, float(seconds), moves, missing
+        )
         if step is None:
             return None
         knots, beta = step

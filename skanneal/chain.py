@@ -139,6 +139,8 @@ class Chain:
         self.hyperparameters.append(EachView(FeatureHyperparameters(model.grids)))
         n_moves = len(self.structure)
         self.idle, self.credit, self.costs = [0] * n_moves, [0] * n_moves, [None] * n_moves
+        self.row_seconds = [0.0] * n_moves  # of each move when it was last made, per row of S
+        self.took = {"moves": 0.0, "missing": 0.0}  # seconds, of the last segment: see Pacer.next
         self.tuning = (
             None  # work that a row of the churn is reckoned at: its tiles, and its own cluster
         )
@@ -151,7 +153,7 @@ class Chain:
         began = time.perf_counter() - self.seconds
         interval = max(1, self.pacer.total // N_RECORDS)
         while not _raised(stop):
-            segment = self.unfinished or self.pacer.next(time.perf_counter() - began)
+            segment = self.unfinished or self.pacer.next(time.perf_counter() - began, **self.took)
             if segment is None:
                 return True
             if not self._churn(segment, stop):
@@ -194,16 +196,30 @@ class Chain:
         self.state.compact()
         if DEBUG:
             self.state.validate()
+        self.took = {"moves": 0.0, "missing": 0.0}
         if not full and self.state.subsample.size < SETTLED:
             return
+        began, turns = time.perf_counter(), ()
         if self.model.even_work:
             self._share_work(segment, stop)
+            began = time.perf_counter()  # what they took follows the churn's length
         else:
-            for i in self._turns(full):
-                info = self.structure[i].sweep(self.state, self.bit_generator, beta=segment.beta)
-                self.idle[i] = 0 if info.accepted else self.idle[i] + 1
+            turns = self._turns(full)
+            for i in turns:
+                self._make(i, segment)
         for move in self.hyperparameters:
             move.sweep(self.state, self.bit_generator, beta=segment.beta)
+        if not self.model.even_work:
+            rates = [self.row_seconds[i] for i in range(len(self.structure)) if i not in turns]
+            self.took["missing"] = self.state.subsample.size * sum(rates)
+        self.took["moves"] = time.perf_counter() - began
+
+    def _make(self, i, segment):
+        """One structure move."""
+        began = time.perf_counter()
+        info = self.structure[i].sweep(self.state, self.bit_generator, beta=segment.beta)
+        self.idle[i] = 0 if info.accepted else self.idle[i] + 1
+        self.row_seconds[i] = (time.perf_counter() - began) / self.state.subsample.size
 
     def _share_work(self, segment, stop):
         """Every structure move, until it has worked as much as the churn (see MoveInfo).

@@ -24,6 +24,7 @@ LAYERS = {
     "_curves": 0,
     "_ladders": 0,
     "_budget": 0,
+    "_cost": 0,
     "_accelerated_schedule": 0,
     "components": 1,
     "likelihoods": 1,

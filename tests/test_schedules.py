@@ -594,3 +594,65 @@ def test_a_cost_that_sets_in_is_not_taken_for_one_that_rises():
         seconds += 1e-6 * (segment.stop - segment.start) + (1.3e-3 if settled(segment) else before)
     assert 0.95 * max_time < seconds < 1.05 * max_time
     assert pacer.assignments > 30 * 5000
+
+
+# ------------------------------------------------------------------- a machine busy elsewhere
+ALL_OF_THEM = pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
+MOVES_COST = 1e-4  # seconds of a segment beside its assignments
+
+
+def run_held_up(pacer, delay):
+    """Run on a clock that `delay(number, seconds, cost)` sets ahead; return its end and work."""
+    seconds = work = number = 0
+    while (segment := pacer.next(seconds)) is not None:
+        cost = MOVES_COST + float(log_cost(segment_sizes(segment)).sum())
+        number += 1
+        seconds += cost + delay(number, seconds, cost)
+        work += cost
+    return seconds, work
+
+
+@pytest.mark.parametrize("lost", [0.05, 0.5])
+@ALL_OF_THEM
+def test_one_segment_that_is_held_up_costs_its_own_time_only(schedule, lost):
+    """Wherever it comes: the plan must not take it for what all others will cost."""
+    n_rows, max_time = 10_000, 4.0
+    sweep = n_rows * float(log_cost(n_rows))
+    for late in (1, 2, 4, 9, 14):
+        delays = {late: lost * max_time}
+        pacer = schedule.pacer(n_rows, max_time)
+        seconds, work = run_held_up(pacer, lambda i, *_, delays=delays: delays.get(i, 0.0))
+        assert abs(seconds - max_time) < sweep, late
+        assert abs(work + lost * max_time - max_time) < sweep, late
+
+
+@ALL_OF_THEM
+def test_a_machine_shared_with_others_is_paced(schedule):
+    """Turns of 5 ms, and waits of 0 to 35 ms between them: four times as long on average."""
+    n_rows, max_time = 10_000, 4.0
+    sweep = n_rows * float(log_cost(n_rows))
+    generator = np.random.Generator(np.random.PCG64(0))
+
+    def wait(number, seconds, cost):
+        return generator.uniform(0, 0.035, generator.poisson(cost / 0.005)).sum()
+
+    for _ in range(4):
+        pacer = schedule.pacer(n_rows, max_time)
+        seconds, work = run_held_up(pacer, wait)
+        assert abs(seconds - max_time) < 8 * sweep  # twice what a sweep takes
+        assert work > 0.15 * max_time and pacer.size == n_rows
+
+
+def test_moves_that_are_still_to_come_are_reckoned_with():
+    """Growing, one of four moves is made at a time; on the full data all are."""
+    n_rows, max_time = 10_000, 4.0
+    of_move = 2e-5  # seconds per row: the moves of a sweep take several times as long as the churn
+    pacer, seconds, moves, missing = LinearAnneal().pacer(n_rows, max_time), 0.0, 0.0, 0.0
+    number = 0
+    while (segment := pacer.next(seconds, moves, missing)) is not None:
+        sizes = segment_sizes(segment)
+        made = 4 if sizes[-1] == n_rows else 1
+        moves, missing = (of_move * int(sizes[-1]) * n for n in (made, 4 - made))
+        seconds += float(log_cost(sizes).sum()) + moves
+        number += 1
+    assert abs(seconds - max_time) < 0.5 * of_move * 4 * n_rows
