@@ -23,7 +23,7 @@ from .moves import (
 )
 from .moves._random import draw_index
 from .moves.segments import first_report
-from .partition_priors import PitmanYor
+from .partition_priors import PitmanYor, first_prior
 from .states import Uncollapsed
 
 FORMAT = 1
@@ -57,7 +57,7 @@ class AcceleratedChain:
     def __init__(self, shards, likelihood, prior_grid, labels, seed):
         self.shards, self.prior_grid = shards, np.asarray(prior_grid, dtype=np.float64)
         self.generator = np.random.Generator(np.random.PCG64(seed))
-        prior = PitmanYor(*self.prior_grid[len(self.prior_grid) // 2])
+        prior = first_prior(self.prior_grid)
         dealt = [labels[shards.rows_of(p)].astype(np.int32) for p in range(shards.n_shards)]
         self.state = Uncollapsed(likelihood, prior, dealt)
         self.trace = {}

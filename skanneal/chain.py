@@ -23,7 +23,7 @@ from .moves import (
     PartitionHyperparameters,
     churn,
 )
-from .partition_priors import PitmanYor
+from .partition_priors import first_prior
 from .schedules import Pacer, Segment
 from .states import CrossCat, Mixture, Subsample, state_from_arrays
 
@@ -367,9 +367,9 @@ class Chain:
 
 def first_state(model, subsample, bit_generator):
     """A state without rows; the features' partition, if there is one, drawn from its prior."""
-    prior = PitmanYor(*model.prior_grid[len(model.prior_grid) // 2])
+    prior = first_prior(model.prior_grid)
     if model.view_grid is not None:
-        view_prior = PitmanYor(*model.view_grid[len(model.view_grid) // 2])
+        view_prior = first_prior(model.view_grid)
         view_of = view_prior.draw(model.table.n_columns, bit_generator)
         return CrossCat.start(
             model.table, model.families, model.hyper, view_of, view_prior, prior, subsample

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from enumeration import canonical, check_counts, clusters, count_p_value, log_eppf, partitions
-from skanneal.partition_priors import PitmanYor
+from skanneal.moves import PartitionHyperparameters
+from skanneal.partition_priors import PitmanYor, concentrations, first_prior, within
 
 POINTS = [(1.0, 0.0), (0.3, 0.0), (5.0, 0.0), (1.0, 0.3), (0.4, 0.75), (-0.2, 0.5)]
 every_point = pytest.mark.parametrize(("concentration", "discount"), POINTS)
@@ -72,6 +73,63 @@ def test_grid_scores(sizes, shuffled):
     scores = PitmanYor(1.0, 0.0).grid_scores(np.array(sizes), np.array(grid))
     expected = [log_eppf([c for c in sizes if c], a, d) for a, d in grid]
     np.testing.assert_allclose(scores, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("n", "n_clusters"), [(2000, 300), (10_000, 742), (25_517, 1965), (60_000, 3674), (60_000, 20)]
+)
+def test_concentrations_reach_beyond_what_the_rows_ask_for(n, n_clusters):
+    """The posterior mean on the grid is that of a fine grid without an end, within half a step."""
+    sizes = [1] * (n_clusters - 1) + [n - n_clusters + 1]
+
+    def mean(points):
+        grid = np.column_stack([points, np.zeros(len(points))])
+        scores = PitmanYor(1.0).grid_scores(sizes, grid)
+        weights = np.exp(scores - scores.max())
+        return weights @ points / weights.sum(), weights[-1] / weights.sum()
+
+    found, at_end = mean(concentrations(n))
+    assert at_end < 1e-3
+    assert found == pytest.approx(mean(np.geomspace(0.1, 1e6, 2001))[0], rel=10**0.05 - 1)
+    if n_clusters > 20:  # control: a grid that does not grow
+        assert mean(concentrations(0))[1] > 0.9
+
+
+def test_concentrations_go_on_with_equal_ratios():
+    few = np.geomspace(0.1, 100.0, 31)
+    for n in (0, 1, 1000, 1001, 12_345, 10**7):
+        points = concentrations(n)
+        np.testing.assert_array_equal(points[:31], few)
+        np.testing.assert_allclose(np.diff(np.log10(points)), 0.1, rtol=1e-9)
+        assert points[-1] >= max(100.0, n / 10) > points[-2]
+
+
+class Singletons:
+    """Every row a cluster of its own: the higher the concentration, the better."""
+
+    def __init__(self, n):
+        self.n, self.prior = n, PitmanYor(1.0)
+
+    def sizes(self):
+        return np.ones(self.n, dtype=np.int64)
+
+    def set_prior(self, prior):
+        self.prior = prior
+
+
+@pytest.mark.parametrize("discounts", [(0.0,), (0.0, 0.5)])
+def test_a_subsample_chooses_from_the_grid_of_its_own_size(discounts):
+    grid = np.array([(a, d) for d in discounts for a in concentrations(30_000)])
+    assert first_prior(grid).concentration == first_prior(within(grid, 0)).concentration <= 10.0
+    for n, end in ((60, 100.0), (1000, 100.0), (5000, 10**2.7), (30_000, grid[:, 0].max())):
+        np.testing.assert_allclose(within(grid, n)[:, 0].max(), end)
+        state, bit_generator, found = Singletons(n), np.random.PCG64(1), 0.0
+        for _ in range(50 if n < 5000 else 5):
+            PartitionHyperparameters(grid).sweep(state, bit_generator)
+            found = max(found, state.prior.concentration)
+        assert found == pytest.approx(end)
+    fixed = np.array([(500.0, d) for d in discounts])  # what a user has set is kept
+    assert within(fixed, 10) is fixed
 
 
 @every_point

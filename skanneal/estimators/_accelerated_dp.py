@@ -261,11 +261,12 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
                 f"algorithm='collapsed' integrates features out: {self._name()} has no conjugate "
                 f"prior. Use 'accelerated', 'hybrid', 'auxiliary', 'importance' or 'slice'"
             )
-        grid = partition_grid(self.concentration, self.discount)
+        partition_grid(self.concentration, self.discount)  # whose errors come before any work
         with all_or_nothing(self):
             n_shards = 1 if algorithm in ONE_SHARD else self.n_shards
             data = read(self, X, n_shards, algorithm in ("accelerated", "importance"))
             data = data._replace(fingerprint=(data.fingerprint, algorithm == "collapsed"))
+            grid = partition_grid(self.concentration, self.discount, data.shards.n_rows)
             if algorithm == "collapsed":
                 fitted, interrupted = self._fit_collapsed(data, schedule, grid)
             else:
@@ -277,6 +278,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         self.__dict__.update(fitted)
         if self.n_chains > 1:
             self._warn_of_disagreement(data.shards.n_rows, stacklevel=4)
+        self._warn_of_edge({"prior_grid": grid}, data.shards.n_rows, stacklevel=4)
         if interrupted:
             warnings.warn(
                 "The fit was interrupted: it keeps the last complete state of each chain.",

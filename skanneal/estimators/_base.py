@@ -66,7 +66,7 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
         """The whole fit; attributes are set at its end, all of them or none."""
         schedule = resolve_schedule(self.schedule)
         moves = self._resolve_moves()
-        priors = self._priors()
+        self._priors()  # whose errors come before any work
         resume = self.warm_start and hasattr(self, "_states")
         encoder = Encoder()
         with all_or_nothing(self):
@@ -78,6 +78,7 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
             hyper, grids = prepare(self.hyperparameters, encoder, table)
             seeds = spawn_seeds(self.random_state, self.n_chains + 1)
             schedule = self._started(schedule, table.n_rows)
+            priors = self._priors(table.n_rows, table.n_columns)
             model = Model(
                 table,
                 encoder.table_families,
@@ -104,6 +105,7 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
             fitted = self._results(encoder, model, results)
         self.__dict__.update(fitted, _fingerprint=fingerprint)
         self._warn_of_disagreement(table.n_rows)
+        self._warn_of_edge(priors, table.n_rows)
         if interrupted:
             warnings.warn(
                 "The fit was interrupted: it keeps the last complete state of each chain.",
@@ -132,9 +134,9 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
         """What else of Model says how a chain runs."""
         return {}
 
-    def _priors(self):
+    def _priors(self, n_rows=0, n_columns=0):
         """The grids of partition priors, by their names in Model."""
-        return {"prior_grid": partition_grid(self.concentration, self.discount)}
+        return {"prior_grid": partition_grid(self.concentration, self.discount, n_rows)}
 
     def _indicators(self):
         """Columns whose presence is modelled."""
@@ -190,9 +192,7 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
     @staticmethod
     def _diagnosed(trace, n_rows):
         """R-hat and ESS of the final full-data stage, burn-in left out."""
-        full = trace["n_assigned"] == n_rows
-        if "burn_in" in trace:
-            full &= trace["burn_in"] == 0
+        full = _final(trace, n_rows)
         scalars = [name for name in trace if name not in UNDIAGNOSED]
         final = {name: np.where(full, trace[name], np.nan) for name in scalars}
         if full.any() and np.ptp(trace["log_joint"][full]) < ROUNDING:
@@ -221,6 +221,20 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
                 ConvergenceWarning,
                 stacklevel=stacklevel,  # the caller of fit
             )
+
+    def _warn_of_edge(self, priors, n_rows, stacklevel=5):
+        final = _final(self.trace_, n_rows)
+        for grid, name in (("prior_grid", "concentration"), ("view_grid", "view_concentration")):
+            points = np.unique(priors[grid][:, 0]) if grid in priors else [0.0]
+            at_end = np.isclose(self.trace_[name][final], points[-1]) if len(points) > 1 else []
+            if len(at_end) >= ENOUGH_RECORDS and np.mean(at_end) > 0.5:
+                warnings.warn(
+                    f"The {name} stays at the last point of its grid, {points[-1]:g}: the data ask "
+                    f"for more clusters than that. Give {name} as a number above it, or infer the "
+                    f"discount.",
+                    ConvergenceWarning,
+                    stacklevel=stacklevel,  # the caller of fit
+                )
 
     def fit_predict(self, X, y=None, **fit_params):
         """Fit and return `labels_`.
@@ -271,6 +285,12 @@ def _fingerprint(table):
     for part in table.bytes():
         crc = zlib.crc32(part, crc)
     return crc
+
+
+def _final(trace, n_rows):
+    """Which records are of the final full-data stage, burn-in left out: (n_chains, n_records)."""
+    full = trace["n_assigned"] == n_rows
+    return full & (trace["burn_in"] == 0) if "burn_in" in trace else full
 
 
 def _padded(traces):

@@ -294,7 +294,7 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
 
     # ---- parts of fit ---------------------------------------------------------------------------
 
-    def _priors(self):
+    def _priors(self, n_rows=0, n_columns=0):
         view = [
             plain if of_views is None else of_views
             for of_views, plain in (
@@ -302,7 +302,8 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
                 (self.view_discount, self.discount),
             )
         ]
-        return super()._priors() | {"view_grid": partition_grid(*view, of="view_")}
+        grid = partition_grid(*view, n_columns, of="view_")
+        return super()._priors(n_rows) | {"view_grid": grid}
 
     def _indicators(self):
         return self.missing_indicator

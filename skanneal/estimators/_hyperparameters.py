@@ -12,6 +12,7 @@ from numbers import Real
 import numpy as np
 
 from ..components import FAMILIES
+from ..partition_priors import concentrations
 from ._row_hyperparameters import prepare_rows, row_grids_in_units
 
 # In the order in which a user may give them without names; code order differs for bernoulli.
@@ -22,17 +23,18 @@ NAMES = {
     "poisson": ("shape", "rate"),
     **{name: family.coordinate_names for name, family in FAMILIES.items() if family.joint},
 }
-CONCENTRATIONS = np.geomspace(0.1, 100.0, 31)
 DISCOUNTS = np.linspace(0.0, 0.9, 10)
 
 
-def partition_grid(concentration, discount, of=""):
+def partition_grid(concentration, discount, n=0, of=""):
     """(concentration, discount) pairs to choose from, sorted by discount: (n_points, 2).
 
     Parameters
     ----------
     concentration, discount : "infer" or float
         A number is kept.
+    n : int, default=0
+        What is partitioned: with many rows the inferred concentration may be higher.
     of : str, default=""
         What error messages put before the two names.
     """
@@ -40,7 +42,7 @@ def partition_grid(concentration, discount, of=""):
         if value != "infer" and not (isinstance(value, Real) and np.isfinite(value)):
             raise ValueError(f"{of}{name} must be 'infer' or a number, got {value!r}")
     discounts = DISCOUNTS if discount == "infer" else np.array([float(discount)])
-    alphas = CONCENTRATIONS if concentration == "infer" else np.array([float(concentration)])
+    alphas = concentrations(n) if concentration == "infer" else np.array([float(concentration)])
     if discounts.min() < 0 or discounts.max() >= 1:
         raise ValueError(f"{of}discount must be in [0, 1), got {discount!r}")
     if alphas.min() <= -discounts.min():

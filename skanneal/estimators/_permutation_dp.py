@@ -214,9 +214,9 @@ class PermutationDPMixture(BaseMixtureEstimator):
     def _marginal(self):
         return isinstance(self.concentration, str) and self.concentration == "marginal"
 
-    def _priors(self):
+    def _priors(self, n_rows=0, n_columns=0):
         concentration = "infer" if self._marginal else self.concentration
-        return {"prior_grid": partition_grid(concentration, self.discount)}
+        return {"prior_grid": partition_grid(concentration, self.discount, n_rows)}
 
     def _started(self, schedule, n_rows):
         if self.init is None:

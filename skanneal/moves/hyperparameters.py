@@ -6,7 +6,7 @@ coordinate given the partition; concentration and discount jointly.
 
 import numpy as np
 
-from ..partition_priors import PitmanYor
+from ..partition_priors import PitmanYor, within
 from ._random import draw_index
 from .info import MoveInfo
 
@@ -87,7 +87,8 @@ class PartitionHyperparameters:
         """Draw the pair given the sizes of the clusters; the likelihood has no part in it."""
         if len(self.grid) < 2:
             return MoveInfo(0, 0, 0)
-        scores = state.prior.grid_scores(state.sizes(), self.grid)
-        index = draw_index(scores, np.random.Generator(bit_generator))
-        state.set_prior(PitmanYor(*self.grid[index]))
+        sizes = state.sizes()
+        grid = within(self.grid, sizes.sum())
+        index = draw_index(state.prior.grid_scores(sizes, grid), np.random.Generator(bit_generator))
+        state.set_prior(PitmanYor(*grid[index]))
         return MoveInfo(1, 1, 1)

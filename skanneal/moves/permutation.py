@@ -29,6 +29,7 @@ step, which leaves the joint law invariant. Any move may follow.
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from ..partition_priors import within
 from ._random import below
 from ._segments import Segments, scan_order
 from .hyperparameters import PartitionHyperparameters
@@ -143,7 +144,8 @@ class Permutation:
         if self.grid is None:
             out = _log_openings(prior.concentration, prior.discount, n)
         else:
-            alphas = self.grid[self.grid[:, 1] == prior.discount, 0]
+            grid = within(self.grid, n)
+            alphas = grid[grid[:, 1] == prior.discount, 0]
             out = logsumexp(
                 [_log_openings(a, prior.discount, n) - _log_rising(a, n) for a in alphas], axis=0
             )
