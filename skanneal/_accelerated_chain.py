@@ -22,7 +22,7 @@ from .moves import (
     split_and_merge,
 )
 from .moves._random import draw_index
-from .moves.segments import first_report
+from .moves.segments import first_report, labelled_log_lik
 from .partition_priors import PitmanYor, first_prior
 from .states import Uncollapsed
 
@@ -67,11 +67,7 @@ class AcceleratedChain:
     def first_tasks(self):
         """Arguments of `first_report` for every shard."""
         n_features = 1 + max(int(labels.max()) for labels in self.state.labels)
-        theta = None
-        if not self.state.likelihood.conjugate:
-            theta = self.state.likelihood.prior_draw(n_features, self.generator)
-            self.state.theta = theta
-        sent = n_features, self.state.likelihood, theta
+        sent = n_features, self.state.likelihood
         return [(p, (labels, *sent)) for p, labels in enumerate(self.state.labels)]
 
     def tasks(self, stage, n_steps):
@@ -80,7 +76,11 @@ class AcceleratedChain:
         return function, list(enumerate(arguments))
 
     def synchronise(self, reports):
-        """Take over the shards' reports and draw what is global."""
+        """Take over the shards' reports and draw what is global.
+
+        What features depend on is updated first, and features are drawn given it: an update may
+        have integrated them out, as those of the built-in conjugate likelihoods do.
+        """
         state, generator = self.state, self.generator
         state.gather(reports)
         likelihood = state.likelihood
@@ -89,11 +89,24 @@ class AcceleratedChain:
             likelihood.update(None, state.statistics, state.sizes, generator)
         else:
             theta = state.theta
+            if theta is None:  # the first features: an update given draws from H would know nothing
+                theta = likelihood.prior_draw(state.n_clusters, generator)
+                theta = likelihood.draw(state.statistics, theta, generator)
+            likelihood.update(theta, state.statistics, state.sizes, generator)
             state.theta = likelihood.draw(state.statistics, theta, generator)
-            likelihood.update(state.theta, state.statistics, state.sizes, generator)
         if len(self.prior_grid) > 1:
             scores = state.prior.grid_scores(state.sizes, self.prior_grid)
             state.prior = PitmanYor(*self.prior_grid[draw_index(scores, generator)])
+
+    def log_lik_tasks(self):
+        """Arguments of `labelled_log_lik` for every shard, if the rows have to be asked."""
+        state, likelihood = self.state, self.state.likelihood
+        if likelihood.conjugate:
+            return []
+        if hasattr(likelihood, "total_log_lik"):
+            state.log_lik = likelihood.total_log_lik(state.statistics, state.theta)
+            return []
+        return [(p, (labels, state.theta, likelihood)) for p, labels in enumerate(state.labels)]
 
     def record(self, burn_in):
         """Append to the trace."""
@@ -258,6 +271,7 @@ class Run:
             chain.synchronise(own)
         if stage is not None and stage.n_pairs:
             self._split_and_merge(stage.n_pairs)
+        self._measure()
         seconds = time.perf_counter() - self.clock
         for i, chain in enumerate(self.chains):
             chain.seconds += seconds
@@ -296,6 +310,18 @@ class Run:
             self.chains[i].n_tried += end.value.proposed
             self.chains[i].n_accepted += end.value.accepted
             return None
+
+    def _measure(self):
+        """The log likelihoods of the states as they now are, without which none can be kept."""
+        tasks = [chain.log_lik_tasks() for chain in self.chains]
+        if not any(tasks):
+            return
+        results = self._run(labelled_log_lik, tasks)
+        if results is None:  # an interrupt, of which these states are what is left
+            shards = self.pool.shards
+            results = [[labelled_log_lik(shards.encoded(p), *a) for p, a in own] for own in tasks]
+        for chain, own in zip(self.chains, results):
+            chain.state.log_lik = sum(own)
 
     def _run(self, function, tasks, seconds=None):
         """Results of every chain's tasks; None if there was an interrupt."""

@@ -64,7 +64,7 @@ class World:
         shards = HandShards(likelihood.encode(X), self.shard_of)
         chain = AcceleratedChain(shards, likelihood, self.grid, labels, seed)
         chain.state.prior, chain.state.theta = PitmanYor(*self.grid[g]), theta
-        sent = n_features, likelihood, theta, STOP
+        sent = n_features, likelihood, STOP
         reports = [
             first_report(shards.encoded(p), own, *sent) for p, own in enumerate(chain.state.labels)
         ]

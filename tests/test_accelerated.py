@@ -229,12 +229,12 @@ class Unshared(SliceSampler):
         n_old, offered, state.offered = state.n_clusters, len(state.offered), state.offered[:0]
 
         def apart(rows, *sent):
-            labels, statistics, _, log_lik = function(rows, *sent)
+            labels, statistics, _ = function(rows, *sent)
             used = np.unique(labels[labels >= n_old])
             number = np.arange(n_old + offered)
             number[used] = n_old + np.arange(len(used))
             kept = [*range(n_old), *used]
-            return number[labels], statistics[kept], None, log_lik
+            return number[labels], statistics[kept], None
 
         return apart, arguments
 

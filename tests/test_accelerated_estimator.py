@@ -407,7 +407,7 @@ class TestReproducibility:
         for n_looks in (0, 1, 2, 6, 1000):
             state = Uncollapsed(likelihood, PitmanYor(1.0), [labels])
             state.theta = theta
-            state.gather([first_report(rows, labels, 4, likelihood, theta, StopFlag())])
+            state.gather([first_report(rows, labels, 4, likelihood, StopFlag())])
             segment, (arguments,) = stage(3).plan(state, 1, np.random.default_rng(1))
             state.gather([segment(rows, *arguments, stop=StopAfter(n_looks))])
             expected = likelihood.statistics(rows, state.labels[0], state.n_clusters)

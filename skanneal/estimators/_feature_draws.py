@@ -99,4 +99,4 @@ class FeaturePredictor:
         for start, scores in scored_blocks(draw.likelihood, rows, prior):
             mean = logsumexp(scores[:, : len(prior)].astype(float), axis=1) - np.log(len(prior))
             out[start : start + len(scores), -1] = mean
-        return out + np.log(weights)
+        return out + np.log(weights) + draw.likelihood.log_jacobian(1)

@@ -229,6 +229,9 @@ class Likelihood:
     def update(self, theta, statistics, sizes, rng):
         """Move the parameters of H, in place, leaving their posterior given theta invariant.
 
+        `draw` follows at once. So where `draw` draws from the posterior itself, whatever theta was,
+        an update may as well integrate features out, and not look at theta.
+
         Parameters
         ----------
         theta : float64 array of shape (n_features, ...)
@@ -249,6 +252,10 @@ class Likelihood:
     def features(self, theta):
         """Features as they are shown to the user, by default theta."""
         return theta
+
+    def log_jacobian(self, n_rows):
+        """What to add to a log density of n_rows encoded rows to have it in the user's units."""
+        return 0.0
 
 
 class TableLikelihood(Likelihood):
@@ -301,7 +308,7 @@ class TableLikelihood(Likelihood):
         return self.rows(self._cells(X, self.schema))
 
     def log_jacobian(self, n_rows):
-        """What to add to a log density of n_rows rows to have it in the user's units."""
+        """Cells are numbers less an offset, over a scale."""
         return -n_rows * float(np.log(self.schema.scales).sum())
 
     def rows(self, columns):
@@ -369,6 +376,11 @@ class ConjugateLikelihood(TableLikelihood):
 
     # ---- shared ---------------------------------------------------------------------------------
 
+    @property
+    def infers(self):
+        """Is there a hyperparameter with a grid?"""
+        return any(grid is not None for of_feature in self.grids for grid in of_feature)
+
     def sizes(self, statistics):
         """Number of rows of each feature, by the statistics' first column."""
         return statistics[:, 0].astype(np.int64)
@@ -400,8 +412,9 @@ class ConjugateLikelihood(TableLikelihood):
         return self.block(statistics, self.sizes(statistics)).log_marginals()[: len(statistics)]
 
     def update(self, theta, statistics, sizes, rng):
-        """Each hyperparameter from its conditional on its grid, the features integrated out."""
-        if not any(grid is not None for of_feature in self.grids for grid in of_feature):
+        """Each hyperparameter from its conditional on its grid, the features integrated out: what
+        follows must draw them anew."""
+        if not self.infers:
             return
         block = self.block(statistics, sizes)
         for f in range(block.n_features):

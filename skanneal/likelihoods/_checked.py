@@ -4,10 +4,12 @@
 
 import numpy as np
 
-from ._base import Likelihood
+from ._base import ConjugateLikelihood, Likelihood
 
 REQUIRED = ("log_lik", "statistics", "draw", "prior_draw", "log_prior")
 PROPOSES = ("proposal_draw", "proposal_logpdf")
+INTEGRATED = ("prepare", "log_lik", "statistics", "draw", "prior_draw", "log_prior")
+PACKAGE = __name__.split(".")[0]
 
 
 def checked(likelihood, proposes=False):
@@ -26,7 +28,8 @@ def checked(likelihood, proposes=False):
     Raises
     ------
     TypeError
-        If it is no Likelihood, or does not write what it must.
+        If it is no Likelihood, or does not write what it must, or inherits an update that
+        integrates out features of another law than its own.
     """
     if not isinstance(likelihood, Likelihood):
         raise TypeError(
@@ -34,12 +37,25 @@ def checked(likelihood, proposes=False):
             f" got {type(likelihood).__name__}"
         )
     cls = type(likelihood)
-    if cls.__module__.split(".")[0] == __name__.split(".")[0]:
+    if _is_ours(cls):
         return likelihood
     for name in REQUIRED + PROPOSES * proposes:
         if getattr(cls, name) is getattr(Likelihood, name):
             raise TypeError(f"the likelihood {cls.__name__} must define the method {name}")
+    if isinstance(likelihood, ConjugateLikelihood) and likelihood.infers and _is_ours(cls.update):
+        changed = [name for name in INTEGRATED if not _is_ours(getattr(cls, name))]
+        if changed:
+            raise TypeError(
+                f"the likelihood {cls.__name__} must define the method update, or have no grids: "
+                f"the one it inherits integrates features out by the law of {cls.family!r}, of "
+                f"which it has changed {', '.join(changed)}"
+            )
     return Checked(likelihood)
+
+
+def _is_ours(part):
+    """Is a class or a method the package's own?"""
+    return part.__module__.split(".")[0] == PACKAGE
 
 
 class Checked(Likelihood):
@@ -118,10 +134,13 @@ class Checked(Likelihood):
         answer = self.likelihood.state()
         if not isinstance(answer, dict):
             raise self._error("state", "a dict of arrays", type(answer).__name__)
-        return {name: np.asarray(value) for name, value in answer.items()}
+        return _copies(answer)  # `update` works in place
 
     def set_state(self, state):
-        self.likelihood.set_state(state)
+        self.likelihood.set_state(_copies(state))
+
+    def log_jacobian(self, n_rows):
+        return self.likelihood.log_jacobian(n_rows)
 
     def features(self, theta):
         return self.likelihood.features(theta)
@@ -159,6 +178,10 @@ class Checked(Likelihood):
     def _error(self, method, expected, found, error=TypeError, verb="return"):
         name = f"{type(self.likelihood).__name__}.{method}"
         return error(f"{name} must {verb} {expected}; got {found}")
+
+
+def _copies(state):
+    return {name: np.array(value) for name, value in state.items()}
 
 
 def _shape_text(shape):

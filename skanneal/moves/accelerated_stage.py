@@ -101,10 +101,8 @@ def accelerated_segment(rows, labels, theta, sizes, likelihood, prior, n_steps, 
     number[:n_shared] = np.arange(n_shared)
     number[n_shared + used] = n_shared + np.arange(len(used))
     n_features = n_shared + len(used)
-    if likelihood.conjugate:
-        return report(likelihood, rows, number[labels], n_features)
-    new = born.theta[used]
-    return report(likelihood, rows, number[labels], n_features, np.concatenate([theta, new]), new)
+    new = None if likelihood.conjugate else born.theta[used]
+    return report(likelihood, rows, number[labels], n_features, new)
 
 
 class _Born:

@@ -207,11 +207,8 @@ class Places:
         used = np.flatnonzero(self.members)
         number = np.full(len(self.members), -1, np.int32)
         number[used] = self.n_first + np.arange(len(used))
-        n_features, theta, new = self.n_first + len(used), None, None
-        if not self.likelihood.conjugate:
-            new = self.theta[used]
-            theta = np.concatenate([np.zeros((self.n_first, *new.shape[1:])), new])
-        return report(self.likelihood, rows, number[self.labels], n_features, theta, new)
+        new = None if self.likelihood.conjugate else self.theta[used]
+        return report(self.likelihood, rows, number[self.labels], self.n_first + len(used), new)
 
 
 def sweep_places(places, rows, stop, log_new=None, rest=None):

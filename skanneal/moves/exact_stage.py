@@ -149,14 +149,9 @@ def exact_segment(
     place = np.full(n_features, -1, np.int32)  # feature -> its place among the open ones
     place[features] = np.arange(len(features))
     own = place[labels]
-    full = new = None
-    if not likelihood.conjugate:  # theta in the places of all features, and no new ones yet
-        full = np.zeros((n_features, *theta.shape[1:]))
-        full[features], new = theta, full[:0]
+    new = None if likelihood.conjugate else theta[:0]
     if stop.is_set():  # not every row has drawn: none moves
-        if tail is not None and new is not None:
-            full[np.unique(labels[own < 0])] = tail[-1]
-        return report(likelihood, rows, labels, n_features, full, new)
+        return report(likelihood, rows, labels, n_features, new)
     if tail is None and (drawn < 0).any():
         raise unreachable(likelihood, np.flatnonzero(drawn < 0)[0])
     members = np.bincount(own[own >= 0], minlength=len(features))
@@ -164,7 +159,7 @@ def exact_segment(
     move_all_but_last(own, drawn, members, held)
     if tail is None:
         out = features[own].astype(np.int32)
-        return report(likelihood, rows, out, n_features, full, new)
+        return report(likelihood, rows, out, n_features, new)
     prior, log_tail, share, n_auxiliary, first = tail
     clusters = np.full(len(rows), -1, np.int32)
     clusters[own < 0] = np.unique(labels[own < 0], return_inverse=True)[1]
@@ -190,8 +185,5 @@ def exact_segment(
     out = np.empty(len(rows), np.int32)
     out[inside] = features[drawn[inside]]
     out[~inside] = n_features + number
-    if likelihood.conjugate:
-        return report(likelihood, rows, out, n_features + len(used))
-    new = places.theta[used]
-    theta = np.concatenate([full, new])
-    return report(likelihood, rows, out, len(theta), theta, new)
+    new = None if likelihood.conjugate else places.theta[used]
+    return report(likelihood, rows, out, n_features + len(used), new)

@@ -290,7 +290,6 @@ def _accept(state, pairs, moved, proposal, generator):
             continue
         n_accepted += 1
         n_clusters += 1 if pair.splits else -1
-        state.log_lik += 0.0 if likelihood.conjugate else log_gain[m] * (1 if pair.splits else -1)
         # a split has a new number, a merge leaves one empty
         k = len(statistics) if pair.splits else pair.k_i
         for of_shard, rows in zip(labels, moved):

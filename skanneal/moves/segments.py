@@ -114,7 +114,7 @@ def all_scores(likelihood, rows, theta):
     return out
 
 
-def report(likelihood, rows, labels, n_features, theta=None, new=None):
+def report(likelihood, rows, labels, n_features, new=None):
     """The labels, with what the other shards have to know.
 
     Parameters
@@ -123,19 +123,14 @@ def report(likelihood, rows, labels, n_features, theta=None, new=None):
         labels : int32 array of shape (n,)
     n_features : int
         New ones included.
-    theta, new : arrays of shape (n_features, ...), (n_new, ...), or None
-        All features and the new ones, if the likelihood is not conjugate.
+    new : array of shape (n_new, ...) or None
+        The new features, if the likelihood is not conjugate.
     """
-    log_lik, statistics = 0.0, likelihood.statistics(rows, labels, n_features)
-    if hasattr(likelihood, "total_log_lik"):
-        log_lik = likelihood.total_log_lik(statistics, theta)
-    elif not likelihood.conjugate:
-        log_lik = labelled_log_lik(likelihood, rows, labels, theta)
-    return labels, statistics, new, log_lik
+    return labels, likelihood.statistics(rows, labels, n_features), new
 
 
-def labelled_log_lik(likelihood, rows, labels, theta):
-    """The sum of log f(row | theta of its label)."""
+def labelled_log_lik(rows, labels, theta, likelihood, stop=None):
+    """The sum of log f(row | theta of its label); all of it, whatever the stop flag says."""
     total = 0.0
     order = np.argsort(labels, kind="stable")
     used, starts = np.unique(labels[order], return_index=True)
@@ -144,9 +139,9 @@ def labelled_log_lik(likelihood, rows, labels, theta):
     return total
 
 
-def first_report(rows, labels, n_features, likelihood, theta, stop):
+def first_report(rows, labels, n_features, likelihood, stop):
     """The report of rows whose labels are given."""
-    return report(likelihood, rows, labels, n_features, theta)
+    return report(likelihood, rows, labels, n_features)
 
 
 def unreachable(likelihood, row):

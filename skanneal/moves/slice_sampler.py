@@ -94,6 +94,4 @@ def slice_segment(rows, labels, bounds, theta, log_w, likelihood, seed, stop):
         stuck = draw_slices(scores, log_weight, out[part], bounds[part], rng)
         if stuck >= 0:  # its own feature, which is above its slice, has not made the row
             raise unreachable(likelihood, start + stuck)
-    if likelihood.conjugate:
-        return report(likelihood, rows, out, len(theta))
-    return report(likelihood, rows, out, len(theta), theta, theta[:0])
+    return report(likelihood, rows, out, len(theta), None if likelihood.conjugate else theta[:0])

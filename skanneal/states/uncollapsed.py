@@ -33,6 +33,9 @@ class Uncollapsed:
     theta : array of shape (K, ...) or None
         Features; None where nobody has drawn them since the last segment, which a conjugate
         likelihood does when they are needed.
+    log_lik : float
+        log p(x | partition, theta) in the likelihood's own units, if it is not conjugate: of this
+        very state, once features, partition and the parameters of H have all been drawn.
     offered : array of shape (n_offered, ...) or None
         New features that the segment under way has in common: rows of two shards that take one of
         them are in the same cluster.
@@ -61,10 +64,10 @@ class Uncollapsed:
 
         Parameters
         ----------
-        reports : list of (labels, statistics, theta, log_lik)
+        reports : list of (labels, statistics, theta)
             One per shard: labels int32 (n,) with new features from K + n_offered on, statistics of
-            the shard's rows (K + n_offered + n_new, ...), theta (n_new, ...) of the new ones or
-            None, and the sum of log f (of no use to a conjugate likelihood: 0).
+            the shard's rows (K + n_offered + n_new, ...), and theta (n_new, ...) of the new ones or
+            None.
         """
         n_shared = 0 if self.members is None else self.n_clusters
         if self.offered is not None:
@@ -74,9 +77,7 @@ class Uncollapsed:
             self.offered = None
         total, new, theta, labels = None, [], [], []
         n_new = 0
-        self.log_lik = 0.0
-        for label, statistics, own, log_lik in reports:
-            self.log_lik += log_lik
+        for label, statistics, own in reports:
             if n_shared == 0:  # the first labels: one numbering for all shards
                 labels.append(label)
                 total = statistics if total is None else total + statistics
@@ -117,12 +118,13 @@ class Uncollapsed:
 
     def log_joint(self):
         """log p(partition) + log p(x | partition); if the likelihood is not conjugate,
-        log p(partition) + log p(theta) + log p(x | partition, theta) as the shards left it."""
-        log_prior = self.prior.log_probability(self.sizes)
+        log p(partition) + log p(theta) + log p(x | partition, theta)."""
         if self.likelihood.conjugate:
             log_lik = float(self.likelihood.log_marginal(self.statistics).sum())
-            return log_prior + log_lik + self.likelihood.log_jacobian(self.n_rows)
-        return log_prior + float(self.likelihood.log_prior(self.theta).sum()) + self.log_lik
+        else:
+            log_lik = float(self.likelihood.log_prior(self.theta).sum()) + self.log_lik
+        log_prior = self.prior.log_probability(self.sizes)
+        return log_prior + log_lik + self.likelihood.log_jacobian(self.n_rows)
 
     def scalars(self):
         """What a trace records."""
