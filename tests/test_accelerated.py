@@ -98,11 +98,11 @@ def test_exact_stage_at_length(name, likelihood, n, n_shards, alpha, d):
     assert_exact(ExactStage(3), case, dealt, alpha, d, n_draws=2000, n_steps=n_steps, seed=3)
 
 
-def inferred_p_value(n_chains, seed):
+def inferred_p_value(stage, discounts, n_chains, seed):
     """Concentration, discount and a hyperparameter drawn at every synchronisation: the law of all
     of them and of the partition, jointly."""
     case = Case("multinomial", 3)
-    pseudo_counts, alphas, discounts = [0.4, 1.5, 5.0], [0.3, 2.0], [0.0, 0.4]
+    pseudo_counts, alphas = [0.4, 1.5, 5.0], [0.3, 2.0]
     rows = [tuple(row) for row in case.X.tolist()]
     hypers = [{"pseudo_counts": a} for a in pseudo_counts]
     law = enumerate_joint([("multinomial", rows, hypers)], alphas, discounts)
@@ -115,7 +115,7 @@ def inferred_p_value(n_chains, seed):
         likelihood.set_state({"hyper": [[pseudo_counts[which]]]})
         chain = AcceleratedChain(shards, likelihood, grid, np.array(labels), [seed, i])
         chain.state.prior = type(chain.state.prior)(alpha, d)
-        advance(chain, ExactStage(3), 2, 2, shards)
+        advance(chain, stage, 2, 2, shards)
         state, hyper = chain.state, float(likelihood.hyper[0][0])
         found = canonical(chain.labels()), state.prior.concentration, state.prior.discount
         counts[*found, (int(np.argmin(np.abs(np.array(pseudo_counts) - hyper))),)] += 1
@@ -123,7 +123,7 @@ def inferred_p_value(n_chains, seed):
 
 
 def test_inferred_with_the_partition():
-    assert inferred_p_value(1200, 4) > LEVEL
+    assert inferred_p_value(ExactStage(3), (0.0, 0.4), 1200, 4) > LEVEL
 
 
 # ------------------------------------------------------------------------ other algorithms
@@ -148,6 +148,74 @@ def test_other_algorithms(stage, n_shards, n, alpha, d):
 def test_other_algorithms_at_length(stage, n_shards, name, likelihood, n, alpha, d):
     case, dealt = Case(name, n, likelihood), DEALT[n][n_shards]
     assert_exact(stage, case, dealt, alpha, d, n_draws=2000, n_steps=2, seed=6)
+
+
+class Near(SliceSampler):
+    """The slice sampler with a horizon that leaves many features unseen."""
+
+    @staticmethod
+    def log_horizon(n_rows, alpha, d):
+        return np.log(n_rows)
+
+
+class Thawed(Near):
+    """The fault: a horizon for the pieces that are broken, and none for what has rows."""
+
+    @staticmethod
+    def seen(log_times, horizon):
+        return np.ones(len(log_times), bool)
+
+
+HEAVY = [(0.7, 0.7), (-0.5, 0.9)]
+each_heavy = pytest.mark.parametrize("alpha, d", HEAVY)
+
+
+@pytest.mark.parametrize("cls", [SliceSampler, Near])
+@pytest.mark.parametrize("n, n_shards", [(3, 3), (6, 1)])
+@each_heavy
+def test_slices_of_a_heavy_tail(cls, n, n_shards, alpha, d):
+    case, dealt = Case("multinomial", n), DEALT[n][n_shards]
+    assert_exact(cls(3), case, dealt, alpha, d, n_draws=150, seed=17)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cls", [SliceSampler, Near])
+@pytest.mark.parametrize("name, likelihood", list(product(FAMILY, ["on", "off"])))
+@pytest.mark.parametrize("n, n_shards", [(3, 1), (3, 3), (6, 2)])
+@pytest.mark.parametrize("alpha, d", [*PRIORS, *HEAVY])
+def test_slices_of_a_heavy_tail_at_length(cls, name, likelihood, n, n_shards, alpha, d):
+    case, dealt = Case(name, n, likelihood), DEALT[n][n_shards]
+    assert_exact(cls(3), case, dealt, alpha, d, n_draws=2000, seed=18)
+
+
+@pytest.mark.parametrize("cls", [SliceSampler, Near])
+def test_slices_with_the_discount_inferred(cls):
+    assert inferred_p_value(cls(3), (0.0, 0.5, 0.9), 400, 19) > LEVEL
+
+
+def test_a_horizon_for_the_pieces_alone_is_seen():
+    case, options = Case("multinomial", 3), {"n_draws": 200, "n_segments": 6, "seed": 20}
+    assert_exact(Near(3), case, [0, 1, 1], 0.7, 0.7, **options)
+    assert p_value(Thawed(3), case, [0, 1, 1], 0.7, 0.7, **options) < LEVEL
+
+
+@pytest.mark.parametrize(
+    "alpha, d", [(0.1, 0.7), (1.0, 0.9), (1.0, 0.99), (1e9, 0.0), (100.0, 0.5)]
+)
+def test_few_features_are_offered_at_a_time(alpha, d):
+    rng = np.random.default_rng(21)
+    X = np.r_[rng.normal(-3, 1, (50, 2)), rng.normal(3, 1, (50, 2))]
+    likelihood = LIKELIHOODS["gaussian"].of(X)
+    shards, stage = HandShards(likelihood.encode(X), np.arange(100) % 2), SliceSampler(3)
+    chain = AcceleratedChain(shards, likelihood, [[alpha, d]], np.arange(100) % 5, 0)
+    advance(chain, stage, 5, 1, shards)
+    for _ in range(5):
+        advance(chain, stage, 1, 1, shards)
+        state = chain.state
+        stage.plan(state, 1, np.random.default_rng(22))
+        # a time has as many pieces on average as the prior expects clusters, however many K are
+        assert len(state.offered) < 20 * (state.n_clusters + 20)
+        state.offered = None
 
 
 # --------------------------------------------------------------------- a user's likelihood
