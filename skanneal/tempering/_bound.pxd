@@ -23,7 +23,8 @@ cdef class BoundTarget:
     # values[m] = log likelihood of level m at theta for m = level .. n_levels - 1, hotter levels
     # included; gradient = that of the log likelihood of `level` alone.  # OUT values, gradient
     # values[known], values[known + 1], .. are right already, for this theta and order (`known` is
-    # n_levels where none is): a sum over rows need only add rings, others may ignore it.
+    # n_levels where none is), and stay as they are. A level's value is the same whatever level it
+    # was asked through: it must not be NaN because a colder one is.
     # values NULL: only the gradient is wanted; gradient NULL: only the values. NaN (or a gradient
     # that is not finite) where the likelihood cannot be had: it counts as rejection.
     cdef void log_likelihood(

@@ -2,8 +2,15 @@
 
 With K the covariance of the rows, noise included, L its Cholesky factor and v = L^-1 y, the log
 likelihood of the first n rows needs the first n entries of v and of the diagonal of L alone: one
-factorisation serves every hotter level. With a = K^-1 y, W = a a' - K^-1, Q the slopes of the
-kernel (see `gp_kernel` in _gaussian_process_kernels.h) and x scaled by the length scales,
+factorisation serves every hotter level. Where it breaks down, the hotter levels have their own.
+
+A covariance is singular to working precision if the noise is below `SINGULAR` n K_11, which is 2^9
+times what rounding may do to a squared pivot, and some squared pivot below `APART` times that.
+Where rows follow from others, the noise alone decides: a level whose rows come in another order, or
+through another level's factor, has the same density. Rows apart from each other need no noise.
+
+With a = K^-1 y, W = a a' - K^-1, Q the slopes of the kernel (see `gp_kernel` in _gaussian_process_kernels.h) and x scaled by the length
+scales,
 
     d/dlog l_d     = sum over i > j of W_ij Q_ij (x_id - x_jd)^2
     d/dlog sigma_n = sigma_n^2 tr W
@@ -27,6 +34,8 @@ from ._bound cimport BoundTarget
 cdef double LOG_2_PI = 1.8378770664093453
 cdef int SMALL_INVERSE = 32  # rows below which LAPACK's own loops are as fast as halving
 cdef int SMALL_PRODUCT = 16
+cdef double SINGULAR = 2.0**-44
+cdef double APART = 2.0**6
 
 cdef extern from "_gaussian_process.h" nogil:
     enum: GP_RBF
@@ -179,10 +188,11 @@ cdef class BoundGaussianProcess(BoundTarget):
         double *gradient,
     ) noexcept nogil:
         cdef int n = <int> self.sizes[level], stride = <int> leading(n), unit = 1, info
-        cdef int64_t i, m
+        cdef int64_t i, m = self.n_levels - 1
         cdef double signal = exp(2.0 * theta[self.n_columns])
         cdef double noise = exp(2.0 * theta[self.n_columns + 1])
-        cdef double fit = 0.0, log_det = 0.0
+        cdef double fit = 0.0, log_det = 0.0, pivot, least = signal + noise, cut
+        cdef bint sound = False
         cdef GpRows rows
         rows.n, rows.d, rows.stride, rows.scaled = n, self.n_columns, self.stride, self.scaled
         self.rescale(theta, n)
@@ -194,20 +204,29 @@ cdef class BoundGaussianProcess(BoundTarget):
             self.matrix[i * (stride + 1)] = signal + noise
             self.whitened[i] = self.targets[i]
         dpotrf("L", &n, self.matrix, &stride, &info)
-        if info != 0:
-            self.fail(level, values, gradient)
-            return
-        dtrsv("L", "N", "N", &n, self.matrix, &stride, self.whitened, &unit)
-        if values != NULL:
-            m = self.n_levels - 1
+        if info == 0:
+            dtrsv("L", "N", "N", &n, self.matrix, &stride, self.whitened, &unit)
             for i in range(n):
+                pivot = self.matrix[i * (stride + 1)]
                 fit += self.whitened[i] * self.whitened[i]
-                log_det += log(self.matrix[i * (stride + 1)])
+                log_det += log(pivot)
+                least = min(least, pivot * pivot)
                 if i + 1 == self.sizes[m]:
-                    values[m] = -0.5 * (fit + (i + 1) * LOG_2_PI) - log_det
+                    cut = SINGULAR * <double> (i + 1) * (signal + noise)
+                    sound = noise > cut or least > APART * cut
+                    if values != NULL and m < known:
+                        values[m] = -0.5 * (fit + (i + 1) * LOG_2_PI) - log_det if sound else NAN
                     m -= 1
+        elif values != NULL:
+            values[level] = NAN
+            if level + 1 < known:
+                self.log_likelihood(theta, level + 1, known, values, NULL)
         if gradient != NULL:
-            self.slope(&rows, stride, noise, gradient)
+            if sound:
+                self.slope(&rows, stride, noise, gradient)
+            else:
+                for i in range(self.n_parameters):
+                    gradient[i] = NAN
 
     cdef void rescale(self, const double *theta, int64_t n) noexcept nogil:
         """The first n rows over their length scales; whole blocks of 8."""
@@ -238,15 +257,6 @@ cdef class BoundGaussianProcess(BoundTarget):
             fit += self.targets[i] * self.weights[i]
         gradient[self.n_columns] = fit - n - noise * trace
         gradient[self.n_columns + 1] = noise * trace
-
-    cdef void fail(self, Py_ssize_t level, double *values, double *gradient) noexcept nogil:
-        cdef int64_t m
-        if values != NULL:
-            for m in range(level, self.n_levels):
-                values[m] = NAN
-        if gradient != NULL:
-            for m in range(self.n_parameters):
-                gradient[m] = NAN
 
 
 def covariance(kernel, A, B, theta):
