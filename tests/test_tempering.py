@@ -237,6 +237,8 @@ def test_bennett():
         return -0.5 * x**2 + 0.5 * (x / 1.5) ** 2
 
     assert abs(bennett(log_ratio(b), -log_ratio(a)) - np.log(1 / 1.5)) < 0.05
+    impossible = np.full(3, -np.inf)
+    assert np.isnan(bennett(impossible, np.zeros(3))) and np.isnan(bennett(np.zeros(3), impossible))
 
 
 def test_verbose(capsys):

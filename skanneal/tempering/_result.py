@@ -74,10 +74,11 @@ class TemperingResult:
         and the estimator of van de Meent, Paige and Wood (2014), eq. (8), which scatters widely
         with few chains and is there for comparison with the paper.
     log_ratios : ndarray of shape (n_chains, n_levels - 1) or None
-        Parallel tempering's log Z_{m-1} / Z_m, by Bennett's acceptance ratio.
+        Parallel tempering's log Z_{m-1} / Z_m, by Bennett's acceptance ratio. None with other
+        methods, and where rows were exchanged between levels: each exchange changes Z_m.
     log_evidence, log_evidence_error : float
         log p(data) and its standard error from the spread of the chains (NaN for one chain); NaN
-        unless the hottest level of parallel tempering is the prior.
+        unless there are `log_ratios` down to the prior.
 
     Examples
     --------
@@ -104,7 +105,8 @@ class TemperingResult:
 
     def _set_evidence(self, works):
         self.log_ratios, self.log_evidence, self.log_evidence_error = None, np.nan, np.nan
-        if self.method not in ("spt", "pt") or self.betas.shape[1] < 2:
+        rows_exchanged = not np.isnan(self.exchange_acceptance).all()
+        if self.method not in ("spt", "pt") or self.betas.shape[1] < 2 or rows_exchanged:
             return
         self.log_ratios = np.array(
             [[bennett(*work[:, m].T) for m in range(work.shape[1])] for work in works]
@@ -189,7 +191,7 @@ def bennett(forward, reverse):
     Returns
     -------
     log_ratio : float
-        NaN without draws.
+        NaN where none of a density's draws is possible under the other.
 
     Examples
     --------
@@ -198,7 +200,7 @@ def bennett(forward, reverse):
     True
     """
     forward, reverse = forward[~np.isnan(forward)], reverse[~np.isnan(reverse)]
-    if not len(forward) or not len(reverse) or not np.isfinite(reverse).any():
+    if not np.isfinite(forward).any() or not np.isfinite(reverse).any():
         return np.nan
     # The two one-sided averages bracket no root for certain, but a constant beyond both does.
     ends = [-logsumexp(reverse) + np.log(len(reverse)), logsumexp(forward) - np.log(len(forward))]

@@ -77,7 +77,7 @@ def sample(
     resample : bool or int, default=False
         With "spt", exchange rows between levels while drawing, so many proposals per iteration
         (True: 1, and with independent rows an eighth of the rows of level 1). The draws stay
-        exact.
+        exact; evidence is not to be had, as the levels' constants change with their rows.
     n_base_moves : float or "auto", default="auto"
         Inner updates of the target's level before each tempered transition; 0.1 is one before every
         tenth, at random. "auto" is 1, and 0.1 once re-centred levels do the work, whose passes cost
