@@ -9,8 +9,8 @@ times what rounding may do to a squared pivot, and some squared pivot below `APA
 Where rows follow from others, the noise alone decides: a level whose rows come in another order, or
 through another level's factor, has the same density. Rows apart from each other need no noise.
 
-With a = K^-1 y, W = a a' - K^-1, Q the slopes of the kernel (see `gp_kernel` in _gaussian_process_kernels.h) and x scaled by the length
-scales,
+With a = K^-1 y, W = a a' - K^-1, Q the slopes of the kernel (see `gp_kernel` in
+_gaussian_process_kernels.h) and x scaled by the length scales,
 
     d/dlog l_d     = sum over i > j of W_ij Q_ij (x_id - x_jd)^2
     d/dlog sigma_n = sigma_n^2 tr W
