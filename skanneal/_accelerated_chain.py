@@ -22,7 +22,7 @@ from .moves import (
     split_and_merge,
 )
 from .moves._random import draw_index
-from .moves.segments import first_report, labelled_log_lik
+from .moves.segments import first_report, labelled_log_lik, words
 from .partition_priors import PitmanYor, first_prior
 from .states import Uncollapsed
 
@@ -144,6 +144,7 @@ class AcceleratedChain:
             "features/size": state.sizes,
             "theta": state.theta,
             "prior_theta": prior_theta,
+            "proposal_seed": np.array(words(self.generator), dtype=np.uint64),
         }
 
     def to_arrays(self):

@@ -1,8 +1,4 @@
-"""Draws whose features are instantiated, and what they say about queries.
-
-Without a conjugate prior the density of a row in a new cluster has no closed form: it is the mean
-of f(row | theta) over features drawn from the base measure, which every draw keeps.
-"""
+"""Draws whose features are instantiated, and what they say about queries."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -12,6 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..moves.segments import scored_blocks
+from ._new_cluster import log_new_cluster
 
 
 class FeatureDraw:
@@ -69,34 +66,37 @@ class FeaturePredictor:
 
     def log_density(self, rows):
         """Log predictive density of each row: (n_rows,)."""
-        per_draw = [logsumexp(self._joint(draw, rows), axis=1) for draw in self.draws]
+        per_draw = [logsumexp(_joint(draw, rows), axis=1) for draw in self.draws]
         return logsumexp(per_draw, axis=0) - np.log(len(per_draw))
 
     def new_cluster_probability(self, rows):
         """Probability that each row opens a cluster of its own: (n_rows,)."""
-        joints = [self._joint(draw, rows) for draw in self.draws]
+        joints = [_joint(draw, rows) for draw in self.draws]
         new = logsumexp([joint[:, -1] for joint in joints], axis=0)
         return np.exp(new - logsumexp([logsumexp(joint, axis=1) for joint in joints], axis=0))
 
     def cluster_probabilities(self, rows, view=0):
         """Probability of each existing cluster in the first draw: (n_rows, K)."""
         draw = self.draws[0]
-        joint = self._joint(draw, rows)[:, :-1]
+        joint = _in_clusters(draw, rows)
         # a row that none of them can produce: nothing but their weights is known of it
         joint[np.isneginf(joint).all(axis=1)] = np.log(draw.sizes - draw.discount)
         out = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
         return out / out.sum(axis=1, keepdims=True)
 
-    @staticmethod
-    def _joint(draw, rows):
-        """log w_c f(row | theta_c) of each row, a new cluster last: (n_rows, K + 1)."""
-        n, d, alpha = draw.sizes.sum(), draw.discount, draw.concentration
-        n_clusters, prior = draw.n_clusters, draw.arrays["prior_theta"]
-        weights = np.r_[draw.sizes - d, alpha + d * n_clusters] / (n + alpha)
-        out = np.empty((len(rows), n_clusters + 1))
-        for start, scores in scored_blocks(draw.likelihood, rows, draw.theta):
-            out[start : start + len(scores), :-1] = scores[:, :n_clusters]
-        for start, scores in scored_blocks(draw.likelihood, rows, prior):
-            mean = logsumexp(scores[:, : len(prior)].astype(float), axis=1) - np.log(len(prior))
-            out[start : start + len(scores), -1] = mean
-        return out + np.log(weights) + draw.likelihood.log_jacobian(1)
+
+def _in_clusters(draw, rows):
+    """log (n_c - d) f(row | theta_c) of each row: (n_rows, K)."""
+    out = np.empty((len(rows), draw.n_clusters))
+    for start, scores in scored_blocks(draw.likelihood, rows, draw.theta):
+        out[start : start + len(scores)] = scores[:, : draw.n_clusters]
+    return out + np.log(draw.sizes - draw.discount)
+
+
+def _joint(draw, rows):
+    """log w_c f(row | theta_c) in the user's units, a new cluster last: (n_rows, K + 1)."""
+    alpha, d, arrays = draw.concentration, draw.discount, draw.arrays
+    log_m = log_new_cluster(draw.likelihood, rows, arrays["prior_theta"], arrays["proposal_seed"])
+    log_open = np.log(alpha + d * draw.n_clusters)
+    joint = np.column_stack([_in_clusters(draw, rows), log_open + log_m])
+    return joint - np.log(draw.sizes.sum() + alpha) + draw.likelihood.log_jacobian(1)

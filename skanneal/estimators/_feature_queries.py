@@ -63,7 +63,9 @@ class FeatureQueryMixin(QueryMixin):
         -------
         log_density : ndarray of shape (n_rows,)
             In nats and the units of X; densities are averaged over chains and draws, the term of a
-            new cluster included: exact, or the mean over features drawn from the base measure.
+            new cluster included: exact, or without a conjugate prior an estimate from 256 features
+            of the base measure and, if the likelihood has a proposal, 128 proposed for the row,
+            which are the same whenever the row is asked about.
         """
         predictor = self._predictor()
         if self.likelihood_.conjugate:

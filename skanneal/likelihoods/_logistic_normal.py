@@ -97,8 +97,10 @@ class LogisticNormal(CountRows, TableLikelihood):
         return -0.5 * (self.rank * LOG_2PI + (theta**2).sum(axis=1))
 
     def _modes(self, rows):
-        labels = np.arange(len(rows), dtype=np.int32)
-        return modes(self.statistics(rows, labels, len(rows)), self.loading)
+        statistics = self.statistics(rows, np.arange(len(rows), dtype=np.int32), len(rows))
+        if (statistics == statistics[:1]).all():  # copies of one row, for several proposals
+            return (np.repeat(a, len(rows), axis=0) for a in modes(statistics[:1], self.loading))
+        return modes(statistics, self.loading)
 
     def proposal_draw(self, rows, rng):
         """One draw around each row's mode, or from the prior."""
