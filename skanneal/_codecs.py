@@ -7,8 +7,9 @@
     multinomial   rows of counts as a csr_array, in the first of the columns; the others have None
     multivariate_normal, known_normal: as normal, without missing cells
 
-The offset and the scale of a normal column are its mean and standard deviation: in float32 as it
-stands, 2952788047.4 plus noise of unit size would be multiples of 256.
+The offset and the scale of a normal column are the mean and standard deviation of its ordinary
+values (components/_scaling.py): in float32 as it stands, 2952788047.4 plus noise of unit size would
+be multiples of 256.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -21,12 +22,11 @@ from scipy.sparse import csc_array
 
 from skanneal._columns import infinity_error
 from skanneal.components import FAMILIES
+from skanneal.components._scaling import offset_and_scale, standardised
 
 _CODE_DTYPES = (("u1", 1), ("u2", 2), ("u4", 4))
 _MISSING_COUNT = 2**32 - 1
 _LARGEST_COUNT = 2**31 - 1  # of a row of counts, and of their sum in a column
-_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
-_HUGE = 1e290  # sums and differences of numbers beyond this may overflow
 
 
 class NumberCodec:
@@ -42,33 +42,11 @@ class NumberCodec:
 
     @classmethod
     def fit(cls, column):
-        """Mean and standard deviation of the present cells; (value, 1) if they are all equal."""
         values = _as_numbers(column, cls.family)
-        values = values[~np.isnan(values)]
-        if values.size == 0:
-            return cls(0.0, 1.0)
-        low, high = float(values.min()), float(values.max())
-        if low == high:
-            return cls(low, 1.0)
-        shrink = 2.0**-64 if max(-low, high) > _HUGE else 1.0
-        values *= shrink
-        offset = values.mean()
-        values -= offset
-        largest = np.abs(values).max()
-        values /= largest  # squares of numbers up to 1 neither overflow nor all vanish
-        scale = largest * np.sqrt(np.mean(values * values)) / shrink
-        return cls(float(offset / shrink), max(float(scale), float(np.finfo(np.float64).tiny)))
+        return cls(*offset_and_scale(values[~np.isnan(values)]))
 
     def encode(self, column):
-        """Standardised float32; what no float32 can hold becomes the largest that can."""
-        values = _as_numbers(column, self.family)
-        shrink = 2.0**-8 if max(abs(self.offset), self.scale) > _HUGE else 1.0
-        values *= shrink
-        values -= self.offset * shrink
-        with np.errstate(over="ignore"):
-            values /= self.scale * shrink
-        np.clip(values, -_LARGEST_FLOAT32, _LARGEST_FLOAT32, out=values)
-        return values.astype(np.float32)
+        return standardised(_as_numbers(column, self.family), self.offset, self.scale)
 
     def missing(self, cells):
         return np.isnan(cells)

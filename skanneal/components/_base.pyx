@@ -169,6 +169,11 @@ cdef class Components:
     cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
         """Take a row out of slot k. An emptied slot is exactly as new."""
 
+    cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
+        """Whether taking the row, which has a far number, out of slot k would leave digits of its
+        square and few of the others': the slot is then made anew from the rows that stay."""
+        return False
+
     cdef void extend(self, const char *row, Py_ssize_t n_tiles, Py_ssize_t opened) noexcept nogil:
         """Add a row to every slot of the first n_tiles that has rows already, and to the empty slot
         `opened` (-1: none): a step of a permutation program, where every kept segment grows by the

@@ -165,6 +165,9 @@ cdef class KnownNormal(Components):
     cdef void extend(self, const char *row, Py_ssize_t n_tiles, Py_ssize_t opened) noexcept nogil:
         known_extend_v[self.level](&self.block, row, n_tiles, opened)
 
+    cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
+        return True   # the sums are of other coordinates than the cells
+
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
         known_refresh_v[self.level](&self.block, k)
 

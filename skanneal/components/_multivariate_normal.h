@@ -10,6 +10,7 @@
 
 #define MVN_MEMO 1024   /* entries of the table of log-gammas by cluster size */
 #define MVN_UPDATES 512 /* of a factor before it is made anew from the scatter */
+#define MVN_FAR 1e5      /* a shift of more cell units is far: see _scaling.py */
 #define MVN_LEAST 1e-4  /* determinants may fall to this share by an update, not below */
 
 typedef struct {

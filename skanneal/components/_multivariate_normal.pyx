@@ -24,9 +24,10 @@ import numpy as np
 from .._math cimport log_gamma
 from .._random cimport bitgen, standard_gamma, standard_normal
 from ._base cimport TILE, Components, aligned_zeros
-from ._table cimport Table
+from ._table cimport Table, is_far
 
 from ._forms import diagonal, flatten, starts, unflatten
+from ._scaling import ordinary
 
 cdef double LOG_PI = 1.1447298858494002
 
@@ -115,7 +116,8 @@ cdef class MultivariateNormal(Components):
         out[at[1]] = np.geomspace(1e-4, 10.0, 11)
         out[at[2]] = d + np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
         for j, place in enumerate(diagonal(d)):
-            variance = np.var(table.column(columns[j]), dtype=np.float64) if table.n_rows else 1.0
+            cells = ordinary(table.column(columns[j]))
+            variance = np.var(cells, dtype=np.float64) if table.n_rows else 1.0
             out[at[3] + place] = (variance or 1.0) * np.geomspace(1e-4, 64.0, 25)
         return out
 
@@ -214,6 +216,13 @@ cdef class MultivariateNormal(Components):
 
     cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
         mvn_update_v[self.level](&self.block, row, k, -1)
+
+    cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(self.d):
+            if is_far((<const float *> (row + self.offset[j]))[0], self.mean[k, j]):
+                return True
+        return False
 
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
         mvn_refresh_v[self.level](&self.block, k)
@@ -334,6 +343,8 @@ cdef class MultivariateNormal(Components):
             if self.size[k] == 0:
                 continue
             own = self._inverse_diagonal(&self.factor[k, 0, 0], j)
+            if own > 1.000001 * prior:   # no more than the prior's, but for the squares of far rows
+                own = prior
             for g in range(n_grid):
                 change = grid[g] - now
                 share = change * prior

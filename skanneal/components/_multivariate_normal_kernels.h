@@ -221,6 +221,24 @@ static void NAME(mvn_refresh)(MvnBlock *block, int64_t k)
     student[2 * LANES] = (float)(kappa / (kappa + 1.0));
 }
 
+/* The factor of scale0 + scatter + weight shift shift', the shift in block->shift; its log
+ * determinant. The square of a far shift would leave no digits of the other terms: it is added to
+ * their factor. */
+static double NAME(mvn_posterior)(MvnBlock *block, double weight, const double *scatter,
+                                  double *factor)
+{
+    const int64_t d = block->d, stride = block->stride;
+    double largest = 0.0;
+    for (int64_t j = 0; j < d; j++) largest = fmax(largest, fabs(block->shift[j]));
+    if (largest <= MVN_FAR)
+        return NAME(mvn_factorise)(block, weight, block->shift, scatter, 1, factor);
+    double scaled[stride];
+    for (int64_t j = 0; j < stride; j++) scaled[j] = sqrt(weight) * block->shift[j];
+    NAME(mvn_factorise)(block, 0.0, block->shift, scatter, 1, factor);
+    NAME(mvn_rank_one)(block, factor, scaled, 1.0);
+    return NAME(mvn_log_det)(block, factor);
+}
+
 /* Slot k's factor from its scatter. */
 static void NAME(mvn_refactor)(MvnBlock *block, int64_t k)
 {
@@ -233,8 +251,8 @@ static void NAME(mvn_refactor)(MvnBlock *block, int64_t k)
         return;
     }
     for (int64_t j = 0; j < d; j++) block->shift[j] = block->mean[k * stride + j] - block->mu0[j];
-    NAME(mvn_factorise)(block, *block->kappa0 * n / (*block->kappa0 + n), block->shift,
-                        block->scatter + k * d * stride, 1, factor);
+    NAME(mvn_posterior)(block, *block->kappa0 * n / (*block->kappa0 + n),
+                        block->scatter + k * d * stride, factor);
 }
 
 /* The row's cells as doubles, and vector = scale (x - mu_n). */
@@ -315,7 +333,7 @@ static float NAME(mvn_score_without)(MvnBlock *block, const char *row, int64_t k
                        block->scatter + k * d * stride, mean, block->spare);
         if (n == 2) memset(block->spare, 0, (size_t)(d * stride) * sizeof(double));
         for (int64_t j = 0; j < d; j++) block->shift[j] = mean[j] - block->mu0[j];
-        log_det = NAME(mvn_factorise)(block, weight, block->shift, block->spare, 1, block->spare);
+        log_det = NAME(mvn_posterior)(block, weight, block->spare, block->spare);
     } else {
         memcpy(block->spare, block->prior_factor, (size_t)(d * stride) * sizeof(double));
         memset(block->shift, 0, (size_t)stride * sizeof(double));

@@ -19,9 +19,10 @@ import numpy as np
 from .._math cimport log_gamma
 from .._random cimport bitgen, standard_gamma, standard_normal
 from ._base cimport ROWS, TILE, Components, aligned_zeros
-from ._table cimport Table
+from ._table cimport Table, is_far
 
 from ._base import partition_batches
+from ._scaling import ordinary
 
 cdef double LOG_PI = 1.1447298858494002
 
@@ -107,7 +108,7 @@ cdef class Normal(Components):
     def grids(cells, n_levels):
         """Grids in cell units, scaled by the column: see the user guide."""
         cells = np.asarray(cells, dtype=np.float64)
-        cells = cells[~np.isnan(cells)]
+        cells = ordinary(cells[~np.isnan(cells)])
         if len(cells) == 0:
             cells = np.zeros(1)
         low, high = float(cells.min()), float(cells.max())
@@ -199,6 +200,13 @@ cdef class Normal(Components):
 
     cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
         normal_update_v[self.level](&self.block, row, k, -1)
+
+    cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t f
+        for f in range(self.n_features):
+            if is_far((<const float *> (row + self.offset[f]))[0], self.mean[k, f]):
+                return True
+        return False
 
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
         normal_refresh_v[self.level](&self.block, k)

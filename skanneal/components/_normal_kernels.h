@@ -23,6 +23,13 @@ INLINE LN NAME(normal_t)(const float *p, float x)
     return NAME(mul)(NAME(mul)(d, d), NAME(load)(p + LANES));
 }
 
+/* log(1 + t); t may have overflowed under hyperparameters out of all proportion to the data */
+INLINE LN NAME(normal_log)(LN t)
+{
+    const LN most = NAME(set1)(1e37f);
+    return NAME(log1p)(NAME(select)(NAME(greater)(most, t), t, most));
+}
+
 /* (1 + a)(1 + b) - 1 */
 INLINE LN NAME(join)(LN a, LN b) { return NAME(fma)(a, b, NAME(add)(a, b)); }
 
@@ -47,8 +54,8 @@ static void NAME(normal_add_scores)(const NormalBlock *block, const char *row, i
                 LN a = CELL(j), b = CELL(j + 1), c = CELL(j + 2), d = CELL(j + 3);
                 LN largest = NAME(max)(NAME(max)(NAME(max)(a, b), NAME(max)(c, d)), s);
                 if (__builtin_expect(NAME(any)(NAME(greater)(largest, limit)), 0)) {
-                    LN sum = NAME(add)(NAME(add)(NAME(log1p)(a), NAME(log1p)(b)),
-                                       NAME(add)(NAME(log1p)(c), NAME(log1p)(d)));
+                    LN sum = NAME(add)(NAME(add)(NAME(normal_log)(a), NAME(normal_log)(b)),
+                                       NAME(add)(NAME(normal_log)(c), NAME(normal_log)(d)));
                     sum = NAME(add)(sum, NAME(log1p)(s));
                     score = NAME(sub)(score, NAME(mul)(exponent, sum));
                     s = zero;
@@ -60,7 +67,7 @@ static void NAME(normal_add_scores)(const NormalBlock *block, const char *row, i
                 LN t = CELL(j);
                 if (__builtin_expect(NAME(any)(NAME(greater)(NAME(max)(s, t), limit)), 0)) {
                     score = NAME(sub)(score, NAME(mul)(exponent, NAME(log1p)(s)));
-                    score = NAME(sub)(score, NAME(mul)(exponent, NAME(log1p)(t)));
+                    score = NAME(sub)(score, NAME(mul)(exponent, NAME(normal_log)(t)));
                     s = zero;
                 } else {
                     s = NAME(join)(s, t);
@@ -73,7 +80,7 @@ static void NAME(normal_add_scores)(const NormalBlock *block, const char *row, i
             float x = *(const float *)(row + offset[n_dense + g]);
             if (x != x) continue;
             const float *p = block->gappy + (tile * n_gappy + g) * 4 * LANES;
-            LN log_u = NAME(log1p)(NAME(normal_t)(p, x));
+            LN log_u = NAME(normal_log)(NAME(normal_t)(p, x));
             LN cell = NAME(sub)(NAME(load)(p + 3 * LANES),
                                 NAME(mul)(NAME(load)(p + 2 * LANES), log_u));
             score = NAME(add)(score, cell);
@@ -243,7 +250,7 @@ static float NAME(normal_score_without)(NormalBlock *block, const char *row, int
         }
         for (int32_t i = 0; i < count; i += LANES) {
             log_sum = NAME(add)(log_sum, NAME(log)(NAME(load)(rate + i)));
-            total = NAME(fma)(NAME(load)(exponent + i), NAME(log1p)(NAME(load)(t + i)), total);
+            total = NAME(fma)(NAME(load)(exponent + i), NAME(normal_log)(NAME(load)(t + i)), total);
         }
     }
     double out = 0.5 * (double)NAME(reduce_add)(log_sum) - (double)NAME(reduce_add)(total);

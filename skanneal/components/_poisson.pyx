@@ -21,6 +21,7 @@ from ._base cimport TILE, Components
 from ._table cimport Table
 
 from ._base import partition_batches
+from ._scaling import ordinary
 
 cdef enum:
     SMALL = 12   # counts up to here go through a product
@@ -73,7 +74,7 @@ cdef class Poisson(Components):
     def grids(cells, n_levels):
         """Grids around the column's mean: see the user guide."""
         cells = np.asarray(cells)
-        cells = cells[cells != MISSING]
+        cells = ordinary(cells[cells != MISSING])
         mean = max(float(cells.mean()) if len(cells) else 1.0, 0.01)
         return [np.geomspace(0.1, 100.0, 16), np.geomspace(0.1, 100.0, 16) / mean]
 

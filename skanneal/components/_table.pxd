@@ -9,6 +9,8 @@ cdef struct Counts:             # a row of counts, as it stands in the encoded r
     int64_t total               # sum of the counts
     double log_coefficient      # log of total! / prod count!
 
+cdef bint is_far(double number, double place) noexcept nogil
+
 cdef class Table:
     cdef readonly Py_ssize_t n_rows, n_columns
     cdef readonly Py_ssize_t row_bytes      # stride of an encoded row
@@ -18,6 +20,7 @@ cdef class Table:
     cdef readonly object widths             # int64 (n_columns,), bytes of a cell
     cdef readonly object offsets, scales    # float64 (n_columns,): number = offset + scale * cell
     cdef readonly dict shared               # what blocks over these rows compute once, by key
+    cdef readonly bint far                  # is a number far from its column's offset?
     cdef readonly object gaps               # bool (n_columns,): has the column a missing cell?
     cdef list _chunks                       # uint8 arrays (2^CHUNK_BITS, row_bytes)
     cdef list _outgrown                     # chunks that append exchanged
@@ -29,5 +32,9 @@ cdef class Table:
     cdef object _entries                    # the array they stand in, with room at the end
     cdef Py_ssize_t _n_entries
 
+    cdef Py_ssize_t _n_numbers              # numbers of a row, one after another
+    cdef Py_ssize_t _numbers                # their first byte
+
+    cdef bint has_far(self, const char *row) noexcept nogil
     cdef inline const char *row(self, Py_ssize_t i) noexcept nogil:
         return self._pointers[i >> CHUNK_BITS] + (i & ((1 << CHUNK_BITS) - 1)) * self.row_bytes

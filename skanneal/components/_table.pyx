@@ -15,7 +15,7 @@ asked of `column`, the rows of counts are a csr_array of shape (n_rows, number o
 canonical format and without zeros. A row without entries is a missing one.
 """
 
-from libc.math cimport sqrt
+from libc.math cimport fabs, sqrt
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
@@ -29,9 +29,17 @@ from scipy.sparse import csr_array
 from .._math cimport log_gamma
 from .._random cimport bitgen, standard_normal
 
+from ._scaling import FAR
+
 ITEMSIZE = {"f4": 4, "u4": 4, "u2": 2, "u1": 1, "entries": sizeof(Counts), "none": 0}
 MISSING_COUNT = 2**32 - 1
 cdef uint32_t ABSENT = MISSING_COUNT
+cdef double FAR_AWAY = FAR
+
+
+cdef bint is_far(double number, double place) noexcept nogil:
+    """Whether a number that is not missing is far from a place, both in cell units."""
+    return fabs(number - place) > FAR_AWAY
 
 
 cdef inline double number(const char *cell) noexcept nogil:
@@ -95,7 +103,9 @@ cdef class Table:
         self._chunks, self._outgrown = [], []
         self._set_entries(np.empty((0, 2), np.uint32), 0)
         self.shared = {}
-        self.n_rows = 0
+        self.n_rows = self.far = 0
+        self._n_numbers = self.dtypes.count("f4")
+        self._numbers = positions[self.dtypes.index("f4")] if self._n_numbers else 0
 
     def __dealloc__(self):
         free(self._pointers)
@@ -149,6 +159,17 @@ cdef class Table:
             done += take
         for j, column in columns.items():
             self.gaps[j] |= bool(self._is_missing(j, column).any())
+            if self.dtypes[j] == "f4":
+                self.far |= bool((np.abs(column) > FAR).any())
+
+    cdef bint has_far(self, const char *row) noexcept nogil:
+        """Whether a number of the row is far from its column's offset."""
+        cdef const float *numbers = <const float *> (row + self._numbers)
+        cdef Py_ssize_t j
+        for j in range(self._n_numbers):
+            if is_far(numbers[j], 0.0):
+                return True
+        return False
 
     def _append_entries(self, counts):
         """Store the entries of rows of counts; what their cells are: structures, see Counts."""
@@ -262,7 +283,7 @@ cdef class Table:
                 for i in range(n):
                     memcpy(&view[i, 0], self.row(row[start + i]), self.row_bytes)
             new._add_chunk(chunk)
-        new.n_rows = n_new
+        new.n_rows, new.far = n_new, self.far
         if self._counts >= 0:
             for i in range(n_new):
                 n_entries += (<const Counts *> (new.row(i) + position)).n
@@ -353,16 +374,16 @@ cdef class Table:
 
     def __getstate__(self):
         # the chunks as they are: joblib maps the large ones into its workers, read-only
-        return (self.dtypes, self.n_levels, self.offsets, self.scales, self.gaps, self.n_rows,
-                self._chunks, self._entries[:self._n_entries])
+        return (self.dtypes, self.n_levels, self.offsets, self.scales, self.gaps, self.far,
+                self.n_rows, self._chunks, self._entries[:self._n_entries])
 
     def __setstate__(self, state):
-        *schema, gaps, n_rows, chunks, entries = state
+        *schema, gaps, far, n_rows, chunks, entries = state
         self.__init__(*schema)
         for chunk in chunks:
             self._add_chunk(chunk)
         self._set_entries(entries, len(entries))
-        self.gaps, self.n_rows = gaps, n_rows
+        self.gaps, self.far, self.n_rows = gaps, far, n_rows
 
     @property
     def nbytes(self):

@@ -18,6 +18,7 @@ from sklearn.utils.validation import validate_data
 
 from .._encoding import Encoder
 from ..components import Table
+from ..components._scaling import ordinary
 from ..likelihoods import LIKELIHOODS, Likelihood, TableRows, checked
 from ..shards import RowSource, Shards
 from ._base import _fingerprint
@@ -249,6 +250,8 @@ def first_labels(init, source, seed):
 def _kmeans(source, generator):
     order = np.argsort(generator.random(source.n_rows), kind="stable")
     some = _numbers(source.rows(np.sort(order[:KMEANS_ROWS])))
+    fences = None if issparse(some) else _fences(some)
+    some = _fenced(some, fences)
     n_clusters = min(KMEANS_CLUSTERS, some.shape[0])
     means = MiniBatchKMeans(n_clusters, n_init=1, random_state=int(generator.random() * 2**31))
     with warnings.catch_warnings():
@@ -256,7 +259,18 @@ def _kmeans(source, generator):
         means.fit(some)
     blocks = range(0, source.n_rows, KMEANS_ROWS)
     parts = [source.rows(slice(at, min(at + KMEANS_ROWS, source.n_rows))) for at in blocks]
-    return np.concatenate([means.predict(_numbers(part)) for part in parts])
+    return np.concatenate([means.predict(_fenced(_numbers(part), fences)) for part in parts])
+
+
+def _fences(rows):
+    """Least and greatest ordinary value of each column: (2, n_columns)."""
+    columns = map(ordinary, rows.T)
+    return np.array([(column.min(), column.max()) for column in columns]).T
+
+
+def _fenced(rows, fences):
+    """Rows with wild values moved to the fences: squares of 1e300 overflow."""
+    return rows if fences is None else np.clip(rows, *fences)
 
 
 def _numbers(rows):

@@ -96,7 +96,7 @@ def log_dirichlet(const double[:, ::1] counts, const double[::1] pseudo_counts, 
     return np.asarray(out)
 
 
-def inverse_factors(scales, degrees, bit_generator):
+def inverse_factors(factors, degrees, bit_generator):
     """Inverse Cholesky factors of inverse Wishart matrices.
 
     With scale = L L' and an upper triangular U such that U U' ~ Wishart(degrees, I) (Bartlett's,
@@ -105,8 +105,8 @@ def inverse_factors(scales, degrees, bit_generator):
 
     Parameters
     ----------
-    scales : float64 array of shape (n, d, d)
-        Positive definite; the lower triangles are read.
+    factors : float64 array of shape (n, d, d)
+        L^-1: what `inverse_cholesky` makes of the scales.
     degrees : float64 array of shape (n,)
         Above d - 1.
     bit_generator : numpy.random.BitGenerator
@@ -117,18 +117,14 @@ def inverse_factors(scales, degrees, bit_generator):
         Lower triangles, row by row.
     """
     cdef bitgen_t *rng = bitgen(bit_generator)
-    cdef double[:, :, ::1] scale = np.array(scales, dtype=np.float64, order="C")
+    cdef const double[:, :, ::1] factor = np.ascontiguousarray(factors, dtype=np.float64)
     cdef const double[::1] nu = np.ascontiguousarray(degrees, dtype=np.float64)
-    cdef Py_ssize_t n = scale.shape[0], d = scale.shape[1], k, i, j, m
+    cdef Py_ssize_t n = factor.shape[0], d = factor.shape[1], k, i, j, m
     cdef double[:, ::1] out = np.empty((n, d * (d + 1) // 2)), upper = np.zeros((d, d))
     cdef GammaShape shape
     cdef double total
-    cdef bint singular = False
     with nogil:
         for k in range(n):
-            if not invert_factor(&scale[k, 0, 0], d):
-                singular = True
-                break
             for i in range(d):
                 shape = gamma_shape(0.5 * (nu[k] - (d - 1 - i)))
                 upper[i, i] = sqrt(2.0 * exp(max(LEAST_LOG, log_gamma_variate(rng, &shape))))
@@ -138,24 +134,34 @@ def inverse_factors(scales, degrees, bit_generator):
                 for j in range(i + 1):
                     total = 0.0
                     for m in range(j, i + 1):   # U'_im (L^-1)_mj
-                        total += upper[m, i] * scale[k, m, j]
+                        total += upper[m, i] * factor[k, m, j]
                     out[k, i * (i + 1) // 2 + j] = total
-    if singular:
-        raise ValueError("a scale matrix is not positive definite")
     return np.asarray(out)
 
 
-def inverse_cholesky(matrices):
+def inverse_cholesky(matrices, least=0.0):
     """Inverse Cholesky factors of positive definite matrices: lower triangles in (n, d, d).
 
     One place for all of them, and in compiled loops: a BLAS gives other bits elsewhere.
+
+    Parameters
+    ----------
+    matrices : float64 array of shape (n, d, d)
+        The lower triangles are read.
+    least : float or float64 array that broadcasts to (n, d), default=0.0
+        What stands for a pivot of which rounding has left less.
+
+    Returns
+    -------
+    ndarray of shape (n, d, d)
     """
     cdef double[:, :, ::1] out = np.array(matrices, dtype=np.float64, order="C")
     cdef Py_ssize_t d = out.shape[1], k, i, j
+    cdef const double[:, ::1] pivots = np.ascontiguousarray(np.broadcast_to(least, (len(out), d)))
     cdef bint singular = False
     with nogil:
         for k in range(out.shape[0]):
-            if not invert_factor(&out[k, 0, 0], d):
+            if not invert_factor(&out[k, 0, 0], d, &pivots[k, 0]):
                 singular = True
                 break
             for i in range(d):
@@ -166,7 +172,43 @@ def inverse_cholesky(matrices):
     return np.asarray(out)
 
 
-cdef bint invert_factor(double *a, Py_ssize_t d) noexcept nogil:
+def add_squares(factors, vectors):
+    """Inverse Cholesky factors of A + v v', given those of A: see _multivariate_normal_kernels.h.
+
+    Parameters
+    ----------
+    factors : float64 array of shape (n, d, d)
+    vectors : float64 array of shape (n, d)
+        Of any length: no digits of A are lost.
+
+    Returns
+    -------
+    ndarray of shape (n, d, d)
+    """
+    cdef double[:, :, ::1] out = np.array(factors, dtype=np.float64, order="C")
+    cdef const double[:, ::1] v = np.ascontiguousarray(vectors, dtype=np.float64)
+    cdef Py_ssize_t d = out.shape[1], k, i, j
+    cdef double[::1] partial = np.empty(d)
+    cdef double before, after, p, own, other, old
+    with nogil:
+        for k in range(out.shape[0]):
+            before = 1.0
+            partial[:] = 0.0
+            for i in range(d):
+                p = 0.0
+                for j in range(i + 1):
+                    p += out[k, i, j] * v[k, j]
+                after = before + p * p
+                own, other = sqrt(before / after), p / sqrt(before) / sqrt(after)
+                for j in range(i + 1):
+                    old = out[k, i, j]
+                    out[k, i, j] = own * old - other * partial[j]
+                    partial[j] += p * old
+                before = after
+    return np.asarray(out)
+
+
+cdef bint invert_factor(double *a, Py_ssize_t d, const double *least) noexcept nogil:
     """The lower triangle of a becomes L^-1, a = L L'; false if there is none."""
     cdef Py_ssize_t i, j, m
     cdef double total
@@ -176,6 +218,7 @@ cdef bint invert_factor(double *a, Py_ssize_t d) noexcept nogil:
             for m in range(j):
                 total -= a[i * d + m] * a[j * d + m]
             if i == j:
+                total = max(total, least[j])
                 if not total > 0.0:
                     return False
                 a[j * d + j] = sqrt(total)

@@ -5,6 +5,7 @@
 import numpy as np
 from scipy.special import gammaln
 
+from ..components._scaling import offset_and_scale, standardised
 from ._base import ConjugateLikelihood, dense
 from ._draws import log_gammas, normals
 from ._quadratic import Quadratic, moments, quadratic_scores
@@ -16,8 +17,8 @@ LEAST_LOG = -80.0  # of a Gamma variate that a variance is divided by: more than
 class Numbers(ConjugateLikelihood):
     """What likelihoods of rows of numbers share.
 
-    Cells are (x - offset) / scale in float32, with the mean and the standard deviation of each
-    column; densities of rows are of cells.
+    Cells are (x - offset) / scale in float32, see components/_scaling.py; densities of rows are of
+    cells.
 
     Attributes
     ----------
@@ -29,11 +30,9 @@ class Numbers(ConjugateLikelihood):
 
     @staticmethod
     def _types(X):
-        X = dense(X)
-        offsets, scales = X.mean(axis=0), X.std(axis=0)
-        n_columns = X.shape[1]
-        types = ["f4"] * n_columns, np.zeros(n_columns, np.int64)
-        return *types, offsets, np.where(scales > 0.0, scales, 1.0)
+        columns = dense(X).T
+        offsets, scales = zip(*map(offset_and_scale, columns))
+        return ["f4"] * len(columns), np.zeros(len(columns), np.int64), offsets, scales
 
     @staticmethod
     def _cells(X, schema):
@@ -44,7 +43,8 @@ class Numbers(ConjugateLikelihood):
                 f"Row {i}, column {j} of X must hold a finite number, got {X[i, j]}: this"
                 " likelihood describes rows without gaps."
             )
-        return list(((X - schema.offsets) / schema.scales).astype(np.float32).T)
+        units = zip(X.T, schema.offsets, schema.scales)
+        return [standardised(column, offset, scale) for column, offset, scale in units]
 
     def log_lik(self, rows, theta, out):
         """Normal log densities of cells."""

@@ -6,7 +6,8 @@ import numpy as np
 from scipy.special import multigammaln
 
 from ..components._forms import diagonal, unflatten
-from ._draws import inverse_cholesky, inverse_factors, normals
+from ..components._scaling import FAR
+from ._draws import add_squares, inverse_cholesky, inverse_factors, normals
 from ._gaussian import LOG_2PI, Numbers
 from ._quadratic import Quadratic, moments
 
@@ -45,6 +46,8 @@ class GaussianFull(Numbers):
         d = self.schema.n_columns
         forms = ("location", "positive", "positive", "covariance")
         self.mu0, self.kappa0, self.nu0, self.scale0 = unflatten(forms, self.hyper[0], d)
+        # no pivot of a posterior's scale is less than the prior's; by rounding, than half of it
+        self.least = 0.5 / np.diag(inverse_cholesky(self.scale0[None])[0]) ** 2
 
     def prepare(self, theta):
         """Means and inverse Cholesky factors over the root of 2, in float32."""
@@ -81,16 +84,30 @@ class GaussianFull(Numbers):
         return n, mean, np.where(n > 1.0, scatter, 0.0)
 
     def _posterior(self, statistics):
-        """(kappa, nu, mu_n, Psi), of shapes (n_features, 1), (n_features,), ..."""
+        """(kappa, nu, mu_n, Psi, far), of shapes (n_features, 1), (n_features,), ...
+
+        Psi + far far' is the scale: where mu_n is far, the square would leave no digits of Psi.
+        """
         n, mean, scatter = self._centred(statistics)
         rows, columns = np.tril_indices(mean.shape[1])
         kappa, shift = self.kappa0 + n, mean - self.mu0
         scale = self.scale0[rows, columns] + scatter
-        scale = scale + self.kappa0 * n / kappa * shift[:, rows] * shift[:, columns]
-        return kappa, self.nu0 + n[:, 0], self.mu0 + n / kappa * shift, self._matrices(scale)
+        is_far = np.abs(shift).max(axis=1, keepdims=True) > FAR
+        far = np.where(is_far, np.sqrt(self.kappa0 * n / kappa) * shift, 0.0)
+        near = np.where(is_far, 0.0, shift)
+        scale = scale + self.kappa0 * n / kappa * near[:, rows] * near[:, columns]
+        return kappa, self.nu0 + n[:, 0], self.mu0 + n / kappa * shift, self._matrices(scale), far
 
-    def _draw(self, kappa, nu, centre, scale, bit_generator):
-        factor = inverse_factors(scale, nu, bit_generator)
+    def _factors(self, scale, far, degrees=None):
+        """Inverse Cholesky factors of the posterior's scales, over their degrees if given."""
+        degrees = np.ones(len(scale)) if degrees is None else degrees
+        out = inverse_cholesky(scale / degrees[:, None, None], self.least / degrees[:, None])
+        k = np.flatnonzero(far.any(axis=1))
+        out[k] = add_squares(out[k], far[k] / np.sqrt(degrees[k, None]))
+        return out
+
+    def _draw(self, kappa, nu, centre, factors, bit_generator):
+        factor = inverse_factors(factors, nu, bit_generator)
         z = normals(centre.shape, bit_generator)
         # F u = z has u ~ N(0, V)
         u = np.empty_like(z)
@@ -101,7 +118,8 @@ class GaussianFull(Numbers):
 
     def draw(self, statistics, theta, rng):
         """Features from their posterior, by Bartlett's decomposition."""
-        return self._draw(*self._posterior(statistics), rng.bit_generator)
+        kappa, nu, centre, scale, far = self._posterior(statistics)
+        return self._draw(kappa, nu, centre, self._factors(scale, far), rng.bit_generator)
 
     def prior_draw(self, n, rng):
         """Features from the prior."""
@@ -130,8 +148,9 @@ class GaussianFull(Numbers):
         cells = moments(rows.table, rows.start, labels, len(rows), False)
         cells = cells[:, 1 : 1 + self.schema.n_columns]
         nu = np.full(len(rows), self.nu0 + 1.0)
-        scale = np.broadcast_to(self.rescale * self.scale0, (len(rows), *self.scale0.shape))
-        return self._draw(self.kappa0 + 1.0, nu, cells, scale, rng.bit_generator)
+        factor = inverse_cholesky(self.rescale * self.scale0[None])
+        factors = np.broadcast_to(factor, (len(rows), *self.scale0.shape))
+        return self._draw(self.kappa0 + 1.0, nu, cells, factors, rng.bit_generator)
 
     def proposal_logpdf(self, theta, row):
         """The density of `proposal_draw`."""
@@ -143,10 +162,10 @@ class GaussianFull(Numbers):
 
         Where V's posterior has no mean, nu <= d + 1, its mode.
         """
-        _, nu, centre, scale = self._posterior(statistics)
+        _, nu, centre, scale, far = self._posterior(statistics)
         d = centre.shape[1]
         degrees = np.where(nu > d + 1.0, nu - d - 1.0, nu + d + 1.0)
-        factor = inverse_cholesky(scale / degrees[:, None, None])
+        factor = self._factors(scale, far, degrees)
         rows, columns = np.tril_indices(d)
         return np.concatenate([centre, factor[:, rows, columns]], axis=1)
 
@@ -161,7 +180,7 @@ class GaussianFull(Numbers):
     def _statistics_arrays(self, statistics, sizes):
         _, mean, scatter = self._centred(statistics)
         rows, columns = np.tril_indices(mean.shape[1])
-        factor = inverse_cholesky(self._posterior(statistics)[3])[:, rows, columns]
+        factor = self._factors(*self._posterior(statistics)[3:])[:, rows, columns]
         return {
             "size": sizes,
             "updates": np.zeros(len(sizes), np.int64),

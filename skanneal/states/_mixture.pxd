@@ -30,6 +30,7 @@ cdef class Mixture:
 
     cdef int insert(self, Py_ssize_t row, Py_ssize_t k) except -1 nogil
     cdef void remove(self, Py_ssize_t row) noexcept nogil
+    cdef void refill(self, Py_ssize_t k) noexcept nogil
     cdef void score(self, Py_ssize_t row) noexcept nogil
     cdef Py_ssize_t draw(self, float beta, bitgen_t *rng) noexcept nogil
     cdef int reseat(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil

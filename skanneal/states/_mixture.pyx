@@ -156,12 +156,18 @@ cdef class Mixture:
         """Take the label from `row`."""
         cdef const char *cells = self.table.row(row)
         cdef Py_ssize_t b, k = self.labels[row]
+        cdef bint anew = False
+        if self.table.far and self.counts[k] > 1 and self.table.has_far(cells):
+            for b in range(self.n_blocks):
+                anew |= (<Components> self.pointer[b]).cancels(cells, k)
         for b in range(self.n_blocks):
             (<Components> self.pointer[b]).remove(cells, k)
         self.labels[row] = -1
         self.counts[k] -= 1
         if self.counts[k] > 0:
             self.log_prior[k] = self.log_join(self.counts[k])
+            if anew:
+                self.refill(k)
             return
         self.n_clusters -= 1
         self.log_prior[k] = -INFINITY
@@ -169,6 +175,15 @@ cdef class Mixture:
             self.log_prior[self.open_slot] = -INFINITY
             self.open_slot = k
         self.log_prior[self.open_slot] = <float> self.prior.log_open(self.n_clusters)
+
+    cdef void refill(self, Py_ssize_t k) noexcept nogil:
+        """Slot k's statistics from its rows."""
+        cdef Py_ssize_t b, row
+        for b in range(self.n_blocks):
+            (<Components> self.pointer[b]).clear(k)
+            for row in range(self.labels.shape[0]):
+                if self.labels[row] == k:
+                    (<Components> self.pointer[b]).insert(self.table.row(row), k)
 
     cdef void score(self, Py_ssize_t row) noexcept nogil:
         """log_lik[k] for every slot of the first n_tiles."""
