@@ -147,9 +147,9 @@ def test_the_marginal_likelihood_of_a_wild_row_alone(wild):
     )
     for _ in range(2):
         assert block.log_marginals()[0] == pytest.approx(expected, abs=1e-6)
-        block.set_hyper(0, d, kappa0)  # the factor is made anew from the statistics
-        block.merge_slots(0, 1)
-        block.refresh_all()
+        for value in (2.0 * kappa0, kappa0):  # the factor is made anew from the statistics
+            block.set_hyper(0, d, value)
+            block.refresh_all()
 
 
 # ---- fits ---------------------------------------------------------------------------------------
