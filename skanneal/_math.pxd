@@ -1,19 +1,17 @@
-"""Scalar helpers. lgamma_r, not lgamma: the latter writes the global signgam, a race of threads."""
+"""Scalar helpers: see _math.h."""
 
-cdef extern from *:
-    """
-    #include <math.h>
-    static inline double log_gamma(double x)
-    {
-    #if defined(_MSC_VER) || defined(__APPLE__)
-        return lgamma(x);
-    #else
-        int sign;
-        return lgamma_r(x, &sign);
-    #endif
-    }
-    """
-    double log_gamma(double x) noexcept nogil
+from libc.stdint cimport uint32_t
+
+cdef extern from "../_math.h" nogil:
+    double log_gamma(double x)
+    double stirling_rest(double z)
+    double log1p_less(double t)
+    void fill_log_factorials()
+    double log_factorial(uint32_t x)
+    void add_log_factorial(double *units, double *rest, uint32_t x, double sign)
+    double poisson_peak(double x)
+    double log_poisson(uint32_t x, double rate, double log_rate)
+    double log_peak(double n, double total, double units, double rest)
 
 
 cdef inline double log_rising(double x, double n) noexcept nogil:

@@ -5,17 +5,29 @@ b = rate + n, the predictive is negative binomial:
 
     log p = lgamma(a + x) - lgamma(a) - lgamma(x + 1) + a log(b/(b + 1)) - x log(b + 1).
 
-lgamma(a + x) - lgamma(a) of a small x is the logarithm of a (a + 1) ... (a + x - 1), and lgamma(a)
-is cached for the others.
+Of large counts these terms are much larger than their sum. With g(u) = log(1 + u) - u, s(z) the
+rest of Stirling's formula for lgamma(z) and d = (b x - a) / (b + 1), how far the count is from its
+mean, it is
+
+    log p = x g(-d/x) + a g(d/a) - log(1 + x/a)/2 + s(a + x) - s(a) - s(x) - log(2 pi x)/2,
+
+whose terms are no larger than log p. A small x takes the first form, where lgamma(a + x) -
+lgamma(a) is the logarithm of a (a + 1) ... (a + x - 1).
+
+The marginal likelihood is the greatest likelihood, that of the rate t/n, which the hyperparameters
+do not change, times a factor that the statistics n and t are enough for (`_occam`).
 """
 
-from libc.math cimport log
+from libc.math cimport log, log1p
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._math cimport log_gamma
+from .._math cimport (
+    add_log_factorial, fill_log_factorials, log1p_less, log_factorial, log_peak, poisson_peak,
+    stirling_rest,
+)
 from .._random cimport bitgen, standard_gamma, uniform
 from ._base cimport TILE, Components
 from ._table cimport Table
@@ -27,31 +39,54 @@ cdef enum:
     SMALL = 12   # counts up to here go through a product
 
 cdef uint32_t MISSING = 0xFFFFFFFF
-cdef double[::1] LOG_FACTORIAL = np.zeros(1024)
+fill_log_factorials()
+
+# What the predictive needs of a slot.
+cdef struct Gamma:
+    double a, b
+    double rest     # s(a)
+    double log_miss, log_hit   # log p of a count of 0, a log(b/(b + 1)); log(b + 1)
 
 
-cdef void fill_log_factorial() noexcept:
-    cdef int i
-    for i in range(1024):
-        LOG_FACTORIAL[i] = log_gamma(i + 1.0)
+cdef inline void set_gamma(Gamma *gamma, double a, double b) noexcept nogil:
+    gamma.a, gamma.b, gamma.rest = a, b, stirling_rest(a)
+    gamma.log_miss, gamma.log_hit = -a * log1p(1.0 / b), log1p(b)
 
 
-fill_log_factorial()
+cdef inline double count_constant(uint32_t x) noexcept nogil:
+    """What the predictive of a count subtracts whatever the slot."""
+    return log_factorial(x) if x <= SMALL else poisson_peak(x)
 
 
-cdef inline double log_factorial(uint32_t x) noexcept nogil:
-    return LOG_FACTORIAL[x] if x < 1024 else log_gamma(x + 1.0)
-
-
-cdef inline double log_rise(double a, double log_gamma_a, uint32_t x) noexcept nogil:
-    """log a (a + 1) ... (a + x - 1)."""
-    cdef double product = 1.0
+cdef inline double log_predictive(const Gamma *gamma, uint32_t x, double constant) noexcept nogil:
+    cdef double a = gamma.a, d, product = 1.0
     cdef uint32_t i
-    if x > SMALL:
-        return log_gamma(a + x) - log_gamma_a
-    for i in range(x):   # at most (1e15 + 12)^12 = 1e180
-        product *= a + i
-    return log(product)
+    if x <= SMALL:
+        for i in range(x):   # at most (1e19 + 12)^12 = 1e228
+            product *= a + i
+        return log(product) + gamma.log_miss - x * gamma.log_hit - constant
+    d = (gamma.b * x - a) / (gamma.b + 1.0)
+    return (x * log1p_less(-d / x) + a * log1p_less(d / a) - 0.5 * log1p(x / a)
+            + (stirling_rest(a + x) - gamma.rest) - constant)
+
+
+cdef inline double _occam(double n, double total, double shape, double rate) noexcept nogil:
+    """Log marginal likelihood of n counts less their greatest log likelihood."""
+    cdef double out = -shape * log1p(n / rate)
+    if total == 0.0:
+        return out
+    return (out + total * (log1p_less(shape / total) - log1p(rate / n))
+            + (shape - 0.5) * log1p(total / shape) + shape
+            + stirling_rest(total + shape) - stirling_rest(shape))
+
+
+cdef inline double log_gain(double n, double total, double mean) noexcept nogil:
+    """Greatest log likelihood of n counts less that under the rate `mean`, up to terms whose sum
+    over all slots is 0: the other rate is the mean of all of them."""
+    cdef double expected = n * mean
+    if total == 0.0:
+        return expected
+    return -total * log1p_less((expected - total) / total)
 
 
 cdef class Poisson(Components):
@@ -62,8 +97,9 @@ cdef class Poisson(Components):
 
     cdef double[:, ::1] hyper        # (2, n_features)
     cdef int64_t[:, ::1] n, total    # (n_features, n_slots) cells and their sum
-    cdef double[:, ::1] factorials   # (n_features, n_slots) sum of log x!
-    cdef double[:, :, ::1] cache     # (n_features, n_slots, 4): see refresh
+    cdef double[:, ::1] units, rest  # (n_features, n_slots) sum of log x! = 1024 units + rest
+    cdef double[:, :, ::1] cache     # (n_features, n_slots, 5), see Gamma
+    cdef double[::1] sum             # (n_slots,) scratch
 
     @staticmethod
     def default_hyper(n_levels):
@@ -82,48 +118,55 @@ cdef class Poisson(Components):
         self.hyper = np.ascontiguousarray(np.array(hyper, dtype=np.float64).reshape(-1, 2).T)
         self.n = np.zeros((self.n_features, 0), dtype=np.int64)
         self.total = np.zeros((self.n_features, 0), dtype=np.int64)
-        self.factorials = np.zeros((self.n_features, 0))
+        self.units, self.rest = np.zeros((self.n_features, 0)), np.zeros((self.n_features, 0))
 
     cdef int reserve(self, Py_ssize_t n_slots) except -1:
         cdef Py_ssize_t had = self.n_slots, k
         size = np.zeros(n_slots, np.int64)
         size[:had] = self.size
         n = np.zeros((self.n_features, n_slots), np.int64)
-        total, factorials = np.zeros_like(n), np.zeros((self.n_features, n_slots))
-        n[:, :had], total[:, :had], factorials[:, :had] = self.n, self.total, self.factorials
-        self.size, self.n, self.total, self.factorials = size, n, total, factorials
-        self.cache = np.zeros((self.n_features, n_slots, 4))
+        total, units, rest = np.zeros_like(n), np.zeros(n.shape), np.zeros(n.shape)
+        n[:, :had], total[:, :had] = self.n, self.total
+        units[:, :had], rest[:, :had] = self.units, self.rest
+        self.size, self.n, self.total, self.units, self.rest = size, n, total, units, rest
+        self.cache = np.zeros((self.n_features, n_slots, sizeof(Gamma) // sizeof(double)))
+        self.sum = np.zeros(n_slots)
         self.n_slots = n_slots
         for k in range(n_slots):
             self.refresh(k)
         return 0
 
+    cdef inline Gamma *gamma(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        return <Gamma *> &self.cache[f, k, 0]
+
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
-        cdef Py_ssize_t f, k
+        cdef Py_ssize_t f, k, n_slots = n_tiles * TILE
         cdef uint32_t x
         cdef double constant
-        cdef double *c
+        for k in range(n_slots):
+            self.sum[k] = 0.0
         for f in range(self.n_features):
             x = (<const uint32_t *> (row + self.offset[f]))[0]
             if x == MISSING:
                 continue
-            constant = log_factorial(x)
-            for k in range(n_tiles * TILE):
-                c = &self.cache[f, k, 0]
-                out[k] += <float> (log_rise(c[0], c[1], x) + c[2] - x * c[3] - constant)
+            constant = count_constant(x)
+            for k in range(n_slots):
+                self.sum[k] += log_predictive(self.gamma(f, k), x, constant)
+        for k in range(n_slots):
+            out[k] += <float> self.sum[k]
 
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f
         cdef uint32_t x
-        cdef double a, b, total = 0.0
+        cdef Gamma without
+        cdef double total = 0.0
         for f in range(self.n_features):
             x = (<const uint32_t *> (row + self.offset[f]))[0]
             if x == MISSING:
                 continue
-            a = self.hyper[0, f] + self.total[f, k] - <int64_t> x
-            b = self.hyper[1, f] + self.n[f, k] - 1
-            total += (log_rise(a, log_gamma(a), x) + a * log(b / (b + 1.0)) - x * log(b + 1.0)
-                      - log_factorial(x))
+            set_gamma(&without, self.hyper[0, f] + (self.total[f, k] - <int64_t> x),
+                      self.hyper[1, f] + (self.n[f, k] - 1))
+            total += log_predictive(&without, x, count_constant(x))
         return <float> total
 
     cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil:
@@ -136,9 +179,9 @@ cdef class Poisson(Components):
                 continue
             self.n[f, k] += sign
             self.total[f, k] += sign * <int64_t> x
-            self.factorials[f, k] += sign * log_factorial(x)
+            add_log_factorial(&self.units[f, k], &self.rest[f, k], x, sign)
             if self.n[f, k] == 0:
-                self.factorials[f, k] = 0.0
+                self.rest[f, k] = 0.0
         self.refresh(k)
 
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
@@ -149,18 +192,16 @@ cdef class Poisson(Components):
 
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f
-        cdef double a, b
         for f in range(self.n_features):
-            a, b = self.hyper[0, f] + self.total[f, k], self.hyper[1, f] + self.n[f, k]
-            self.cache[f, k, 0], self.cache[f, k, 1] = a, log_gamma(a)
-            self.cache[f, k, 2], self.cache[f, k, 3] = a * log(b / (b + 1.0)), log(b + 1.0)
+            set_gamma(self.gamma(f, k), self.hyper[0, f] + self.total[f, k],
+                      self.hyper[1, f] + self.n[f, k])
 
     cdef void clear(self, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f
         self.size[k] = 0
         for f in range(self.n_features):
             self.n[f, k] = self.total[f, k] = 0
-            self.factorials[f, k] = 0.0
+            self.units[f, k] = self.rest[f, k] = 0.0
         self.refresh(k)
 
     cdef int copy(self, Components source, Py_ssize_t i, Py_ssize_t k) except -1:
@@ -169,7 +210,7 @@ cdef class Poisson(Components):
         self.size[k] = other.size[i]
         for f in range(self.n_features):
             self.n[f, k], self.total[f, k] = other.n[f, i], other.total[f, i]
-            self.factorials[f, k] = other.factorials[f, i]
+            self.units[f, k], self.rest[f, k] = other.units[f, i], other.rest[f, i]
         self.refresh(k)
         return 0
 
@@ -179,20 +220,16 @@ cdef class Poisson(Components):
         for f in range(self.n_features):
             self.n[f, i] += self.n[f, k]
             self.total[f, i] += self.total[f, k]
-            self.factorials[f, i] += self.factorials[f, k]
+            self.units[f, i] += self.units[f, k]
+            self.rest[f, i] += self.rest[f, k]
         self.clear(k)
         self.refresh(i)
-
-    cdef double _log_marginal(self, Py_ssize_t f, Py_ssize_t k, double shape,
-                              double rate) noexcept nogil:
-        cdef double a = shape + self.total[f, k], b = rate + self.n[f, k]
-        return (shape * log(rate) - a * log(b) + log_gamma(a) - log_gamma(shape)
-                - self.factorials[f, k])
 
     cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
         if self.n[f, k] == 0:
             return 0.0
-        return self._log_marginal(f, k, self.hyper[0, f], self.hyper[1, f])
+        return _occam(self.n[f, k], self.total[f, k], self.hyper[0, f], self.hyper[1, f]) \
+            + log_peak(self.n[f, k], self.total[f, k], self.units[f, k], self.rest[f, k])
 
     @staticmethod
     def column_scores(Table table, columns, hyper, rows, labels, n_slots):
@@ -201,11 +238,11 @@ cdef class Poisson(Components):
         cdef Py_ssize_t n_columns = len(columns), f, i, v, k, start, stop, of
         cdef int32_t[::1] position = np.ascontiguousarray(table.positions[columns], np.int32)
         cdef double[:, ::1] prior = np.array(hyper, dtype=np.float64)
-        cdef double[::1] factorials = np.zeros(n_columns)
+        cdef double[:, ::1] all = np.zeros((n_columns, 4))   # cells, sum, units and rest of log x!
         cdef int64_t[::1] base
         cdef int64_t[:, ::1] n, total
         cdef double[:, ::1] out = np.zeros((n_columns, len(n_slots)))
-        cdef double a, b
+        cdef double mean, peak
         cdef const char *cells
         cdef uint32_t x
         for start, stop in partition_batches(n_slots, 16 * n_columns):
@@ -220,19 +257,25 @@ cdef class Poisson(Components):
                         if x == MISSING:
                             continue
                         if start == 0:
-                            factorials[f] += log_factorial(x)
+                            all[f, 0] += 1.0
+                            all[f, 1] += x
+                            add_log_factorial(&all[f, 2], &all[f, 3], x, 1.0)
                         for v in range(start, stop):
                             of = base[v - start] + label[v, i]
                             n[of, f] += 1
                             total[of, f] += x
-                for v in range(start, stop):
-                    for f in range(n_columns):
-                        out[f, v] = -factorials[f]
+                for f in range(n_columns):
+                    if all[f, 0] == 0.0:
+                        continue
+                    # the greatest log likelihood of one rate, then what a rate per slot gains
+                    mean = all[f, 1] / all[f, 0]
+                    peak = log_peak(all[f, 0], all[f, 1], all[f, 2], all[f, 3])
+                    for v in range(start, stop):
+                        out[f, v] = peak
                         for k in range(base[v - start], base[v - start + 1]):
                             if n[k, f] > 0:
-                                a, b = prior[f, 0] + total[k, f], prior[f, 1] + n[k, f]
-                                out[f, v] += (prior[f, 0] * log(prior[f, 1]) - a * log(b)
-                                              + log_gamma(a) - log_gamma(prior[f, 0]))
+                                out[f, v] += log_gain(n[k, f], total[k, f], mean) + _occam(
+                                    n[k, f], total[k, f], prior[f, 0], prior[f, 1])
         return np.asarray(out)
 
     cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
@@ -247,7 +290,7 @@ cdef class Poisson(Components):
             out[g] = 0.0
             for k in range(self.n_slots):
                 if self.n[f, k] > 0:
-                    out[g] += self._log_marginal(f, k, shape, rate)
+                    out[g] += _occam(self.n[f, k], self.total[f, k], shape, rate)
 
     def get_hyper(self, Py_ssize_t f):
         """Feature f's coordinates: shape (2,)."""
@@ -265,18 +308,15 @@ cdef class Poisson(Components):
         cdef Py_ssize_t n_slots = scores.shape[1], i, k
         cdef Py_ssize_t position = table.positions[self.columns[f]]
         cdef double constant
-        cdef double *c
         cdef uint32_t x
         with nogil:
             for i in range(start, stop):
                 x = (<const uint32_t *> (table.row(i) + position))[0]
                 if x == MISSING:
                     continue
-                constant = log_factorial(x)
+                constant = count_constant(x)
                 for k in range(n_slots):
-                    c = &self.cache[f, k, 0]
-                    scores[i - start, k] += (log_rise(c[0], c[1], x) + c[2] - x * c[3]
-                                             - constant)
+                    scores[i - start, k] += log_predictive(self.gamma(f, k), x, constant)
 
     def predictive_mean(self, Py_ssize_t f):
         """Mean of the predictive in every slot."""
@@ -304,7 +344,8 @@ cdef class Poisson(Components):
             "size": np.asarray(self.size)[:n_slots].copy(),
             "n": np.asarray(self.n)[order, :n_slots],
             "total": np.asarray(self.total)[order, :n_slots],
-            "log_factorials": np.asarray(self.factorials)[order, :n_slots],
+            "log_factorial_units": np.asarray(self.units)[order, :n_slots],
+            "log_factorial_rest": np.asarray(self.rest)[order, :n_slots],
         }
         for h, name in enumerate(self.coordinate_names):
             arrays[name] = np.asarray(self.hyper)[h, order]
@@ -321,7 +362,8 @@ cdef class Poisson(Components):
         np.asarray(block.size)[:n] = arrays["size"]
         np.asarray(block.n)[:, :n] = arrays["n"][at]
         np.asarray(block.total)[:, :n] = arrays["total"][at]
-        np.asarray(block.factorials)[:, :n] = arrays["log_factorials"][at]
+        np.asarray(block.units)[:, :n] = arrays["log_factorial_units"][at]
+        np.asarray(block.rest)[:, :n] = arrays["log_factorial_rest"][at]
         block.refresh_all()
         return block
 

@@ -88,7 +88,7 @@ class FeaturePredictor:
 def _in_clusters(draw, rows):
     """log (n_c - d) f(row | theta_c) of each row: (n_rows, K)."""
     out = np.empty((len(rows), draw.n_clusters))
-    for start, scores in scored_blocks(draw.likelihood, rows, draw.theta):
+    for start, scores in scored_blocks(draw.likelihood, rows, draw.theta, dtype=float):
         out[start : start + len(scores)] = scores[:, : draw.n_clusters]
     return out + np.log(draw.sizes - draw.discount)
 

@@ -44,8 +44,8 @@ def log_new_cluster(likelihood, rows, theta, seed):
     out, n_prior = np.empty(len(rows)), len(theta)
     rng, log_h = bit_generator(seed), likelihood.log_prior(theta)
     first = rng.state
-    for start, scores in scored_blocks(likelihood, rows, theta):
-        log_f = scores[:, :n_prior].astype(np.float64)
+    for start, scores in scored_blocks(likelihood, rows, theta, dtype=float):
+        log_f = scores[:, :n_prior]
         part = slice(start, start + len(scores))
         if not likelihood.proposes:
             out[part] = logsumexp(log_f, axis=1) - np.log(n_prior)
@@ -63,7 +63,7 @@ def _balanced(likelihood, copies, theta, log_f, log_h, rng):
     """Log weights of all features for one row, given in as many copies as are to be proposed."""
     row = copies[:1]
     proposed = likelihood.proposal_draw(copies, np.random.Generator(rng))
-    of_proposed = all_scores(likelihood, row, proposed)[0, : len(proposed)]
+    of_proposed = all_scores(likelihood, row, proposed, float)[0, : len(proposed)]
     log_q = likelihood.proposal_logpdf(np.concatenate([theta, proposed]), row)
     log_h = np.r_[log_h, likelihood.log_prior(proposed)]
     both = np.logaddexp(np.log(len(theta)) + log_h, np.log(len(proposed)) + log_q)

@@ -138,7 +138,7 @@ class Likelihood:
         prepared : object
             What `prepare` returned for n_features features.
         n_features : int
-        out : float32 array of shape (len(rows), at least n_features), written
+        out : float32 or float64 array of shape (len(rows), at least n_features), written
             Columns beyond the features may be written too, with finite numbers.
         """
         scores = np.empty((len(rows), n_features), np.float32)
@@ -272,6 +272,8 @@ class TableLikelihood(Likelihood):
         Without rows.
     """
 
+    writes_float64 = False  # may `out` of log_lik be float64, too?
+
     def __init__(self, table):
         self.schema = table.empty_like()
 
@@ -301,7 +303,10 @@ class TableLikelihood(Likelihood):
 
     def score(self, rows, prepared, n_features, out):
         """`log_lik`, which takes wider lines here: without a copy."""
-        self.log_lik(rows, prepared, out)
+        if out.dtype == np.float32 or self.writes_float64:
+            self.log_lik(rows, prepared, out)
+        else:
+            super().score(rows, prepared, n_features, out)
 
     def encode(self, X):
         """Rows of numbers, dense or sparse, as TableRows."""

@@ -17,6 +17,8 @@ class CountRows:
     (n_features, n_columns + 1).
     """
 
+    writes_float64 = True
+
     @staticmethod
     def _types(X):
         n_columns = np.shape(X)[1]

@@ -10,7 +10,7 @@ from ._base import ConjugateLikelihood, dense
 from ._draws import log_gammas
 from ._product import Weights, cell_scores, cell_sums
 
-LARGEST_COUNT = 2**31 - 1
+LARGEST_COUNT = 2**32 - 2
 
 
 class Poisson(ConjugateLikelihood):
@@ -18,7 +18,8 @@ class Poisson(ConjugateLikelihood):
 
     theta is log r, float64 of shape (n_features, n_columns), and densities over features are with
     respect to it. The proposal of a row is its posterior. Statistics are the number of rows, the
-    column sums and the column sums of log x!: (n_features, 1 + 2 n_columns).
+    column sums and the column sums of log x!, in 1024s and the rest, so that no digit is lost:
+    (n_features, 1 + 3 n_columns).
 
     Parameters
     ----------
@@ -38,6 +39,13 @@ class Poisson(ConjugateLikelihood):
     """
 
     family = "poisson"
+    writes_float64 = True
+
+    def __init__(self, table, hyper=None, grids=None):
+        super().__init__(table, hyper, grids)
+        # scores are relative to rates near the columns' means, whatever these are
+        sums = [float(table.column(j).sum(dtype=np.float64)) for j in range(table.n_columns)]
+        self._log_rates = np.log((np.array(sums) + 1.0) / (table.n_rows + 1.0))
 
     @staticmethod
     def _types(X):
@@ -51,8 +59,8 @@ class Poisson(ConjugateLikelihood):
         if bad.any():
             i, j = np.argwhere(bad)[0]
             raise ValueError(
-                f"Row {i}, column {j} of X must hold a non-negative integer below 2**31, got"
-                f" {float(X[i, j]):g}."
+                f"Row {i}, column {j} of X must hold a non-negative integer below"
+                f" 2**32 - 1, got {float(X[i, j]):g}."
             )
         return list(X.astype(np.uint32).T)
 
@@ -60,15 +68,16 @@ class Poisson(ConjugateLikelihood):
         self.shape, self.rate = np.array(self.hyper).T
 
     def prepare(self, theta):
-        """The weights of the sparse product and the sums of the rates, in float32."""
-        return Weights(theta, -np.exp(theta).sum(axis=1))
+        """The weights of the sparse product, relative to the columns' rates."""
+        relative = theta - self._log_rates
+        return Weights(relative, -(np.exp(self._log_rates) * np.expm1(relative)).sum(axis=1))
 
     def log_lik(self, rows, theta, out):
         """The sparse product of the rows and the logarithms of the rates."""
-        cell_scores(rows.table, rows.start, rows.stop, theta, out)
+        cell_scores(rows.table, rows.start, rows.stop, theta, self._log_rates, out)
 
     def statistics(self, rows, labels, n_features):
-        """Number of rows, column sums, column sums of log x!."""
+        """Number of rows, column sums, column sums of log x! in 1024s and the rest."""
         return cell_sums(rows.table, rows.start, labels, n_features)
 
     def draw(self, statistics, theta, rng):
@@ -105,12 +114,15 @@ class Poisson(ConjugateLikelihood):
 
     def _statistics_arrays(self, statistics, sizes):
         n_columns = len(self.shape)
-        total = statistics[:, 1 : 1 + n_columns].astype(np.int64)
+        total, units, rest = (
+            statistics[:, 1:].reshape(len(statistics), 3, n_columns).transpose(1, 2, 0)
+        )
         return {
             "size": sizes,
             "n": np.repeat(sizes[None, :], n_columns, axis=0),
-            "total": np.ascontiguousarray(total.T),
-            "log_factorials": np.ascontiguousarray(statistics[:, 1 + n_columns :].T),
+            "total": np.ascontiguousarray(total).astype(np.int64),
+            "log_factorial_units": np.ascontiguousarray(units),
+            "log_factorial_rest": np.ascontiguousarray(rest),
         }
 
 

@@ -5,19 +5,22 @@
 #ifndef SKANNEAL_PRODUCT_H
 #define SKANNEAL_PRODUCT_H
 #include <stdint.h>
+#include <string.h>
 
 #define PRODUCT_GROUP 32 /* features whose weights of a column stand side by side */
 
 typedef struct {
     int64_t n_columns, n_features;
-    const float *weight;   /* groups of 32 features, in each (n_columns, 32); the last may be 16 */
-    const float *constant; /* (n_features, padded to 16) */
+    const float *weight;    /* groups of 32 features, in each (n_columns, 32); the last may be 16 */
+    const double *wide;     /* the same in float64 */
+    const double *constant; /* (n_features,) */
 } ProductWeights;
 
 typedef struct {
     const uint32_t *entry; /* pairs (column, count) */
     int64_t n;
-    float constant;
+    double constant;
+    void *out; /* (n_features,) */
 } ProductRow;
 
 /* A row's entries on their way while the row before is added up. */
@@ -29,8 +32,12 @@ static inline void prefetch_entries(const uint32_t *entry, int64_t n)
 #undef KERNELS
 #define KERNELS "likelihoods/_product_kernels.h"
 #include "../_dispatch.h"
+#undef KERNELS
+#define KERNELS "likelihoods/_product_wide_kernels.h"
+#include "../_dispatch.h"
 
-typedef void (*product_scores_t)(const ProductWeights *, const ProductRow *, int64_t, int64_t,
-                                 float *);
+typedef void (*product_scores_t)(const ProductWeights *, const ProductRow *, int64_t);
+typedef void (*product_wide_t)(const ProductWeights *, const ProductRow *, int64_t, int);
 static const product_scores_t product_scores_v[] = VARIANTS(product_scores);
+static const product_wide_t product_wide_v[] = VARIANTS(product_wide);
 #endif

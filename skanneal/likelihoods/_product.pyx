@@ -3,15 +3,17 @@
     score       c_k + sum over the row's entries (j, x) of x w_jk, plus the row's own constant
     statistics  for each feature, the sum of its rows
 
-Multinomial: w = log p, and the row's constant is its multinomial coefficient. Poisson: w = log
-rate, c = - sum of the rates, and the row's constant is - sum log x!.
+Multinomial: w = log p, and the row's constant is its multinomial coefficient. Poisson: w = log rate
+- rho_j, c = - sum (rates - exp(rho_j)), and the row's constant is its log density under the rates
+exp(rho). A score is of the size of a few nats per column, the terms of the sum are as large as the
+counts: what is added up is a sum in float64 unless the row has few counts in all.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 import numpy as np
 
-from .._math cimport log_gamma
+from .._math cimport add_log_factorial, fill_log_factorials, log_poisson
 from ..components._base cimport aligned_zeros
 from ..components._table cimport Counts, Table
 
@@ -20,27 +22,29 @@ cdef extern from "_product.h" nogil:
     ctypedef struct ProductWeights:
         int64_t n_columns, n_features
         const float *weight
-        const float *constant
+        const double *wide
+        const double *constant
     ctypedef struct ProductRow:
         const uint32_t *entry
         int64_t n
-        float constant
+        double constant
+        void *out
     void prefetch_entries(const uint32_t *entry, int64_t n)
     int skanneal_level()
-    void (*product_scores_v[3])(const ProductWeights *, const ProductRow *, int64_t, int64_t,
-                                float *) noexcept
+    void (*product_scores_v[3])(const ProductWeights *, const ProductRow *, int64_t) noexcept
+    void (*product_wide_v[3])(const ProductWeights *, const ProductRow *, int64_t, int) noexcept
 
 cdef enum:
     BLOCK = 256   # rows that go over a group of weights at a time
     LANES = 16
     SCRATCH = 1 << 16   # entries of rows that are read from cells
-    TABULATED = 1024
+    FEW = 512     # counts of a row whose products are added up in float32, errors below 0.003
 
-cdef double[::1] LOG_FACTORIAL = np.array([log_gamma(x + 1.0) for x in range(TABULATED)])
+ctypedef fused Real:
+    float
+    double
 
-
-cdef inline double log_factorial(uint32_t x) noexcept nogil:
-    return LOG_FACTORIAL[x] if x < TABULATED else log_gamma(x + 1.0)
+fill_log_factorials()
 
 
 cdef class Weights:
@@ -54,63 +58,118 @@ cdef class Weights:
     """
 
     cdef readonly Py_ssize_t n_features, n_columns
-    cdef float[::1] weight, constant
+    cdef const double[:, ::1] source
+    cdef float[::1] weight
+    cdef double[::1] wide, constant
     cdef ProductWeights block
 
     def __init__(self, const double[:, ::1] weights, constants=None):
-        cdef Py_ssize_t K = weights.shape[0], D = weights.shape[1], j, start, width, f
-        cdef Py_ssize_t padded = (K + LANES - 1) // LANES * LANES
-        cdef float *to
-        self.n_features, self.n_columns = K, D
-        self.weight = aligned_zeros((max(1, padded * D),), np.float32)
-        self.constant = aligned_zeros((max(1, padded),), np.float32)
+        self.source = weights
+        self.n_features, self.n_columns = weights.shape[0], weights.shape[1]
+        self.constant = np.zeros(self.n_features + 1)
         if constants is not None:
-            np.asarray(self.constant)[:K] = constants
+            np.asarray(self.constant)[:self.n_features] = constants
+        self.block.n_columns, self.block.n_features = self.n_columns, self.n_features
+        self.block.weight, self.block.wide = NULL, NULL
+        self.block.constant = &self.constant[0]
+
+    cdef int need_few(self) except -1:
+        """The weights in float32 from now on."""
+        if self.block.weight == NULL:
+            self.weight = aligned_zeros((self._size(),), np.float32)
+            self.block.weight = &self.weight[0]
+            lay_out(self.source, &self.weight[0])
+        return 0
+
+    cdef int need_wide(self) except -1:
+        """The weights in float64 from now on."""
+        if self.block.wide == NULL:
+            self.wide = aligned_zeros((self._size(),), np.float64)
+            self.block.wide = &self.wide[0]
+            lay_out(self.source, &self.wide[0])
+        return 0
+
+    cdef Py_ssize_t _size(self):
+        return max(1, (self.n_features + LANES - 1) // LANES * LANES * self.n_columns)
+
+
+cdef void lay_out(const double[:, ::1] weights, Real *to) noexcept nogil:
+    """Groups of features, in each (n_columns, features), the last in whole tiles."""
+    cdef Py_ssize_t K = weights.shape[0], D = weights.shape[1], j, start = 0, width, f
+    cdef Py_ssize_t padded = (K + LANES - 1) // LANES * LANES
+    while start < padded:
+        width = min(padded - start, PRODUCT_GROUP)
+        for f in range(min(K - start, width)):
+            for j in range(D):
+                to[j * width + f] = <Real> weights[start + f, j]
+        to += width * D
+        start += width
+
+
+cdef class Rows:
+    """Rows that wait for their product: those of few counts and the others."""
+
+    cdef ProductRow[BLOCK] few, many
+    cdef Py_ssize_t n_few, n_many
+    cdef Weights weights
+    cdef bint exact
+    cdef int level
+
+    def __init__(self, Weights weights, bint exact):
+        self.weights, self.exact, self.level = weights, exact, skanneal_level()
+        self.n_few = self.n_many = 0
+
+    cdef void add(self, const uint32_t *entry, int64_t n, int64_t total, double constant,
+                  void *out) noexcept nogil:
+        cdef ProductRow *row
+        if total > FEW or self.exact:
+            row = &self.many[self.n_many]
+            self.n_many += 1
+        else:
+            row = &self.few[self.n_few]
+            self.n_few += 1
+        row.entry, row.n, row.constant, row.out = entry, n, constant, out
+
+    cdef int score(self) except -1:
+        """Write the scores of the rows added, and forget these."""
+        if self.n_few:
+            self.weights.need_few()
+        if self.n_many:
+            self.weights.need_wide()
         with nogil:
-            start = 0
-            while start < padded:
-                width = min(padded - start, PRODUCT_GROUP)
-                to = &self.weight[start * D]
-                for f in range(min(K - start, width)):
-                    for j in range(D):
-                        to[j * width + f] = <float> weights[start + f, j]
-                start += width
-        self.block.n_columns, self.block.n_features = D, K
-        self.block.weight, self.block.constant = &self.weight[0], &self.constant[0]
+            if self.n_few:
+                product_scores_v[self.level](&self.weights.block, self.few, self.n_few)
+            if self.n_many:
+                product_wide_v[self.level](&self.weights.block, self.many, self.n_many, self.exact)
+        self.n_few = self.n_many = 0
+        return 0
 
 
-def count_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights,
-                 float[:, :] out):
+def count_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights, Real[:, :] out):
     """Scores of rows start .. stop - 1 of a table of rows of counts.
-
-    In float32: of a sum of products of one sign, about seven digits.
 
     Parameters
     ----------
     table : Table
     start, stop : int
     weights : Weights
-    out : float32 array of shape (stop - start, at least n_features), written
+    out : float32 or float64 array of shape (stop - start, at least n_features), written
         Numbers of a row stand side by side.
     """
-    cdef ProductRow[BLOCK] row
+    cdef Rows rows = Rows(weights, Real is double)
     cdef Counts x
     cdef int32_t position = table.positions[table._counts]
-    cdef int level = skanneal_level()
-    cdef Py_ssize_t first, n, i, stride = out.strides[0] // sizeof(float)
+    cdef Py_ssize_t first, i
     _check(table, start, stop, weights, out)
     if weights.n_features == 0:
         return
-    with nogil:
-        first = start
-        while first < stop:
-            n = min(BLOCK, stop - first)
-            for i in range(n):
-                x = (<const Counts *> (table.row(first + i) + position))[0]
-                row[i].entry, row[i].n = table.entries + 2 * x.start, x.n
-                row[i].constant = <float> x.log_coefficient
-            product_scores_v[level](&weights.block, row, n, stride, &out[first - start, 0])
-            first += n
+    for first in range(start, stop, BLOCK):
+        with nogil:
+            for i in range(first, min(first + BLOCK, stop)):
+                x = (<const Counts *> (table.row(i) + position))[0]
+                rows.add(table.entries + 2 * x.start, x.n, x.total, x.log_coefficient,
+                         &out[i - start, 0])
+        rows.score()
 
 
 def _check(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights, out):
@@ -199,45 +258,43 @@ def count_sums(Table table, Py_ssize_t start, labels, Py_ssize_t n_features):
 
 
 def cell_scores(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights,
-                float[:, :] out):
-    """`count_scores` of a table with one cell per count; a row's constant is - sum log x!."""
-    cdef ProductRow[BLOCK] row
-    cdef Py_ssize_t D = table.n_columns, first, n, i, j, m
-    cdef Py_ssize_t stride = out.strides[0] // sizeof(float)
+                const double[::1] log_rates, Real[:, :] out):
+    """`count_scores` of a table with one cell per count; a row's constant is its log density under
+    Poisson rates, whose logarithms the weights are relative to."""
+    cdef Rows rows = Rows(weights, Real is double)
+    cdef Py_ssize_t D = table.n_columns, first, i, j, m, n
     cdef Py_ssize_t most = max(1, min(BLOCK, SCRATCH // max(1, D)))   # rows at a time
     cdef uint32_t[::1] entry = np.empty(2 * max(1, D) * most, np.uint32)
     cdef int32_t[::1] position = np.ascontiguousarray(table.positions, np.int32)
-    cdef int level = skanneal_level()
+    cdef double[::1] rates = np.exp(log_rates)
     cdef const char *cells
     cdef uint32_t x
+    cdef int64_t total
     cdef double constant
     _check(table, start, stop, weights, out)
     if weights.n_features == 0:
         return
-    with nogil:
-        first = start
-        while first < stop:
-            n = min(most, stop - first)
-            for i in range(n):
-                cells, constant, m = table.row(first + i), 0.0, 2 * D * i
-                row[i].entry = &entry[0] + m
+    for first in range(start, stop, most):
+        with nogil:
+            m = 0
+            for i in range(first, min(first + most, stop)):
+                cells, constant, total, n = table.row(i), 0.0, 0, m
                 for j in range(D):
                     x = (<const uint32_t *> (cells + position[j]))[0]
                     entry[m], entry[m + 1] = <uint32_t> j, x   # overwritten where x is 0
                     m += 2 * (x > 0)
-                    if x > 1:
-                        constant -= log_factorial(x)
-                row[i].n, row[i].constant = (m - 2 * D * i) // 2, <float> constant
-            product_scores_v[level](&weights.block, row, n, stride, &out[first - start, 0])
-            first += n
+                    total += x
+                    constant += log_poisson(x, rates[j], log_rates[j])
+                rows.add(&entry[n], (m - n) // 2, total, constant, &out[i - start, 0])
+        rows.score()
 
 
 def cell_sums(Table table, Py_ssize_t start, labels, Py_ssize_t n_features):
-    """Number, column sums and column sums of log x! of each feature's rows, of a table with one
-    cell per count: float64 of shape (n_features, 1 + D + D)."""
+    """Number, column sums and column sums of log x!, in 1024s and the rest, of each feature's rows,
+    of a table with one cell per count: float64 of shape (n_features, 1 + D + D + D)."""
     cdef const int64_t[::1] row, starts
     cdef Py_ssize_t D = table.n_columns, k, i, j
-    cdef double[:, ::1] out = np.zeros((n_features, 1 + 2 * D))
+    cdef double[:, ::1] out = np.zeros((n_features, 1 + 3 * D))
     cdef int32_t[::1] position = np.ascontiguousarray(table.positions, np.int32)
     cdef const char *cells
     cdef uint32_t x
@@ -254,5 +311,5 @@ def cell_sums(Table table, Py_ssize_t start, labels, Py_ssize_t n_features):
                     x = (<const uint32_t *> (cells + position[j]))[0]
                     out[k, 1 + j] += x
                     if x > 1:
-                        out[k, 1 + D + j] += log_factorial(x)
+                        add_log_factorial(&out[k, 1 + D + j], &out[k, 1 + 2 * D + j], x, 1.0)
     return np.asarray(out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * out[i][k] = constant of row i + constant of feature k + sum over the row's entries (j, x) of
- * x weight[j][k].
+ * out[k] = constant of the row + constant of feature k + sum over the row's entries (j, x) of
+ * x weight[j][k], in float32: for rows of so few counts that the sum loses nothing that matters.
  *
  * What an entry asks for is a few loads of weights, so it is their place that decides: a group of
  * 32 features takes 128 bytes per column, of which the columns that are not 0 in most rows stay in
@@ -43,27 +43,27 @@ INLINE void NAME(product_row)(const ProductRow *row, const float *weight, const 
 }
 
 static void NAME(product_scores)(const ProductWeights *weights, const ProductRow *row,
-                                 int64_t n_rows, int64_t stride, float *out)
+                                 int64_t n_rows)
 {
     const int64_t n_features = weights->n_features;
     const float *weight = weights->weight;
     for (int64_t k = 0; k < n_features; k += PRODUCT_GROUP) {
         const int64_t left = n_features - k;
         const int64_t n = left < PRODUCT_GROUP ? left : PRODUCT_GROUP;
+        const double *constant = weights->constant + k;
         for (int64_t i = 0; i < n_rows; i++) {
             float sum[PRODUCT_GROUP];
             if (n > LANES)
                 NAME(product_row)(row + i, weight, 2, sum);
             else
                 NAME(product_row)(row + i, weight, 1, sum);
-            float *to = out + i * stride + k;
-            const float *constant = weights->constant + k;
+            float *to = (float *)row[i].out + k;
             if (n == PRODUCT_GROUP)
                 for (int f = 0; f < PRODUCT_GROUP; f++)
-                    to[f] = sum[f] + (constant[f] + row[i].constant);
+                    to[f] = (float)(sum[f] + (constant[f] + row[i].constant));
             else
                 for (int64_t f = 0; f < n; f++)
-                    to[f] = sum[f] + (constant[f] + row[i].constant);
+                    to[f] = (float)(sum[f] + (constant[f] + row[i].constant));
         }
         weight += weights->n_columns * PRODUCT_GROUP;
     }

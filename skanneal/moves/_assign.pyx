@@ -41,9 +41,9 @@ def tiled(values, fill=-np.inf):
     return out
 
 
-def block(n_rows, n_features):
-    """Aligned room for the scores of n_rows rows: float32 (n_rows, whole tiles)."""
-    return aligned_zeros((n_rows, max(TILE, -(-n_features // TILE) * TILE)), np.float32)
+def block(n_rows, n_features, dtype=np.float32):
+    """Aligned room for the scores of n_rows rows: (n_rows, whole tiles)."""
+    return aligned_zeros((n_rows, max(TILE, -(-n_features // TILE) * TILE)), dtype)
 
 
 cdef object scratch_for(Py_ssize_t n):

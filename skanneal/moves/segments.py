@@ -71,7 +71,7 @@ def draw_weights(parameters, generator):
     return log_dirichlet(none, parameters, generator.bit_generator)[0]
 
 
-def scored_blocks(likelihood, rows, theta, stop=None, at=None):
+def scored_blocks(likelihood, rows, theta, stop=None, at=None, dtype=np.float32):
     """Rows' scores under features, a block at a time.
 
     Parameters
@@ -83,19 +83,22 @@ def scored_blocks(likelihood, rows, theta, stop=None, at=None):
         Once it is set there are no more blocks.
     at : int array, optional
         Only these rows, in this order.
+    dtype : dtype, default=float32
+        float64 where scores are no steps of a sampler but an answer: of counts they then have all
+        digits.
 
     Yields
     ------
     start : int
         First row of the block, or its place in `at`.
-    scores : float32 array of shape (n, width)
+    scores : array of shape (n, width)
         Overwritten by the next block.
     """
     prepared = likelihood.prepare(theta)
     width = block(0, len(theta)).shape[1]
     step = min(max(BLOCK_CELLS // width, BLOCK_ROWS[0]), BLOCK_ROWS[1])
     n_rows = len(rows) if at is None else len(at)
-    room = block(min(step, n_rows), len(theta))
+    room = block(min(step, n_rows), len(theta), dtype)
     for start in range(0, n_rows, step):
         if stop is not None and stop.is_set():
             return
@@ -106,10 +109,10 @@ def scored_blocks(likelihood, rows, theta, stop=None, at=None):
         yield start, scores
 
 
-def all_scores(likelihood, rows, theta):
-    """Scores of all rows: float32 (n, width)."""
-    out = block(len(rows), len(theta))
-    for start, scores in scored_blocks(likelihood, rows, theta):
+def all_scores(likelihood, rows, theta, dtype=np.float32):
+    """Scores of all rows: (n, width)."""
+    out = block(len(rows), len(theta), dtype)
+    for start, scores in scored_blocks(likelihood, rows, theta, dtype=dtype):
         out[start : start + len(scores)] = scores
     return out
 
@@ -135,7 +138,7 @@ def labelled_log_lik(rows, labels, theta, likelihood, stop=None):
     order = np.argsort(labels, kind="stable")
     used, starts = np.unique(labels[order], return_index=True)
     for k, of_k in zip(used, np.split(order, starts[1:])):
-        total += float(all_scores(likelihood, rows[of_k], theta[k : k + 1])[:, 0].sum(dtype=float))
+        total += float(all_scores(likelihood, rows[of_k], theta[k : k + 1], float)[:, 0].sum())
     return total
 
 

@@ -30,8 +30,9 @@ cdef enum:
     MEMO = 1024
 
 # Arrays of a block whose last axis is the slot.
-SLOT_STATISTICS = ("size", "n", "mean", "m2", "count", "missing", "total", "log_factorials",
-                   "scatter", "factor", "updates", "sum", "squares", "log_coefficients")
+SLOT_STATISTICS = ("size", "n", "mean", "m2", "count", "missing", "total", "log_factorial_units",
+                   "log_factorial_rest", "scatter", "factor", "updates", "sum", "squares",
+                   "log_coefficients")
 
 
 cdef class Mixture:
