@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.exceptions import NotFittedError
 
+import skanneal
 from skanneal._containers import open_table
 from skanneal.displays import (
     ClusterDisplay,
@@ -156,6 +157,41 @@ def test_trace_on_all_rows_throughout(fitted):
     display = TraceDisplay.from_estimator(fitted)
     assert display.ax_.get_ylim()[1] > -100
     assert not display.ax_.texts
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("x", ["seconds", "sweeps"])
+def test_every_estimator_with_a_trace_is_drawn(x):
+    rng = np.random.default_rng(0)
+    X, drawn = rng.normal(size=(12, 2)), []
+    for make in (getattr(skanneal, name) for name in skanneal.__all__):
+        if not hasattr(make, "fit"):
+            continue
+        estimator = make(random_state=0).fit(X, *([X[:, 0]] if is_regressor(make()) else []))
+        if hasattr(estimator, "trace_"):
+            display = TraceDisplay.from_estimator(estimator, x=x)
+            assert np.isfinite(display.ax_.dataLim.bounds).all()
+            drawn.append(make)
+            plt.close("all")
+    assert len(drawn) >= 6
+
+
+def test_trace_of_a_tempered_estimator():
+    """One record per draw, parameters by name; time goes on from warm-up."""
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    options = {"n_chains": 2, "n_draws": 25, "n_warmup": 30, "random_state": 0}
+    model = skanneal.TemperedGPRegressor(**options).fit(X, X[:, 0])
+    for i, name in enumerate(model.parameter_names_):
+        display = TraceDisplay.from_estimator(model, name=name, x="sweeps")
+        for chain, line in enumerate(display.lines_):
+            assert line.get_xdata().tolist() == list(range(31, 56))
+            np.testing.assert_array_equal(line.get_ydata(), model.draws_[chain, :, i])
+        assert display.ax_.get_ylabel() == name
+    result, trace = model.result_, model.trace_
+    np.testing.assert_array_equal(trace["log_joint"], result.log_prior + result.log_likelihood)
+    assert (np.diff(trace["seconds"]) >= 0).all()
+    assert (trace["seconds"][:, 0] >= result.seconds_warmup).all()
+    assert (trace["seconds"][:, -1] <= result.seconds_warmup + result.seconds + 0.1).all()
 
 
 def test_trace_of_any_entry_and_style(fitted):

@@ -90,8 +90,10 @@ class TraceDisplay:
             raise ValueError(f"name must be one of {sorted(trace)}, got {name!r}.")
         if x not in ("seconds", "sweeps"):
             raise ValueError(f"x must be 'seconds' or 'sweeps', got {x!r}.")
-        n_assigned = np.asarray(trace["n_assigned"])
-        full_data = n_assigned == np.nan_to_num(n_assigned).max(initial=0)
+        full_data = None  # every record of a sampler that does not grow its data
+        if "n_assigned" in trace:
+            n_assigned = np.asarray(trace["n_assigned"])
+            full_data = n_assigned == np.nan_to_num(n_assigned).max(initial=0)
         options = {"full_data": full_data, "name": name, "x_name": x}
         return cls(trace[x], trace[name], **options).plot(ax, **kwargs)
 

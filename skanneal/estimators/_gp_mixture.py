@@ -10,7 +10,7 @@ from ..tempering._draws import standard_normals
 from ..tempering._gaussian_process_bound import covariance
 
 CELLS = 2**21  # of the matrix of cross covariances at a time
-JITTER = 1e-12  # share of its variances that a matrix without a factor is first given
+JITTER = 1e-12  # share of the variance that a matrix without a factor is first given
 
 
 class GaussianProcessMixture:
@@ -36,7 +36,7 @@ class GaussianProcessMixture:
         X, y, kernel = self.target.X, self.target.y, self.target.kernel
         K = covariance(kernel, X, X, theta)
         K[np.diag_indices_from(K)] = np.exp(2.0 * theta[-2:]).sum()
-        L = cholesky(K)
+        L = cholesky(K, np.exp(2.0 * theta[-2:]).sum())
         factor, _ = lapack.dtrttf(L, uplo="L")
         weights, _ = lapack.dpftrs(len(y), factor, y, uplo="L")
         return factor, weights
@@ -98,7 +98,8 @@ class GaussianProcessMixture:
         out = np.empty((len(X), n_samples))
         for s in np.unique(chosen):
             mean, K = self.joint(X, s)
-            out[:, chosen == s] = mean[:, None] + np.tril(cholesky(K)) @ noise[:, chosen == s]
+            L = np.tril(cholesky(K, np.exp(2.0 * self.draws[s, -2:]).sum()))
+            out[:, chosen == s] = mean[:, None] + L @ noise[:, chosen == s]
         return out
 
     def log_density(self, X, y):
@@ -108,17 +109,19 @@ class GaussianProcessMixture:
         return logsumexp(logs, axis=0) - np.log(len(self.draws))
 
 
-def cholesky(K):
+def cholesky(K, variance):
     """Lower factor of a covariance matrix; what is above the diagonal is of no meaning.
 
-    A matrix that is singular to working precision gets a little more on its diagonal. Chains reject
-    such parameters, but the same rows in another order may round the other way.
+    A matrix that is singular to working precision gets a little more on its diagonal: a share of
+    the variance that its entries are rounded by. What is left of a variance where the training rows
+    say all may itself be rounding, negative even, and no multiple of it would help.
     """
     share, diagonal = 0.0, np.diag_indices_from(K)
-    variances = K[diagonal].copy()
-    while True:
+    given = K[diagonal].copy()
+    while share <= 10.0 * len(K):  # beyond n the diagonal dominates
         L, info = lapack.dpotrf(K, lower=1, clean=0)
         if info == 0:
             return L
         share = max(JITTER, 10.0 * share)
-        K[diagonal] = variances * (1.0 + share)
+        K[diagonal] = given + share * variance
+    raise FloatingPointError("a covariance matrix has entries that are not numbers.")

@@ -9,9 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import validate_data
 
 from ..schedules import BaseLadder
 from ..tempering import INNER, METHODS, BaseInnerSampler, sample
+from ..tempering._sample import INTERRUPTED
 
 DISAGREE = 1.1  # R-hat above which chains are said to disagree
 ENOUGH_DRAWS = 20  # per chain, below which nothing is said
@@ -21,7 +23,7 @@ class BaseTempered(BaseEstimator):
     """Base of the tempered estimators; see a subclass for parameters and attributes.
 
     A subclass makes its target in ``fit``, calls ``self._sample(target)`` and, when nothing can
-    fail any more, ``self._keep(result, blocks)``.
+    fail any more, ``self._keep(result, blocks, interrupted)``.
     """
 
     _parameter_constraints: dict = {
@@ -36,28 +38,42 @@ class BaseTempered(BaseEstimator):
         "verbose": ["verbose"],
     }
 
+    def _rows(self, X, *y, **options):
+        """Validated rows in one order in memory, since sums over them round by it."""
+        if hasattr(X, "iloc") and hasattr(X, "sparse"):  # a frame of sparse columns alone
+            X = X.sparse.to_dense()
+        return validate_data(self, X, *y, dtype=np.float64, order="C", **options)
+
     def _sample(self, target):
         """Run the chains; returns a TemperingResult."""
         method = self.method
         if method == "auto":
             method = "none" if self.schedule is None else "stt"
-        return sample(
-            target,
-            method=method,
-            schedule=self.schedule,
-            inner=self.inner,
-            n_chains=self.n_chains,
-            n_draws=self.n_draws,
-            n_warmup=self.n_warmup,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-            verbose=self.verbose,
-        )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", INTERRUPTED, ConvergenceWarning)  # `_keep` says it
+            return sample(
+                target,
+                method=method,
+                schedule=self.schedule,
+                inner=self.inner,
+                n_chains=self.n_chains,
+                n_draws=self.n_draws,
+                n_warmup=self.n_warmup,
+                n_jobs=self.n_jobs,
+                random_state=self.random_state,
+                verbose=self.verbose,
+            )
 
-    def _keep(self, result, blocks):
+    def _keep(self, result, blocks, interrupted):
         """Set draws, diagnostics and ladder; `blocks` maps a name to its parameters' slice."""
         self.result_ = result
         self.draws_ = result.draws
+        self.trace_ = {
+            "seconds": result.elapsed,
+            "sweeps": result.n_warmup[:, None] + np.arange(1.0, result.draws.shape[1] + 1),
+            "log_joint": result.log_prior + result.log_likelihood,
+            **{name: result.draws[:, :, i] for i, name in enumerate(result.parameter_names)},
+        }
         self.ess_ = {name: result.ess_bulk[part] for name, part in blocks.items()}
         self.r_hat_ = {name: result.r_hat[part] for name, part in blocks.items()}
         self.betas_, self.sizes_ = result.betas, result.sizes
@@ -67,5 +83,7 @@ class BaseTempered(BaseEstimator):
                 f"the chains disagree (R-hat {worst:.2f}): draw more (n_draws, n_warmup), or try "
                 f"another method, ladder (schedule) or inner sampler.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,  # the caller of fit
             )
+        if interrupted:
+            warnings.warn(INTERRUPTED, ConvergenceWarning, stacklevel=4)

@@ -9,7 +9,7 @@ from scipy import linalg
 from scipy.special import logsumexp
 from sklearn.base import DensityMixin, _fit_context
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..tempering import GaussianMeanTarget
 from ._all_or_nothing import all_or_nothing
@@ -57,6 +57,9 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
         Of theta.
     ess_, r_hat_ : dict of ndarray
         "theta": bulk effective sample size and R-hat of each coordinate.
+    trace_ : dict of ndarray of shape (n_chains, n_draws)
+        "seconds" and "sweeps" (iterations) since the chain began, warm-up included; "log_joint";
+        "theta[0]" and so on. For `TraceDisplay`.
     betas_, sizes_ : ndarray of shape (n_chains, n_levels)
         The ladder.
     result_ : TemperingResult
@@ -130,10 +133,10 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
         self : TemperedGaussianMean
         """
         with all_or_nothing(self):
-            X = validate_data(self, X, dtype=np.float64)
+            X = self._rows(X)
             target = GaussianMeanTarget(X, self.covariance, self.prior_scale)
             result = self._sample(target)
-        self._keep(result, {"theta": slice(None)})
+        self._keep(result, {"theta": slice(None)}, result.interrupted)
         self.covariance_ = target.covariance
         self.mean_ = result.flat.mean(axis=0)
         return self
@@ -152,15 +155,21 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
             Of the mixture of the draws' densities.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._rows(X, reset=False)
         factor = linalg.cholesky(self.covariance_, lower=True)
         draws = self.draws_.reshape(-1, X.shape[1])
         whitened = linalg.solve_triangular(factor, draws.T, lower=True).T
         constant = -np.log(np.diagonal(factor)).sum() - 0.5 * X.shape[1] * np.log(2 * np.pi)
         out = np.empty(len(X))
         for i, row in enumerate(X):  # one at a time: a row's density does not depend on others
-            z = linalg.solve_triangular(factor, row, lower=True)
-            out[i] = logsumexp(-0.5 * ((whitened - z) ** 2).sum(axis=1))
+            with np.errstate(over="ignore"):
+                z = linalg.solve_triangular(factor, row, lower=True)
+                out[i] = logsumexp(-0.5 * ((whitened - z) ** 2).sum(axis=1))
+        if not np.isfinite(out).all():
+            raise ValueError(
+                f"row {np.argmin(np.isfinite(out))} of X is too far from the mean: the log of its "
+                f"density overflows."
+            )
         return out - np.log(len(draws)) + constant
 
     def score(self, X, y=None):

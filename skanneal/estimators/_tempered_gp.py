@@ -14,11 +14,10 @@ from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 from threadpoolctl import threadpool_limits
 
-from ..parallel import spawn_seeds
+from ..parallel import InterruptNote, spawn_seeds
 from ..tempering import METHODS, GaussianProcessTarget
 from ..tempering._gaussian_process import KERNELS, resolve_priors
 from ..tempering._recentre import thinned
@@ -27,6 +26,7 @@ from ._gp_mixture import GaussianProcessMixture
 from ._tempered import BaseTempered
 
 ROUNDING = 1e-14  # of the largest value: smaller deviations say nothing
+LARGEST = 1e300  # numbers that sums and a few standard deviations may be added to
 
 
 class TemperedGPRegressor(RegressorMixin, BaseTempered):
@@ -84,6 +84,9 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
     ess_, r_hat_ : dict of ndarray
         Bulk effective sample size and rank-normalised split R-hat of "length_scale" (one per
         column), "sigma_f" and "sigma_n".
+    trace_ : dict of ndarray of shape (n_chains, n_draws)
+        "seconds" and "sweeps" (iterations) since the chain began, warm-up included; "log_joint",
+        of parameters and y; each parameter by its name. For `TraceDisplay`.
     betas_, sizes_ : ndarray of shape (n_chains, n_levels)
         The ladder.
     acceptance_ : ndarray of shape (n_chains, n_updates, n_levels)
@@ -178,26 +181,34 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
             Naming the parameter at fault, before any work starts.
         """
         with all_or_nothing(self), warnings.catch_warnings():
-            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-            y = np.asarray(y, dtype=np.float64)
-            centre, scale = (y.mean(), deviation(y)) if self.normalize_y else (0.0, 1.0)
-            target = self._target_of(X, (y - centre) / scale)
+            X, y = self._rows(X, y, y_numeric=True)
+            y, centre, scale = normalised(y) if self.normalize_y else (y, 0.0, 1.0)
+            target = self._target_of(X, y)
             # A covariance that is singular to working precision is no plausible one: rejecting it
             # is the model's affair, and `result_` has the counts.
             warnings.filterwarnings("ignore", ".* not a number", RuntimeWarning)
             result = self._sample(target)
-            mixture = GaussianProcessMixture(target, thinned(result.flat, self.n_predict))
+            with InterruptNote() as note:  # the draws are complete: they are not lost any more
+                mixture = GaussianProcessMixture(target, thinned(result.flat, self.n_predict))
         self._mixture, self._y_centre, self._y_scale = mixture, centre, scale
         self.parameter_names_ = target.parameter_names
         self.acceptance_ = result.acceptance
-        self._keep(result, {"length_scale": slice(-2), "sigma_f": -2, "sigma_n": -1})
+        blocks = {"length_scale": slice(-2), "sigma_f": -2, "sigma_n": -1}
+        self._keep(result, blocks, interrupted=result.interrupted or note.noted)
         return self
 
     def _target_of(self, X, y):
         """The posterior given normalised y: length scales count in the columns' deviations."""
         priors = resolve_priors(self.priors, X.shape[1])
         location, scale = priors["length_scale"]
-        priors["length_scale"] = (location + np.log(deviation(X)), scale)
+        spread = deviation(X)
+        if (spread < 1 / LARGEST).any():
+            j = np.argmin(spread)
+            raise ValueError(
+                f"column {j} of X has a standard deviation of {spread[j]:.3g}, which is too small "
+                f"to divide by: give it in smaller units."
+            )
+        priors["length_scale"] = (location + np.log(spread), scale)
         return GaussianProcessTarget(X, y, self.kernel, priors)
 
     def predict(self, X, return_std=False, return_cov=False):
@@ -220,11 +231,22 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
             With `return_std`.
         cov : ndarray of shape (n_rows, n_rows)
             With `return_cov`.
+
+        Raises
+        ------
+        ValueError
+            With `return_cov`, if variances in the units of y overflow; if a row of X is too far
+            from those of the fit.
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov exclude each other: cov holds std ** 2.")
         X = self._query(X)
         if return_cov:
+            if self._y_scale > np.sqrt(LARGEST):
+                raise ValueError(
+                    f"return_cov: covariances in the units of y overflow, its standard deviation "
+                    f"being {self._y_scale:.3g}; return_std=True can be had."
+                )
             mean, cov = self._mixture.covariance(X)
             return self._in_units(mean), self._y_scale**2 * cov
         if not return_std:
@@ -292,8 +314,15 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         y = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
         check_consistent_length(X, y)
         assert_all_finite(y, input_name="y")
-        y = (y - self._y_centre) / self._y_scale
-        return self._mixture.log_density(X, y) - np.log(self._y_scale)
+        with np.errstate(over="ignore"):
+            y = y / self._y_scale - self._y_centre / self._y_scale
+            log_densities = self._mixture.log_density(X, y) - np.log(self._y_scale)
+        if not np.isfinite(log_densities).all():
+            raise ValueError(
+                f"y[{np.argmin(np.isfinite(log_densities))}] is too far from what was fitted: the "
+                f"log of its density overflows."
+            )
+        return log_densities
 
     def log_marginal_likelihood(self, theta, eval_gradient=False):
         """Log marginal likelihood of the training rows.
@@ -329,8 +358,17 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
     def _query(self, X):
         """Rows to predict at, checked and centred as the target's."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return X - self._mixture.target.centre
+        X = self._rows(X, reset=False)
+        with np.errstate(over="ignore"):
+            X = X - self._mixture.target.centre
+            lengths = self._mixture.draws[:, :-2].min(axis=0)
+            too_far = ~np.isfinite(np.abs(X).max(axis=0) * np.exp(-lengths))
+        if too_far.any():
+            raise ValueError(
+                f"column {np.argmax(too_far)} of X holds values too far from those of the fit to "
+                f"be divided by its length scale."
+            )
+        return X
 
     def _in_units(self, mean):
         return self._y_centre + self._y_scale * mean
@@ -339,7 +377,29 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         return hasattr(self, "draws_")
 
 
+def binary_unit(values):
+    """A power of two as large as the largest value: in such units no square overflows."""
+    return np.ldexp(0.5, np.frexp(np.abs(values).max(axis=0))[1])
+
+
 def deviation(values):
     """Standard deviations to divide by: 1 where all values are equal, but for rounding."""
-    deviation = values.std(axis=0)
-    return np.where(deviation > ROUNDING * np.abs(values).max(axis=0), deviation, 1.0)[()]
+    unit = binary_unit(values)
+    inner = values / unit
+    spread = inner.std(axis=0)
+    return np.where(spread > ROUNDING * np.abs(inner).max(axis=0), spread * unit, 1.0)[()]
+
+
+def normalised(y):
+    """y at mean 0 and standard deviation 1, and both; zeros where all values are equal."""
+    if np.abs(y).max() > LARGEST:
+        raise ValueError(
+            f"y holds values up to {np.abs(y).max():.3g}, near the largest number: give it in "
+            f"larger units."
+        )
+    unit = binary_unit(y)
+    inner = y / unit
+    centre, spread = inner.mean(), inner.std()
+    if not spread > ROUNDING * np.abs(inner).max():
+        return np.zeros_like(y), centre * unit, 1.0
+    return (inner - centre) / spread, centre * unit, spread * unit

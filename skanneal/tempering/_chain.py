@@ -165,6 +165,7 @@ class _Chain:
         """Adapt; returns the iterations made."""
         plan = self.plan
         began, n = time.perf_counter(), plan.n_warmup
+        self.began = began
         per_iteration = None if plan.max_time is None else plan.max_time / (n + plan.n_draws)
         self.deadline = None if plan.max_time is None else began + plan.max_time
         self.inner.set_adapting(True)
@@ -244,6 +245,7 @@ class _Chain:
             "draws": draws,
             "log_prior": densities[:, 0],
             "log_likelihood": densities[:, 1],
+            "elapsed": self.elapsed,
             "work": work,
             "betas": self.betas,
             "sizes": self.sizes,
@@ -262,6 +264,7 @@ class _Chain:
     def advance(self, n, deadline, candidates=False):
         """Up to n iterations."""
         trace = Trace.empty(n, self, candidates)
+        elapsed = np.empty(n)
         done, chunk = 0, 1
         while done < n and not (self.stop is not None and self.stop.is_set()):
             began = time.perf_counter()
@@ -270,8 +273,11 @@ class _Chain:
             part = slice(done, min(n, done + chunk))
             self.walk.advance(*(array[part] for array in trace))
             done = part.stop
-            if time.perf_counter() - began < CHUNK_SECONDS:
+            now = time.perf_counter()
+            elapsed[part] = np.linspace(began, now, done - part.start + 1)[1:] - self.began
+            if now - began < CHUNK_SECONDS:
                 chunk *= 2
+        self.elapsed = elapsed[:done]
         return Trace(*(array[:done] for array in trace))
 
 

@@ -11,6 +11,8 @@ from ._draws import standard_normals
 from ._gaussian_rows import BoundGaussianMean
 from ._targets import Target
 
+LARGEST = 1e150  # of what is squared
+
 
 class GaussianMeanTarget(Target):
     """Rows x_n ~ N(theta, covariance), theta ~ N(0, prior_scale^2 I).
@@ -41,13 +43,16 @@ class GaussianMeanTarget(Target):
     has_gradient = True
 
     def __init__(self, X, covariance=None, prior_scale=1.0):
-        X = np.array(X, dtype=np.float64)
+        X = np.array(X, dtype=np.float64, order="C")  # sums over rows round by their order
         if X.ndim != 2 or not X.size:
             raise ValueError(f"X must have rows and columns, got shape {X.shape}.")
         if not np.isfinite(X).all():
             raise ValueError("X must hold finite numbers only.")
-        if not isinstance(prior_scale, Real) or not 0 < prior_scale < np.inf:
-            raise ValueError(f"prior_scale must be a positive number, got {prior_scale!r}.")
+        if not isinstance(prior_scale, Real) or not 1 / LARGEST <= prior_scale <= LARGEST:
+            raise ValueError(
+                f"prior_scale must be a positive number, from {1 / LARGEST} to {LARGEST}, so that "
+                f"it has a square; got {prior_scale!r}."
+            )
         self.n_rows, self.n_parameters = X.shape
         self.covariance = as_covariance(covariance, X.shape[1])
         self.prior_scale = float(prior_scale)
@@ -55,6 +60,16 @@ class GaussianMeanTarget(Target):
         self.whitener = np.tril(
             linalg.solve_triangular(factor, np.eye(self.n_parameters), lower=True)
         )
+        unit = np.sqrt(np.diagonal(self.covariance))
+        for what, values in (("X", np.abs(X).max(axis=0)), ("prior_scale", self.prior_scale)):
+            with np.errstate(over="ignore"):
+                far = ~(values / unit <= LARGEST)
+            if far.any():
+                j = np.argmax(far)
+                raise ValueError(
+                    f"{what} reaches more than {LARGEST} times the standard deviation that "
+                    f"covariance gives column {j} of X, {unit[j]:.3g}: its squares overflow."
+                )
         self.whitened = X @ self.whitener.T
         self.mean_of_rows = X.mean(axis=0)
         self.log_constant = -np.log(np.diagonal(factor)).sum() - 0.5 * self.n_parameters * np.log(
@@ -153,7 +168,7 @@ def as_covariance(covariance, d):
     given = 1.0 if covariance is None else covariance
     try:
         given = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"covariance must be None, a number, a vector or a matrix, got {covariance!r}."
         ) from None
@@ -169,4 +184,10 @@ def as_covariance(covariance, d):
         np.linalg.cholesky(given)
     except np.linalg.LinAlgError:
         raise ValueError("covariance must be positive definite.") from None
+    scales = np.sqrt(np.diagonal(given))
+    if scales.min() < 1 / LARGEST or scales.max() > LARGEST:
+        raise ValueError(
+            f"covariance must give standard deviations from {1 / LARGEST} to {LARGEST}, got "
+            f"{scales.min():.3g} to {scales.max():.3g}: give X in other units."
+        )
     return given

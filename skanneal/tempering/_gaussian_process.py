@@ -74,10 +74,24 @@ class GaussianProcessTarget(Target):
     has_gradient = True
 
     def __init__(self, X, y, kernel="rbf", priors=None):
-        X, y = check_X_y(X, y, dtype=np.float64, y_numeric=True)
+        # One order in memory: sums over rows round by it.
+        X, y = check_X_y(X, y, dtype=np.float64, order="C", y_numeric=True)
         # Covariances see differences alone: what all rows have in common only costs digits.
-        self.centre = X.mean(axis=0)
-        self.X, self.y = np.ascontiguousarray(X - self.centre), np.array(y, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.centre = X.mean(axis=0)
+            self.X, self.y = X - self.centre, np.array(y, dtype=np.float64)
+            too_far = ~np.isfinite(self.X).all(axis=0)
+            too_large = not np.isfinite(self.y @ self.y)
+        if too_far.any():
+            raise ValueError(
+                f"column {np.argmax(too_far)} of X holds values too large to take their mean out: "
+                f"give it in larger units."
+            )
+        if too_large:
+            raise ValueError(
+                f"y holds values up to {np.abs(self.y).max():.3g}, whose squares overflow: give it "
+                f"in larger units, or normalised."
+            )
         if kernel not in KERNELS:
             raise ValueError(f"kernel must be one of {sorted(KERNELS)}, got {kernel!r}.")
         self.kernel = kernel

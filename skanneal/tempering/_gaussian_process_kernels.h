@@ -12,7 +12,8 @@
 #define TILE 64   /* columns of the contraction's tile, which stays in the first cache */
 
 /* The covariance at a scaled squared distance, and its slope: the derivative by log l_d is the
- * slope times the square of the difference in coordinate d over l_d^2. Both at unit amplitude. */
+ * slope times the square of the difference in coordinate d over l_d^2. Both at unit amplitude, and
+ * both 0 where the polynomial of Matern's would overflow. */
 INLINE void NAME(gp_kernel)(int kernel, DLN squares, DLN *covariance, DLN *slope)
 {
     if (kernel == GP_RBF) {
@@ -20,8 +21,10 @@ INLINE void NAME(gp_kernel)(int kernel, DLN squares, DLN *covariance, DLN *slope
         return;
     }
     const double nu2 = kernel == GP_MATERN32 ? 3.0 : 5.0;
+    const DILN near = NAME(dgreater)(NAME(dset1)(1e300), squares);
+    squares = NAME(dkeep)(near, squares);
     DLN r = NAME(dsqrt)(NAME(dmul)(squares, NAME(dset1)(nu2)));
-    DLN e = NAME(dexp)(NAME(dsub)(NAME(dset1)(0.0), r));
+    DLN e = NAME(dkeep)(near, NAME(dexp)(NAME(dsub)(NAME(dset1)(0.0), r)));
     DLN linear = NAME(dadd)(r, NAME(dset1)(1.0));
     if (kernel == GP_MATERN32) {
         *covariance = NAME(dmul)(linear, e);
@@ -125,12 +128,13 @@ static void NAME(gp_contract)(const GpRows *rows, int64_t leading, const double 
                     const DLN e = NAME(dsub)(cell, NAME(dset1)(z[j]));
                     const DLN f = NAME(dsub)(cell, NAME(dset1)(z[j + 1]));
                     const double *g = tile + j * DOUBLE_LANES;
-                    even = NAME(dfma)(NAME(dload)(g), NAME(dmul)(e, e), even);
-                    odd = NAME(dfma)(NAME(dload)(g + DOUBLE_LANES), NAME(dmul)(f, f), odd);
+                    /* The slope first: far rows have none, and the square may overflow. */
+                    even = NAME(dfma)(NAME(dmul)(NAME(dload)(g), e), e, even);
+                    odd = NAME(dfma)(NAME(dmul)(NAME(dload)(g + DOUBLE_LANES), f), f, odd);
                 }
                 if (j < width) {
                     const DLN e = NAME(dsub)(cell, NAME(dset1)(z[j]));
-                    even = NAME(dfma)(NAME(dload)(tile + j * DOUBLE_LANES), NAME(dmul)(e, e), even);
+                    even = NAME(dfma)(NAME(dmul)(NAME(dload)(tile + j * DOUBLE_LANES), e), e, even);
                 }
                 NAME(dstore)(sums + d * DOUBLE_LANES, NAME(dadd)(even, odd));
             }

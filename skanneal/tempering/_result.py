@@ -12,6 +12,7 @@ STACKED = (
     "draws",
     "log_prior",
     "log_likelihood",
+    "elapsed",
     "betas",
     "sizes",
     "acceptance",
@@ -45,9 +46,12 @@ class TemperingResult:
     Attributes
     ----------
     draws : ndarray of shape (n_chains, n_draws, n_parameters)
-        Of the target; chains cut short by an interrupt or a time limit leave fewer, all the same.
+        Of the target; chains cut short by a time limit leave fewer, all the same. After an
+        interrupt, so many chains and draws of each as are the most draws in all.
     log_prior, log_likelihood : ndarray of shape (n_chains, n_draws)
         At the draws, of all rows.
+    elapsed : ndarray of shape (n_chains, n_draws)
+        Seconds from the beginning of the chain, its warm-up included, to each draw.
     betas, sizes : ndarray of shape (n_chains, n_levels)
         The ladder that was drawn with; rows of each level (all for tempering by powers).
     acceptance : ndarray of shape (n_chains, n_updates, n_levels)
@@ -91,8 +95,10 @@ class TemperingResult:
     def __init__(self, records, method, parameter_names, interrupted):
         self.method, self.interrupted = method, interrupted
         self.parameter_names = list(parameter_names)
-        n_draws = min(len(record["draws"]) for record in records)
-        for name in ("draws", "log_prior", "log_likelihood"):
+        lengths = [len(record["draws"]) for record in records]
+        n_draws = most_draws(lengths) if interrupted else min(lengths)
+        records = [record for record in records if len(record["draws"]) >= n_draws]
+        for name in ("draws", "log_prior", "log_likelihood", "elapsed"):
             records = [record | {name: record[name][:n_draws]} for record in records]
         for name in STACKED:
             setattr(self, name, np.stack([np.asarray(record[name]) for record in records]))
@@ -148,6 +154,16 @@ class TemperingResult:
             coords={"parameter": self.parameter_names},
             dims={"theta": ["parameter"]},
         )
+
+
+def most_draws(lengths):
+    """Draws of each chain such that the chains that have as many have the most in all.
+
+    >>> most_draws([250, 250, 3]), most_draws([250, 200, 180])
+    (250, 180)
+    """
+    longest = sorted(lengths, reverse=True)
+    return -max((n * (k + 1), -n) for k, n in enumerate(longest))[1]
 
 
 def paper_ess(draws):

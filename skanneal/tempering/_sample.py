@@ -7,6 +7,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from ..parallel import run_tasks, spawn_seeds
@@ -17,6 +18,7 @@ from ._result import TemperingResult
 from ._samplers import resolve_inner
 from ._targets import Target
 
+INTERRUPTED = "The run was interrupted: it keeps the draws made so far."
 EXCHANGES_PER_ROW = 1 / 8  # of level 1 and iteration, where a row costs little
 
 
@@ -93,6 +95,9 @@ def sample(
     ------
     ValueError, TypeError
         Naming the parameter at fault, before any chain runs.
+    KeyboardInterrupt
+        If an interrupt comes before any draw. Later, the draws made so far are returned, with a
+        ConvergenceWarning.
 
     Examples
     --------
@@ -161,6 +166,8 @@ def sample(
     result = TemperingResult(records, method, names, interrupted)
     if verbose:
         report(result)
+    if interrupted:
+        warnings.warn(INTERRUPTED, ConvergenceWarning, stacklevel=2)
     n_nan = int(result.nan_rejections.sum())
     if n_nan:
         warnings.warn(
