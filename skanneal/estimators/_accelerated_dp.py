@@ -30,6 +30,7 @@ from ._hyperparameters import grids_in_units, partition_grid
 ALGORITHMS = ("collapsed", *STAGES)
 ONE_SHARD = ("auxiliary", "collapsed", "importance")  # one row after another
 POINT, POINT_STEPS = 3, 10  # a seed of its own; updates of a point estimate's features
+APPROXIMATE = " That is of the accelerated stage, which is approximate: warm_start goes on exactly."
 AUTO_ALGORITHM = "accelerated"  # measured: see doc/accelerated.md
 
 
@@ -281,7 +282,8 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         self._warn_of_edge({"prior_grid": grid}, data.shards.n_rows, stacklevel=4)
         if interrupted:
             warnings.warn(
-                "The fit was interrupted: it keeps the last complete state of each chain.",
+                "The fit was interrupted: it keeps the last complete state of each chain."
+                + (APPROXIMATE if np.all(self.trace_["burn_in"] == 1.0) else ""),
                 ConvergenceWarning,
                 stacklevel=3,  # the caller of fit, beyond its decorator
             )
@@ -292,8 +294,21 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
     def _fit_uncollapsed(self, data, schedule, grid, algorithm):
         """All chains, one segment after another; (fitted attributes, interrupted)."""
         seeds = spawn_seeds(self.random_state, self.n_chains + 1)
+        with InterruptNote() as note:
+            run, lengths, draws = self._run(data, schedule, grid, algorithm, seeds, note)
+            if lengths and (schedule.max_time is not None or run.interrupted):
+                if not all(lengths) and not run.interrupted:
+                    stages = [key for (key, _), done in zip(STAGES[algorithm], lengths) if not done]
+                    stages = "" if "all" in stages else f" in stage {' and '.join(stages)}"
+                    self._warn_of_short_time(schedule, algorithm, stages)
+                schedule = _realised(schedule, lengths)
+            fitted = self._fitted(data, grid, run.chains, draws, schedule)
+        return fitted, run.interrupted
+
+    def _run(self, data, schedule, grid, algorithm, seeds, note):
+        """(Run, lengths of each stage's segments or none of them, draws by chain)."""
         hook = getattr(self, "_on_record", None)
-        with InterruptNote() as note, ShardPool(data.shards, self.n_jobs) as pool:
+        with ShardPool(data.shards, self.n_jobs) as pool:
             if self.warm_start and hasattr(self, "_states"):
                 states = self._earlier_states(data.fingerprint)
                 chains = [
@@ -325,19 +340,14 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
             between = AcceleratedSchedule(n_accelerated=0, n_exact=self.thin).segments("exact")
             deadline = schedule.max_time if lengths else None
             while len(draws) < self.n_draws:
-                whole = sum(run.stage(stage, between, deadline)) == self.thin
-                if whole or not draws:
+                done = sum(run.stage(stage, between, deadline))
+                if run.interrupted and not draws and not done:  # nothing that is not there already
+                    raise KeyboardInterrupt
+                if done == self.thin or not draws:
                     draws.append([chain.draw() for chain in chains])
-                if not whole:
+                if done < self.thin:
                     break
-        if schedule.max_time is not None and lengths:
-            if not all(lengths) and not run.interrupted:
-                stages = [key for (key, _), done in zip(STAGES[algorithm], lengths) if not done]
-                stages = "" if "all" in stages else f" in stage {' and '.join(stages)}"
-                self._warn_of_short_time(schedule, algorithm, stages)
-            schedule = _realised(schedule, lengths)
-        draws = list(zip(*draws))  # by chain
-        return self._fitted(data, grid, chains, draws, schedule), run.interrupted
+        return run, lengths, list(zip(*draws))
 
     @staticmethod
     def _warn_of_short_time(schedule, algorithm, stages=""):
@@ -397,10 +407,17 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         task = functools.partial(_chain_in_time, limit)
         results, interrupted = run_tasks(task, tasks, n_jobs=self.n_jobs)
         results = [r for r in results if r is not None]
-        if not results:
-            raise KeyboardInterrupt
+        began = np.nanmax(self.trace_["sweeps"]) if resume else 0.0
+        if interrupted and all(r["trace"]["sweeps"][-1] <= began for r in results):
+            raise KeyboardInterrupt  # no state but those to begin with
         if not interrupted and not all(r["complete"] for r in results):
             self._warn_of_short_time(schedule, "collapsed")
+        with InterruptNote() as note:
+            fitted = self._collapsed_results(data, model, results, schedule, resume)
+        return fitted, interrupted or note.noted
+
+    def _collapsed_results(self, data, model, results, schedule, resume):
+        """Fitted attributes."""
         fitted = self._results(data.encoder, model, results)
         fitted["schedule_"] = schedule
         if schedule.max_time is not None and not resume:
@@ -410,7 +427,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         fitted["trace_"]["burn_in"] = np.where(np.isnan(sweeps), np.nan, 0.0)
         fitted["likelihood_"] = data.likelihood
         fitted["features_"] = self._features(data, fitted["_point"])
-        return fitted, interrupted
+        return fitted
 
     def _summary(self, draws, encoder, model):
         """Of "map" the best draw as it is: to climb from it takes passes over all rows."""
