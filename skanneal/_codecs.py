@@ -26,7 +26,7 @@ from skanneal.components._scaling import offset_and_scale, standardised
 
 _CODE_DTYPES = (("u1", 1), ("u2", 2), ("u4", 4))
 _MISSING_COUNT = 2**32 - 1
-_LARGEST_COUNT = 2**31 - 1  # of a row of counts, and of their sum in a column
+_LARGEST_COUNT = 2**31 - 1  # of a row of counts
 
 
 class NumberCodec:
@@ -263,19 +263,6 @@ class CountRowCodec:
         shape = table.shape[0], len(columns)
         counts = csc_array((np.concatenate(values), np.concatenate(rows), starts), shape)
         return counts.tocsr(), dtypes
-
-    @classmethod
-    def check_sums(cls, counts, label):
-        """Raise if a column of the fit sums to more than the statistics hold.
-
-        label : function of the column's place in the family
-        """
-        sums = np.bincount(counts.indices, counts.data, minlength=counts.shape[1])
-        if sums.max() > _LARGEST_COUNT:
-            raise ValueError(
-                f"{label(int(sums.argmax()))} sums to {sums.max():.0f}, but the family"
-                f" {cls.family!r} takes column sums below 2**31: count in larger units."
-            )
 
     def missing(self, cells):
         return np.diff(cells.indptr) == 0

@@ -4,18 +4,27 @@ The oracle is large_counts.py. What a row step uses is float32, so half a unit o
 place is allowed; every other number has to be right to 1e-9 of itself.
 """
 
+from decimal import Decimal
+from math import lgamma
+
 import numpy as np
 import pytest
+from scipy.sparse import csr_array, save_npz
 
 from large_counts import (
     errors,
+    log_factorial,
+    log_gamma,
     multinomial_log_density,
+    multinomial_log_marginal,
     poisson_log_density,
     poisson_log_marginal,
     poisson_log_predictive,
 )
+from skanneal import AcceleratedDPMixture
 from skanneal.components import FAMILIES, Table
 from skanneal.likelihoods import LIKELIHOODS
+from skanneal.schedules import AcceleratedSchedule
 
 LARGEST = 2**32 - 2
 HALF_UNIT = 2.0**-24  # of float32
@@ -195,3 +204,102 @@ def test_scores_of_many_columns(name):
     X = rng.poisson(0.3, (2, 1000))
     theta = near(np.log(np.full(1000, 0.3 if name == "poisson" else 1e-3)), 3.0, 3, 10)
     check_scores(LIKELIHOODS[name].of(X), X, theta, density)
+
+
+# ------------------------------------------------------------------ sums beyond 31 bits
+@pytest.mark.parametrize("total", [30, 4e4, 3e8, 2**31 - 1])
+def test_the_multinomial_family_with_large_sums(total):
+    """Of a column, and of a cluster; a row is scored by either of the two ways."""
+    rng, prior = np.random.default_rng(11), np.array([0.7, 1.5, 0.2])
+    X = rng.multinomial(int(total), [0.5, 0.3, 0.2], 9)
+    X[:6] = rng.multinomial(2**31 - 1, [0.2, 0.2, 0.6], 6)
+    labels = np.array([0, 0, 0, 0, 0, 1, 1, 1, 2])
+    table = Table(["entries", "none", "none"], [0, 0, 0])
+    table.append([csr_array(X.astype(np.uint32)), None, None])
+    block = FAMILIES["multinomial"](table, [0, 1, 2], [prior])
+    block.build(np.arange(9), labels, 16)
+    block.validate()
+    marginals = [multinomial_log_marginal(X[labels == k], prior) for k in range(3)]
+    size = np.abs(np.array(marginals, float))
+    error = errors(block.log_marginals()[:3], marginals)
+    assert (np.abs(error) <= 1e-9 * size + 1e-13 * X.sum()).all()
+    for i in (0, 8):
+        exact = [
+            multinomial_log_marginal([*X[labels == k], X[i]], prior) - marginals[k]
+            for k in range(3)
+        ]
+        allowed = HALF_UNIT * np.abs(np.array(exact, float)) + 1e-13 * X[i].sum() + 1e-4
+        assert (np.abs(errors(block.row_scores(i)[:3], exact)) <= allowed).all()
+    again = type(block).from_arrays(block.to_arrays(3), table)
+    np.testing.assert_array_equal(again.row_scores(8), block.row_scores(8))
+
+
+def test_a_cluster_of_a_large_total():
+    """300 columns of 2^30 each: their sum is beyond what log Gamma knows to 0.0001."""
+    counts = np.full((2, 300), 2**30)
+    X = np.concatenate([counts, np.random.default_rng(12).poisson(60.0, (1, 300))])
+    table = Table(["entries", *["none"] * 299], [0] * 300)
+    table.append([csr_array(X.astype(np.uint32)), *[None] * 299])
+    block = FAMILIES["multinomial"](table, np.arange(300), [np.full(300, 0.5)])
+    block.build(np.array([0]), np.array([0]), 16)
+    total, x = 300 * (2**30 + Decimal("0.5")), [int(c) for c in X[2]]
+    exact = log_factorial(sum(x)) - log_gamma(total + sum(x)) + log_gamma(total)
+    each = 2**30 + Decimal("0.5")
+    exact += sum(log_gamma(each + c) - log_gamma(each) - log_factorial(c) for c in x)
+    assert abs(errors([block.row_scores(2)[0]], [exact])[0]) < 5e-4
+
+
+CONTAINERS = {
+    "array": lambda X, folder: X,
+    "sparse": lambda X, folder: csr_array(X),
+    "memory map": lambda X, folder: np.load(saved(X, folder / "0.npy"), mmap_mode="r"),
+    ".npy files": lambda X, folder: [
+        saved(part, folder / f"{i}.npy") for i, part in enumerate((X[:5], X[5:]))
+    ],
+    ".npz files": lambda X, folder: [
+        saved(csr_array(part), folder / f"{i}.npz") for i, part in enumerate((X[:5], X[5:]))
+    ],
+}
+
+
+def saved(part, path):
+    save_npz(path, part) if path.suffix == ".npz" else np.save(path, part)
+    return str(path)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("name", ["multinomial", "poisson", "logistic_normal"])
+def test_sums_of_all_sources(name, container, tmp_path, monkeypatch):
+    """Two rows are looked at before the fit; the sums are those of all of them."""
+    if name == "poisson" and container in ("sparse", ".npz files"):
+        return  # a sparse table is the multinomial family's alone
+    rng = np.random.default_rng(13)
+    X = rng.multinomial(2**31 - 1, [0.6, 0.3, 0.1], 14)
+    monkeypatch.setattr("skanneal.estimators._accelerated_data.HEAD_ROWS", 2)
+    fixed = {"multinomial": {"pseudo_counts": 1.0}, "poisson": {"shape": 1.0, "rate": 1e-9}}
+    model = AcceleratedDPMixture(
+        likelihood=name,
+        hyperparameters={name: fixed[name]} if name in fixed else "infer",
+        concentration=1.0,
+        algorithm="slice",
+        schedule=AcceleratedSchedule(n_accelerated=0, n_exact=2),
+        init=1,
+        random_state=0,
+    ).fit(CONTAINERS[container](X, tmp_path))
+    (draw,) = model.draws_[0]
+    assert np.isfinite(model.score(X.astype(float)))
+    if name == "logistic_normal":
+        assert -200 < draw.log_joint / len(X) < 0
+        return
+    labels = draw.labels
+    parts = [X[labels == k] for k in range(labels.max() + 1)]
+    if name == "multinomial":
+        shown = draw.arrays["multinomial/count"].T
+        exact = sum(multinomial_log_marginal(part, [1.0] * 3) for part in parts)
+    else:
+        shown = draw.arrays["poisson/total"].T
+        exact = sum(poisson_log_marginal(c, "1.0", 1e-9) for part in parts for c in part.T)
+    np.testing.assert_array_equal(shown, [part.sum(axis=0) for part in parts])
+    sizes = np.bincount(labels)
+    log_prior = sum(map(lgamma, sizes)) + lgamma(1.0) - lgamma(1.0 + len(X))
+    assert draw.log_joint == pytest.approx(log_prior + float(exact), abs=0.01)

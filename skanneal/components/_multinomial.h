@@ -11,7 +11,8 @@ typedef struct {
     int64_t n_slots;
     const float *weight;      /* (n_columns, n_slots) pseudo-count + count */
     const double *total;      /* (n_slots,) their sum over the columns, T */
-    const double *log_gamma_total; /* (n_slots,) log Gamma(T) - log(2 pi) / 2 */
+    const double *log_total;  /* (n_slots,) log T */
+    const double *rest_total; /* (n_slots,) log Gamma(T) less Stirling's formula */
 } MultinomialBlock;
 
 static inline int lowest_bit(uint64_t x) { return __builtin_ctzll(x); } /* x not 0 */

@@ -20,7 +20,7 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._math cimport log_gamma
+from .._math cimport log_gamma, stirling_rest
 from .._random cimport below, bitgen, standard_gamma, uniform
 from ._base cimport TILE, Components, aligned_zeros
 from ._table cimport Counts, Table
@@ -30,7 +30,8 @@ cdef extern from "_multinomial.h" nogil:
         int64_t n_slots
         const float *weight
         const double *total
-        const double *log_gamma_total
+        const double *log_total
+        const double *rest_total
     int lowest_bit(uint64_t x)
     int skanneal_level()
     void (*multinomial_add_scores_v[3])(const MultinomialBlock *, const uint32_t *, int64_t,
@@ -44,17 +45,12 @@ cdef enum:
     TALLIED = 1 << 16     # counts below are counted by their size
     EACH = 12             # log (a)_n of a large n takes as long as so many logarithms
     SMALL = 16            # counts up to here are multiplied out
-    EXACT = 1 << 20       # rows of a larger total are scored in float64
 
-cdef double HALF_LOG_2PI = 0.9189385332046727
-
-
-cdef inline double stirling_rest(double z) noexcept nogil:
-    """log Gamma(z) less Stirling's formula."""
-    cdef double r = 1.0 / z, r2 = r * r
-    if z < 16.0:
-        return log_gamma(z) - ((z - 0.5) * log(z) - z + HALF_LOG_2PI)
-    return r * (1.0 / 12.0 - r2 * (1.0 / 360.0 - r2 * (1.0 / 1260.0 - r2 / 1680.0)))
+# Rows whose squared counts sum to more are scored from the statistics. A weight is float32, its
+# logarithm wrong by up to 6e-8 and by that of each count: together about 0.001 below this.
+cdef double EXACT = 2.0 ** 30
+# Sums of columns above are more than the kernels' products bear.
+cdef int64_t LARGE = (1 << 31) - 1
 
 
 cdef inline double log_rise(double a, int64_t n) noexcept nogil:
@@ -91,17 +87,18 @@ cdef class Multinomial(Components):
 
     cdef MultinomialBlock block
     cdef Py_ssize_t n_columns, n_words
+    cdef Py_ssize_t n_large           # counts of all slots above LARGE
     cdef bint common                  # one pseudo-count for all columns?
     cdef double[::1] pseudo_count     # (n_columns,)
     cdef double sum_pseudo            # A
     cdef double[::1] rises            # (RISES,) log (a)_n of the common pseudo-count
     cdef int64_t[::1] tally           # (TALLIED,) scratch, zeros between calls
-    cdef int32_t[:, ::1] count        # (n_slots, n_columns)
+    cdef int64_t[:, ::1] count        # (n_slots, n_columns)
     cdef uint64_t[:, ::1] present     # (n_slots, n_words) a bit per column
     cdef int64_t[::1] total           # (n_slots,) N
     cdef double[::1] log_coefficients  # (n_slots,) sum over the rows
     cdef float[::1] weight            # caches, see _multinomial.h
-    cdef double[::1] sum_weight, log_gamma_total
+    cdef double[::1] sum_weight, log_total, rest_total
     cdef object row_totals            # of the table's rows, quantiles
 
     @staticmethod
@@ -129,7 +126,7 @@ cdef class Multinomial(Components):
         self.common = len(flat) == 1
         self.pseudo_count = np.broadcast_to(flat, self.n_columns).copy()
         self.rises, self.tally = np.zeros(RISES), np.zeros(TALLIED, np.int64)
-        self.count = np.zeros((0, self.n_columns), np.int32)
+        self.count = np.zeros((0, self.n_columns), np.int64)
         self.present = np.zeros((0, self.n_words), np.uint64)
         self.total = np.zeros(0, np.int64)
         self.log_coefficients = np.zeros(0)
@@ -151,7 +148,7 @@ cdef class Multinomial(Components):
         cdef Py_ssize_t had = self.n_slots
         size, total = np.zeros(n_slots, np.int64), np.zeros(n_slots, np.int64)
         log_coefficients = np.zeros(n_slots)
-        count = np.zeros((n_slots, self.n_columns), np.int32)
+        count = np.zeros((n_slots, self.n_columns), np.int64)
         present = np.zeros((n_slots, self.n_words), np.uint64)
         size[:had], total[:had], log_coefficients[:had] = self.size, self.total, \
             self.log_coefficients
@@ -159,10 +156,11 @@ cdef class Multinomial(Components):
         self.size, self.total, self.log_coefficients = size, total, log_coefficients
         self.count, self.present = count, present
         self.weight = aligned_zeros((self.n_columns * n_slots,), np.float32)
-        self.sum_weight, self.log_gamma_total = np.zeros(n_slots), np.zeros(n_slots)
+        self.sum_weight = np.zeros(n_slots)
+        self.log_total, self.rest_total = np.zeros(n_slots), np.zeros(n_slots)
         self.n_slots = self.block.n_slots = n_slots
         self.block.weight, self.block.total = &self.weight[0], &self.sum_weight[0]
-        self.block.log_gamma_total = &self.log_gamma_total[0]
+        self.block.log_total, self.block.rest_total = &self.log_total[0], &self.rest_total[0]
         Multinomial.refresh_all(self)
         return 0
 
@@ -177,7 +175,10 @@ cdef class Multinomial(Components):
         cdef Counts x = self.cell(row)
         cdef const uint32_t *entry = self.table.entries + 2 * x.start
         cdef Py_ssize_t k
-        if x.total <= EXACT:
+        cdef double squares = 0.0
+        for k in range(x.n):
+            squares += <double> entry[2 * k + 1] * entry[2 * k + 1]
+        if squares <= EXACT and self.n_large == 0:
             multinomial_add_scores_v[self.level](&self.block, entry, x.n, x.total,
                                                  x.log_coefficient, n_tiles, out)
             return
@@ -191,7 +192,7 @@ cdef class Multinomial(Components):
     cdef double log_predictive(self, const uint32_t *entry, Counts x, Py_ssize_t k,
                                bint held) noexcept nogil:
         """In float64, from the statistics; `held`: without the row, which slot k holds."""
-        cdef const int32_t *count = &self.count[k, 0]
+        cdef const int64_t *count = &self.count[k, 0]
         cdef const double *prior = &self.pseudo_count[0]
         cdef double even = 1.0, odd = 1.0, many = 0.0, a   # two products, none waits for the other
         cdef int64_t exponent = 0, i, r
@@ -229,8 +230,9 @@ cdef class Multinomial(Components):
 
     cdef inline void add(self, Py_ssize_t k, Py_ssize_t j, int64_t c) noexcept nogil:
         """Change the count of column j in slot k by c."""
-        cdef int32_t n = self.count[k, j] + <int32_t> c
+        cdef int64_t n = self.count[k, j] + c
         cdef uint64_t bit = <uint64_t> 1 << (j & 63)
+        self.n_large += (n > LARGE) - (self.count[k, j] > LARGE)
         self.count[k, j] = n
         self.weight[j * self.n_slots + k] = <float> (self.pseudo_count[j] + n)
         if n > 0:
@@ -241,7 +243,7 @@ cdef class Multinomial(Components):
     cdef inline void set_total(self, Py_ssize_t k) noexcept nogil:
         cdef double total = self.sum_pseudo + self.total[k]
         self.sum_weight[k] = total
-        self.log_gamma_total[k] = log_gamma(total) - HALF_LOG_2PI
+        self.log_total[k], self.rest_total[k] = log(total), stirling_rest(total)
 
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
         self.update(row, k, 1)
@@ -286,6 +288,7 @@ cdef class Multinomial(Components):
             while word:
                 j = 64 * b + lowest_bit(word)
                 word &= word - 1
+                self.n_large -= self.count[k, j] > LARGE
                 self.count[k, j] = 0
                 self.weight[j * self.n_slots + k] = <float> self.pseudo_count[j]
         self.size[k] = self.total[k] = 0
@@ -322,7 +325,7 @@ cdef class Multinomial(Components):
         cdef double out = self.log_coefficients[k] - log_rise(self.sum_pseudo, self.total[k])
         cdef Py_ssize_t j, b
         cdef uint64_t word
-        cdef int32_t n
+        cdef int64_t n
         for b in range(self.n_words):
             word = self.present[k, b]
             while word:
@@ -360,9 +363,8 @@ cdef class Multinomial(Components):
         there are of each size is all that is needed. Above RISES few sizes may be spread widely;
         then each has its own logarithm."""
         cdef Py_ssize_t g, j, k, b
-        cdef int64_t r, most = 0, sizes = 0, above = 0, low
+        cdef int64_t r, most = 0, sizes = 0, above = 0, low, n
         cdef uint64_t word
-        cdef int32_t n
         for g in range(n_grid):
             out[g] = 0.0
         for k in range(self.n_slots):
@@ -527,23 +529,27 @@ cdef class Multinomial(Components):
         return block
 
     def _find_present(self):
-        """The bits of all slots from their counts."""
+        """The bits of all slots from their counts, and how many of these are large."""
         cdef Py_ssize_t j, k
         self.present[:] = 0
+        self.n_large = 0
         with nogil:
             for k in range(self.n_slots):
                 for j in range(self.n_columns):
+                    self.n_large += self.count[k, j] > LARGE
                     if self.count[k, j] > 0:
                         self.present[k, j >> 6] |= <uint64_t> 1 << (j & 63)
 
     def validate(self):
         """Check the invariants; AssertionError names the first that fails."""
         present, weight = np.asarray(self.present).copy(), np.asarray(self.weight).copy()
+        n_large = self.n_large
         count = np.asarray(self.count)
         assert count.min() >= 0, "a count is negative"
         assert np.array_equal(count.sum(axis=1), self.total), "a slot's total"
         self._find_present()
         assert np.array_equal(present, self.present), "bits and counts disagree"
+        assert n_large == self.n_large, "the number of large counts"
         Components.validate(self)
         assert np.array_equal(weight, self.weight), "a score cache is stale"
 

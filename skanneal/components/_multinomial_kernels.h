@@ -35,14 +35,36 @@ INLINE void NAME(add_many)(double *sum, const float *v, double x)
         sum[i] += NAME(stirling)(v[i] + x) - NAME(stirling)((double)v[i] + FIRST);
 }
 
-/* log (T)_X for the slots of a tile. */
+/* log(1 + t) - t, t in [0, 1/4]: as in _math.h. */
+INLINE double NAME(log1p_less)(double t)
+{
+    double r = t / (2.0 + t), y = r * r, p = 1.0 / 17.0;
+    p = p * y + 1.0 / 15.0;
+    p = p * y + 1.0 / 13.0;
+    p = p * y + 1.0 / 11.0;
+    p = p * y + 1.0 / 9.0;
+    p = p * y + 1.0 / 7.0;
+    p = p * y + 1.0 / 5.0;
+    p = p * y + 1.0 / 3.0;
+    return r * (2.0 * y * p - t);
+}
+
+/* log (T)_X for the slots of a tile: a total of 10^13 has log Gamma(T) to 0.03 only, so it is
+ * X log T and, with t = X/T, what log(1 + t) leaves. */
 INLINE void NAME(log_rise_total)(const MultinomialBlock *block, int64_t slot, int64_t total,
                                  double *out)
 {
     const double *T = block->total + slot;
     if (total > FIRST) {
-        for (int i = 0; i < LANES; i++)
-            out[i] = NAME(stirling)(T[i] + (double)total) - block->log_gamma_total[slot + i];
+        const double X = (double)total;
+        for (int i = 0; i < LANES; i++) {
+            const double t = X / T[i], z = T[i] + X, r = 1.0 / z, r2 = r * r;
+            const double near = (X - 0.5) * t + (z - 0.5) * NAME(log1p_less)(t);
+            const double far = (z - 0.5) * NAME(log_wide)(1.0 + t) - X;
+            out[i] = X * block->log_total[slot + i] + (t < 0.25 ? near : far) +
+                     r * (1.0 / 12.0 - r2 * (1.0 / 360.0 - r2 * (1.0 / 1260.0))) -
+                     block->rest_total[slot + i];
+        }
         return;
     }
     for (int i = 0; i < LANES; i++) out[i] = 1.0;

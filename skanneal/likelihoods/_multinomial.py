@@ -82,11 +82,11 @@ class Multinomial(CountRows, ConjugateLikelihood):
         return np.exp(theta)
 
     def _statistics_arrays(self, statistics, sizes):
-        counts = statistics[:, :-1].astype(np.int32)
+        counts = statistics[:, :-1].astype(np.int64)
         return {
             "size": sizes,
             "count": np.ascontiguousarray(counts.T),
-            "total": counts.sum(axis=1, dtype=np.int64),
+            "total": counts.sum(axis=1),
             "log_coefficients": statistics[:, -1].copy(),
         }
 
