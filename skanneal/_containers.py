@@ -398,7 +398,8 @@ def holding_dtype(dtype, values):
     if values.dtype.kind == "O":
         types = set(map(type, values.tolist())) - {type(None)}
         if all(issubclass(type_, (numbers.Number, np.bool_)) for type_ in types):
-            values = values.astype(np.float64)  # None becomes NaN
+            values = np.array(values.tolist())  # whole numbers in integers if there is no gap
+            values = values.astype(np.float64) if values.dtype == object else values  # None: NaN
         else:
             text = {"U": str, "S": bytes}.get(dtype.kind)
             return dtype if types == {text} else np.dtype(object)
@@ -408,7 +409,10 @@ def holding_dtype(dtype, values):
         fits = np.isin(values, (0, 1)).all()
     elif dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        fits = np.all((values >= limits.min) & (values <= limits.max) & (values == np.rint(values)))
+        # compared with floats, the largest int64 would be 2**63, which is no int64
+        most = np.nextafter(2.0**limits.bits if limits.min == 0 else -float(limits.min), 0.0)
+        most = min(limits.max, int(most)) if values.dtype.kind == "f" else limits.max
+        fits = np.all((values >= limits.min) & (values <= most) & (values == np.rint(values)))
     else:
         return np.dtype(object)
     return dtype if fits else np.dtype(np.float64)
@@ -456,7 +460,10 @@ def _polars_series(name, values, dtype):
         cells = [None if cell is None or cell != cell else cell for cell in cells]
     base = dtype.base_type().__name__
     if base in ("Boolean", "Float32", "Float64") or dtype.is_integer():
-        numpy_name = {"Boolean": "bool"}.get(base, base.lower())
+        # NumPy has no integers of 128 bits: what 64 do not hold becomes Float64
+        numpy_name = {"Boolean": "bool", "Int128": "int64", "UInt128": "uint64"}.get(
+            base, base.lower()
+        )
         held = holding_dtype(np.dtype(numpy_name), present)
         if held != np.dtype(numpy_name):
             dtype = pl.Float64 if held.kind == "f" else pl.String
@@ -465,6 +472,8 @@ def _polars_series(name, values, dtype):
         dtype = dtype if all(cell is None or cell in known for cell in cells) else pl.String
     elif base not in ("String", "Categorical", "Object", "Binary"):
         dtype = pl.Float64 if values.dtype.kind in "biuf" else pl.String
+    if dtype.is_integer() and all(cell is None or isinstance(cell, int) for cell in cells):
+        return pl.Series(name, cells, dtype=dtype)
     if dtype in (pl.Boolean, pl.Float32, pl.Float64) or dtype.is_integer():
         cells = [None if cell is None else float(cell) for cell in cells]
         return pl.Series(name, cells, dtype=pl.Float64).cast(dtype)

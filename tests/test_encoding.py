@@ -676,3 +676,42 @@ class TestDecode:
         encoder, _ = encode(X, "normal")
         assert encoder.decode([np.array([0.5, 1.0])])["x"].tolist() == [0.5, 1.0]
         assert encoder.decode([np.full(3, 1.5)], like=X)["x"].tolist() == [1.0, 2.0, 1.5]
+
+
+# ------------------------------------------------------------------ whole numbers at the limits
+LIMITS = {
+    "array": lambda cells: np.array(cells, dtype=np.int64)[:, None],
+    "rows": lambda cells: [[cell] for cell in cells],
+    "pandas": lambda cells: pd.DataFrame({"a": np.array(cells, dtype=np.int64)}),
+    "pandas Int64": lambda cells: pd.DataFrame({"a": pd.array(cells, dtype="Int64")}),
+    "polars": lambda cells: pl.DataFrame({"a": pl.Series(cells, dtype=pl.Int64)}),
+    "polars Int128": lambda cells: pl.DataFrame({"a": pl.Series(cells, dtype=LONG_INTEGER)}),
+}
+
+
+def cells_of_one_column(table):
+    if isinstance(table, pl.DataFrame):
+        return table["a"].to_list()
+    return table["a"].tolist() if isinstance(table, pd.DataFrame) else [row[0] for row in table]
+
+
+@pytest.mark.parametrize("container", LIMITS)
+@pytest.mark.parametrize("family", ["normal", "categorical"])
+@pytest.mark.parametrize("cell", [2**63 - 1, -(2**63)])
+def test_whole_numbers_at_the_limit_keep_their_sign(cell, family, container):
+    """float64 rounds 2**63 - 1 to a number that no int64 is."""
+    X, encoder = LIMITS[container]([cell] * 4), Encoder()
+    columns = encoder.fit_encode(BaseEstimator(), X, family)
+    answer = [np.full(4, float(cell))] if family == "normal" else columns
+    shown = cells_of_one_column(encoder.decode(answer))
+    assert shown == [float(cell) if family == "normal" else cell] * 4
+
+
+@pytest.mark.parametrize("cells", [[2**70, -(2**70), 2**69, 0], [3, 1, 4, 1]])
+@pytest.mark.parametrize("container", [LIMITS["rows"], LIMITS["polars Int128"]])
+def test_integers_of_128_bits(cells, container):
+    """Numbers beyond 64 bits come back as floats."""
+    X, encoder = container(cells), Encoder()
+    encoder.fit_encode(BaseEstimator(), X, "normal")
+    shown = cells_of_one_column(encoder.decode([np.array(cells, dtype=float)]))
+    assert shown == [float(cell) for cell in cells]
