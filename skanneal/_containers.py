@@ -319,7 +319,13 @@ class PolarsFrame(_Table):
         missing = series.is_null().to_numpy() if series.null_count() else None
         if dtype == pl.Boolean:
             return Column(label, series.fill_null(False).to_numpy(), missing)
-        if dtype.is_integer() and dtype.base_type().__name__ not in ("Int128", "UInt128"):
+        if dtype.is_integer() and dtype.base_type().__name__ in ("Int128", "UInt128"):
+            # NumPy has none of 128 bits: int64 if they fit, else numbers
+            series = series.cast(pl.Int64, strict=False)
+            fits = series.null_count() == self.X.to_series(j).null_count()
+            series = series if fits else self.X.to_series(j).cast(pl.Float64)
+            dtype = series.dtype
+        if dtype.is_integer():
             return Column(label, series.fill_null(0).to_numpy(), missing)
         if dtype.is_numeric() or dtype == pl.Null:
             keep = dtype in (pl.Float32, pl.Float64)
@@ -451,6 +457,9 @@ def _pandas_series(values, dtype):
     return pd.Series(values.tolist() if values.dtype.kind == "O" else values, dtype=dtype)
 
 
+POLARS_TEXT = ("String", "Categorical", "Binary")
+
+
 def _polars_series(name, values, dtype):
     """Values as a polars Series of the given dtype, or of the nearest one that holds them."""
     import polars as pl
@@ -470,7 +479,7 @@ def _polars_series(name, values, dtype):
     elif base == "Enum":
         known = set(dtype.categories.to_list())
         dtype = dtype if all(cell is None or cell in known for cell in cells) else pl.String
-    elif base not in ("String", "Categorical", "Object", "Binary"):
+    elif base != "Object" and (values.dtype.kind in "biuf" or base not in POLARS_TEXT):
         dtype = pl.Float64 if values.dtype.kind in "biuf" else pl.String
     if dtype.is_integer() and all(cell is None or isinstance(cell, int) for cell in cells):
         return pl.Series(name, cells, dtype=dtype)

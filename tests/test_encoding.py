@@ -715,3 +715,20 @@ def test_integers_of_128_bits(cells, container):
     encoder.fit_encode(BaseEstimator(), X, "normal")
     shown = cells_of_one_column(encoder.decode([np.array(cells, dtype=float)]))
     assert shown == [float(cell) for cell in cells]
+
+
+@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical, pl.Null, pl.Int64, pl.Boolean])
+def test_numbers_fill_a_polars_column_without_a_cell(dtype):
+    """Of a column of nulls its dtype says nothing: families that give numbers may fill it."""
+    X = pl.DataFrame({"a": pl.Series([None] * 3, dtype=dtype), "b": [1.0, 2.0, 3.0]})
+    for family, fill in (("normal", [0.5, 1.0, 2.5]), ("poisson", [2.0, 0.0, 7.5])):
+        encoder, _ = encode(X, {family: ["a"], "normal": ["b"]} if family != "normal" else family)
+        filled = encoder.decode(
+            [np.array(fill), np.zeros(3)], like=X, masks=[np.ones(3, bool), None]
+        )
+        assert filled["a"].to_list() == fill and filled["b"].to_list() == [1.0, 2.0, 3.0]
+    encoder, _ = encode(X, {"bernoulli": ["a"], "normal": ["b"]})
+    filled = encoder.decode(
+        [np.array([1, 0, 1]), np.zeros(3)], like=X, masks=[np.ones(3, bool), None]
+    )
+    assert filled["a"].to_list() == [1, 0, 1]
