@@ -6,6 +6,7 @@
     poisson       the count in uint32                         missing 2**32 - 1
     multinomial   rows of counts as a csr_array, in the first of the columns; the others have None
     multivariate_normal, known_normal: as normal, without missing cells
+    constant      0 for the value, 1 for another one          missing NaN
 
 The offset and the scale of a normal column are the mean and standard deviation of its ordinary
 values (components/_scaling.py): in float32 as it stands, 2952788047.4 plus noise of unit size would
@@ -30,20 +31,29 @@ _LARGEST_COUNT = 2**31 - 1  # of a row of counts
 
 
 class NumberCodec:
-    """Real numbers: standardised in float64, kept in float32."""
+    """Real numbers: standardised in float64, kept in float32.
+
+    Attributes
+    ----------
+    is_constant : bool
+        Whether two or more cells of the fit are present, and all of them equal the offset.
+    """
 
     family = "normal"
     dtype = "f4"
     n_levels = 0
 
-    def __init__(self, offset, scale):
+    def __init__(self, offset, scale, is_constant=False):
         self.offset = offset
         self.scale = scale
+        self.is_constant = is_constant
 
     @classmethod
     def fit(cls, column):
         values = _as_numbers(column, cls.family)
-        return cls(*offset_and_scale(values[~np.isnan(values)]))
+        values = values[~np.isnan(values)]
+        is_constant = len(values) > 1 and values.min() == values.max()
+        return cls(*offset_and_scale(values), bool(is_constant))
 
     def encode(self, column):
         return standardised(_as_numbers(column, self.family), self.offset, self.scale)
@@ -86,6 +96,27 @@ class KnownNormalCodec(MultivariateNormalCodec):
     """Real numbers of a row without gaps."""
 
     family = "known_normal"
+
+
+class ConstantCodec:
+    """A number that is the same in all rows of the fit: none of the families, see _set_apart.py."""
+
+    family = "constant"
+    n_levels = 0
+
+    def __init__(self, value):
+        self.value = value
+
+    def encode(self, column):
+        values = _as_numbers(column, "normal")
+        return np.where(np.isnan(values), np.nan, values != self.value)
+
+    def missing(self, cells):
+        return np.isnan(cells)
+
+    def decode(self, values):
+        """Numbers are handed over in the user's units: nothing to do."""
+        return np.asarray(values, dtype=np.float64)
 
 
 class LevelCodec:

@@ -14,9 +14,10 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils.validation import validate_data
 
-from skanneal._codecs import CODECS, CountRowCodec, all_whole, present_values
+from skanneal._codecs import CODECS, ConstantCodec, CountRowCodec, all_whole, present_values
 from skanneal._columns import read_objects, sparse_error
 from skanneal._containers import Sparse, build_table, column_label, open_table
+from skanneal._set_apart import SetApart, by_family
 from skanneal.components import FAMILIES, MISSING_COUNT
 
 MAX_AUTO_LEVELS = 20  # families="auto" takes integers of more distinct values for numbers
@@ -26,7 +27,8 @@ class Encoder:
     """Decides families, offsets and levels at fit; encodes queries; decodes answers.
 
     Encoded, a table has its own columns and after them the indicators: whether the cells of some of
-    its columns are present, as booleans that are never missing.
+    its columns are present, as booleans that are never missing. The model's Table has no columns of
+    one value: `apart` goes between the two.
 
     Attributes
     ----------
@@ -38,6 +40,10 @@ class Encoder:
         The columns whose presence is a column of its own.
     families_ : dict of str to ndarray of int
         The positions of each family's columns, in the order of the registry; no empty families.
+        Last, as "constant", those of the columns that are set apart.
+    given_families : dict of str to ndarray of int
+        The same before columns were set apart.
+    apart : SetApart
     layout : dict
         How the container of the fit looked: strings and lists, no cells.
     dtypes : list of str
@@ -59,17 +65,17 @@ class Encoder:
     [[1.5, 'b'], [2.5, 'a'], [2.0, 'b']]
     """
 
-    def fit(self, estimator, X, families="auto", name="X", indicators=()):
+    def fit(self, estimator, X, families="auto", name="X", indicators=(), proper=()):
         """`fit_encode` for those who need no cells.
 
         Returns
         -------
         self : Encoder
         """
-        self.fit_encode(estimator, X, families, name, indicators)
+        self.fit_encode(estimator, X, families, name, indicators, proper)
         return self
 
-    def fit_encode(self, estimator, X, families="auto", name="X", indicators=()):
+    def fit_encode(self, estimator, X, families="auto", name="X", indicators=(), proper=()):
         """Decide the family of every column and encode it.
 
         Parameters
@@ -85,6 +91,9 @@ class Encoder:
             What error messages call the table.
         indicators : columns, default=()
             Names, positions or a mask of the columns whose presence becomes a boolean column.
+        proper : collection of str or int, default=()
+            Families, and columns, of which no column is set apart: variances are given, and with
+            them a density that a column of one value does not make infinite.
 
         Returns
         -------
@@ -120,10 +129,9 @@ class Encoder:
                 self.dtypes[j] = column.dtype
                 columns[j] = self.codecs[j].encode(column)
         self.layout = table.layout()
-        of_column = np.array([codec.family for codec in self.codecs])
-        self.families_ = {
-            family: np.flatnonzero(of_column == family) for family in CODECS if family in of_column
-        }
+        self.given_families = by_family(self.codecs)
+        self.apart = SetApart.of(self.codecs, columns, proper, len(self.indicators))
+        self.families_ = by_family(self.codecs)
         validate_data(estimator, X, reset=True, skip_check_array=True)
         return columns + self._presence(columns)
 
@@ -181,7 +189,7 @@ class Encoder:
             For unknown columns, values that contradict a column's type, levels of which fit knows
             nothing, and missing values in columns without an indicator.
         """
-        columns, counts, named = missing_cells(self.table_schema, 1), {}, []
+        columns, counts, named = self.missing_columns(1), {}, []
         for label, value in cells.items():
             (j,) = self.positions([label], name)
             named.append(j)
@@ -197,6 +205,11 @@ class Encoder:
                 )
             if codec.family == "categorical" and columns[j][0] > codec.n_levels:
                 raise ValueError(f"{name}: {column.label} has no level {value!r}")
+            if codec.family == ConstantCodec.family and columns[j][0] == 1.0:
+                raise ValueError(
+                    f"{name}: {column.label} is {codec.value:g} in all rows of the fit, got"
+                    f" {value!r}, which has density 0"
+                )
             for i in at:
                 columns[i] = np.uint8(~codec.missing(columns[j]))
         self.check_whole_rows(named, name)
@@ -218,7 +231,7 @@ class Encoder:
         """
         for family, columns in self.families_.items():
             named = np.isin(columns, positions)
-            if FAMILIES[family].joint and named.any() and not named.all():
+            if family in FAMILIES and FAMILIES[family].joint and named.any() and not named.all():
                 raise ValueError(
                     f"{what} has some columns of the family {family!r}, which describes whole rows,"
                     f" but not {self.label(columns[~named][0])}: name all of them or none."
@@ -303,21 +316,29 @@ class Encoder:
         return column_label(self.names, j)
 
     @property
+    def shown_families(self):
+        """`families_` by the columns of the Table, those of the user's columns that it has."""
+        return by_family([self.codecs[j] for j in self.apart.kept])
+
+    @property
     def table_families(self):
-        """`families_` of the encoded table: with the indicators."""
-        of = dict(self.families_)
-        if len(self.indicators):
-            after = self.n_columns + np.arange(len(self.indicators))
-            of["bernoulli"] = np.r_[of.get("bernoulli", np.empty(0, np.int64)), after]
-        return {family: of[family] for family in CODECS if family in of}
+        """The families of all columns of the Table."""
+        return by_family(self._table_codecs)
+
+    @property
+    def _table_codecs(self):
+        if self.apart.stand_in:
+            return [CODECS[next(iter(self.given_families))](0.0, 1.0)]
+        indicators = [CODECS["bernoulli"]()] * len(self.indicators)
+        return [self.codecs[j] for j in self.apart.kept] + indicators
 
     @property
     def table_schema(self):
-        """What Table needs: (dtypes, n_levels, offsets, scales), one entry per encoded column.
+        """What Table needs: (dtypes, n_levels, offsets, scales), one entry per column of it.
 
         A list of str, an int64 array and two float64 arrays.
         """
-        codecs = [*self.codecs, *[CODECS["bernoulli"]()] * len(self.indicators)]
+        codecs = self._table_codecs
         return (
             [codec.dtype for codec in codecs],
             np.array([codec.n_levels for codec in codecs], dtype=np.int64),
@@ -329,6 +350,11 @@ class Encoder:
     def levels_(self):
         """The levels of each column as a list, None for columns that are not categorical."""
         return [getattr(codec, "levels", None) for codec in self.codecs]
+
+    def missing_columns(self, n_rows):
+        """Encoded columns of missing cells, the indicators' among them."""
+        cells = missing_cells(self.table_schema, n_rows)
+        return self.apart.spread(cells, lambda j: np.full(n_rows, np.nan))
 
     def missing(self, columns):
         """Which encoded cells are missing.
@@ -434,7 +460,7 @@ class Encoder:
 
 
 def missing_cells(schema, n_rows):
-    """Encoded columns of missing cells.
+    """Columns of missing cells, as a Table takes them.
 
     Parameters
     ----------

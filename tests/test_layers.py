@@ -41,6 +41,7 @@ LAYERS = {
     "_partition_loss": 4,
     "_encoding": 4,
     "_codecs": 4,
+    "_set_apart": 4,
     "_columns": 4,
     "_containers": 4,
     "estimators": 5,

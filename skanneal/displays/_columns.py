@@ -8,11 +8,17 @@ from ..summary import rank_clusters
 
 
 def columns_by_view(estimator):
-    """Columns by the size of their view, in it those first that hold it together; dependence."""
-    ranks, _ = rank_clusters(estimator.view_labels_)
+    """Columns by the size of their view, in it those first that hold it together; dependence.
+
+    Without the columns that are in no view."""
+    views = np.asarray(estimator.view_labels_)
+    columns = np.flatnonzero(views >= 0)
+    if not len(columns):
+        raise ValueError("Every column is constant: there is no view to draw.")
+    ranks, _ = rank_clusters(views[columns])
     dependence = estimator.dependence_probability()
-    within = (dependence * (ranks == ranks[:, None])).sum(axis=1)
-    return np.lexsort([-within, ranks]), dependence
+    within = (dependence[np.ix_(columns, columns)] * (ranks == ranks[:, None])).sum(axis=1)
+    return columns[np.lexsort([-within, ranks])], dependence
 
 
 def column_names(estimator):

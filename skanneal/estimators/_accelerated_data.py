@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import copy
+import functools
 import os
 import warnings
 import zlib
@@ -22,7 +23,7 @@ from ..components._scaling import ordinary
 from ..likelihoods import LIKELIHOODS, Likelihood, TableRows, checked
 from ..shards import RowSource, Shards
 from ._base import _fingerprint
-from ._hyperparameters import prepare
+from ._hyperparameters import prepare, with_scale
 
 # The family that reads a likelihood's cells, and of a conjugate one the family it is.
 FAMILY = {
@@ -93,17 +94,19 @@ def read(estimator, X, n_shards, proposes):
         return _read_own(estimator, X, source, n_shards, own)
     first = X if source is None else head(source)
     name = named(estimator.likelihood, first)
-    encoder, table = Encoder(), None
-    columns = encoder.fit_encode(estimator, first, FAMILY[name])
+    encoder, columns = _encoded(estimator, name, first, source)
     refuse_gaps(encoder, columns)
     table = Table(*encoder.table_schema)
-    table.append(columns)
+    table.append(encoder.apart.stored(columns, 0.0))
     n_rows = table.n_rows if source is None else source.n_rows
     check_numbers(n_shards, estimator.init, n_rows)
-    fingerprint = zlib.crc32(repr((name, n_shards, n_rows)).encode(), _fingerprint(table))
+    fingerprint = zlib.crc32(repr((name, n_shards, n_rows)).encode(), _fingerprint(table, encoder))
     likelihood, hyper, grids = _make(name, estimator.hyperparameters, encoder, table)
     if source is not None:
-        shards = Shards(source, n_shards, likelihood.encode)
+        encode = likelihood.encode
+        if encoder.apart.constants:
+            encode = functools.partial(_encode_kept, likelihood, encoder.apart)
+        shards = Shards(source, n_shards, encode)
         return Data(encoder, likelihood, shards, None, hyper, grids, source, fingerprint)
     # the encoded rows are dealt, not X: a shard's rows are those of an index
     index = np.arange(table.n_rows)[:, None]
@@ -112,6 +115,31 @@ def read(estimator, X, n_shards, proposes):
     if raw.dtype.kind not in "biuf":  # a list or a frame of mixed columns, all of them numbers
         raw = raw.astype(np.float64)
     return Data(encoder, likelihood, shards, table, hyper, grids, RowSource(raw), fingerprint)
+
+
+def _encoded(estimator, name, X, source):
+    """An encoder fitted to X, and the columns; no column is set apart that varies in the source."""
+    given = estimator.hyperparameters
+    given = given[name] if isinstance(given, Mapping) and name in given else {}
+    proper = with_scale({FAMILY[name]: given})
+    encoder = Encoder()
+    columns = encoder.fit_encode(estimator, X, FAMILY[name], proper=proper)
+    constants = encoder.apart.constants
+    if source is not None and constants:  # X is its head
+        at = np.array([*constants])
+        varies = np.zeros(len(at), dtype=bool)
+        for start in range(0, source.n_rows, HEAD_ROWS):
+            rows = source.rows(slice(start, min(start + HEAD_ROWS, source.n_rows)))
+            varies |= (rows[:, at] != [*constants.values()]).any(axis=0)
+        if varies.any():
+            proper = [*proper, *at[varies].tolist()]
+            columns = encoder.fit_encode(estimator, X, FAMILY[name], proper=proper)
+    return encoder, columns
+
+
+def _encode_kept(likelihood, apart, rows):
+    """Rows of all columns of the user, encoded by a likelihood of those that are not set apart."""
+    return likelihood.encode(np.column_stack(apart.stored(list(rows.T), 0.0)))
 
 
 def _checked_own(likelihood, hyperparameters, proposes):
@@ -234,22 +262,28 @@ def _options(name, given):
     return dict(given)
 
 
-def first_labels(init, source, seed):
+def first_labels(init, data, seed):
     """Where rows are at first: int64 labels (n_rows,), 0 .. K - 1."""
-    n_rows = source.n_rows
+    n_rows = data.source.n_rows
     generator = np.random.Generator(np.random.PCG64(seed))
     if init == "one":
         return np.zeros(n_rows, np.int64)
     if init == "kmeans":
-        labels = _kmeans(source, generator)
+        kept = None
+        if data.encoder is not None and data.encoder.apart.constants:
+            kept = data.encoder.apart.kept
+        labels = _kmeans(data.source, generator, kept)
     else:
         labels = (generator.random(n_rows) * init).astype(np.int64)
     return np.unique(labels, return_inverse=True)[1]
 
 
-def _kmeans(source, generator):
+def _kmeans(source, generator, kept=None):
+    """Clusters by the columns `kept`, by all if None; one cluster by none."""
+    if kept is not None and not len(kept):
+        return np.zeros(source.n_rows, np.int64)
     order = np.argsort(generator.random(source.n_rows), kind="stable")
-    some = _numbers(source.rows(np.sort(order[:KMEANS_ROWS])))
+    some = _numbers(source.rows(np.sort(order[:KMEANS_ROWS])), kept)
     fences = None if issparse(some) else _fences(some)
     some = _fenced(some, fences)
     n_clusters = min(KMEANS_CLUSTERS, some.shape[0])
@@ -259,7 +293,7 @@ def _kmeans(source, generator):
         means.fit(some)
     blocks = range(0, source.n_rows, KMEANS_ROWS)
     parts = [source.rows(slice(at, min(at + KMEANS_ROWS, source.n_rows))) for at in blocks]
-    return np.concatenate([means.predict(_fenced(_numbers(part), fences)) for part in parts])
+    return np.concatenate([means.predict(_fenced(_numbers(part, kept), fences)) for part in parts])
 
 
 def _fences(rows):
@@ -273,9 +307,9 @@ def _fenced(rows, fences):
     return rows if fences is None else np.clip(rows, *fences)
 
 
-def _numbers(rows):
+def _numbers(rows, kept=None):
     """Some rows as scikit-learn wants them: sparse ones have long indices if they come in parts."""
     if not issparse(rows):
-        return rows.astype(np.float64)
+        return np.ascontiguousarray(rows if kept is None else rows[:, kept], dtype=np.float64)
     indices, indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
     return csr_array((rows.data.astype(np.float64), indices, indptr), rows.shape)

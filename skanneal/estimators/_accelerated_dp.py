@@ -101,7 +101,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         Its number of clusters.
     features_ : ndarray of shape (`n_clusters_`, ...)
         Its clusters' features, with a conjugate prior their posterior means: probabilities, rates,
-        or means and variances.
+        or means and variances, of the columns in `families_` that are not constant.
     draws_ : list of list of Draw or FeatureDraw
         ``draws_[chain][draw]``.
     trace_ : dict of ndarray of shape (n_chains, n_records)
@@ -113,7 +113,8 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
     likelihood_ : Likelihood
         The likelihood, with the hyperparameters it began with.
     families_ : dict of str to ndarray
-        Positions of each family's columns, for the built-in likelihoods.
+        Positions of each family's columns, for the built-in likelihoods; as "constant" those of
+        columns of numbers that have one value in all rows, and are set apart.
     hyperparameter_grids_ : dict
         The grids, in the user's units, if the likelihood is conjugate.
     algorithm_ : str
@@ -326,7 +327,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
                         data.shards,
                         copy.deepcopy(data.likelihood),
                         grid,
-                        first_labels(self.init, data.source, start),
+                        first_labels(self.init, data, start),
                         seed,
                     )
                     for seed, start in zip(seeds, starts)
@@ -393,7 +394,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         model = self._model(data, grid)
         tasks = [
             (
-                model._replace(init=first_labels(self.init, data.source, start)),
+                model._replace(init=first_labels(self.init, data, start)),
                 gibbs,
                 seed,
                 self.n_draws,
@@ -484,7 +485,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
             model = self._model(data, grid)
             if model.table is None:
                 model = model._replace(table=data.likelihood.schema)
-            fitted["hyperparameter_grids_"] = grids_in_units(model, data.encoder.families_)
+            fitted["hyperparameter_grids_"] = grids_in_units(model, data.encoder.shown_families)
         fitted["features_"] = self._features(data, point)
         return fitted
 

@@ -79,7 +79,8 @@ class AnnealedDPMixture(BaseMixtureEstimator):
     r_hat_, ess_ : dict of float
         Of the scalars in the trace's final full-data stage; nan where it is too short.
     families_ : dict of str to ndarray
-        Positions of each family's columns.
+        Positions of each family's columns; as "constant" those of columns of numbers that have one
+        value in all rows, and are set apart.
     hyperparameter_grids_ : dict
         The grids, in the user's units.
     schedule_ : schedule

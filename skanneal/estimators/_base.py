@@ -26,7 +26,7 @@ from ..states import Mixture, Subsample
 from ..summary import point_estimate, relabel
 from ._all_or_nothing import all_or_nothing
 from ._draws import Draw
-from ._hyperparameters import grids_in_units, partition_grid, prepare
+from ._hyperparameters import grids_in_units, partition_grid, prepare, with_scale
 from ._queries import QueryMixin
 
 UNDIAGNOSED = ("seconds", "sweeps", "n_assigned", "burn_in")  # entries of the trace that only go up
@@ -70,10 +70,16 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
         resume = self.warm_start and hasattr(self, "_states")
         encoder = Encoder()
         with all_or_nothing(self):
-            columns = encoder.fit_encode(self, X, self.families, indicators=self._indicators())
+            columns = encoder.fit_encode(
+                self,
+                X,
+                self.families,
+                indicators=self._indicators(),
+                proper=with_scale(self.hyperparameters),
+            )
             self._check_families(encoder)
             table = Table(*encoder.table_schema)
-            table.append(columns)
+            table.append(encoder.apart.stored(columns, 0.0))
             del columns
             hyper, grids = prepare(self.hyperparameters, encoder, table)
             seeds = spawn_seeds(self.random_state, self.n_chains + 1)
@@ -88,7 +94,7 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
                 **priors,
                 **self._running(priors, table.n_rows),
             )
-            fingerprint = _fingerprint(table)
+            fingerprint = _fingerprint(table, encoder)
             if resume:
                 states = self._earlier_states(fingerprint)
             else:
@@ -177,7 +183,7 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
         r_hats, esses = self._diagnosed(trace, model.table.n_rows)
         return {
             "families_": encoder.families_,
-            "hyperparameter_grids_": grids_in_units(model, encoder.families_),
+            "hyperparameter_grids_": grids_in_units(model, encoder.shown_families),
             "draws_": chains,
             "trace_": trace,
             "schedule_": results[0]["schedule"],
@@ -278,9 +284,10 @@ def _chain_task(model, schedule, seed, n_draws, thin, state, verbose, stop):
     return run_chain(model, schedule, seed, n_draws, thin, state, stop, verbose)
 
 
-def _fingerprint(table):
-    """A number that tells tables apart: of their encoded cells, offsets and scales."""
-    header = (table.dtypes, table.n_rows, table.offsets.tolist(), table.scales.tolist())
+def _fingerprint(table, encoder):
+    """A number that tells tables apart: of their encoded cells, offsets, scales and constants."""
+    units = table.offsets.tolist(), table.scales.tolist(), encoder.apart.constants
+    header = (table.dtypes, table.n_rows, *units)
     crc = zlib.crc32(repr(header).encode())
     for part in table.bytes():
         crc = zlib.crc32(part, crc)

@@ -13,7 +13,7 @@ from ..components import FAMILIES
 from ..moves import COLUMN_MOVES, MOVES
 from ._base import BaseMixtureEstimator
 from ._crosscat_queries import CrossCatQueryMixin
-from ._draws import CrossCatDraw, largest_view
+from ._draws import CrossCatDraw, largest_view, n_shown, shown_views
 from ._hyperparameters import partition_grid
 from ._point import point_arrays, point_partitions
 
@@ -93,7 +93,8 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
     Attributes
     ----------
     view_labels_ : ndarray of shape (n_columns,), int64
-        The point estimate's view of each column, numbered from 0 in the order of the columns.
+        The point estimate's view of each column, numbered from 0 in the order of the columns; -1 of
+        a column that is constant in fit.
     row_labels_ : list of ndarray of shape (n_rows,), int64
         For each view its clusters of the training rows, numbered from 0.
     labels_ : ndarray of shape (n_rows,), int64
@@ -114,7 +115,8 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
     r_hat_, ess_ : dict of float
         Of the scalars in the trace's final full-data stage; nan where it is too short.
     families_ : dict of str to ndarray
-        Positions of each family's columns.
+        Positions of each family's columns; as "constant" those of columns of numbers that have one
+        value in all rows, and are set apart.
     hyperparameter_grids_ : dict
         The grids, in the user's units.
     schedule_ : schedule
@@ -309,7 +311,7 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
         return self.missing_indicator
 
     def _check_families(self, encoder):
-        for family in encoder.families_:
+        for family in encoder.given_families:
             if FAMILIES[family].joint:
                 raise ValueError(
                     f"The family {family!r} describes whole rows, but CrossCatPY partitions the"
@@ -319,8 +321,8 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
     def _summary(self, draws, encoder, model):
         partitions = point_partitions(draws, self.point_estimate)
         arrays = point_arrays(*partitions, model.families, model.table)
-        view_labels = partitions[0][: encoder.n_columns]
-        row_labels = partitions[1][: int(view_labels.max()) + 1]
+        view_labels = shown_views(partitions[0], encoder.apart)
+        row_labels = partitions[1][: n_shown(view_labels)]
         labels = row_labels[largest_view(view_labels)]
         return {
             "view_labels_": view_labels,

@@ -30,12 +30,14 @@ class CrossCatQueryMixin:
         Returns
         -------
         probabilities : ndarray of shape (n_compared, n_compared)
-            Share of the draws, of all chains, in which two columns are in one view.
+            Share of the draws, of all chains, in which two columns are in one view: 0 of a column
+            that is constant in fit, with itself too.
         """
         check_is_fitted(self)
         positions = self._positions(columns, "columns")
         views = np.array([draw.view_labels[positions] for chain in self.draws_ for draw in chain])
-        return np.mean(views[:, :, None] == views[:, None, :], axis=0)
+        together = (views[:, :, None] == views[:, None, :]) & (views[:, :, None] >= 0)
+        return np.mean(together, axis=0)
 
     def mutual_information(
         self, columns=None, *, normalized=False, n_samples=1000, return_std=False
@@ -63,7 +65,8 @@ class CrossCatQueryMixin:
         -------
         information : ndarray of shape (n_compared, n_compared)
             In nats, unless normalized; estimates below zero are set to zero. On the diagonal what a
-            column says of itself: its entropy, infinite for a number.
+            column says of itself: its entropy, infinite for a number, 0 of one that is constant in
+            fit.
         error : ndarray of shape (n_compared, n_compared)
             If asked for; 0 where the information is exact. It does not cover how draws differ.
 
@@ -75,8 +78,10 @@ class CrossCatQueryMixin:
         if not isinstance(n_samples, Integral) or n_samples < 2:
             raise ValueError(f"n_samples must be an integer above 1, got {n_samples!r}")
         predictor, positions = self._predictor(), self._positions(columns, "columns")
-        information, error = mutual_information(
-            predictor, positions, int(n_samples), self._seed(INFORMATION)
+        at, places = self._encoder.apart.places(positions)
+        information, error = np.zeros((2, len(positions), len(positions)))
+        information[np.ix_(at, at)], error[np.ix_(at, at)] = mutual_information(
+            predictor, places.tolist(), int(n_samples), self._seed(INFORMATION)
         )
         if normalized:
             left = np.exp(-2 * information)

@@ -19,7 +19,7 @@ class Draw:
         Cluster of each training row, 0 .. n_clusters - 1.
     concentration, discount : float
     hyperparameters : dict of str to dict of str to ndarray
-        By family and name, in the user's units, one value per column of the family; pseudo-counts
+        By family and name, in the user's units, one value per column in `families_`; pseudo-counts
         are a list with one array per column. Of a row family a number, a vector or a matrix.
     log_joint : float
         log p(partition) + log p(x | partition, hyperparameters), in the user's units.
@@ -31,7 +31,7 @@ class Draw:
 
     def __init__(self, arrays, encoder):
         self.arrays = arrays
-        self._n_columns = encoder.n_columns
+        self._apart = encoder.apart
         self._units = encoder.table_schema[2:]
 
     labels = property(lambda self: self.arrays["labels"])
@@ -44,7 +44,7 @@ class Draw:
 
     @property
     def hyperparameters(self):
-        return _in_units([self.arrays], self._n_columns, *self._units)
+        return _in_units([self.arrays], len(self._apart.kept), *self._units)
 
     def __repr__(self):
         return f"Draw(n_clusters={self.n_clusters}, log_joint={self.log_joint:.6g})"
@@ -59,7 +59,7 @@ class CrossCatDraw:
     Attributes
     ----------
     view_labels : ndarray of shape (n_columns,), int64
-        View of each column, 0 .. n_views - 1.
+        View of each column, 0 .. n_views - 1; -1 of a constant one, which is in none.
     row_labels : list of ndarray of shape (n_rows,), int32
         One per view: cluster of each training row.
     labels : ndarray of shape (n_rows,), int32
@@ -69,7 +69,7 @@ class CrossCatDraw:
     view_concentration, view_discount : float
         Of the partition of the columns.
     hyperparameters : dict of str to dict of str to ndarray
-        By family and name, in the user's units, one value per column of the family; pseudo-counts
+        By family and name, in the user's units, one value per column in `families_`; pseudo-counts
         are a list with one array per column.
     log_joint : float
         log p(views) + log p(clusters of every view) + log p(x | all of it), in the user's units.
@@ -83,14 +83,14 @@ class CrossCatDraw:
 
     def __init__(self, arrays, encoder):
         self.arrays = arrays
-        self._n_columns = encoder.n_columns
+        self._apart = encoder.apart
         self._units = encoder.table_schema[2:]
 
     log_joint = property(lambda self: float(self.arrays["log_joint"]))
     view_concentration = property(lambda self: float(self.arrays["view_concentration"]))
     view_discount = property(lambda self: float(self.arrays["view_discount"]))
-    view_labels = property(lambda self: self.table_view_labels[: self._n_columns])
-    n_views = property(lambda self: int(self.view_labels.max()) + 1)
+    view_labels = property(lambda self: shown_views(self.table_view_labels, self._apart))
+    n_views = property(lambda self: n_shown(self.view_labels))
     n_clusters = property(lambda self: np.array([len(sizes) for sizes in self.sizes]))
     row_labels = property(lambda self: [self.rows_of(v) for v in range(self.n_views)])
     labels = property(lambda self: self.rows_of(largest_view(self.view_labels)))
@@ -116,7 +116,7 @@ class CrossCatDraw:
     @property
     def hyperparameters(self):
         parts = [self._parts(v) for v in range(int(self.table_view_labels.max()) + 1)]
-        return _in_units(parts, self._n_columns, *self._units)
+        return _in_units(parts, len(self._apart.kept), *self._units)
 
     def stored(self, v):
         """The number that view v has in the arrays."""
@@ -141,9 +141,22 @@ class CrossCatDraw:
         )
 
 
+def shown_views(table_view_labels, apart):
+    """The view of each column of the user, of that of each column of the Table; -1 where it is in
+    none."""
+    view_labels = np.full(apart.n_columns, -1)
+    view_labels[apart.kept] = table_view_labels[: len(apart.kept)]
+    return view_labels
+
+
+def n_shown(view_labels):
+    """Number of views that are shown: one of no column if no column is in any."""
+    return max(int(view_labels.max()) + 1, 1)
+
+
 def largest_view(view_labels):
     """The view with the most columns; of equal ones the first."""
-    return int(np.bincount(view_labels).argmax())
+    return int(np.bincount(view_labels[view_labels >= 0], minlength=1).argmax())
 
 
 def _sizes(arrays):
@@ -159,7 +172,7 @@ def _in_units(parts, n_columns, offsets, scales):
             [np.empty(0, int), *[arrays[f"{family}/columns"] for arrays in of]]
         )
         if FAMILIES[family].joint:
-            if len(columns):
+            if np.any(columns < n_columns):
                 out[family] = row_values_in_units(family, of[0], columns, offsets, scales)
             continue
         order = np.argsort(columns)[: np.count_nonzero(columns < n_columns)]

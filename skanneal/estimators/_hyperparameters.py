@@ -23,6 +23,8 @@ NAMES = {
     "poisson": ("shape", "rate"),
     **{name: family.coordinate_names for name, family in FAMILIES.items() if family.joint},
 }
+# What has the unit of a variance, and with it says how dense a column of one value may be.
+SCALES = {"normal": "sigma2_0", "multivariate_normal": "scale0", "known_normal": "covariance"}
 DISCOUNTS = np.linspace(0.0, 0.9, 10)
 
 
@@ -68,6 +70,14 @@ def to_user(name, values, offset, scale):
         return values * scale * scale if name == "sigma2_0" else values
 
 
+def with_scale(hyperparameters):
+    """The families of numbers for which the user gives what has the unit of a variance."""
+    given = {} if isinstance(hyperparameters, str) else hyperparameters
+    return [
+        family for family in SCALES if SCALES[family] in _by_name(family, given.get(family, {}))
+    ]
+
+
 def prepare(hyperparameters, encoder, table):
     """Starting values and grids of every encoded column, in cell units.
 
@@ -88,19 +98,23 @@ def prepare(hyperparameters, encoder, table):
         By the same columns; None where the user fixed the coordinate.
     """
     given = {} if isinstance(hyperparameters, str) else dict(hyperparameters)
-    families = encoder.families_
+    families, kept = encoder.given_families, encoder.apart.kept
     unknown = sorted(set(given) - set(families), key=str)
     if unknown:
         raise ValueError(f"hyperparameters name families that no column has: {unknown}")
     hyper, grids = {}, {}
     for family, columns in encoder.table_families.items():
-        named = _by_name(family, given.get(family, {}))
+        shown = columns[columns < len(kept)]
+        named = _by_name(family, given.get(family, {})) if len(shown) else {}
+        # of one value per column given to the family, those of columns that were set apart wait
+        at = np.searchsorted(families.get(family, shown), kept[shown])
         if FAMILIES[family].joint:
             j = int(columns[0])
-            hyper[j], grids[j] = prepare_rows(family, named, columns, table)
+            n_given = len(families[family])
+            hyper[j], grids[j] = prepare_rows(family, named, columns, table, at, n_given)
             continue
-        for i, j in enumerate(columns):
-            fixed = named if j < encoder.n_columns else {}
+        for i, j in zip([*at, *[None] * (len(columns) - len(shown))], columns):
+            fixed = named if i is not None else {}
             n_levels = int(table.n_levels[j])
             start = FAMILIES[family].default_hyper(n_levels)
             grid = FAMILIES[family].grids(table.column(j), n_levels)
@@ -172,7 +186,7 @@ def grids_in_units(model, families):
     ----------
     model : Model
     families : dict of str to int array
-        Columns of each family that are shown.
+        Columns of the Table, of each family, that are shown.
 
     Returns
     -------

@@ -97,7 +97,8 @@ class PermutationDPMixture(BaseMixtureEstimator):
         Of the scalars in the trace's final full-data stage, burn-in left out; nan where it is too
         short.
     families_ : dict of str to ndarray
-        Positions of each family's columns.
+        Positions of each family's columns; as "constant" those of columns of numbers that have one
+        value in all rows, and are set apart.
     hyperparameter_grids_ : dict
         The grids, in the user's units.
     schedule_ : schedule

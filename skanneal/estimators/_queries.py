@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._containers import open_table
-from .._encoding import missing_cells
 from ..parallel import spawn_seeds
 from ._predictor import Predictor
 
@@ -30,7 +29,7 @@ class QueryMixin:
         return self._encoder.encode(self, X)
 
     def _query(self, predictor, X):
-        return predictor.table(self._encoded(X))
+        return predictor.table(self._encoder.apart.stored(self._encoded(X)))
 
     def _seed(self, purpose):
         """A seed that is none of the fit's."""
@@ -106,19 +105,21 @@ class QueryMixin:
         -------
         log_density : ndarray of shape (n_rows,)
             In nats and the units of X; densities are averaged over chains and draws, the term of a
-            new cluster included.
+            new cluster included. A column that is constant in fit adds 0, or for another value
+            -inf: its density is a point mass.
         """
         predictor = self._predictor()
-        columns = self._encoded(X)
-        log_density = predictor.log_density(predictor.table(columns))
+        columns, apart = self._encoded(X), self._encoder.apart
+        log_density = predictor.log_density(predictor.table(apart.stored(columns)))
         if given is None:
-            return log_density
+            return log_density + apart.log_density(columns)
         positions = self._positions(given, "given")
         self._encoder.check_whole_rows(positions, "given")
-        known = missing_cells(self._encoder.table_schema, len(log_density))
+        known = self._encoder.missing_columns(len(log_density))
         for j in [*positions, *self._encoder.indicators_of(positions)]:
             known[j] = columns[j]
-        return log_density - predictor.log_density(predictor.table(known))
+        log_density -= predictor.log_density(predictor.table(apart.stored(known)))
+        return log_density + apart.log_density(columns, positions)
 
     def score(self, X, y=None):
         """Mean log predictive density per row.
@@ -161,8 +162,10 @@ class QueryMixin:
         encoder, predictor = self._encoder, self._predictor()
         given = {} if given is None else given
         known = encoder.encode_cells(given)
-        table, seed = predictor.table(known), self._seed(SAMPLE)
+        table, seed = predictor.table(encoder.apart.stored(known)), self._seed(SAMPLE)
         columns = predictor.simulate(table, seed, n=int(n_samples))
+        constants = encoder.apart.constants
+        columns = encoder.apart.spread(columns, lambda j: np.full(n_samples, constants[j]))
         return encoder.decode(encoder.put_given(columns, known, given))
 
     def surprisal(self, X):
@@ -176,10 +179,17 @@ class QueryMixin:
         Returns
         -------
         surprisal : ndarray of shape (n_rows, n_columns)
-            -log p(cell | the row's other cells) in nats; nan for missing cells.
+            -log p(cell | the row's other cells) in nats; nan for missing cells. Of a column that is
+            constant in fit 0, or for another value inf, which does not count for the other cells.
         """
-        predictor = self._predictor()
-        return predictor.cell_surprisals(self._query(predictor, X), self._encoder.n_columns)
+        predictor, apart = self._predictor(), self._encoder.apart
+        columns = self._encoded(X)
+        table = predictor.table(apart.stored(columns))
+        surprisals = predictor.cell_surprisals(table, len(apart.kept)).T
+        # 0, 1 and nan of the constants become 0, inf and nan
+        return np.column_stack(
+            apart.spread(surprisals, lambda j: np.where(columns[j] == 1.0, np.inf, columns[j]))
+        )
 
     def impute(self, X, return_std=False):
         """Fill missing cells: numbers by their posterior mean, levels by the most probable one.
@@ -234,9 +244,15 @@ class QueryMixin:
         rows = np.flatnonzero(reduce(np.logical_or, missing))
         if not len(rows):
             return [np.empty(0)] * len(missing), [np.empty(0)] * len(missing), missing
-        table = predictor.table(columns).take(rows)
-        gaps = [mask[rows] for mask in missing]
+        apart = self._encoder.apart
+        table = predictor.table(apart.stored(columns)).take(rows)
+        gaps = [missing[j][rows] for j in apart.kept]
         if strategy == "sample":
             values = [v[gap] for v, gap in zip(predictor.simulate(table, seed), gaps)]
-            return values, [np.zeros(len(v)) for v in values], missing
-        return *predictor.fill(table, gaps, mode=strategy == "mode"), missing
+            spreads = [np.zeros(len(v)) for v in values]
+        else:
+            values, spreads = predictor.fill(table, gaps, mode=strategy == "mode")
+        filled = [np.full(mask.sum(), apart.constants.get(j)) for j, mask in enumerate(missing)]
+        values = apart.spread(values, filled.__getitem__)[: len(missing)]
+        spreads = apart.spread(spreads, lambda j: np.zeros(len(filled[j])))[: len(missing)]
+        return values, spreads, missing

@@ -14,7 +14,7 @@ from ..components._forms import diagonal, flatten, starts, unflatten
 ASYMMETRY = 1e-8  # of a covariance's entries, as a share of the standard deviations' product
 
 
-def prepare_rows(family, named, columns, table):
+def prepare_rows(family, named, columns, table, at, n_given):
     """Starting values and grids of a row family, in cell units.
 
     Parameters
@@ -26,6 +26,10 @@ def prepare_rows(family, named, columns, table):
         The family's.
     table : Table
         Encoded rows.
+    at : int array of shape (n_columns,)
+        Which of the columns that the user gave to the family these are.
+    n_given : int
+        Number of those.
 
     Returns
     -------
@@ -45,7 +49,7 @@ def prepare_rows(family, named, columns, table):
     for h, (name, form) in enumerate(zip(member.coordinate_names, member.forms)):
         if name in named:
             where = f"hyperparameters[{family!r}][{name!r}]"
-            value = READ[form](named[name], n_columns, where)
+            value = _of_columns(READ[form](named[name], n_given, where), at)
             values[h] = _to_cells(form, value, table.offsets[columns], table.scales[columns])
             if not np.isfinite(values[h]).all() or (form == "covariance" and _vanishes(values[h])):
                 raise ValueError(f"{where} is out of all proportion to the spread of X")
@@ -56,6 +60,11 @@ def prepare_rows(family, named, columns, table):
     if fault is not None:
         raise ValueError(f"hyperparameters[{family!r}][{fault[0]!r}] must be {fault[1]}")
     return start, grid
+
+
+def _of_columns(value, at):
+    """A number, or the part of a vector or matrix that is of some columns."""
+    return value[np.ix_(*[at] * np.ndim(value))] if np.ndim(value) else value
 
 
 def _to_cells(form, value, offsets, scales):

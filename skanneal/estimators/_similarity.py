@@ -48,11 +48,14 @@ class Memberships:
     def similarity(self, other, columns):
         """Mean over draws of the mean over views of sharing a cluster: (n_rows, other.n_rows).
 
-        Only the views that hold one of the columns count.
+        Only the views that hold one of the columns count; columns in no view tell no rows apart.
         """
         out = np.zeros((self.n_rows, other.n_rows))
         for view_of, one, two in zip(self.views_of, self.clusters, other.clusters):
             views = np.unique(view_of[columns])
+            views = views[views >= 0]
+            if not len(views):
+                out += 1.0 / len(self.views_of)
             for v in views:
                 out += _shared(one[v], two[v]) / (len(views) * len(self.views_of))
         return out
