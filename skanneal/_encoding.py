@@ -328,7 +328,7 @@ class Encoder:
     @property
     def _table_codecs(self):
         if self.apart.stand_in:
-            return [CODECS[next(iter(self.given_families))](0.0, 1.0)]
+            return [CODECS[next(iter(self.given_families))](self.apart.constants[0], 1.0)]
         indicators = [CODECS["bernoulli"]()] * len(self.indicators)
         return [self.codecs[j] for j in self.apart.kept] + indicators
 

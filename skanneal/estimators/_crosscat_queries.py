@@ -31,13 +31,15 @@ class CrossCatQueryMixin:
         -------
         probabilities : ndarray of shape (n_compared, n_compared)
             Share of the draws, of all chains, in which two columns are in one view: 0 of a column
-            that is constant in fit, with itself too.
+            that is constant in fit, and of each with itself 1.
         """
         check_is_fitted(self)
         positions = self._positions(columns, "columns")
         views = np.array([draw.view_labels[positions] for chain in self.draws_ for draw in chain])
         together = (views[:, :, None] == views[:, None, :]) & (views[:, :, None] >= 0)
-        return np.mean(together, axis=0)
+        probabilities = np.mean(together, axis=0)
+        probabilities[np.equal.outer(positions, positions)] = 1.0
+        return probabilities
 
     def mutual_information(
         self, columns=None, *, normalized=False, n_samples=1000, return_std=False
