@@ -200,6 +200,7 @@ class Run:
         self.pool, self.chains, self.note = pool, chains, note
         self.verbose, self.on_record = verbose, on_record
         self._dropped = False  # was a segment cut short?
+        self._reading = 0.0  # seconds that a pass over rows on disk takes, whatever is done to them
 
     @property
     def interrupted(self):
@@ -212,7 +213,18 @@ class Run:
         results = self._run(first_report, [chain.first_tasks() for chain in self.chains])
         if results is not None:
             self._synchronise(results, 0, None)
+            if self.pool.shards.is_lazy:
+                self._reading = time.perf_counter() - self.clock
         return results is not None
+
+    def end(self, limit):
+        """Seconds since the chains' beginning at which they have to end; None without a limit.
+
+        A last pass over the rows, for the features of the point estimate, follows.
+        """
+        if not limit:
+            return None
+        return self.chains[0].seconds + max(limit.left - self._reading, 0.0)
 
     def stage(self, stage, lengths, deadline=None, max_time=None, further=0):
         """Run a stage's segments until they end, the time is up or there is an interrupt.
@@ -244,6 +256,8 @@ class Run:
                 coming = last * (n_steps + further) / done[-1] if done else 0.0
                 if done and self.chains[0].seconds + coming > deadline:
                     break
+            if deadline is not None and deadline - self.chains[0].seconds < self._reading:
+                break
             began = self.clock = time.perf_counter()
             before = [chain.generator.bit_generator.state for chain in self.chains]
             plans = [chain.tasks(stage, n_steps) for chain in self.chains]
@@ -264,6 +278,9 @@ class Run:
             if max_time is not None:  # most of a segment is often its first sub-iteration
                 share = last / (max_time * SEGMENT_SHARE)
                 most = most * 2 if share < 0.5 else most if share < 1.0 else max(1, most // 2)
+        for chain in self.chains:
+            if not chain.trace:
+                chain.record(stage.burn_in)
         return done
 
     def _synchronise(self, results, n_steps, stage):

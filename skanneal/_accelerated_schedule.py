@@ -26,10 +26,10 @@ class AcceleratedSchedule(BaseEstimator):
         and hyperparameters and features are drawn. A list says it of one segment after another, its
         last number holds for all further ones.
     max_time : float or None, default=None
-        Seconds to end in: no segment is begun that would end later, going by the last one, one that
-        does not end in time is dropped (the first of a stage kept, as far as it got), and segments
-        get fewer sub-iterations if they take more than a tenth of the time. The accelerated stage
-        takes at most half of it.
+        Seconds of wall clock for the whole fit: no segment is begun that would end later, going by
+        the last one, one that does not end in time is dropped (the first of a stage kept, as far as
+        it got), and segments get fewer sub-iterations if they take more than a tenth of the time.
+        The accelerated stage takes at most half of it.
 
     Examples
     --------

@@ -124,6 +124,33 @@ class Budget:
             self.betas[-1] = 1.0
         return step, finished
 
+    def ends_well(self):
+        """Whether the schedule may end as it is."""
+        return self._ends_well(None)
+
+    def pass_seconds(self, n_rows):
+        """Seconds that it takes at least to let so many rows in; 0 while nothing is known."""
+        if not self.cost.first:
+            return 0.0
+        return n_rows * float(self.cost.per_assignment([self.last_size, self._n_rows]).min())
+
+    def cut(self, done):
+        """End at `done` assignments, within the last segment recorded, one of all rows."""
+        while self.knots[-1][0] > done:
+            self.knots.pop()
+            self.betas.pop()
+        if self.knots[-1][0] < done:
+            self.knots.append((done, self._n_rows))
+            self.betas.append(1.0)
+
+    def join(self, assignments, size):
+        """Begin where a chain without a limit has got to on the same path."""
+        before = [(a, n) for a, n in zip(self._at, self._sizes) if a < assignments]
+        self.position = float(assignments)
+        if before:
+            self.knots = [*before, (assignments, size)]
+            self.betas = [*self._path.betas.tolist()[: len(before)], self.beta]
+
     def realised(self, finished):
         """Return the knots and exponents run so far, led on to full data if not finished."""
         knots, betas = list(self.knots), list(self.betas)

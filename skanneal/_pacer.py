@@ -34,6 +34,8 @@ class Path(NamedTuple):
         "prior": every row is labelled from the partition prior before the first assignment.
     burn_in : int or None, default=None
         Assignments in which moves may still adapt; None: half of them.
+    skipped : tuple of int, default=()
+        Ends of segments after which nothing but the churn is run.
     """
 
     assignments: np.ndarray
@@ -41,6 +43,7 @@ class Path(NamedTuple):
     betas: np.ndarray
     start: str
     burn_in: int | None = None
+    skipped: tuple = ()
 
 
 class Segment(NamedTuple):
@@ -122,9 +125,18 @@ class PathPacer:
         self._burned_in = None  # assignments handed out when burn-in was over
         self._extra = 0
         self._extra_done = 0
+        self._skipped = set(path.skipped) if max_time is None else set()
+        self.is_further, self.is_optional = False, False
         self._budget = None
         if max_time is not None:
             self._budget = Budget(path, float(max_time), float(further_sweeps))
+
+    @property
+    def rest_seconds(self):
+        """Seconds that the rows which are still out will take at least, as far as is known."""
+        if self._budget is None:
+            return 0.0
+        return self._budget.pass_seconds(self.n_rows - self.size)
 
     @property
     def beta(self):
@@ -186,8 +198,11 @@ class PathPacer:
             None when done. With `max_time` this may be the first sign that the time is over.
         """
         segment = None
+        # A segment that follows a complete schedule, or that time is left for, may be cut.
+        self.is_further = self._finished
+        timed = self._budget is not None
+        self.is_optional = self._finished or (timed and self._budget.ends_well())
         if not self._finished:
-            timed = self._budget is not None
             segment = self._timed(seconds, moves, missing) if timed else self._follow()
         if segment is None and self._extra:
             segment = self._further()
@@ -197,10 +212,65 @@ class PathPacer:
             self._burn()
         return segment
 
+    def skips(self, stop):
+        """Whether nothing but the churn is run in a segment.
+
+        Parameters
+        ----------
+        stop : int
+            Assignments made at the segment's end.
+
+        Returns
+        -------
+        skips : bool
+        """
+        return stop in self._skipped
+
+    def skip(self, stop):
+        """Note that nothing but the churn was run in a segment.
+
+        Parameters
+        ----------
+        stop : int
+            Assignments made at the segment's end.
+        """
+        self._skipped.add(stop)
+
+    def cut(self, done):
+        """End after so many assignments: the clock has cut the last segment, one of all rows.
+
+        Parameters
+        ----------
+        done : int
+            Assignments made; if any of the segment's, its moves are left out.
+        """
+        if self.is_further:
+            self._extra_done -= self.assignments - done
+            self._extra = 0
+        elif self._budget is not None:
+            self._budget.cut(done)
+        if self._burned_in is not None:
+            self._burned_in = min(self._burned_in, done)
+        self._finished = True
+        self.assignments = done
+
+    def limit(self, max_time):
+        """Give the rest of the schedule other limits.
+
+        Parameters
+        ----------
+        max_time : float
+            Seconds since the chain's beginning in which it is to be finished.
+        """
+        if self._budget is not None:
+            self._budget.max_time = float(max_time)
+        elif not self._finished:
+            self._budget = Budget(self.path, float(max_time), 0.0)
+            self._budget.join(self.assignments, self.size)
+        self.max_time = max_time
+
     def extend(self, n_sweeps):
         """Append full-data sweeps that follow the schedule's end.
-
-        They are run in full whatever `max_time` says.
 
         Parameters
         ----------
@@ -221,7 +291,10 @@ class PathPacer:
         knots, betas = self._budget.realised(self._finished)
         knots = np.array(knots, dtype=np.int64)
         burned_in = knots[-1, 0] if self._burned_in is None else self._burned_in
-        return Path(knots[:, 0], knots[:, 1], np.array(betas), self.path.start, int(burned_in))
+        skipped = tuple(sorted(self._skipped))
+        return Path(
+            knots[:, 0], knots[:, 1], np.array(betas), self.path.start, int(burned_in), skipped
+        )
 
     def to_arrays(self):
         """Return the pacer's state as a flat dict of arrays (see `from_arrays`)."""
@@ -232,6 +305,8 @@ class PathPacer:
             "path_start": np.array(self.path.start),
             "path_burn_in": _or_minus_one(self.path.burn_in),
             "burned_in": _or_minus_one(self._burned_in),
+            "path_skipped": np.array(self.path.skipped, dtype=np.int64),
+            "skipped": np.array(sorted(self._skipped), dtype=np.int64),
             "position": np.array(
                 [self.assignments, self.size, self._finished, self._extra, self._extra_done]
             ),
@@ -257,7 +332,9 @@ class PathPacer:
         columns = (np.asarray(arrays["path_" + name]) for name in ("assignments", "sizes", "betas"))
         burn_ins = [int(arrays[name]) for name in ("path_burn_in", "burned_in")]
         burn_in, burned_in = (None if value < 0 else value for value in burn_ins)
-        pacer = cls(Path(*columns, str(arrays["path_start"]), burn_in))
+        skipped = tuple(arrays["path_skipped"].tolist())
+        pacer = cls(Path(*columns, str(arrays["path_start"]), burn_in, skipped))
+        pacer._skipped = set(arrays["skipped"].tolist())
         pacer._burned_in = burned_in
         position = [int(value) for value in arrays["position"]]
         pacer.assignments, pacer.size, finished, pacer._extra, pacer._extra_done = position

@@ -19,7 +19,7 @@ from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
-from skanneal.parallel import StopFlag, run_task
+from skanneal.parallel import StopFlag, n_workers, run_task
 
 try:
     from cloudpickle import dumps  # classes of a script or a notebook travel along
@@ -45,15 +45,14 @@ def place(shards, n_jobs):
     -------
     placement : OnThreads, OnProcesses, OnDask or OnRay
     """
-    backend, configured = get_active_backend(prefer="threads")
+    backend, _ = get_active_backend(prefer="threads")
     name = type(backend).__name__
     if name == "DaskDistributedBackend":
         # A task of Dask's that waits for others would hold up the worker that they need.
         return OnThreads(shards, 1) if _in_dask_worker() else OnDask(shards, backend.client)
     if name == "RayBackend":
         return OnRay(shards, backend.ray_remote_args or {})
-    n_jobs = configured if n_jobs is None else n_jobs
-    n_jobs = backend.effective_n_jobs(backend.default_n_jobs if n_jobs is None else n_jobs)
+    n_jobs = n_workers(n_jobs)
     if n_jobs == 1 or getattr(backend, "supports_sharedmem", False):
         return OnThreads(shards, n_jobs)
     return OnProcesses(shards, n_jobs)

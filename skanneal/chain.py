@@ -9,12 +9,13 @@ is a flat dict of arrays, and running on from it equals never having stopped, bi
 import json
 import os
 import time
-from typing import NamedTuple
 
 import numpy as np
 
 from ._budget import SETTLED
-from .components import FAMILIES, Table
+from ._chain_clock import ChainClock
+from ._model import Model, first_state
+from ._time_limit import LEAST, OutOfTime
 from .moves import (
     COLUMN_MOVES,
     MOVES,
@@ -23,9 +24,11 @@ from .moves import (
     PartitionHyperparameters,
     churn,
 )
-from .partition_priors import first_prior
+from .parallel import StopFlag
 from .schedules import Pacer, Segment
-from .states import CrossCat, Mixture, Subsample, state_from_arrays
+from .states import Subsample, state_from_arrays
+
+__all__ = ["Chain", "Model", "run_chain"]
 
 FORMAT = 1
 DEBUG = os.environ.get("SKANNEAL_DEBUG", "0") == "1"  # compare statistics with recomputations
@@ -33,53 +36,9 @@ N_RECORDS = 100  # of the trace, at equal fractions of the schedule's assignment
 BLOCK_ROWS = 8192  # scored at a time
 IDLE_AFTER = 8  # turns without an acceptance until a structure move misses most of its turns
 IDLE_PERIOD = 8
+LATE, LATE_SECONDS = 1.05, 0.1  # times the limit, and seconds more, that are not worth a warning
 FIRST_COST = 1.0  # work per row that a move is taken to cost before it has been made
 COST_MEMORY = 0.2  # weight of a move's last application in its mean cost per row
-
-
-class Model(NamedTuple):
-    """What chains share: data, prior and moves.
-
-    Attributes
-    ----------
-    table : Table
-        Encoded rows.
-    families : dict of str to int array
-        Columns of each family.
-    hyper : dict of int to float array
-        For each column, the hyperparameters to start from, in cell units; a row family's under its
-        first column.
-    grids : dict of int to list of (array or None)
-        Under the same columns, the grids of the coordinates that are inferred.
-    prior_grid : array of shape (n_points, 2)
-        (concentration, discount) pairs, sorted by discount; one point if fixed.
-    moves : tuple of str
-        Names in MOVES or COLUMN_MOVES. "gibbs" is the churn itself.
-    options : dict of str to dict
-        Parameters of moves, by name.
-    even_work : bool
-        Whether every move works as much as the churn, at all sizes of the subsample; else moves
-        take turns while it grows.
-    init : int, int array of shape (n_rows,) or None
-        Where all rows are labelled at first: number of clusters they are dealt to at random, or
-        the labels; None draws from the partition prior.
-    strata : int array of shape (n_rows,) or None
-        For stratified selection.
-    view_grid : array of shape (n_points, 2) or None
-        The same pairs for the partition of features into views; None: one mixture.
-    """
-
-    table: Table
-    families: dict
-    hyper: dict
-    grids: dict
-    prior_grid: np.ndarray
-    moves: tuple
-    strata: np.ndarray | None = None
-    view_grid: np.ndarray | None = None
-    options: dict = {}
-    even_work: bool = False
-    init: int | np.ndarray | None = None
 
 
 class Chain:
@@ -95,13 +54,15 @@ class Chain:
         Of this chain alone.
     further_sweeps : float
         Full-data sweeps that will follow for further draws.
+    max_time : float or None
+        Seconds, from here on, that all of it may take.
     """
 
-    def __init__(self, model, schedule, seed, further_sweeps=0.0):
+    def __init__(self, model, schedule, seed, further_sweeps=0.0, max_time=None):
         self._set_up(model)
         self.bit_generator = np.random.PCG64(seed)
         n_rows = model.table.n_rows
-        self.pacer = schedule.pacer(n_rows, further_sweeps=further_sweeps)
+        self.pacer = schedule.pacer(n_rows, max_time, further_sweeps=further_sweeps)
         subsample = Subsample(n_rows, schedule.selection, self.bit_generator, model.strata)
         self.state = first_state(model, subsample, self.bit_generator)
         if self.pacer.path.start == "prior":
@@ -110,7 +71,7 @@ class Chain:
                 labels = self._first_labels(view, n_rows)
                 view.replace(np.arange(n_rows), labels)
         self.trace = {}
-        self.seconds = 0.0
+        self.clock.tick()
         self.position, self.unfinished = 0, None  # assignments done; what a stop left of a segment
 
     def _first_labels(self, view, n_rows):
@@ -139,8 +100,11 @@ class Chain:
         self.hyperparameters.append(EachView(FeatureHyperparameters(model.grids)))
         n_moves = len(self.structure)
         self.idle, self.credit, self.costs = [0] * n_moves, [0] * n_moves, [None] * n_moves
-        self.row_seconds = [0.0] * n_moves  # of each move when it was last made, per row of S
+        self.clock = ChainClock((*range(n_moves), "hyperparameters", "copy"))
         self.took = {"moves": 0.0, "missing": 0.0}  # seconds, of the last segment: see Pacer.next
+        self.reached = None  # seconds when a sweep of the posterior had first been made
+        for move in (*self.structure, *self.hyperparameters):
+            move.poll = self.clock.poll
         self.tuning = (
             None  # work that a row of the churn is reckoned at: its tiles, and its own cluster
         )
@@ -148,28 +112,50 @@ class Chain:
 
     # ---- running --------------------------------------------------------------------------------
 
+    def limit(self, stop, max_time):
+        """Let the chain end after so many seconds from here on.
+
+        What may be left out is cut then, so that the chain ends at a complete state; if its rows
+        are not all in, it goes on until they are, without moves.
+        """
+        self.clock.start()
+        self.clock.limit(stop, max_time)
+        self.pacer.limit(self.clock.end)
+
     def run(self, stop=None):
-        """Run to the end of the pacer's path; False if the stop flag was raised before."""
-        began = time.perf_counter() - self.seconds
+        """Run to the end of the pacer's path; False if it was stopped before."""
+        self.clock.start()
         interval = max(1, self.pacer.total // N_RECORDS)
         while not _raised(stop):
-            segment = self.unfinished or self.pacer.next(time.perf_counter() - began, **self.took)
+            segment = self.unfinished or self.pacer.next(self.clock.now(), **self.took)
             if segment is None:
                 return True
-            if not self._churn(segment, stop):
-                return False
+            segment = self._churn(segment, stop)
+            if segment is None:
+                return not (_raised(stop) or self.pacer.is_further)
             full = self.state.subsample.size == self.model.table.n_rows
             for move in self.adaptive:
                 move.burn_in = self.pacer.burn_in
-            self._move(segment, full, stop)
-            self.seconds = time.perf_counter() - began
+            whole = self._move(segment, full, stop)
+            self.clock.tick()
+            if full and segment.beta == 1.0 and self.reached is None:
+                self.reached = self.clock.seconds
             crossed = segment.stop // interval > segment.start // interval
             if crossed or full or self.pacer.done:
                 self.record()
+            if not whole:
+                return False
         return False
 
     def _churn(self, segment, stop):
-        flag = None if stop is None else stop.array
+        """Run a segment's assignments; the segment as far as it got, None if nothing follows.
+
+        The clock cuts only what follows a complete schedule, or what time was left for.
+        """
+        n_rows = self.model.table.n_rows
+        may_end = self.clock.flag is not None and self.pacer.is_optional
+        may_end = may_end and self.state.subsample.size == n_rows
+        watched = self.clock.flag if may_end else stop
         done = churn(
             self.state.views,
             self.state.subsample,
@@ -178,11 +164,25 @@ class Chain:
             segment.start,
             segment.stop,
             segment.beta,
-            flag,
+            None if watched is None else watched.array,
         )
-        self.position = done
-        self.unfinished = None if done == segment.stop else segment._replace(start=done)
-        return self.unfinished is None
+        self.position, self.unfinished = done, None
+        if done == segment.stop:
+            return segment
+        if _raised(stop):
+            self.unfinished = segment._replace(start=done)
+            return None
+        self.pacer.cut(done)
+        if self.pacer.is_further or done == segment.start:
+            return None
+        self.pacer.skip(done)
+        return segment._replace(stop=done)
+
+    def _skip(self, stop):
+        """Note that moves are left out; False if that makes the draw incomplete."""
+        if not self.pacer.is_further:
+            self.pacer.skip(stop)
+        return not self.pacer.is_further
 
     def _move(self, segment, full, stop):
         """Structure and hyperparameter moves, after each full churn.
@@ -192,34 +192,86 @@ class Chain:
         one fixed kernel. They all wait for SETTLED rows: with few rows a tiny variance within
         clusters and one cluster per row explain the data as well as anything, as does one view for
         every feature, and high-dimensional data seldom leave that again.
+
+        Moves for which a time limit leaves no room are left out, all of a segment's, and those
+        that are not done in time are taken back; the realised schedule says so. Returns whether the
+        state may be kept as a draw.
         """
+        self.took = {"moves": 0.0, "missing": 0.0}
         self.state.compact()
         if DEBUG:
             self.state.validate()
-        self.took = {"moves": 0.0, "missing": 0.0}
-        if not full and self.state.subsample.size < SETTLED:
-            return
-        began, turns = time.perf_counter(), ()
+        waits = not full and self.state.subsample.size < SETTLED
+        if waits or self.pacer.skips(segment.stop):
+            return True
+        if self.clock.flag is None:
+            self._make_moves(segment, full, stop)
+            return True
+        left = self.clock.end - self.clock.now() - self.pacer.rest_seconds
+        expected = self._expected(segment, full)
+        if left <= 0.0 or (not full and left < expected < np.inf):
+            return self._skip(segment.stop)
+        if not self.clock.is_guard_due(expected, left, self.state.subsample.size):
+            self._make_moves(segment, full, stop)
+            return True
+        before = self._before_moves()
+        self.clock.guarded = True
+        try:
+            self._make_moves(segment, full, stop)
+        except OutOfTime:
+            self._take_back(before)
+            return self._skip(segment.stop)
+        finally:
+            self.clock.guarded = False
+        return True
+
+    def _expected(self, segment, full):
+        """Seconds that the moves will take; infinity if one has never been made."""
+        n_rows, due = self.state.subsample.size, [1] * len(self.structure)
+        if self.model.even_work:
+            work = self._work(segment)
+            needed = [n_rows * (FIRST_COST if cost is None else cost) for cost in self.costs]
+            due = [int((credit + work) / of) for credit, of in zip(self.credit, needed)]
+        seconds = [n * self.clock.expected(i, n_rows) for i, n in enumerate(due) if n]
+        others = self.clock.expected("hyperparameters", n_rows)
+        # where they take turns, the longest may be next
+        return (sum if full or self.model.even_work else max)([*seconds, 0.0]) + others
+
+    def _before_moves(self):
+        began = self.clock.now()
+        tunings = [move.tuning for move in self.adaptive]
+        reckoned = self.idle.copy(), self.credit.copy(), self.costs.copy(), self.tuning
+        before = self.state.to_arrays(), self.bit_generator.state, tunings, reckoned
+        self.clock.note("copy", began, self.state.subsample.size)
+        return before
+
+    def _take_back(self, before):
+        arrays, self.bit_generator.state, tunings, reckoned = before
+        self.state = state_from_arrays(arrays, self.model.table, self.state.subsample)
+        for move, tuning in zip(self.adaptive, tunings):
+            move.tuning = tuning
+        self.idle, self.credit, self.costs, self.tuning = reckoned
+
+    def _make_moves(self, segment, full, stop):
+        n_rows, clock = self.state.subsample.size, self.clock
+        began, turns = clock.now(), ()
         if self.model.even_work:
             self._share_work(segment, stop)
-            began = time.perf_counter()  # what they took follows the churn's length
+            began = clock.now()  # what they took follows the churn's length
         else:
             turns = self._turns(full)
             for i in turns:
-                self._make(i, segment)
+                move_began = clock.now()
+                info = self.structure[i].sweep(self.state, self.bit_generator, beta=segment.beta)
+                self.idle[i] = 0 if info.accepted else self.idle[i] + 1
+                clock.note(i, move_began, n_rows)
+            others = (i for i in range(len(self.structure)) if i not in turns)
+            self.took["missing"] = sum(clock.expected(i, n_rows, 0.0) for i in others)
+        hyperparameters_began = clock.now()
         for move in self.hyperparameters:
             move.sweep(self.state, self.bit_generator, beta=segment.beta)
-        if not self.model.even_work:
-            rates = [self.row_seconds[i] for i in range(len(self.structure)) if i not in turns]
-            self.took["missing"] = self.state.subsample.size * sum(rates)
-        self.took["moves"] = time.perf_counter() - began
-
-    def _make(self, i, segment):
-        """One structure move."""
-        began = time.perf_counter()
-        info = self.structure[i].sweep(self.state, self.bit_generator, beta=segment.beta)
-        self.idle[i] = 0 if info.accepted else self.idle[i] + 1
-        self.row_seconds[i] = (time.perf_counter() - began) / self.state.subsample.size
+        clock.note("hyperparameters", hyperparameters_began, n_rows)
+        self.took["moves"] = clock.now() - began
 
     def _share_work(self, segment, stop):
         """Every structure move, until it has worked as much as the churn (see MoveInfo).
@@ -227,20 +279,27 @@ class Chain:
         Once burn-in is over, work and costs are reckoned as they were then: a number of moves that
         depended on the state would favour the states in which it stops.
         """
-        burn_in = self.pacer.burn_in
+        burn_in, n_rows = self.pacer.burn_in, self.state.subsample.size
         if burn_in or self.tuning is None:
             self.tuning = self.state.n_tiles + 1
-        work, n_rows = (segment.stop - segment.start) * self.tuning, self.state.subsample.size
+        work = self._work(segment)
         for i, move in enumerate(self.structure):
             self.credit[i] += work
             # by row of the subsample, which grows
             cost = FIRST_COST if self.costs[i] is None else self.costs[i]
             while self.credit[i] >= cost * n_rows and not _raised(stop):
+                self.clock.poll()
+                began = self.clock.now()
                 info = move.sweep(self.state, self.bit_generator, beta=segment.beta)
+                self.clock.note(i, began, n_rows)
                 if burn_in:
                     memory = 1.0 if self.costs[i] is None else COST_MEMORY
                     self.costs[i] = cost = cost + memory * (info.work / n_rows - cost)
                 self.credit[i] -= max(1.0, info.work if burn_in else cost * n_rows)
+
+    def _work(self, segment):
+        """What a segment's assignments are worth to each structure move."""
+        return (segment.stop - segment.start) * (self.tuning or self.state.n_tiles + 1)
 
     def _turns(self, full):
         """Indices of the structure moves to be run now."""
@@ -262,7 +321,7 @@ class Chain:
         """Append the state's scalars to the trace."""
         state = self.state
         now = {
-            "seconds": self.seconds,
+            "seconds": self.clock.seconds,
             "sweeps": self.position / state.table.n_rows,
             "n_assigned": state.subsample.size,
             **state.scalars(),
@@ -331,7 +390,7 @@ class Chain:
         arrays |= {f"subsample/{k}": v for k, v in self.state.subsample.to_arrays().items()}
         arrays |= {f"pacer/{k}": v for k, v in self.pacer.to_arrays().items()}
         arrays |= {f"trace/{k}": np.array(v) for k, v in self.trace.items()}
-        arrays["seconds"] = np.array(self.seconds)
+        arrays["seconds"] = np.array(self.clock.seconds)
         arrays["header"] = np.array(json.dumps(header))
         return arrays
 
@@ -357,7 +416,7 @@ class Chain:
         subsample = Subsample.from_arrays(parts["subsample"])
         new.state = state_from_arrays(parts["state"], model.table, subsample)
         new.trace = {name: list(value) for name, value in parts.get("trace", {}).items()}
-        new.seconds = float(arrays["seconds"])
+        new.clock.seconds = float(arrays["seconds"])
         new.position, new.unfinished = header["position"], None
         if header["unfinished"] is not None:
             start, stop, knots, beta = header["unfinished"]
@@ -365,24 +424,9 @@ class Chain:
         return new
 
 
-def first_state(model, subsample, bit_generator):
-    """A state without rows; the features' partition, if there is one, drawn from its prior."""
-    prior = first_prior(model.prior_grid)
-    if model.view_grid is not None:
-        view_prior = first_prior(model.view_grid)
-        view_of = view_prior.draw(model.table.n_columns, bit_generator)
-        return CrossCat.start(
-            model.table, model.families, model.hyper, view_of, view_prior, prior, subsample
-        )
-    blocks = []
-    for name, columns in model.families.items():
-        family = FAMILIES[name]
-        hyper = [model.hyper[int(j)] for j in family.key_columns(columns)]
-        blocks.append(family(model.table, columns, hyper))
-    return Mixture(model.table, blocks, prior, subsample)
-
-
-def run_chain(model, schedule, seed, n_draws=1, thin=1, state=None, stop=None, verbose=0):
+def run_chain(
+    model, schedule, seed, n_draws=1, thin=1, state=None, verbose=0, stop=None, max_time=None
+):
     """Run one chain from its beginning, or on from a state.
 
     Parameters
@@ -398,45 +442,60 @@ def run_chain(model, schedule, seed, n_draws=1, thin=1, state=None, stop=None, v
         With `state`, every draw comes `thin` sweeps after the one before.
     state : dict of arrays, optional
         A chain's to_arrays().
-    stop : StopFlag, optional
-        Raised to end early, with the state as it then is.
     verbose : int, default=0
         Above 0: print a line per record of the trace.
+    stop : StopFlag, optional
+        Raised to end early, with the state as it then is.
+    max_time : float or None, default=None
+        Seconds from here on that the chain may take; None is the schedule's own `max_time`, if it
+        has one.
 
     Returns
     -------
     dict
         "draws" (list of flat dicts of arrays), "trace" (dict of float arrays), "state" (flat dict
-        of arrays), "schedule" (what was run, as a schedule without a time limit), "complete".
+        of arrays), "schedule" (what was run, as a schedule without a time limit), "complete",
+        "in_time" (whether all rows were in, and once through a sweep, in time or nearly so).
     """
+    began, stop = time.perf_counter(), StopFlag() if stop is None else stop
+    max_time = schedule.max_time if max_time is None else max_time
     if state is None:
-        chain = Chain(model, schedule, seed, further_sweeps=(n_draws - 1) * thin)
+        chain = Chain(model, schedule, seed, (n_draws - 1) * thin, max_time)
     else:
         chain = Chain.from_arrays(state, model)
         chain.pacer.extend(thin)
+    if max_time is not None:
+        chain.limit(stop, max(max_time - (time.perf_counter() - began), LEAST))
+    try:
+        draws, complete = _drawn(chain, n_draws, thin, stop, verbose)
+    finally:
+        chain.clock.cancel()
+    timed = max_time is not None and state is None
+    return {
+        "draws": draws,
+        "trace": {name: np.array(values) for name, values in chain.trace.items()},
+        "state": chain.to_arrays(),
+        "schedule": chain.pacer.realised() if timed else schedule,
+        "complete": complete,
+        "in_time": not timed or (chain.reached or np.inf) <= LATE * chain.clock.end + LATE_SECONDS,
+    }
+
+
+def _drawn(chain, n_draws, thin, stop, verbose):
+    """(draws, whether the chain was not stopped); a draw that would not be whole is left out."""
     chain.verbose = verbose
     draws, complete = [], True
     while complete and len(draws) < n_draws:
         if draws:
-            if _out_of_time(schedule, chain) and state is None:
+            if chain.clock.seconds >= chain.clock.end:
                 break
             chain.pacer.extend(thin)
         complete = chain.run(stop)
         if complete or not draws:
             draws.append(chain.draw())
-    if not chain.trace or not complete:
+    if not chain.trace or _raised(stop):
         chain.record()
-    return {
-        "draws": draws,
-        "trace": {name: np.array(values) for name, values in chain.trace.items()},
-        "state": chain.to_arrays(),
-        "schedule": chain.pacer.realised() if schedule.max_time is not None else schedule,
-        "complete": complete,
-    }
-
-
-def _out_of_time(schedule, chain):
-    return schedule.max_time is not None and chain.seconds >= schedule.max_time
+    return draws, complete or not _raised(stop)
 
 
 def _raised(stop):

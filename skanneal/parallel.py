@@ -17,6 +17,7 @@ import signal
 import threading
 
 import numpy as np
+from joblib.parallel import get_active_backend
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -79,6 +80,23 @@ def _root(random_state):
             f" {random_state!r}."
         )
     return np.random.SeedSequence(words.tolist())
+
+
+def n_workers(n_jobs):
+    """How many tasks run at a time.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        As in joblib; None is 1 unless a ``parallel_config`` says more.
+
+    Returns
+    -------
+    n_workers : int
+    """
+    backend, configured = get_active_backend(prefer="threads")
+    n_jobs = configured if n_jobs is None else n_jobs
+    return backend.effective_n_jobs(backend.default_n_jobs if n_jobs is None else n_jobs)
 
 
 class StopFlag:

@@ -106,6 +106,7 @@ class Pacer(PathPacer):
             start=path.start,
             selection=self.selection,
             burn_in=path.burn_in,
+            skipped=path.skipped or None,
         )
 
     def to_arrays(self):
@@ -136,7 +137,7 @@ class BaseSchedule(BaseEstimator):
 
     `_knots(n_rows)` returns (assignment, size, beta) triples from 0 assignments to all rows;
     `_start` says whether the rows are labelled from the prior first, `_burn_in` in how many
-    assignments moves may adapt (None: half).
+    assignments moves may adapt (None: half), `_skipped` after which nothing but the churn is run.
     """
 
     _parameter_constraints: dict = {
@@ -146,6 +147,7 @@ class BaseSchedule(BaseEstimator):
     }
     _start = "empty"
     _burn_in = None
+    _skipped = ()
 
     def path(self, n_rows):
         """Return subsample size and energy exponent by assignment.
@@ -173,6 +175,7 @@ class BaseSchedule(BaseEstimator):
             np.array(betas, dtype=np.float64),
             self._start,
             self._burn_in,
+            self._skipped,
         )
 
     def pacer(self, n_rows, max_time=None, *, further_sweeps=0.0):
@@ -532,6 +535,9 @@ class CustomAnneal(BaseSchedule):
     burn_in : int or None, default=None
         Assignments in which moves may adapt, or do more than leaves the posterior as it is; None is
         half of them.
+    skipped : array-like of int or None, default=None
+        Numbers of assignments after which the moves that follow a churn are left out. What became
+        of a schedule under a time limit has some where the time was too short for them.
 
     Examples
     --------
@@ -552,6 +558,7 @@ class CustomAnneal(BaseSchedule):
         "energy": [callable, "array-like", None],
         "start": [StrOptions({"empty", "prior"})],
         "burn_in": [Interval(Integral, 0, None, closed="left"), None],
+        "skipped": ["array-like", None],
     }
 
     def __init__(
@@ -566,6 +573,7 @@ class CustomAnneal(BaseSchedule):
         max_time=None,
         selection="random",
         burn_in=None,
+        skipped=None,
     ):
         self.beta = beta
         self.at = at
@@ -576,6 +584,7 @@ class CustomAnneal(BaseSchedule):
         self.max_time = max_time
         self.selection = selection
         self.burn_in = burn_in
+        self.skipped = skipped
 
     @property
     def _start(self):
@@ -585,6 +594,10 @@ class CustomAnneal(BaseSchedule):
     def _burn_in(self):
         return self.burn_in
 
+    @property
+    def _skipped(self):
+        return () if self.skipped is None else tuple(int(stop) for stop in self.skipped)
+
     def _curves(self):
         """Return `beta`, `energy` and `at`, checked and as arrays where they are not callables."""
         sizes = as_curve("beta", self.beta, allow_sizes=True)
@@ -593,6 +606,9 @@ class CustomAnneal(BaseSchedule):
 
     def _check_together(self):
         sizes, energy, at = self._curves()
+        skipped = np.asarray(() if self.skipped is None else self.skipped)
+        if skipped.ndim != 1 or (len(skipped) and skipped.dtype.kind not in "iu"):
+            raise ValueError("skipped must be a one-dimensional array of integers (assignments).")
         if self._n_sweeps(at) is not None and self._n_sweeps(at) - self.final_sweeps < 1:
             raise ValueError(
                 f"final_sweeps={self.final_sweeps!r} of CustomAnneal leaves less than one of "

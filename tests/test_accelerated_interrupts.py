@@ -112,7 +112,7 @@ def test_nothing_new_leaves_the_earlier_fit(algorithm, monkeypatch):
     X, model = rows(), mixture(algorithm, warm_start=True).fit(rows())
     before = state_of(model)
     if algorithm == "collapsed":
-        patched(monkeypatch, estimator, "_chain_task")
+        patched(monkeypatch, estimator, "chain_task")
     else:
         monkeypatch.setattr(STAGE[algorithm], "plan", in_segment(STAGE[algorithm], 1))
     with pytest.raises(KeyboardInterrupt):

@@ -303,7 +303,13 @@ def test_warm_up_adapts_within_max_time():
         np.random.default_rng(0).normal(size=(50, 2)) * scales, np.diag(scales**2), 1000.0
     )
     result = sample(
-        target, schedule=RECENTRED, n_draws=10**7, n_warmup=10**7, max_time=3.0, random_state=0
+        target,
+        schedule=RECENTRED,
+        n_chains=1,
+        n_draws=10**7,
+        n_warmup=10**7,
+        max_time=3.0,
+        random_state=0,
     )
     assert (result.scale[:, 1] / result.scale[:, 0] > 10).all()
     assert result.swap_acceptance.min() > 0.99

@@ -13,15 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._accelerated_chain import ACCELERATED_SHARE, STAGES, AcceleratedChain, Run
+from .._time_limit import TimeLimit
 from ..chain import Model
 from ..likelihoods import LIKELIHOODS, Likelihood
-from ..parallel import InterruptNote, run_tasks, spawn_seeds
+from ..parallel import InterruptNote, n_workers, run_tasks, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
 from ..shards import ShardPool
 from ..summary import point_estimate
 from ._accelerated_data import FAMILY, first_labels, read
 from ._all_or_nothing import all_or_nothing
-from ._base import BaseMixtureEstimator, _chain_task, _padded
+from ._base import BaseMixtureEstimator, _padded, chain_task
 from ._draws import Draw
 from ._feature_draws import FeatureDraw
 from ._feature_queries import FeatureQueryMixin, is_conjugate
@@ -83,6 +84,9 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         Draws kept per chain: the schedule's end, then one every `thin` sub-iterations.
     thin : int, default=1
         Sub-iterations between draws.
+    max_time : float or None, default=None
+        Seconds of wall clock that the fit may take, all of it; where the schedule has a `max_time`
+        too, the smaller holds. The schedule is stretched or compressed to it.
     n_jobs : int or None, default=None
         Segments (a shard of a chain between two synchronisations) at a time, through joblib:
         threads by default, processes, Dask or Ray by ``joblib.parallel_config``.
@@ -178,6 +182,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
                 "n_chains",
                 "n_draws",
                 "thin",
+                "max_time",
                 "n_jobs",
                 "random_state",
                 "warm_start",
@@ -204,6 +209,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         n_chains=1,
         n_draws=1,
         thin=1,
+        max_time=None,
         n_jobs=None,
         random_state=None,
         warm_start=False,
@@ -222,6 +228,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         self.n_chains = n_chains
         self.n_draws = n_draws
         self.thin = thin
+        self.max_time = max_time
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.warm_start = warm_start
@@ -252,6 +259,8 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         """
         schedule = AcceleratedSchedule() if self.schedule is None else copy.deepcopy(self.schedule)
         schedule._validate_params()
+        limit = TimeLimit(self.max_time, schedule.max_time)
+        schedule.set_params(max_time=None)
         algorithm = AUTO_ALGORITHM if self.algorithm == "auto" else self.algorithm
         if algorithm == "accelerated" and schedule.n_exact == 0:
             raise ValueError(
@@ -270,9 +279,9 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
             data = data._replace(fingerprint=(data.fingerprint, algorithm == "collapsed"))
             grid = partition_grid(self.concentration, self.discount, data.shards.n_rows)
             if algorithm == "collapsed":
-                fitted, interrupted = self._fit_collapsed(data, schedule, grid)
+                fitted, interrupted = self._fit_collapsed(data, schedule, grid, limit)
             else:
-                fitted, interrupted = self._fit_uncollapsed(data, schedule, grid, algorithm)
+                fitted, interrupted = self._fit_uncollapsed(data, schedule, grid, algorithm, limit)
         fitted["_fingerprint"] = data.fingerprint
         fitted["algorithm_"] = algorithm
         for name in ("families_", "hyperparameter_grids_"):
@@ -292,21 +301,21 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
 
     # ---- the two ways ---------------------------------------------------------------------------
 
-    def _fit_uncollapsed(self, data, schedule, grid, algorithm):
+    def _fit_uncollapsed(self, data, schedule, grid, algorithm, limit):
         """All chains, one segment after another; (fitted attributes, interrupted)."""
         seeds = spawn_seeds(self.random_state, self.n_chains + 1)
         with InterruptNote() as note:
-            run, lengths, draws = self._run(data, schedule, grid, algorithm, seeds, note)
-            if lengths and (schedule.max_time is not None or run.interrupted):
+            run, lengths, draws = self._run(data, schedule, grid, algorithm, seeds, note, limit)
+            if lengths and (limit or run.interrupted):
                 if not all(lengths) and not run.interrupted:
                     stages = [key for (key, _), done in zip(STAGES[algorithm], lengths) if not done]
                     stages = "" if "all" in stages else f" in stage {' and '.join(stages)}"
-                    self._warn_of_short_time(schedule, algorithm, stages)
+                    self._warn_of_short_time(limit, algorithm, stages)
                 schedule = _realised(schedule, lengths)
             fitted = self._fitted(data, grid, run.chains, draws, schedule)
         return fitted, run.interrupted
 
-    def _run(self, data, schedule, grid, algorithm, seeds, note):
+    def _run(self, data, schedule, grid, algorithm, seeds, note, limit):
         """(Run, lengths of each stage's segments or none of them, draws by chain)."""
         hook = getattr(self, "_on_record", None)
         with ShardPool(data.shards, self.n_jobs) as pool:
@@ -319,7 +328,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
                     for s in states
                 ]
                 run = Run(pool, chains, note, self.verbose, hook)
-                lengths, draws = [], []
+                lengths, draws, end = [], [], run.end(limit)
             else:
                 starts = seeds[-1].spawn(self.n_chains)
                 chains = [
@@ -333,15 +342,16 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
                     for seed, start in zip(seeds, starts)
                 ]
                 run = Run(pool, chains, note, self.verbose, hook)
-                lengths = self._run_stages(run, schedule, algorithm) if run.first() else []
+                begun = run.first()
+                end = run.end(limit)
+                lengths = self._run_stages(run, schedule, algorithm, end) if begun else []
                 if run.interrupted and not any(lengths):  # no state but the one to begin with
                     raise KeyboardInterrupt
                 draws = [[chain.draw() for chain in chains]]
             stage = STAGES[algorithm][-1][1](self.n_auxiliary)
             between = AcceleratedSchedule(n_accelerated=0, n_exact=self.thin).segments("exact")
-            deadline = schedule.max_time if lengths else None
             while len(draws) < self.n_draws:
-                done = sum(run.stage(stage, between, deadline))
+                done = sum(run.stage(stage, between, end))
                 if run.interrupted and not draws and not done:  # nothing that is not there already
                     raise KeyboardInterrupt
                 if done == self.thin or not draws:
@@ -351,11 +361,11 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         return run, lengths, list(zip(*draws))
 
     @staticmethod
-    def _warn_of_short_time(schedule, algorithm, stages=""):
+    def _warn_of_short_time(limit, algorithm, stages=""):
         warnings.warn(
-            f"max_time={schedule.max_time:g} is too short for algorithm={algorithm!r} to give "
-            f"every row a turn{stages}: the other rows stay where they were before. Give more "
-            f"time, or fewer rows.",
+            f"max_time={limit.seconds:g} is too short for algorithm={algorithm!r} to give every "
+            f"row a turn{stages}: the other rows stay where they were before. It was over after "
+            f"{limit.taken:.3g} seconds. Give more time, or fewer rows.",
             ConvergenceWarning,
             stacklevel=5,
         )
@@ -368,9 +378,9 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
             )
         return super()._earlier_states(fingerprint)
 
-    def _run_stages(self, run, schedule, algorithm):
+    def _run_stages(self, run, schedule, algorithm, max_time):
         """Lengths of the segments of each stage."""
-        lengths, max_time = [], schedule.max_time
+        lengths = []
         stages = STAGES[algorithm]
         for key, make in stages:
             last = key == stages[-1][0]
@@ -381,19 +391,21 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
             lengths.append(run.stage(stage, of_stage, deadline, max_time, further))
         return lengths
 
-    def _fit_collapsed(self, data, schedule, grid):
+    def _fit_collapsed(self, data, schedule, grid, limit):
         """Collapsed Gibbs sampling, the chains side by side; (fitted attributes, interrupted)."""
         if data.table is None:
             raise ValueError("algorithm='collapsed' holds all rows: X must fit into memory")
         seeds = spawn_seeds(self.random_state, self.n_chains + 1)
         starts = seeds[-1].spawn(self.n_chains)
         n_sweeps = schedule.n_accelerated + schedule.n_exact
-        gibbs = PriorGibbs(n_sweeps=n_sweeps, max_time=schedule.max_time)
+        gibbs = PriorGibbs(n_sweeps=n_sweeps)
         resume = self.warm_start and hasattr(self, "_states")
         states = self._earlier_states(data.fingerprint) if resume else [None] * self.n_chains
         model = self._model(data, grid)
         tasks = [
             (
+                limit,
+                number,
                 model._replace(init=first_labels(self.init, data, start)),
                 gibbs,
                 seed,
@@ -402,26 +414,25 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
                 state,
                 self.verbose,
             )
-            for seed, start, state in zip(seeds, starts, states)
+            for number, (seed, start, state) in enumerate(zip(seeds, starts, states))
         ]
-        limit = None if resume else schedule.max_time
-        task = functools.partial(_chain_in_time, limit)
+        task = functools.partial(chain_task, len(tasks), n_workers(self.n_jobs))
         results, interrupted = run_tasks(task, tasks, n_jobs=self.n_jobs)
         results = [r for r in results if r is not None]
         began = np.nanmax(self.trace_["sweeps"]) if resume else 0.0
         if interrupted and all(r["trace"]["sweeps"][-1] <= began for r in results):
             raise KeyboardInterrupt  # no state but those to begin with
-        if not interrupted and not all(r["complete"] for r in results):
-            self._warn_of_short_time(schedule, "collapsed")
+        if not interrupted and not all(r["in_time"] for r in results):
+            self._warn_of_short_time(limit, "collapsed")
         with InterruptNote() as note:
-            fitted = self._collapsed_results(data, model, results, schedule, resume)
+            fitted = self._collapsed_results(data, model, results, schedule, resume, limit)
         return fitted, interrupted or note.noted
 
-    def _collapsed_results(self, data, model, results, schedule, resume):
+    def _collapsed_results(self, data, model, results, schedule, resume, limit):
         """Fitted attributes."""
         fitted = self._results(data.encoder, model, results)
         fitted["schedule_"] = schedule
-        if schedule.max_time is not None and not resume:
+        if limit and not resume:
             n_sweeps = int(results[0]["schedule"].at[-1]) // data.table.n_rows
             fitted["schedule_"] = AcceleratedSchedule(n_accelerated=0, n_exact=n_sweeps)
         sweeps = fitted["trace_"]["sweeps"]
@@ -532,17 +543,6 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
             FAMILY.get(self.likelihood) == "multinomial"
         )
         return tags
-
-
-def _chain_in_time(seconds, *task, stop):
-    """A chain that ends where it is once the time is up, if its own pace is not quick enough."""
-    if seconds is None:
-        return _chain_task(*task, stop=stop)
-    stop = stop.within(seconds)
-    try:
-        return _chain_task(*task, stop=stop)
-    finally:
-        stop.cancel()
 
 
 def _realised(schedule, lengths):

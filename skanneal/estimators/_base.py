@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import functools
 import warnings
 import zlib
 from collections.abc import Mapping
@@ -16,17 +17,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._codecs import CountRowCodec
 from .._encoding import Encoder
+from .._time_limit import TimeLimit
 from ..chain import Model, run_chain
 from ..components import FAMILIES, Table
 from ..diagnostics import diagnose
 from ..moves import MOVES, climb
-from ..parallel import run_tasks, spawn_seeds
+from ..parallel import n_workers, run_tasks, spawn_seeds
 from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedule
 from ..states import Mixture, Subsample
 from ..summary import point_estimate, relabel
 from ._all_or_nothing import all_or_nothing
 from ._draws import Draw
 from ._hyperparameters import grids_in_units, partition_grid, prepare, with_scale
+from ._named_schedule import NamedScheduleMixin
 from ._queries import QueryMixin
 
 UNDIAGNOSED = ("seconds", "sweeps", "n_assigned", "burn_in")  # entries of the trace that only go up
@@ -36,7 +39,9 @@ ROUNDING = 1e-6  # nats between log joint densities that say nothing
 SKETCH_ROWS = 2000
 
 
-class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator):
+class BaseMixtureEstimator(
+    NamedScheduleMixin, QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
+):
     """Base of the mixture estimators; see a subclass for parameters and attributes."""
 
     _parameter_constraints: dict = {
@@ -50,6 +55,7 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
         "n_chains": [Interval(Integral, 1, None, closed="left")],
         "n_draws": [Interval(Integral, 1, None, closed="left")],
         "thin": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
         "warm_start": ["boolean"],
@@ -65,6 +71,8 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
     def _fit(self, X, strata):
         """The whole fit; attributes are set at its end, all of them or none."""
         schedule = resolve_schedule(self.schedule)
+        limit = TimeLimit(self.max_time, schedule.max_time)
+        schedule.set_params(max_time=None)
         moves = self._resolve_moves()
         self._priors()  # whose errors come before any work
         resume = self.warm_start and hasattr(self, "_states")
@@ -101,17 +109,27 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
                 states = [None] * self.n_chains
                 model = model._replace(strata=self._strata(strata, schedule, model, seeds[-1]))
             tasks = [
-                (model, schedule, seed, self.n_draws, self.thin, state, self.verbose)
-                for seed, state in zip(seeds, states)
+                (limit, number, model, schedule, seed, self.n_draws, self.thin, state, self.verbose)
+                for number, (seed, state) in enumerate(zip(seeds, states))
             ]
-            results, interrupted = run_tasks(_chain_task, tasks, n_jobs=self.n_jobs)
+            task = functools.partial(chain_task, len(tasks), n_workers(self.n_jobs))
+            results, interrupted = run_tasks(task, tasks, n_jobs=self.n_jobs)
             results = [r for r in results if r is not None and r["trace"]["n_clusters"][-1] > 0]
             if not results:
                 raise KeyboardInterrupt
             fitted = self._results(encoder, model, results)
+            late = limit and not all(result["in_time"] for result in results)
         self.__dict__.update(fitted, _fingerprint=fingerprint)
         self._warn_of_disagreement(table.n_rows)
         self._warn_of_edge(priors, table.n_rows)
+        if late and not interrupted:
+            warnings.warn(
+                f"max_time={limit.seconds:g} was over before each chain had given every row a "
+                f"cluster: the fit took {limit.taken:.3g} seconds. Give more time, or fewer rows, "
+                f"columns or chains.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         if interrupted:
             warnings.warn(
                 "The fit was interrupted: it keeps the last complete state of each chain.",
@@ -280,8 +298,10 @@ class BaseMixtureEstimator(QueryMixin, ClusterMixin, DensityMixin, BaseEstimator
         return tags
 
 
-def _chain_task(model, schedule, seed, n_draws, thin, state, verbose, stop):
-    return run_chain(model, schedule, seed, n_draws, thin, state, stop, verbose)
+def chain_task(n_tasks, n_at_a_time, limit, number, *arguments, stop):
+    """A chain with its share of what is left of the time."""
+    seconds = limit.share(number, n_tasks, n_at_a_time)
+    return run_chain(*arguments, stop=stop, max_time=seconds)
 
 
 def _fingerprint(table, encoder):

@@ -81,6 +81,9 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
     output : {"codes", "onehot", "proba"}, default="codes"
         What `transform` gives for each view: the most probable cluster as a code or as one column
         per cluster with a single 1, or the clusters' probabilities.
+    max_time : float or None, default=None
+        Seconds of wall clock that the fit may take, all of it; where the schedule has a `max_time`
+        too, the smaller holds. The schedule is stretched or compressed to it.
     n_jobs : int or None, default=None
         Chains run at a time, through joblib (threads by default; the GIL is released).
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
@@ -192,6 +195,7 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
         n_draws=1,
         thin=1,
         output="codes",
+        max_time=None,
         n_jobs=None,
         random_state=None,
         warm_start=False,
@@ -211,6 +215,7 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
         self.n_draws = n_draws
         self.thin = thin
         self.output = output
+        self.max_time = max_time
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.warm_start = warm_start

@@ -71,6 +71,9 @@ class PermutationDPMixture(BaseMixtureEstimator):
         Draws kept per chain: the schedule's end, then one every `thin` full-data sweeps.
     thin : int, default=1
         Sweeps between draws.
+    max_time : float or None, default=None
+        Seconds of wall clock that the fit may take, all of it; where the schedule has a `max_time`
+        too, the smaller holds. The schedule is stretched or compressed to it.
     n_jobs : int or None, default=None
         Chains run at a time, through joblib (threads by default; the GIL is released).
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
@@ -162,6 +165,7 @@ class PermutationDPMixture(BaseMixtureEstimator):
         n_chains=4,
         n_draws=1,
         thin=1,
+        max_time=None,
         n_jobs=None,
         random_state=None,
         warm_start=False,
@@ -181,6 +185,7 @@ class PermutationDPMixture(BaseMixtureEstimator):
         self.n_chains = n_chains
         self.n_draws = n_draws
         self.thin = thin
+        self.max_time = max_time
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.warm_start = warm_start

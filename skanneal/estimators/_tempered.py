@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import warnings
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,12 +14,13 @@ from sklearn.utils.validation import validate_data
 from ..schedules import BaseLadder
 from ..tempering import INNER, METHODS, BaseInnerSampler, sample
 from ..tempering._sample import INTERRUPTED
+from ._named_schedule import NamedScheduleMixin
 
 DISAGREE = 1.1  # R-hat above which chains are said to disagree
 ENOUGH_DRAWS = 20  # per chain, below which nothing is said
 
 
-class BaseTempered(BaseEstimator):
+class BaseTempered(NamedScheduleMixin, BaseEstimator):
     """Base of the tempered estimators; see a subclass for parameters and attributes.
 
     A subclass makes its target in ``fit``, calls ``self._sample(target)`` and, when nothing can
@@ -33,6 +34,7 @@ class BaseTempered(BaseEstimator):
         "n_chains": [Interval(Integral, 1, None, closed="left")],
         "n_draws": [Interval(Integral, 1, None, closed="left")],
         "n_warmup": [Interval(Integral, 0, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
         "verbose": ["verbose"],
@@ -44,8 +46,8 @@ class BaseTempered(BaseEstimator):
             X = X.sparse.to_dense()
         return validate_data(self, X, *y, dtype=np.float64, order="C", **options)
 
-    def _sample(self, target):
-        """Run the chains; returns a TemperingResult."""
+    def _sample(self, target, max_time):
+        """Run the chains in so many seconds, or without a limit; returns a TemperingResult."""
         method = self.method
         if method == "auto":
             method = "none" if self.schedule is None else "stt"
@@ -59,6 +61,7 @@ class BaseTempered(BaseEstimator):
                 n_chains=self.n_chains,
                 n_draws=self.n_draws,
                 n_warmup=self.n_warmup,
+                max_time=max_time,
                 n_jobs=self.n_jobs,
                 random_state=self.random_state,
                 verbose=self.verbose,

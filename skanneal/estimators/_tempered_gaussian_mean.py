@@ -11,6 +11,7 @@ from sklearn.base import DensityMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from .._time_limit import TimeLimit
 from ..tempering import GaussianMeanTarget
 from ._all_or_nothing import all_or_nothing
 from ._tempered import BaseTempered
@@ -40,6 +41,9 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
         Independent chains.
     n_draws, n_warmup : int, default=250
         Iterations kept per chain, and made before.
+    max_time : float or None, default=None
+        Seconds of wall clock that the fit may take, all of it: iterations that would end later are
+        left out.
     n_jobs : int or None, default=None
         Chains run at a time, through joblib (threads by default; the GIL is released).
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
@@ -101,6 +105,7 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
         n_chains=4,
         n_draws=250,
         n_warmup=250,
+        max_time=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -113,6 +118,7 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
         self.n_chains = n_chains
         self.n_draws = n_draws
         self.n_warmup = n_warmup
+        self.max_time = max_time
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -132,10 +138,11 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
         -------
         self : TemperedGaussianMean
         """
+        limit = TimeLimit(self.max_time)
         with all_or_nothing(self):
             X = self._rows(X)
             target = GaussianMeanTarget(X, self.covariance, self.prior_scale)
-            result = self._sample(target)
+            result = self._sample(target, limit.left if limit else None)
         self._keep(result, {"theta": slice(None)}, result.interrupted)
         self.covariance_ = target.covariance
         self.mean_ = result.flat.mean(axis=0)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
 )
 from threadpoolctl import threadpool_limits
 
+from .._time_limit import TimeLimit
 from ..parallel import InterruptNote, spawn_seeds
 from ..tempering import METHODS, GaussianProcessTarget
 from ..tempering._gaussian_process import KERNELS, resolve_priors
@@ -67,6 +68,9 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
     normalize_y : bool, default=True
         Whether y is brought to mean 0 and standard deviation 1, which the default priors expect.
         Predictions are in y's own units.
+    max_time : float or None, default=None
+        Seconds of wall clock that the fit may take, all of it: iterations that would end later are
+        left out.
     n_jobs : int or None, default=None
         Chains run at a time, through joblib.
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
@@ -142,6 +146,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         n_warmup=250,
         n_predict=64,
         normalize_y=True,
+        max_time=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -156,6 +161,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         self.n_warmup = n_warmup
         self.n_predict = n_predict
         self.normalize_y = normalize_y
+        self.max_time = max_time
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -180,6 +186,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         ValueError, TypeError
             Naming the parameter at fault, before any work starts.
         """
+        limit = TimeLimit(self.max_time)
         with all_or_nothing(self), warnings.catch_warnings():
             X, y = self._rows(X, y, y_numeric=True)
             y, centre, scale = normalised(y) if self.normalize_y else (y, 0.0, 1.0)
@@ -187,7 +194,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
             # A covariance that is singular to working precision is no plausible one: rejecting it
             # is the model's affair, and `result_` has the counts.
             warnings.filterwarnings("ignore", ".* not a number", RuntimeWarning)
-            result = self._sample(target)
+            result = self._sample(target, self._time_for(target, limit))
             with InterruptNote() as note:  # the draws are complete: they are not lost any more
                 mixture = GaussianProcessMixture(target, thinned(result.flat, self.n_predict))
         self._mixture, self._y_centre, self._y_scale = mixture, centre, scale
@@ -196,6 +203,17 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         blocks = {"length_scale": slice(-2), "sigma_f": -2, "sigma_n": -1}
         self._keep(result, blocks, interrupted=result.interrupted or note.noted)
         return self
+
+    def _time_for(self, target, limit):
+        """Seconds for the chains: what the factors of `n_predict` draws take is set aside."""
+        if not limit:
+            return None
+        generator = np.random.Generator(np.random.PCG64(0))
+        theta, began = target.draw_prior(generator), limit.taken
+        with threadpool_limits(1, user_api="blas"):
+            target.log_likelihood(theta, np.arange(target.n_rows), False)
+        n_draws = min(self.n_predict, self.n_chains * self.n_draws)
+        return max(limit.left - n_draws * (limit.taken - began), 0.5 * limit.left)
 
     def _target_of(self, X, y):
         """The posterior given normalised y: length scales count in the columns' deviations."""

@@ -230,7 +230,7 @@ cdef class Segments:
         return 0
 
     def forward(self, Mixture mixture, order, log_size, double beta=1.0, double tolerance=0.0,
-                transitions=False):
+                transitions=False, poll=None):
         """Weigh the segments of an order.
 
         Parameters
@@ -247,6 +247,8 @@ cdef class Segments:
         transitions : bool, default=False
             Whether B also has the probability that the Markov Gibbs scan runs through the segment
             in this order, prod_t k(x_t, x_{t + 1}) / sum over the later rows of k(x_t, .).
+        poll : callable or None, default=None
+            Called now and then; what it raises ends the pass.
         """
         cdef const int64_t[::1] row = np.ascontiguousarray(order, dtype=np.int64)
         cdef const double[::1] of_size = np.ascontiguousarray(log_size, dtype=np.float64)
@@ -273,6 +275,8 @@ cdef class Segments:
                     self.step(mixture, row, r, of_size, beta, tolerance, scans)
                     r += 1
             PyErr_CheckSignals()
+            if poll is not None:
+                poll()
         self.slots.empty()
 
     cdef int step(self, Mixture mixture, const int64_t[::1] row, Py_ssize_t r,

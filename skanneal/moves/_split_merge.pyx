@@ -27,7 +27,7 @@ from .._math cimport log_rising
 from .._random cimport below, bitgen, uniform
 from ..components._base cimport TILE, Components, aligned_zeros
 from ..states._mixture cimport Mixture
-from .info import MoveInfo
+from .info import MoveInfo, Polled
 
 
 cdef class Pair:
@@ -123,7 +123,7 @@ cdef double log_marginal(Mixture mixture, Py_ssize_t k) except? 1.0:
     return total
 
 
-class SplitMerge:
+class SplitMerge(Polled):
     """Split or merge clusters around a random pair of rows.
 
     Parameters
@@ -154,6 +154,7 @@ class SplitMerge:
         pair = state.spare("pair", Pair)
         accepted = work = 0
         for _ in range(n_proposals):
+            self.poll()
             done, scores = propose(state, pair, rows, bit_generator, beta)
             accepted += done
             work += scores

@@ -9,10 +9,10 @@ from ..partition_priors import PitmanYor
 from ..states import FreshView
 from ._allocate import allocate
 from ._random import below, draw_index
-from .info import MoveInfo
+from .info import MoveInfo, Polled
 
 
-class AllocatingMove:
+class AllocatingMove(Polled):
     """Base of the moves that split views and merge them, each with probability 1/2.
 
     A subclass writes ``_split`` and ``_merge`` of a view: (state, view, bit_generator, beta) to
@@ -81,6 +81,7 @@ class AllocatingMove:
 
     def _allocate(self, state, features, point, rows, labels, beta, bit_generator):
         """(log Z, slots of the rows) of a view of these features alone."""
+        self.poll()
         view = state.new_view(features, PitmanYor(*self.row_grid[point]))
         log_z = allocate(view, rows, labels, beta, bit_generator)
         return log_z, view.labels_of(rows)

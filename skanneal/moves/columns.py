@@ -13,10 +13,10 @@ from ..partition_priors import PitmanYor
 from ..states import FreshView
 from ._columns import choose_views, seat
 from ._random import below, draw_index, draw_poisson
-from .info import MoveInfo
+from .info import MoveInfo, Polled
 
 
-class _ColumnMove:
+class _ColumnMove(Polled):
     """Base: moves that draw views from their prior.
 
     Parameters
@@ -41,12 +41,11 @@ class _ColumnMove:
             views.append(FreshView(prior, prior.draw(n, bit_generator).astype(np.int32)))
         return views
 
-    @staticmethod
-    def _scores(state, columns, fresh):
+    def _scores(self, state, columns, fresh):
         """log L of columns in the state's views and then in the fresh ones: (n, n_views)."""
         rows = state.subsample.rows()
         labels = np.concatenate([state.row_labels(rows), *(view.labels[None] for view in fresh)])
-        return state.column_scores(np.asarray(columns), rows, labels)
+        return self.column_scores(state, np.asarray(columns), rows, labels)
 
 
 class ColumnBlock(_ColumnMove):

@@ -8,10 +8,10 @@ import numpy as np
 
 from ..partition_priors import PitmanYor, within
 from ._random import draw_index
-from .info import MoveInfo
+from .info import MoveInfo, Polled
 
 
-class EachView:
+class EachView(Polled):
     """A mixture's move, applied to every view.
 
     Parameters
@@ -27,11 +27,14 @@ class EachView:
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """One sweep of each view; the sums of what they report."""
-        infos = [self.move.sweep(view, bit_generator, beta=beta) for view in state.views]
+        self.move.poll, infos = self.poll, []
+        for view in state.views:
+            self.poll()
+            infos.append(self.move.sweep(view, bit_generator, beta=beta))
         return MoveInfo(*map(sum, zip(*infos)))
 
 
-class FeatureHyperparameters:
+class FeatureHyperparameters(Polled):
     """Grid Gibbs over the hyperparameters of every feature that has grids.
 
     Parameters
@@ -60,6 +63,7 @@ class FeatureHyperparameters:
             for f in range(block.n_features):
                 column = int(block.columns[f])
                 if column in self.grids:
+                    self.poll()
                     drawn += block.draw_hyper(f, *self.grids[column], beta, bit_generator)
             if drawn > before:
                 block.refresh_all()

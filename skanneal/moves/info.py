@@ -2,6 +2,31 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
+SCORES = 1 << 24  # of cells under partitions, between two polls
+
+
+class Polled:
+    """Base of moves that may take long: `poll` is called between the steps of a sweep.
+
+    A chain with a time limit sets one that raises an exception when the time is over, which leaves
+    the state torn: the chain goes back to what it was before the sweep.
+    """
+
+    @staticmethod
+    def poll():
+        """Do nothing."""
+
+    def column_scores(self, state, columns, rows, labels):
+        """Log marginal likelihood of columns under partitions: see `CrossCat.column_scores`."""
+        batch = max(1, SCORES // max(1, labels.size))
+        scores = []
+        for start in range(0, len(columns), batch):
+            self.poll()
+            scores.append(state.column_scores(columns[start : start + batch], rows, labels))
+        return np.concatenate(scores)
+
 
 class MoveInfo(NamedTuple):
     """Proposals, acceptances, and the work they took.

@@ -33,7 +33,7 @@ from ..partition_priors import within
 from ._random import below
 from ._segments import Segments, scan_order
 from .hyperparameters import PartitionHyperparameters
-from .info import MoveInfo
+from .info import MoveInfo, Polled
 
 PERMUTATIONS = ("projection", "uniform", "markov")
 PROGRAMS = ("auto", "exact", "quadratic", "beam")
@@ -41,7 +41,7 @@ EXACT_ROWS = 1000  # the exact program holds n^2 numbers twice and takes n^3 / 6
 AUTO_EXACT_ROWS = 40  # up to where it costs less than what it gains
 
 
-class Permutation:
+class Permutation(Polled):
     """Cut a random order of the rows into clusters.
 
     Parameters
@@ -99,10 +99,13 @@ class Permutation:
         order, before = rows[place], labels[place]
         segments, program = state.spare("segments", Segments), self._program(n)
         log_number, log_size = self._log_number(state, n, law), self._log_size(state, n, law)
+        self.poll()
         tolerance, log_tau = self.tolerance if program == "beam" else 0.0, 0.0
         if program != "exact":
             log_tau = self._log_tau(log_number)
-        segments.forward(state, order, log_size + log_tau, beta, tolerance, law == "markov")
+        weights = log_size + log_tau
+        segments.forward(state, order, weights, beta, tolerance, law == "markov", self.poll)
+        self.poll()
         if program == "exact":
             after, log_ratio = segments.draw_exact(log_number, bit_generator), 0.0
         elif climb or segments.holds(before):

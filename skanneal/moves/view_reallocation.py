@@ -104,7 +104,7 @@ class ViewReallocation(AllocatingMove):
         """q_f of the features `own`."""
         _, _, labels = self._propose(state, [chosen], rows, beta, bit_generator)
         partitions = np.stack([np.zeros_like(labels), labels])
-        scores = state.column_scores(own, rows, partitions)
+        scores = self.column_scores(state, own, rows, partitions)
         return EITHER + (1.0 - 2.0 * EITHER) * expit(beta * (scores[:, 1] - scores[:, 0]))
 
     def _log_choice(self, going, goes, chosen):

@@ -102,7 +102,7 @@ class ViewSplitMerge(AllocatingMove):
         """log g_b for the views `others`, which hold `sizes` features that are not moved."""
         rows = state.subsample.rows()
         labels = state.row_labels(rows)[others]
-        scores = state.column_scores(features, rows, labels).sum(axis=0)
+        scores = self.column_scores(state, features, rows, labels).sum(axis=0)
         m, alpha, d = len(features), state.prior.concentration, state.prior.discount
         log_subset = (
             -np.log(sizes + m - 1.0)

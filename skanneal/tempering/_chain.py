@@ -239,7 +239,7 @@ class _Chain:
     def draw(self):
         """Draw with everything frozen; returns the record."""
         began = time.perf_counter()
-        draws, densities, work, _ = self.advance(self.plan.n_draws, self.deadline)
+        draws, densities, work, _ = self.advance(self.plan.n_draws, self.deadline, least=1)
         transitions = isinstance(self.walk, TransitionWalk)
         return {
             "draws": draws,
@@ -261,17 +261,22 @@ class _Chain:
             "seconds": time.perf_counter() - began,
         }
 
-    def advance(self, n, deadline, candidates=False):
-        """Up to n iterations."""
+    def advance(self, n, deadline, candidates=False, least=0):
+        """Up to n iterations: as many as there is time for, and `least` anyway."""
         trace = Trace.empty(n, self, candidates)
         elapsed = np.empty(n)
-        done, chunk = 0, 1
+        done, chunk, quickest = 0, 1, np.inf  # seconds of an iteration: others were held up
         while done < n and not (self.stop is not None and self.stop.is_set()):
             began = time.perf_counter()
-            if deadline is not None and began >= deadline:
-                break
+            if deadline is not None and done >= least:
+                left = deadline - began
+                if left <= (quickest if done else 0.0):
+                    break
+                if done:
+                    chunk = min(chunk, max(1, int(left / quickest)))
             part = slice(done, min(n, done + chunk))
             self.walk.advance(*(array[part] for array in trace))
+            quickest = min(quickest, (time.perf_counter() - began) / (part.stop - part.start))
             done = part.stop
             now = time.perf_counter()
             elapsed[part] = np.linspace(began, now, done - part.start + 1)[1:] - self.began

@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import functools
 import warnings
 from numbers import Integral, Real
 
@@ -10,7 +11,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from ..parallel import run_tasks, spawn_seeds
+from .._time_limit import TimeLimit
+from ..parallel import n_workers, run_tasks, spawn_seeds
 from ..schedules import BaseLadder, GeometricLadder
 from ._chain import METHODS, SUBSAMPLED, Plan, run_chain
 from ._gradients import check_gradient as check
@@ -63,8 +65,8 @@ def sample(
     n_jobs : int or None, default=None
         Chains run at a time, through joblib. A target in plain Python holds the GIL.
     max_time : float or None, default=None
-        Seconds per chain, warm-up in proportion: an iteration that would begin later is left out.
-        The numbers of draws then depend on the machine.
+        Seconds of wall clock for all chains together, warm-up in proportion: iterations that would
+        end later are left out, but for one. The numbers of draws then depend on the machine.
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         An int gives the same draws every time, for any `n_jobs`.
     verbose : int, default=0
@@ -129,6 +131,7 @@ def sample(
         )
     if max_time is not None and not (isinstance(max_time, Real) and 0 < max_time < np.inf):
         raise ValueError(f"max_time must be a positive number of seconds, got {max_time!r}.")
+    limit = TimeLimit(max_time)
     _check_target(target)
     samplers = resolve_inner(inner, target)
     ladder = resolve_ladder(schedule)
@@ -151,17 +154,26 @@ def sample(
         recentre=recentre,
         n_draws=int(n_draws),
         n_warmup=int(n_warmup),
-        max_time=max_time,
+        max_time=None,
     )
     seeds = spawn_seeds(random_state, n_chains)
-    tasks = [(target, plan, seed, start) for seed, start in zip(seeds, starts)]
+    tasks = [
+        (limit, number, target, plan, seed, start)
+        for number, (seed, start) in enumerate(zip(seeds, starts))
+    ]
+    task = functools.partial(_chain_in_time, len(tasks), n_workers(n_jobs))
     with threadpool_limits(1, user_api="blas"):
-        records, interrupted = run_tasks(run_chain, tasks, n_jobs=n_jobs)
+        records, interrupted = run_tasks(task, tasks, n_jobs=n_jobs)
     records = [record for record in records if record is not None and len(record["draws"])]
     if not records:
-        if interrupted:
-            raise KeyboardInterrupt
-        raise ValueError(f"max_time={max_time!r} is too short for a single draw.")
+        raise KeyboardInterrupt
+    if limit and not interrupted and min(len(record["draws"]) for record in records) == 1 < n_draws:
+        warnings.warn(
+            f"max_time was over before every chain had made two draws: to make one each took "
+            f"{limit.taken:.3g} seconds. Give more time, or fewer rows or chains.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     names = target.parameter_names or [f"theta[{i}]" for i in range(target.n_parameters)]
     result = TemperingResult(records, method, names, interrupted)
     if verbose:
@@ -177,6 +189,12 @@ def sample(
             stacklevel=2,
         )
     return result
+
+
+def _chain_in_time(n_tasks, n_at_a_time, limit, number, target, plan, seed, start, stop):
+    """A chain with its share of what is left of the time."""
+    plan = plan._replace(max_time=limit.share(number, n_tasks, n_at_a_time))
+    return run_chain(target, plan, seed, start, stop=stop)
 
 
 def resolve_ladder(schedule):

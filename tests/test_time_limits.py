@@ -1,0 +1,283 @@
+"""`max_time`: a limit of wall-clock time for whole fits, whatever is in them."""
+
+import pickle
+import time
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+
+from skanneal import (
+    AcceleratedDPMixture,
+    AnnealedDPMixture,
+    CrossCatImputer,
+    CrossCatPY,
+    PermutationDPMixture,
+    TemperedGaussianMean,
+    TemperedGPRegressor,
+)
+from skanneal._time_limit import TimeLimit
+from skanneal.moves import FeatureHyperparameters, SplitMerge
+from skanneal.schedules import (
+    AcceleratedSchedule,
+    EnergyAnneal,
+    LinearAnneal,
+    PriorGibbs,
+    SequentialGibbs,
+)
+from skanneal.shards import RowSource, UnreadShard
+
+BUSY = 1.0  # seconds granted to a machine that is busy elsewhere
+PATIENCE = 30.0  # seconds after which a move that nobody stops gives up
+PATHS = [SequentialGibbs(), PriorGibbs(), LinearAnneal(), EnergyAnneal()]
+MIXTURES = [AnnealedDPMixture, PermutationDPMixture, CrossCatPY]
+
+
+def rows(n_rows=600, n_columns=3):
+    generator = np.random.default_rng(0)
+    side = np.where(np.arange(n_rows) % 2, 4.0, -4.0)
+    return side[:, None] + generator.normal(size=(n_rows, n_columns))
+
+
+def seconds_of(model, *data):
+    began = time.perf_counter()
+    model.fit(*data)
+    return time.perf_counter() - began
+
+
+def assert_refit(model, X):
+    """The realised schedule gives the first chain's bits again."""
+    again = clone(model).set_params(schedule=model.schedule_, max_time=None, n_chains=1)
+    again.set_params(n_draws=len(model.draws_[0])).fit(X)
+    for a, b in zip(model.draws_[0], again.draws_[0], strict=True):
+        assert a.arrays.keys() == b.arrays.keys()
+        assert all(np.array_equal(a.arrays[name], b.arrays[name]) for name in a.arrays)
+
+
+# ------------------------------------------------------------------------------------ the limit
+class Clock:
+    """Stands for the module `time`."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def perf_counter(self):
+        return self.now
+
+    def time(self):
+        return 1e9 + self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("skanneal._time_limit.time", clock)
+    return clock
+
+
+def test_chains_in_turn_share_what_is_left(clock):
+    limit = TimeLimit(None, 12.0, 20.0)
+    clock.now += 2.0  # reading
+    shares = []
+    for chain, factor in enumerate((1.0, 0.4, 1.2, 1.0)):
+        shares.append(limit.share(chain, 4, 1))
+        clock.now += factor * shares[-1]
+    assert shares == pytest.approx([2.5, 2.5, 3.25, 2.6])
+    assert limit.taken == pytest.approx(12.0)
+    assert 0 < limit.left < 1e-6 and 0 < limit.share(3, 4, 1) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("n_chains", "n_at_a_time", "rounds"),
+    [(4, 1, [4, 3, 2, 1]), (4, 4, [1] * 4), (5, 2, [3, 3, 2, 2, 1]), (2, 8, [1, 1])],
+)
+def test_chains_at_a_time_begin_in_rounds(clock, n_chains, n_at_a_time, rounds):
+    limit = TimeLimit(12.0)
+    shares = [limit.share(chain, n_chains, n_at_a_time) for chain in range(n_chains)]
+    assert shares == pytest.approx([12.0 / n for n in rounds])
+
+
+def test_a_limit_travels_by_the_time_of_day(clock):
+    limit = TimeLimit(12.0)
+    clock.now += 2.0
+    sent = pickle.dumps(limit)
+    clock.now += 3.0  # in a queue
+    there = pickle.loads(sent)
+    assert there.seconds == 12.0 and there.left == pytest.approx(limit.left) == pytest.approx(7.0)
+    assert not TimeLimit(None) and TimeLimit(None).share(0, 4, 1) is None
+
+
+# ------------------------------------------------------------------------------------ estimators
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_limit_is_for_all_chains_together(n_jobs):
+    model = AnnealedDPMixture(n_chains=6, n_jobs=n_jobs, max_time=0.9, random_state=0)
+    assert seconds_of(model, rows()) < 0.9 + BUSY
+    assert len(model.draws_) == 6
+    assert_refit(model, rows())
+
+
+@pytest.mark.parametrize(
+    ("own", "of_schedule"), [(0.3, None), (None, 0.3), (0.3, 30.0), (30.0, 0.3)]
+)
+def test_the_smaller_limit_holds(own, of_schedule):
+    schedule = LinearAnneal(max_time=of_schedule)
+    model = AnnealedDPMixture(n_chains=1, schedule=schedule, max_time=own, random_state=0)
+    assert seconds_of(model, rows()) < 0.3 + BUSY
+    assert model.trace_["seconds"][0, -1] > 0.15
+    assert (
+        model.schedule_.max_time is None and model.get_params()["schedule__max_time"] == of_schedule
+    )
+
+
+@pytest.mark.parametrize("max_time", [0.01, 0.2])
+@pytest.mark.parametrize("schedule", PATHS, ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("estimator", MIXTURES)
+@pytest.mark.filterwarnings("ignore:max_time:sklearn.exceptions.ConvergenceWarning")
+def test_wherever_the_clock_cuts_the_realised_schedule_refits(estimator, schedule, max_time):
+    X = rows()
+    model = estimator(n_chains=1, schedule=schedule, max_time=max_time, random_state=0)
+    assert seconds_of(model, X) < max_time + BUSY
+    assert model.draws_[0][0].row_labels if estimator is CrossCatPY else [model.labels_]
+    assert model.trace_["n_assigned"][0, -1] == len(X)
+    assert_refit(model, X)
+
+
+def stuck(real, at):
+    """A move that never ends by itself, the `at`-th time, and leaves the state in disorder."""
+    calls = [0]
+
+    def sweep(self, state, bit_generator, *, beta=1.0):
+        calls[0] += 1
+        info = real(self, state, bit_generator, beta=beta)
+        deadline = time.perf_counter() + PATIENCE
+        while calls[0] == at and time.perf_counter() < deadline:
+            self.poll()
+            time.sleep(0.001)
+        assert calls[0] != at, "nobody stopped the move"
+        return info
+
+    return sweep
+
+
+@pytest.mark.parametrize("schedule", PATHS, ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("estimator", MIXTURES)
+@pytest.mark.parametrize("move", [SplitMerge, FeatureHyperparameters])
+@pytest.mark.filterwarnings("ignore:max_time:sklearn.exceptions.ConvergenceWarning")
+def test_a_move_that_does_not_end_in_time_is_taken_back(estimator, schedule, move, monkeypatch):
+    """As if it had never been begun: the refit, without a clock, does not begin it."""
+    X, real = rows(200), move.sweep
+    model = estimator(n_chains=1, schedule=schedule, max_time=0.3, random_state=0)
+    monkeypatch.setattr(move, "sweep", stuck(real, 1))
+    assert seconds_of(model, X) < 0.3 + BUSY
+    monkeypatch.setattr(move, "sweep", real)
+    assert len(model.schedule_.skipped) > 0
+    assert_refit(model, X)
+
+
+def test_further_draws_that_are_not_whole_are_left_out():
+    model = AnnealedDPMixture(
+        n_chains=2, schedule=LinearAnneal(), n_draws=5, thin=10**6, max_time=0.4, random_state=0
+    )
+    assert seconds_of(model, rows()) < 0.4 + BUSY
+    assert [len(chain) for chain in model.draws_] == [1, 1]
+    assert_refit(model, rows())
+
+
+@pytest.mark.parametrize("estimator", MIXTURES)
+def test_a_warm_start_keeps_its_own_limit(estimator):
+    X = rows(200)
+    model = estimator(n_chains=2, warm_start=True, random_state=0).fit(X)
+    before = model.n_sweeps_
+    model.set_params(n_draws=3, thin=10**6, max_time=0.3)
+    assert seconds_of(model, X) < 0.3 + BUSY
+    assert model.n_sweeps_ > before and [len(chain) for chain in model.draws_] == [1, 1]
+
+
+def test_too_little_time_is_said(monkeypatch):
+    monkeypatch.setattr("skanneal.chain.LATE_SECONDS", 0.0)
+    X = rows(60)
+    with pytest.warns(ConvergenceWarning, match=r"max_time=1e-06 .* the fit took .* seconds"):
+        model = CrossCatPY(max_time=1e-6, n_chains=1, random_state=0).fit(X)
+    assert model.trace_["n_assigned"][0, -1] == len(X)
+
+
+@pytest.mark.parametrize("max_time", [1.0, 5.0])
+def test_reading_counts(max_time, tmp_path, monkeypatch):
+    """From disk every segment reads its rows: none is begun that cannot be done with it."""
+    np.save(tmp_path / "X.npy", rows(200))
+    real = UnreadShard.read
+
+    def slow(self):
+        time.sleep(0.4)
+        return real(self)
+
+    monkeypatch.setattr(UnreadShard, "read", slow)
+    monkeypatch.setattr(RowSource.__init__, "__defaults__", ("X", 0))  # nothing stays in memory
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    # A pass takes 0.8 seconds: the first statistics, segments, the features at the end.
+    model = AcceleratedDPMixture(max_time=max_time, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert seconds_of(model, X) < max(max_time, 1.6) + BUSY
+    assert any("max_time=1 is too short" in str(w.message) for w in caught) == (max_time == 1.0)
+    assert model.labels_.shape == (200,) and (model.n_sweeps_ > 0) == (max_time > 1.0)
+
+
+@pytest.mark.parametrize(
+    "model", [TemperedGaussianMean(n_draws=10**7), TemperedGPRegressor(n_draws=10**5)], ids=str
+)
+def test_tempered_estimators(model):
+    X = rows(40)
+    model = clone(model).set_params(max_time=1.0, n_chains=4, random_state=0)
+    assert seconds_of(model, X, X[:, 0]) < 1.0 + BUSY
+    assert model.draws_.shape[0] == 4 and model.draws_.shape[1] > 1
+
+
+def test_too_little_time_for_draws_is_said():
+    model = TemperedGaussianMean(max_time=1e-6, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="max_time was over before every chain"):
+        model.fit(rows(40))
+    assert model.draws_.shape[:2] == (4, 1)
+
+
+def test_an_imputer_s_estimator_has_a_limit():
+    X = rows(200)
+    X[::7, 0] = np.nan
+    imputer = CrossCatImputer(CrossCatPY(n_chains=2, max_time=0.4), random_state=0)
+    assert seconds_of(imputer, X) < 0.4 + BUSY
+    assert np.isfinite(imputer.transform(X)).all()
+
+
+def test_a_grid_search_over_limits():
+    model = AnnealedDPMixture(n_chains=1, random_state=0)
+    search = GridSearchCV(model, {"max_time": [0.05, 0.1]}, cv=2).fit(rows(100))
+    assert search.best_params_["max_time"] in (0.05, 0.1)
+
+
+ALL = [*MIXTURES, AcceleratedDPMixture, TemperedGaussianMean, TemperedGPRegressor]
+
+
+@pytest.mark.parametrize("max_time", [0, -1.0, np.inf, np.nan, "1"])
+@pytest.mark.parametrize("estimator", ALL)
+def test_bad_limits(estimator, max_time):
+    with pytest.raises(ValueError, match="max_time"):
+        estimator(max_time=max_time).fit(rows(20), rows(20)[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("model", "named"),
+    [
+        (AnnealedDPMixture(), "schedule='anneal'"),
+        (AcceleratedDPMixture(), "schedule=None"),
+        (TemperedGPRegressor(), "schedule=None"),
+    ],
+)
+def test_parameters_of_a_schedule_that_is_no_object(model, named):
+    with pytest.raises(ValueError, match=rf"schedule__max_time.*{named}.*object"):
+        model.set_params(schedule__max_time=1.0)
+    schedule = AcceleratedSchedule() if isinstance(model, AcceleratedDPMixture) else LinearAnneal()
+    model = clone(model).set_params(schedule=schedule, schedule__max_time=1.0)
+    assert model.schedule.max_time == 1.0
