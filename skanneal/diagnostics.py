@@ -101,6 +101,45 @@ def tail_ess(draws):
     return _quietly(array_stats.ess, draws, method="tail", prob=(0.05, 0.95))
 
 
+def drift(draws, least_spread=0.0):
+    """How far one chain goes on moving in one direction over the last three quarters of its draws.
+
+    Parameters
+    ----------
+    draws : array-like of shape (n_draws,)
+        May begin and end with NaN.
+    least_spread : float, default=0.0
+        What the standard deviation counts as if it is less.
+
+    Returns
+    -------
+    drift : float
+        The lesser of the differences from the second quarter's mean to the third's and from there
+        to the last's, over the standard deviation within quarters: 3.5 for a straight line; 0 for
+        differences of unlike signs, with fewer than 8 draws, and if all are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.diagnostics import drift
+    >>> round(drift(np.arange(400.0)), 1)
+    3.5
+    >>> abs(drift(np.random.default_rng(0).normal(size=400))) < 0.5
+    True
+    """
+    draws = _strip(np.asarray(draws, dtype=np.float64))
+    n = len(draws) // 4
+    if n < 2:
+        return 0.0
+    quarters = draws[-3 * n :].reshape(3, n)
+    steps, spread = np.diff(quarters.mean(axis=1)), quarters.std(axis=1)
+    if steps[0] * steps[1] <= 0:
+        return 0.0
+    with np.errstate(divide="ignore"):
+        steps /= np.maximum(np.hypot(spread[:-1], spread[1:]) / np.sqrt(2), least_spread)
+    return float(min(steps, key=abs))
+
+
 def diagnose(trace, names=None):
     """R-hat and effective sample size of several traces.
 

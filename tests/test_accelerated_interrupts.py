@@ -173,7 +173,7 @@ def test_the_collapsed_algorithm(monkeypatch):
         with pytest.warns(ConvergenceWarning) as warned:
             model.fit(X)
         assert_usable(model, X, warned, n_chains)  # on one thread the second never began
-    patched(monkeypatch, estimator.AcceleratedDPMixture, "_features")
+    patched(monkeypatch, estimator, "features_of")
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         mixture("collapsed").fit(X)
 

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from skanneal.diagnostics import diagnose, ess, r_hat
+from skanneal.diagnostics import diagnose, drift, ess, r_hat
 
 
 @pytest.fixture(autouse=True)
@@ -97,3 +97,25 @@ def test_diagnose_names_what_it_was_asked_for():
 def test_wrong_shape():
     with pytest.raises(ValueError, match="n_chains, n_draws"):
         r_hat([1.0, 2.0])
+
+
+def test_drift():
+    rng = np.random.default_rng(0)
+    line, noise = np.arange(100.0), rng.normal(size=100)
+    assert drift(line) == pytest.approx(np.sqrt(12), rel=0.01)
+    assert drift(line, least_spread=50.0) == pytest.approx(0.5)
+    assert drift(-line) == pytest.approx(-drift(line))
+    assert drift(np.r_[np.nan, line, np.nan]) == pytest.approx(drift(line), rel=0.01)
+    assert drift(line + noise) > 1.0  # a climb with noise
+    assert drift(np.r_[line[:25] * 100, 2500 + noise[25:]]) < 1.0  # it was over in a quarter
+    assert drift(np.r_[np.zeros(50), np.ones(50)]) == 0.0  # one step is no movement
+    assert drift(np.arange(4.0).repeat(5)) == np.inf
+    assert drift(np.ones(40)) == drift(line[:7]) == drift([]) == drift([np.nan] * 9) == 0.0
+
+
+def test_a_chain_that_has_settled_seldom_drifts():
+    """Chains with an autocorrelation time of a tenth of their length: one in a hundred alarms; of
+    those that climb by ten standard deviations more than nine in ten."""
+    chains, line = autoregression(0.8, 1000, 100, seed=2), np.linspace(0.0, 10.0, 100)
+    assert np.mean([abs(drift(chain)) > 1.0 for chain in chains]) < 0.02
+    assert np.mean([drift(chain + line) > 1.0 for chain in chains]) > 0.9

@@ -4,6 +4,7 @@
 
 import copy
 import functools
+import time
 import warnings
 from numbers import Integral, Real
 
@@ -19,18 +20,20 @@ from ..likelihoods import LIKELIHOODS, Likelihood
 from ..parallel import InterruptNote, n_workers, run_tasks, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
 from ..shards import ShardPool
-from ..summary import point_estimate
 from ._accelerated_data import FAMILY, first_labels, read
 from ._all_or_nothing import all_or_nothing
 from ._base import BaseMixtureEstimator, _padded, chain_task
 from ._draws import Draw
 from ._feature_draws import FeatureDraw
+from ._feature_point import features_of, point_of
 from ._feature_queries import FeatureQueryMixin, is_conjugate
 from ._hyperparameters import grids_in_units, partition_grid
+from ._settled import warn_unless_settled
 
 ALGORITHMS = ("collapsed", *STAGES)
 ONE_SHARD = ("auxiliary", "collapsed", "importance")  # one row after another
-POINT, POINT_STEPS = 3, 10  # a seed of its own; updates of a point estimate's features
+POINT = 3  # of the seeds' purposes
+CLIMBING_SHARE = 0.1  # of max_time, that the point estimate may always climb for
 APPROXIMATE = " That is of the accelerated stage, which is approximate: warm_start goes on exactly."
 AUTO_ALGORITHM = "accelerated"  # measured: see doc/accelerated.md
 
@@ -76,8 +79,10 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
     init : {"one", "kmeans"} or int, default="one"
         All rows in one cluster, 100 clusters by k-means, or so many at random.
     point_estimate : {"map", "vi", "binder"}, default="map"
-        `labels_` is the draw of highest log joint density, or the partition of least expected
-        variation of information or Binder loss.
+        `labels_` is the most probable partition found (the draw of highest log joint density, from
+        which each row moves to its best cluster until none would leave), or the partition of least
+        expected variation of information or Binder loss. With a time limit, they take what is
+        left of it, or a tenth.
     n_chains : int, default=1
         Independent chains.
     n_draws : int, default=1
@@ -290,6 +295,8 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         if self.n_chains > 1:
             self._warn_of_disagreement(data.shards.n_rows, stacklevel=4)
         self._warn_of_edge({"prior_grid": grid}, data.shards.n_rows, stacklevel=4)
+        if not interrupted:
+            warn_unless_settled(self.trace_, schedule, limit.seconds, stacklevel=3)
         if interrupted:
             warnings.warn(
                 "The fit was interrupted: it keeps the last complete state of each chain."
@@ -306,14 +313,21 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         seeds = spawn_seeds(self.random_state, self.n_chains + 1)
         with InterruptNote() as note:
             run, lengths, draws = self._run(data, schedule, grid, algorithm, seeds, note, limit)
+            up = np.inf
+            if limit:
+                up = time.perf_counter() + max(limit.left, CLIMBING_SHARE * limit.seconds)
+
+            def ended():
+                return note.noted or time.perf_counter() >= up
+
             if lengths and (limit or run.interrupted):
                 if not all(lengths) and not run.interrupted:
                     stages = [key for (key, _), done in zip(STAGES[algorithm], lengths) if not done]
                     stages = "" if "all" in stages else f" in stage {' and '.join(stages)}"
                     self._warn_of_short_time(limit, algorithm, stages)
                 schedule = _realised(schedule, lengths)
-            fitted = self._fitted(data, grid, run.chains, draws, schedule)
-        return fitted, run.interrupted
+            fitted = self._fitted(data, grid, run.chains, draws, ended)
+        return fitted | {"schedule_": schedule}, run.interrupted
 
     def _run(self, data, schedule, grid, algorithm, seeds, note, limit):
         """(Run, lengths of each stage's segments or none of them, draws by chain)."""
@@ -438,16 +452,8 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         sweeps = fitted["trace_"]["sweeps"]
         fitted["trace_"]["burn_in"] = np.where(np.isnan(sweeps), np.nan, 0.0)
         fitted["likelihood_"] = data.likelihood
-        fitted["features_"] = self._features(data, fitted["_point"])
+        fitted["features_"] = features_of(data, fitted["_point"])
         return fitted
-
-    def _summary(self, draws, encoder, model):
-        """Of "map" the best draw as it is: to climb from it takes passes over all rows."""
-        if self.point_estimate != "map":
-            return super()._summary(draws, encoder, model)
-        best = max(draws, key=lambda draw: draw.log_joint)
-        labels = best.labels.astype(np.int64)
-        return {"labels_": labels, "n_clusters_": best.n_clusters, "_point": best}
 
     def _model(self, data, grid):
         families = data.encoder.table_families
@@ -462,7 +468,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
 
     # ---- what is fitted -------------------------------------------------------------------------
 
-    def _fitted(self, data, grid, chains, draws, schedule):
+    def _fitted(self, data, grid, chains, draws, ended):
         conjugate = data.likelihood.conjugate
         if conjugate:
             kept = [[Draw(arrays, data.encoder) for arrays in of_chain] for of_chain in draws]
@@ -470,17 +476,11 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
             kept = [[FeatureDraw(a, data.likelihood) for a in of_chain] for of_chain in draws]
         trace = _padded([{n: np.array(v) for n, v in c.trace.items()} for c in chains])
         flat = [draw for of_chain in kept for draw in of_chain]
-        log_joints = [draw.log_joint for draw in flat]
-        best = flat[int(np.argmax(log_joints))]
-        point = best
-        if self.point_estimate != "map":
-            partitions = [draw.labels for draw in flat]
-            labels = point_estimate(partitions, log_joints, self.point_estimate)
-            point = self._point_draw(data, best, labels)
+        seed = np.random.PCG64(self._seed(POINT))
+        point = point_of(data, flat, self.point_estimate, seed, ended)
         fitted = {
             "draws_": kept,
             "trace_": trace,
-            "schedule_": schedule,
             "n_sweeps_": float(np.nanmax(trace["sweeps"])),
             "labels_": point.labels.astype(np.int64),
             "n_clusters_": point.n_clusters,
@@ -497,45 +497,8 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
             if model.table is None:
                 model = model._replace(table=data.likelihood.schema)
             fitted["hyperparameter_grids_"] = grids_in_units(model, data.encoder.shown_families)
-        fitted["features_"] = self._features(data, point)
+        fitted["features_"] = features_of(data, point)
         return fitted
-
-    def _point_draw(self, data, best, labels):
-        """A partition with what else the best draw has."""
-        likelihood, statistics, sizes = self._counted(data, best, labels)
-        arrays = best.arrays | {"labels": labels.astype(np.int32)}
-        if likelihood.conjugate:
-            arrays |= likelihood.arrays(statistics, sizes)
-            return Draw(arrays, data.encoder)
-        # features of the best draw to begin with: of the one that shares most rows
-        overlap = np.zeros((len(sizes), best.n_clusters), np.int64)
-        np.add.at(overlap, (labels, best.labels), 1)
-        theta = best.theta[overlap.argmax(axis=1)]
-        generator = np.random.Generator(np.random.PCG64(self._seed(POINT)))
-        for _ in range(POINT_STEPS):
-            theta = likelihood.draw(statistics, theta, generator)
-        return FeatureDraw(arrays | {"theta": theta, "features/size": sizes}, data.likelihood)
-
-    def _counted(self, data, draw, labels):
-        """The likelihood as in a draw, and statistics and sizes of a partition."""
-        likelihood = copy.deepcopy(data.likelihood)
-        if likelihood.conjugate and "hyper" in draw.arrays:
-            likelihood.set_state({"hyper": draw.arrays["hyper"]})
-        elif not likelihood.conjugate:
-            likelihood = draw.likelihood
-        n, shards = int(labels.max()) + 1, data.shards
-        statistics = sum(
-            likelihood.statistics(shards.encoded(p), labels[shards.rows_of(p)].astype(np.int32), n)
-            for p in range(shards.n_shards)
-        )
-        return likelihood, statistics, np.bincount(labels, minlength=n)
-
-    def _features(self, data, point):
-        """The point estimate's features, as the likelihood shows them."""
-        if not data.likelihood.conjugate:
-            return point.features
-        likelihood, statistics, _ = self._counted(data, point, point.labels.astype(np.int64))
-        return likelihood.features(likelihood.mean(statistics))
 
     def __sklearn_tags__(self):
         tags = super(BaseMixtureEstimator, self).__sklearn_tags__()
