@@ -8,6 +8,7 @@ temporary.
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numbers
+import warnings
 from collections.abc import Mapping
 
 import numpy as np
@@ -418,10 +419,19 @@ class Encoder:
         Returns
         -------
         replacements : list of (int, ndarray, ndarray)
-            Column, mask and decoded cells, for the columns with cells to fill.
+            Column, mask and decoded cells, for the columns with cells to fill. A column of which
+            fit saw no level is left as it is, with a warning.
         """
         pairs = enumerate(zip(cells, masks, strict=True))
-        return [(j, mask, self._decode(j, new)) for j, (new, mask) in pairs if len(new)]
+        asked = [(j, new, mask) for j, (new, mask) in pairs if len(new)]
+        unknown = [j for j, *_ in asked if self.levels_[j] == [None]]
+        if unknown:
+            warnings.warn(
+                f"No cell was observed in fit, hence no level is known that could fill the gaps of "
+                f"{', '.join(map(self.label, unknown))}: they stay.",
+                stacklevel=3,  # the caller of impute
+            )
+        return [(j, mask, self._decode(j, new)) for j, new, mask in asked if j not in unknown]
 
     def _resolve_families(self, families):
         """The family of each column as named by the user; None where it is left to "auto"."""

@@ -204,7 +204,8 @@ class QueryMixin:
         Returns
         -------
         filled : of the type of X
-            Observed cells untouched.
+            Observed cells untouched. Gaps stay, with a warning, in a categorical column of which
+            fit saw no level.
         uncertainty : ndarray of shape (n_rows, n_columns)
             If asked for. Of a filled number the posterior predictive standard deviation, in its
             units, where Student's t distributions of less than three degrees of freedom, whose

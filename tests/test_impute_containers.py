@@ -1,0 +1,109 @@
+"""Gaps are filled in every container, for every family of columns, however little fit saw of it."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
+from skanneal.schedules import SequentialGibbs
+
+SHORT = {"schedule": SequentialGibbs(n_sweeps=2), "n_chains": 1, "random_state": 0}
+N_ROWS = 12
+CELLS = {
+    "normal": [1.5, 2.5, None] * 4,
+    "poisson": [3, None, 5] * 4,
+    "bernoulli": [True, False, None] * 4,
+    "categorical": ["a", None, "b"] * 4,
+}
+NOTHING = [None] * N_ROWS
+BESIDE = np.linspace(0.0, 1.0, N_ROWS).tolist()
+
+
+def as_objects(column):
+    return np.array([*zip(BESIDE, column)], dtype=object)
+
+
+def as_floats(column):
+    column = [{"a": 1.0, "b": 2.0}.get(cell, cell) for cell in column]
+    return np.array([*zip(BESIDE, column)], dtype=float)
+
+
+CONTAINERS = {
+    "array of objects": as_objects,
+    "array of floats": as_floats,
+    "rows": lambda column: [list(row) for row in zip(BESIDE, column)],
+    "pandas": lambda column: pd.DataFrame({"x": BESIDE, "y": column}),
+    "polars": lambda column: pl.DataFrame({"x": BESIDE, "y": column}),
+}
+
+
+def cells_of(table):
+    """The second column's cells as a list of objects, None where they are missing."""
+    if isinstance(table, pd.DataFrame):
+        column = table["y"].tolist()
+    elif isinstance(table, pl.DataFrame):
+        column = table["y"].to_list()
+    else:
+        column = [row[1] for row in table]
+    return [None if cell is None or cell != cell else cell for cell in column]
+
+
+def models(family):
+    named = {"families": {family: [1]}}
+    yield AnnealedDPMixture(**named, **SHORT).fit, "impute"
+    yield CrossCatPY(**named, **SHORT).fit, "impute"
+    yield CrossCatImputer(CrossCatPY(**named, **SHORT)).fit, "transform"
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("family", CELLS)
+def test_gaps_of_a_column_that_fit_saw_in_part(family, container):
+    X = CONTAINERS[container](CELLS[family])
+    before = cells_of(X)
+    for fit, method in models(family):
+        model = fit(X)
+        filled = getattr(model, method)(X)
+        # scikit-learn asks an array of a transformer of rows
+        expected = np.ndarray if method == "transform" and isinstance(X, list) else type(X)
+        assert type(filled) is expected
+        after = cells_of(filled)
+        assert None not in after
+        assert all(a == b for a, b in zip(after, before) if b is not None)
+        if family in ("bernoulli", "categorical"):
+            assert set(after) <= set(before)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("family", CELLS)
+def test_gaps_of_a_column_that_fit_saw_nothing_of(family, container):
+    X = CONTAINERS[container](NOTHING)
+    for estimator in (AnnealedDPMixture, CrossCatPY):
+        model = estimator(families={family: [1]}, **SHORT).fit(X)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            filled = model.impute(X)
+        assert type(filled) is type(X)
+        if family == "categorical":  # no level is known
+            assert cells_of(filled) == NOTHING
+            (warning,) = caught
+            assert "column 1" in str(warning.message) or "column 'y'" in str(warning.message)
+            assert warning.filename == __file__
+        else:
+            assert None not in cells_of(filled)
+            assert not caught
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_the_imputer_drops_or_fills_with_zero_what_fit_saw_nothing_of(container):
+    X = CONTAINERS[container](NOTHING)
+    with pytest.warns(UserWarning, match="no cell is observed"):
+        dropped = CrossCatImputer(CrossCatPY(**SHORT)).fit_transform(X)
+    assert np.shape(dropped) == (N_ROWS, 1)
+    kept = CrossCatImputer(CrossCatPY(**SHORT), keep_empty_features=True).fit_transform(X)
+    assert cells_of(kept) == [0.0] * N_ROWS
