@@ -137,7 +137,7 @@ def shortlist_rows(const float[:, ::1] scores, const float[::1] log_weight,
 def move_all_but_last(int32_t[::1] labels, int32_t[::1] drawn, int64_t[::1] members,
                       const uint8_t[::1] held):
     """Give each row the feature drawn for it, one row after another, unless it is the last member
-    here of a feature that is held; then its own feature counts as drawn.
+    here of a feature that is held, or none was drawn; then its own feature counts as drawn.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def move_all_but_last(int32_t[::1] labels, int32_t[::1] drawn, int64_t[::1] memb
             z = labels[i]
             if z < 0:
                 continue
-            if held[z] and members[z] == 1:
+            if drawn[i] < 0 or (held[z] and members[z] == 1):
                 drawn[i] = z
                 continue
             members[z] -= 1
@@ -188,11 +188,14 @@ def sweep_tail(Mixture tail, int32_t[::1] labels, const int32_t[::1] drawn,
 
     Returns
     -------
-    bool
+    done : bool
         Whether all rows had their turn.
+    stuck : int
+        A row that neither a feature of I nor a cluster of the tail can produce, and that has no
+        label now; else -1.
     """
     cdef bitgen_t *rng = bitgen(bit_generator)
-    cdef Py_ssize_t i, k
+    cdef Py_ssize_t i, k, stuck = -1
     cdef int64_t n_tail = 0
     cdef int32_t z
     cdef double first = log(tail.prior.concentration) - log(share), mass, scale, odds
@@ -215,8 +218,12 @@ def sweep_tail(Mixture tail, int32_t[::1] labels, const int32_t[::1] drawn,
             tail.score(i)
             # the mixture weighs n_k - d and a + d K, but its first cluster 1, not a
             scale = log_tail + (first if n_tail == 0 else -log(n_tail + share))
+            mass = -INFINITY
             k = draw_feature_v[LEVEL](&tail.log_lik[0], &tail.log_prior[0], 0.0, tail.n_tiles,
                                       uniform(rng), &scratch[0], &mass)
+            if k < 0 and log_mass[i] == -INFINITY:
+                stuck = i
+                break
             odds = exp(min(scale + mass - log_mass[i], 700.0))
             if uniform(rng) * (1.0 + odds) < odds or log_mass[i] == -INFINITY:
                 tail.insert(i, k)
@@ -231,7 +238,7 @@ def sweep_tail(Mixture tail, int32_t[::1] labels, const int32_t[::1] drawn,
                 members[drawn[i]] += 1
         else:
             i = labels.shape[0]
-    return i == labels.shape[0]
+    return i == labels.shape[0], stuck
 
 
 cdef inline float log_members(int64_t n, float discount) noexcept nogil:

@@ -54,6 +54,7 @@ INLINE int64_t NAME(draw_by)(const int rule, const float *score, const float *lo
         sum[g] = NAME(reduce_add)(all);
         total += sum[g];
     }
+    if (!(total > 0.0 && total < INFINITY)) return -1; /* a score is no number */
     *log_total = top + log(total);
     double left = u * total;
     int64_t last = -1;
@@ -78,7 +79,8 @@ INLINE int64_t NAME(draw_by)(const int rule, const float *score, const float *lo
     return k;
 }
 
-/* Feature k with probability proportional to exp(score[k] + log_weight[k]); -1 if all are 0. */
+/* Feature k with probability proportional to exp(score[k] + log_weight[k]); -1 if all are 0, or if
+ * some are NaN or infinite: then log_total is left as it was. */
 static int64_t NAME(draw_feature)(const float *score, const float *log_weight, float unused,
                                   int64_t n_tiles, double u, float *scratch, double *log_total)
 {

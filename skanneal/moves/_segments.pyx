@@ -450,7 +450,7 @@ cdef class Segments:
         cdef Py_ssize_t n = self.n, r, s, k, n_clusters
         cdef double[:, ::1] log_g = np.full((n + 1, n + 1), -np.inf)   # by clusters, rows
         cdef double[::1] term = np.empty(n + 1)
-        cdef int64_t[::1] label = np.empty(n, np.int64)
+        cdef int64_t[::1] label = np.zeros(n, np.int64)
         with nogil:
             log_g[0, 0] = 0.0
             for k in range(1, n + 1):
@@ -463,7 +463,7 @@ cdef class Segments:
                 term[k] = log_a[k] + log_g[k, n]
             n_clusters = k = draw_log(&term[0], n + 1, uniform(rng))
             r = n
-            while r > 0:
+            while r > 0 and k > 0:   # where no B is a number, k is 0
                 for s in range(r):
                     term[s] = log_g[k - 1, s] + self.log_b(s, r)
                 s = draw_log(&term[0], r, uniform(rng))

@@ -290,7 +290,7 @@ def sweep_proposed(places, rows, stop):
             log_ratio = likelihood.log_prior(theta) - likelihood.proposal_logpdf(theta, row)
             opening = _log_open(prior, places.numbers[0]) - np.log(m)
             weights = np.r_[room[i] + places.log_weight, opening + out[0, :m] + log_ratio]
-            if np.isneginf(weights).all():
+            if not np.isfinite(weights.max()):
                 raise unreachable(likelihood, start + i)
             k = draw_index(weights, generator)
             if k >= len(places.theta):

@@ -169,7 +169,10 @@ def exact_segment(
         mixture = Mixture(rows.table, likelihood.blocks(rows.table, n_slots), prior, None)
         mixture.replace(np.flatnonzero(own < 0), clusters[own < 0])
         for _ in range(n_steps):
-            if not sweep_tail(mixture, own, *rest, rng, stop.array):
+            done, stuck = sweep_tail(mixture, own, *rest, rng, stop.array)
+            if stuck >= 0:
+                raise unreachable(likelihood, stuck)
+            if not done:
                 break
         clusters = mixture.get_labels()
     else:

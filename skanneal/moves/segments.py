@@ -152,5 +152,5 @@ def unreachable(likelihood, row):
     likelihood = getattr(likelihood, "likelihood", likelihood)  # the user's, behind the checks
     return ValueError(
         f"{type(likelihood).__name__}.log_lik: row {row} of its shard has likelihood 0 under every "
-        f"feature, so no cluster can be reached"
+        f"feature (or one that is no number), so no cluster can be reached"
     )

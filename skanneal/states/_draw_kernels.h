@@ -27,7 +27,10 @@ static int64_t NAME(draw_slot)(const float *log_prior, const float *log_lik, flo
         left -= weight[k];
         if (left < 0.0f) return k; /* never at a slot of weight zero */
     }
-    int64_t last = n_tiles * LANES - 1; /* rounding alone comes here */
-    while (last > 0 && weight[last] == 0.0f) last--;
+    int64_t last = n_tiles * LANES - 1; /* rounding comes here, and scores that are no numbers */
+    while (last >= 0 && !(weight[last] > 0.0f)) last--;
+    if (last >= 0) return last;
+    last = n_tiles * LANES - 1;
+    while (last > 0 && !(log_prior[last] > -INFINITY)) last--; /* the open slot has a prior */
     return last;
 }
