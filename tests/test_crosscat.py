@@ -486,7 +486,7 @@ class TestParameters:
     @pytest.mark.parametrize(
         "parameters, message",
         [
-            ({"view_discount": 1.0}, "'view_discount' parameter of CrossCatPY"),
+            ({"view_discount": 1.0}, "view_discount must be in"),
             ({"view_concentration": "x"}, "'view_concentration' parameter of CrossCatPY"),
             ({"view_concentration": NAN}, "view_concentration must be 'infer' or a number"),
             (

@@ -174,7 +174,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         "likelihood": [StrOptions({"auto", *LIKELIHOODS}), Likelihood],
         "hyperparameters": BaseMixtureEstimator._parameter_constraints["hyperparameters"],
         "concentration": [StrOptions({"infer"}), Real],
-        "discount": [StrOptions({"infer"}), Interval(Real, 0, 1, closed="left")],
+        "discount": [StrOptions({"infer"}), Real],
         "algorithm": [StrOptions({"auto", *ALGORITHMS})],
         "schedule": [AcceleratedSchedule, None],
         "n_shards": [Interval(Integral, 1, None, closed="left")],

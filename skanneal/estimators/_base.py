@@ -48,7 +48,7 @@ class BaseMixtureEstimator(
         "families": [StrOptions({"auto", *FAMILIES}), Mapping],
         "schedule": [StrOptions(set(SCHEDULES)), BaseSchedule],
         "concentration": [StrOptions({"infer"}), Real],
-        "discount": [StrOptions({"infer"}), Interval(Real, 0, 1, closed="left")],
+        "discount": [StrOptions({"infer"}), Real],
         "hyperparameters": [StrOptions({"infer"}), Mapping],
         "moves": [StrOptions({"auto"}), tuple, list],
         "point_estimate": [StrOptions({"map", "vi", "binder"})],

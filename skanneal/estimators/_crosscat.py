@@ -6,7 +6,7 @@ from numbers import Real
 
 import numpy as np
 from sklearn.base import TransformerMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ..components import FAMILIES
@@ -167,7 +167,7 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
     _parameter_constraints: dict = {
         **BaseMixtureEstimator._parameter_constraints,
         "view_concentration": [StrOptions({"infer"}), Real, None],
-        "view_discount": [StrOptions({"infer"}), Interval(Real, 0, 1, closed="left"), None],
+        "view_discount": [StrOptions({"infer"}), Real, None],
         "missing_indicator": [str, int, tuple, list, np.ndarray],
         "output": [StrOptions({"codes", "onehot", "proba"})],
     }

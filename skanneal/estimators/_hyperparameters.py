@@ -13,6 +13,7 @@ import numpy as np
 
 from ..components import FAMILIES
 from ..partition_priors import concentrations
+from ._limits import as_floats, check_cells
 from ._row_hyperparameters import prepare_rows, row_grids_in_units
 
 # In the order in which a user may give them without names; code order differs for bernoulli.
@@ -25,6 +26,8 @@ NAMES = {
 }
 # What has the unit of a variance, and with it says how dense a column of one value may be.
 SCALES = {"normal": "sigma2_0", "multivariate_normal": "scale0", "known_normal": "covariance"}
+FORMS = {"mu0": "location", "sigma2_0": "covariance"}  # of a column's; the others are positive
+HIGHEST = 1e9  # concentration: with it, log-gamma functions still tell one row more
 DISCOUNTS = np.linspace(0.0, 0.9, 10)
 
 
@@ -41,8 +44,10 @@ def partition_grid(concentration, discount, n=0, of=""):
         What error messages put before the two names.
     """
     for name, value in (("concentration", concentration), ("discount", discount)):
-        if value != "infer" and not (isinstance(value, Real) and np.isfinite(value)):
-            raise ValueError(f"{of}{name} must be 'infer' or a number, got {value!r}")
+        if value != "infer" and not (isinstance(value, Real) and abs(value) <= HIGHEST):
+            raise ValueError(
+                f"{of}{name} must be 'infer' or a number, of at most {HIGHEST:g}, got {value!r}"
+            )
     discounts = DISCOUNTS if discount == "infer" else np.array([float(discount)])
     alphas = concentrations(n) if concentration == "infer" else np.array([float(concentration)])
     if discounts.min() < 0 or discounts.max() >= 1:
@@ -57,9 +62,10 @@ def partition_grid(concentration, discount, n=0, of=""):
 
 def to_cells(name, values, offset, scale):
     """A coordinate's values in cell units."""
-    if name == "mu0":
-        return (values - offset) / scale
-    return values / scale / scale if name == "sigma2_0" else values
+    with np.errstate(over="ignore", under="ignore"):
+        if name == "mu0":
+            return (values - offset) / scale
+        return values / scale / scale if name == "sigma2_0" else values
 
 
 def to_user(name, values, offset, scale):
@@ -123,6 +129,8 @@ def prepare(hyperparameters, encoder, table):
                     n_columns = len(families[family])
                     value = _one(fixed[name], family, name, i, h, n_columns, n_levels)
                     start[h] = to_cells(name, value, table.offsets[j], table.scales[j])
+                    where = f"hyperparameters[{family!r}][{name!r}]"
+                    check_cells(start[h], FORMS.get(name, "positive"), where)
                     grid[h] = None
             hyper[int(j)], grids[int(j)] = start, grid
     return hyper, grids
@@ -159,10 +167,7 @@ def _one(values, family, name, i, h, n_columns, n_levels):
         if len(values) != n_columns:
             raise ValueError(f"{where} has {len(values)} arrays for {n_columns} columns")
         values = values[i]
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{where} must be numbers, got {values!r}") from None
+    array = as_floats(values, where)
     expected = n_levels if name == "pseudo_counts" else n_columns
     if array.ndim == 0:
         value = float(array)
@@ -173,9 +178,8 @@ def _one(values, family, name, i, h, n_columns, n_levels):
         raise ValueError(
             f"{where} must be a number or one per {what} ({expected}), got shape {array.shape}"
         )
-    if not np.isfinite(value) or (name != "mu0" and value <= 0):
-        what = "finite" if name == "mu0" else "positive"
-        raise ValueError(f"{where} must be {what}, got {value}")
+    if name != "mu0" and value <= 0:
+        raise ValueError(f"{where} must be positive, got {value}")
     return value
 
 

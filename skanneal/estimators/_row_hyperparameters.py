@@ -10,6 +10,7 @@ import numpy as np
 
 from ..components import FAMILIES
 from ..components._forms import diagonal, flatten, starts, unflatten
+from ._limits import as_floats, check_cells
 
 ASYMMETRY = 1e-8  # of a covariance's entries, as a share of the standard deviations' product
 
@@ -51,8 +52,7 @@ def prepare_rows(family, named, columns, table, at, n_given):
             where = f"hyperparameters[{family!r}][{name!r}]"
             value = _of_columns(READ[form](named[name], n_given, where), at)
             values[h] = _to_cells(form, value, table.offsets[columns], table.scales[columns])
-            if not np.isfinite(values[h]).all() or (form == "covariance" and _vanishes(values[h])):
-                raise ValueError(f"{where} is out of all proportion to the spread of X")
+            check_cells(np.diag(values[h]) if form == "covariance" else values[h], form, where)
             stop = None if form == "common" else ends[h + 1]
             grid[ends[h] : stop] = [None] * np.size(flatten([form], [values[h]], n_columns))
     start = flatten(member.forms, values, n_columns)
@@ -72,10 +72,6 @@ def _to_cells(form, value, offsets, scales):
         if form == "location":
             return (value - offsets) / scales
         return value / scales / scales[:, None] if form == "covariance" else value
-
-
-def _vanishes(covariance):
-    return np.diag(covariance).min() < np.finfo(float).tiny
 
 
 def _to_user(form, value, offsets, scales):
@@ -119,18 +115,8 @@ def row_grids_in_units(family, grid, columns, table):
 # ---- what a user gives --------------------------------------------------------------------------
 
 
-def _numbers(values, where):
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{where} must be numbers, got {values!r}") from None
-    if not np.isfinite(array).all():
-        raise ValueError(f"{where} must be finite, got {values!r}")
-    return array
-
-
 def _positive(values, n_columns, where):
-    array = _numbers(values, where)
+    array = as_floats(values, where)
     if array.ndim != 0:
         raise ValueError(f"{where} must be one number, got shape {array.shape}")
     if array <= 0:
@@ -139,7 +125,7 @@ def _positive(values, n_columns, where):
 
 
 def _location(values, n_columns, where):
-    array = _numbers(values, where)
+    array = as_floats(values, where)
     if array.ndim != 0 and array.shape != (n_columns,):
         raise ValueError(
             f"{where} must be a number or one per column of the family ({n_columns}), "
@@ -161,7 +147,7 @@ def _common(values, n_columns, where):
 
 
 def _covariance(values, n_columns, where):
-    array = _numbers(values, where)
+    array = as_floats(values, where)
     if array.shape not in ((), (n_columns,), (n_columns, n_columns)):
         raise ValueError(
             f"{where} must be a number, one per column of the family ({n_columns}) or a matrix of "
