@@ -1042,7 +1042,7 @@ class TestHyperparameters:
             ({"normal": {"mu0": np.inf}}, r"\['normal'\]\['mu0'\] must be finite, got inf"),
             (
                 {"normal": {"sigma2_0": NAN}},
-                r"\['normal'\]\['sigma2_0'\] must be positive, got nan",
+                r"\['normal'\]\['sigma2_0'\] must be finite, got nan",
             ),
             ({"normal": {"nu0": "x"}}, r"\['normal'\]\['nu0'\] must be numbers, got 'x'"),
             (
