@@ -6,7 +6,8 @@ of tasks, never nested calls.
 
 Threads are preferred: the compiled kernels release the GIL and nothing has to be pickled. joblib
 leaves threads running after an interrupt, so here an interrupt only sets a `StopFlag` which the
-tasks watch: each returns what it has, and all threads have ended when `run_tasks` returns.
+tasks watch: each returns what it has, and all threads have ended when `run_tasks` returns. Other
+processes do not see the flag: what they had returned before the interrupt is kept, the rest lost.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -179,6 +180,10 @@ def run_tasks(function, tasks, n_jobs=None, verbose=0):
     short. A task in the main thread sees the first one only after Python has had its turn: a
     kernel that runs for long without the GIL must call ``PyErr_CheckSignals`` now and then.
 
+    In other processes tasks under way cannot be asked: the results that have come back are kept,
+    and joblib ends the workers (loky) or forgets their tasks (Dask). A backend that returns all
+    results together (Ray, multiprocessing) keeps none.
+
     An error in one task stops the others too, and is raised when they have returned.
 
     Parameters
@@ -196,7 +201,7 @@ def run_tasks(function, tasks, n_jobs=None, verbose=0):
     -------
     results : list
         In the order of the tasks. After an interrupt, None for each task that did not begin, that
-        raised KeyboardInterrupt itself, or that ran in another process.
+        raised KeyboardInterrupt itself, or that another process had not finished.
     interrupted : bool
         Whether there was an interrupt.
 
@@ -207,13 +212,29 @@ def run_tasks(function, tasks, n_jobs=None, verbose=0):
     ([8, 9], False)
     """
     tasks = list(tasks)
-    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="list", verbose=verbose)
-    run = delayed(run_task)
+    backend, _ = get_active_backend(prefer="threads")
+    one_by_one = getattr(backend, "supports_return_generator", False)
+    parallel = Parallel(
+        n_jobs=n_jobs,
+        prefer="threads",
+        return_as="generator_unordered" if one_by_one else "list",
+        batch_size=1,  # the results of a batch come back together
+        verbose=verbose,
+    )
+    run = delayed(_run_numbered)
 
     def dispatch(stop, ledger):
-        return parallel(run(function, *item, stop, ledger) for item in enumerate(tasks))
+        numbered = parallel(run(function, *item, stop, ledger) for item in enumerate(tasks))
+        # `update` runs no Python code of its own: KeyboardInterrupt is raised in joblib's
+        # generator, which then ends the workers, not here between two results.
+        ledger.results.update(numbered)
+        return [ledger.results[i] for i in range(len(tasks))]
 
     return keep_on_interrupt(dispatch, len(tasks))
+
+
+def _run_numbered(function, i, task, stop, ledger):
+    return i, run_task(function, i, task, stop, ledger)
 
 
 def keep_on_interrupt(dispatch, n_tasks, seconds=None):
@@ -223,7 +244,8 @@ def keep_on_interrupt(dispatch, n_tasks, seconds=None):
     ----------
     dispatch : callable
         ``dispatch(stop, ledger)`` returns the list of results. A task of this process is called
-        through `run_task`, with the flag and the ledger, so that it is awaited.
+        through `run_task`, with the flag and the ledger, so that it is awaited. Results that other
+        processes return are kept if they are put into ``ledger.results`` as they come.
     n_tasks : int
         Number of tasks.
     seconds : float, optional
@@ -268,7 +290,7 @@ def run_task(function, i, task, stop, ledger):
 
 
 class _Ledger:
-    """Which tasks of this process are under way, and the results of those that returned."""
+    """Which tasks of this process are under way, and the results there are, by task number."""
 
     def __init__(self):
         self.results = {}

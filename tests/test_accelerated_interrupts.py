@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skanneal import AcceleratedDPMixture
 from skanneal import _accelerated_chain as chains
 from skanneal.estimators import _accelerated_dp as estimator
+from skanneal.estimators import _base as base
 from skanneal.moves import (
     AcceleratedStage,
     Auxiliary,
@@ -112,7 +113,7 @@ def test_nothing_new_leaves_the_earlier_fit(algorithm, monkeypatch):
     X, model = rows(), mixture(algorithm, warm_start=True).fit(rows())
     before = state_of(model)
     if algorithm == "collapsed":
-        patched(monkeypatch, estimator, "chain_task")
+        patched(monkeypatch, base, "chain_task")
     else:
         monkeypatch.setattr(STAGE[algorithm], "plan", in_segment(STAGE[algorithm], 1))
     with pytest.raises(KeyboardInterrupt):

@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import copy
-import functools
 import time
 import warnings
 from numbers import Integral, Real
@@ -17,12 +16,12 @@ from .._accelerated_chain import ACCELERATED_SHARE, STAGES, AcceleratedChain, Ru
 from .._time_limit import TimeLimit
 from ..chain import Model
 from ..likelihoods import LIKELIHOODS, Likelihood
-from ..parallel import InterruptNote, n_workers, run_tasks, spawn_seeds
+from ..parallel import InterruptNote, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
 from ..shards import ShardPool
 from ._accelerated_data import FAMILY, first_labels, read
 from ._all_or_nothing import all_or_nothing
-from ._base import BaseMixtureEstimator, _padded, chain_task
+from ._base import BaseMixtureEstimator, _padded
 from ._draws import Draw
 from ._feature_draws import FeatureDraw
 from ._feature_point import features_of, point_of
@@ -416,23 +415,8 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         resume = self.warm_start and hasattr(self, "_states")
         states = self._earlier_states(data.fingerprint) if resume else [None] * self.n_chains
         model = self._model(data, grid)
-        tasks = [
-            (
-                limit,
-                number,
-                model._replace(init=first_labels(self.init, data, start)),
-                gibbs,
-                seed,
-                self.n_draws,
-                self.thin,
-                state,
-                self.verbose,
-            )
-            for number, (seed, start, state) in enumerate(zip(seeds, starts, states))
-        ]
-        task = functools.partial(chain_task, len(tasks), n_workers(self.n_jobs))
-        results, interrupted = run_tasks(task, tasks, n_jobs=self.n_jobs)
-        results = [r for r in results if r is not None]
+        models = [model._replace(init=first_labels(self.init, data, start)) for start in starts]
+        results, interrupted = self._run_chains(limit, models, gibbs, seeds, states)
         began = np.nanmax(self.trace_["sweeps"]) if resume else 0.0
         if interrupted and all(r["trace"]["sweeps"][-1] <= began for r in results):
             raise KeyboardInterrupt  # no state but those to begin with

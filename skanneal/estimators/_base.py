@@ -22,7 +22,7 @@ from ..chain import Model, run_chain
 from ..components import FAMILIES, Table
 from ..diagnostics import diagnose
 from ..moves import MOVES, climb
-from ..parallel import n_workers, run_tasks, spawn_seeds
+from ..parallel import StopFlag, n_workers, run_tasks, spawn_seeds
 from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedule
 from ..states import Mixture, Subsample
 from ..summary import point_estimate, relabel
@@ -108,13 +108,9 @@ class BaseMixtureEstimator(
             else:
                 states = [None] * self.n_chains
                 model = model._replace(strata=self._strata(strata, schedule, model, seeds[-1]))
-            tasks = [
-                (limit, number, model, schedule, seed, self.n_draws, self.thin, state, self.verbose)
-                for number, (seed, state) in enumerate(zip(seeds, states))
-            ]
-            task = functools.partial(chain_task, len(tasks), n_workers(self.n_jobs))
-            results, interrupted = run_tasks(task, tasks, n_jobs=self.n_jobs)
-            results = [r for r in results if r is not None and r["trace"]["n_clusters"][-1] > 0]
+            models = [model] * self.n_chains
+            results, interrupted = self._run_chains(limit, models, schedule, seeds, states)
+            results = [result for result in results if result["trace"]["n_clusters"][-1] > 0]
             if not results:
                 raise KeyboardInterrupt
             fitted = self._results(encoder, model, results)
@@ -137,6 +133,26 @@ class BaseMixtureEstimator(
                 stacklevel=4,
             )
         return self
+
+    def _run_chains(self, limit, models, schedule, seeds, states):
+        """(Results of the chains, without those that an interrupt left out; interrupted).
+
+        A chain that goes on from an earlier fit is never left out: one that did not begin, or that
+        was lost with its process, is where it was. If that is so of all, there are no results.
+        """
+        tasks = [
+            (limit, number, model, schedule, seed, self.n_draws, self.thin, state, self.verbose)
+            for number, (model, seed, state) in enumerate(zip(models, seeds, states))
+        ]
+        task = functools.partial(chain_task, len(tasks), n_workers(self.n_jobs))
+        results, interrupted = run_tasks(task, tasks, n_jobs=self.n_jobs)
+        if any(result is not None for result in results):
+            stop = StopFlag()
+            stop.set()
+            for i, state in enumerate(states):
+                if results[i] is None and state is not None:
+                    results[i] = task(*tasks[i], stop=stop)
+        return [result for result in results if result is not None], interrupted
 
     def _resolve_moves(self):
         if isinstance(self.moves, str):
