@@ -27,6 +27,7 @@ from .partition_priors import PitmanYor, first_prior
 from .states import Uncollapsed
 
 FORMAT = 1
+POINT_PASSES = 2  # over rows on disk, which the point estimate takes at least
 STAGES = {
     "accelerated": (("accelerated", AcceleratedStage), ("exact", ExactStage)),
     "hybrid": (("all", ExactStage),),
@@ -200,7 +201,7 @@ class Run:
         self.pool, self.chains, self.note = pool, chains, note
         self.verbose, self.on_record = verbose, on_record
         self._dropped = False  # was a segment cut short?
-        self._reading = 0.0  # seconds that a pass over rows on disk takes, whatever is done to them
+        self.reading = 0.0  # seconds that a pass over rows on disk takes, whatever is done to them
 
     @property
     def interrupted(self):
@@ -214,17 +215,17 @@ class Run:
         if results is not None:
             self._synchronise(results, 0, None)
             if self.pool.shards.is_lazy:
-                self._reading = time.perf_counter() - self.clock
+                self.reading = time.perf_counter() - self.clock
         return results is not None
 
     def end(self, limit):
         """Seconds since the chains' beginning at which they have to end; None without a limit.
 
-        A last pass over the rows, for the features of the point estimate, follows.
+        Passes over the rows follow, in which the point estimate climbs and has its features made.
         """
         if not limit:
             return None
-        return self.chains[0].seconds + max(limit.left - self._reading, 0.0)
+        return self.chains[0].seconds + max(limit.left - POINT_PASSES * self.reading, 0.0)
 
     def stage(self, stage, lengths, deadline=None, max_time=None, further=0):
         """Run a stage's segments until they end, the time is up or there is an interrupt.
@@ -256,7 +257,7 @@ class Run:
                 coming = last * (n_steps + further) / done[-1] if done else 0.0
                 if done and self.chains[0].seconds + coming > deadline:
                     break
-            if deadline is not None and deadline - self.chains[0].seconds < self._reading:
+            if deadline is not None and deadline - self.chains[0].seconds < self.reading:
                 break
             began = self.clock = time.perf_counter()
             before = [chain.generator.bit_generator.state for chain in self.chains]

@@ -612,6 +612,7 @@ class TestDecode:
         X = pl.DataFrame({"x": pl.Series(["a", None], dtype=pl.Enum(["a"]))})
         assert encoder.decode(answers, like=X)["x"].to_list() == ["a", "b"]
 
+    @pytest.mark.filterwarnings("ignore:No cell was observed")
     def test_column_without_levels_stays_missing(self):
         for X in (
             pd.DataFrame({"x": pd.array([None, None], "string")}),

@@ -350,6 +350,8 @@ def test_an_interrupt_drops_the_move(function):
     with ShardPool(shards) as pool:
 
         class Interrupted:
+            shards = pool.shards
+
             def run(self, called, tasks, seconds=None):
                 results, _ = pool.run(called, tasks)
                 if called is not getattr(module, function):

@@ -314,7 +314,8 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
             run, lengths, draws = self._run(data, schedule, grid, algorithm, seeds, note, limit)
             up = np.inf
             if limit:
-                up = time.perf_counter() + max(limit.left, CLIMBING_SHARE * limit.seconds)
+                left = limit.left - run.reading  # a pass for the features follows
+                up = time.perf_counter() + max(left, CLIMBING_SHARE * limit.seconds)
 
             def ended():
                 return note.noted or time.perf_counter() >= up
@@ -461,7 +462,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         trace = _padded([{n: np.array(v) for n, v in c.trace.items()} for c in chains])
         flat = [draw for of_chain in kept for draw in of_chain]
         seed = np.random.PCG64(self._seed(POINT))
-        point = point_of(data, flat, self.point_estimate, seed, ended)
+        point, state = point_of(data, flat, self.point_estimate, seed, ended)
         fitted = {
             "draws_": kept,
             "trace_": trace,
@@ -481,7 +482,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
             if model.table is None:
                 model = model._replace(table=data.likelihood.schema)
             fitted["hyperparameter_grids_"] = grids_in_units(model, data.encoder.shown_families)
-        fitted["features_"] = features_of(data, point)
+        fitted["features_"] = features_of(data, point, state)
         return fitted
 
     def __sklearn_tags__(self):

@@ -42,14 +42,16 @@ def point_of(data, draws, method, bit_generator, ended):
 
     Returns
     -------
-    Draw or FeatureDraw
+    point : Draw or FeatureDraw
+    state : Uncollapsed or None
+        The sampler's state of that draw, if it is at hand: another pass over the rows makes it.
     """
     log_joints = [draw.log_joint for draw in draws]
     best, conjugate = draws[int(np.argmax(log_joints))], data.likelihood.conjugate
     if method == "map":
         labels, moved = climbed(data.shards, best, conjugate, ended)
         if not moved:
-            return best
+            return best, None
         used, labels = np.unique(labels, return_inverse=True)
         return _with_labels(data, best, labels, None if conjugate else best.theta[used])
     labels = point_estimate([draw.labels for draw in draws], log_joints, method)
@@ -65,11 +67,11 @@ def point_of(data, draws, method, bit_generator, ended):
     return _with_labels(data, best, labels, theta)
 
 
-def features_of(data, point):
+def features_of(data, point, state=None):
     """The features of a point estimate, as the likelihood shows them."""
     if not data.likelihood.conjugate:
         return point.features
-    state = _state(data, point, point.labels)
+    state = _state(data, point, point.labels) if state is None else state
     return state.likelihood.features(state.likelihood.mean(state.statistics))
 
 
@@ -80,6 +82,8 @@ def climbed(shards, draw, conjugate, ended):
     for _ in range(PASSES):
         moved = 0
         for p in range(shards.n_shards):
+            if ended():
+                return labels, total + moved
             rows, at = shards.encoded(p), shards.rows_of(p)
             for start in range(0, len(at), BLOCK_ROWS):
                 if ended():
@@ -139,7 +143,7 @@ class Instantiated:
 
 
 def _with_labels(data, draw, labels, theta=None):
-    """A draw with another partition, and with other features if they are instantiated."""
+    """(draw, state) of another partition, and of other features if they are instantiated."""
     state, shards = _state(data, draw, labels), data.shards
     if theta is not None:
         state.theta, state.log_lik = theta, 0.0
@@ -149,8 +153,9 @@ def _with_labels(data, draw, labels, theta=None):
     arrays["log_joint"] = np.array(state.log_joint())
     if theta is None:
         arrays |= state.likelihood.arrays(state.statistics, state.sizes)
-        return Draw(arrays, data.encoder)
-    return FeatureDraw(arrays | {"theta": theta, "features/size": state.sizes}, data.likelihood)
+        return Draw(arrays, data.encoder), state
+    arrays |= {"theta": theta, "features/size": state.sizes}
+    return FeatureDraw(arrays, data.likelihood), state
 
 
 def _state(data, draw, labels):
