@@ -117,7 +117,7 @@ def test_sample_keeps_the_draws_so_far(n_jobs):
     def log_likelihood(theta, rows):
         n_calls[threading.get_ident()] += 1
         least, most = min(n_calls.values()), max(n_calls.values())
-        if len(n_calls) == n_jobs and least >= max(1000, 0.8 * most) and not raised:
+        if len(n_calls) == n_jobs and least >= max(10_000, 0.9 * most) and not raised:
             raised.append(signal.raise_signal(signal.SIGINT))
         return -0.5 * ((X[rows, 0] - theta[0]) ** 2).sum()
 
