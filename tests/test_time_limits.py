@@ -204,7 +204,7 @@ def test_too_little_time_is_said(monkeypatch):
     assert model.trace_["n_assigned"][0, -1] == len(X)
 
 
-@pytest.mark.parametrize("max_time", [1.0, 5.0])
+@pytest.mark.parametrize("max_time", [1.0, pytest.param(5.0, marks=pytest.mark.slow)])
 def test_reading_counts(max_time, tmp_path, monkeypatch):
     """From disk every segment reads its rows: none is begun that cannot be done with it."""
     np.save(tmp_path / "X.npy", rows(200))
