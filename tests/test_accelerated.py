@@ -473,6 +473,9 @@ def fitted_p_value(algorithm, n_chains, seed):
     return chi_square(Counter(canonical(own.labels) for (own,) in model.draws_), case.law(1.3, 0.0))
 
 
-@pytest.mark.parametrize("algorithm, n_chains", [("collapsed", 800), ("accelerated", 100)])
+@pytest.mark.parametrize(
+    "algorithm, n_chains",
+    [pytest.param("collapsed", 800, marks=pytest.mark.slow), ("accelerated", 100)],
+)
 def test_fitted_draws(algorithm, n_chains):
     assert fitted_p_value(algorithm, n_chains, 16) > LEVEL

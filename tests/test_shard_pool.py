@@ -207,6 +207,7 @@ def test_processes_map_the_shards(X, loky):
         assert pool.run(mapped, BOTH) == ([True, True], False)
 
 
+@pytest.mark.slow
 def test_processes_die_or_raise(X, tmp_path, loky, monkeypatch):
     assert_raises_at_once(X, tmp_path)
     monkeypatch.setattr("skanneal._placement.N_ATTEMPTS", 2)  # new workers take seconds to start
