@@ -249,8 +249,8 @@ class PathPacer:
             self._extra = 0
         elif self._budget is not None:
             self._budget.cut(done)
-        if self._burned_in is not None:
-            self._burned_in = min(self._burned_in, done)
+        if not self.burn_in and self._burned_in > done:
+            self._burned_in = None  # over with that segment, of which no move is made
         self._finished = True
         self.assignments = done
 
@@ -290,7 +290,8 @@ class PathPacer:
             return self.path
         knots, betas = self._budget.realised(self._finished)
         knots = np.array(knots, dtype=np.int64)
-        burned_in = knots[-1, 0] if self._burned_in is None else self._burned_in
+        # more than all assignments: not over when the time was
+        burned_in = knots[-1, 0] + 1 if self._burned_in is None else self._burned_in
         skipped = tuple(sorted(self._skipped))
         return Path(
             knots[:, 0], knots[:, 1], np.array(betas), self.path.start, int(burned_in), skipped

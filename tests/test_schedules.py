@@ -256,6 +256,36 @@ def test_max_time_keeps_the_law_and_its_refit_is_the_same(schedule, n_rows, budg
     assert_same(segments, run(clone(again).pacer(n_rows))[0])
 
 
+def burn_ins(pacer, end=None, cut=None):
+    """Whether moves may adapt after each segment, on a clock that is over after `end` segments.
+
+    With `cut`, and where a segment of all rows may be left out, it is over so many assignments
+    later.
+    """
+    seen, over = [], False
+    while True:
+        over = over or (end is not None and cut is None and len(seen) >= end)
+        full = pacer.size == pacer.n_rows
+        segment = pacer.next(1e9 if over else 0.01 * len(seen))
+        if segment is None:
+            return seen
+        if not over and cut is not None and len(seen) >= end:
+            over = True
+            if full and pacer.is_optional:
+                pacer.cut(segment.start + min(cut, segment.stop - segment.start - 1))
+        seen += [pacer.burn_in] if segment.start < pacer.assignments else []
+
+
+@pytest.mark.parametrize("cut", [None, 0, 7])
+@pytest.mark.parametrize("n_rows", [2, 60])
+@every_schedule
+def test_wherever_time_ends_moves_adapt_in_the_refit_as_they_did(schedule, n_rows, cut):
+    for end in range(20):
+        pacer = schedule.pacer(n_rows, 1e3)
+        first = burn_ins(pacer, end, cut)
+        assert first == burn_ins(pacer.realised().pacer(n_rows)), end
+
+
 def power_cost(power):
     """Return a cost of assignments that rises with a power of the size."""
     return lambda sizes: 1e-6 * (0.2 + (sizes / 1000) ** power)
