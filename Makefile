@@ -6,10 +6,13 @@ BIN = .venv/bin
 PIP = $(BIN)/python -m pip install -q -q --disable-pip-version-check
 
 SOURCES := $(shell find skanneal -name '*.py' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
-# More for pytest, as in: make test ARGS="tests/test_layers.py -x"
+# More for pytest, as in: make test ARGS="tests/test_layers.py -x"; for digests
+# the names of its cases, as in: make digests ARGS="family move/gibbs"
 ARGS =
+# What `make digests` compares the working tree with.
+REF = HEAD
 
-.PHONY: demo test test-all lint doc bench build dist clean
+.PHONY: demo test test-all lint doc bench digests build dist clean
 # Two installations at once would collide.
 .NOTPARALLEL:
 
@@ -34,6 +37,10 @@ bench: .venv/installed-test
 	$(BIN)/python benchmarks/row_step.py
 	$(BIN)/python benchmarks/permutation_step.py
 
+# The working tree beside a commit, as in: make digests REF=HEAD~1
+digests: .venv/installed-test
+	$(BIN)/python benchmarks/digests.py $(REF) $(ARGS)
+
 build: .venv/installed-dev
 	$(BIN)/python setup.py -q build_ext --inplace
 
@@ -46,7 +53,7 @@ dist: .venv/installed-dev
 	cd dist && ../.venv-dist/bin/python -c "import skanneal; print(skanneal.__file__)"
 
 clean:
-	rm -rf .venv .venv-dist build dist *.egg-info
+	rm -rf .venv .venv-dist .digests build dist *.egg-info
 	rm -rf .hypothesis .pytest_cache .ruff_cache doc/_build doc/auto_examples doc/generated
 	find skanneal -name '*.c' -delete -o -name '*.so' -delete
 	find . -name __pycache__ -prune -exec rm -rf {} +
