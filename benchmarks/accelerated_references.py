@@ -187,7 +187,7 @@ def singletons(train, test, gamma, concentration):
 
 
 class Fitted(NamedTuple):
-    """Components of a reference: sizes and counts are expected ones."""
+    """FamilyBlock of a reference: sizes and counts are expected ones."""
 
     sizes: np.ndarray  # (n_components,)
     counts: np.ndarray  # (n_components, n_columns)

@@ -45,11 +45,17 @@ def main():
 def compare(images, folder, repetitions):
     from skanneal import AcceleratedDPMixture
     from skanneal.likelihoods import LIKELIHOODS
-    from skanneal.moves import AcceleratedStage, Auxiliary, ExactStage, Importance, SliceSampler
     from skanneal.parallel import StopFlag
     from skanneal.partition_priors import PitmanYor
     from skanneal.schedules import AcceleratedSchedule
-    from skanneal.states import Uncollapsed
+    from skanneal.sharded import (
+        AcceleratedStage,
+        Auxiliary,
+        ExactStage,
+        Importance,
+        SliceSampler,
+        Uncollapsed,
+    )
 
     schedule = AcceleratedSchedule(n_accelerated=5, n_exact=40)
     model = AcceleratedDPMixture(

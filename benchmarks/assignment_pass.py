@@ -138,8 +138,8 @@ def timed(function):
 def compare(images, n_features, folder, repetitions):
     """Seconds of each side, and the bare loop's width and block of rows."""
     from skanneal.likelihoods import LIKELIHOODS
-    from skanneal.moves._assign import draw_rows, tiled
-    from skanneal.moves.segments import scored_blocks
+    from skanneal.sharded._assign import draw_rows, tiled
+    from skanneal.sharded._segments import scored_blocks
 
     likelihood = LIKELIHOODS["multinomial"].of(images, [[0.1]])
     rows = likelihood.encode(images)

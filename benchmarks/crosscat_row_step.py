@@ -145,7 +145,7 @@ class BareViews:
 
 def make_table(config, rows):
     """skanneal's table of the rows, and each column's hyperparameters."""
-    from skanneal.components import Table
+    from skanneal.families import Table
 
     if config.family == "normal":
         table = Table(["f4"] * config.n_features, [0] * config.n_features)
@@ -239,7 +239,7 @@ def bare_scatter(library, config, rows, order, labels, chunk):
 
 def compare_passes(config, libraries, n_rows, n_repeats):
     """As `compare_steps`; seconds per cell of a structure pass."""
-    from skanneal.components import FAMILIES
+    from skanneal.families import FAMILIES
 
     rows, labels = make_views(config, n_rows)
     order = np.random.default_rng(2).permutation(n_rows)

@@ -41,7 +41,7 @@ import numpy as np
 import crosscat_data
 from crosscat_runs import estimator, fitted, in_fresh_process, mean_vi, spread, view_labels
 from kdd_schedules import LEAST_TIME, Ledger, frame, overhead, run_all, settings, split, write
-from skanneal.components import Table
+from skanneal.families import Table
 from skanneal.schedules import SCHEDULES, resolve_schedule
 from skanneal.states import Subsample, state_from_arrays
 from skanneal.summary import expected_vi, relabel

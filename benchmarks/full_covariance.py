@@ -26,7 +26,7 @@ from sklearn.mixture import BayesianGaussianMixture
 from threadpoolctl import threadpool_limits
 
 from skanneal import PermutationDPMixture
-from skanneal.components import Table
+from skanneal.families import Table
 from skanneal.states import Mixture, Subsample
 
 MOST_GAP = 0.005  # nats per row

@@ -48,10 +48,10 @@ from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 
 from skanneal import PermutationDPMixture
-from skanneal.components import FAMILIES, Table
-from skanneal.components._forms import flatten
+from skanneal.families import FAMILIES, Table
+from skanneal.families._forms import flatten
 from skanneal.moves import Permutation
-from skanneal.moves._segments import Segments
+from skanneal.moves._order_programs import Segments
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import SCHEDULES, PriorGibbs
 from skanneal.states import Mixture, Subsample

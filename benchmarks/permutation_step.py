@@ -28,9 +28,9 @@ from typing import NamedTuple
 import numpy as np
 
 from row_step import build_all, compile_bare
-from skanneal.components import FAMILIES, Table
+from skanneal.families import FAMILIES, Table
 from skanneal.moves import Permutation
-from skanneal.moves._segments import Segments
+from skanneal.moves._order_programs import Segments
 from skanneal.moves.permutation import _by_projection, _uniform_order
 from skanneal.partition_priors import PitmanYor
 from skanneal.states import Mixture, Subsample

@@ -279,7 +279,7 @@ def skanneal_row_step(config, rows, labels, seed=1):
     callable
         n_steps -> seconds per row; each call goes on where the last one ended.
     """
-    from skanneal.components import FAMILIES, Table
+    from skanneal.families import FAMILIES, Table
     from skanneal.moves import churn
     from skanneal.partition_priors import PitmanYor
     from skanneal.states import Mixture, Subsample
@@ -313,7 +313,7 @@ def skanneal_row_step(config, rows, labels, seed=1):
 
 def skanneal_documents(rows, labels, seed=1):
     """A mixture of these rows of counts, and skanneal's row step on it as above."""
-    from skanneal.components import FAMILIES, Table
+    from skanneal.families import FAMILIES, Table
     from skanneal.moves import churn
     from skanneal.partition_priors import PitmanYor
     from skanneal.states import Mixture, Subsample

@@ -30,7 +30,7 @@ from scipy.sparse import csr_array
 
 from skanneal import AcceleratedDPMixture
 from skanneal.schedules import AcceleratedSchedule
-from skanneal.shards import ShardPool
+from skanneal.sharded._shards import ShardPool
 
 N_FEATURES = 100  # at the start, so that segments are as long as in the middle of a long fit
 

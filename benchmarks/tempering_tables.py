@@ -52,8 +52,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skanneal.diagnostics import r_hat
 from skanneal.schedules import GeometricLadder
+from skanneal.summary import r_hat
 from skanneal.tempering import sample
 from tempering_models import paper_sampler, paper_starts, target, tuned_sampler
 

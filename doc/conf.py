@@ -4,7 +4,7 @@ import inspect
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from skanneal.components import FAMILIES
+from skanneal.families import FAMILIES
 from skanneal.moves import MOVES
 from skanneal.schedules import SCHEDULES
 

@@ -37,7 +37,7 @@ X = hours[:, None]
 # a feature; a step that leaves it invariant is enough, here of Metropolis, with a length drawn
 # anew each time, so that it suits features of few rows and of many.
 
-from skanneal.states import Likelihood
+from skanneal.likelihoods import Likelihood
 
 
 class VonMises(Likelihood):

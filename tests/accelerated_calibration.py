@@ -13,10 +13,10 @@ import numpy as np
 
 from accelerated_chains import STOP, HandShards, advance
 from enumeration import canonical, log_eppf, partitions
-from skanneal._accelerated_chain import AcceleratedChain
 from skanneal.likelihoods import LogisticNormal
-from skanneal.moves.segments import first_report
 from skanneal.partition_priors import PitmanYor
+from skanneal.sharded._chain import AcceleratedChain
+from skanneal.sharded._segments import first_report
 
 N_ROWS, N_COLUMNS, RANK, TOTAL = 5, 3, 2, 8
 

@@ -13,10 +13,10 @@ from scipy.special import betaln
 from accelerated_enumeration import posterior
 from enumeration import canonical
 from mixtures import hyper_vector
-from skanneal._accelerated_chain import AcceleratedChain
 from skanneal.likelihoods import LIKELIHOODS, Likelihood
-from skanneal.moves.segments import first_report
 from skanneal.parallel import StopFlag
+from skanneal.sharded._chain import AcceleratedChain
+from skanneal.sharded._segments import first_report
 
 STOP = StopFlag()
 FAMILY = {

@@ -10,8 +10,8 @@ import numpy as np
 
 from enumeration import canonical, clusters
 from reference import is_missing, log_marginal
-from skanneal.components import FAMILIES, MISSING_COUNT, Table
-from skanneal.components._forms import flatten, starts, unflatten
+from skanneal.families import FAMILIES, MISSING_COUNT, Table
+from skanneal.families._forms import flatten, starts, unflatten
 from skanneal.moves import churn
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import Segment

@@ -42,12 +42,14 @@ def powered(prior, likelihood):
     return np.array([prior * likelihood.prod(axis=1) ** beta for beta in BETAS])
 
 
-def tilted(prior, likelihood, order, centre, power, slope, bend):
+def tilted(prior, likelihood, order, centre, power, slope, curvature):
     """h_m = p L_m^power_m exp(slope_m x + bend_m x^2 / 2), x = state - centre; the target as is."""
     x = np.arange(N_STATES) - centre
     out = subsampled(prior, likelihood, order)
     for m in range(1, len(out)):
-        out[m] = prior * (out[m] / prior) ** power[m] * np.exp(slope[m] * x + bend[m] * x**2 / 2)
+        out[m] = (
+            prior * (out[m] / prior) ** power[m] * np.exp(slope[m] * x + curvature[m] * x**2 / 2)
+        )
     return out
 
 

@@ -17,13 +17,19 @@ from accelerated_chains import FAMILY, Case, Coins, HandShards, Unweighted, adva
 from accelerated_enumeration import chi_square
 from accelerated_tails_enumeration import Tails
 from enumeration import canonical, enumerate_joint
-from skanneal._accelerated_chain import AcceleratedChain, Run
 from skanneal.estimators import AcceleratedDPMixture
 from skanneal.likelihoods import LIKELIHOODS, checked
-from skanneal.moves import AcceleratedStage, Auxiliary, ExactStage, Importance, SliceSampler
 from skanneal.parallel import InterruptNote
 from skanneal.schedules import AcceleratedSchedule
-from skanneal.shards import ShardPool, Shards
+from skanneal.sharded import (
+    AcceleratedStage,
+    Auxiliary,
+    ExactStage,
+    Importance,
+    SliceSampler,
+)
+from skanneal.sharded._chain import AcceleratedChain, ShardedRun
+from skanneal.sharded._shards import ShardPool, Shards
 from test_accelerated_oracles import EXACT, toy_of
 from test_oracles import FAULT
 
@@ -428,7 +434,7 @@ def test_same_bits(stage, name):
     for n_jobs in (1, 2):
         shards, chains, grid = small_chains(name, X, n_shards)
         with ShardPool(shards, n_jobs) as pool:
-            run = Run(pool, chains, InterruptNote())
+            run = ShardedRun(pool, chains, InterruptNote())
             assert run.first()
             run.stage(stage, [2] * 6)
         ends.append([chain.to_arrays() for chain in chains])
@@ -437,7 +443,7 @@ def test_same_bits(stage, name):
     # stopped after half of it, and run on
     shards, chains, grid = small_chains(name, X, n_shards)
     with ShardPool(shards, 1) as pool:
-        run = Run(pool, chains, InterruptNote())
+        run = ShardedRun(pool, chains, InterruptNote())
         run.first()
         run.stage(stage, [2] * 3)
         stopped = [chain.to_arrays() for chain in chains]
@@ -445,7 +451,7 @@ def test_same_bits(stage, name):
             AcceleratedChain.from_arrays(arrays, shards, LIKELIHOODS[name].of(X), grid)
             for arrays in stopped
         ]
-        Run(pool, again, InterruptNote()).stage(stage, [2] * 3)
+        ShardedRun(pool, again, InterruptNote()).stage(stage, [2] * 3)
     for a, chain in zip(ends[0], again, strict=True):
         equal_arrays(a, chain.to_arrays())
         assert (

@@ -6,7 +6,12 @@ import pytest
 
 from accelerated_calibration import Unweighted, World, end_counts, ranks
 from accelerated_enumeration import chi_square
-from skanneal.moves import Auxiliary, ExactStage, Importance, SliceSampler
+from skanneal.sharded import (
+    Auxiliary,
+    ExactStage,
+    Importance,
+    SliceSampler,
+)
 
 LEVEL = 1e-4 / 80
 DIRICHLET = [(0.4, 0.0), (2.0, 0.0)]

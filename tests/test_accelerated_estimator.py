@@ -23,14 +23,20 @@ from sklearn.utils import estimator_checks
 
 from backends import dask_cluster, kill_dask_worker, ray_cluster
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture
-from skanneal.likelihoods import LIKELIHOODS
-from skanneal.moves import AcceleratedStage, Auxiliary, ExactStage, Importance, SliceSampler
-from skanneal.moves.segments import first_report
+from skanneal.likelihoods import LIKELIHOODS, Likelihood
 from skanneal.parallel import StopFlag
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import AcceleratedSchedule
-from skanneal.shards import RowSource
-from skanneal.states import Likelihood, Uncollapsed
+from skanneal.sharded import (
+    AcceleratedStage,
+    Auxiliary,
+    ExactStage,
+    Importance,
+    SliceSampler,
+    Uncollapsed,
+)
+from skanneal.sharded._segments import first_report
+from skanneal.sharded._shards import RowSource
 
 ALGORITHMS = ("accelerated", "hybrid", "auxiliary", "importance", "slice", "collapsed")
 UNCOLLAPSED = ALGORITHMS[:-1]
@@ -512,13 +518,13 @@ class TestInterruptsAndErrors:
         def interrupted(self, function, tasks, seconds=None):
             return [None] * len(list(tasks)), True
 
-        monkeypatch.setattr("skanneal.shards.ShardPool.run", interrupted)
+        monkeypatch.setattr("skanneal.sharded._shards.ShardPool.run", interrupted)
         model = mixture()
         with pytest.raises(KeyboardInterrupt):
             model.fit(two_clusters()[0])
         assert unchanged(model)
 
-    @pytest.mark.parametrize("where", ["first_labels", "Run", "read", "_padded"])
+    @pytest.mark.parametrize("where", ["first_labels", "ShardedRun", "read", "_padded"])
     def test_an_error_at_any_stage_keeps_the_earlier_fit(self, where, monkeypatch):
         def fail(*args, **kwargs):
             raise MemoryError("no more")

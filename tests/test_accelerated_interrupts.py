@@ -13,18 +13,18 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skanneal import AcceleratedDPMixture
-from skanneal import _accelerated_chain as chains
 from skanneal.estimators import _accelerated_dp as estimator
 from skanneal.estimators import _base as base
-from skanneal.moves import (
+from skanneal.schedules import AcceleratedSchedule
+from skanneal.sharded import (
     AcceleratedStage,
     Auxiliary,
     ExactStage,
     Importance,
     SliceSampler,
-    feature_split_merge,
 )
-from skanneal.schedules import AcceleratedSchedule
+from skanneal.sharded import _chain as chains
+from skanneal.sharded import _split_merge as feature_split_merge
 from test_accelerated_estimator import run_script
 from test_own_likelihoods import Waiting
 

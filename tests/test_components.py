@@ -24,7 +24,7 @@ from mixtures import (
     random_columns,
 )
 from reference import log_marginal, log_predictive
-from skanneal.components import FAMILIES, Table
+from skanneal.families import FAMILIES, Table
 from skanneal.moves import churn
 from skanneal.partition_priors import PitmanYor
 from skanneal.states import Mixture, Subsample
@@ -333,7 +333,7 @@ def test_column_scores_in_batches(family, monkeypatch):
     partitions = np.array([labels % (v + 1) for v in range(5)], dtype=np.int32)
     arguments = block.table, [0, 1], [block.default_hyper(int(block.table.n_levels[0]))] * 2
     whole = block.column_scores(*arguments, rows, partitions, np.arange(1, 6))
-    monkeypatch.setattr("skanneal.components._base.BATCH_BYTES", 1)
+    monkeypatch.setattr("skanneal.families._base.BATCH_BYTES", 1)
     parts = block.column_scores(*arguments, rows, partitions, np.arange(1, 6))
     np.testing.assert_array_equal(parts, whole)
 

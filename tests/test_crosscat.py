@@ -25,8 +25,8 @@ from sklearn.utils import estimator_checks
 
 from reference import log_marginal
 from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
-from skanneal._containers import open_table
 from skanneal.displays import CoassignmentDisplay, TraceDisplay
+from skanneal.encoding._containers import open_table
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import SCHEDULES, LinearAnneal, PriorGibbs, SequentialGibbs
 from test_crosscat_queries import (
@@ -319,7 +319,7 @@ class TestFit:
         c.arrays = c.arrays | {"log_joint": np.array(1e9)}
         encoder = model._encoder
         table = model._predictor().table(encoder.encode(model, X))
-        chain_model = type("Model", (), {"families": encoder.table_families, "table": table})
+        chain_model = type("ChainPlan", (), {"families": encoder.table_families, "table": table})
         found = model._summary([a, b, c], encoder, chain_model)
         np.testing.assert_array_equal(found["view_labels_"], a.view_labels)
         for labels, expected in zip(found["row_labels_"], a.row_labels):

@@ -45,8 +45,8 @@ from mixtures import (
     reference_log_likelihood,
 )
 from reference import EXAMPLES
-from skanneal.chain import Model, run_chain
-from skanneal.components import FAMILIES
+from skanneal.chains._chain import ChainPlan, run_chain
+from skanneal.families import FAMILIES
 from skanneal.moves import (
     ColumnBlock,
     ColumnGibbs,
@@ -936,7 +936,7 @@ def chain_counts(case, moves, schedule, n_chains, seed):
     for j, (family, _, mapping) in enumerate(case.columns):
         families.setdefault(family, []).append(j)
         hyper[j] = hyper_vector(family, mapping)
-    model = Model(
+    model = ChainPlan(
         make_table(case.columns),
         {family: np.array(at) for family, at in families.items()},
         hyper,

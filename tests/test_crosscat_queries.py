@@ -14,9 +14,9 @@ from scipy.special import logsumexp
 
 from reference import is_missing, log_predictive, observed
 from skanneal import AnnealedDPMixture, CrossCatPY
-from skanneal.components import Table
-from skanneal.estimators import _crosscat_queries, _information
-from skanneal.estimators._point import point_arrays
+from skanneal.families import Table
+from skanneal.predictive import _crosscat, _information
+from skanneal.predictive._point import point_arrays
 from skanneal.schedules import SequentialGibbs
 
 NAN = float("nan")
@@ -329,7 +329,7 @@ class TestDensities:
             rows = np.concatenate([ask(query.iloc[i : i + 1]) for i in range(len(query))])
             np.testing.assert_allclose(rows, whole, rtol=1e-9, atol=1e-12)
         with monkeypatch.context() as patch:
-            patch.setattr("skanneal.estimators._predictor.BLOCK_BYTES", 1000)
+            patch.setattr("skanneal.predictive._predictor.BLOCK_BYTES", 1000)
             for ask in asked:
                 small = ask(query)
                 patch.undo()
@@ -751,7 +751,7 @@ class TestRowsAndColumns:
     @pytest.mark.parametrize("block", [1 << 24, 100])
     def test_most_similar_rows(self, fitted, query, block, monkeypatch):
         model, _, _ = fitted
-        monkeypatch.setattr(_crosscat_queries, "BLOCK_NUMBERS", block)
+        monkeypatch.setattr(_crosscat, "BLOCK_NUMBERS", block)
         whole = model.row_similarity()
         similarity, positions = model.most_similar_rows([4, 0, -1], 6)
         assert similarity.shape == positions.shape == (3, 6)

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from skanneal.diagnostics import diagnose, drift, ess, r_hat
+from skanneal.summary import diagnose, drift, ess, r_hat
 
 
 @pytest.fixture(autouse=True)

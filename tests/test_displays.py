@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.exceptions import NotFittedError
 
 import skanneal
-from skanneal._containers import open_table
 from skanneal.displays import (
     ClusterDisplay,
     CoassignmentDisplay,
@@ -22,6 +21,7 @@ from skanneal.displays import (
     TraceDisplay,
     ViewsDisplay,
 )
+from skanneal.encoding._containers import open_table
 from skanneal.summary import coclustering, profile_clusters, rank_clusters
 
 N_ROWS = 60

@@ -13,8 +13,8 @@ import pytest
 import scipy.sparse
 from sklearn.base import BaseEstimator
 
-from skanneal._codecs import _MISSING_COUNT, CODECS
-from skanneal._encoding import Encoder
+from skanneal.encoding._codecs import _MISSING_COUNT, CODECS
+from skanneal.encoding._encoding import Encoder
 
 NAN = float("nan")
 LONG_INTEGER = getattr(pl, "Int128", pl.Int64)  # polars has the longer one since 1.18
@@ -76,7 +76,7 @@ MIXED_FAMILIES = ["normal", "categorical", "categorical", "bernoulli", "categori
 
 
 def test_codecs_are_those_of_the_families():
-    from skanneal.components import FAMILIES, MISSING_COUNT
+    from skanneal.families import FAMILIES, MISSING_COUNT
 
     assert set(CODECS) == set(FAMILIES)
     assert _MISSING_COUNT == MISSING_COUNT

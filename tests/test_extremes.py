@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture, CrossCatPY
-from skanneal.components import FAMILIES
-from skanneal.estimators._hyperparameters import FORMS, HIGHEST, NAMES
-from skanneal.estimators._limits import LIMITS, POSITIVE
+from skanneal.encoding._hyperparameters import FORMS, HIGHEST, NAMES
+from skanneal.encoding._limits import LIMITS, POSITIVE
+from skanneal.families import FAMILIES
 from skanneal.schedules import AcceleratedSchedule, PriorGibbs
 
 LIKELIHOOD = {

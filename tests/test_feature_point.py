@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from skanneal.estimators._feature_point import Instantiated, point_of
 from skanneal.likelihoods import LIKELIHOODS
 from skanneal.schedules import AcceleratedSchedule
+from skanneal.sharded._point import Instantiated, point_of
 from skanneal.states import Mixture
 from test_accelerated_estimator import ALGORITHMS, UNCOLLAPSED, Rates, counts, mixture, rows_for
 

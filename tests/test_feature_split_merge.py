@@ -17,15 +17,14 @@ from scipy.special import gammaln
 from accelerated_enumeration import chi_square, posterior
 from enumeration import canonical
 from mixtures import hyper_vector
-from skanneal._accelerated_chain import AcceleratedChain, Run
 from skanneal.likelihoods import LIKELIHOODS, Likelihood
-from skanneal.moves import ExactStage, SliceSampler
-from skanneal.moves import feature_split_merge as module
-from skanneal.moves.feature_split_merge import draw_pairs, split_and_merge
 from skanneal.parallel import InterruptNote, StopFlag
 from skanneal.partition_priors import PitmanYor
-from skanneal.shards import ShardPool, Shards
-from skanneal.states import Uncollapsed
+from skanneal.sharded import ExactStage, SliceSampler, Uncollapsed
+from skanneal.sharded import _split_merge as module
+from skanneal.sharded._chain import AcceleratedChain, ShardedRun
+from skanneal.sharded._shards import ShardPool, Shards
+from skanneal.sharded._split_merge import draw_pairs, split_and_merge
 
 STOP = StopFlag()
 N_MOVES, N_PAIRS = 8, 4
@@ -317,7 +316,7 @@ def test_one_cluster_falls_into_the_planted_ones(make):
         for seed in range(4):
             shards, chain = begun(planted(1000, 10, seed), seed)
             with ShardPool(shards) as pool:
-                run = Run(pool, [chain], InterruptNote())
+                run = ShardedRun(pool, [chain], InterruptNote())
                 run.first()
                 for _ in range(60):
                     run.stage(stage, [1])
@@ -335,7 +334,7 @@ def test_the_same_bits_for_any_number_of_jobs(make):
     for n_jobs in (1, 2):
         chains = [begun(X, seed) for seed in (9, 10)]
         with ShardPool(chains[0][0], n_jobs) as pool:
-            run = Run(pool, [chain for _, chain in chains], InterruptNote())
+            run = ShardedRun(pool, [chain for _, chain in chains], InterruptNote())
             run.first()
             run.stage(make(3), [2] * 6)
         found.append([(c.labels().tolist(), c.trace["log_joint"], c.n_tried) for c in run.chains])
@@ -360,7 +359,7 @@ def test_an_interrupt_drops_the_move(function):
                 return [None] * len(results), True
 
         before = []
-        run = Run(Interrupted(), [chain], InterruptNote())
+        run = ShardedRun(Interrupted(), [chain], InterruptNote())
         run.first()
         run.stage(ExactStage(3), [1] * 5)
     assert run.interrupted and len(before) == 1 and chain.n_tried == 0

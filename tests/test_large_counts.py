@@ -22,7 +22,7 @@ from large_counts import (
     poisson_log_predictive,
 )
 from skanneal import AcceleratedDPMixture
-from skanneal.components import FAMILIES, Table
+from skanneal.families import FAMILIES, Table
 from skanneal.likelihoods import LIKELIHOODS
 from skanneal.schedules import AcceleratedSchedule
 
@@ -275,7 +275,7 @@ def test_sums_of_all_sources(name, container, tmp_path, monkeypatch):
         return  # a sparse table is the multinomial family's alone
     rng = np.random.default_rng(13)
     X = rng.multinomial(2**31 - 1, [0.6, 0.3, 0.1], 14)
-    monkeypatch.setattr("skanneal.estimators._accelerated_data.HEAD_ROWS", 2)
+    monkeypatch.setattr("skanneal.sharded._data.HEAD_ROWS", 2)
     fixed = {"multinomial": {"pseudo_counts": 1.0}, "poisson": {"shape": 1.0, "rate": 1e-9}}
     model = AcceleratedDPMixture(
         likelihood=name,

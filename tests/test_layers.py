@@ -1,4 +1,4 @@
-"""The package's layers: a module imports only from its own layer or a lower one, without cycles.
+"""The package's floors: a module imports only from its own floor or a lower one, without cycles.
 
 The test reads the `import` and `cimport` lines themselves, wherever they stand (a late import
 inside a function is an import too), so it needs no compiled package. A `.pyx` and its `.pxd` are
@@ -13,43 +13,25 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "skanneal"
 
-# The first name below skanneal -> its layer; "" is skanneal/__init__.py, which sees everything.
-LAYERS = {
-    "_math": 0,
-    "_random": 0,
-    "parallel": 0,
-    "diagnostics": 0,
+# The first name below skanneal, a room -> its floor; "" is skanneal/__init__.py, which sees all.
+FLOORS = {
+    "_native": 0,
     "schedules": 0,
-    "_pacer": 0,
-    "_curves": 0,
-    "_ladders": 0,
-    "_budget": 0,
-    "_cost": 0,
-    "_time_limit": 0,
-    "_chain_clock": 0,
-    "_accelerated_schedule": 0,
-    "components": 1,
-    "likelihoods": 1,
+    "parallel": 0,
+    "summary": 0,
+    "families": 1,
     "partition_priors": 1,
+    "likelihoods": 2,
     "states": 2,
+    "encoding": 2,
     "moves": 3,
-    "tempering": 3,
-    "chain": 4,
-    "_model": 4,
-    "shards": 4,
-    "_accelerated_chain": 4,
-    "_row_source": 4,
-    "_placement": 4,
-    "summary": 4,
-    "_partition_loss": 4,
-    "_encoding": 4,
-    "_codecs": 4,
-    "_set_apart": 4,
-    "_columns": 4,
-    "_containers": 4,
-    "estimators": 5,
-    "displays": 6,
-    "": 7,
+    "chains": 4,
+    "predictive": 5,
+    "tempering": 5,
+    "sharded": 6,
+    "estimators": 7,
+    "displays": 8,
+    "": 9,
 }
 
 STRING_OR_COMMENT = re.compile(
@@ -112,21 +94,21 @@ def module_imports(module, paths, files):
     return {name for name in found if name.split(".")[0] == root and name != module}
 
 
-def layer(module):
-    """The layer of a dotted module name, None where LAYERS does not know it."""
-    return LAYERS.get((module.split(".") + [""])[1])
+def floor(module):
+    """The floor of a dotted module name, None where FLOORS does not know it."""
+    return FLOORS.get((module.split(".") + [""])[1])
 
 
 def violations(package):
     """Describe every unknown module, upward import and import cycle below `package`."""
     files = module_files(package)
     graph = {module: module_imports(module, paths, files) for module, paths in files.items()}
-    found = [f"{module}: not in LAYERS" for module in graph if layer(module) is None]
+    found = [f"{module}: not in FLOORS" for module in graph if floor(module) is None]
     for module, imports in graph.items():
         for imported in sorted(imports):
             if imported not in files:
                 found.append(f"{module}: imports {imported}, which does not exist")
-            elif (layer(imported) or 0) > (layer(module) or 0):
+            elif (floor(imported) or 0) > (floor(module) or 0):
                 found.append(f"{module}: imports upward from {imported}")
     try:
         graphlib.TopologicalSorter(graph).prepare()
@@ -143,68 +125,68 @@ def test_reader_sees_the_package():
     """Guards the test above against passing because it read nothing."""
     files = module_files(PACKAGE)
     graph = {module: module_imports(module, paths, files) for module, paths in files.items()}
-    assert {layer(module) for module in graph} >= {0, 1, 2, 3, 4, 5, 7}
-    assert any(layer(name) == 1 for name in graph["skanneal.states._mixture"])
+    assert {floor(module) for module in graph} >= set(range(10))
+    assert any(floor(name) == 1 for name in graph["skanneal.states._mixture"])
 
 
 SOUND = {
     "__init__.py": "from .estimators import Fit\n",
-    "_math.pxd": "cdef extern from 'math.h' nogil:\n    double log(double x)\n",
-    "schedules.py": '"""Doc.\n\nfrom skanneal.chain import x\n"""\n# import skanneal.chain\n',
-    "components/__init__.py": "from ._base import Components\n",
-    "components/_base.pxd": "from .._math cimport log\n",
-    "components/_base.pyx": "from skanneal._math cimport log\n",
+    "_native/_math.pxd": "cdef extern from 'math.h' nogil:\n    double log(double x)\n",
+    "schedules/__init__.py": '"""Doc.\n\nimport skanneal.chains\n"""\n# import skanneal.chains\n',
+    "families/__init__.py": "from ._base import FamilyBlock\n",
+    "families/_base.pxd": "from .._native._math cimport log\n",
+    "families/_base.pyx": "from skanneal._native._math cimport log\n",
     "states/__init__.py": "",
-    "states/_mixture.pyx": "from skanneal.components._base cimport (\n    Components,\n)\n",
-    "chain.py": "from . import schedules\nfrom .states import (\n    _mixture,\n)\nimport numpy\n",
-    "estimators/__init__.py": "from skanneal import chain\n",
+    "states/_mixture.pyx": "from skanneal.families._base cimport (\n    FamilyBlock,\n)\n",
+    "chains/__init__.py": "from .. import schedules\nfrom ..states import (\n    _mixture,\n)\n",
+    "estimators/__init__.py": "from skanneal import chains\n",
 }
 
 # A fault planted in the sound tree -> (the file or files that hold it, what must be reported).
 FAULTS = {
     "absolute import": (
-        {"states/_mixture.pyx": "from skanneal.chain import run_chain\n"},
-        "skanneal.states._mixture: imports upward from skanneal.chain",
+        {"states/_mixture.pyx": "from skanneal.chains import run_chain\n"},
+        "skanneal.states._mixture: imports upward from skanneal.chains",
     ),
     "relative cimport": (
-        {"components/_base.pyx": "from ..states._mixture cimport Mixture\n"},
-        "skanneal.components._base: imports upward from skanneal.states._mixture",
+        {"families/_base.pyx": "from ..states._mixture cimport Mixture\n"},
+        "skanneal.families._base: imports upward from skanneal.states._mixture",
     ),
     "module named after import": (
-        {"schedules.py": "from skanneal import chain\n"},
-        "skanneal.schedules: imports upward from skanneal.chain",
+        {"schedules/__init__.py": "from skanneal import chains\n"},
+        "skanneal.schedules: imports upward from skanneal.chains",
     ),
     "over several lines": (
-        {"schedules.py": "from . import (\n    chain,\n)\n"},
-        "skanneal.schedules: imports upward from skanneal.chain",
+        {"schedules/__init__.py": "from .. import (\n    chains,\n)\n"},
+        "skanneal.schedules: imports upward from skanneal.chains",
     ),
     "plain cimport": (
-        {"_math.pxd": "cimport skanneal.components._base as base\n"},
-        "skanneal._math: imports upward from skanneal.components._base",
+        {"_native/_math.pxd": "cimport skanneal.families._base as base\n"},
+        "skanneal._native._math: imports upward from skanneal.families._base",
     ),
     "inside a function": (
-        {"schedules.py": "def f():\n    import skanneal.chain\n"},
-        "skanneal.schedules: imports upward from skanneal.chain",
+        {"schedules/__init__.py": "def f():\n    import skanneal.chains\n"},
+        "skanneal.schedules: imports upward from skanneal.chains",
     ),
     "the package itself": (
-        {"chain.py": "from skanneal import Fit\n"},
-        "skanneal.chain: imports upward from skanneal",
+        {"chains/__init__.py": "from skanneal import Fit\n"},
+        "skanneal.chains: imports upward from skanneal",
     ),
     "after a string of quotes": (
-        {"schedules.py": 'x = \'"""\'\nfrom . import chain\n'},
-        "skanneal.schedules: imports upward from skanneal.chain",
+        {"schedules/__init__.py": 'x = \'"""\'\nfrom .. import chains\n'},
+        "skanneal.schedules: imports upward from skanneal.chains",
     ),
-    "cycle within a layer": (
+    "cycle on a floor": (
         {
-            "components/_base.pxd": "from ._table cimport Table\n",
-            "components/_table.pyx": "from ._base import Components\n",
+            "families/_base.pxd": "from ._table cimport Table\n",
+            "families/_table.pyx": "from ._base import FamilyBlock\n",
         },
         "cycle: ",
     ),
-    "unknown module": ({"helpers.py": ""}, "skanneal.helpers: not in LAYERS"),
+    "unknown module": ({"helpers.py": ""}, "skanneal.helpers: not in FLOORS"),
     "absent module": (
-        {"chain.py": "import skanneal.nowhere\n"},
-        "skanneal.chain: imports skanneal.nowhere, which does not exist",
+        {"chains/__init__.py": "import skanneal.nowhere\n"},
+        "skanneal.chains: imports skanneal.nowhere, which does not exist",
     ),
 }
 

@@ -194,7 +194,7 @@ def test_a_wrong_answer_names_class_and_method(fault):
 
 
 def test_what_is_missing_is_named_before_any_work():
-    with pytest.raises(TypeError, match="subclass of skanneal.states.Likelihood, got str"):
+    with pytest.raises(TypeError, match="subclass of skanneal.likelihoods.Likelihood, got str"):
         checked("exponential")
     own = type("Own", (WaitingTimes,), {"log_prior": Likelihood.log_prior})
     with pytest.raises(TypeError, match="Own must define the method log_prior"):

@@ -44,7 +44,7 @@ from mixtures import (
     set_partition,
 )
 from reference import EXAMPLES
-from skanneal.chain import Model, run_chain
+from skanneal.chains._chain import ChainPlan, run_chain
 from skanneal.moves import (
     FeatureHyperparameters,
     Gibbs,
@@ -630,7 +630,7 @@ def check_chains(data, schedule, moves, n_chains, seed):
         families.setdefault(family, []).append(j)
     hyper = {j: hyper_vector(family, h) for j, (family, _, h) in enumerate(columns)}
     families = {family: np.array(at) for family, at in families.items()}
-    model = Model(table, families, hyper, grids, PRIOR_GRID, moves)
+    model = ChainPlan(table, families, hyper, grids, PRIOR_GRID, moves)
     index = [[tuple(hyper_vector(c[0], m)) for m in c[2]] for c in oracle]
     counts = Counter()
     for child in np.random.SeedSequence(seed).spawn(n_chains):

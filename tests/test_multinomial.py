@@ -41,7 +41,7 @@ from reference import (
     log_predictive,
 )
 from skanneal import AnnealedDPMixture, CrossCatPY
-from skanneal.components import FAMILIES, Table
+from skanneal.families import FAMILIES, Table
 from skanneal.moves import FeatureHyperparameters, SplitMerge, churn
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal, SequentialGibbs

@@ -8,10 +8,9 @@ from scipy.special import betaln, gammaln, logsumexp
 
 from accelerated_chains import Coins
 from skanneal import AcceleratedDPMixture
-from skanneal.estimators._new_cluster import log_new_cluster
-from skanneal.likelihoods import LIKELIHOODS, checked
+from skanneal.likelihoods import LIKELIHOODS, Likelihood, checked
 from skanneal.schedules import AcceleratedSchedule
-from skanneal.states import Likelihood
+from skanneal.sharded._new_cluster import log_new_cluster
 from test_own_likelihoods import Waiting, not_conjugate
 
 SEED = np.array([3, 5], dtype=np.uint64)

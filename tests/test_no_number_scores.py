@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from skanneal.components import FAMILIES, Table
-from skanneal.moves._assign import block, draw_rows, move_all_but_last, sweep_tail, tiled
-from skanneal.moves._segments import Segments
+from skanneal.families import FAMILIES, Table
+from skanneal.moves._order_programs import Segments
 from skanneal.partition_priors import PitmanYor
+from skanneal.sharded._assign import block, draw_rows, move_all_but_last, sweep_tail, tiled
 from skanneal.states import Mixture, Subsample
 
 

@@ -19,13 +19,17 @@ from accelerated_chains import STOP, Case, HandShards, advance, end_counts
 from accelerated_enumeration import chi_square
 from enumeration import canonical, enumerate_joint, log_eppf
 from skanneal import AcceleratedDPMixture
-from skanneal._accelerated_chain import AcceleratedChain
-from skanneal.likelihoods import LIKELIHOODS, checked
-from skanneal.moves import Auxiliary, ExactStage, Importance, SliceSampler
-from skanneal.moves.segments import first_report
+from skanneal.likelihoods import LIKELIHOODS, Likelihood, checked
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import AcceleratedSchedule
-from skanneal.states import Likelihood
+from skanneal.sharded import (
+    Auxiliary,
+    ExactStage,
+    Importance,
+    SliceSampler,
+)
+from skanneal.sharded._chain import AcceleratedChain
+from skanneal.sharded._segments import first_report
 
 LEVEL = 1e-4 / 40
 ALGORITHMS = "accelerated", "hybrid", "auxiliary", "importance", "slice"

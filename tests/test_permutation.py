@@ -42,10 +42,10 @@ from permutation_enumeration import (
     uniform_order,
 )
 from reference import EXAMPLES, ROW_EXAMPLES
-from skanneal.chain import Chain, Model, run_chain
-from skanneal.components import MISSING_COUNT, Table
+from skanneal.chains._chain import Chain, ChainPlan, run_chain
+from skanneal.families import MISSING_COUNT, Table
 from skanneal.moves import Gibbs, Permutation, SplitMerge
-from skanneal.moves._segments import Segments
+from skanneal.moves._order_programs import Segments
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal, PriorGibbs, SequentialGibbs
 from test_multinomial import make_mixture as multinomial_mixture
@@ -522,7 +522,7 @@ def end_of_chains(grid, schedule, moves, n_chains, *, options=OPTIONS, init=None
     hyper = {j: hyper_vector(family, h) for j, (family, _, h) in enumerate(columns)}
     families = {family: np.array([j]) for j, (family, _, _) in enumerate(columns)}
     run = {"options": options, "even_work": True, "init": init}
-    model = Model(table, families, hyper, {}, grid, moves, **run)
+    model = ChainPlan(table, families, hyper, {}, grid, moves, **run)
     counts = Counter()
     for child in np.random.SeedSequence(seed).spawn(n_chains):
         (draw,) = run_chain(model, schedule, child)["draws"]

@@ -13,8 +13,8 @@ from sklearn.model_selection import cross_val_score
 from mixtures import ROW_FAMILIES, hyper_vector, make_table, random_rows
 from reference import log_predictive
 from skanneal import AnnealedDPMixture, CrossCatPY
-from skanneal.chain import Chain, Model
-from skanneal.components import FAMILIES
+from skanneal.chains._chain import Chain, ChainPlan
+from skanneal.families import FAMILIES
 from skanneal.schedules import LinearAnneal, PriorGibbs, SequentialGibbs
 from test_estimators import same_bits
 from test_states import same_arrays
@@ -278,7 +278,7 @@ class TestRuns:
         hyper = {0: hyper_vector(family, column[2])}
         prior_grid = np.array([(a, d) for d in (0.0, 0.3) for a in (0.5, 2.0, 8.0)])
         moves = ("gibbs", "split_merge")
-        model = Model(table, {family: columns}, hyper, grids, prior_grid, moves)
+        model = ChainPlan(table, {family: columns}, hyper, grids, prior_grid, moves)
         schedule = LinearAnneal(n_sweeps=6, final_sweeps=2)
         if start == "prior":
             schedule = PriorGibbs(n_sweeps=4)

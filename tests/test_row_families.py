@@ -36,8 +36,8 @@ from mixtures import (
     split_rows,
 )
 from reference import EXAMPLES, ROW_EXAMPLES, log_marginal, log_predictive
-from skanneal.components import FAMILIES, Table
-from skanneal.components._forms import diagonal, flatten, starts, unflatten
+from skanneal.families import FAMILIES, Table
+from skanneal.families._forms import diagonal, flatten, starts, unflatten
 from skanneal.moves import FeatureHyperparameters, Gibbs, SplitMerge, churn
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal, SequentialGibbs

@@ -19,8 +19,8 @@ from backends import (
     ray_cluster,
     sleep,
 )
-from skanneal.components import Table
-from skanneal.shards import RowSource, ShardPool, Shards
+from skanneal.families import Table
+from skanneal.sharded._shards import RowSource, ShardPool, Shards
 
 N, D = 203, 5
 TASKS = [(p, (seed, np.full(D, 0.1 * seed))) for seed in range(1, 4) for p in range(3)]
@@ -210,7 +210,8 @@ def test_processes_map_the_shards(X, loky):
 @pytest.mark.slow
 def test_processes_die_or_raise(X, tmp_path, loky, monkeypatch):
     assert_raises_at_once(X, tmp_path)
-    monkeypatch.setattr("skanneal._placement.N_ATTEMPTS", 2)  # new workers take seconds to start
+    # new workers take seconds to start
+    monkeypatch.setattr("skanneal.sharded._placement.N_ATTEMPTS", 2)
     assert_survives_a_dead_worker(X, tmp_path)
     assert_gives_up_on_a_deadly_segment(X)
     assert_is_interrupted(X, tmp_path)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_array, csr_array, csr_matrix, issparse, save_npz
 
-from skanneal.shards import RowSource, Shards
+from skanneal.sharded._shards import RowSource, Shards
 
 N, D = 203, 5
 
@@ -274,7 +274,7 @@ class InBlocks:
 @pytest.mark.parametrize("name", CONTAINERS)
 @pytest.mark.parametrize("resident_bytes", [0, 2**28])
 def test_shards_are_the_same_from_any_container(name, resident_bytes, X, tmp_path, monkeypatch):
-    monkeypatch.setattr("skanneal._row_source._BLOCK_BYTES", 256)
+    monkeypatch.setattr("skanneal.sharded._row_source._BLOCK_BYTES", 256)
     source = RowSource(CONTAINERS[name](X, tmp_path), resident_bytes=resident_bytes)
     in_blocks = InBlocks()
     for encode in (InBlocks.encode.__get__(object()), in_blocks.encode):
@@ -289,7 +289,7 @@ LARGE = """
 import resource
 from pathlib import Path
 import numpy as np
-from skanneal.shards import ShardPool, Shards
+from skanneal.sharded._shards import ShardPool, Shards
 
 MIB, N, D = 2**20, 3 * 2**17, 128           # 384 MiB of float64
 def allowed():

@@ -27,8 +27,8 @@ from mixtures import (
     set_partition,
 )
 from reference import log_marginal, log_predictive
-from skanneal.chain import Chain, Model, run_chain
-from skanneal.components import FAMILIES
+from skanneal.chains._chain import Chain, ChainPlan, run_chain
+from skanneal.families import FAMILIES
 from skanneal.moves import SplitMerge, churn
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal, PriorGibbs, size_at
@@ -482,7 +482,7 @@ def test_a_resumed_churn_is_bit_for_bit(selection):
 
 
 def model_of(columns, moves=("gibbs", "split_merge"), strata=None):
-    """A Model with everything inferred."""
+    """A ChainPlan with everything inferred."""
     table = make_table(columns)
     families, grids = {}, {}
     for j, (family, _, _) in enumerate(columns):
@@ -492,7 +492,7 @@ def model_of(columns, moves=("gibbs", "split_merge"), strata=None):
     families = {family: np.array(at) for family, at in families.items()}
     hyper = {j: hyper_vector(c[0], c[2]) for j, c in enumerate(columns)}
     prior_grid = np.array([(a, d) for d in (0.0, 0.3) for a in (0.5, 2.0, 8.0)])
-    return Model(table, families, hyper, grids, prior_grid, moves, strata)
+    return ChainPlan(table, families, hyper, grids, prior_grid, moves, strata)
 
 
 @every_selection

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from enumeration import canonical, partitions
-from skanneal import _partition_loss, summary
+from skanneal import summary
 from skanneal.summary import (
     POINT_ESTIMATES,
+    _losses,
     coclustering,
     expected_binder,
     expected_vi,
@@ -114,8 +115,8 @@ def test_point_estimate_is_the_optimum_of_all_partitions(method, n_rows):
 @pytest.mark.parametrize("method", EXPECTED)
 def test_descent_is_what_finds_the_optimum(method, monkeypatch):
     """Negative control: the best draw alone misses it now and then."""
-    monkeypatch.setattr(_partition_loss, "_DESCENT_WORK", 0)
-    monkeypatch.setattr(_partition_loss, "_descend", lambda draws, loss, start, work: (start, 0, 0))
+    monkeypatch.setattr(_losses, "_DESCENT_WORK", 0)
+    monkeypatch.setattr(_losses, "_descend", lambda draws, loss, start, work: (start, 0, 0))
     rng = np.random.default_rng(5)
     missed = 0
     for _ in range(12):
@@ -130,7 +131,7 @@ def test_descent_is_what_finds_the_optimum(method, monkeypatch):
 def test_many_blocks_give_the_same(method, monkeypatch):
     draws = noisy_copies(np.random.default_rng(0), np.repeat(np.arange(4), 25), 6, noise=0.4)
     labels = point_estimate(draws, method=method)
-    monkeypatch.setattr(_partition_loss, "_TRIPLE_BLOCK", 7)
+    monkeypatch.setattr(_losses, "_TRIPLE_BLOCK", 7)
     np.testing.assert_array_equal(point_estimate(draws, method=method), labels)
 
 

@@ -92,7 +92,7 @@ def test_nothing_is_left_where_nothing_was_drawn(estimator, monkeypatch):
 def test_an_interrupt_after_the_last_draw_loses_nothing(monkeypatch):
     """The covariances of predictions are factored all the same: that takes a moment."""
     whole = clone(ESTIMATORS[2]).fit(X, Y)
-    condition = "skanneal.estimators._gp_mixture.GaussianProcessMixture._condition"
+    condition = "skanneal.tempering._gp_mixture.GaussianProcessMixture._condition"
     make = type(whole._mixture)._condition
     raised = []
 

@@ -61,9 +61,9 @@ class Machine:
         n_replicas = 2 if walk is TransitionWalk else n
         self.levels = Levels(target, self.bound, rung, power, self.rng, n_replicas, False)
         if tilts:
-            orders, power, slope, bend = (np.array(part) for part in zip(*tilts))
+            orders, power, slope, curvature = (np.array(part) for part in zip(*tilts))
             self.levels.set_tilts(
-                orders, [CENTRE], power, slope[:, :, None], bend[:, :, None, None]
+                orders, [CENTRE], power, slope[:, :, None], curvature[:, :, None, None]
             )
         self.inner = Inner(self.levels, [STEP], np.ones((1, n)), np.ones(1))
         self.walk = walk(self.levels, self.inner, **options)
@@ -206,7 +206,7 @@ def test_tempered_transitions_by_powers():
 
 # ---------------------------------------------------------------- re-centred levels
 CENTRE = 0.7
-TILTS = (  # order, and power, slope, bend by level; the target's are not read
+TILTS = (  # order, and power, slope, curvature by level; the target's are not read
     (ORDERS[3], [9.0, 1.6, 0.3], [9.0, -0.8, 1.3], [9.0, -0.5, 0.4]),
     (ORDERS[8], [9.0, 0.7, 2.0], [9.0, 0.4, -0.6], [9.0, 0.3, -0.2]),
 )
@@ -259,10 +259,10 @@ def test_the_gradient_of_a_tilt():
     levels = Levels(
         target, target.bind(np.arange(8), [8, 4]), [0, 1], np.ones(2), np.random.PCG64(0), 1, False
     )
-    bend = rng.normal(size=(2, 3, 3))
-    bend += np.swapaxes(bend, 1, 2)
+    curvature = rng.normal(size=(2, 3, 3))
+    curvature += np.swapaxes(curvature, 1, 2)
     slope = rng.normal(size=(1, 2, 3))
-    levels.set_tilts([rng.permutation(8)], rng.normal(size=3), [[9.0, 1.7]], slope, [bend])
+    levels.set_tilts([rng.permutation(8)], rng.normal(size=3), [[9.0, 1.7]], slope, [curvature])
     theta, step = rng.normal(size=3), 1e-5
     slopes = [
         (levels.set_theta(0, theta + e) - levels.set_theta(0, theta - e)) / (2 * step)

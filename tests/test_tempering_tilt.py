@@ -26,12 +26,12 @@ def points_of(x, target, depth=0.0):
 def test_a_tilt_that_exists_is_found(power):
     x, level, rng = problem(400, 4)
     slope, root = rng.normal(size=4), 0.5 * rng.normal(size=(4, 4))
-    bend = -root @ root.T
-    target = power * level + x @ slope + 0.5 * ((x @ bend) * x).sum(axis=1) + 7.0
+    curvature = -root @ root.T
+    target = power * level + x @ slope + 0.5 * ((x @ curvature) * x).sum(axis=1) + 7.0
     found = fit_level(points_of(x, target), level, 8.0)
     assert found.power == pytest.approx(power, abs=1e-3)
     assert np.allclose(found.slope, slope, atol=1e-3)
-    assert np.allclose(found.bend, bend, atol=1e-3)
+    assert np.allclose(found.curvature, curvature, atol=1e-3)
     assert np.ptp(found.residual(points_of(x, target), level)) < 0.05
 
 
@@ -39,8 +39,8 @@ def test_no_level_is_bent_outwards():
     x, level, _ = problem(400, 3)
     target = level + (x**2 * [1.0, -1.0, 0.0]).sum(axis=1)
     found = fit_level(points_of(x, target), level, 2.0)
-    assert np.linalg.eigvalsh(found.bend).max() < 1e-9
-    assert found.bend[1, 1] < -1.0
+    assert np.linalg.eigvalsh(found.curvature).max() < 1e-9
+    assert found.curvature[1, 1] < -1.0
 
 
 def test_what_the_target_refuses_does_not_spoil_the_fit():
@@ -60,7 +60,7 @@ def test_what_the_target_refuses_does_not_spoil_the_fit():
 def test_few_points_fit_little():
     x, level, rng = problem(12, 8)
     found = fit_level(points_of(x, rng.normal(size=12)), level, 8.0)
-    assert found.power == 8.0 and not found.slope.any() and not found.bend.any()
+    assert found.power == 8.0 and not found.slope.any() and not found.curvature.any()
 
 
 def test_noise_is_not_fitted():
@@ -135,4 +135,4 @@ def test_where_no_fit_has_a_loss():
     target = 1e200 * rng.normal(size=60)
     with np.errstate(over="ignore", invalid="ignore"):
         found = fit_level(points_of(x, target), level, 4.0)
-    assert found.power == 4.0 and not found.slope.any() and not found.bend.any()
+    assert found.power == 4.0 and not found.slope.any() and not found.curvature.any()

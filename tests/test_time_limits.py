@@ -19,8 +19,8 @@ from skanneal import (
     TemperedGaussianMean,
     TemperedGPRegressor,
 )
-from skanneal._time_limit import TimeLimit
 from skanneal.moves import FeatureHyperparameters, SplitMerge
+from skanneal.parallel._time_limit import TimeLimit
 from skanneal.schedules import (
     AcceleratedSchedule,
     EnergyAnneal,
@@ -28,7 +28,7 @@ from skanneal.schedules import (
     PriorGibbs,
     SequentialGibbs,
 )
-from skanneal.shards import RowSource, UnreadShard
+from skanneal.sharded._shards import RowSource, UnreadShard
 
 BUSY = 1.0  # seconds granted to a machine that is busy elsewhere
 PATIENCE = 30.0  # seconds after which a move that nobody stops gives up
@@ -74,7 +74,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr("skanneal._time_limit.time", clock)
+    monkeypatch.setattr("skanneal.parallel._time_limit.time", clock)
     return clock
 
 
@@ -197,7 +197,7 @@ def test_a_warm_start_keeps_its_own_limit(estimator):
 
 
 def test_too_little_time_is_said(monkeypatch):
-    monkeypatch.setattr("skanneal.chain.LATE_SECONDS", 0.0)
+    monkeypatch.setattr("skanneal.chains._chain.LATE_SECONDS", 0.0)
     X = rows(60)
     with pytest.warns(ConvergenceWarning, match=r"max_time=1e-06 .* the fit took .* seconds"):
         model = CrossCatPY(max_time=1e-6, n_chains=1, random_state=0).fit(X)

@@ -16,10 +16,10 @@ from skanneal import (
     CrossCatPY,
     PermutationDPMixture,
 )
-from skanneal._codecs import NumberCodec
-from skanneal._columns import read_array
-from skanneal.components import FAMILIES, Table
-from skanneal.components._scaling import FENCE, LARGEST_CELL, offset_and_scale, ordinary
+from skanneal.encoding._codecs import NumberCodec
+from skanneal.encoding._columns import read_array
+from skanneal.families import FAMILIES, Table
+from skanneal.families._scaling import FENCE, LARGEST_CELL, offset_and_scale, ordinary
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import AcceleratedSchedule
 from skanneal.states import Mixture, Subsample

@@ -12,22 +12,22 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._accelerated_chain import ACCELERATED_SHARE, STAGES, AcceleratedChain, Run
-from .._time_limit import TimeLimit
-from ..chain import Model
+from ..chains._chain import ChainPlan
+from ..encoding._hyperparameters import grids_in_units, partition_grid
 from ..likelihoods import LIKELIHOODS, Likelihood
 from ..parallel import InterruptNote, spawn_seeds
+from ..parallel._time_limit import TimeLimit
+from ..predictive._draws import Draw
 from ..schedules import AcceleratedSchedule, PriorGibbs
-from ..shards import ShardPool
-from ._accelerated_data import FAMILY, first_labels, read
+from ..sharded._chain import ACCELERATED_SHARE, STAGES, AcceleratedChain, ShardedRun
+from ..sharded._data import FAMILY, first_labels, read
+from ..sharded._draws import FeatureDraw
+from ..sharded._point import features_of, point_of
+from ..sharded._queries import FeatureQueryMixin, is_conjugate
+from ..sharded._shards import ShardPool
+from ..summary._settled import warn_unless_settled
 from ._all_or_nothing import all_or_nothing
 from ._base import BaseMixtureEstimator, _padded
-from ._draws import Draw
-from ._feature_draws import FeatureDraw
-from ._feature_point import features_of, point_of
-from ._feature_queries import FeatureQueryMixin, is_conjugate
-from ._hyperparameters import grids_in_units, partition_grid
-from ._settled import warn_unless_settled
 
 ALGORITHMS = ("collapsed", *STAGES)
 ONE_SHARD = ("auxiliary", "collapsed", "importance")  # one row after another
@@ -51,7 +51,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         Of a row given its feature: "multinomial" (rows of counts), "poisson" (independent counts),
         "gaussian" (independent numbers), "gaussian_full" (with covariances), "logistic_normal"
         (rows of counts whose log-odds are normal of low rank; not conjugate), or an object of a
-        subclass of `skanneal.states.Likelihood`. "auto": "gaussian"; rows of counts have to be
+        subclass of `skanneal.likelihoods.Likelihood`. "auto": "gaussian"; rows of counts have to be
         named, for a table of whole numbers may as well hold measurements.
     hyperparameters : "infer" or mapping, default="infer"
         Data-scaled grids and Gibbs steps, or a mapping of the likelihood's name to what is fixed,
@@ -341,7 +341,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
                     )
                     for s in states
                 ]
-                run = Run(pool, chains, note, self.verbose, hook)
+                run = ShardedRun(pool, chains, note, self.verbose, hook)
                 lengths, draws, end = [], [], run.end(limit)
             else:
                 starts = seeds[-1].spawn(self.n_chains)
@@ -355,7 +355,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
                     )
                     for seed, start in zip(seeds, starts)
                 ]
-                run = Run(pool, chains, note, self.verbose, hook)
+                run = ShardedRun(pool, chains, note, self.verbose, hook)
                 begun = run.first()
                 end = run.end(limit)
                 lengths = self._run_stages(run, schedule, algorithm, end) if begun else []
@@ -442,7 +442,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
 
     def _model(self, data, grid):
         families = data.encoder.table_families
-        return Model(data.table, families, data.hyper, data.grids, grid, ("gibbs",))
+        return ChainPlan(data.table, families, data.hyper, data.grids, grid, ("gibbs",))
 
     def _name(self):
         return (

@@ -4,7 +4,6 @@
 
 import functools
 import warnings
-import zlib
 from collections.abc import Mapping
 from numbers import Integral, Real
 
@@ -15,22 +14,21 @@ from sklearn.utils._missing import is_scalar_nan
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._codecs import CountRowCodec
-from .._encoding import Encoder
-from .._time_limit import TimeLimit
-from ..chain import Model, run_chain
-from ..components import FAMILIES, Table
-from ..diagnostics import diagnose
-from ..moves import MOVES, climb
+from ..chains._chain import ChainPlan, run_chain
+from ..encoding._codecs import CountRowCodec
+from ..encoding._encoding import Encoder
+from ..encoding._hyperparameters import grids_in_units, partition_grid, prepare, with_scale
+from ..families import FAMILIES, Table
+from ..moves import MOVES, iterated_conditional_modes
 from ..parallel import StopFlag, n_workers, run_tasks, spawn_seeds
+from ..parallel._time_limit import TimeLimit
+from ..predictive._draws import Draw
+from ..predictive._queries import QueryMixin
 from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedule
 from ..states import Mixture, Subsample
-from ..summary import point_estimate, relabel
+from ..summary import diagnose, point_estimate, relabel
 from ._all_or_nothing import all_or_nothing
-from ._draws import Draw
-from ._hyperparameters import grids_in_units, partition_grid, prepare, with_scale
 from ._named_schedule import NamedScheduleMixin
-from ._queries import QueryMixin
 
 UNDIAGNOSED = ("seconds", "sweeps", "n_assigned", "burn_in")  # entries of the trace that only go up
 DISAGREE = 1.1  # R-hat above which chains are said to disagree
@@ -93,7 +91,7 @@ class BaseMixtureEstimator(
             seeds = spawn_seeds(self.random_state, self.n_chains + 1)
             schedule = self._started(schedule, table.n_rows)
             priors = self._priors(table.n_rows, table.n_columns)
-            model = Model(
+            model = ChainPlan(
                 table,
                 encoder.table_families,
                 hyper,
@@ -102,7 +100,7 @@ class BaseMixtureEstimator(
                 **priors,
                 **self._running(priors, table.n_rows),
             )
-            fingerprint = _fingerprint(table, encoder)
+            fingerprint = encoder.fingerprint(table)
             if resume:
                 states = self._earlier_states(fingerprint)
             else:
@@ -171,11 +169,11 @@ class BaseMixtureEstimator(
         return schedule
 
     def _running(self, priors, n_rows):
-        """What else of Model says how a chain runs."""
+        """What else of ChainPlan says how a chain runs."""
         return {}
 
     def _priors(self, n_rows=0, n_columns=0):
-        """The grids of partition priors, by their names in Model."""
+        """The grids of partition priors, by their names in ChainPlan."""
         return {"prior_grid": partition_grid(self.concentration, self.discount, n_rows)}
 
     def _indicators(self):
@@ -320,16 +318,6 @@ def chain_task(n_tasks, n_at_a_time, limit, number, *arguments, stop):
     return run_chain(*arguments, stop=stop, max_time=seconds)
 
 
-def _fingerprint(table, encoder):
-    """A number that tells tables apart: of their encoded cells, offsets, scales and constants."""
-    units = table.offsets.tolist(), table.scales.tolist(), encoder.apart.constants
-    header = (table.dtypes, table.n_rows, *units)
-    crc = zlib.crc32(repr(header).encode())
-    for part in table.bytes():
-        crc = zlib.crc32(part, crc)
-    return crc
-
-
 def _final(trace, n_rows):
     """Which records are of the final full-data stage, burn-in left out: (n_chains, n_records)."""
     full = trace["n_assigned"] == n_rows
@@ -352,7 +340,7 @@ def _point_arrays(draw, labels, table, method):
     mixture = Mixture.from_arrays(draw.arrays, table, subsample)
     rows = np.arange(table.n_rows)
     mixture.replace(rows, labels)
-    if method == "map" and climb(mixture):
+    if method == "map" and iterated_conditional_modes(mixture):
         mixture.replace(rows, relabel(mixture.get_labels()))
     return mixture.to_arrays() | {"log_joint": np.array(mixture.log_joint())}
 

@@ -9,13 +9,13 @@ from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ..components import FAMILIES
+from ..encoding._hyperparameters import partition_grid
+from ..families import FAMILIES
 from ..moves import COLUMN_MOVES, MOVES
+from ..predictive._crosscat import CrossCatQueryMixin
+from ..predictive._draws import CrossCatDraw, largest_view, n_shown, shown_views
+from ..predictive._point import point_arrays, point_partitions
 from ._base import BaseMixtureEstimator
-from ._crosscat_queries import CrossCatQueryMixin
-from ._draws import CrossCatDraw, largest_view, n_shown, shown_views
-from ._hyperparameters import partition_grid
-from ._point import point_arrays, point_partitions
 
 
 class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):

@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._pacer import size_at
+from ..encoding._hyperparameters import partition_grid
 from ..moves import EXACT_ROWS, PERMUTATIONS, PROGRAMS
 from ..schedules import PriorGibbs, SequentialGibbs
+from ..schedules._pacer import size_at
 from ._base import BaseMixtureEstimator
-from ._hyperparameters import partition_grid
 
 
 def sweeps_from_init(n_rows):

@@ -11,7 +11,7 @@ from sklearn.base import DensityMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from .._time_limit import TimeLimit
+from ..parallel._time_limit import TimeLimit
 from ..tempering import GaussianMeanTarget
 from ._all_or_nothing import all_or_nothing
 from ._tempered import BaseTempered

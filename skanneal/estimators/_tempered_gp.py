@@ -17,13 +17,13 @@ from sklearn.utils.validation import (
 )
 from threadpoolctl import threadpool_limits
 
-from .._time_limit import TimeLimit
 from ..parallel import InterruptNote, spawn_seeds
+from ..parallel._time_limit import TimeLimit
 from ..tempering import METHODS, GaussianProcessTarget
 from ..tempering._gaussian_process import KERNELS, resolve_priors
+from ..tempering._gp_mixture import GaussianProcessMixture
 from ..tempering._recentre import thinned
 from ._all_or_nothing import all_or_nothing
-from ._gp_mixture import GaussianProcessMixture
 from ._tempered import BaseTempered
 
 ROUNDING = 1e-14  # of the largest value: smaller deviations say nothing

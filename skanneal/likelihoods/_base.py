@@ -9,7 +9,7 @@ samplers only slice them along their first axis.
 
 import numpy as np
 
-from ..components import FAMILIES, Table
+from ..families import FAMILIES, Table
 
 BLOCK_ROWS = 512  # whose statistics are held at a time
 
@@ -37,7 +37,7 @@ class Likelihood:
     conjugate; theta is the logarithm of the rate.
 
     >>> import numpy as np
-    >>> from skanneal.states import Likelihood
+    >>> from skanneal.likelihoods import Likelihood
     >>> class WaitingTimes(Likelihood):
     ...     spread = 2.0   # theta ~ N(0, spread^2)
     ...
@@ -324,14 +324,14 @@ class TableLikelihood(Likelihood):
 
 
 class ConjugateLikelihood(TableLikelihood):
-    """A likelihood of a family of `skanneal.components`, whose features can be integrated out.
+    """A likelihood of a family of `skanneal.families`, whose features can be integrated out.
 
     Parameters
     ----------
     table : Table
         Its columns are the likelihood's, all of one family; its rows scale the defaults.
     hyper : list of array-like, optional
-        One flat vector per feature of the family, in cell units, as Components wants them: one in
+        One flat vector per feature of the family, in cell units, as FamilyBlock wants them: one in
         all for a family of whole rows, else one per column. The family's defaults.
     grids : list of list of (ndarray or None), optional
         For each feature of the family, the grid of each coordinate; None keeps it. The family's.
@@ -396,7 +396,7 @@ class ConjugateLikelihood(TableLikelihood):
         return {f"{self.family}/{name}": a for name, a in self._parts(statistics, sizes).items()}
 
     def block(self, statistics, sizes, n_slots=None):
-        """The Components whose slots are these features, integrated out."""
+        """The FamilyBlock whose slots are these features, integrated out."""
         parts = self._parts(statistics, sizes)
         return FAMILIES[self.family].from_arrays(parts, self.schema, n_slots)
 
@@ -404,7 +404,7 @@ class ConjugateLikelihood(TableLikelihood):
         return self._template | self._statistics_arrays(statistics, np.asarray(sizes, np.int64))
 
     def blocks(self, table, n_slots):
-        """A list of Components with the current hyperparameters and empty slots."""
+        """A list of FamilyBlock with the current hyperparameters and empty slots."""
         return [self._empty_block(table, n_slots)]
 
     def _empty_block(self, table, n_slots):

@@ -33,8 +33,8 @@ def checked(likelihood, proposes=False):
     """
     if not isinstance(likelihood, Likelihood):
         raise TypeError(
-            "likelihood must be a name or an object of a subclass of skanneal.states.Likelihood,"
-            f" got {type(likelihood).__name__}"
+            "likelihood must be a name or an object of a subclass of"
+            f" skanneal.likelihoods.Likelihood, got {type(likelihood).__name__}"
         )
     cls = type(likelihood)
     if _is_ours(cls):

@@ -5,7 +5,7 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._random cimport bitgen
+from .._native._random cimport bitgen
 
 cdef extern from *:
     """

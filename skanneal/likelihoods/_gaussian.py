@@ -5,7 +5,7 @@
 import numpy as np
 from scipy.special import gammaln
 
-from ..components._scaling import offset_and_scale, standardised
+from ..families._scaling import offset_and_scale, standardised
 from ._base import ConjugateLikelihood, dense
 from ._draws import log_gammas, normals
 from ._quadratic import Quadratic, moments, quadratic_scores

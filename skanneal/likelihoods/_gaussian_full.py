@@ -5,8 +5,8 @@
 import numpy as np
 from scipy.special import multigammaln
 
-from ..components._forms import diagonal, unflatten
-from ..components._scaling import FAR
+from ..families._forms import diagonal, unflatten
+from ..families._scaling import FAR
 from ._draws import add_squares, inverse_cholesky, inverse_factors, normals
 from ._gaussian import LOG_2PI, Numbers
 from ._quadratic import Quadratic, moments

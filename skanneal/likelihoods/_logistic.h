@@ -9,8 +9,8 @@
 #include <string.h>
 
 #undef KERNELS
-#define KERNELS "likelihoods/_logistic_kernels.h"
-#include "../_dispatch.h"
+#define KERNELS "../likelihoods/_logistic_kernels.h"
+#include "../_native/_dispatch.h"
 
 typedef double (*log_sum_exp_t)(const double *, const double *, double, double, int64_t);
 typedef double (*row_loss_t)(const double *, const double *, double, double, const double *,

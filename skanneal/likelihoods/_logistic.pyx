@@ -14,7 +14,7 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._random cimport bitgen, uniform
+from .._native._random cimport bitgen, uniform
 
 cdef extern from "_draws.h" nogil:
     void fill_ziggurat()

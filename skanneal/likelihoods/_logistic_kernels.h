@@ -4,7 +4,7 @@
  * them at many angles. Loops over exp_wide and log_wide become vectors; eight sums in a fixed order
  * and no contraction give the same bits on all instruction sets.
  */
-#include "../_log_wide.h"
+#include "../_native/_log_wide.h"
 
 #define WIDE 8
 #define INLINE_WIDE static inline __attribute__((always_inline, unused))

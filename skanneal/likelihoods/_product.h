@@ -30,11 +30,11 @@ static inline void prefetch_entries(const uint32_t *entry, int64_t n)
 }
 
 #undef KERNELS
-#define KERNELS "likelihoods/_product_kernels.h"
-#include "../_dispatch.h"
+#define KERNELS "../likelihoods/_product_kernels.h"
+#include "../_native/_dispatch.h"
 #undef KERNELS
-#define KERNELS "likelihoods/_product_wide_kernels.h"
-#include "../_dispatch.h"
+#define KERNELS "../likelihoods/_product_wide_kernels.h"
+#include "../_native/_dispatch.h"
 
 typedef void (*product_scores_t)(const ProductWeights *, const ProductRow *, int64_t);
 typedef void (*product_wide_t)(const ProductWeights *, const ProductRow *, int64_t, int);

@@ -13,9 +13,9 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 import numpy as np
 
-from .._math cimport add_log_factorial, fill_log_factorials, log_poisson
-from ..components._base cimport aligned_zeros
-from ..components._table cimport Counts, Table
+from .._native._math cimport add_log_factorial, fill_log_factorials, log_poisson
+from ..families._base cimport aligned_zeros
+from ..families._table cimport Counts, Table
 
 cdef extern from "_product.h" nogil:
     enum: PRODUCT_GROUP

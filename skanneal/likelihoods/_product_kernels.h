@@ -8,7 +8,7 @@
  * the first cache and all in the second, and a block of rows goes over one group before the next.
  * Two sums per feature, of the even and of the odd entries, so that no addition waits for the last.
  */
-#include "../_lanes.h"
+#include "../_native/_lanes.h"
 
 #define PARTS (64 / REGISTER) /* registers of a tile */
 #define LOOSE NAME(loose)

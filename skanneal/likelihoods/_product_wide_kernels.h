@@ -3,7 +3,7 @@
  * The product of _product_kernels.h in float64, for rows of many counts: a sum of 10^6 logarithms
  * is known to 1 in float32.
  */
-#include "../_double_lanes.h"
+#include "../_native/_double_lanes.h"
 
 #define LOOSE NAME(wide_loose)
 /* Features at a time: their sums, even and odd, must find room in the registers. */

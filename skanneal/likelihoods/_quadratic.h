@@ -22,8 +22,8 @@ typedef struct {
 } QuadraticBlock;
 
 #undef KERNELS
-#define KERNELS "likelihoods/_quadratic_kernels.h"
-#include "../_dispatch.h"
+#define KERNELS "../likelihoods/_quadratic_kernels.h"
+#include "../_native/_dispatch.h"
 
 typedef void (*quadratic_scores_t)(const QuadraticBlock *, const float *, int64_t, int64_t, float *);
 static const quadratic_scores_t quadratic_diagonal_v[] = VARIANTS(quadratic_diagonal);

@@ -7,8 +7,8 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
-from ..components._base cimport aligned_zeros
-from ..components._table cimport Table
+from ..families._base cimport aligned_zeros
+from ..families._table cimport Table
 
 from ._product import by_label
 

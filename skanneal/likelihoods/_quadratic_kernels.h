@@ -5,7 +5,7 @@
  * The lanes are 16 rows, transposed by the caller: a feature's numbers are then broadcast, as they
  * come, and nothing is filled up but the last rows. Sums run over the columns in their order.
  */
-#include "../_lanes.h"
+#include "../_native/_lanes.h"
 
 /* n features from k on, a constant where this is called. */
 INLINE void NAME(diagonal_features)(const QuadraticBlock *block, const float *tile, int64_t k,

@@ -5,17 +5,12 @@ for burn-in only, `tempered` says whether it takes beta != 1, and structure move
 their share of the turns while S grows. To add one: one file with its class and one line in MOVES.
 """
 
-from ._gibbs import Gibbs, churn, climb
+from ._gibbs import Gibbs, churn, iterated_conditional_modes
 from ._split_merge import SplitMerge
-from .accelerated_stage import AcceleratedStage
-from .auxiliary import Auxiliary, Importance
 from .columns import ColumnBlock, ColumnGibbs, ColumnSets
-from .exact_stage import ExactStage
-from .feature_split_merge import split_and_merge
 from .hyperparameters import EachView, FeatureHyperparameters, PartitionHyperparameters
 from .info import MoveInfo
 from .permutation import EXACT_ROWS, PERMUTATIONS, PROGRAMS, Permutation
-from .slice_sampler import SliceSampler
 from .view_reallocation import ViewReallocation
 from .view_split_merge import ViewSplitMerge
 
@@ -33,24 +28,18 @@ __all__ = [
     "MOVES",
     "PERMUTATIONS",
     "PROGRAMS",
-    "AcceleratedStage",
-    "Auxiliary",
     "ColumnBlock",
     "ColumnGibbs",
     "ColumnSets",
     "EachView",
-    "ExactStage",
     "FeatureHyperparameters",
     "Gibbs",
-    "Importance",
     "MoveInfo",
     "PartitionHyperparameters",
     "Permutation",
-    "SliceSampler",
     "SplitMerge",
     "ViewReallocation",
     "ViewSplitMerge",
     "churn",
-    "climb",
-    "split_and_merge",
+    "iterated_conditional_modes",
 ]

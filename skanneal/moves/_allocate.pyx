@@ -6,8 +6,8 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._random cimport below, bitgen
-from ..components._base cimport TILE
+from .._native._random cimport below, bitgen
+from ..families._base cimport TILE
 from ..states._mixture cimport Mixture
 
 

@@ -6,7 +6,7 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._random cimport below, bitgen, uniform
+from .._native._random cimport below, bitgen, uniform
 
 
 def choose_views(view_of, scores, double concentration, double discount, double mean_empty,

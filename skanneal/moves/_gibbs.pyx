@@ -11,7 +11,7 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._random cimport bitgen
+from .._native._random cimport bitgen
 from ..states._mixture cimport Mixture
 from ..states._subsample cimport Subsample
 from .info import MoveInfo
@@ -52,7 +52,7 @@ cdef int follow(Mixture mixture, const int64_t *steps, Py_ssize_t n, float beta,
             PREFETCH(cells + row_bytes - 1)
         row = steps[i]
         if row < 0 and i + 1 < n and steps[i + 1] == ~row:   # leaves and enters
-            mixture.reseat(~row, beta, rng)
+            mixture.gibbs_step(~row, beta, rng)
             i += 2
         elif row < 0:
             mixture.remove(~row)
@@ -109,7 +109,7 @@ def churn(mixtures, Subsample subsample, bit_generator, knots, int64_t start, in
     return position
 
 
-def climb(Mixture mixture, Py_ssize_t max_passes=10):
+def iterated_conditional_modes(Mixture mixture, Py_ssize_t max_passes=10):
     """Give every row of S the best cluster there is, given the others, until none would leave.
 
     Rows in the order of their numbers; the log joint density never falls.
@@ -131,7 +131,7 @@ def climb(Mixture mixture, Py_ssize_t max_passes=10):
         moved = 0
         with nogil:
             for i in range(rows.shape[0]):
-                moved += mixture.settle(rows[i])
+                moved += mixture.assign_greedily(rows[i])
         total += moved
         PyErr_CheckSignals()
         if moved == 0:

@@ -23,9 +23,9 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._math cimport log_rising
-from .._random cimport below, bitgen, uniform
-from ..components._base cimport TILE, Components, aligned_zeros
+from .._native._math cimport log_rising
+from .._native._random cimport below, bitgen, uniform
+from ..families._base cimport TILE, FamilyBlock, aligned_zeros
 from ..states._mixture cimport Mixture
 from .info import MoveInfo, Polled
 
@@ -64,14 +64,14 @@ cdef class Pair:
     cdef void empty(self) noexcept nogil:
         cdef Py_ssize_t b
         for b in range(self.n_blocks):
-            (<Components> self.pointer[b]).clear(0)
-            (<Components> self.pointer[b]).clear(1)
+            (<FamilyBlock> self.pointer[b]).clear(0)
+            (<FamilyBlock> self.pointer[b]).clear(1)
         self.size[0] = self.size[1] = 0
 
     cdef void insert(self, const char *cells, int side) noexcept nogil:
         cdef Py_ssize_t b
         for b in range(self.n_blocks):
-            (<Components> self.pointer[b]).insert(cells, side)
+            (<FamilyBlock> self.pointer[b]).insert(cells, side)
         self.size[side] += 1
 
     cdef double allocate(self, Mixture mixture, int64_t[::1] rows, int32_t[::1] side, bint forced,
@@ -91,7 +91,7 @@ cdef class Pair:
             cells = mixture.table.row(rows[t])
             self.scores[0] = self.scores[1] = 0.0
             for b in range(self.n_blocks):
-                (<Components> self.pointer[b]).add_scores(cells, 1, &self.scores[0])
+                (<FamilyBlock> self.pointer[b]).add_scores(cells, 1, &self.scores[0])
             log_odds = (beta * (<double> self.scores[1] - <double> self.scores[0])
                         + log((self.size[1] - d) / (self.size[0] - d)))
             if not forced:
@@ -103,7 +103,7 @@ cdef class Pair:
         return log_q
 
     cdef double log_marginal(self, int side) except? 1.0:
-        cdef Components block
+        cdef FamilyBlock block
         cdef double total = 0.0
         for block in self.blocks:
             total += block.log_marginal(side)
@@ -116,7 +116,7 @@ cdef inline double softplus(double x) noexcept nogil:
 
 
 cdef double log_marginal(Mixture mixture, Py_ssize_t k) except? 1.0:
-    cdef Components block
+    cdef FamilyBlock block
     cdef double total = 0.0
     for block in mixture.blocks:
         total += block.log_marginal(k)
@@ -238,7 +238,7 @@ cdef double log_split_prior(Mixture mixture, Pair pair, int64_t n_clusters, doub
 
 cdef double log_merged(Mixture mixture, Pair pair) except? 1.0:
     """Log marginal of the two clusters as one; the pair's second is left empty."""
-    cdef Components block
+    cdef FamilyBlock block
     for block in pair.blocks:
         block.merge(0, 1)
     return pair.log_marginal(0)
@@ -247,7 +247,7 @@ cdef double log_merged(Mixture mixture, Pair pair) except? 1.0:
 cdef accept_split(Mixture mixture, Pair pair, Py_ssize_t slot, int64_t[::1] members,
                   int32_t[::1] side):
     """The first cluster keeps the slot, the second takes the open one."""
-    cdef Components block, spare
+    cdef FamilyBlock block, spare
     cdef Py_ssize_t new = mixture.open_slot
     for block, spare in zip(mixture.blocks, pair.blocks):
         block.copy(spare, 0, slot)
@@ -256,7 +256,7 @@ cdef accept_split(Mixture mixture, Pair pair, Py_ssize_t slot, int64_t[::1] memb
 
 
 cdef accept_merge(Mixture mixture, Py_ssize_t a, Py_ssize_t b, int64_t[::1] members):
-    cdef Components block
+    cdef FamilyBlock block
     for block in mixture.blocks:
         block.merge(a, b)
     mixture.replace_slots(members, np.full(members.shape[0], a, dtype=np.int64))

@@ -30,8 +30,8 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from ..partition_priors import within
+from ._order_programs import Segments, scan_order
 from ._random import below
-from ._segments import Segments, scan_order
 from .hyperparameters import PartitionHyperparameters
 from .info import MoveInfo, Polled
 

@@ -12,8 +12,8 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._math cimport log_rising
-from .._random cimport bitgen, uniform
+from .._native._math cimport log_rising
+from .._native._random cimport bitgen, uniform
 
 
 cdef class PitmanYor:

@@ -1,10 +1,8 @@
 """What a chain is at one moment."""
 
-from ..likelihoods import Likelihood
 from ._mixture import Mixture
 from ._subsample import SELECTIONS, Subsample
 from .crosscat import CrossCat, FreshView
-from .uncollapsed import Uncollapsed
 
 
 def state_from_arrays(arrays, table, subsample=None):
@@ -17,9 +15,7 @@ __all__ = [
     "SELECTIONS",
     "CrossCat",
     "FreshView",
-    "Likelihood",
     "Mixture",
     "Subsample",
-    "Uncollapsed",
     "state_from_arrays",
 ]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "../_lanes.h"
+#include "../_native/_lanes.h"
 
 /* Slot k with probability proportional to exp(log_prior[k] + beta log_lik[k]): inverse CDF of the
  * uniform u. weight: scratch, written. */

@@ -2,7 +2,7 @@ from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 from numpy.random cimport bitgen_t
 
-from ..components._table cimport Table
+from ..families._table cimport Table
 from ..partition_priors._pitman_yor cimport PitmanYor
 from ._subsample cimport Subsample
 
@@ -10,7 +10,7 @@ cdef class Mixture:
     cdef readonly Table table
     cdef readonly Subsample subsample   # shared with other views; not owned
     cdef readonly PitmanYor prior
-    cdef readonly tuple blocks          # Components, one per family
+    cdef readonly tuple blocks          # FamilyBlock, one per family
     cdef dict spares                    # moves' empty copies of these blocks, by name
     cdef PyObject **pointer             # the same, borrowed, for code without the GIL
     cdef Py_ssize_t n_blocks
@@ -33,8 +33,8 @@ cdef class Mixture:
     cdef void refill(self, Py_ssize_t k) noexcept nogil
     cdef void score(self, Py_ssize_t row) noexcept nogil
     cdef Py_ssize_t draw(self, float beta, bitgen_t *rng) noexcept nogil
-    cdef int reseat(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil
-    cdef bint settle(self, Py_ssize_t row) except -1 nogil
+    cdef int gibbs_step(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil
+    cdef bint assign_greedily(self, Py_ssize_t row) except -1 nogil
     cdef int settle_open(self) except -1 nogil
     cdef int grow(self) except -1
     cdef int replace_slots(self, int64_t[::1] rows, int64_t[::1] slots) except -1

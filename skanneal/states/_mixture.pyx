@@ -14,10 +14,10 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._random cimport bitgen, uniform
-from ..components import FAMILIES
-from ..components._base cimport TILE, Components, aligned_zeros
-from ..components._table cimport Table
+from .._native._random cimport bitgen, uniform
+from ..families import FAMILIES
+from ..families._base cimport TILE, FamilyBlock, aligned_zeros
+from ..families._table cimport Table
 from ..partition_priors._pitman_yor cimport PitmanYor
 from ._subsample cimport Subsample
 
@@ -42,7 +42,7 @@ cdef class Mixture:
     ----------
     table : Table
         Encoded rows.
-    blocks : sequence of Components
+    blocks : sequence of FamilyBlock
         One block per family; together they own every column of this view.
     prior : PitmanYor
         Prior over partitions of S.
@@ -78,7 +78,7 @@ cdef class Mixture:
 
     def _set_counts(self, counts):
         """Take over counts of every slot, with blocks of the same capacity."""
-        cdef Components block
+        cdef FamilyBlock block
         self.counts = counts
         self.n_slots = len(counts)
         for block in self.blocks:
@@ -144,7 +144,7 @@ cdef class Mixture:
         cdef const char *cells = self.table.row(row)
         cdef Py_ssize_t b
         for b in range(self.n_blocks):
-            (<Components> self.pointer[b]).insert(cells, k)
+            (<FamilyBlock> self.pointer[b]).insert(cells, k)
         self.labels[row] = <int32_t> k
         self.counts[k] += 1
         self.log_prior[k] = self.log_join(self.counts[k])
@@ -160,9 +160,9 @@ cdef class Mixture:
         cdef bint anew = False
         if self.table.far and self.counts[k] > 1 and self.table.has_far(cells):
             for b in range(self.n_blocks):
-                anew |= (<Components> self.pointer[b]).cancels(cells, k)
+                anew |= (<FamilyBlock> self.pointer[b]).cancels(cells, k)
         for b in range(self.n_blocks):
-            (<Components> self.pointer[b]).remove(cells, k)
+            (<FamilyBlock> self.pointer[b]).remove(cells, k)
         self.labels[row] = -1
         self.counts[k] -= 1
         if self.counts[k] > 0:
@@ -181,10 +181,10 @@ cdef class Mixture:
         """Slot k's statistics from its rows."""
         cdef Py_ssize_t b, row
         for b in range(self.n_blocks):
-            (<Components> self.pointer[b]).clear(k)
+            (<FamilyBlock> self.pointer[b]).clear(k)
             for row in range(self.labels.shape[0]):
                 if self.labels[row] == k:
-                    (<Components> self.pointer[b]).insert(self.table.row(row), k)
+                    (<FamilyBlock> self.pointer[b]).insert(self.table.row(row), k)
 
     cdef void score(self, Py_ssize_t row) noexcept nogil:
         """log_lik[k] for every slot of the first n_tiles."""
@@ -193,14 +193,14 @@ cdef class Mixture:
         for k in range(self.n_tiles * TILE):
             self.log_lik[k] = 0.0
         for b in range(self.n_blocks):
-            (<Components> self.pointer[b]).add_scores(cells, self.n_tiles, &self.log_lik[0])
+            (<FamilyBlock> self.pointer[b]).add_scores(cells, self.n_tiles, &self.log_lik[0])
 
     cdef Py_ssize_t draw(self, float beta, bitgen_t *rng) noexcept nogil:
         """A slot with probability proportional to exp(log_prior + beta log_lik)."""
         return draw_slot_v[self.level](&self.log_prior[0], &self.log_lik[0], beta, self.n_tiles,
                                        uniform(rng), &self.weight[0])
 
-    cdef int reseat(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil:
+    cdef int gibbs_step(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil:
         """A Gibbs step of a labelled row: leave and enter at once.
 
         The row's own slot is scored as it would be without the row; if the row stays, which it
@@ -216,7 +216,7 @@ cdef class Mixture:
         cells = self.table.row(row)
         self.score(row)
         for b in range(self.n_blocks):
-            log_lik += (<Components> self.pointer[b]).score_without(cells, k)
+            log_lik += (<FamilyBlock> self.pointer[b]).score_without(cells, k)
         self.log_lik[k] = log_lik
         self.log_prior[k] = self.log_join(self.counts[k] - 1)
         new = self.draw(beta, rng)
@@ -226,7 +226,7 @@ cdef class Mixture:
             self.insert(row, new)
         return 0
 
-    cdef bint settle(self, Py_ssize_t row) except -1 nogil:
+    cdef bint assign_greedily(self, Py_ssize_t row) except -1 nogil:
         """Move a labelled row where it fits best; whether that is elsewhere."""
         cdef Py_ssize_t b, i, best, k = self.labels[row]
         cdef const char *cells = self.table.row(row)
@@ -238,7 +238,7 @@ cdef class Mixture:
         self.score(row)
         if not alone:
             for b in range(self.n_blocks):
-                log_lik += (<Components> self.pointer[b]).score_without(cells, k)
+                log_lik += (<FamilyBlock> self.pointer[b]).score_without(cells, k)
             self.log_lik[k] = log_lik
             self.log_prior[k] = self.log_join(self.counts[k] - 1)
         best = k
@@ -299,7 +299,7 @@ cdef class Mixture:
         """A Gibbs step of `row`, which must have a label."""
         if self.labels[row] < 0:
             raise ValueError(f"row {row} has no label")
-        self.reseat(row, beta, bitgen(bit_generator))
+        self.gibbs_step(row, beta, bitgen(bit_generator))
 
     def members(self, k):
         """Rows of S in slot k."""
@@ -342,7 +342,7 @@ cdef class Mixture:
 
     def compact(self):
         """Move clusters down to the slots 0 .. K - 1, where that frees a tile."""
-        cdef Components block
+        cdef FamilyBlock block
         cdef Py_ssize_t i, k
         if self.n_clusters // TILE + 1 >= self.n_tiles:
             return
@@ -363,7 +363,7 @@ cdef class Mixture:
 
     def log_likelihood(self):
         """log p(x_S | partition, hyperparameters), in the user's units."""
-        cdef Components block
+        cdef FamilyBlock block
         cdef double total = 0.0
         cdef Py_ssize_t k
         for block in self.blocks:

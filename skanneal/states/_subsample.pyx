@@ -15,7 +15,7 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._random cimport below, bitgen
+from .._native._random cimport below, bitgen
 
 SELECTIONS = ("random", "window", "stratified")
 

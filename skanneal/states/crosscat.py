@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..components import FAMILIES
+from ..families import FAMILIES
 from ..partition_priors import PitmanYor
 from ._mixture import Mixture
 

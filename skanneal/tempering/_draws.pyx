@@ -4,7 +4,7 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._random cimport bitgen, standard_gamma, standard_normal
+from .._native._random cimport bitgen, standard_gamma, standard_normal
 
 
 def standard_normals(bit_generator, Py_ssize_t n):

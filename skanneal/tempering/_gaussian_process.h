@@ -18,8 +18,8 @@ typedef struct {
 } GpRows;
 
 #undef KERNELS
-#define KERNELS "tempering/_gaussian_process_kernels.h"
-#include "../_dispatch.h"
+#define KERNELS "../tempering/_gaussian_process_kernels.h"
+#include "../_native/_dispatch.h"
 
 typedef void (*gp_covariance_t)(const GpRows *, const GpRows *, int, double, int64_t, double *,
                                 double *);

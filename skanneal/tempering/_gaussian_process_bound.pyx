@@ -28,7 +28,7 @@ from scipy.linalg.cython_lapack cimport dlauum, dpotrf, dtrtri
 
 import numpy as np
 
-from ..components._base cimport aligned_zeros
+from ..families._base cimport aligned_zeros
 from ._bound cimport BoundTarget
 
 cdef double LOG_2_PI = 1.8378770664093453

@@ -6,7 +6,7 @@
  *
  * Row i of the matrices is a lane: a block is 8 rows of one column.
  */
-#include "../_double_lanes.h"
+#include "../_native/_double_lanes.h"
 
 #define COLUMNS 4 /* of the matrix at a time: 8 sums of squares in registers (AVX2) */
 #define TILE 64   /* columns of the contraction's tile, which stays in the first cache */

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #undef KERNELS
-#define KERNELS "tempering/_gaussian_rows_kernels.h"
-#include "../_dispatch.h"
+#define KERNELS "../tempering/_gaussian_rows_kernels.h"
+#include "../_native/_dispatch.h"
 
 typedef double (*gaussian_squares_t)(const double *, const double *, int64_t, int64_t);
 typedef void (*gaussian_total_t)(const double *, double *, int64_t, int64_t);

@@ -19,7 +19,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from .._random cimport below, standard_normal, uniform
+from .._native._random cimport below, standard_normal, uniform
 from ._levels cimport Levels, Replica, exchange, probability
 
 cdef double FIRST = 10.0             # adaptations that the first one counts as
@@ -92,19 +92,19 @@ cdef class Inner:
         cdef Py_ssize_t i, s, d = self.levels.n_parameters, n_steps
         cdef double *p = &self.momentum[0]
         cdef double *scale = &self.scale[0]
-        cdef double *force = &self.levels.force[0]
+        cdef double *gradient = &self.levels.gradient[0]
         n_steps = self.update[k].n_steps - below(
             self.levels.rng, self.update[k].n_steps - self.update[k].least_steps + 1
         )
         now = self.levels.log_density(at, level)
-        self.levels.find_force(at, level)
+        self.levels.find_gradient(at, level)
         memcpy(to.theta, at.theta, d * sizeof(double))
         for i in range(d):
             p[i] = standard_normal(self.levels.rng)
             energy += 0.5 * p[i] * p[i]
         for s in range(n_steps):
             for i in range(d):
-                p[i] += 0.5 * step * scale[i] * force[i]
+                p[i] += 0.5 * step * scale[i] * gradient[i]
                 to.theta[i] += step * scale[i] * p[i]
             if s + 1 < n_steps:
                 to.gradient_rung = -1
@@ -116,13 +116,13 @@ cdef class Inner:
                     return
                 if self.levels.power[level] != 0.0:
                     self.levels.evaluate(to, level, True)
-            if not self.levels.find_force(to, level):
+            if not self.levels.find_gradient(to, level):
                 # Its reversal would meet the same point: no trajectory goes through it.
                 self.levels.nan_count[level] += s + 1 < n_steps
                 self.decide(k, at, level, -INFINITY)
                 return
             for i in range(d):
-                p[i] += 0.5 * step * scale[i] * force[i]
+                p[i] += 0.5 * step * scale[i] * gradient[i]
         for i in range(d):
             energy -= 0.5 * p[i] * p[i]
         self.decide(k, at, level, self.levels.log_density(to, level) - now + energy)

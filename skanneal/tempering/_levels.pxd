@@ -32,7 +32,7 @@ cdef class Levels:
     cdef Replica *replica            # n_replicas of them, then `spare` for proposals
     cdef Replica *spare
     cdef Py_ssize_t n_replicas
-    cdef double[::1] force           # (n_parameters,): gradient of a level's log density
+    cdef double[::1] gradient        # (n_parameters,): gradient of a level's log density
     cdef readonly bint exact_prior   # the prior can be drawn from
     cdef readonly bint tilted        # set_tilts was called
     cdef Py_ssize_t tilt_now         # which of the tilts holds
@@ -40,7 +40,7 @@ cdef class Levels:
     cdef double[:, ::1] powers       # (n_tilts, n_levels)
     cdef double[::1] centre          # (n_parameters,)
     cdef double[:, :, ::1] slope     # (n_tilts, n_levels, n_parameters)
-    cdef double[:, :, :, ::1] bend   # (n_tilts, n_levels, n_parameters, n_parameters)
+    cdef double[:, :, :, ::1] curvature   # (n_tilts, n_levels, n_parameters, n_parameters)
 
     cdef double tempered(self, Replica *at, Py_ssize_t level) noexcept nogil
     cdef double log_density(self, Replica *at, Py_ssize_t level) noexcept nogil
@@ -48,7 +48,7 @@ cdef class Levels:
     cdef void forget_rows(self) noexcept nogil
     cdef double tilt(self, Replica *at, Py_ssize_t level, double *gradient) noexcept nogil
     cdef void evaluate(self, Replica *at, Py_ssize_t level, bint gradient) noexcept nogil
-    cdef bint find_force(self, Replica *at, Py_ssize_t level) noexcept nogil
+    cdef bint find_gradient(self, Replica *at, Py_ssize_t level) noexcept nogil
     cdef void moved(self, Replica *at) noexcept nogil
     cdef void draw_prior(self, Replica *at) noexcept nogil
     cdef int write_prior_draw(self, Replica *at) except -1

@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from .._random cimport bitgen
+from .._native._random cimport bitgen
 
 
 cdef void exchange(Replica *a, Replica *b) noexcept nogil:
@@ -68,7 +68,7 @@ cdef class Levels:
         self.bit_generator, self.rng = bit_generator, bitgen(bit_generator)
         self.generator = None
         self.exact_prior = exact_prior
-        self.force = np.zeros(d)
+        self.gradient = np.zeros(d)
         self.tilted = False
         self.tilt_now = 0
         self.n_replicas = n_replicas
@@ -108,15 +108,15 @@ cdef class Levels:
 
     cdef double tilt(self, Replica *at, Py_ssize_t level, double *gradient) noexcept nogil:
         """The tilt of a re-centred level; its gradient is added to `gradient`, if asked for."""
-        cdef double value = 0.0, steep, bent
+        cdef double value = 0.0, steep, curved
         cdef Py_ssize_t i, j, k = self.tilt_now
         for i in range(self.n_parameters):
-            steep, bent = self.slope[k, level, i], 0.0
+            steep, curved = self.slope[k, level, i], 0.0
             for j in range(self.n_parameters):
-                bent += self.bend[k, level, i, j] * (at.theta[j] - self.centre[j])
-            value += (at.theta[i] - self.centre[i]) * (steep + 0.5 * bent)
+                curved += self.curvature[k, level, i, j] * (at.theta[j] - self.centre[j])
+            value += (at.theta[i] - self.centre[i]) * (steep + 0.5 * curved)
             if gradient != NULL:
-                gradient[i] += steep + bent
+                gradient[i] += steep + curved
         return value
 
     cdef double log_density(self, Replica *at, Py_ssize_t level) noexcept nogil:
@@ -140,8 +140,8 @@ cdef class Levels:
         if gradient:
             at.gradient_rung = k
 
-    cdef bint find_force(self, Replica *at, Py_ssize_t level) noexcept nogil:
-        """force = gradient of the level's log density; false if it is not finite.
+    cdef bint find_gradient(self, Replica *at, Py_ssize_t level) noexcept nogil:
+        """Set `gradient` to the gradient of the level's log density; false if it is not finite.
 
         The likelihood's gradient is had anew only where theta or the rows are others: powers of
         one likelihood share it.
@@ -149,7 +149,7 @@ cdef class Levels:
         cdef Py_ssize_t i
         cdef double power = self.power[level]
         cdef bint finite = True
-        self.target.log_prior(at.theta, &self.force[0])
+        self.target.log_prior(at.theta, &self.gradient[0])
         if power != 0.0:
             if at.gradient_rung != self.rung[level]:
                 self.target.log_likelihood(
@@ -157,11 +157,11 @@ cdef class Levels:
                 )
                 at.gradient_rung = self.rung[level]
             for i in range(self.n_parameters):
-                self.force[i] += power * at.gradient[i]
+                self.gradient[i] += power * at.gradient[i]
             if self.tilted and level > 0:
-                self.tilt(at, level, &self.force[0])
+                self.tilt(at, level, &self.gradient[0])
         for i in range(self.n_parameters):
-            finite = finite and isfinite(self.force[i])
+            finite = finite and isfinite(self.gradient[i])
         return finite
 
     cdef void moved(self, Replica *at) noexcept nogil:
@@ -211,7 +211,7 @@ cdef class Levels:
             if self.replica[i].gradient_rung > 0:
                 self.replica[i].gradient_rung = -1
 
-    def set_tilts(self, orders, centre, power, slope, bend):
+    def set_tilts(self, orders, centre, power, slope, curvature):
         """Tilt the levels from now on; the first tilt holds.
 
         The numbers of the first level are not read: the target stays as it is.
@@ -224,14 +224,14 @@ cdef class Levels:
         power : array-like of shape (n_tilts, n_levels)
             Exponents of the levels' likelihoods, positive.
         slope : array-like of shape (n_tilts, n_levels, n_parameters)
-        bend : array-like of shape (n_tilts, n_levels, n_parameters, n_parameters)
+        curvature : array-like of shape (n_tilts, n_levels, n_parameters, n_parameters)
             Symmetric.
         """
         self.orders = np.array(orders, dtype=np.int64)
         self.powers = np.array(power, dtype=np.float64)
         self.centre = np.array(centre, dtype=np.float64)
         self.slope = np.array(slope, dtype=np.float64)
-        self.bend = np.array(bend, dtype=np.float64)
+        self.curvature = np.array(curvature, dtype=np.float64)
         np.asarray(self.powers)[:, 0] = self.power[0]
         self.tilted = True
         self.take_tilt(0)
@@ -256,8 +256,8 @@ cdef class Levels:
 
     def get_force(self, Py_ssize_t i, Py_ssize_t level):
         """Gradient of the log density of replica i at a level, as the chain knows it: for tests."""
-        self.find_force(&self.replica[i], level)
-        return np.array(self.force)
+        self.find_gradient(&self.replica[i], level)
+        return np.array(self.gradient)
 
     def get_theta(self, Py_ssize_t i):
         """Theta of replica i, a copy."""

@@ -80,8 +80,8 @@ def recentre(levels, traces, scale, powers, generator, n_tilts):
     bound.set_order(former)
     if not tilts:
         return False
-    orders, power, slope, bend = zip(*tilts)
-    levels.set_tilts(orders, centre, power, slope, bend)
+    orders, power, slope, curvature = zip(*tilts)
+    levels.set_tilts(orders, centre, power, slope, curvature)
     return True
 
 
@@ -106,5 +106,8 @@ def in_units(exponents, scale):
     d = len(scale)
     power = [1.0, *(level.power for level in exponents)]
     slope = [np.zeros(d), *(level.slope / scale for level in exponents)]
-    bend = [np.zeros((d, d)), *(level.bend / np.outer(scale, scale) for level in exponents)]
-    return power, slope, bend
+    curvature = [
+        np.zeros((d, d)),
+        *(level.curvature / np.outer(scale, scale) for level in exponents),
+    ]
+    return power, slope, curvature

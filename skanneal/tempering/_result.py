@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logsumexp
 
-from ..diagnostics import ess, r_hat, tail_ess
+from ..summary import ess, r_hat, tail_ess
 
 STACKED = (
     "draws",

@@ -1,9 +1,9 @@
 """Re-centred levels: what makes a level of few rows like the target, by least squares.
 
 Level m becomes h_m(theta) ~ p(theta) p(X_m | theta)^c_m exp(g_m . x + x' B_m x / 2), where x is
-theta about a centre in units of a scale. Rows, power, slope and bend are chosen so that, where the
-chain has been, log h_m differs from the log posterior by as near to a constant as they allow: that
-difference between two points is all a crossing sees.
+theta about a centre in units of a scale. Rows, power, slope and curvature are chosen so that, where
+the chain has been, log h_m differs from the log posterior by as near to a constant as they allow:
+that difference between two points is all a crossing sees.
 
 A point counts by the square of its residual up to `TOLERATED` nats and by its size beyond (Huber),
 since a crossing is refused at ten nats as at a hundred; and hardly where both densities are lower
@@ -35,11 +35,11 @@ class Points(NamedTuple):
 
 
 class Exponents(NamedTuple):
-    """A level's power, slope and bend, in the points' units."""
+    """A level's power, slope and curvature, in the points' units."""
 
     power: float
     slope: np.ndarray
-    bend: np.ndarray
+    curvature: np.ndarray
 
     @classmethod
     def plain(cls, power, d):
@@ -49,7 +49,7 @@ class Exponents(NamedTuple):
     def residual(self, points, level):
         """How much higher the target's log density is at each point."""
         x = points.x
-        tilt = x @ self.slope + 0.5 * ((x @ self.bend) * x).sum(axis=1)
+        tilt = x @ self.slope + 0.5 * ((x @ self.curvature) * x).sum(axis=1)
         return points.target - self.power * level - tilt
 
 
@@ -148,19 +148,19 @@ def _fit(shape, points, level, weights):
     x, d = points.x, points.x.shape[1]
     y = points.target - shape.power * level
     flat = np.c_[level, x]
-    bend = np.zeros((d, d))
+    curvature = np.zeros((d, d))
     if shape.quadratic == "diagonal":
         found = _ridge(np.c_[flat, x**2], y, weights, shape.ridge)[1 + d :]
-        bend = np.diag(2.0 * np.minimum(found, 0.0))
+        curvature = np.diag(2.0 * np.minimum(found, 0.0))
     elif shape.quadratic == "full":
         pairs = np.triu_indices(d)
         products = x[:, pairs[0]] * x[:, pairs[1]]
-        bend[pairs] = _ridge(np.c_[flat, products], y, weights, shape.ridge)[1 + d :]
-        values, vectors = np.linalg.eigh(bend + bend.T)
-        bend = (vectors * np.minimum(values, 0.0)) @ vectors.T
+        curvature[pairs] = _ridge(np.c_[flat, products], y, weights, shape.ridge)[1 + d :]
+        values, vectors = np.linalg.eigh(curvature + curvature.T)
+        curvature = (vectors * np.minimum(values, 0.0)) @ vectors.T
     # The rest with what is left of the quadratic.
-    found = _ridge(flat, y - 0.5 * ((x @ bend) * x).sum(axis=1), weights, shape.ridge)
-    return Exponents(max(shape.power + found[0], LEAST_POWER), found[1:], bend)
+    found = _ridge(flat, y - 0.5 * ((x @ curvature) * x).sum(axis=1), weights, shape.ridge)
+    return Exponents(max(shape.power + found[0], LEAST_POWER), found[1:], curvature)
 
 
 def _ridge(features, y, weights, ridge):

@@ -27,7 +27,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from .._random cimport below, uniform
+from .._native._random cimport below, uniform
 from ._bound cimport BoundTarget
 from ._inner cimport Inner
 from ._levels cimport Levels, Replica, copy, exchange, probability

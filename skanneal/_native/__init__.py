@@ -1,0 +1,1 @@
+"""What everything compiled is made of: lanes, run-time dispatch, mathematics, random draws."""

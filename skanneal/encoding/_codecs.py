@@ -1,0 +1,388 @@
+"""One codec per family: what the cells of a column are in the compiled Table.
+
+    normal        float32 of (value - offset) / scale        missing NaN
+    categorical   codes 0 .. n_levels - 1 in uint8/16/32      missing n_levels, unseen n_levels + 1
+    bernoulli     0 or 1 in uint8                             missing 2
+    poisson       the count in uint32                         missing 2**32 - 1
+    multinomial   rows of counts as a csr_array, in the first of the columns; the others have None
+    multivariate_normal, known_normal: as normal, without missing cells
+    constant      0 for the value, 1 for another one          missing NaN
+
+The offset and the scale of a normal column are the mean and standard deviation of its ordinary
+values (components/_scaling.py): in float32 as it stands, 2952788047.4 plus noise of unit size would
+be multiples of 256.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import contextlib
+import numbers
+
+import numpy as np
+from scipy.sparse import csc_array
+
+from skanneal.encoding._columns import infinity_error
+from skanneal.families import FAMILIES
+from skanneal.families._scaling import offset_and_scale, standardised
+
+_CODE_DTYPES = (("u1", 1), ("u2", 2), ("u4", 4))
+_MISSING_COUNT = 2**32 - 1
+_LARGEST_COUNT = 2**31 - 1  # of a row of counts
+
+
+class NumberCodec:
+    """Real numbers: standardised in float64, kept in float32.
+
+    Attributes
+    ----------
+    is_constant : bool
+        Whether two or more cells of the fit are present, and all of them equal the offset.
+    """
+
+    family = "normal"
+    dtype = "f4"
+    n_levels = 0
+
+    def __init__(self, offset, scale, is_constant=False):
+        self.offset = offset
+        self.scale = scale
+        self.is_constant = is_constant
+
+    @classmethod
+    def fit(cls, column):
+        values = _as_numbers(column, cls.family)
+        values = values[~np.isnan(values)]
+        is_constant = len(values) > 1 and values.min() == values.max()
+        return cls(*offset_and_scale(values), bool(is_constant))
+
+    def encode(self, column):
+        return standardised(_as_numbers(column, self.family), self.offset, self.scale)
+
+    def missing(self, cells):
+        return np.isnan(cells)
+
+    def decode(self, values):
+        """Numbers are handed over in the user's units: nothing to do."""
+        return np.asarray(values, dtype=np.float64)
+
+
+def refuse_gaps(column, missing, family):
+    """Raise if a column of a row family has missing cells."""
+    if missing.any():
+        raise gap_error(column.label, family)
+
+
+def gap_error(label, family):
+    """The error for a missing cell in a column of a row family."""
+    takers = ", ".join(repr(name) for name, member in FAMILIES.items() if not member.joint)
+    return ValueError(
+        f"{label} has a missing cell, but the family {family!r} describes whole rows"
+        f" without gaps: fill it, or give the column to a family that takes gaps ({takers})."
+    )
+
+
+class MultivariateNormalCodec(NumberCodec):
+    """Real numbers of a row without gaps."""
+
+    family = "multivariate_normal"
+
+    def encode(self, column):
+        cells = super().encode(column)
+        refuse_gaps(column, np.isnan(cells), self.family)
+        return cells
+
+
+class KnownNormalCodec(MultivariateNormalCodec):
+    """Real numbers of a row without gaps."""
+
+    family = "known_normal"
+
+
+class ConstantCodec:
+    """A number that is the same in all rows of the fit: none of the families, see _set_apart.py."""
+
+    family = "constant"
+    n_levels = 0
+
+    def __init__(self, value):
+        self.value = value
+
+    def encode(self, column):
+        values = _as_numbers(column, "normal")
+        return np.where(np.isnan(values), np.nan, values != self.value)
+
+    def missing(self, cells):
+        return np.isnan(cells)
+
+    def decode(self, values):
+        """Numbers are handed over in the user's units: nothing to do."""
+        return np.asarray(values, dtype=np.float64)
+
+
+class LevelCodec:
+    """One of a list of levels: the declared ones, else those seen in fit, sorted if they sort."""
+
+    family = "categorical"
+    offset = 0.0
+    scale = 1.0
+
+    def __init__(self, levels):
+        # a column without any level keeps a nameless one: the Table needs one to give codes to
+        self.levels = levels or [None]
+        self.n_levels = len(self.levels)
+        self.dtype = next(
+            name for name, n_bytes in _CODE_DTYPES if self.n_levels + 2 <= 256**n_bytes
+        )
+
+    @classmethod
+    def fit(cls, column):
+        levels, _ = _factorise(column)
+        if not column.declared:
+            with contextlib.suppress(TypeError):  # text and numbers stay in order of appearance
+                levels = sorted(levels)
+        return cls(levels)
+
+    def encode(self, column):
+        found, codes = _factorise(column)
+        known = {level: code for code, level in enumerate(self.levels)}
+        table = [known.get(value, self.n_levels + 1) for value in found]
+        table.append(self.n_levels)  # where the code -1 of a missing cell leads
+        return np.array(table, dtype=self.dtype)[codes]
+
+    def missing(self, cells):
+        return cells == self.n_levels
+
+    def decode(self, codes):
+        """The levels as objects; None for a missing or unseen one."""
+        table = np.fromiter([*self.levels, None, None], dtype=object, count=self.n_levels + 2)
+        return table[codes]
+
+
+class BooleanCodec:
+    """False and True, or 0 and 1."""
+
+    family = "bernoulli"
+    dtype = "u1"
+    n_levels = 2
+    offset = 0.0
+    scale = 1.0
+
+    @classmethod
+    def fit(cls, column):
+        codec = cls()
+        codec.encode(column)
+        return codec
+
+    def encode(self, column):
+        values = _as_numbers(column, self.family)
+        missing = np.isnan(values)
+        _refuse(column, values, ~(missing | (values == 0) | (values == 1)), "False, True, 0 or 1")
+        values[missing] = 2
+        return values.astype(np.uint8)
+
+    def missing(self, cells):
+        return cells == 2
+
+    def decode(self, codes):
+        """Booleans; objects if there are missing ones, which are None."""
+        codes = np.asarray(codes)
+        if np.any(codes == 2):
+            return np.array([False, True, None], dtype=object)[codes]
+        return codes.astype(bool)
+
+
+class CountCodec:
+    """Non-negative integers below 2**32 - 1."""
+
+    family = "poisson"
+    dtype = "u4"
+    n_levels = 0
+    offset = 0.0
+    scale = 1.0
+
+    @classmethod
+    def fit(cls, column):
+        codec = cls()
+        codec.encode(column)
+        return codec
+
+    def encode(self, column):
+        values = _as_numbers(column, self.family)
+        missing = np.isnan(values)
+        counts = (values >= 0) & (values < _MISSING_COUNT) & (values == np.rint(values))
+        _refuse(column, values, ~(missing | counts), "non-negative integers below 2**32 - 1")
+        values[missing] = _MISSING_COUNT
+        return values.astype(np.uint32)
+
+    def missing(self, cells):
+        return cells == _MISSING_COUNT
+
+    def decode(self, values):
+        """Counts, or their means, are handed over as numbers: nothing to do."""
+        return np.asarray(values, dtype=np.float64)
+
+
+class CountRowCodec:
+    """Rows of counts over all columns of the family.
+
+    Parameters
+    ----------
+    first : bool
+        Whether this is the column that carries the rows.
+    """
+
+    family = "multinomial"
+    n_levels = 0
+    offset = 0.0
+    scale = 1.0
+
+    def __init__(self, first):
+        self.dtype = "entries" if first else "none"
+
+    @classmethod
+    def read(cls, table, columns, name):
+        """The family's columns of a table, as csr_array of uint32.
+
+        Parameters
+        ----------
+        table : Array, PandasFrame, PolarsFrame, Rows or Sparse
+            All columns of a sparse table are the family's.
+        columns : sequence of int
+        name : str
+            What error messages call the table.
+
+        Returns
+        -------
+        counts : csr_array of shape (n_rows, len(columns))
+        dtypes : list of str
+            What the cells of each column were.
+        """
+        if hasattr(table, "entries"):
+            counts = table.entries()
+            dtypes = ["float" if counts.dtype.kind == "f" else "integer"] * len(columns)
+        else:
+            counts, dtypes = cls._gather(table, columns)
+        values = counts.data
+        bad = ~((values >= 0) & (values <= _LARGEST_COUNT) & (values == np.rint(values)))
+        if bad.any():
+            at = int(bad.argmax())
+            label, value = table.label(columns[counts.indices[at]]), float(values[at])
+            if np.isnan(value):
+                raise gap_error(label, cls.family)
+            if np.isinf(value):
+                raise infinity_error(label)
+            raise ValueError(f"{label} must hold non-negative integers below 2**31, got {value:g}.")
+        empty = np.diff(counts.indptr) == 0
+        if empty.any():
+            raise ValueError(
+                f"Row {int(empty.argmax())} of {name} has no counts above 0, which says nothing to"
+                f" the family {cls.family!r}: drop such rows."
+            )
+        return counts.astype(np.uint32), dtypes
+
+    @classmethod
+    def _gather(cls, table, columns):
+        """What is not 0 in columns of a dense table, read one by one."""
+        rows, values, dtypes = [], [], []
+        for j in columns:
+            column = table.column(j)
+            numbers = _as_numbers(column, cls.family)
+            rows.append(np.flatnonzero(numbers))  # of NaN, too
+            values.append(numbers[rows[-1]])
+            dtypes.append(column.dtype)
+        starts = np.cumsum([0, *map(len, rows)])
+        shape = table.shape[0], len(columns)
+        counts = csc_array((np.concatenate(values), np.concatenate(rows), starts), shape)
+        return counts.tocsr(), dtypes
+
+    def missing(self, cells):
+        return np.diff(cells.indptr) == 0
+
+    def decode(self, values):
+        """Counts are handed over as numbers: nothing to do."""
+        return np.asarray(values, dtype=np.float64)
+
+
+CODECS = {
+    codec.family: codec
+    for codec in (
+        NumberCodec,
+        LevelCodec,
+        BooleanCodec,
+        CountCodec,
+        MultivariateNormalCodec,
+        KnownNormalCodec,
+        CountRowCodec,
+    )
+}
+
+
+def present_values(column):
+    """The values of a numeric column without the missing ones."""
+    return column.values if column.missing is None else column.values[~column.missing]
+
+
+def _as_numbers(column, family):
+    """The cells as a new float64 array, NaN where missing."""
+    if column.levels is None:
+        values = column.values.astype(np.float64)
+        if column.missing is not None:
+            values[column.missing] = np.nan
+        return values
+    for level in column.levels:
+        if not isinstance(level, (numbers.Real, np.bool_)):
+            raise ValueError(
+                f"{column.label} holds {level!r}, but the family {family!r} needs numbers."
+            )
+    table = np.array([*map(float, column.levels), np.nan])
+    if np.isinf(table).any():
+        raise infinity_error(column.label)
+    return table[column.values]
+
+
+def _factorise(column):
+    """The distinct present values as a list, and each cell's index into it, -1 where missing."""
+    if column.levels is not None:
+        return column.levels, column.values
+    values = present_values(column)
+    if values.dtype.kind == "f" and all_whole(values):
+        levels, found = _factorise_numbers(values.astype(np.int64))
+        levels = [float(level) for level in levels]
+    elif values.dtype.kind == "b":
+        levels, found = _factorise_numbers(values)
+        levels = [bool(level) for level in levels]
+    else:
+        levels, found = _factorise_numbers(values)
+    if column.missing is None:
+        return levels, found
+    codes = np.full(column.values.size, -1)
+    codes[~column.missing] = found
+    return levels, codes
+
+
+def _factorise_numbers(values):
+    """Distinct numbers in ascending order, and each cell's index; no sorting for small ranges."""
+    kind = values.dtype.kind
+    span = int(values.max()) - int(values.min()) if values.size and kind != "f" else np.inf
+    if span > 4 * values.size + 65536:
+        levels, codes = np.unique(values, return_inverse=True)
+        return levels.tolist(), codes
+    if kind != "u":  # unsigned differences cannot overflow, signed ones of a small dtype can
+        values = values.astype(np.int64)
+    low = values.min()
+    shifted = (values - low).astype(np.int64)
+    seen = np.zeros(span + 1, dtype=bool)
+    seen[shifted] = True
+    levels = (np.flatnonzero(seen).astype(values.dtype) + low).tolist()
+    return levels, (np.cumsum(seen) - 1)[shifted]
+
+
+def all_whole(values):
+    """Whether all floats are integers that int64 holds."""
+    return bool(np.all((np.abs(values) < 2.0**63) & (values == np.rint(values))))
+
+
+def _refuse(column, values, bad, allowed):
+    """Raise for the first cell that is not allowed."""
+    if bad.any():
+        raise ValueError(f"{column.label} must hold {allowed}, got {values[bad][0]:g}.")

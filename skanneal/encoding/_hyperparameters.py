@@ -1,0 +1,225 @@
+"""Hyperparameters and their grids between the user's units and cell units.
+
+A number is offset + scale * cell, so mu0 moves with both and sigma2_0 with scale^2; everything else
+has no unit.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from collections.abc import Mapping
+from numbers import Real
+
+import numpy as np
+
+from ..families import FAMILIES
+from ..partition_priors import concentrations
+from ._limits import as_floats, check_cells
+from ._row_hyperparameters import prepare_rows, row_grids_in_units
+
+# In the order in which a user may give them without names; code order differs for bernoulli.
+NAMES = {
+    "normal": ("mu0", "kappa0", "nu0", "sigma2_0"),
+    "categorical": ("pseudo_counts",),
+    "bernoulli": ("a", "b"),
+    "poisson": ("shape", "rate"),
+    **{name: family.coordinate_names for name, family in FAMILIES.items() if family.joint},
+}
+# What has the unit of a variance, and with it says how dense a column of one value may be.
+SCALES = {"normal": "sigma2_0", "multivariate_normal": "scale0", "known_normal": "covariance"}
+FORMS = {"mu0": "location", "sigma2_0": "covariance"}  # of a column's; the others are positive
+HIGHEST = 1e9  # concentration: with it, log-gamma functions still tell one row more
+DISCOUNTS = np.linspace(0.0, 0.9, 10)
+
+
+def partition_grid(concentration, discount, n=0, of=""):
+    """(concentration, discount) pairs to choose from, sorted by discount: (n_points, 2).
+
+    Parameters
+    ----------
+    concentration, discount : "infer" or float
+        A number is kept.
+    n : int, default=0
+        What is partitioned: with many rows the inferred concentration may be higher.
+    of : str, default=""
+        What error messages put before the two names.
+    """
+    for name, value in (("concentration", concentration), ("discount", discount)):
+        if value != "infer" and not (isinstance(value, Real) and abs(value) <= HIGHEST):
+            raise ValueError(
+                f"{of}{name} must be 'infer' or a number, of at most {HIGHEST:g}, got {value!r}"
+            )
+    discounts = DISCOUNTS if discount == "infer" else np.array([float(discount)])
+    alphas = concentrations(n) if concentration == "infer" else np.array([float(concentration)])
+    if discounts.min() < 0 or discounts.max() >= 1:
+        raise ValueError(f"{of}discount must be in [0, 1), got {discount!r}")
+    if alphas.min() <= -discounts.min():
+        raise ValueError(
+            f"{of}concentration must be above minus the discount, got {concentration!r} with "
+            f"{of}discount={discount!r}"
+        )
+    return np.array([(a, d) for d in discounts for a in alphas])
+
+
+def to_cells(name, values, offset, scale):
+    """A coordinate's values in cell units."""
+    with np.errstate(over="ignore", under="ignore"):
+        if name == "mu0":
+            return (values - offset) / scale
+        return values / scale / scale if name == "sigma2_0" else values
+
+
+def to_user(name, values, offset, scale):
+    """A coordinate's values in the user's units."""
+    with np.errstate(over="ignore"):  # a variance of numbers near 1e300 is no float64
+        if name == "mu0":
+            return values * scale + offset
+        return values * scale * scale if name == "sigma2_0" else values
+
+
+def with_scale(hyperparameters):
+    """The families of numbers for which the user gives what has the unit of a variance."""
+    given = {} if isinstance(hyperparameters, str) else hyperparameters
+    return [
+        family for family in SCALES if SCALES[family] in _by_name(family, given.get(family, {}))
+    ]
+
+
+def prepare(hyperparameters, encoder, table):
+    """Starting values and grids of every encoded column, in cell units.
+
+    Parameters
+    ----------
+    hyperparameters : "infer" or mapping of str to values
+        As the estimators take it.
+    encoder : Encoder
+        Knows the columns of each family; those of its indicators are always inferred.
+    table : Table
+        Encoded rows.
+
+    Returns
+    -------
+    hyper : dict of int to float array
+        By column, in the order of the family's coordinates; a row family's under its first column.
+    grids : dict of int to list of (array or None)
+        By the same columns; None where the user fixed the coordinate.
+    """
+    given = {} if isinstance(hyperparameters, str) else dict(hyperparameters)
+    families, kept = encoder.given_families, encoder.apart.kept
+    unknown = sorted(set(given) - set(families), key=str)
+    if unknown:
+        raise ValueError(f"hyperparameters name families that no column has: {unknown}")
+    hyper, grids = {}, {}
+    for family, columns in encoder.table_families.items():
+        shown = columns[columns < len(kept)]
+        named = _by_name(family, given.get(family, {})) if len(shown) else {}
+        # of one value per column given to the family, those of columns that were set apart wait
+        at = np.searchsorted(families.get(family, shown), kept[shown])
+        if FAMILIES[family].joint:
+            j = int(columns[0])
+            n_given = len(families[family])
+            hyper[j], grids[j] = prepare_rows(family, named, columns, table, at, n_given)
+            continue
+        for i, j in zip([*at, *[None] * (len(columns) - len(shown))], columns):
+            fixed = named if i is not None else {}
+            n_levels = int(table.n_levels[j])
+            start = FAMILIES[family].default_hyper(n_levels)
+            grid = FAMILIES[family].grids(table.column(j), n_levels)
+            for h, name in enumerate(coordinates(family, n_levels)):
+                if name in fixed:
+                    n_columns = len(families[family])
+                    value = _one(fixed[name], family, name, i, h, n_columns, n_levels)
+                    start[h] = to_cells(name, value, table.offsets[j], table.scales[j])
+                    where = f"hyperparameters[{family!r}][{name!r}]"
+                    check_cells(start[h], FORMS.get(name, "positive"), where)
+                    grid[h] = None
+            hyper[int(j)], grids[int(j)] = start, grid
+    return hyper, grids
+
+
+def coordinates(family, n_levels):
+    """Names of a column's coordinates: one per level for the pseudo-counts."""
+    names = FAMILIES[family].coordinate_names
+    return names * n_levels if family == "categorical" else names
+
+
+def _by_name(family, values):
+    """What the user gave for a family, as a mapping."""
+    names = NAMES[family]
+    if isinstance(values, Mapping):
+        unknown = sorted(set(values) - set(names), key=str)
+        if unknown:
+            raise ValueError(f"hyperparameters of {family!r} are {', '.join(names)}; got {unknown}")
+        return dict(values)
+    if len(names) == 1:
+        return {names[0]: values}
+    if isinstance(values, tuple | list) and len(values) == len(names):
+        return dict(zip(names, values))
+    raise ValueError(
+        f"hyperparameters of {family!r} must be a mapping or a tuple ({', '.join(names)}), "
+        f"got {values!r}"
+    )
+
+
+def _one(values, family, name, i, h, n_columns, n_levels):
+    """The value of coordinate h of the family's i-th column."""
+    where = f"hyperparameters[{family!r}][{name!r}]"
+    if name == "pseudo_counts" and isinstance(values, list | tuple) and any(map(np.ndim, values)):
+        if len(values) != n_columns:
+            raise ValueError(f"{where} has {len(values)} arrays for {n_columns} columns")
+        values = values[i]
+    array = as_floats(values, where)
+    expected = n_levels if name == "pseudo_counts" else n_columns
+    if array.ndim == 0:
+        value = float(array)
+    elif array.shape == (expected,):
+        value = float(array[h if name == "pseudo_counts" else i])
+    else:
+        what = "level" if name == "pseudo_counts" else "column of the family"
+        raise ValueError(
+            f"{where} must be a number or one per {what} ({expected}), got shape {array.shape}"
+        )
+    if name != "mu0" and value <= 0:
+        raise ValueError(f"{where} must be positive, got {value}")
+    return value
+
+
+def grids_in_units(model, families):
+    """The grids as users read them.
+
+    Parameters
+    ----------
+    model : ChainPlan
+    families : dict of str to int array
+        Columns of the Table, of each family, that are shown.
+
+    Returns
+    -------
+    dict
+        "concentration" and "discount" (arrays; all pairs are points of the joint grid), with views
+        "view_concentration" and "view_discount" and, by family and name, a list with one grid per
+        column of the family; pseudo-counts have one grid per level. Of a row family, one grid for
+        what is a number, and one per column for a vector or for the diagonal of a matrix.
+    """
+    table, grids, out = model.table, model.grids, {}
+    for of, points in (("", model.prior_grid), ("view_", model.view_grid)):
+        if points is not None:
+            out[f"{of}concentration"] = np.unique(points[:, 0])
+            out[f"{of}discount"] = np.unique(points[:, 1])
+    for family, columns in families.items():
+        if FAMILIES[family].joint:
+            out[family] = row_grids_in_units(family, grids[int(columns[0])], columns, table)
+            continue
+        out[family] = {name: [] for name in NAMES[family]}
+        for j in columns:
+            per_level = []
+            names = coordinates(family, int(table.n_levels[j]))
+            for name, grid in zip(names, grids[int(j)]):
+                if grid is not None:
+                    grid = to_user(name, grid, table.offsets[j], table.scales[j])
+                if name == "pseudo_counts":
+                    per_level.append(grid)
+                else:
+                    out[family][name].append(grid)
+            if per_level:
+                out[family]["pseudo_counts"].append(per_level)
+    return out

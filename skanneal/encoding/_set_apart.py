@@ -1,0 +1,102 @@
+"""Columns of one value, which the model does not see.
+
+A column of numbers whose present cells are all equal says nothing of the rows, but a normal family
+would give it ever more density the narrower its clusters' variances are, and the most to one
+cluster. Its density is a point mass instead: 1 for the value, 0 for any other. `SetApart` goes
+between the columns of the user and those of the model's Table, which are the others, then the
+indicators, in the same order. A table of constants alone gets one column of zeros in their place,
+so that there is something to cluster; in queries its cells are missing.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from skanneal.encoding._codecs import CODECS, ConstantCodec
+
+
+class SetApart:
+    """Which columns are in the model's Table, and what the others hold.
+
+    Parameters
+    ----------
+    values : list of (float or None)
+        For each column of the user its one value; None if it is in the Table.
+    n_indicators : int
+        Columns of the Table after these.
+
+    Attributes
+    ----------
+    constants : dict of int to float
+        The value of each column that is set apart.
+    kept : int64 array
+        The other columns: column i of the Table is column kept[i] of the user.
+    stand_in : bool
+        Whether the Table has a column of zeros and no other.
+    """
+
+    def __init__(self, values, n_indicators):
+        self.n_columns, self.n_indicators = len(values), n_indicators
+        self.constants = {j: value for j, value in enumerate(values) if value is not None}
+        self.kept = np.array([j for j, v in enumerate(values) if v is None], dtype=np.int64)
+        self.stand_in = not len(self.kept) and not n_indicators
+
+    @classmethod
+    def of(cls, codecs, columns, proper, n_indicators):
+        """Set apart what is constant, in lists of codecs and encoded columns, both changed.
+
+        Columns and families in `proper` stay where they are.
+        """
+        values = [None] * len(codecs)
+        for j, codec in enumerate(codecs):
+            if getattr(codec, "is_constant", False) and not {j, codec.family} & set(proper):
+                values[j] = codec.offset
+                codecs[j] = ConstantCodec(codec.offset)
+                columns[j] = np.where(np.isnan(columns[j]), np.nan, 0.0)
+        return cls(values, n_indicators)
+
+    def stored(self, columns, stand_in=np.nan):
+        """The Table's columns, of encoded columns of the user and indicators.
+
+        Parameters
+        ----------
+        columns : list of n_columns + n_indicators arrays
+        stand_in : float, default=nan
+            The cells of the column of zeros.
+        """
+        if self.stand_in:
+            return [np.full(len(columns[0]), stand_in, dtype=np.float32)]
+        return [columns[j] for j in self.kept] + list(columns[self.n_columns :])
+
+    def spread(self, columns, constant):
+        """Columns of the user and indicators, of the Table's: what `constant(j)` gives for the
+        others."""
+        out = [None] * self.n_columns
+        for j, cells in zip(self.kept, columns):
+            out[j] = cells
+        for j in self.constants:
+            out[j] = constant(j)
+        return out + list(columns[len(self.kept) :][: self.n_indicators])
+
+    def places(self, positions):
+        """Where columns of the user stand in the Table, those that do: (indices into `positions`,
+        places)."""
+        place = np.full(self.n_columns, -1)
+        place[self.kept] = np.arange(len(self.kept))
+        at = place[np.asarray(positions, dtype=np.int64)]
+        return np.flatnonzero(at >= 0), at[at >= 0]
+
+    def log_density(self, columns, given=()):
+        """0, or -inf for rows with another value in a column that is set apart and not given."""
+        out = 0.0
+        for j in self.constants:
+            if j not in given:
+                out = np.where(columns[j] == 1.0, -np.inf, out)
+        return out
+
+
+def by_family(codecs):
+    """The places of each family's codecs, in the order of the registry, "constant" last."""
+    of = np.array([codec.family for codec in codecs], dtype=object)
+    families = (*CODECS, ConstantCodec.family)
+    return {family: np.flatnonzero(of == family) for family in families if (of == family).any()}

@@ -1,0 +1,40 @@
+from libc.stdint cimport int32_t, int64_t
+from numpy.random cimport bitgen_t
+
+from ._table cimport Table
+
+cdef enum:
+    TILE = 16   # slots per tile of the score caches
+    ROWS = 128  # read at a time where several partitions look at them
+
+cdef class FamilyBlock:
+    cdef readonly Table table
+    cdef readonly object columns      # int64 (n_columns,), positions in the table, internal order
+    cdef readonly object gappy        # bool (n_columns,): may the column have missing cells?
+    cdef readonly Py_ssize_t n_features   # n_columns, or 1 if the family describes whole rows
+    cdef readonly Py_ssize_t n_dense  # features 0 .. n_dense - 1 never miss a cell
+    cdef readonly Py_ssize_t n_slots  # capacity, a multiple of TILE
+    cdef int64_t[::1] size            # (n_slots,) rows in each slot
+    cdef int32_t[::1] offset          # (n_columns,) byte position in an encoded row
+    cdef int level                    # instruction set, see _dispatch.h
+    cdef int64_t version              # counts changes of the hyperparameters
+
+    cdef int reserve(self, Py_ssize_t n_slots) except -1
+    cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil
+    cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil
+    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil
+    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil
+    cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil
+    cdef void extend(self, const char *row, Py_ssize_t n_tiles, Py_ssize_t opened) noexcept nogil
+    cdef void drop(self, Py_ssize_t k) noexcept nogil
+    cdef void clear(self, Py_ssize_t k) noexcept nogil
+    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1
+    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil
+    cdef void refresh(self, Py_ssize_t k) noexcept nogil
+    cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil
+    cdef double log_marginal(self, Py_ssize_t k) noexcept nogil
+    cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n,
+                         double *out) noexcept nogil
+    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil
+
+cdef object aligned_zeros(shape, dtype)

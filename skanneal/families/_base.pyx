@@ -1,0 +1,437 @@
+"""The contract of a family: a block of features of one family, with the statistics of all slots.
+
+A mixture dispatches once per (row, block), never per cell. Each family keeps statistics in float64
+or integers, and beside them a float32 score cache of every slot that is a pure function of the
+slot's statistics and of the hyperparameters. Slots come in tiles of 16.
+
+Features are held in an internal order, dense before gappy and then by the width of their codes;
+`columns` says which column of the table each one is. Outside (to_arrays, hyperparameters), features
+stand in the table's order of columns.
+
+A row family (`joint`) describes whole rows of its columns: the row is its one feature, with all
+columns in the table's order and none of them gappy. A row of a query has all of the block's cells
+or none.
+"""
+
+from libc.math cimport exp
+from libc.stdint cimport int64_t
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from .._native._random cimport bitgen, uniform
+from ._table cimport Table
+
+
+cdef object aligned_zeros(shape, dtype):
+    """Zeros that start at a multiple of 64 bytes."""
+    cdef Py_ssize_t n_bytes = np.dtype(dtype).itemsize, start
+    for length in shape:
+        n_bytes *= length
+    buffer = np.zeros(n_bytes + 64, dtype=np.uint8)
+    start = -buffer.ctypes.data % 64
+    flat = buffer[start:start + n_bytes].view(dtype)
+    return flat if len(shape) == 1 else flat.reshape(shape)
+
+
+def tiles(n_slots):
+    """Capacity for n_slots slots: the next multiple of the tile."""
+    return max(TILE, -(-n_slots // TILE) * TILE)
+
+
+BATCH_BYTES = 1 << 25   # of statistics that column_scores holds at a time
+
+
+cdef Py_ssize_t draw_index(double *weight, Py_ssize_t n, double beta, double u) noexcept nogil:
+    """Index with probability proportional to exp(beta weight); weight is overwritten."""
+    cdef Py_ssize_t i
+    cdef double largest = weight[0], total = 0.0
+    for i in range(1, n):
+        largest = max(largest, weight[i])
+    for i in range(n):
+        weight[i] = exp(beta * (weight[i] - largest))
+        total += weight[i]
+    u *= total
+    for i in range(n - 1):
+        u -= weight[i]
+        if u < 0.0:
+            return i
+    return n - 1
+
+
+def partition_batches(n_slots, slot_bytes):
+    """(start, stop) ranges of partitions whose statistics are held together."""
+    start, held = 0, 0
+    for v, n in enumerate(n_slots):
+        if held and held + n * slot_bytes > BATCH_BYTES:
+            yield start, v
+            start, held = v, 0
+        held += n * slot_bytes
+    yield start, len(n_slots)
+
+
+cdef class FamilyBlock:
+    """One family's features and the statistics of all slots. Subclasses: one per family.
+
+    Parameters
+    ----------
+    table : Table
+        Encoded rows; `bind` exchanges it. Also read for the columns' types.
+    columns : sequence of int
+        The features: positions in the table.
+    hyper : sequence of array-like, optional
+        For each feature, in the order of `columns`, the values of its hyperparameters (the order of
+        `coordinate_names`). By default the family's weak defaults. Of a row family one flat vector
+        (see _forms.py), in the table's order of columns.
+    n_slots : int, default=16
+        First capacity.
+    gappy : array-like of bool, optional
+        For each feature, whether a cell may be missing. By default as the table has it.
+    """
+
+    family = None
+    joint = False           # a row family?
+    coordinate_names = ()
+    forms = ()              # of a row family's hyperparameters, see _forms.py
+    required = ()           # hyperparameters of a row family that a user must give
+
+    def __init__(self, Table table, columns, hyper=None, n_slots=16, gappy=None):
+        columns = np.asarray(columns, dtype=np.int64)
+        self.n_slots = self.version = 0
+        self.size = np.zeros(0, dtype=np.int64)
+        if self.joint:
+            self.columns, self.gappy = np.sort(columns), np.zeros(len(columns), dtype=bool)
+            self.n_features = self.n_dense = 1
+            if hyper is None:
+                hyper = [self.default_hyper(table, self.columns)]
+            self._set_up(table, [np.array(hyper[0], dtype=np.float64, ndmin=1)])
+            self.bind(table)
+            self.reserve(tiles(n_slots))
+            return
+        gappy = table.gaps[columns] if gappy is None else np.asarray(gappy, dtype=bool)
+        order = np.lexsort((table.widths[columns], gappy))
+        self.columns = columns[order]
+        self.gappy = gappy[order]
+        self.n_features = len(columns)
+        self.n_dense = int(np.sum(~gappy))
+        if hyper is None:
+            hyper = [self.default_hyper(int(table.n_levels[j])) for j in columns]
+        self._set_up(table, [np.array(hyper[i], dtype=np.float64, ndmin=1) for i in order])
+        self.bind(table)
+        self.reserve(tiles(n_slots))
+
+    # ---- what a family writes -------------------------------------------------------------------
+
+    @staticmethod
+    def default_hyper(n_levels):
+        """Hyperparameters of a feature that nothing is known of, shape (n_coordinates,).
+
+        A row family's takes (table, columns)."""
+        raise NotImplementedError
+
+    @staticmethod
+    def grids(cells, n_levels):
+        """Data-scaled grids of a column's hyperparameters, one array per coordinate.
+
+        A row family's takes (table, columns); None for a coordinate that is not inferred."""
+        raise NotImplementedError
+
+    @staticmethod
+    def check_hyper(flat, n_columns):
+        """(name, what it must be) of a row family's coordinate that is no such thing, or None.
+
+        Beyond what its form says."""
+        return None
+
+    def _set_up(self, table, hyper):
+        """Keep the hyperparameters (internal order) and make what does not depend on n_slots."""
+        raise NotImplementedError
+
+    def _take_hyper(self, other):
+        """Take over all hyperparameters of a block of the same features."""
+        raise NotImplementedError
+
+    cdef int reserve(self, Py_ssize_t n_slots) except -1:
+        """Room for n_slots slots (a multiple of TILE); what is there stays."""
+        raise NotImplementedError
+
+    cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
+        """out[k] += log predictive of the row in slot k, for the slots of the first n_tiles."""
+
+    cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
+        """Log predictive of a row of slot k in that slot without the row: what a Gibbs step asks of
+        the row's own cluster. Rows mostly stay, and then nothing is taken out and put back."""
+        return 0.0
+
+    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
+        """Add a row to slot k."""
+
+    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
+        """Take a row out of slot k. An emptied slot is exactly as new."""
+
+    cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
+        """Whether taking the row, which has a far number, out of slot k would leave digits of its
+        square and few of the others': the slot is then made anew from the rows that stay."""
+        return False
+
+    cdef void extend(self, const char *row, Py_ssize_t n_tiles, Py_ssize_t opened) noexcept nogil:
+        """Add a row to every slot of the first n_tiles that has rows already, and to the empty slot
+        `opened` (-1: none): a step of a permutation program, where every kept segment grows by the
+        same row and one begins with it."""
+        cdef Py_ssize_t k
+        for k in range(n_tiles * TILE):
+            if self.size[k] > 0 or k == opened:
+                self.insert(row, k)
+
+    cdef void drop(self, Py_ssize_t k) noexcept nogil:
+        """Empty slot k, but for what `extend` sees to when it opens the slot: until then its scores
+        mean nothing and nothing else may use it."""
+        self.clear(k)
+
+    cdef void clear(self, Py_ssize_t k) noexcept nogil:
+        """Empty slot k."""
+
+    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
+        """Slot k becomes what slot i of `source` is (same family, features, hyperparameters)."""
+        raise NotImplementedError
+
+    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
+        """Slot i takes over slot k's rows; k is left empty."""
+
+    cdef void refresh(self, Py_ssize_t k) noexcept nogil:
+        """Slot k's score cache from its statistics."""
+
+    cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        """Log marginal likelihood of feature f's cells in slot k (in cell units)."""
+        return 0.0
+
+    cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n,
+                         double *out) noexcept nogil:
+        """out[g] = the sum over slots of feature f's log marginal with coordinate h at grid[g], up
+        to a constant."""
+
+    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
+        """Set coordinate h of feature f's hyperparameters; `refresh_all` follows the last."""
+
+    cdef double log_marginal(self, Py_ssize_t k) noexcept nogil:
+        """The sum over the features."""
+        cdef double total = 0.0
+        cdef Py_ssize_t f
+        if self.size[k] == 0:
+            return 0.0
+        for f in range(self.n_features):
+            total += self.log_marginal_feature(f, k)
+        return total
+
+    # ---- shared ---------------------------------------------------------------------------------
+
+    @classmethod
+    def key_columns(cls, columns):
+        """The columns under which hyperparameters are kept: each, or of a row family the first."""
+        return columns[:1] if cls.joint else columns
+
+    def bind(self, Table table):
+        """Read rows from `table` from now on (same columns, no new gaps in dense features)."""
+        self.table = table
+        self.offset = np.ascontiguousarray(table.positions[self.columns], dtype=np.int32)
+
+    def refresh_all(self):
+        """Every slot's score cache from its statistics, after hyperparameters changed."""
+        cdef Py_ssize_t k
+        with nogil:
+            for k in range(self.n_slots):
+                self.refresh(k)
+
+    def grid_scores(self, Py_ssize_t f, Py_ssize_t h, grid):
+        """Sum over slots of feature f's log marginal with coordinate h at each value of `grid`, up
+        to a constant: (n,)."""
+        cdef const double[::1] values = np.ascontiguousarray(grid, dtype=np.float64)
+        cdef double[::1] out = np.empty(len(values))
+        self.score_grid(f, h, &values[0], len(values), &out[0])
+        return np.asarray(out)
+
+    def set_hyper(self, Py_ssize_t f, Py_ssize_t h, double value):
+        """Set one coordinate; call `refresh_all` after the last."""
+        self.set_coordinate(f, h, value)
+        self.version += 1
+
+    def draw_hyper(self, Py_ssize_t f, const double[::1] grid, const int64_t[::1] start,
+                   double beta, bit_generator):
+        """Draw feature f's coordinates one after another from their conditionals on grids.
+
+        Parameters
+        ----------
+        f : int
+            The feature.
+        grid : float64 array of shape (n,)
+            The grids of all coordinates, one after another.
+        start : int64 array of shape (n_coordinates + 1,)
+            Where each begins; a grid of fewer than two values keeps its coordinate.
+        beta : float
+            Exponent of the likelihood.
+        bit_generator : numpy.random.BitGenerator
+
+        Returns
+        -------
+        int
+            Coordinates drawn. Call `refresh_all` after the last feature.
+        """
+        cdef bitgen_t *rng = bitgen(bit_generator)
+        cdef double[::1] weight = np.empty(max(1, len(grid)))
+        cdef Py_ssize_t h, n, drawn = 0
+        cdef const double *values
+        with nogil:
+            for h in range(start.shape[0] - 1):
+                n = start[h + 1] - start[h]
+                if n < 2:
+                    continue
+                values = &grid[start[h]]
+                self.score_grid(f, h, values, n, &weight[0])
+                self.set_coordinate(f, h, values[draw_index(&weight[0], n, beta, uniform(rng))])
+                drawn += 1
+        self.version += drawn > 0
+        return drawn
+
+    def spare(self, n_slots):
+        """The same table, features and hyperparameters with empty slots: the two clusters of a
+        split, the segments of a permutation."""
+        cdef FamilyBlock new
+        hyper = [self.get_hyper(f) for f in range(self.n_features)]
+        new = type(self)(self.table, self.columns, hyper, n_slots, self.gappy)
+        new.version = self.version
+        return new
+
+    def follow(self, FamilyBlock other):
+        """Take over the hyperparameters of a block of the same features, where they changed."""
+        if self.version == other.version:
+            return
+        self._take_hyper(other)
+        self.version = other.version
+        self.refresh_all()
+
+    def build(self, rows, labels, n_slots):
+        """Replace all statistics by those of `rows` (indices) with slots `labels`, in one pass."""
+        cdef const int64_t[::1] row = np.ascontiguousarray(rows, dtype=np.int64)
+        cdef const int64_t[::1] label = np.ascontiguousarray(labels, dtype=np.int64)
+        cdef Py_ssize_t i, k
+        if tiles(n_slots) > self.n_slots:
+            self.reserve(tiles(n_slots))
+        with nogil:
+            for k in range(self.n_slots):
+                self.clear(k)
+            for i in range(row.shape[0]):
+                self.insert(self.table.row(row[i]), label[i])
+
+    def insert_row(self, Py_ssize_t i, Py_ssize_t k):
+        """Add row i of the table to slot k."""
+        self._check(i, k)
+        self.insert(self.table.row(i), k)
+
+    def remove_row(self, Py_ssize_t i, Py_ssize_t k):
+        """Take row i of the table out of slot k."""
+        self._check(i, k)
+        self.remove(self.table.row(i), k)
+
+    def extend_row(self, Py_ssize_t i, Py_ssize_t n_tiles, Py_ssize_t opened=-1):
+        """Add row i of the table to every slot of the first n_tiles that has rows, and to one."""
+        self._check(i, n_tiles * TILE - 1)
+        self.extend(self.table.row(i), n_tiles, opened)
+
+    def drop_slot(self, Py_ssize_t k):
+        """Empty slot k for `extend_row` to open."""
+        self._check(0, k)
+        self.drop(k)
+
+    def row_scores(self, Py_ssize_t i):
+        """Log predictive of row i in every slot, float32 array of shape (n_slots,)."""
+        cdef float[::1] out = aligned_zeros((self.n_slots,), np.float32)
+        self._check(i, 0)
+        self.add_scores(self.table.row(i), self.n_slots // TILE, &out[0])
+        return np.asarray(out)
+
+    def row_score_without(self, Py_ssize_t i, Py_ssize_t k):
+        """Log predictive of row i, which slot k holds, in slot k without it."""
+        self._check(i, k)
+        return self.score_without(self.table.row(i), k)
+
+    def _check(self, Py_ssize_t i, Py_ssize_t k):
+        if not 0 <= i < self.table.n_rows:
+            raise IndexError(f"row {i} of a table of {self.table.n_rows}")
+        if not 0 <= k < self.n_slots:
+            raise IndexError(f"slot {k} of {self.n_slots}")
+
+    def sizes(self):
+        """Rows in each slot, shape (n_slots,)."""
+        return np.asarray(self.size).copy()
+
+    def log_marginals(self, f=None):
+        """Log marginal likelihood of every slot, of feature f alone or of all: (n_slots,)."""
+        cdef Py_ssize_t k
+        if f is None:
+            return np.array([self.log_marginal(k) for k in range(self.n_slots)])
+        return np.array([self.log_marginal_feature(f, k) for k in range(self.n_slots)])
+
+    def log_jacobian(self):
+        """What to add to the log marginals' sum to have it in the user's units."""
+        return 0.0
+
+    def merge_slots(self, Py_ssize_t i, Py_ssize_t k):
+        """Slot i takes over slot k's rows; k is left empty."""
+        self.merge(i, k)
+
+    def copy_slot(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k):
+        """Slot k becomes what slot i of `source` is."""
+        self.copy(source, i, k)
+
+    def score_rows(self, Table table, out, start=0, stop=None):
+        """Add each row's log predictive in every slot to `out`, in float64, any cell missing.
+
+        A row family overrides this; its `score_feature(i, ...)` adds the conditional log density of
+        the cell in `columns[i]` given the row's other cells of the block.
+
+        Parameters
+        ----------
+        table : Table
+            Encoded queries.
+        out : ndarray of shape (stop - start, n) and type float64, written
+            n at most n_slots.
+        start, stop : int
+            The rows.
+        """
+        stop = table.n_rows if stop is None else stop
+        for f in range(self.n_features):
+            self.score_feature(f, table, out, start, stop)
+
+    @staticmethod
+    def column_scores(table, columns, hyper, rows, labels, n_slots):
+        """Log marginal likelihood of columns under several partitions, in one pass over the rows.
+
+        Parameters
+        ----------
+        table : Table
+            Encoded rows.
+        columns : sequence of int
+            Columns of this family.
+        hyper : sequence of array-like
+            Each column's hyperparameters.
+        rows : int64 array of shape (n,)
+            The rows that are partitioned.
+        labels : int32 array of shape (n_partitions, n)
+            For each partition, the slot of each row.
+        n_slots : sequence of int, shape (n_partitions,)
+            Slots of each partition.
+
+        Returns
+        -------
+        scores : float64 array of shape (n_columns, n_partitions)
+            In cell units.
+        """
+        raise NotImplementedError
+
+    def validate(self):
+        """Check the invariants; AssertionError names the first that fails."""
+        assert self.n_slots % TILE == 0
+        before = self.row_scores(0) if self.table.n_rows else None
+        self.refresh_all()
+        if before is not None:
+            assert np.array_equal(before, self.row_scores(0)), "a score cache is stale"

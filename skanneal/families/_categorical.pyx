@@ -1,0 +1,401 @@
+"""Categorical with a Dirichlet prior, one pseudo-count per level, any number of levels.
+
+Model, per feature: x ~ Categorical(p), p ~ Dirichlet(a_1, ..., a_L), A = sum a. With counts n_l of
+n cells: predictive (n_l + a_l) / (n + A); marginal
+Gamma(A)/Gamma(A + n) prod_l Gamma(a_l + n_l)/Gamma(a_l).
+A value that fit did not see scores log(a_min / (n + A + a_min)); known levels keep their scores.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from .._native._math cimport log_gamma
+from .._native._random cimport bitgen, uniform
+from ._base cimport ROWS, TILE, FamilyBlock, aligned_zeros
+from ._table cimport Table
+
+from ._base import partition_batches
+
+MOST_TABLES = 24    # distinct pseudo-counts of a block that still have tables of logarithms
+
+
+cdef enum:
+    RISES = 1024    # counts below have log a (a + 1) ... (a + c - 1) in a table
+    SMALL = 64      # the same, by number of cells, for a feature's sum of pseudo-counts
+
+
+cdef inline uint32_t read_code(const char *cells, int32_t position, int width) noexcept nogil:
+    if width == 1:
+        return (<const uint8_t *> (cells + position))[0]
+    if width == 2:
+        return (<const uint16_t *> (cells + position))[0]
+    return (<const uint32_t *> (cells + position))[0]
+
+
+def entries(hyper):
+    """(first entry of each feature and their number, pseudo-counts of all entries): one entry per
+    level, and one for a missing cell."""
+    first = np.zeros(len(hyper) + 1, dtype=np.int32)
+    np.cumsum([len(a) + 1 for a in hyper], out=first[1:])
+    pseudo_count = np.ones(max(1, first[len(hyper)]))
+    for a, start in zip(hyper, first):
+        pseudo_count[start:start + len(a)] = a
+    return first, pseudo_count
+
+
+cdef _marginals(dict shared, pseudo_counts, int32_t[::1] first, int64_t[::1] base,
+                int32_t[:, ::1] count, double[:, :] out):
+    """Write each feature's log marginal, from the counts of all slots: out[f, partition]."""
+    cdef Py_ssize_t n_features = first.shape[0] - 1, f, e, k, v
+    cdef double[::1] pseudo_count = pseudo_counts
+    cdef double[::1] total = np.add.reduceat(pseudo_counts, np.asarray(first)[:n_features]) - 1.0
+    cdef double[:, ::1] small = np.zeros((n_features, SMALL))
+    cdef double[::1] table
+    cdef int64_t[::1] rises = np.empty(len(pseudo_count), dtype=np.int64)
+    cdef const double *rise
+    cdef double score
+    cdef int64_t n
+    cdef int32_t c
+    tables = []
+    values, which = np.unique(pseudo_count, return_inverse=True)
+    for value in map(float, values):
+        if ("rises", value) not in shared:
+            table = np.zeros(RISES)
+            for n in range(1, RISES):
+                table[n] = log_gamma(value + n) - log_gamma(value)
+            shared["rises", value] = np.asarray(table)
+        tables.append(shared["rises", value])
+    for e in range(len(pseudo_count)):
+        table = tables[which[e]]
+        rises[e] = <int64_t> &table[0]
+    with nogil:
+        for v in range(base.shape[0] - 1):
+            for f in range(n_features):
+                score = 0.0
+                for k in range(base[v], base[v + 1]):
+                    n = 0
+                    for e in range(first[f], first[f + 1] - 1):
+                        c = count[k, e]
+                        n += c
+                        if c >= RISES:
+                            score += log_gamma(pseudo_count[e] + c) - log_gamma(pseudo_count[e])
+                        elif c > 0:
+                            rise = <const double *> rises[e]
+                            score += rise[c]
+                    if n >= SMALL:
+                        score -= log_gamma(total[f] + n) - log_gamma(total[f])
+                    elif n > 0:
+                        if small[f, n] == 0.0:
+                            small[f, n] = log_gamma(total[f] + n) - log_gamma(total[f])
+                        score -= small[f, n]
+                out[f, v] = score
+
+
+cdef class Categorical(FamilyBlock):
+    """Codes. Coordinates of a feature's hyperparameters: one pseudo-count per level."""
+
+    family = "categorical"
+    coordinate_names = ("pseudo_counts",)
+
+    @staticmethod
+    def default_hyper(n_levels):
+        """Jeffreys' pseudo-counts."""
+        return np.full(n_levels, 0.5)
+
+    @staticmethod
+    def grids(cells, n_levels):
+        """The same grid for every level: few values, so that logarithms can be tabled."""
+        return [np.geomspace(1e-3, 31.622776601683793, 10)] * n_levels
+
+    def _set_up(self, table, hyper):
+        cdef Py_ssize_t f
+        self.level = skanneal_level()
+        self.first, self.pseudo_count = entries(hyper)
+        self.pseudo_count_f = np.asarray(self.pseudo_count).astype(np.float32)
+        self.total = np.zeros(max(1, self.n_features))
+        for f in range(self.n_features):
+            self.sum_pseudo_counts(f)
+        self.cell_entry = np.zeros(max(1, self.n_features), dtype=np.int64)
+        self.logs = np.zeros(max(1, self.first[self.n_features]), dtype=np.int64)
+        self.log_tables = ()
+        self.memo_size = np.full(CATEGORICAL_MEMO, -1, dtype=np.int64)
+        self.memo_value = np.zeros(CATEGORICAL_MEMO)
+        self.count = np.zeros((0, self.first[self.n_features]), dtype=np.int32)
+        self.caches = ()
+        self.block.n_features = self.n_features
+        self.block.n_dense = self.n_dense
+        self.block.n_entries = self.first[self.n_features]
+        self.block.first = &self.first[0]
+        self.block.cell_entry = &self.cell_entry[0]
+        self.block.pseudo_count = &self.pseudo_count[0]
+        self.block.pseudo_count_f = &self.pseudo_count_f[0]
+        self.block.total = &self.total[0]
+        self.block.memo_size, self.block.memo_value = &self.memo_size[0], &self.memo_value[0]
+        self.block.log_size = min(1 << 20, max(1024, 1 << int(table.n_rows).bit_length()))
+        self._find_logs(table.shared)
+
+    def _find_logs(self, dict shared):
+        """Tables of logarithms, one per value of the pseudo-counts: the grids have few, so blocks
+        over the same rows share them. (Threads may fill one twice, with the same bits.)"""
+        cdef float[::1] table
+        cdef Py_ssize_t e
+        self.block.logs = NULL
+        tables = {}
+        for e in range(self.block.n_entries):
+            value = self.pseudo_count_f[e]
+            if value not in tables:
+                if len(tables) == MOST_TABLES:
+                    return
+                key = "logs", value, self.block.log_size, self.level
+                if key not in shared:
+                    table = aligned_zeros((self.block.log_size,), np.float32)
+                    fill_log_table_v[self.level](&table[0], value, self.block.log_size)
+                    shared[key] = table, <int64_t> &table[0]
+                tables[value] = shared[key]
+            self.logs[e] = tables[value][1]
+        self.log_tables = tuple(tables.values())
+        self.block.logs = <const float **> &self.logs[0]
+
+    def refresh_all(self):
+        self.memo_size[:] = -1
+        self._find_logs(self.table.shared)
+        FamilyBlock.refresh_all(self)
+
+    def bind(self, Table table):
+        cdef Py_ssize_t i
+        FamilyBlock.bind(self, table)
+        self.block.offset, self.block.row = &self.offset[0], NULL
+        width = table.widths[self.columns]   # sorted in each of the two parts
+        for i in range(3):
+            self.block.width_stop[i] = np.searchsorted(width[:self.n_dense], 1 << i, "right")
+            self.block.width_stop_gappy[i] = self.n_dense + np.searchsorted(
+                width[self.n_dense:], 1 << i, "right")
+
+    cdef int reserve(self, Py_ssize_t n_slots) except -1:
+        cdef float[::1] score, constant
+        cdef Py_ssize_t n_tiles = n_slots // TILE, n_entries = self.block.n_entries, k
+        size = np.zeros(n_slots, np.int64)
+        size[:self.n_slots] = self.size
+        count = np.zeros((n_slots, n_entries), dtype=np.int32)
+        count[:self.n_slots] = self.count
+        self.size, self.count = size, count
+        score = aligned_zeros((n_tiles * n_entries * TILE,), np.float32)
+        constant = aligned_zeros((n_slots,), np.float32)
+        self.caches = (score, constant)
+        self.block.score, self.block.constant = &score[0], &constant[0]
+        self.block.size, self.block.count = &self.size[0], &self.count[0, 0]
+        self.n_slots = n_slots
+        for k in range(n_slots):
+            self.refresh(k)
+        return 0
+
+    cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
+        categorical_add_scores_v[self.level](&self.block, row, n_tiles, out)
+
+    cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
+        return categorical_score_without_v[self.level](&self.block, row, k)
+
+    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
+        categorical_update_v[self.level](&self.block, row, k, 1)
+
+    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
+        categorical_update_v[self.level](&self.block, row, k, -1)
+
+    cdef void refresh(self, Py_ssize_t k) noexcept nogil:
+        categorical_refresh_v[self.level](&self.block, k)
+
+    cdef int64_t n_present(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        return self.size[k] - self.count[k, self.first[f + 1] - 1]
+
+    cdef void clear(self, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t e
+        self.size[k] = 0
+        for e in range(self.block.n_entries):
+            self.count[k, e] = 0
+        self.refresh(k)
+
+    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
+        cdef Categorical other = <Categorical> source
+        cdef Py_ssize_t e
+        self.size[k] = other.size[i]
+        for e in range(self.block.n_entries):
+            self.count[k, e] = other.count[i, e]
+        self.refresh(k)
+        return 0
+
+    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t e
+        self.size[i] += self.size[k]
+        for e in range(self.block.n_entries):
+            self.count[i, e] += self.count[k, e]
+        self.clear(k)
+        self.refresh(i)
+
+    cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        cdef int64_t n = self.n_present(f, k)
+        cdef double total
+        cdef Py_ssize_t e
+        cdef int32_t c
+        if n == 0:
+            return 0.0
+        total = log_gamma(self.total[f]) - log_gamma(self.total[f] + n)
+        for e in range(self.first[f], self.first[f + 1] - 1):
+            c = self.count[k, e]
+            if c > 0:
+                total += log_gamma(self.pseudo_count[e] + c) - log_gamma(self.pseudo_count[e])
+        return total
+
+    @staticmethod
+    def column_scores(Table table, columns, hyper, rows, labels, n_slots):
+        cdef const int64_t[::1] row = rows
+        cdef const int32_t[:, ::1] label = labels
+        cdef int n_columns = len(columns), f
+        first_entry, pseudo_counts = entries(hyper)
+        cdef int32_t[::1] first = first_entry
+        cdef int32_t[::1] position = np.ascontiguousarray(table.positions[columns], np.int32)
+        cdef int32_t[::1] width = np.array([int(table.dtypes[j][1]) for j in columns], np.int32)
+        cdef int32_t[:, ::1] entry = np.empty((ROWS, n_columns), np.int32)
+        cdef int64_t n_entries = first[n_columns], n_rows = row.shape[0], begin, i, n
+        cdef int64_t v, start, stop
+        cdef int64_t[::1] base
+        cdef int32_t[:, ::1] count
+        cdef int32_t *at
+        cdef const int32_t *e
+        cdef const char *cells
+        out = np.zeros((n_columns, len(n_slots)))
+        for start, stop in partition_batches(n_slots, 4 * n_entries):
+            base = np.r_[0, np.cumsum(n_slots[start:stop])]
+            count = np.zeros((base[stop - start], n_entries), np.int32)
+            with nogil:
+                begin = 0
+                while begin < n_rows:
+                    n = min(ROWS, n_rows - begin)
+                    for i in range(n):
+                        cells = table.row(row[begin + i])
+                        for f in range(n_columns):
+                            entry[i, f] = first[f] + <int32_t> read_code(cells, position[f],
+                                                                         width[f])
+                    for v in range(start, stop):
+                        for i in range(n):
+                            at = &count[base[v - start] + label[v, begin + i], 0]
+                            e = &entry[i, 0]
+                            for f in range(n_columns):
+                                at[e[f]] += 1
+                    begin += ROWS
+            _marginals(table.shared, pseudo_counts, first, base, count, out[:, start:stop])
+        return out
+
+    cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
+                         double *out) noexcept nogil:
+        # the other levels' factors do not change
+        cdef Py_ssize_t g, k, e = self.first[f] + h
+        cdef double rest = self.total[f] - self.pseudo_count[e], a, prior, prior_total
+        cdef int64_t n
+        cdef int32_t c
+        for g in range(n_grid):
+            a = grid[g]
+            prior, prior_total = log_gamma(a), log_gamma(rest + a)
+            out[g] = 0.0
+            for k in range(self.n_slots):
+                n = self.n_present(f, k) if self.size[k] else 0
+                if n == 0:
+                    continue
+                out[g] += prior_total - log_gamma(rest + a + n)
+                c = self.count[k, e]
+                if c > 0:
+                    out[g] += log_gamma(a + c) - prior
+
+    def get_hyper(self, Py_ssize_t f):
+        """Feature f's pseudo-counts, shape (n_levels,)."""
+        return np.asarray(self.pseudo_count)[self.first[f]:self.first[f + 1] - 1].copy()
+
+    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
+        self.pseudo_count[self.first[f] + h] = value
+        self.pseudo_count_f[self.first[f] + h] = <float> value
+        self.sum_pseudo_counts(f)
+
+    cdef void sum_pseudo_counts(self, Py_ssize_t f) noexcept nogil:
+        cdef Py_ssize_t e
+        self.total[f] = 0.0
+        for e in range(self.first[f], self.first[f + 1] - 1):
+            self.total[f] += self.pseudo_count[e]
+
+    def _take_hyper(self, Categorical other):
+        self.pseudo_count[:] = other.pseudo_count
+        self.total[:] = other.total
+        self.pseudo_count_f[:] = other.pseudo_count_f
+
+    def _counts(self, f):
+        """Counts of feature f's levels in every slot, (n_levels, n_slots)."""
+        return np.asarray(self.count)[:, self.first[f]:self.first[f + 1] - 1].T
+
+    def predictive_probabilities(self, Py_ssize_t f):
+        """Predictive probability of each level in every slot, (n_levels, n_slots)."""
+        weights = self._counts(f) + self.get_hyper(f)[:, None]
+        return weights / weights.sum(axis=0)
+
+    def score_feature(self, Py_ssize_t f, Table table, out, Py_ssize_t start, Py_ssize_t stop):
+        """Add feature f's log predictive to out: (stop - start, n)."""
+        cdef double[:, ::1] scores = out
+        cdef Py_ssize_t n_slots = scores.shape[1], i, k
+        cdef Py_ssize_t position = table.positions[self.columns[f]]
+        cdef int width = int(table.dtypes[self.columns[f]][1])
+        cdef uint32_t code
+        a = self.get_hyper(f)
+        n = self._counts(f).sum(axis=0)
+        table_of = np.zeros((len(a) + 2, self.n_slots))  # one row per code; missing scores 0
+        table_of[:len(a)] = np.log(self.predictive_probabilities(f))
+        table_of[len(a) + 1] = np.log(a.min()) - np.log(n + a.sum() + a.min())
+        cdef const double[:, ::1] of = table_of
+        with nogil:
+            for i in range(start, stop):
+                code = read_code(table.row(i), position, width)
+                for k in range(n_slots):
+                    scores[i - start, k] += of[code, k]
+
+    def sample_feature(self, Py_ssize_t f, slots, bit_generator):
+        """One predictive code for each of `slots`: int64 of the same shape."""
+        cdef bitgen_t *rng = bitgen(bit_generator)
+        cumulative = np.cumsum(self.predictive_probabilities(f), axis=0)
+        out = np.empty(len(slots), dtype=np.int64)
+        for i, k in enumerate(slots):
+            code = np.searchsorted(cumulative[:, k], uniform(rng) * cumulative[-1, k], side="right")
+            out[i] = min(code, len(cumulative) - 1)
+        return out
+
+    def to_arrays(self, n_slots=None):
+        """Statistics and hyperparameters of the first n_slots slots, features by column."""
+        n_slots = self.n_slots if n_slots is None else n_slots
+        order = np.argsort(self.columns)
+        counts = [self._counts(f)[:, :n_slots] for f in order]
+        size = np.asarray(self.size)[:n_slots].copy()
+        present = np.array([c.sum(axis=0) for c in counts], dtype=np.int64).reshape(-1, n_slots)
+        return {
+            "columns": np.asarray(self.columns)[order],
+            "gappy": np.asarray(self.gappy)[order],
+            "size": size,
+            "n_levels": np.array([len(c) for c in counts], dtype=np.int64),
+            "count": np.concatenate([np.zeros((0, n_slots), np.int32), *counts]),
+            "missing": (size - present).astype(np.int32),
+            "pseudo_counts": np.concatenate([np.zeros(0)] + [self.get_hyper(f) for f in order]),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays, table, n_slots=None):
+        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
+        cdef Categorical block
+        n, stops = len(arrays["size"]), np.cumsum(arrays["n_levels"])
+        starts = stops - arrays["n_levels"]
+        hyper = [arrays["pseudo_counts"][a:b] for a, b in zip(starts, stops)]
+        block = cls(table, arrays["columns"], hyper, max(n, n_slots or 0), arrays["gappy"])
+        at = np.searchsorted(arrays["columns"], block.columns)
+        count = np.asarray(block.count)
+        for f, i in enumerate(at):
+            first, last = block.first[f], block.first[f + 1] - 1
+            count[:n, first:last] = arrays["count"][starts[i]:stops[i]].T
+            count[:n, last] = arrays["missing"][i]
+        np.asarray(block.size)[:n] = arrays["size"]
+        block.refresh_all()
+        return block

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Normal rows of known covariance (algorithms of the user guide, section "Families"). In
+ * z = A (x - m0) the coordinates of a row are independent with unit variance, and those of its
+ * cluster's mean with prior variances v: with n rows of sum s,
+ *     location = v s / (1 + n v),  precision = (1 + n v) / (1 + (n + 1) v),
+ *     log p = log |A| + sum_f (log(precision / 2 pi) - precision (z - location)^2) / 2.
+ * Where all v are equal the precision is one number per slot.
+ */
+#include "../_native/_lanes.h"
+
+#define KNOWN_LIMIT 1e37f /* no row is so far away that no slot could be drawn for it */
+#define KNOWN_PARTS 4 /* sums of squares run over every fourth coordinate: a row enters one slot
+                         or many in the same order of additions */
+
+/* z of the row, unless it is at hand: a row step asks for it up to four times. */
+INLINE void NAME(known_read)(KnownBlock *block, const char *row)
+{
+    const int64_t d = block->d, stride = block->stride;
+    if (block->row == row) return;
+    block->row = row;
+    double *restrict cell = block->cell, *restrict z = block->z;
+    if (block->adjacent && block->diagonal) { /* all at once */
+        const float *restrict cells = (const float *)(row + block->offset[0]);
+        const double *restrict centre = block->centre, *restrict scale = block->rotation;
+        float *restrict z_f = block->z_f;
+        for (int64_t f = 0; f < d; f++) {
+            const double value = scale[f] * ((double)cells[f] - centre[f]);
+            z[f] = value;
+            z_f[f] = (float)value;
+        }
+        return;
+    }
+    for (int64_t f = 0; f < d; f++) cell[f] = (double)*(const float *)(row + block->offset[f]);
+    for (int64_t f = 0; f < d; f++) cell[f] -= block->centre[f];
+    if (block->diagonal) {
+        for (int64_t f = 0; f < d; f++) z[f] = block->rotation[f] * cell[f];
+    } else {
+        for (int64_t f = 0; f < d; f++) {
+            const double *restrict a = block->rotation + f * stride;
+            double sum[8] = {0};
+            for (int64_t j = 0; j < stride; j += 8)
+                for (int l = 0; l < 8; l++) sum[l] += a[j + l] * cell[j + l];
+            z[f] = ((sum[0] + sum[4]) + (sum[2] + sum[6])) +
+                   ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+        }
+    }
+    for (int64_t f = 0; f < d; f++) block->z_f[f] = (float)z[f];
+}
+
+/* Sum of squared distances of 16 slots, each coordinate's times its half precision unless `equal`
+ * (a constant where this is called: two loops, each without the question). */
+INLINE LN NAME(known_distance)(const float *z, const float *location, const float *precision,
+                               int64_t d, int equal)
+{
+    LN sum[KNOWN_PARTS]; /* one sum would wait for itself */
+    for (int part = 0; part < KNOWN_PARTS; part++) sum[part] = NAME(set1)(0.0f);
+    int64_t f = 0;
+#define TERM(part, f)                                                                       \
+    {                                                                                       \
+        LN e = NAME(sub)(NAME(set1)(z[f]), NAME(load)(location + (f) * LANES));             \
+        LN scaled = equal ? e : NAME(mul)(e, NAME(load)(precision + (f) * LANES));          \
+        sum[part] = NAME(fma)(e, scaled, sum[part]);                                        \
+    }
+    for (; f + KNOWN_PARTS <= d; f += KNOWN_PARTS) {
+        TERM(0, f);
+        TERM(1, f + 1);
+        TERM(2, f + 2);
+        TERM(3, f + 3);
+    }
+    for (; f < d; f++) TERM(0, f);
+#undef TERM
+    return NAME(add)(NAME(add)(sum[0], sum[2]), NAME(add)(sum[1], sum[3]));
+}
+
+static void NAME(known_add_scores)(KnownBlock *block, const char *row, int64_t n_tiles, float *out)
+{
+    NAME(known_read)(block, row);
+    const int64_t d = block->d;
+    const LN limit = NAME(set1)(KNOWN_LIMIT);
+    for (int64_t tile = 0; tile < n_tiles; tile++) {
+        const float *location = block->location + tile * d * LANES;
+        const float *scalar = block->scalar + tile * 2 * LANES;
+        LN q;
+        if (block->equal) {
+            q = NAME(known_distance)(block->z_f, location, NULL, d, 1);
+            q = NAME(mul)(q, NAME(load)(scalar + LANES));
+        } else {
+            const float *precision = block->precision + tile * d * LANES;
+            q = NAME(known_distance)(block->z_f, location, precision, d, 0);
+        }
+        q = NAME(select)(NAME(greater)(limit, q), q, limit);
+        LN score = NAME(sub)(NAME(load)(scalar), q);
+        NAME(store)(out + tile * LANES, NAME(add)(NAME(load)(out + tile * LANES), score));
+    }
+}
+
+/* Of a cluster of n rows: the normaliser, to its place in a direct-mapped table. */
+static void NAME(known_memorise)(KnownBlock *block, int64_t n, int64_t at)
+{
+    double logs = 0.0, rows = (double)n;
+    const int64_t last = block->equal ? 1 : block->d;
+    for (int64_t f = 0; f < last; f++) {
+        const double v = block->variance[f];
+        logs += log((1.0 + rows * v) / (1.0 + (rows + 1.0) * v));
+    }
+    if (block->equal) logs *= (double)block->d;
+    block->memo_size[at] = n;
+    block->memo_value[at] = block->log_det + 0.5 * (logs - 1.8378770664093453 * (double)block->d);
+}
+
+INLINE double NAME(known_constant)(KnownBlock *block, int64_t n)
+{
+    const int64_t at = n & (KNOWN_MEMO - 1);
+    if (block->memo_size[at] != n) NAME(known_memorise)(block, n, at);
+    return block->memo_value[at];
+}
+
+/* The cached numbers of a slot of n rows that are one per slot. */
+INLINE void NAME(known_scalars)(KnownBlock *block, int64_t k)
+{
+    float *scalar = block->scalar + k / LANES * 2 * LANES + k % LANES;
+    const double n = (double)block->size[k], v = block->variance[0];
+    scalar[0] = (float)NAME(known_constant)(block, block->size[k]);
+    scalar[LANES] = (float)(0.5 * ((1.0 + n * v) / (1.0 + (n + 1.0) * v)));
+}
+
+/* Slot k's cache as a pure function of its statistics and of the hyperparameters. */
+static void NAME(known_refresh)(KnownBlock *block, int64_t k)
+{
+    const int64_t d = block->d, first = k / LANES * d * LANES + k % LANES;
+    const double n = (double)block->size[k], *variance = block->variance;
+    const double *restrict sum = block->sum + first;
+    float *restrict location = block->location + first, *restrict precision = block->precision + first;
+    if (block->equal) {
+        const double share = variance[0] / (1.0 + n * variance[0]);
+        for (int64_t f = 0; f < d; f++) location[f * LANES] = (float)(share * sum[f * LANES]);
+    } else {
+        for (int64_t f = 0; f < d; f++) {
+            const double v = variance[f];
+            location[f * LANES] = (float)(v / (1.0 + n * v) * sum[f * LANES]);
+            precision[f * LANES] = (float)(0.5 * ((1.0 + n * v) / (1.0 + (n + 1.0) * v)));
+        }
+    }
+    NAME(known_scalars)(block, k);
+}
+
+/* Add (sign 1) or take out (sign -1) one row; an emptied slot is as new. */
+static void NAME(known_update)(KnownBlock *block, const char *row, int64_t k, int sign)
+{
+    NAME(known_read)(block, row);
+    const int64_t d = block->d, n = block->size[k] + sign;
+    double *restrict sum = block->sum + k / LANES * d * LANES + k % LANES;
+    const double *restrict z = block->z;
+    const double before = (double)block->size[k], inverse = before > 0.0 ? 1.0 / before : 0.0;
+    block->size[k] = n;
+    if (n == 0) {
+        for (int64_t f = 0; f < d; f++) sum[f * LANES] = 0.0;
+        block->squares[k] = 0.0;
+    } else {
+        double part[KNOWN_PARTS] = {0};
+        for (int64_t f = 0; f < d; f++) {
+            const double delta = z[f] - sum[f * LANES] * inverse;
+            part[f % KNOWN_PARTS] += delta * delta;
+            sum[f * LANES] += sign * z[f];
+        }
+        const double total = (part[0] + part[2]) + (part[1] + part[3]);
+        const double squares = block->squares[k] + sign * (before / (double)n * total);
+        block->squares[k] = n > 1 && squares > 0.0 ? squares : 0.0;
+    }
+    NAME(known_refresh)(block, k);
+}
+
+/* Four slots side by side: a permutation program seldom has more in use. */
+#define FOUR NAME(four)
+#define FOUR_MASK NAME(four_mask)
+#define FOUR_FLOATS NAME(four_floats)
+typedef double NAME(four) __attribute__((vector_size(32), aligned(32), may_alias));
+typedef int64_t NAME(four_mask) __attribute__((vector_size(32), aligned(32), may_alias));
+typedef float NAME(four_floats) __attribute__((vector_size(16), aligned(16), may_alias));
+
+/* Add a row to those of the slots k .. k + 3 that have rows and to `opened`: what known_update does,
+ * at once. The others are empty and become as new. `equal` is a constant where this is called. */
+INLINE void NAME(known_extend_four)(KnownBlock *block, int64_t k, int64_t opened, int equal)
+{
+    const int64_t d = block->d, first = k / LANES * d * LANES + k % LANES;
+    const double *restrict z = block->z, *restrict variance = block->variance;
+    double *restrict sums = block->sum + first;
+    float *restrict locations = block->location + first, *restrict precisions = block->precision;
+#define DOUBLES(n) ((FOUR)((n) | 0x4330000000000000) - 0x1p52) /* of whole numbers below 2^52 */
+    float *restrict scalar = block->scalar + k / LANES * 2 * LANES + k % LANES;
+    FOUR_MASK *size = (FOUR_MASK *)(block->size + k);
+    const FOUR_MASK had = *size > 0, live = had | ((FOUR_MASK){k, k + 1, k + 2, k + 3} == opened);
+    const FOUR before = DOUBLES(*size), after = DOUBLES(*size - live);
+    FOUR part[KNOWN_PARTS];
+    *size -= live;
+    const FOUR inverse = (FOUR)((FOUR_MASK)(1.0 / before) & had);
+    const FOUR share = variance[0] / (1.0 + after * variance[0]);
+    for (int p = 0; p < KNOWN_PARTS; p++) part[p] = (FOUR){0};
+    if (!equal) precisions += first;
+#define HALF_PRECISION(v)                                                                       \
+    __builtin_convertvector(                                                                    \
+        0.5 * ((1.0 + after * (v)) / (1.0 + (after + 1.0) * (v))), FOUR_FLOATS)
+#define ENTER(p, f)                                                                             \
+    {                                                                                           \
+        const FOUR cell = z[f] - (FOUR){0};                                                     \
+        const FOUR sum = (FOUR)(*(FOUR_MASK *)(sums + (f) * LANES) & had);                      \
+        const FOUR delta = cell - sum * inverse;                                                \
+        const FOUR total = sum + (FOUR)((FOUR_MASK)cell & live);                                \
+        FOUR location = share * total;                                                          \
+        part[p] += delta * delta;                                                               \
+        *(FOUR *)(sums + (f) * LANES) = total;                                                  \
+        if (!equal) {                                                                           \
+            location = variance[f] / (1.0 + after * variance[f]) * total;                       \
+            *(FOUR_FLOATS *)(precisions + (f) * LANES) = HALF_PRECISION(variance[f]);           \
+        }                                                                                       \
+        *(FOUR_FLOATS *)(locations + (f) * LANES) =                                             \
+            __builtin_convertvector(location, FOUR_FLOATS);                                     \
+    }
+    int64_t f = 0;
+    for (; f + KNOWN_PARTS <= d; f += KNOWN_PARTS) {
+        ENTER(0, f);
+        ENTER(1, f + 1);
+        ENTER(2, f + 2);
+        ENTER(3, f + 3);
+    }
+    for (; f < d; f++) ENTER(f % KNOWN_PARTS, f);
+#undef ENTER
+    *(FOUR_FLOATS *)(scalar + LANES) = HALF_PRECISION(variance[0]);
+#undef HALF_PRECISION
+#undef DOUBLES
+    for (int l = 0; l < 4; l++) scalar[l] = (float)NAME(known_constant)(block, block->size[k + l]);
+    const FOUR total = (part[0] + part[2]) + (part[1] + part[3]);
+    FOUR *squares = (FOUR *)(block->squares + k);
+    *squares = (FOUR)((FOUR_MASK)(*squares + before / after * total) & had);
+}
+
+/* Add a row to every slot of the first n_tiles that has rows, and to the empty slot `opened`. */
+static void NAME(known_extend)(KnownBlock *block, const char *row, int64_t n_tiles, int64_t opened)
+{
+    NAME(known_read)(block, row);
+    for (int64_t k = 0; k < n_tiles * LANES; k += 4) {
+        const int64_t *size = block->size + k;
+        if ((size[0] | size[1] | size[2] | size[3]) == 0 && opened / 4 != k / 4) continue;
+        if (block->equal)
+            NAME(known_extend_four)(block, k, opened, 1);
+        else
+            NAME(known_extend_four)(block, k, opened, 0);
+    }
+}
+#undef FOUR
+#undef FOUR_MASK
+#undef FOUR_FLOATS
+
+/* Log predictive of a row of slot k in that slot without the row. */
+static float NAME(known_score_without)(KnownBlock *block, const char *row, int64_t k)
+{
+    NAME(known_read)(block, row);
+    const int64_t d = block->d;
+    const double *restrict sum = block->sum + k / LANES * d * LANES + k % LANES;
+    const double *restrict z = block->z, *restrict variance = block->variance;
+    const double rest = (double)(block->size[k] - 1);
+    double part[KNOWN_PARTS] = {0};
+    if (block->equal) {
+        const double v = variance[0], share = v / (1.0 + rest * v);
+        for (int64_t f = 0; f < d; f++) {
+            const double e = z[f] - share * (sum[f * LANES] - z[f]);
+            part[f % KNOWN_PARTS] += e * e;
+        }
+        for (int l = 0; l < KNOWN_PARTS; l++)
+            part[l] *= (1.0 + rest * v) / (1.0 + (rest + 1.0) * v);
+    } else {
+        for (int64_t f = 0; f < d; f++) {
+            const double v = variance[f], inverse = 1.0 / (1.0 + rest * v);
+            const double e = z[f] - v * inverse * (sum[f * LANES] - z[f]);
+            part[f % KNOWN_PARTS] += e * e * ((1.0 + rest * v) / (1.0 + (rest + 1.0) * v));
+        }
+    }
+    const double q = (part[0] + part[2]) + (part[1] + part[3]);
+    return (float)(NAME(known_constant)(block, block->size[k] - 1) -
+                   (0.5 * q < KNOWN_LIMIT ? 0.5 * q : KNOWN_LIMIT));
+}

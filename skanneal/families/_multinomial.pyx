@@ -1,0 +1,565 @@
+"""Multinomial with a Dirichlet prior: a row is counts over many columns, most of them 0.
+
+Model: x ~ Multinomial(X, p), p ~ Dirichlet(a_1, ..., a_D), A = sum a; the row's total X is given.
+With counts n_j of a cluster's rows, of sum N, and (v)_x = v (v + 1) ... (v + x - 1):
+
+    predictive   X! / prod x_j!  prod_j (a_j + n_j)_x_j / (A + N)_X
+    marginal     the product of the rows' coefficients  prod_j (a_j)_n_j / (A)_N
+
+Only the columns in which a row has a count take part, so a row costs its entries. The pseudo-counts
+are one number for all columns, which is inferred, or one per column.
+
+In a slot's statistics a bit per column says where the count is above 0: what goes over a slot's
+columns skips the others 64 at a time.
+"""
+
+from libc.math cimport exp, log, log1p
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from .._native._math cimport log_gamma, stirling_rest
+from .._native._random cimport below, bitgen, standard_gamma, uniform
+from ._base cimport TILE, FamilyBlock, aligned_zeros
+from ._table cimport Counts, Table
+
+cdef extern from "_multinomial.h" nogil:
+    ctypedef struct MultinomialBlock:
+        int64_t n_slots
+        const float *weight
+        const double *total
+        const double *log_total
+        const double *rest_total
+    int lowest_bit(uint64_t x)
+    int skanneal_level()
+    void (*multinomial_add_scores_v[3])(const MultinomialBlock *, const uint32_t *, int64_t,
+                                        int64_t, double, int64_t, float *) noexcept
+
+LEAST, MOST = 1e-9, 1e9   # pseudo-counts: what the kernels' products bear
+MOST_TOTALS = 1000        # quantiles of the rows' totals that are kept
+
+cdef enum:
+    RISES = 1024          # counts below have log (a)_n in a table
+    TALLIED = 1 << 16     # counts below are counted by their size
+    EACH = 12             # log (a)_n of a large n takes as long as so many logarithms
+    SMALL = 16            # counts up to here are multiplied out
+
+# Rows whose squared counts sum to more are scored from the statistics. A weight is float32, its
+# logarithm wrong by up to 6e-8 and by that of each count: together about 0.001 below this.
+cdef double EXACT = 2.0 ** 30
+# Sums of columns above are more than the kernels' products bear.
+cdef int64_t LARGE = (1 << 31) - 1
+
+
+cdef inline double log_rise(double a, int64_t n) noexcept nogil:
+    """log (a)_n; no difference of large numbers."""
+    cdef double product = 1.0
+    cdef int64_t i
+    if n <= SMALL:
+        for i in range(n):
+            product *= a + i
+        return log(product)
+    if a < 16.0:
+        return log_gamma(a + n) - log_gamma(a)
+    return (n * log(a) + (a + n - 0.5) * log1p(n / a) - n + stirling_rest(a + n)
+            - stirling_rest(a))
+
+
+cdef inline double fold(double x, int64_t *exponent) noexcept nogil:
+    """x / 2^e in [1, 2), e added to exponent."""
+    cdef uint64_t bits
+    memcpy(&bits, &x, sizeof(bits))
+    exponent[0] += <int64_t> (bits >> 52) - 1023
+    bits = (bits & ((<uint64_t> 1 << 52) - 1)) | (<uint64_t> 1023 << 52)
+    memcpy(&x, &bits, sizeof(bits))
+    return x
+
+
+cdef class Multinomial(FamilyBlock):
+    """Rows of counts. Hyperparameters: pseudo-counts, one number or one per column."""
+
+    family = "multinomial"
+    joint = True
+    coordinate_names = ("pseudo_counts",)
+    forms = ("common",)
+
+    cdef MultinomialBlock block
+    cdef Py_ssize_t n_columns, n_words
+    cdef Py_ssize_t n_large           # counts of all slots above LARGE
+    cdef bint common                  # one pseudo-count for all columns?
+    cdef double[::1] pseudo_count     # (n_columns,)
+    cdef double sum_pseudo            # A
+    cdef double[::1] rises            # (RISES,) log (a)_n of the common pseudo-count
+    cdef int64_t[::1] tally           # (TALLIED,) scratch, zeros between calls
+    cdef int64_t[:, ::1] count        # (n_slots, n_columns)
+    cdef uint64_t[:, ::1] present     # (n_slots, n_words) a bit per column
+    cdef int64_t[::1] total           # (n_slots,) N
+    cdef double[::1] log_coefficients  # (n_slots,) sum over the rows
+    cdef float[::1] weight            # caches, see _multinomial.h
+    cdef double[::1] sum_weight, log_total, rest_total
+    cdef object row_totals            # of the table's rows, quantiles
+
+    @staticmethod
+    def default_hyper(table, columns):
+        """Jeffreys' pseudo-count for all columns."""
+        return np.array([0.5])
+
+    @staticmethod
+    def grids(table, columns):
+        """One grid: from clusters of few words to clusters that hardly differ."""
+        return [np.geomspace(1e-3, 100.0, 26)]
+
+    @staticmethod
+    def check_hyper(flat, n_columns):
+        """Pseudo-counts that the kernels' products bear."""
+        if np.min(flat) < LEAST or np.max(flat) > MOST:
+            return "pseudo_counts", f"between {LEAST:g} and {MOST:g}"
+        return None
+
+    def _set_up(self, table, hyper):
+        (flat,) = hyper
+        self.level = skanneal_level()
+        self.n_columns = len(self.columns)
+        self.n_words = (self.n_columns + 63) // 64
+        self.common = len(flat) == 1
+        self.pseudo_count = np.broadcast_to(flat, self.n_columns).copy()
+        self.rises, self.tally = np.zeros(RISES), np.zeros(TALLIED, np.int64)
+        self.count = np.zeros((0, self.n_columns), np.int64)
+        self.present = np.zeros((0, self.n_words), np.uint64)
+        self.total = np.zeros(0, np.int64)
+        self.log_coefficients = np.zeros(0)
+        self.take_pseudo_counts()
+        self.row_totals = _quantiles(table)
+
+    cdef void take_pseudo_counts(self) noexcept nogil:
+        """What depends on the pseudo-counts alone."""
+        cdef Py_ssize_t j
+        cdef int64_t n
+        self.sum_pseudo = 0.0
+        for j in range(self.n_columns):
+            self.sum_pseudo += self.pseudo_count[j]
+        if self.common:
+            for n in range(RISES):
+                self.rises[n] = log_rise(self.pseudo_count[0], n)
+
+    cdef int reserve(self, Py_ssize_t n_slots) except -1:
+        cdef Py_ssize_t had = self.n_slots
+        size, total = np.zeros(n_slots, np.int64), np.zeros(n_slots, np.int64)
+        log_coefficients = np.zeros(n_slots)
+        count = np.zeros((n_slots, self.n_columns), np.int64)
+        present = np.zeros((n_slots, self.n_words), np.uint64)
+        size[:had], total[:had], log_coefficients[:had] = self.size, self.total, \
+            self.log_coefficients
+        count[:had], present[:had] = self.count, self.present
+        self.size, self.total, self.log_coefficients = size, total, log_coefficients
+        self.count, self.present = count, present
+        self.weight = aligned_zeros((self.n_columns * n_slots,), np.float32)
+        self.sum_weight = np.zeros(n_slots)
+        self.log_total, self.rest_total = np.zeros(n_slots), np.zeros(n_slots)
+        self.n_slots = self.block.n_slots = n_slots
+        self.block.weight, self.block.total = &self.weight[0], &self.sum_weight[0]
+        self.block.log_total, self.block.rest_total = &self.log_total[0], &self.rest_total[0]
+        Multinomial.refresh_all(self)
+        return 0
+
+    # ---- one row --------------------------------------------------------------------------------
+
+    cdef inline Counts cell(self, const char *row) noexcept nogil:
+        cdef Counts cell
+        memcpy(&cell, row + self.offset[0], sizeof(Counts))
+        return cell
+
+    cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
+        cdef Counts x = self.cell(row)
+        cdef const uint32_t *entry = self.table.entries + 2 * x.start
+        cdef Py_ssize_t k
+        cdef double squares = 0.0
+        for k in range(x.n):
+            squares += <double> entry[2 * k + 1] * entry[2 * k + 1]
+        if squares <= EXACT and self.n_large == 0:
+            multinomial_add_scores_v[self.level](&self.block, entry, x.n, x.total,
+                                                 x.log_coefficient, n_tiles, out)
+            return
+        for k in range(n_tiles * TILE):
+            out[k] += <float> self.log_predictive(entry, x, k, False)
+
+    cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
+        cdef Counts x = self.cell(row)
+        return <float> self.log_predictive(self.table.entries + 2 * x.start, x, k, True)
+
+    cdef double log_predictive(self, const uint32_t *entry, Counts x, Py_ssize_t k,
+                               bint held) noexcept nogil:
+        """In float64, from the statistics; `held`: without the row, which slot k holds."""
+        cdef const int64_t *count = &self.count[k, 0]
+        cdef const double *prior = &self.pseudo_count[0]
+        cdef double even = 1.0, odd = 1.0, many = 0.0, a   # two products, none waits for the other
+        cdef int64_t exponent = 0, i, r
+        cdef uint32_t c, factors = 0
+        for i in range(x.n):
+            c = entry[2 * i + 1]
+            a = prior[entry[2 * i]] + <double> (
+                count[entry[2 * i]] - (<int64_t> c if held else 0))
+            if c <= SMALL:
+                for r in range(1, c):
+                    odd *= a + r
+                even, odd = odd, even * a
+                factors += c
+                if factors >= SMALL:   # then below 2 SMALL
+                    even, odd, factors = fold(even, &exponent), fold(odd, &exponent), 0
+            else:
+                many += log_rise(a, c)
+        even = fold(fold(even, &exponent) * fold(odd, &exponent), &exponent)
+        a = self.sum_pseudo + <double> (self.total[k] - (x.total if held else 0))
+        return (x.log_coefficient + many + log(even) + exponent * 0.6931471805599453
+                - log_rise(a, x.total))
+
+    cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil:
+        cdef Counts x = self.cell(row)
+        cdef const uint32_t *entry = self.table.entries + 2 * x.start
+        cdef int64_t i
+        self.size[k] += sign
+        self.total[k] += sign * x.total
+        self.log_coefficients[k] += sign * x.log_coefficient
+        if self.size[k] == 0:
+            self.log_coefficients[k] = 0.0
+        for i in range(x.n):
+            self.add(k, entry[2 * i], sign * <int64_t> entry[2 * i + 1])
+        self.set_total(k)
+
+    cdef inline void add(self, Py_ssize_t k, Py_ssize_t j, int64_t c) noexcept nogil:
+        """Change the count of column j in slot k by c."""
+        cdef int64_t n = self.count[k, j] + c
+        cdef uint64_t bit = <uint64_t> 1 << (j & 63)
+        self.n_large += (n > LARGE) - (self.count[k, j] > LARGE)
+        self.count[k, j] = n
+        self.weight[j * self.n_slots + k] = <float> (self.pseudo_count[j] + n)
+        if n > 0:
+            self.present[k, j >> 6] |= bit
+        else:
+            self.present[k, j >> 6] &= ~bit
+
+    cdef inline void set_total(self, Py_ssize_t k) noexcept nogil:
+        cdef double total = self.sum_pseudo + self.total[k]
+        self.sum_weight[k] = total
+        self.log_total[k], self.rest_total[k] = log(total), stirling_rest(total)
+
+    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
+        self.update(row, k, 1)
+
+    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
+        self.update(row, k, -1)
+
+    # ---- slots ----------------------------------------------------------------------------------
+
+    cdef void refresh(self, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(self.n_columns):
+            self.weight[j * self.n_slots + k] = <float> (self.pseudo_count[j] + self.count[k, j])
+        self.set_total(k)
+
+    def refresh_all(self):
+        """Every slot's score cache from its statistics, in the order of the cache."""
+        cdef Py_ssize_t j, k, b
+        cdef uint64_t word
+        cdef float prior
+        with nogil:
+            for j in range(self.n_columns):
+                prior = <float> self.pseudo_count[j]
+                for k in range(self.n_slots):
+                    self.weight[j * self.n_slots + k] = prior
+            for k in range(self.n_slots):
+                self.set_total(k)
+                for b in range(self.n_words):
+                    word = self.present[k, b]
+                    while word:
+                        j = 64 * b + lowest_bit(word)
+                        word &= word - 1
+                        self.weight[j * self.n_slots + k] = <float> (self.pseudo_count[j]
+                                                                     + self.count[k, j])
+
+    cdef void clear(self, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t j, b
+        cdef uint64_t word
+        for b in range(self.n_words):
+            word = self.present[k, b]
+            self.present[k, b] = 0
+            while word:
+                j = 64 * b + lowest_bit(word)
+                word &= word - 1
+                self.n_large -= self.count[k, j] > LARGE
+                self.count[k, j] = 0
+                self.weight[j * self.n_slots + k] = <float> self.pseudo_count[j]
+        self.size[k] = self.total[k] = 0
+        self.log_coefficients[k] = 0.0
+        self.set_total(k)
+
+    cdef void add_slot(self, Multinomial other, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
+        """Add what slot i of `other` has to slot k."""
+        cdef Py_ssize_t j, b
+        cdef uint64_t word
+        self.size[k] += other.size[i]
+        self.total[k] += other.total[i]
+        self.log_coefficients[k] += other.log_coefficients[i]
+        for b in range(self.n_words):
+            word = other.present[i, b]
+            while word:
+                j = 64 * b + lowest_bit(word)
+                word &= word - 1
+                self.add(k, j, other.count[i, j])
+        self.set_total(k)
+
+    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
+        self.clear(k)
+        self.add_slot(<Multinomial> source, i, k)
+        return 0
+
+    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
+        self.add_slot(self, k, i)
+        self.clear(k)
+
+    # ---- marginals and hyperparameters ----------------------------------------------------------
+
+    cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        cdef double out = self.log_coefficients[k] - log_rise(self.sum_pseudo, self.total[k])
+        cdef Py_ssize_t j, b
+        cdef uint64_t word
+        cdef int64_t n
+        for b in range(self.n_words):
+            word = self.present[k, b]
+            while word:
+                j = 64 * b + lowest_bit(word)
+                word &= word - 1
+                n = self.count[k, j]
+                if self.common and n < RISES:
+                    out += self.rises[n]
+                else:
+                    out += log_rise(self.pseudo_count[j], n)
+        return out
+
+    cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
+                         double *out) noexcept nogil:
+        cdef double rest = 0.0 if self.common else self.sum_pseudo - self.pseudo_count[h], total
+        cdef Py_ssize_t g, k
+        if self.common:
+            self.score_common(grid, n_grid, out)
+        else:
+            for g in range(n_grid):
+                out[g] = 0.0
+                for k in range(self.n_slots):
+                    out[g] += log_rise(grid[g], self.count[k, h])
+        for g in range(n_grid):
+            total = self.n_columns * grid[g] if self.common else rest + grid[g]
+            for k in range(self.n_slots):
+                if self.size[k] > 0:
+                    out[g] -= log_rise(total, self.total[k])
+
+    cdef void score_common(self, const double *grid, Py_ssize_t n_grid,
+                           double *out) noexcept nogil:
+        """out[g] = the sum over slots and columns of log (a)_n at a = grid[g].
+
+        That is the sum over r of log(a + r) times the number of counts above r: how many counts
+        there are of each size is all that is needed. Above RISES few sizes may be spread widely;
+        then each has its own logarithm."""
+        cdef Py_ssize_t g, j, k, b
+        cdef int64_t r, most = 0, sizes = 0, above = 0, low, n
+        cdef uint64_t word
+        for g in range(n_grid):
+            out[g] = 0.0
+        for k in range(self.n_slots):
+            for b in range(self.n_words):
+                word = self.present[k, b]
+                while word:
+                    j = 64 * b + lowest_bit(word)
+                    word &= word - 1
+                    n = self.count[k, j]
+                    if n < TALLIED:
+                        sizes += self.tally[n] == 0 and n >= RISES
+                        self.tally[n] += 1
+                        most = max(most, n)
+                    else:
+                        for g in range(n_grid):
+                            out[g] += log_rise(grid[g], n)
+        low = RISES if sizes * EACH < most - RISES else most + 1
+        for r in range(low, most + 1):
+            if self.tally[r] > 0:
+                for g in range(n_grid):
+                    out[g] += self.tally[r] * log_rise(grid[g], r)
+                self.tally[r] = 0
+        for r in range(min(low - 1, most), 0, -1):   # above: counts of more than r - 1
+            above += self.tally[r]
+            self.tally[r] = 0
+            if above > 0:
+                for g in range(n_grid):
+                    out[g] += above * log(grid[g] + (r - 1))
+
+    def get_hyper(self, Py_ssize_t f):
+        """The pseudo-counts: shape (1,) if all columns have the same, else (n_columns,)."""
+        return np.asarray(self.pseudo_count)[:1 if self.common else self.n_columns].copy()
+
+    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
+        if self.common:
+            self.pseudo_count[:] = value
+        else:
+            self.pseudo_count[h] = value
+        self.take_pseudo_counts()
+
+    def _take_hyper(self, Multinomial other):
+        self.pseudo_count[:] = other.pseudo_count
+        self.take_pseudo_counts()
+
+    # ---- queries --------------------------------------------------------------------------------
+
+    def score_rows(self, Table table, out, start=0, stop=None):
+        """Add each row's log predictive in every slot to `out`, in float64; a row without counts
+        is a missing one.
+
+        Parameters
+        ----------
+        table : Table
+            Encoded queries.
+        out : ndarray of shape (stop - start, n) and type float64, written
+            n at most n_slots.
+        start, stop : int
+            The rows.
+        """
+        cdef double[:, ::1] scores = out
+        cdef Py_ssize_t n_slots = scores.shape[1], first = start, i, k
+        cdef int32_t position = table.positions[self.columns[0]]
+        cdef Counts x
+        with nogil:
+            for i in range(scores.shape[0]):
+                memcpy(&x, table.row(first + i) + position, sizeof(Counts))
+                for k in range(n_slots):
+                    scores[i, k] += self.log_predictive(table.entries + 2 * x.start, x, k, False)
+
+    def score_feature(self, Py_ssize_t f, Table table, out, Py_ssize_t start, Py_ssize_t stop):
+        """Add the log predictive of column f's count, given the row's total, to out: (stop - start,
+        n). The counts of the other columns say no more of it, in a cluster."""
+        cdef double[:, ::1] scores = out
+        cdef Py_ssize_t i, k
+        cdef int32_t position = table.positions[self.columns[0]]
+        cdef double a, b, ways
+        cdef int64_t low, high, middle, c
+        cdef const uint32_t *entry
+        cdef Counts x
+        with nogil:
+            for i in range(start, stop):
+                memcpy(&x, table.row(i) + position, sizeof(Counts))
+                entry = table.entries + 2 * x.start
+                low, high = 0, x.n
+                while low < high:
+                    middle = (low + high) // 2
+                    if entry[2 * middle] < f:
+                        low = middle + 1
+                    else:
+                        high = middle
+                c = entry[2 * low + 1] if low < x.n and entry[2 * low] == f else 0
+                ways = (log_gamma(x.total + 1.0) - log_gamma(c + 1.0)
+                        - log_gamma(x.total - c + 1.0))
+                for k in range(scores.shape[1]):
+                    a = self.pseudo_count[f] + self.count[k, f]
+                    b = self.sum_pseudo + self.total[k] - a
+                    scores[i - start, k] += (ways + log_rise(a, c) + log_rise(b, x.total - c)
+                                             - log_rise(a + b, x.total))
+
+    def sample_rows(self, slots, bit_generator):
+        """One row for each of `slots`, its total that of a random row of the table: float64 array
+        of shape (n, n_columns)."""
+        cdef bitgen_t *rng = bitgen(bit_generator)
+        cdef const int64_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int64)
+        cdef const int64_t[::1] totals = self.row_totals
+        cdef double[::1] p = np.empty(self.n_columns)
+        cdef double[:, ::1] out = np.zeros((len(slot), self.n_columns))
+        cdef Py_ssize_t i, j, k, low, high, middle
+        cdef double a, u, largest = 0.0
+        with nogil:
+            for i in range(slot.shape[0]):
+                k = slot[i]
+                # logarithms of Gamma variates: those of small shapes would be 0
+                for j in range(self.n_columns):
+                    a = self.pseudo_count[j] + self.count[k, j]
+                    p[j] = log(standard_gamma(rng, a + 1.0)) + log(1.0 - uniform(rng)) / a
+                    largest = p[j] if j == 0 else max(largest, p[j])
+                for j in range(self.n_columns):
+                    p[j] = exp(p[j] - largest) + (p[j - 1] if j > 0 else 0.0)
+                for _ in range(totals[below(rng, totals.shape[0])]):
+                    u = uniform(rng) * p[self.n_columns - 1]
+                    low, high = 0, self.n_columns - 1
+                    while low < high:
+                        middle = (low + high) // 2
+                        if p[middle] > u:
+                            high = middle
+                        else:
+                            low = middle + 1
+                    out[i, low] += 1.0
+        return np.asarray(out)
+
+    # ---- arrays ---------------------------------------------------------------------------------
+
+    def to_arrays(self, n_slots=None):
+        """Statistics and hyperparameters of the first n_slots slots, and totals to sample from."""
+        n_slots = self.n_slots if n_slots is None else n_slots
+        hyper = self.get_hyper(0)
+        return {
+            "columns": self.columns.copy(),
+            "gappy": self.gappy.copy(),
+            "size": np.asarray(self.size)[:n_slots].copy(),
+            "count": np.ascontiguousarray(np.asarray(self.count)[:n_slots].T),
+            "total": np.asarray(self.total)[:n_slots].copy(),
+            "log_coefficients": np.asarray(self.log_coefficients)[:n_slots].copy(),
+            "pseudo_counts": hyper[0] if self.common else hyper,
+            "row_totals": self.row_totals.copy(),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays, table, n_slots=None):
+        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
+        cdef Multinomial block
+        n = len(arrays["size"])
+        block = cls(table, arrays["columns"], [arrays["pseudo_counts"]], max(n, n_slots or 0))
+        np.asarray(block.size)[:n] = arrays["size"]
+        np.asarray(block.count)[:n] = arrays["count"].T
+        np.asarray(block.total)[:n] = arrays["total"]
+        np.asarray(block.log_coefficients)[:n] = arrays["log_coefficients"]
+        block.row_totals = arrays["row_totals"]
+        block._find_present()
+        block.refresh_all()
+        return block
+
+    def _find_present(self):
+        """The bits of all slots from their counts, and how many of these are large."""
+        cdef Py_ssize_t j, k
+        self.present[:] = 0
+        self.n_large = 0
+        with nogil:
+            for k in range(self.n_slots):
+                for j in range(self.n_columns):
+                    self.n_large += self.count[k, j] > LARGE
+                    if self.count[k, j] > 0:
+                        self.present[k, j >> 6] |= <uint64_t> 1 << (j & 63)
+
+    def validate(self):
+        """Check the invariants; AssertionError names the first that fails."""
+        present, weight = np.asarray(self.present).copy(), np.asarray(self.weight).copy()
+        n_large = self.n_large
+        count = np.asarray(self.count)
+        assert count.min() >= 0, "a count is negative"
+        assert np.array_equal(count.sum(axis=1), self.total), "a slot's total"
+        self._find_present()
+        assert np.array_equal(present, self.present), "bits and counts disagree"
+        assert n_large == self.n_large, "the number of large counts"
+        FamilyBlock.validate(self)
+        assert np.array_equal(weight, self.weight), "a score cache is stale"
+
+
+def _quantiles(Table table):
+    """Totals of the table's rows, all of them or evenly spaced quantiles."""
+    if table.n_rows == 0:
+        return np.ones(1, np.int64)
+    if "row_totals" not in table.shared:
+        totals = np.sort(table.totals())
+        n = min(len(totals), MOST_TOTALS)
+        table.shared["row_totals"] = totals[((np.arange(n) + 0.5) * len(totals) / n).astype(int)]
+    return table.shared["row_totals"]

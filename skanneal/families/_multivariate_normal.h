@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The compiled part of the multivariate normal family: what MultivariateNormal
+ * (_multivariate_normal.pyx) shares with its kernels. Matrices of a slot are lower triangles in
+ * rows of `stride` doubles, a multiple of 8, with zeros elsewhere; so are vectors of `stride`.
+ */
+#ifndef SKANNEAL_MULTIVARIATE_NORMAL_H
+#define SKANNEAL_MULTIVARIATE_NORMAL_H
+#include <stdint.h>
+
+#define MVN_MEMO 1024   /* entries of the table of log-gammas by cluster size */
+#define MVN_UPDATES 512 /* of a factor before it is made anew from the scatter */
+#define MVN_FAR 1e5      /* a shift of more cell units is far: see _scaling.py */
+#define MVN_LEAST 1e-4  /* determinants may fall to this share by an update, not below */
+
+typedef struct {
+    int64_t d, stride;      /* columns, and that padded to a multiple of 8 */
+    const int32_t *offset;  /* (d,) byte offset of the cell in an encoded row */
+    const double *mu0;      /* (d,) */
+    const double *kappa0, *nu0;
+    const double *scale0;   /* packed lower triangle */
+    double *prior_factor;   /* (d, stride) inverse Cholesky factor of scale0 */
+    int64_t *size;          /* (n_slots,) rows in the slot */
+    int64_t *updates;       /* (n_slots,) of the factor since it was made from the scatter */
+    double *mean;           /* (n_slots, stride) */
+    double *scatter;        /* (n_slots, d, stride) centred sum of products */
+    double *factor;         /* (n_slots, d, stride) W, W Psi W' = 1 */
+    double *log_det;        /* (n_slots,) sum of log W_ii */
+    float *location;        /* (n_tiles, d, 16) posterior means */
+    float *weights;         /* (n_tiles, d (d + 1) / 2, 16) W */
+    float *student;         /* (n_tiles, 3, 16) constant, power, rate */
+    double *cell, *shift, *vector, *partial;  /* (stride,) scratch */
+    double *lower, *spare;  /* (d, stride) scratch */
+    float *deviation;       /* (d, 16) scratch */
+    int64_t *memo_size;     /* (MVN_MEMO,) */
+    double *memo_value;     /* (MVN_MEMO,) */
+} MvnBlock;
+
+#undef KERNELS
+#define KERNELS "../families/_multivariate_normal_kernels.h"
+#include "../_native/_dispatch.h"
+
+typedef void (*mvn_add_scores_t)(const MvnBlock *, const char *, int64_t, float *);
+typedef void (*mvn_update_t)(MvnBlock *, const char *, int64_t, int);
+typedef void (*mvn_slot_t)(MvnBlock *, int64_t);
+typedef float (*mvn_score_without_t)(MvnBlock *, const char *, int64_t);
+typedef double (*mvn_factorise_t)(MvnBlock *, double, const double *, const double *, int, double *);
+typedef int (*mvn_rank_one_t)(MvnBlock *, double *, const double *, double);
+typedef double (*mvn_log_det_t)(const MvnBlock *, const double *);
+typedef double (*mvn_solve_t)(const MvnBlock *, const double *, const double *, double *);
+static const mvn_add_scores_t mvn_add_scores_v[] = VARIANTS(mvn_add_scores);
+static const mvn_update_t mvn_update_v[] = VARIANTS(mvn_update);
+static const mvn_slot_t mvn_refresh_v[] = VARIANTS(mvn_refresh);
+static const mvn_slot_t mvn_refactor_v[] = VARIANTS(mvn_refactor);
+static const mvn_score_without_t mvn_score_without_v[] = VARIANTS(mvn_score_without);
+static const mvn_factorise_t mvn_factorise_v[] = VARIANTS(mvn_factorise);
+static const mvn_rank_one_t mvn_rank_one_v[] = VARIANTS(mvn_rank_one);
+static const mvn_log_det_t mvn_log_det_v[] = VARIANTS(mvn_log_det);
+static const mvn_solve_t mvn_solve_v[] = VARIANTS(mvn_solve);
+#endif

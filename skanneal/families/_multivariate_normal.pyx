@@ -1,0 +1,553 @@
+"""Normal rows with a normal-inverse-Wishart prior: clusters with full covariances.
+
+Model, per row of d cells: x ~ N(mu, Sigma), mu ~ N(mu0, Sigma / kappa0), Sigma ~ IW(nu0, Psi0).
+With n rows of mean m and centred sum of products S,
+
+    kappa = kappa0 + n, nu = nu0 + n, mu_n = mu0 + n/kappa (m - mu0),
+    Psi = Psi0 + S + kappa0 n/kappa (m - mu0)(m - mu0)',
+
+the predictive is a multivariate t of nu - d + 1 degrees of freedom, centre mu_n and squared scale
+Psi (kappa + 1) / (kappa (nu - d + 1)).
+
+Statistics are n, m, S, and the inverse Cholesky factor W of Psi, which follows each row by a
+rank-one update (_multivariate_normal_kernels.h); it belongs to the statistics because its roundings
+depend on its past. Matrices are kept as lower triangles.
+"""
+
+from libc.math cimport INFINITY, log, log1p, sqrt
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memcpy, memset
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from .._native._math cimport log_gamma
+from .._native._random cimport bitgen, standard_gamma, standard_normal
+from ._base cimport TILE, FamilyBlock, aligned_zeros
+from ._table cimport Table, is_far
+
+from ._forms import diagonal, flatten, starts, unflatten
+from ._scaling import ordinary
+
+cdef double LOG_PI = 1.1447298858494002
+
+cdef extern from "_multivariate_normal.h" nogil:
+    enum: MVN_MEMO
+    ctypedef struct MvnBlock:
+        int64_t d, stride
+        const int32_t *offset
+        const double *mu0
+        const double *kappa0
+        const double *nu0
+        const double *scale0
+        double *prior_factor
+        int64_t *size
+        int64_t *updates
+        double *mean
+        double *scatter
+        double *factor
+        double *log_det
+        float *location
+        float *weights
+        float *student
+        double *cell
+        double *shift
+        double *vector
+        double *partial
+        double *lower
+        double *spare
+        float *deviation
+        int64_t *memo_size
+        double *memo_value
+    int skanneal_level()
+    void (*mvn_add_scores_v[3])(const MvnBlock *, const char *, int64_t, float *) noexcept
+    void (*mvn_update_v[3])(MvnBlock *, const char *, int64_t, int) noexcept
+    void (*mvn_refresh_v[3])(MvnBlock *, int64_t) noexcept
+    void (*mvn_refactor_v[3])(MvnBlock *, int64_t) noexcept
+    float (*mvn_score_without_v[3])(MvnBlock *, const char *, int64_t) noexcept
+    double (*mvn_factorise_v[3])(MvnBlock *, double, const double *, const double *, int,
+                                 double *) noexcept
+    int (*mvn_rank_one_v[3])(MvnBlock *, double *, const double *, double) noexcept
+    double (*mvn_log_det_v[3])(const MvnBlock *, const double *) noexcept
+    double (*mvn_solve_v[3])(const MvnBlock *, const double *, const double *, double *) noexcept
+
+
+cdef double log_gamma_ratio(double nu, double n, Py_ssize_t d) noexcept nogil:
+    """log of the multivariate gamma function at (nu + n)/2 less that at nu/2."""
+    cdef double out = 0.0
+    cdef Py_ssize_t j
+    for j in range(d):
+        out += log_gamma(0.5 * (nu + n - j)) - log_gamma(0.5 * (nu - j))
+    return out
+
+
+cdef class MultivariateNormal(FamilyBlock):
+    """Rows of numbers, with a full covariance in each cluster: mu0, kappa0, nu0, scale0."""
+
+    family = "multivariate_normal"
+    joint = True
+    coordinate_names = ("mu0", "kappa0", "nu0", "scale0")
+    forms = ("location", "positive", "positive", "covariance")
+
+    cdef MvnBlock block
+    cdef Py_ssize_t d, stride
+    cdef double[::1] hyper                 # flat
+    cdef double prior_log_det              # sum of log W_ii of scale0
+    cdef double[:, ::1] mean               # (n_slots, stride)
+    cdef double[:, :, ::1] scatter, factor   # (n_slots, d, stride), lower
+    cdef int64_t[::1] updates              # (n_slots,)
+    cdef double[::1] log_det               # (n_slots,)
+    cdef bint stale                        # have factors to be made anew from the scatters?
+    cdef object scratch, caches, memo      # keep the arrays alive
+
+    @staticmethod
+    def default_hyper(table, columns):
+        """Hyperparameters for columns of mean 0 and variance 1."""
+        cdef Py_ssize_t d = len(columns)
+        forms = MultivariateNormal.forms
+        return flatten(forms, [np.zeros(d), 0.1, d + 2.0, 0.9 * np.eye(d)], d)
+
+    @staticmethod
+    def grids(table, columns):
+        """Grids in cell units, scaled by the columns: see the user guide."""
+        cdef Py_ssize_t d = len(columns)
+        at = starts(MultivariateNormal.forms, d)
+        out = [None] * at[4]
+        out[at[1]] = np.geomspace(1e-4, 10.0, 11)
+        out[at[2]] = d + np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+        for j, place in enumerate(diagonal(d)):
+            cells = ordinary(table.column(columns[j]))
+            variance = np.var(cells, dtype=np.float64) if table.n_rows else 1.0
+            out[at[3] + place] = (variance or 1.0) * np.geomspace(1e-4, 64.0, 25)
+        return out
+
+    @staticmethod
+    def check_hyper(flat, n_columns):
+        if flat[n_columns + 1] <= n_columns - 1:
+            return "nu0", (f"above the family's number of columns less one, {n_columns - 1}, "
+                           f"got {flat[n_columns + 1]}")
+        return None
+
+    def _set_up(self, table, hyper):
+        cdef double[:, ::1] vectors, matrices
+        cdef double[::1] memo_value
+        cdef float[::1] deviation
+        cdef int64_t[::1] memo_size
+        self.d = len(self.columns)
+        self.stride = (self.d + 7) // 8 * 8
+        self.level = skanneal_level()
+        self.hyper = hyper[0]
+        self.block.d, self.block.stride = self.d, self.stride
+        self.block.mu0 = &self.hyper[0]
+        self.block.kappa0, self.block.nu0 = &self.hyper[self.d], &self.hyper[self.d + 1]
+        self.block.scale0 = &self.hyper[self.d + 2]
+        vectors = aligned_zeros((4, self.stride), np.float64)
+        matrices = aligned_zeros((3 * self.d, self.stride), np.float64)
+        deviation = aligned_zeros((self.d * TILE,), np.float32)
+        self.scratch = vectors, matrices, deviation
+        self.block.cell, self.block.shift = &vectors[0, 0], &vectors[1, 0]
+        self.block.vector, self.block.partial = &vectors[2, 0], &vectors[3, 0]
+        self.block.lower, self.block.spare = &matrices[0, 0], &matrices[self.d, 0]
+        self.block.prior_factor = &matrices[2 * self.d, 0]
+        self.block.deviation = &deviation[0]
+        memo_size, memo_value = np.full(MVN_MEMO, -1, dtype=np.int64), np.zeros(MVN_MEMO)
+        self.memo = memo_size, memo_value
+        self.block.memo_size, self.block.memo_value = &memo_size[0], &memo_value[0]
+        self.mean = np.zeros((0, self.stride))
+        self.scatter = np.zeros((0, self.d, self.stride))
+        self.factor = np.zeros((0, self.d, self.stride))
+        self.updates = np.zeros(0, dtype=np.int64)
+        self._factorise_prior()
+
+    cdef void _factorise_prior(self) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(self.d):
+            self.block.shift[j] = 0.0
+        self.prior_log_det = mvn_factorise_v[self.level](
+            &self.block, 0.0, self.block.shift, NULL, 0, self.block.prior_factor)
+
+    cdef void _refactor_all(self) noexcept nogil:
+        """All factors from their scatters, after hyperparameters that they depend on changed."""
+        cdef Py_ssize_t k
+        self._factorise_prior()
+        for k in range(self.n_slots):
+            mvn_refactor_v[self.level](&self.block, k)
+        self.stale = False
+
+    def bind(self, Table table):
+        FamilyBlock.bind(self, table)
+        self.block.offset = &self.offset[0]
+
+    cdef int reserve(self, Py_ssize_t n_slots) except -1:
+        cdef float[::1] location, weights, student
+        cdef Py_ssize_t n = self.n_slots, n_tiles = n_slots // TILE, k
+        size, updates = np.zeros(n_slots, np.int64), np.zeros(n_slots, np.int64)
+        mean = aligned_zeros((n_slots, self.stride), np.float64)
+        scatter = aligned_zeros((n_slots, self.d, self.stride), np.float64)
+        factor = aligned_zeros((n_slots, self.d, self.stride), np.float64)
+        size[:n], updates[:n], mean[:n] = self.size, self.updates, self.mean
+        scatter[:n], factor[:n] = self.scatter, self.factor
+        self.size, self.updates, self.mean = size, updates, mean
+        self.scatter, self.factor, self.log_det = scatter, factor, np.zeros(n_slots)
+        location = aligned_zeros((n_tiles * self.d * TILE,), np.float32)
+        weights = aligned_zeros((n_tiles * (self.d * (self.d + 1) // 2) * TILE,), np.float32)
+        student = aligned_zeros((n_tiles * 3 * TILE,), np.float32)
+        self.caches = location, weights, student
+        self.block.location, self.block.weights = &location[0], &weights[0]
+        self.block.student = &student[0]
+        self.block.size, self.block.updates = &self.size[0], &self.updates[0]
+        self.block.mean, self.block.scatter = &self.mean[0, 0], &self.scatter[0, 0, 0]
+        self.block.factor, self.block.log_det = &self.factor[0, 0, 0], &self.log_det[0]
+        self.n_slots = n_slots
+        for k in range(n_slots):
+            if k >= n:
+                mvn_refactor_v[self.level](&self.block, k)
+            self.refresh(k)
+        return 0
+
+    cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
+        mvn_add_scores_v[self.level](&self.block, row, n_tiles, out)
+
+    cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
+        return mvn_score_without_v[self.level](&self.block, row, k)
+
+    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
+        mvn_update_v[self.level](&self.block, row, k, 1)
+
+    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
+        mvn_update_v[self.level](&self.block, row, k, -1)
+
+    cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(self.d):
+            if is_far((<const float *> (row + self.offset[j]))[0], self.mean[k, j]):
+                return True
+        return False
+
+    cdef void refresh(self, Py_ssize_t k) noexcept nogil:
+        mvn_refresh_v[self.level](&self.block, k)
+
+    cdef void clear(self, Py_ssize_t k) noexcept nogil:
+        self.size[k] = 0
+        memset(&self.mean[k, 0], 0, self.stride * sizeof(double))
+        memset(&self.scatter[k, 0, 0], 0, self.d * self.stride * sizeof(double))
+        mvn_refactor_v[self.level](&self.block, k)
+        self.refresh(k)
+
+    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
+        cdef MultivariateNormal other = <MultivariateNormal> source
+        cdef Py_ssize_t n_bytes = self.d * self.stride * sizeof(double)
+        self.size[k], self.updates[k] = other.size[i], other.updates[i]
+        memcpy(&self.mean[k, 0], &other.mean[i, 0], self.stride * sizeof(double))
+        memcpy(&self.scatter[k, 0, 0], &other.scatter[i, 0, 0], n_bytes)
+        memcpy(&self.factor[k, 0, 0], &other.factor[i, 0, 0], n_bytes)
+        self.refresh(k)
+        return 0
+
+    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t a, b
+        cdef double n_i = self.size[i], n_k = self.size[k], scaled
+        cdef double *shift = self.block.shift
+        if n_k > 0.0:
+            for a in range(self.d):
+                shift[a] = self.mean[k, a] - self.mean[i, a]
+                self.mean[i, a] += shift[a] * n_k / (n_i + n_k)
+            for a in range(self.d):
+                scaled = shift[a] * n_i * n_k / (n_i + n_k)
+                for b in range(a + 1):
+                    self.scatter[i, a, b] += self.scatter[k, a, b] + scaled * shift[b]
+            self.size[i] += self.size[k]
+            mvn_refactor_v[self.level](&self.block, i)
+            self.refresh(i)
+        self.clear(k)
+
+    # ---- marginal likelihoods and hyperparameters -----------------------------------------------
+
+    cdef double marginal(self, double n, double log_det) noexcept nogil:
+        """Log marginal likelihood of n rows; log_det: the sum of log W_ii."""
+        cdef double kappa0 = self.block.kappa0[0], nu0 = self.block.nu0[0]
+        return (log_gamma_ratio(nu0, n, self.d)
+                + 0.5 * self.d * (log(kappa0 / (kappa0 + n)) - n * LOG_PI)
+                - nu0 * self.prior_log_det + (nu0 + n) * log_det)
+
+    cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        if self.size[k] == 0:
+            return 0.0
+        return self.marginal(self.size[k], self.log_det[k])
+
+    cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
+                         double *out) noexcept nogil:
+        cdef Py_ssize_t g, j = 0, place = h - self.d - 2
+        if self.stale:
+            self._refactor_all()
+        for g in range(n_grid):
+            out[g] = 0.0
+        if h == self.d:
+            self._score_kappa0(grid, n_grid, out)
+        elif h == self.d + 1:
+            self._score_nu0(grid, n_grid, out)
+        else:
+            while j * (j + 3) // 2 < place:
+                j += 1
+            if place == j * (j + 3) // 2:
+                self._score_variance(j, grid, n_grid, out)
+            else:
+                self._score_any(h, grid, n_grid, out)
+
+    cdef void _score_kappa0(self, const double *grid, Py_ssize_t n_grid,
+                            double *out) noexcept nogil:
+        """|A + c v v'| = |A| (1 + c v' A^-1 v) with A = Psi0 + S, c = kappa0 n / kappa."""
+        cdef double *shift = self.block.vector
+        cdef double n, q, nu0 = self.block.nu0[0]
+        cdef Py_ssize_t k, j, g
+        for k in range(self.n_slots):
+            n = self.size[k]
+            if n == 0.0:
+                continue
+            for j in range(self.d):
+                shift[j] = self.mean[k, j] - self.hyper[j]
+            mvn_factorise_v[self.level](&self.block, 0.0, shift, &self.scatter[k, 0, 0], 1,
+                                        self.block.spare)
+            q = mvn_solve_v[self.level](&self.block, self.block.spare, shift, NULL)
+            for g in range(n_grid):
+                out[g] += (0.5 * self.d * log(grid[g] / (grid[g] + n))
+                           - 0.5 * (nu0 + n) * log1p(grid[g] * n / (grid[g] + n) * q))
+
+    cdef void _score_nu0(self, const double *grid, Py_ssize_t n_grid, double *out) noexcept nogil:
+        cdef double log_det   # not the cached one: kappa0 may just have changed
+        cdef Py_ssize_t k, g
+        for k in range(self.n_slots):
+            if self.size[k] == 0:
+                continue
+            log_det = mvn_log_det_v[self.level](&self.block, &self.factor[k, 0, 0])
+            for g in range(n_grid):
+                out[g] += (log_gamma_ratio(grid[g], self.size[k], self.d)
+                           - grid[g] * (self.prior_log_det - log_det))
+
+    cdef double _inverse_diagonal(self, const double *factor, Py_ssize_t j) noexcept nogil:
+        """The j-th diagonal entry of the inverse of the matrix whose factor this is."""
+        cdef double out = 0.0
+        cdef Py_ssize_t i
+        for i in range(j, self.d):
+            out += factor[i * self.stride + j] * factor[i * self.stride + j]
+        return out
+
+    cdef void _score_variance(self, Py_ssize_t j, const double *grid, Py_ssize_t n_grid,
+                              double *out) noexcept nogil:
+        """|Psi + c e_j e_j'| = |Psi| (1 + c (Psi^-1)_jj)."""
+        cdef double nu0 = self.block.nu0[0], change, share
+        cdef double prior = self._inverse_diagonal(self.block.prior_factor, j), own
+        cdef double now = self.block.scale0[j * (j + 3) // 2]
+        cdef Py_ssize_t k, g
+        for k in range(self.n_slots):
+            if self.size[k] == 0:
+                continue
+            own = self._inverse_diagonal(&self.factor[k, 0, 0], j)
+            if own > 1.000001 * prior:   # no more than the prior's, but for the squares of far rows
+                own = prior
+            for g in range(n_grid):
+                change = grid[g] - now
+                share = change * prior
+                if share <= -1.0:
+                    out[g] = -INFINITY
+                else:
+                    out[g] += 0.5 * (nu0 * log1p(share)
+                                     - (nu0 + self.size[k]) * log1p(change * own))
+
+    cdef void _score_any(self, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
+                         double *out) noexcept nogil:
+        """A coordinate without a shorter way: factors anew for each value."""
+        cdef double now = self.hyper[h]
+        cdef Py_ssize_t k, g
+        for g in range(n_grid):
+            self.hyper[h] = grid[g]
+            self._refactor_all()
+            for k in range(self.n_slots):
+                if self.size[k] > 0:
+                    self.refresh(k)
+                    out[g] += self.marginal(self.size[k], self.log_det[k])
+        self.hyper[h] = now
+        self._refactor_all()
+        for k in range(self.n_slots):
+            self.refresh(k)
+
+    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
+        """Factors follow a variance of scale0 at once, so that a sweep over them costs d^2 each."""
+        cdef double change = value - self.hyper[h]
+        cdef Py_ssize_t j = 0, place = h - self.d - 2, k, i
+        cdef double *unit = self.block.vector
+        self.hyper[h] = value
+        if change == 0.0 or h == self.d + 1:
+            return
+        while place >= 0 and j * (j + 3) // 2 < place:
+            j += 1
+        if place < 0 or place != j * (j + 3) // 2 or self.stale:
+            self.stale = True
+            return
+        self._factorise_prior()
+        for k in range(self.n_slots):
+            for i in range(self.d):
+                unit[i] = 0.0
+            unit[j] = sqrt(abs(change))
+            self.updates[k] += 1
+            if self.size[k] == 0 or not mvn_rank_one_v[self.level](
+                    &self.block, &self.factor[k, 0, 0], unit, 1.0 if change > 0.0 else -1.0):
+                mvn_refactor_v[self.level](&self.block, k)
+
+    def refresh_all(self):
+        cdef int64_t[::1] memo_size = self.memo[0]
+        memo_size[:] = -1
+        if self.stale:
+            self._refactor_all()
+        FamilyBlock.refresh_all(self)
+
+    def get_hyper(self, Py_ssize_t f):
+        """The flat vector of hyperparameters, in cell units."""
+        return np.asarray(self.hyper).copy()
+
+    def _take_hyper(self, MultivariateNormal other):
+        self.hyper[:] = other.hyper
+        self.stale = True
+
+    # ---- queries --------------------------------------------------------------------------------
+
+    cdef bint _read(self, const char *row, const int32_t *position) noexcept nogil:
+        """The row's cells, as doubles; whether it has them."""
+        cdef Py_ssize_t j
+        for j in range(self.d):
+            self.block.cell[j] = (<const float *> (row + position[j]))[0]
+        return self.block.cell[0] == self.block.cell[0]
+
+    cdef double _solve(self, Py_ssize_t k, double *y) noexcept nogil:
+        """q of the cells that were read, y = W e."""
+        cdef double share = self.size[k] / (self.block.kappa0[0] + self.size[k])
+        cdef Py_ssize_t j
+        for j in range(self.d):
+            self.block.vector[j] = self.block.cell[j] - (
+                self.hyper[j] + share * (self.mean[k, j] - self.hyper[j]))
+        return mvn_solve_v[self.level](&self.block, &self.factor[k, 0, 0], self.block.vector, y)
+
+    def score_rows(self, Table table, out, start=0, stop=None):
+        """Add each row's log predictive density, in the user's units, to out: (rows, n).
+
+        A row without cells adds nothing."""
+        cdef double[:, ::1] scores = out
+        cdef Py_ssize_t first = start, last = table.n_rows if stop is None else stop, i, k
+        cdef int32_t[::1] position = np.ascontiguousarray(table.positions[self.columns], np.int32)
+        cdef double shift = np.log(table.scales[self.columns]).sum(), kappa, half
+        cdef double[::1] constant = np.empty(scores.shape[1])
+        with nogil:
+            for k in range(scores.shape[1]):
+                kappa = self.block.kappa0[0] + self.size[k]
+                half = 0.5 * (self.block.nu0[0] + self.size[k] + 1.0)
+                constant[k] = (log_gamma(half) - log_gamma(half - 0.5 * self.d) + self.log_det[k]
+                               + 0.5 * self.d * (log(kappa / (kappa + 1.0)) - LOG_PI) - shift)
+            for i in range(first, last):
+                if not self._read(table.row(i), &position[0]):
+                    continue
+                for k in range(scores.shape[1]):
+                    kappa = self.block.kappa0[0] + self.size[k]
+                    half = 0.5 * (self.block.nu0[0] + self.size[k] + 1.0)
+                    scores[i - first, k] += constant[k] - half * log1p(
+                        kappa / (kappa + 1.0) * self._solve(k, NULL))
+
+    def score_feature(self, Py_ssize_t i, Table table, out, Py_ssize_t start, Py_ssize_t stop):
+        """Add the log density of the i-th column's cell given the row's others, to out: (rows, n).
+
+        With P = Psi^-1 and y = P e, the squared distance of the others is q - y_i^2 / P_ii."""
+        cdef double[:, ::1] scores = out
+        cdef int32_t[::1] position = np.ascontiguousarray(table.positions[self.columns], np.int32)
+        cdef double shift = log(table.scales[self.columns[i]]), half, rate, q, part, y
+        cdef double[::1] solved = np.empty(self.stride), precision = np.empty(scores.shape[1])
+        cdef double[::1] constant = np.empty(scores.shape[1])
+        cdef double *w
+        cdef Py_ssize_t row, k, j
+        with nogil:
+            for k in range(scores.shape[1]):
+                half = 0.5 * (self.block.nu0[0] + self.size[k] + 1.0)
+                rate = self.block.kappa0[0] + self.size[k]
+                precision[k] = self._inverse_diagonal(&self.factor[k, 0, 0], i)
+                constant[k] = (log_gamma(half) - log_gamma(half - 0.5) - shift
+                               + 0.5 * (log(precision[k] * rate / (rate + 1.0)) - LOG_PI))
+            for row in range(start, stop):
+                if not self._read(table.row(row), &position[0]):
+                    continue
+                for k in range(scores.shape[1]):
+                    half = 0.5 * (self.block.nu0[0] + self.size[k] + 1.0)
+                    rate = self.block.kappa0[0] + self.size[k]
+                    rate = rate / (rate + 1.0)
+                    q = self._solve(k, &solved[0])
+                    w, y = &self.factor[k, 0, 0], 0.0
+                    for j in range(i, self.d):
+                        y += w[j * self.stride + i] * solved[j]
+                    part = y * y / precision[k]
+                    scores[row - start, k] += (constant[k] - half * log1p(rate * q)
+                                               + (half - 0.5) * log1p(rate * max(0.0, q - part)))
+
+    def log_jacobian(self):
+        """Sum over cells of -log(scale): what takes log marginals from cell to user's units."""
+        n = int(np.asarray(self.size).sum())
+        return -n * float(np.log(self.table.scales[self.columns]).sum())
+
+    def predictive_mean(self, Py_ssize_t i):
+        """Centre of the i-th column's predictive in every slot, in cell units."""
+        n, mean = np.asarray(self.size), np.asarray(self.mean)[:, i]
+        return self.hyper[i] + n / (self.block.kappa0[0] + n) * (mean - self.hyper[i])
+
+    def sample_rows(self, slots, bit_generator):
+        """One predictive row for each of `slots`: float64 (n, n_columns), in cell units."""
+        cdef bitgen_t *rng = bitgen(bit_generator)
+        cdef const int64_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int64)
+        cdef double[:, ::1] out = np.empty((len(slot), self.d))
+        cdef Py_ssize_t i, j, a, k
+        cdef double kappa, spread, value, share
+        with nogil:
+            for i in range(slot.shape[0]):
+                k = slot[i]
+                kappa = self.block.kappa0[0] + self.size[k]
+                share = self.size[k] / kappa
+                # a t row: normal with covariance Psi, over the root of chi2, mean's spread included
+                spread = sqrt((kappa + 1.0) / kappa / (2.0 * standard_gamma(
+                    rng, 0.5 * (self.block.nu0[0] + self.size[k] - self.d + 1.0))))
+                for j in range(self.d):   # W u = z
+                    value = standard_normal(rng)
+                    for a in range(j):
+                        value -= self.factor[k, j, a] * out[i, a]
+                    out[i, j] = value / self.factor[k, j, j]
+                for j in range(self.d):
+                    out[i, j] = (spread * out[i, j] + self.hyper[j]
+                                 + share * (self.mean[k, j] - self.hyper[j]))
+        return np.asarray(out)
+
+    # ---- state as arrays ------------------------------------------------------------------------
+
+    def to_arrays(self, n_slots=None):
+        """Statistics and hyperparameters of the first n_slots slots; matrices packed."""
+        n_slots = self.n_slots if n_slots is None else n_slots
+        rows, columns = np.tril_indices(self.d)
+        arrays = {
+            "columns": self.columns.copy(),
+            "size": np.asarray(self.size)[:n_slots].copy(),
+            "updates": np.asarray(self.updates)[:n_slots].copy(),
+            "mean": np.ascontiguousarray(np.asarray(self.mean)[:n_slots, :self.d].T),
+            "scatter": np.ascontiguousarray(np.asarray(self.scatter)[:n_slots, rows, columns].T),
+            "factor": np.ascontiguousarray(np.asarray(self.factor)[:n_slots, rows, columns].T),
+        }
+        values = unflatten(self.forms, self.hyper, self.d)
+        return arrays | {n: np.array(v) for n, v in zip(self.coordinate_names, values)}
+
+    @classmethod
+    def from_arrays(cls, arrays, table, n_slots=None):
+        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
+        n, d = len(arrays["size"]), len(arrays["columns"])
+        hyper = flatten(cls.forms, [arrays[name] for name in cls.coordinate_names], d)
+        cdef MultivariateNormal block = cls(table, arrays["columns"], [hyper],
+                                            max(n, n_slots or 0))
+        rows, columns = np.tril_indices(d)
+        np.asarray(block.size)[:n] = arrays["size"]
+        np.asarray(block.updates)[:n] = arrays["updates"]
+        np.asarray(block.mean)[:n, :d] = arrays["mean"].T
+        np.asarray(block.scatter)[:n, rows, columns] = arrays["scatter"].T
+        np.asarray(block.factor)[:n, rows, columns] = arrays["factor"].T
+        block.refresh_all()
+        return block

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Normal rows with a normal-inverse-Wishart prior (algorithms of the user guide, section
+ * "Families"). With Psi = L L', W = L^-1, e = x - mu_n and q = |W e|^2, the predictive is
+ *     log p = constant + sum_i log W_ii - (nu + 1)/2 log(1 + rate q),  rate = kappa/(kappa + 1),
+ *     constant = lgamma((nu + 1)/2) - lgamma((nu + 1 - d)/2) + d/2 log(rate / pi).
+ *
+ * A row that enters or leaves changes Psi by s c e e', s = +-1. With p = W v, v = sqrt(c) e,
+ * s_i = 1 + s sum_{j <= i} p_j^2 and r_i = sum_{j <= i} p_j W_j, the Cholesky factor of 1 + s p p'
+ * gives the new rows
+ *     W'_i = sqrt(s_{i-1}/s_i) W_i - s p_i / sqrt(s_{i-1} s_i) r_{i-1},
+ * so an update costs d^2 like the matrix itself, and determinants change by s_d. A downdate loses
+ * digits as s_d falls: there, and now and then for good measure, W is made from the scatter.
+ */
+#include "../_native/_lanes.h"
+
+#define MVN_WIDTH 8 /* doubles summed side by side: every instruction set adds in this order */
+
+/* Sum of a[j] b[j] over the first n of two padded vectors that are zero (one of them) beyond. */
+INLINE double NAME(mvn_dot)(const double *restrict a, const double *restrict b, int64_t n)
+{
+    double sum[MVN_WIDTH] = {0};
+    for (int64_t j = 0; j < n; j += MVN_WIDTH)
+        for (int l = 0; l < MVN_WIDTH; l++) sum[l] += a[j + l] * b[j + l];
+    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+/* A length rounded up: what lies between is zero. */
+INLINE int64_t NAME(mvn_padded)(int64_t n) { return (n + MVN_WIDTH - 1) / MVN_WIDTH * MVN_WIDTH; }
+
+static void NAME(mvn_add_scores)(const MvnBlock *block, const char *row, int64_t n_tiles, float *out)
+{
+    const int64_t d = block->d, n_weights = d * (d + 1) / 2;
+    const LN limit = NAME(set1)(1e37f); /* cells beyond all measure would give inf - inf */
+    float *deviation = block->deviation;
+
+    for (int64_t tile = 0; tile < n_tiles; tile++) {
+        const float *location = block->location + tile * d * LANES;
+        const float *weights = block->weights + tile * n_weights * LANES;
+        const float *student = block->student + tile * 3 * LANES;
+        LN q = NAME(set1)(0.0f);
+        for (int64_t j = 0; j < d; j++) {
+            LN x = NAME(set1)(*(const float *)(row + block->offset[j]));
+            NAME(store)(deviation + j * LANES, NAME(sub)(x, NAME(load)(location + j * LANES)));
+        }
+        int64_t i = 0;
+        for (; i + 4 <= d; i += 4) { /* four rows share the loads of the deviations */
+            const float *w0 = weights + i * (i + 1) / 2 * LANES, *w1 = w0 + (i + 1) * LANES;
+            const float *w2 = w1 + (i + 2) * LANES, *w3 = w2 + (i + 3) * LANES;
+            LN y0 = NAME(set1)(0.0f), y1 = y0, y2 = y0, y3 = y0;
+#define TERM(y, w, j) y = NAME(fma)(NAME(load)(w + (j) * LANES), e, y)
+            for (int64_t j = 0; j <= i; j++) {
+                LN e = NAME(load)(deviation + j * LANES);
+                TERM(y0, w0, j);
+                TERM(y1, w1, j);
+                TERM(y2, w2, j);
+                TERM(y3, w3, j);
+            }
+            LN e = NAME(load)(deviation + (i + 1) * LANES);
+            TERM(y1, w1, i + 1);
+            TERM(y2, w2, i + 1);
+            TERM(y3, w3, i + 1);
+            e = NAME(load)(deviation + (i + 2) * LANES);
+            TERM(y2, w2, i + 2);
+            TERM(y3, w3, i + 2);
+            e = NAME(load)(deviation + (i + 3) * LANES);
+            TERM(y3, w3, i + 3);
+            q = NAME(fma)(y0, y0, q);
+            q = NAME(fma)(y1, y1, q);
+            q = NAME(fma)(y2, y2, q);
+            q = NAME(fma)(y3, y3, q);
+        }
+        for (; i < d; i++) {
+            const float *w = weights + i * (i + 1) / 2 * LANES;
+            LN y = NAME(set1)(0.0f);
+            for (int64_t j = 0; j <= i; j++) {
+                LN e = NAME(load)(deviation + j * LANES);
+                TERM(y, w, j);
+            }
+            q = NAME(fma)(y, y, q);
+        }
+#undef TERM
+        LN t = NAME(mul)(q, NAME(load)(student + 2 * LANES));
+        t = NAME(select)(NAME(greater)(limit, t), t, limit);
+        LN score = NAME(sub)(NAME(load)(student),
+                             NAME(mul)(NAME(load)(student + LANES), NAME(log1p)(t)));
+        NAME(store)(out + tile * LANES, NAME(add)(NAME(load)(out + tile * LANES), score));
+    }
+}
+
+/* `constant` above of a cluster of n rows, through a direct-mapped table. */
+static double NAME(mvn_memo)(MvnBlock *block, int64_t n)
+{
+    int64_t at = n & (MVN_MEMO - 1);
+    if (block->memo_size[at] != n) {
+        int sign;
+        const double d = (double)block->d, kappa = *block->kappa0 + (double)n;
+        const double half = 0.5 * (*block->nu0 + (double)n + 1.0);
+        block->memo_size[at] = n;
+        block->memo_value[at] = lgamma_r(half, &sign) - lgamma_r(half - 0.5 * d, &sign) +
+                                0.5 * d * (log(kappa / (kappa + 1.0)) - 1.1447298858494002);
+    }
+    return block->memo_value[at];
+}
+
+/* sum_i log W_ii: a logarithm of products whose exponents are kept apart. */
+static double NAME(mvn_log_det)(const MvnBlock *block, const double *factor)
+{
+    double product = 1.0;
+    int64_t exponent = 0;
+    for (int64_t i = 0; i < block->d; i++) {
+        int e;
+        product *= factor[i * block->stride + i];
+        if (i % 4 == 3) {
+            product = frexp(product, &e);
+            exponent += e;
+        }
+    }
+    return log(product) + 0.69314718055994530942 * (double)exponent;
+}
+
+/* The inverse Cholesky factor of scale0 + scatter + weight shift shift'; its log determinant.
+ * `scatter` NULL: none. No pivot can be below the prior's, so where rounding has eaten what a
+ * cancelled scatter left, the prior's stands (bounded; the prior's own factor is made without). */
+static double NAME(mvn_factorise)(MvnBlock *block, double weight, const double *shift,
+                                  const double *scatter, int bounded, double *factor)
+{
+    const int64_t d = block->d, stride = block->stride;
+    double *lower = block->lower;
+    const double *scale0 = block->scale0;
+    memset(lower, 0, (size_t)(d * stride) * sizeof(double));
+    for (int64_t i = 0; i < d; i++, scale0 += i) {
+        double *row = lower + i * stride;
+        const double scaled = weight * shift[i];
+        for (int64_t j = 0; j <= i; j++) {
+            double value = scale0[j] + scaled * shift[j];
+            if (scatter != NULL) value += scatter[i * stride + j];
+            value -= NAME(mvn_dot)(row, lower + j * stride, NAME(mvn_padded)(j));
+            if (j < i) {
+                row[j] = value / lower[j * stride + j];
+            } else {
+                double least = 1e-300;
+                if (bounded) {
+                    const double w = block->prior_factor[i * stride + i];
+                    least = 1.0 / (w * w);
+                }
+                row[i] = sqrt(value > least ? value : least);
+            }
+        }
+    }
+    memset(factor, 0, (size_t)(d * stride) * sizeof(double));
+    for (int64_t i = 0; i < d; i++) {
+        double *restrict out = factor + i * stride;
+        const double inverse = 1.0 / lower[i * stride + i];
+        for (int64_t k = 0; k < i; k++) {
+            const double share = lower[i * stride + k] * inverse;
+            const double *restrict earlier = factor + k * stride;
+            const int64_t width = NAME(mvn_padded)(k + 1);
+            for (int64_t j = 0; j < width; j++) out[j] -= share * earlier[j];
+        }
+        out[i] = inverse;
+    }
+    return NAME(mvn_log_det)(block, factor);
+}
+
+/* W of Psi + sign v v' in place; 0 if it must be made from the scatter instead. */
+static int NAME(mvn_rank_one)(MvnBlock *block, double *factor, const double *v, double sign)
+{
+    const int64_t d = block->d, stride = block->stride;
+    double *restrict sum = block->partial;
+    double before = 1.0;
+    memset(sum, 0, (size_t)stride * sizeof(double));
+    for (int64_t i = 0; i < d; i++) {
+        double *restrict w = factor + i * stride;
+        const int64_t width = NAME(mvn_padded)(i + 1);
+        const double p = NAME(mvn_dot)(w, v, width);
+        const double after = before + sign * p * p;
+        if (!(after > MVN_LEAST)) return 0;
+        const double own = sqrt(before / after), other = sign * p / sqrt(before * after);
+        for (int64_t j = 0; j < width; j++) {
+            const double old = w[j];
+            w[j] = own * old - other * sum[j];
+            sum[j] += p * old;
+        }
+        before = after;
+    }
+    return 1;
+}
+
+/* e = x - mu_n and q = |W e|^2, y = W e where wanted. */
+static double NAME(mvn_solve)(const MvnBlock *block, const double *factor, const double *shift,
+                              double *y)
+{
+    double q = 0.0;
+    for (int64_t i = 0; i < block->d; i++) {
+        const double value =
+            NAME(mvn_dot)(factor + i * block->stride, shift, NAME(mvn_padded)(i + 1));
+        if (y != NULL) y[i] = value;
+        q += value * value;
+    }
+    return q;
+}
+
+/* Slot k's cache as a pure function of its statistics and of the hyperparameters. */
+static void NAME(mvn_refresh)(MvnBlock *block, int64_t k)
+{
+    const int64_t d = block->d, stride = block->stride, tile = k / LANES, lane = k % LANES;
+    const double n = (double)block->size[k], kappa = *block->kappa0 + n;
+    const double *mean = block->mean + k * stride, *factor = block->factor + k * d * stride;
+    float *restrict location = block->location + tile * d * LANES + lane;
+    float *restrict weights = block->weights + tile * (d * (d + 1) / 2) * LANES + lane;
+    float *student = block->student + tile * 3 * LANES + lane;
+    const double share = n / kappa;
+    for (int64_t j = 0; j < d; j++)
+        location[j * LANES] = (float)(block->mu0[j] + share * (mean[j] - block->mu0[j]));
+    for (int64_t i = 0; i < d; i++, weights += i * LANES)
+        for (int64_t j = 0; j <= i; j++) weights[j * LANES] = (float)factor[i * stride + j];
+    block->log_det[k] = NAME(mvn_log_det)(block, factor);
+    student[0] = (float)(NAME(mvn_memo)(block, block->size[k]) + block->log_det[k]);
+    student[LANES] = (float)(0.5 * (*block->nu0 + n + 1.0));
+    student[2 * LANES] = (float)(kappa / (kappa + 1.0));
+}
+
+/* The factor of scale0 + scatter + weight shift shift', the shift in block->shift; its log
+ * determinant. The square of a far shift would leave no digits of the other terms: it is added to
+ * their factor. */
+static double NAME(mvn_posterior)(MvnBlock *block, double weight, const double *scatter,
+                                  double *factor)
+{
+    const int64_t d = block->d, stride = block->stride;
+    double largest = 0.0;
+    for (int64_t j = 0; j < d; j++) largest = fmax(largest, fabs(block->shift[j]));
+    if (largest <= MVN_FAR)
+        return NAME(mvn_factorise)(block, weight, block->shift, scatter, 1, factor);
+    double scaled[stride];
+    for (int64_t j = 0; j < stride; j++) scaled[j] = sqrt(weight) * block->shift[j];
+    NAME(mvn_factorise)(block, 0.0, block->shift, scatter, 1, factor);
+    NAME(mvn_rank_one)(block, factor, scaled, 1.0);
+    return NAME(mvn_log_det)(block, factor);
+}
+
+/* Slot k's factor from its scatter. */
+static void NAME(mvn_refactor)(MvnBlock *block, int64_t k)
+{
+    const int64_t d = block->d, stride = block->stride;
+    const double n = (double)block->size[k];
+    double *factor = block->factor + k * d * stride;
+    block->updates[k] = 0;
+    if (block->size[k] == 0) {
+        memcpy(factor, block->prior_factor, (size_t)(d * stride) * sizeof(double));
+        return;
+    }
+    for (int64_t j = 0; j < d; j++) block->shift[j] = block->mean[k * stride + j] - block->mu0[j];
+    NAME(mvn_posterior)(block, *block->kappa0 * n / (*block->kappa0 + n),
+                        block->scatter + k * d * stride, factor);
+}
+
+/* The row's cells as doubles, and vector = scale (x - mu_n). */
+INLINE void NAME(mvn_deviation)(MvnBlock *block, const char *row, int64_t k, double scale)
+{
+    const double n = (double)block->size[k], share = n / (*block->kappa0 + n);
+    const double *mean = block->mean + k * block->stride, *mu0 = block->mu0;
+    for (int64_t j = 0; j < block->d; j++)
+        block->cell[j] = (double)*(const float *)(row + block->offset[j]);
+    for (int64_t j = 0; j < block->d; j++)
+        block->vector[j] = scale * (block->cell[j] - (mu0[j] + share * (mean[j] - mu0[j])));
+}
+
+/* scatter_out = scatter + weight delta delta', delta = cell - mean; mean_out the moved mean. */
+INLINE void NAME(mvn_move)(MvnBlock *block, double weight, double step, const double *mean,
+                           const double *scatter, double *mean_out, double *scatter_out)
+{
+    const int64_t d = block->d, stride = block->stride;
+    double *restrict delta = block->shift;
+    for (int64_t j = 0; j < d; j++) delta[j] = block->cell[j] - mean[j];
+    for (int64_t j = 0; j < d; j++) mean_out[j] = mean[j] + step * delta[j];
+    for (int64_t i = 0; i < d; i++) {
+        const double scaled = weight * delta[i];
+        for (int64_t j = 0; j <= i; j++)
+            scatter_out[i * stride + j] = scatter[i * stride + j] + scaled * delta[j];
+    }
+}
+
+/* Add (sign 1) or take out (sign -1) one row; an emptied slot is as new. */
+static void NAME(mvn_update)(MvnBlock *block, const char *row, int64_t k, int sign)
+{
+    const int64_t d = block->d, stride = block->stride;
+    const double before = (double)block->size[k], after = before + sign;
+    const double kappa = *block->kappa0 + before;
+    double *mean = block->mean + k * stride, *scatter = block->scatter + k * d * stride;
+    block->size[k] += sign;
+    if (block->size[k] == 0) {
+        memset(mean, 0, (size_t)stride * sizeof(double));
+        memset(scatter, 0, (size_t)(d * stride) * sizeof(double));
+        NAME(mvn_refactor)(block, k);
+        NAME(mvn_refresh)(block, k);
+        return;
+    }
+    block->size[k] -= sign; /* the deviation is from the location as it was */
+    NAME(mvn_deviation)(block, row, k, sqrt(kappa / (kappa + sign)));
+    block->size[k] += sign;
+    NAME(mvn_move)(block, sign * before / after, sign / after, mean, scatter, mean, scatter);
+    if (block->size[k] == 1) memset(scatter, 0, (size_t)(d * stride) * sizeof(double));
+    block->updates[k]++;
+    if (block->updates[k] >= MVN_UPDATES ||
+        !NAME(mvn_rank_one)(block, block->factor + k * d * stride, block->vector, sign))
+        NAME(mvn_refactor)(block, k);
+    NAME(mvn_refresh)(block, k);
+}
+
+/* Log predictive of a row of slot k in that slot without the row. Without it, determinants are
+ * `left` = 1 - c q of what they are, c = kappa/(kappa - 1), and its squared distance in them
+ * q / left: with nu and the constant of n - 1 rows,
+ *     log p = constant + sum log W_ii + nu/2 log(left). */
+static float NAME(mvn_score_without)(MvnBlock *block, const char *row, int64_t k)
+{
+    const int64_t d = block->d, stride = block->stride, n = block->size[k];
+    const double kappa = *block->kappa0 + (double)n, nu = *block->nu0 + (double)(n - 1);
+    const double *factor = block->factor + k * d * stride;
+    NAME(mvn_deviation)(block, row, k, 1.0);
+    if (n > 1) {
+        const double q = NAME(mvn_solve)(block, factor, block->vector, NULL);
+        const double part = kappa / (kappa - 1.0) * q;
+        if (1.0 - part > MVN_LEAST)
+            return (float)(NAME(mvn_memo)(block, n - 1) + block->log_det[k] +
+                           0.5 * nu * log1p(-part));
+    }
+    /* ill conditioned: from the scatter without the row */
+    const double rest = (double)(n - 1), weight = *block->kappa0 * rest / (kappa - 1.0);
+    double *mean = block->vector, log_det;
+    if (n > 1) {
+        NAME(mvn_move)(block, -(double)n / rest, -1.0 / rest, block->mean + k * stride,
+                       block->scatter + k * d * stride, mean, block->spare);
+        if (n == 2) memset(block->spare, 0, (size_t)(d * stride) * sizeof(double));
+        for (int64_t j = 0; j < d; j++) block->shift[j] = mean[j] - block->mu0[j];
+        log_det = NAME(mvn_posterior)(block, weight, block->spare, block->spare);
+    } else {
+        memcpy(block->spare, block->prior_factor, (size_t)(d * stride) * sizeof(double));
+        memset(block->shift, 0, (size_t)stride * sizeof(double));
+        log_det = NAME(mvn_log_det)(block, block->spare);
+    }
+    const double share = rest / (kappa - 1.0);
+    for (int64_t j = 0; j < d; j++)
+        mean[j] = block->cell[j] - (block->mu0[j] + share * block->shift[j]);
+    const double q = NAME(mvn_solve)(block, block->spare, mean, NULL);
+    return (float)(NAME(mvn_memo)(block, n - 1) + log_det -
+                   0.5 * (nu + 1.0) * log1p((kappa - 1.0) / kappa * q));
+}

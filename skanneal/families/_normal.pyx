@@ -1,0 +1,428 @@
+"""Normal with a normal-inverse-chi-squared prior.
+
+Model, per feature: x ~ N(mu, s2), mu ~ N(mu0, s2 / kappa0), s2 ~ nu0 sigma2_0 / chi2(nu0).
+With n cells of mean m and centred sum of squares M2,
+
+    kappa = kappa0 + n, nu = nu0 + n, mu_n = mu0 + n/kappa (m - mu0),
+    nu sigma2 = nu0 sigma2_0 + M2 + kappa0 n/kappa (m - mu0)^2,
+
+the predictive is Student's t of nu degrees of freedom, centre mu_n, scale^2 = sigma2 (1 + 1/kappa).
+Statistics are (n, m, M2), updated by Welford's recurrences, never raw sums of squares.
+"""
+
+from libc.math cimport log, log1p, sqrt
+from libc.stdint cimport int32_t, int64_t
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from .._native._math cimport log_gamma
+from .._native._random cimport bitgen, standard_gamma, standard_normal
+from ._base cimport ROWS, TILE, FamilyBlock, aligned_zeros
+from ._table cimport Table, is_far
+
+from ._base import partition_batches
+from ._scaling import ordinary
+
+cdef double LOG_PI = 1.1447298858494002
+
+cdef extern from "_normal.h" nogil:
+    enum: NORMAL_MEMO
+    ctypedef struct NormalBlock:
+        int32_t n_features, n_dense, n_runs
+        const int32_t *offset
+        const int32_t *order
+        const int32_t *run
+        const double *mu0
+        const double *kappa0
+        const double *nu0
+        const double *sigma2_0
+        int64_t *size
+        int64_t *present
+        double *mean
+        double *m2
+        float *location
+        float *exponent
+        float *constant
+        float *gappy
+        int64_t *memo_size
+        double *memo_value
+    int skanneal_level()
+    void (*normal_add_scores_v[3])(const NormalBlock *, const char *, int64_t, float *) noexcept
+    void (*normal_sum_cells_v[3])(double *, const float *, int64_t, int) noexcept
+    float (*normal_score_without_v[3])(NormalBlock *, const char *, int64_t) noexcept
+    void (*normal_update_v[3])(NormalBlock *, const char *, int64_t, int) noexcept
+    void (*normal_refresh_v[3])(NormalBlock *, int64_t) noexcept
+
+
+cdef double marginal(double n, double mean, double m2, double mu0, double kappa0, double nu0,
+                     double sigma2_0, double gammas) noexcept nogil:
+    """Log marginal likelihood of n cells; gammas = lgamma(nu/2) - lgamma(nu0/2)."""
+    cdef double kappa = kappa0 + n, nu = nu0 + n
+    cdef double delta = mean - mu0
+    cdef double prior = nu0 * sigma2_0
+    cdef double squares = prior + m2 + kappa0 * n / kappa * delta * delta
+    return (gammas + 0.5 * log(kappa0 / kappa) + 0.5 * nu0 * log(prior)
+            - 0.5 * nu * log(squares) - 0.5 * n * LOG_PI)
+
+
+cdef double sum_of_marginals(const double *sums, const int64_t *size, Py_ssize_t n_slots,
+                             Py_ssize_t f, Py_ssize_t n, bint gappy,
+                             const double *prior) noexcept nogil:
+    """Sum over slots of feature f's log marginal."""
+    cdef double out = 0.0, shift, n_cells, prior_gamma = log_gamma(0.5 * prior[2])
+    cdef Py_ssize_t k
+    for k in range(n_slots):
+        n_cells = sums[f] if gappy else size[k]
+        if n_cells > 0.0:
+            shift = sums[2 * n + f] / n_cells
+            out += marginal(n_cells, sums[n + f] + shift,
+                            max(0.0, sums[3 * n + f] - sums[2 * n + f] * shift),
+                            prior[0], prior[1], prior[2], prior[3],
+                            log_gamma(0.5 * (prior[2] + n_cells)) - prior_gamma)
+        sums += 4 * n
+    return out
+
+
+cdef class Normal(FamilyBlock):
+    """Numbers. Coordinates of a feature's hyperparameters: mu0, kappa0, nu0, sigma2_0."""
+
+    family = "normal"
+    coordinate_names = ("mu0", "kappa0", "nu0", "sigma2_0")
+
+    cdef NormalBlock block
+    cdef double[:, ::1] hyper            # (4, n_features)
+    cdef int32_t[::1] order, run
+    cdef int64_t[:, ::1] present         # (n_slots, n_features); dense features keep theirs in size
+    cdef double[:, ::1] mean, m2         # (n_slots, n_features)
+    cdef object caches                   # keeps the aligned arrays alive
+    cdef int64_t[::1] memo_size
+    cdef double[::1] memo_value
+
+    @staticmethod
+    def default_hyper(n_levels):
+        """(mu0, kappa0, nu0, sigma2_0) for a column of mean 0 and variance 1."""
+        return np.array([0.0, 0.1, 3.0, 0.3])
+
+    @staticmethod
+    def grids(cells, n_levels):
+        """Grids in cell units, scaled by the column: see the user guide."""
+        cells = np.asarray(cells, dtype=np.float64)
+        cells = ordinary(cells[~np.isnan(cells)])
+        if len(cells) == 0:
+            cells = np.zeros(1)
+        low, high = float(cells.min()), float(cells.max())
+        variance = float(cells.var()) or 1.0
+        return [
+            np.unique(np.linspace(low, high, 21)),
+            np.geomspace(1e-4, 10.0, 11),
+            np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0]),
+            variance * np.geomspace(1e-8, 2.0, 25),
+        ]
+
+    def _set_up(self, table, hyper):
+        self.level = skanneal_level()
+        self.hyper = np.ascontiguousarray(np.array(hyper, dtype=np.float64).reshape(-1, 4).T)
+        self.mean = np.zeros((0, self.n_features))
+        self.m2 = np.zeros((0, self.n_features))
+        self.present = np.zeros((0, self.n_features), dtype=np.int64)
+        self.memo_size = np.full(NORMAL_MEMO, -1, dtype=np.int64)
+        self.memo_value = np.zeros(NORMAL_MEMO)
+        self.block.memo_size = &self.memo_size[0]
+        self.block.memo_value = &self.memo_value[0]
+        self.block.n_features = self.n_features
+        self.block.n_dense = self.n_dense
+        self.order = np.arange(max(1, self.n_dense), dtype=np.int32)
+        self.run = np.zeros(self.n_dense + 1, dtype=np.int32)
+        self.block.order = &self.order[0]
+        self.block.run = &self.run[0]
+        self.caches = ()
+        self._find_runs()
+
+    def _find_runs(self):
+        """Runs of dense features with equal nu0: they share a logarithm (_normal_kernels.h)."""
+        cdef Py_ssize_t i, j, n_runs = 0
+        for i in range(self.n_dense):   # an insertion sort, stable
+            j = i
+            while j > 0 and self.hyper[2, i] < self.hyper[2, self.order[j - 1]]:
+                self.order[j] = self.order[j - 1]
+                j -= 1
+            self.order[j] = <int32_t> i
+        for i in range(1, self.n_dense):
+            if self.hyper[2, self.order[i]] != self.hyper[2, self.order[i - 1]]:
+                n_runs += 1
+                self.run[n_runs] = i
+        if self.n_dense:
+            n_runs += 1
+        self.run[n_runs] = self.n_dense
+        self.block.n_runs = n_runs
+        self.block.mu0 = &self.hyper[0, 0]
+        self.block.kappa0 = &self.hyper[1, 0]
+        self.block.nu0 = &self.hyper[2, 0]
+        self.block.sigma2_0 = &self.hyper[3, 0]
+        self.memo_size[:] = -1
+
+    def bind(self, Table table):
+        FamilyBlock.bind(self, table)
+        self.block.offset = &self.offset[0]
+
+    cdef int reserve(self, Py_ssize_t n_slots) except -1:
+        cdef float[::1] location, exponent, constant, gappy
+        cdef Py_ssize_t n = self.n_slots, n_tiles = n_slots // TILE, k
+        cdef Py_ssize_t n_gappy = self.n_features - self.n_dense
+        size, mean = np.zeros(n_slots, np.int64), np.zeros((n_slots, self.n_features))
+        m2, present = np.zeros_like(mean), np.zeros((n_slots, self.n_features), np.int64)
+        size[:n], mean[:n], m2[:n], present[:n] = self.size, self.mean, self.m2, self.present
+        self.size, self.mean, self.m2, self.present = size, mean, m2, present
+        # runs of equal nu0 may come to be as many as there are features
+        location = aligned_zeros((n_tiles * max(1, self.n_dense) * 2 * TILE,), np.float32)
+        exponent = aligned_zeros((n_tiles * max(1, self.n_dense) * TILE,), np.float32)
+        constant = aligned_zeros((n_slots,), np.float32)
+        gappy = aligned_zeros((n_tiles * max(1, n_gappy) * 4 * TILE,), np.float32)
+        self.caches = (location, exponent, constant, gappy)
+        self.block.location, self.block.exponent = &location[0], &exponent[0]
+        self.block.constant, self.block.gappy = &constant[0], &gappy[0]
+        self.block.size, self.block.present = &self.size[0], &self.present[0, 0]
+        self.block.mean, self.block.m2 = &self.mean[0, 0], &self.m2[0, 0]
+        self.n_slots = n_slots
+        for k in range(n_slots):
+            self.refresh(k)
+        return 0
+
+    cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
+        normal_add_scores_v[self.level](&self.block, row, n_tiles, out)
+
+    cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
+        return normal_score_without_v[self.level](&self.block, row, k)
+
+    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
+        normal_update_v[self.level](&self.block, row, k, 1)
+
+    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
+        normal_update_v[self.level](&self.block, row, k, -1)
+
+    cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t f
+        for f in range(self.n_features):
+            if is_far((<const float *> (row + self.offset[f]))[0], self.mean[k, f]):
+                return True
+        return False
+
+    cdef void refresh(self, Py_ssize_t k) noexcept nogil:
+        normal_refresh_v[self.level](&self.block, k)
+
+    cdef int64_t n_present(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        return self.size[k] if f < self.n_dense else self.present[k, f]
+
+    cdef void clear(self, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t f
+        self.size[k] = 0
+        for f in range(self.n_features):
+            self.mean[k, f] = self.m2[k, f] = 0.0
+            self.present[k, f] = 0
+        self.refresh(k)
+
+    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
+        cdef Normal other = <Normal> source
+        cdef Py_ssize_t f
+        self.size[k] = other.size[i]
+        for f in range(self.n_features):
+            self.mean[k, f], self.m2[k, f] = other.mean[i, f], other.m2[i, f]
+            self.present[k, f] = other.present[i, f]
+        self.refresh(k)
+        return 0
+
+    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t f
+        cdef double a, b, delta
+        for f in range(self.n_features):
+            a, b = self.n_present(f, i), self.n_present(f, k)
+            if b > 0:
+                delta = self.mean[k, f] - self.mean[i, f]
+                self.mean[i, f] += delta * b / (a + b)
+                self.m2[i, f] += self.m2[k, f] + delta * delta * a * b / (a + b)
+            self.present[i, f] += self.present[k, f]
+        self.size[i] += self.size[k]
+        self.clear(k)
+        self.refresh(i)
+
+    cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        cdef int64_t n = self.n_present(f, k)
+        if n == 0:
+            return 0.0
+        return marginal(n, self.mean[k, f], self.m2[k, f], self.hyper[0, f], self.hyper[1, f],
+                        self.hyper[2, f], self.hyper[3, f],
+                        log_gamma(0.5 * (self.hyper[2, f] + n)) - log_gamma(0.5 * self.hyper[2, f]))
+
+    @staticmethod
+    def column_scores(Table table, columns, hyper, rows, labels, n_slots):
+        cdef const int64_t[::1] row = rows
+        cdef const int32_t[:, ::1] label = labels
+        cdef Py_ssize_t n_columns = len(columns), f
+        cdef int32_t[::1] position = np.ascontiguousarray(table.positions[columns], np.int32)
+        cdef double[:, ::1] prior = np.array(hyper, dtype=np.float64)
+        cdef float[:, ::1] cell = np.empty((ROWS, n_columns), np.float32)
+        cdef Py_ssize_t begin, i, m, v, k, start, stop
+        cdef int64_t[::1] base, size
+        cdef double[:, :, ::1] sums
+        cdef const char *cells
+        cdef bint gappy = table.gaps[columns].any()
+        cdef int level = skanneal_level()
+        cdef double[:, ::1] out = np.zeros((n_columns, len(n_slots)))
+        for start, stop in partition_batches(n_slots, 32 * n_columns):
+            base = np.r_[0, np.cumsum(n_slots[start:stop])]
+            size = np.zeros(base[stop - start], np.int64)
+            sums = np.zeros((base[stop - start], 4, n_columns))
+            with nogil:
+                begin = 0
+                while begin < row.shape[0]:
+                    m = min(ROWS, row.shape[0] - begin)
+                    for i in range(m):
+                        cells = table.row(row[begin + i])
+                        for f in range(n_columns):
+                            cell[i, f] = (<const float *> (cells + position[f]))[0]
+                    for v in range(start, stop):
+                        for i in range(m):
+                            k = base[v - start] + label[v, begin + i]
+                            if size[k] == 0 and not gappy:
+                                for f in range(n_columns):
+                                    sums[k, 1, f] = cell[i, f]
+                            size[k] += 1
+                            normal_sum_cells_v[level](&sums[k, 0, 0], &cell[i, 0], n_columns,
+                                                      gappy)
+                    begin += ROWS
+                for v in range(start, stop):
+                    k = base[v - start]
+                    for f in range(n_columns):
+                        out[f, v] = sum_of_marginals(&sums[k, 0, 0], &size[k],
+                                                     base[v - start + 1] - k, f, n_columns, gappy,
+                                                     &prior[f, 0])
+        return np.asarray(out)
+
+    cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
+                         double *out) noexcept nogil:
+        cdef double hyper[4]
+        cdef double gammas
+        cdef int64_t n
+        cdef Py_ssize_t g, k, i
+        for i in range(4):
+            hyper[i] = self.hyper[i, f]
+        for g in range(n_grid):
+            out[g] = 0.0
+        for k in range(self.n_slots):
+            n = self.n_present(f, k)
+            if n == 0:
+                continue
+            gammas = log_gamma(0.5 * (hyper[2] + n)) - log_gamma(0.5 * hyper[2])
+            for g in range(n_grid):
+                hyper[h] = grid[g]
+                if h == 2:
+                    gammas = log_gamma(0.5 * (hyper[2] + n)) - log_gamma(0.5 * hyper[2])
+                out[g] += marginal(n, self.mean[k, f], self.m2[k, f], hyper[0], hyper[1],
+                                   hyper[2], hyper[3], gammas)
+            hyper[h] = self.hyper[h, f]
+
+    def get_hyper(self, Py_ssize_t f):
+        """Feature f's coordinates, in cell units: shape (4,)."""
+        return np.asarray(self.hyper)[:, f].copy()
+
+    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
+        self.hyper[h, f] = value
+
+    def refresh_all(self):
+        self._find_runs()
+        FamilyBlock.refresh_all(self)
+
+    def _take_hyper(self, Normal other):
+        self.hyper[:] = other.hyper
+
+    def _posterior(self, f):
+        """(kappa, nu, mu_n, nu sigma2) of feature f in every slot, each of shape (n_slots,)."""
+        mu0, kappa0, nu0, sigma2_0 = self.get_hyper(f)
+        n = np.asarray(self.size) if f < self.n_dense else np.asarray(self.present)[:, f]
+        mean, m2 = np.asarray(self.mean)[:, f], np.asarray(self.m2)[:, f]
+        kappa, nu = kappa0 + n, nu0 + n
+        squares = nu0 * sigma2_0 + m2 + kappa0 * n / kappa * (mean - mu0) ** 2
+        return kappa, nu, mu0 + n / kappa * (mean - mu0), squares
+
+    def score_feature(self, Py_ssize_t f, Table table, out, Py_ssize_t start, Py_ssize_t stop):
+        """Add feature f's log predictive density, in the user's units, to out: (rows, n)."""
+        cdef double[:, ::1] scores = out
+        cdef Py_ssize_t n_slots = scores.shape[1], i, k
+        cdef Py_ssize_t position = table.positions[self.columns[f]]
+        kappa, nu, mu_n, squares = self._posterior(f)
+        cdef double[::1] centre = mu_n
+        cdef double[::1] rate = kappa / ((kappa + 1.0) * squares)
+        cdef double[::1] power = 0.5 * (nu + 1.0)
+        cdef double[::1] constant = np.empty(n_slots)
+        cdef double shift = log(table.scales[self.columns[f]]), x, d
+        with nogil:
+            for k in range(n_slots):
+                constant[k] = (log_gamma(power[k]) - log_gamma(power[k] - 0.5)
+                               + 0.5 * (log(rate[k]) - LOG_PI) - shift)
+            for i in range(start, stop):
+                x = (<const float *> (table.row(i) + position))[0]
+                if x != x:
+                    continue
+                for k in range(n_slots):
+                    d = x - centre[k]
+                    scores[i - start, k] += constant[k] - power[k] * log1p(rate[k] * d * d)
+
+    def log_jacobian(self):
+        """Sum over cells of -log(scale): what takes log marginals from cell to user's units."""
+        n = np.asarray(self.present).sum(axis=0)
+        n[:self.n_dense] = np.asarray(self.size).sum()
+        return -float(n @ np.log(self.table.scales[self.columns]))
+
+    def predictive_mean(self, Py_ssize_t f):
+        """Centre of the predictive in every slot, in cell units."""
+        return self._posterior(f)[2]
+
+    def sample_feature(self, Py_ssize_t f, slots, bit_generator):
+        """One predictive cell for each of `slots`: float64 of the same shape, in cell units."""
+        cdef bitgen_t *rng = bitgen(bit_generator)
+        cdef const int64_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int64)
+        cdef double[::1] out = np.empty(len(slot))
+        kappa, nu, mu_n, squares = self._posterior(f)
+        cdef const double[::1] centre = mu_n, degrees = nu, spread = squares * (1.0 + 1.0 / kappa)
+        cdef Py_ssize_t i, k
+        for i in range(slot.shape[0]):
+            k = slot[i]
+            # t = z / sqrt(chi2_nu / nu), times sqrt(squares / nu (1 + 1/kappa))
+            out[i] = centre[k] + standard_normal(rng) * sqrt(
+                spread[k] / (2.0 * standard_gamma(rng, 0.5 * degrees[k])))
+        return np.asarray(out)
+
+    def to_arrays(self, n_slots=None):
+        """Statistics and hyperparameters of the first n_slots slots, features by column."""
+        n_slots = self.n_slots if n_slots is None else n_slots
+        order = np.argsort(self.columns)
+        dense = order < self.n_dense
+        present = np.where(dense[:, None], np.asarray(self.size)[None, :n_slots],
+                           np.asarray(self.present).T[order, :n_slots])
+        arrays = {
+            "columns": np.asarray(self.columns)[order],
+            "gappy": np.asarray(self.gappy)[order],
+            "size": np.asarray(self.size)[:n_slots].copy(),
+            "n": present,
+            "mean": np.ascontiguousarray(np.asarray(self.mean).T[order, :n_slots]),
+            "m2": np.ascontiguousarray(np.asarray(self.m2).T[order, :n_slots]),
+        }
+        for h, name in enumerate(self.coordinate_names):
+            arrays[name] = np.asarray(self.hyper)[h, order]
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays, table, n_slots=None):
+        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
+        hyper = np.stack([arrays[name] for name in cls.coordinate_names], axis=1)
+        n = len(arrays["size"])
+        cdef Normal block = cls(table, arrays["columns"], list(hyper),
+                                max(n, n_slots or 0), arrays["gappy"])
+        at = np.searchsorted(arrays["columns"], block.columns)
+        np.asarray(block.size)[:n] = arrays["size"]
+        np.asarray(block.mean)[:n] = arrays["mean"][at].T
+        np.asarray(block.m2)[:n] = arrays["m2"][at].T
+        np.asarray(block.present)[:n, block.n_dense:] = arrays["n"][at[block.n_dense:]].T
+        block.refresh_all()
+        return block

@@ -1,0 +1,86 @@
+"""A limit of wall-clock time for a whole fit, and what of it a chain may use."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import math
+import time
+
+LEAST = 1e-9  # seconds that are left when the time is over
+
+
+class OutOfTime(Exception):
+    """Raised within a move when the time is over: what it has done so far is thrown away."""
+
+
+class TimeLimit:
+    """Seconds of wall clock, counted from here.
+
+    A copy that is sent to another process ends at the same moment: it travels by the time of day.
+
+    Parameters
+    ----------
+    *seconds : float or None
+        The smallest holds; None is no limit.
+
+    Attributes
+    ----------
+    seconds : float or None
+        The limit.
+
+    Examples
+    --------
+    >>> from skanneal.parallel._time_limit import TimeLimit
+    >>> TimeLimit(3.0, None, 2.0).seconds
+    2.0
+    >>> TimeLimit(None).left
+    inf
+    """
+
+    def __init__(self, *seconds):
+        self.seconds = min((s for s in seconds if s is not None), default=None)
+        self.began = time.perf_counter()
+
+    def __reduce__(self):
+        return _begun_at, (self.seconds, time.time() - self.taken)
+
+    def __bool__(self):
+        return self.seconds is not None
+
+    @property
+    def taken(self):
+        """Seconds since the beginning."""
+        return time.perf_counter() - self.began
+
+    @property
+    def left(self):
+        """Seconds that are left, always more than 0; infinity without a limit."""
+        return math.inf if self.seconds is None else max(LEAST, self.seconds - self.taken)
+
+    def share(self, task, n_tasks, n_workers):
+        """What a task that begins now may take.
+
+        Tasks run in rounds of `n_workers`; those of this round and of the later ones get equal
+        parts of what is left.
+
+        Parameters
+        ----------
+        task, n_tasks : int
+            Its number, and how many there are.
+        n_workers : int
+            How many run at a time.
+
+        Returns
+        -------
+        seconds : float or None
+            None without a limit.
+        """
+        if self.seconds is None:
+            return None
+        rounds = math.ceil(n_tasks / n_workers) - task // n_workers
+        return self.left / rounds
+
+
+def _begun_at(seconds, time_of_day):
+    limit = TimeLimit(seconds)
+    limit.began = time.perf_counter() - (time.time() - time_of_day)
+    return limit

@@ -1,0 +1,1 @@
+"""Draws, and what is asked of them: densities, fills, samples, information, similarity."""

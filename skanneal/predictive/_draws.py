@@ -1,0 +1,199 @@
+"""Kept draws: flat dicts of arrays, and what users read in them."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ..encoding._hyperparameters import NAMES, to_user
+from ..encoding._row_hyperparameters import row_values_in_units
+from ..families import FAMILIES
+from ..summary import relabel
+
+
+class Draw:
+    """One kept draw of a chain.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_rows,), int32
+        Cluster of each training row, 0 .. n_clusters - 1.
+    concentration, discount : float
+    hyperparameters : dict of str to dict of str to ndarray
+        By family and name, in the user's units, one value per column in `families_`; pseudo-counts
+        are a list with one array per column. Of a row family a number, a vector or a matrix.
+    log_joint : float
+        log p(partition) + log p(x | partition, hyperparameters), in the user's units.
+    n_clusters : int
+    sizes : ndarray of shape (n_clusters,)
+    arrays : dict of str to ndarray
+        All of it, the clusters' statistics included ("normal/mean" and so on, in cell units).
+    """
+
+    def __init__(self, arrays, encoder):
+        self.arrays = arrays
+        self._apart = encoder.apart
+        self._units = encoder.table_schema[2:]
+
+    labels = property(lambda self: self.arrays["labels"])
+    concentration = property(lambda self: float(self.arrays["concentration"]))
+    discount = property(lambda self: float(self.arrays["discount"]))
+    log_joint = property(lambda self: float(self.arrays["log_joint"]))
+    n_clusters = property(lambda self: len(self.sizes))
+    sizes = property(lambda self: _sizes(self.arrays))
+    main_view = 0
+
+    @property
+    def hyperparameters(self):
+        return _in_units([self.arrays], len(self._apart.kept), *self._units)
+
+    def __repr__(self):
+        return f"Draw(n_clusters={self.n_clusters}, log_joint={self.log_joint:.6g})"
+
+
+class CrossCatDraw:
+    """One kept draw of a CrossCat chain.
+
+    Views are numbered in the order of their first columns. A view of presence indicators alone
+    counts in predictions, but is not shown.
+
+    Attributes
+    ----------
+    view_labels : ndarray of shape (n_columns,), int64
+        View of each column, 0 .. n_views - 1; -1 of a constant one, which is in none.
+    row_labels : list of ndarray of shape (n_rows,), int32
+        One per view: cluster of each training row.
+    labels : ndarray of shape (n_rows,), int32
+        Those of the view with the most columns.
+    concentration, discount : ndarray of shape (n_views,)
+        Of each view's partition of the rows.
+    view_concentration, view_discount : float
+        Of the partition of the columns.
+    hyperparameters : dict of str to dict of str to ndarray
+        By family and name, in the user's units, one value per column in `families_`; pseudo-counts
+        are a list with one array per column.
+    log_joint : float
+        log p(views) + log p(clusters of every view) + log p(x | all of it), in the user's units.
+    n_views : int
+    n_clusters : ndarray of shape (n_views,), int64
+    sizes : list of ndarray
+        One per view: rows in each cluster.
+    arrays : dict of str to ndarray
+        All of it, the clusters' statistics included ("view0/normal/mean" and so on, in cell units).
+    """
+
+    def __init__(self, arrays, encoder):
+        self.arrays = arrays
+        self._apart = encoder.apart
+        self._units = encoder.table_schema[2:]
+
+    log_joint = property(lambda self: float(self.arrays["log_joint"]))
+    view_concentration = property(lambda self: float(self.arrays["view_concentration"]))
+    view_discount = property(lambda self: float(self.arrays["view_discount"]))
+    view_labels = property(lambda self: shown_views(self.table_view_labels, self._apart))
+    n_views = property(lambda self: n_shown(self.view_labels))
+    n_clusters = property(lambda self: np.array([len(sizes) for sizes in self.sizes]))
+    row_labels = property(lambda self: [self.rows_of(v) for v in range(self.n_views)])
+    labels = property(lambda self: self.rows_of(largest_view(self.view_labels)))
+    main_view = property(lambda self: self.stored(largest_view(self.view_labels)))
+
+    @property
+    def table_view_labels(self):
+        """View of each encoded column, the indicators' among them."""
+        return relabel(self.arrays["view_of"])
+
+    @property
+    def concentration(self):
+        return np.array([float(self._of(v, "concentration")) for v in range(self.n_views)])
+
+    @property
+    def discount(self):
+        return np.array([float(self._of(v, "discount")) for v in range(self.n_views)])
+
+    @property
+    def sizes(self):
+        return [_sizes(self._parts(v)) for v in range(self.n_views)]
+
+    @property
+    def hyperparameters(self):
+        parts = [self._parts(v) for v in range(int(self.table_view_labels.max()) + 1)]
+        return _in_units(parts, len(self._apart.kept), *self._units)
+
+    def stored(self, v):
+        """The number that view v has in the arrays."""
+        return int(self.arrays["view_of"][np.argmax(self.table_view_labels == v)])
+
+    def rows_of(self, v):
+        """Cluster of each training row in view v, which may be one that is not shown."""
+        return self._of(v, "labels")
+
+    def _of(self, v, name):
+        return self.arrays[f"view{self.stored(v)}/{name}"]
+
+    def _parts(self, v):
+        prefix = f"view{self.stored(v)}/"
+        return {n.removeprefix(prefix): a for n, a in self.arrays.items() if n.startswith(prefix)}
+
+    def __repr__(self):
+        clusters = "+".join(map(str, self.n_clusters))
+        return (
+            f"CrossCatDraw(n_views={self.n_views}, n_clusters={clusters}, "
+            f"log_joint={self.log_joint:.6g})"
+        )
+
+
+def shown_views(table_view_labels, apart):
+    """The view of each column of the user, of that of each column of the Table; -1 where it is in
+    none."""
+    view_labels = np.full(apart.n_columns, -1)
+    view_labels[apart.kept] = table_view_labels[: len(apart.kept)]
+    return view_labels
+
+
+def n_shown(view_labels):
+    """Number of views that are shown: one of no column if no column is in any."""
+    return max(int(view_labels.max()) + 1, 1)
+
+
+def largest_view(view_labels):
+    """The view with the most columns; of equal ones the first."""
+    return int(np.bincount(view_labels[view_labels >= 0], minlength=1).argmax())
+
+
+def _sizes(arrays):
+    return next(value for name, value in arrays.items() if name.endswith("/size"))
+
+
+def _in_units(parts, n_columns, offsets, scales):
+    """Hyperparameters of the first n_columns columns, from the arrays of each view."""
+    out = {}
+    for family, names in NAMES.items():
+        of = [arrays for arrays in parts if f"{family}/columns" in arrays]
+        columns = np.concatenate(
+            [np.empty(0, int), *[arrays[f"{family}/columns"] for arrays in of]]
+        )
+        if FAMILIES[family].joint:
+            if np.any(columns < n_columns):
+                out[family] = row_values_in_units(family, of[0], columns, offsets, scales)
+            continue
+        order = np.argsort(columns)[: np.count_nonzero(columns < n_columns)]
+        if not len(order):
+            continue
+        if f"{family}/pseudo_counts" in of[0]:
+            counts = [counts for arrays in of for counts in _pseudo_counts(arrays, family)]
+            counts = [counts[i] for i in order]
+            if family == "bernoulli":
+                counts = np.array(counts)
+                out[family] = {"a": counts[:, 1], "b": counts[:, 0]}
+            else:
+                out[family] = {"pseudo_counts": counts}
+            continue
+        units = offsets[columns[order]], scales[columns[order]]
+        values = {name: np.concatenate([a[f"{family}/{name}"] for a in of]) for name in names}
+        out[family] = {name: to_user(name, values[name][order], *units) for name in names}
+    return out
+
+
+def _pseudo_counts(arrays, family):
+    """One array per column of the family."""
+    stops = np.cumsum(arrays[f"{family}/n_levels"])[:-1]
+    return np.split(arrays[f"{family}/pseudo_counts"], stops)

@@ -1,0 +1,144 @@
+"""Mutual information of columns under the draws of a model.
+
+Given a draw, two columns of one view depend on each other through the clusters alone,
+
+    p(x, y) = sum_c w_c p(x | c) p(y | c),
+
+and columns of different views are independent. Between columns of few values the sum over values is
+exact; where a column is continuous the mean of log p(x, y) / (p(x) p(y)) over simulated rows
+estimates it.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from scipy.special import xlogy
+
+from ..encoding._encoding import missing_cells
+
+MOST_COUNTS = 1024  # a column of counts that needs more values than these is simulated
+TAIL = 1e-6  # probability of the largest counts, which are taken together
+BLOCK_NUMBERS = 1 << 22  # held at a time
+
+
+def mutual_information(predictor, columns, n_samples, seed):
+    """Mutual information of each pair of columns, in nats, averaged over draws.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    columns : list of int
+    n_samples : int
+        Rows simulated per draw and view, where simulation is needed.
+    seed : SeedSequence
+
+    Returns
+    -------
+    information : ndarray of shape (n, n)
+        On the diagonal the entropies, infinite for numbers.
+    error : ndarray of shape (n, n)
+        Standard error of the simulation; 0 where the value is exact.
+    """
+    bit_generator = np.random.PCG64(seed)
+    information, variance = np.zeros((2, len(columns), len(columns)))
+    for views in predictor.draws:
+        for view in views:
+            at = [i for i, column in enumerate(columns) if column in view.features]
+            if at:
+                own = [columns[i] for i in at]
+                mean, error = _of_view(predictor, view, own, n_samples, bit_generator)
+                information[np.ix_(at, at)] += mean
+                variance[np.ix_(at, at)] += error**2
+    n_draws = len(predictor.draws)
+    return np.maximum(information / n_draws, 0.0), np.sqrt(variance) / n_draws
+
+
+def _of_view(predictor, view, columns, n_samples, bit_generator):
+    """Information and standard error of the columns of one view of one draw."""
+    weights = np.exp(view.log_weights)
+    values = [_values(predictor, view, column) for column in columns]
+    exact = [i for i, table in enumerate(values) if table is not None]
+    information, error = np.zeros((2, len(columns), len(columns)))
+    rest = [i for i, table in enumerate(values) if table is None]
+    if rest and len(columns) > 1:
+        mean, error_of_mean = _simulated(predictor, view, columns, rest, n_samples, bit_generator)
+        for target, source in ((information, mean), (error, error_of_mean)):
+            target[rest] = source
+            target[:, rest] = source.T
+    information[rest, rest], error[rest, rest] = np.inf, 0.0
+    if exact:
+        information[np.ix_(exact, exact)] = _enumerated(weights, [values[i] for i in exact])
+    return information, error
+
+
+def _values(predictor, view, column):
+    """Probability of each value in each cluster, (K + 1, n_values), or None if there are many."""
+    probabilities = view.level_probabilities(column)
+    if probabilities is not None:
+        return probabilities
+    cells = missing_cells(predictor.schema, MOST_COUNTS)
+    if cells[column].dtype.kind != "u":
+        return None
+    cells[column] = np.arange(MOST_COUNTS)
+    scores = view.cell_scores(column, predictor.table(cells), 0, MOST_COUNTS)
+    probabilities = np.exp(scores).T
+    larger = np.maximum(1 - np.cumsum(probabilities, axis=1), 0.0)
+    n_values = 1 + np.searchsorted(-(np.exp(view.log_weights) @ larger), -TAIL)
+    if n_values > MOST_COUNTS:
+        return None
+    return np.hstack([probabilities[:, :n_values], larger[:, n_values - 1 : n_values]])
+
+
+def _enumerated(weights, tables):
+    """Information of each pair, from all pairs of values: (n, n), entropies on the diagonal.
+
+    weights : (K + 1,); tables : list of (K + 1, n_values)
+    """
+    n = len(tables)
+    sizes = [table.shape[1] for table in tables]
+    starts = np.r_[0, np.cumsum(sizes)[:-1]]
+    together = np.hstack(tables)
+    entropy = -np.add.reduceat(_negated_entropies(weights @ together), starts)
+    out = np.zeros((n, n))
+    for i, table in enumerate(tables[:-1]):
+        later = together[:, starts[i + 1] :]
+        joint = np.zeros(later.shape[1])
+        step = max(1, BLOCK_NUMBERS // later.shape[1])
+        for start in range(0, sizes[i], step):
+            own = weights[:, None] * table[:, start : start + step]
+            joint += _negated_entropies(own.T @ later).sum(axis=0)
+        pairs = np.add.reduceat(joint, starts[i + 1 :] - starts[i + 1])
+        out[i, i + 1 :] = entropy[i] + entropy[i + 1 :] + pairs
+    return out + out.T + np.diag(entropy)
+
+
+def _negated_entropies(probabilities):
+    return xlogy(probabilities, probabilities)
+
+
+def _simulated(predictor, view, columns, rest, n_samples, bit_generator):
+    """Estimates for the pairs of columns[rest] with all: means and standard errors, (n_rest, n)."""
+    weights = np.exp(view.log_weights)
+    cumulative = np.cumsum(weights)
+    uniforms = np.random.Generator(bit_generator).random(n_samples) * cumulative[-1]
+    at = np.minimum(np.searchsorted(cumulative, uniforms, side="right"), len(weights) - 1)
+    cells = missing_cells(predictor.schema, n_samples)
+    for column in columns:
+        cells[column] = view.sample_cells(column, at, bit_generator)
+    table = predictor.table(cells)
+    sums, squares = np.zeros((2, len(rest), len(columns)))
+    step = max(1, BLOCK_NUMBERS // (len(columns) * (len(weights) + len(rest))))
+    for start in range(0, n_samples, step):
+        stop = min(start + step, n_samples)
+        scores = np.stack(
+            [view.cell_scores(column, table, start, stop) for column in columns], axis=1
+        )
+        likelihood = np.exp(scores - scores.max(axis=2, keepdims=True))
+        alone = np.log(likelihood @ weights)
+        both = (likelihood[:, rest] * weights) @ likelihood.transpose(0, 2, 1)
+        ratios = np.log(np.maximum(both, np.finfo(float).tiny))
+        ratios -= alone[:, rest, None] + alone[:, None, :]
+        sums += ratios.sum(axis=0)
+        squares += (ratios**2).sum(axis=0)
+    mean = sums / n_samples
+    return mean, np.sqrt(np.maximum(squares / n_samples - mean**2, 0.0) / n_samples)

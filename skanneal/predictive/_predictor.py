@@ -1,0 +1,398 @@
+"""What a set of draws says about queries.
+
+A row's density under a draw is the product over the draw's views of sum_c w_c p(row_v | x_c), the
+new cluster's term included; a mixture is its own only view. Densities are averaged over draws, not
+their logarithms. The training data are not needed.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ..encoding._encoding import missing_cells
+from ..families import Table
+from ..states import state_from_arrays
+
+BLOCK_BYTES = 1 << 25  # of scores held at a time
+LEAST_DEGREES = 3.0  # Student's t of fewer degrees of freedom counts as one of these in a variance
+
+
+class View:
+    """One view of a draw as queries see it: K clusters and a new one, in this order.
+
+    Attributes
+    ----------
+    slots : int64 array of shape (K + 1,)
+    log_weights : float64 array of shape (K + 1,)
+        Normalised.
+    features : dict of int to (FamilyBlock, int)
+        By column, its block and its place in the block's columns.
+    """
+
+    def __init__(self, mixture):
+        self.mixture = mixture
+        self.slots = np.r_[np.flatnonzero(mixture.sizes()), mixture.open_slot]
+        self.log_weights = mixture.log_weights()
+        self.features = {
+            int(column): (block, f)
+            for block in mixture.blocks
+            for f, column in enumerate(block.columns)
+        }
+
+    def joint(self, table, start, stop):
+        """log w_c p(row | x_c) of each row: (stop - start, K + 1)."""
+        scores, log_weights = self.mixture.score_rows(table, start, stop)
+        return scores + log_weights
+
+    def cell_scores(self, column, table, start, stop):
+        """log p(cell | x_c) of each row's cell in a column: (stop - start, K + 1).
+
+        In a row family, given also the row's other cells of the family."""
+        block, f = self.features[column]
+        scores = np.zeros((stop - start, int(self.slots.max()) + 1))
+        block.score_feature(f, table, scores, start, stop)
+        return scores[:, self.slots]
+
+    def level_probabilities(self, column):
+        """Predictive probability of each level: (K + 1, n_levels), or None for numbers."""
+        block, f = self.features[column]
+        if not hasattr(block, "predictive_probabilities"):
+            return None
+        return block.predictive_probabilities(f)[:, self.slots].T
+
+    def means(self, column):
+        """Centre of a number's predictive, in cell units: (K + 1,)."""
+        block, f = self.features[column]
+        return block.predictive_mean(f)[self.slots]
+
+    def variances(self, column):
+        """Variance of a number's predictive, in cell units: (K + 1,)."""
+        block, f = self.features[column]
+        return VARIANCES[block.family](block, f)[self.slots]
+
+    def sample_cells(self, column, at, bit_generator):
+        """One cell for each of the clusters `at` (indices into slots), in cell units."""
+        block, f = self.features[column]
+        return block.sample_feature(f, self.slots[at], bit_generator)
+
+    def sample(self, missing, at, bit_generator):
+        """The missing cells of rows.
+
+        Parameters
+        ----------
+        missing : list of bool arrays of shape (n_rows,)
+            For each column of the table; a row family misses all cells of a row or none.
+        at : int array of shape (n_rows,)
+            Each row's cluster, an index into slots.
+        bit_generator : numpy.random.BitGenerator
+
+        Yields
+        ------
+        column, rows, cells : int, int array, float64 array
+            In cell units.
+        """
+        for block in self.mixture.blocks:
+            if block.joint:
+                rows = np.flatnonzero(missing[block.columns[0]])
+                cells = block.sample_rows(self.slots[at[rows]], bit_generator)
+                for i, j in enumerate(block.columns):
+                    yield int(j), rows, cells[:, i]
+                continue
+            for j in map(int, block.columns):
+                rows = np.flatnonzero(missing[j])
+                yield j, rows, self.sample_cells(j, at[rows], bit_generator)
+
+
+class Predictor:
+    """Answers queries, averaged over draws.
+
+    Parameters
+    ----------
+    draws : list of Draw or CrossCatDraw
+    schema : tuple
+        Arguments of Table.
+
+    Attributes
+    ----------
+    draws : list of list of View
+    main : list of int
+        For each draw, the view that stands for the whole where only one can.
+    """
+
+    def __init__(self, draws, schema):
+        self.schema = schema
+        empty = Table(*schema)
+        self.draws = [
+            [View(mixture) for mixture in state_from_arrays(draw.arrays, empty).views]
+            for draw in draws
+        ]
+        self.main = [draw.main_view for draw in draws]
+
+    def table(self, columns):
+        """Encoded columns as rows."""
+        table = Table(*self.schema)
+        table.append(columns)
+        return table
+
+    def view_of(self, views, column):
+        """The view of a draw that has the column."""
+        return next(view for view in views if column in view.features)
+
+    # ---- densities ------------------------------------------------------------------------------
+
+    def log_densities(self, table):
+        """Log density of each row under each draw: (n_rows, n_draws)."""
+        out = np.empty((table.n_rows, len(self.draws)))
+        for start, stop in self._blocks(table):
+            for d, views in enumerate(self.draws):
+                out[start:stop, d] = sum(
+                    logsumexp(view.joint(table, start, stop), axis=1) for view in views
+                )
+        return out
+
+    def log_density(self, table):
+        """Log predictive density of each row: (n_rows,)."""
+        return _mean_of_logs(self.log_densities(table).T)
+
+    def new_cluster_probability(self, table):
+        """Probability that each row opens a cluster of its own in the main view: (n_rows,)."""
+        out = np.empty(table.n_rows)
+        for start, stop in self._blocks(table):
+            new, whole = [], []
+            for views, main in zip(self.draws, self.main):
+                joints = [view.joint(table, start, stop) for view in views]
+                per_view = [logsumexp(joint, axis=1) for joint in joints]
+                whole.append(sum(per_view))
+                new.append(joints[main][:, -1] + (whole[-1] - per_view[main]))
+            out[start:stop] = np.exp(_mean_of_logs(new) - _mean_of_logs(whole))
+        return out
+
+    def cluster_probabilities(self, table, v=0):
+        """Probability of each existing cluster in view v of the first draw: (n_rows, K)."""
+        view = self.draws[0][v]
+        out = np.empty((table.n_rows, len(view.slots) - 1))
+        for start, stop in self._blocks(table):
+            joint = view.joint(table, start, stop)[:, :-1]
+            out[start:stop] = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return out / out.sum(axis=1, keepdims=True)
+
+    def memberships(self, table, d, v):
+        """Probability of each existing cluster in view v of draw d, a new one being the rest."""
+        view = self.draws[d][v]
+        out = np.empty((table.n_rows, len(view.slots) - 1))
+        for start, stop in self._blocks(table):
+            joint = view.joint(table, start, stop)
+            out[start:stop] = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))[:, :-1]
+        return out
+
+    def cell_surprisals(self, table, n_columns):
+        """-log p(cell | the row's other cells): (n_rows, n_columns), nan for missing cells."""
+        out = np.empty((table.n_rows, n_columns))
+        for start, stop in self._blocks(table, self._n_weights):
+            whole = []
+            without = [[] for _ in range(table.n_columns)]
+            for views in self.draws:
+                joints = [view.joint(table, start, stop) for view in views]
+                per_view = [logsumexp(joint, axis=1) for joint in joints]
+                whole.append(sum(per_view))
+                for view, joint, own in zip(views, joints, per_view):
+                    others = whole[-1] - own
+                    for column in view.features:
+                        cells = view.cell_scores(column, table, start, stop)
+                        without[column].append(others + logsumexp(joint - cells, axis=1))
+            whole = _mean_of_logs(whole)
+            for j in range(n_columns):
+                out[start:stop, j] = _mean_of_logs(without[j]) - whole
+        for j in range(n_columns):
+            out[table.missing(j), j] = np.nan
+        return out
+
+    # ---- missing cells --------------------------------------------------------------------------
+
+    def fill(self, table, missing, mode=False):
+        """What stands best for each missing cell, given the rest of its row.
+
+        Parameters
+        ----------
+        table : Table
+            Encoded rows.
+        missing : list of bool arrays of shape (n_rows,)
+            The cells to fill, for the first columns of the table.
+        mode : bool, default=False
+            For numbers the most probable one of the clusters' centres, not the mean. Levels always
+            get the most probable one.
+
+        Returns
+        -------
+        values : list of ndarray of shape (n_missing,)
+            For each column of `missing`, its missing cells': numbers in the user's units, codes.
+        spreads : list of ndarray of shape (n_missing,)
+            Standard deviations of numbers, one minus the probability of levels.
+        """
+        values, spreads = [[[np.empty(0)] for _ in missing] for _ in range(2)]
+        wanted = [j for j, mask in enumerate(missing) if mask.any()]
+        fillers = {j: self._filler(j, mode) for j in wanted}
+        for start, stop in self._blocks(table, self._n_weights):
+            shares = self._shares(table, start, stop)
+            for j in wanted:
+                rows = np.flatnonzero(missing[j][start:stop])
+                value, spread = fillers[j](np.hstack([share[j][rows] for share in shares]))
+                values[j].append(value)
+                spreads[j].append(spread if self.schema[1][j] else spread * self.schema[3][j])
+        values = [self._in_units(j, np.concatenate(v)) for j, v in enumerate(values)]
+        return values, [np.concatenate(spread) for spread in spreads]
+
+    def _in_units(self, j, cells):
+        """Numbers in the user's units, codes as integers."""
+        if self.schema[1][j]:
+            return np.asarray(cells, dtype=np.int64)
+        return cells * self.schema[3][j] + self.schema[2][j]
+
+    def _shares(self, table, start, stop):
+        """For each draw, by column: P(draw, cluster of the column's view | row), (rows, K + 1)."""
+        joints = [[view.joint(table, start, stop) for view in views] for views in self.draws]
+        per_view = [[logsumexp(joint, axis=1) for joint in of_draw] for of_draw in joints]
+        totals = [sum(of_draw) for of_draw in per_view]
+        whole = logsumexp(totals, axis=0)
+        out = []
+        for views, of_draw, sums, total in zip(self.draws, joints, per_view, totals):
+            share = {}
+            for view, joint, own in zip(views, of_draw, sums):
+                weights = np.exp(joint - (own - total + whole)[:, None])
+                share |= dict.fromkeys(view.features, weights)
+            out.append(share)
+        return out
+
+    def _filler(self, column, mode):
+        """A function from P(draw, cluster | row) to values, in cell units, and their spread."""
+        views = [self.view_of(of_draw, column) for of_draw in self.draws]
+        if views[0].level_probabilities(column) is not None:
+            levels = np.vstack([view.level_probabilities(column) for view in views])
+            return lambda shares: _most_probable(shares @ levels)
+        means = np.concatenate([view.means(column) for view in views])
+        variances = np.concatenate([view.variances(column) for view in views])
+        centre = means.mean()
+        squares = variances + (means - centre) ** 2
+        if mode:
+            places, densities = self._candidates(column, views, means)
+
+        def numbers(shares):
+            mean = shares @ means
+            deviation = np.sqrt(np.maximum(shares @ squares - (mean - centre) ** 2, 0.0))
+            return (places[(shares @ densities).argmax(axis=1)] if mode else mean), deviation
+
+        return numbers
+
+    def _candidates(self, column, views, means):
+        """The clusters' centres, and the density of each in each cluster."""
+        cells = missing_cells(self.schema, len(means))
+        whole = cells[column].dtype.kind == "u"
+        cells[column] = np.rint(means) if whole else means
+        table = self.table(cells)
+        scores = [view.cell_scores(column, table, 0, len(means)) for view in views]
+        scores = np.hstack(scores)
+        return table.column(column).astype(np.float64), np.exp(scores - scores.max()).T
+
+    def simulate(self, table, seed, n=None):
+        """A joint draw of the missing cells of each row, given the others.
+
+        Parameters
+        ----------
+        table : Table
+            Encoded rows.
+        seed : SeedSequence
+        n : int, optional
+            The table has one row, which stands for n equal ones.
+
+        Returns
+        -------
+        columns : list of ndarray of shape (n_rows,)
+            Numbers in the user's units, codes; 0 in cells that are not missing.
+        """
+        bit_generator = np.random.PCG64(seed)
+        generator = np.random.Generator(bit_generator)
+        log_densities = self.log_densities(table)
+        weights = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
+        n_rows = table.n_rows if n is None else n
+        which = _choose(np.cumsum(weights, axis=1), generator.random(n_rows))
+        missing = [np.broadcast_to(table.missing(j), n_rows) for j in range(table.n_columns)]
+        columns = [np.zeros(n_rows, np.int64 if levels else float) for levels in self.schema[1]]
+        for d, views in enumerate(self.draws):
+            rows = np.flatnonzero(which == d)
+            own = table if n is not None else self._rows(table, rows)
+            for view in views:
+                at = self._clusters(view, own, generator.random(len(rows)))
+                gaps = [mask[rows] for mask in missing]
+                for j, empty, cells in view.sample(gaps, at, bit_generator):
+                    columns[j][rows[empty]] = self._in_units(j, cells)
+        return columns
+
+    def _clusters(self, view, table, uniforms):
+        """A cluster for each row given its cells: indices into view.slots."""
+        at = np.empty(len(uniforms), dtype=np.int64)
+        for start, stop in self._blocks(table):
+            joint = view.joint(table, start, stop)
+            weights = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+            rows = slice(None) if table.n_rows == 1 else slice(start, stop)
+            at[rows] = _choose(np.cumsum(weights, axis=1), uniforms[rows])
+        return at
+
+    def _rows(self, table, rows):
+        """Some rows as a table of their own."""
+        return table.take(rows)
+
+    # ---- blocks of rows -------------------------------------------------------------------------
+
+    @property
+    def _n_weights(self):
+        """Clusters of all draws and views."""
+        return sum(len(view.slots) for views in self.draws for view in views)
+
+    def _blocks(self, table, width=0):
+        """Row ranges small enough to hold `width` numbers for each, or those of the widest view."""
+        widest = max(view.mixture.n_slots for views in self.draws for view in views)
+        step = max(1, BLOCK_BYTES // (8 * max(width, widest)))
+        for start in range(0, table.n_rows, step):
+            yield start, min(start + step, table.n_rows)
+
+
+def _mean_of_logs(logs):
+    """log of the mean of exp."""
+    return logsumexp(logs, axis=0) - np.log(len(logs))
+
+
+def _choose(cumulative, uniforms):
+    """Indices with probabilities proportional to the steps of cumulative weights.
+
+    cumulative : (n, n_choices), or (1, n_choices) for all alike; uniforms : (n,)
+    """
+    points = uniforms * cumulative[:, -1]
+    if len(cumulative) == 1:
+        at = np.searchsorted(cumulative[0], points, side="right")
+    else:
+        at = np.count_nonzero(cumulative <= points[:, None], axis=1)
+    return np.minimum(at, cumulative.shape[1] - 1)
+
+
+def _most_probable(probabilities):
+    """The most probable level of each row, and the probability of the others."""
+    levels = probabilities.argmax(axis=1)
+    best = np.take_along_axis(probabilities, levels[:, None], axis=1)[:, 0]
+    return levels, np.maximum(1.0 - best, 0.0)
+
+
+def _normal_variances(block, f):
+    kappa, nu, _, squares = block._posterior(f)
+    degrees = np.maximum(nu, LEAST_DEGREES)
+    return squares / nu * (1 + 1 / kappa) * degrees / (degrees - 2)
+
+
+def _poisson_variances(block, f):
+    arrays = block.to_arrays()
+    at = np.searchsorted(arrays["columns"], block.columns[f])
+    mean = block.predictive_mean(f)
+    return mean * (1 + 1 / (arrays["rate"][at] + arrays["n"][at]))
+
+
+VARIANCES = {"normal": _normal_variances, "poisson": _poisson_variances}

@@ -1,0 +1,41 @@
+"""How the subsample, or the energy, changes while a chain runs."""
+
+from ._all import (
+    SCHEDULES,
+    AcceleratedSchedule,
+    AcceleratingAnneal,
+    BaseLadder,
+    BaseSchedule,
+    CustomAnneal,
+    CustomLadder,
+    EnergyAnneal,
+    GeometricLadder,
+    LinearAnneal,
+    Pacer,
+    Path,
+    PriorGibbs,
+    Segment,
+    SequentialGibbs,
+    resolve_schedule,
+    size_at,
+)
+
+__all__ = [
+    "SCHEDULES",
+    "AcceleratedSchedule",
+    "AcceleratingAnneal",
+    "BaseLadder",
+    "BaseSchedule",
+    "CustomAnneal",
+    "CustomLadder",
+    "EnergyAnneal",
+    "GeometricLadder",
+    "LinearAnneal",
+    "Pacer",
+    "Path",
+    "PriorGibbs",
+    "Segment",
+    "SequentialGibbs",
+    "resolve_schedule",
+    "size_at",
+]

@@ -1,0 +1,401 @@
+"""Step through a path of subsample sizes, segment by segment, inside a time budget if one is set.
+
+A path says how many rows the subsample holds after each assignment. A segment is one full churn of
+the subsample: it begins at assignment ``a0`` with ``n0`` rows and runs ``max(1, n0)`` assignments.
+Segments are clipped at the end of the path and where the energy exponent reaches 1, so that the
+sweeps that end an energy schedule are whole sweeps of the posterior itself.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from bisect import bisect_right
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+
+from ._budget import Budget
+
+
+class Path(NamedTuple):
+    """Subsample size and energy exponent as functions of the number of assignments.
+
+    Between two knots the size is ``size_at(knots, a)`` and the exponent is linear.
+
+    Attributes
+    ----------
+    assignments : ndarray of shape (n_knots,), int64
+        Strictly increasing, from 0 to the total number of assignments.
+    sizes : ndarray of shape (n_knots,), int64
+        Rows in the subsample at each knot; the last is the number of rows of the data.
+    betas : ndarray of shape (n_knots,), float64
+        Energy exponent (likelihood ** beta) at each knot.
+    start : {"empty", "prior"}
+        "prior": every row is labelled from the partition prior before the first assignment.
+    burn_in : int or None, default=None
+        Assignments in which moves may still adapt; None: half of them.
+    skipped : tuple of int, default=()
+        Ends of segments after which nothing but the churn is run.
+    """
+
+    assignments: np.ndarray
+    sizes: np.ndarray
+    betas: np.ndarray
+    start: str
+    burn_in: int | None = None
+    skipped: tuple = ()
+
+
+class Segment(NamedTuple):
+    """The assignments between two full churns.
+
+    Attributes
+    ----------
+    start, stop : int
+        Assignments ``start + 1, ..., stop`` are made.
+    knots : ndarray of shape (n_knots, 2), int64
+        (assignment, size) knots that cover ``start`` to ``stop``; they may reach beyond both.
+        ``size_at(knots, a)`` is the size after assignment ``a``.
+    beta : float
+        Energy exponent of the segment.
+    """
+
+    start: int
+    stop: int
+    knots: np.ndarray
+    beta: float
+
+
+def size_at(knots, assignments):
+    """Return the subsample size after a number of assignments.
+
+    Between knots ``(a_i, n_i)`` and ``(a_j, n_j)`` it is
+    ``n_i + ceil((a - a_i) * (n_j - n_i) / (a_j - a_i))`` in integer arithmetic.
+
+    Parameters
+    ----------
+    knots : ndarray of shape (n_knots, 2), int64
+        At least two (assignment, size) pairs, assignments strictly increasing.
+    assignments : int or array-like of int
+        Numbers of assignments within the knots.
+
+    Returns
+    -------
+    sizes : ndarray of int64
+        Of the shape of `assignments`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.schedules._pacer import size_at
+    >>> size_at(np.array([[0, 0], [6, 2], [9, 2]]), [0, 1, 3, 4, 6, 9]).tolist()
+    [0, 1, 1, 2, 2, 2]
+    """
+    knots = np.asarray(knots, dtype=np.int64)
+    assignments = np.asarray(assignments, dtype=np.int64)
+    right = np.clip(np.searchsorted(knots[:, 0], assignments), 1, len(knots) - 1)
+    left = knots[right - 1]
+    step = knots[right] - left
+    # Floor division of the negative is the ceiling.
+    return left[..., 1] - (-(assignments - left[..., 0]) * step[..., 1]) // step[..., 0]
+
+
+class PathPacer:
+    """Hand out the segments of a path one after another.
+
+    Parameters
+    ----------
+    path : Path
+        What to follow. With `max_time` it is the shape to stretch or compress.
+    max_time : float or None, default=None
+        Seconds from the chain's beginning in which the path is to be finished.
+    further_sweeps : float, default=0.0
+        Full-data sweeps the caller will add with `extend`; `max_time` leaves room for them.
+    """
+
+    def __init__(self, path, *, max_time=None, further_sweeps=0.0):
+        self.path = path
+        self.n_rows = int(path.sizes[-1])
+        self.max_time = max_time
+        self.assignments = 0
+        self.size = int(path.sizes[0])
+        self._knots = np.column_stack([path.assignments, path.sizes])
+        self._ready = _last_tempered_knot(path)
+        self._finished = False
+        self._burned_in = None  # assignments handed out when burn-in was over
+        self._extra = 0
+        self._extra_done = 0
+        self._skipped = set(path.skipped) if max_time is None else set()
+        self.is_further, self.is_optional = False, False
+        self._budget = None
+        if max_time is not None:
+            self._budget = Budget(path, float(max_time), float(further_sweeps))
+
+    @property
+    def rest_seconds(self):
+        """Seconds that the rows which are still out will take at least, as far as is known."""
+        if self._budget is None:
+            return 0.0
+        return self._budget.pass_seconds(self.n_rows - self.size)
+
+    @property
+    def beta(self):
+        """Energy exponent of the next segment."""
+        if self._finished:
+            return 1.0
+        if self._budget is not None:
+            return self._budget.beta
+        return _beta_at(self.path, self.assignments)
+
+    @property
+    def done(self):
+        """Whether nothing is left to run, sweeps added by `extend` included."""
+        return self._finished and self._extra == 0
+
+    @property
+    def total(self):
+        """Total number of assignments; an estimate while a time budget is running."""
+        return self._scheduled + self._extra + self._extra_done
+
+    @property
+    def _scheduled(self):
+        """Assignments without those added by `extend`; an estimate while a budget is running."""
+        if self._budget is None:
+            return int(self.path.assignments[-1])
+        if self._finished:
+            return self._budget.knots[-1][0]
+        return self._budget.expected_total(self.assignments)
+
+    @property
+    def burn_in(self):
+        """Whether moves may still adapt after what has been handed out; once over, it stays so."""
+        return self._burned_in is None
+
+    def _burn(self):
+        """Note when burn-in is over."""
+        of_path, total = self.path.burn_in, int(self.path.assignments[-1])
+        of_path = total / 2 if of_path is None else of_path
+        # in whole numbers where there is no budget: of_path exactly
+        if self.burn_in and self.assignments * total >= of_path * self._scheduled:
+            self._burned_in = self.assignments
+
+    def next(self, seconds=None, moves=0.0, missing=0.0):
+        """Return the next segment, or None if all is done.
+
+        The caller runs the segment before it asks for another.
+
+        Parameters
+        ----------
+        seconds : float or None, default=None
+            Seconds since the chain began; needed only with `max_time`.
+        moves, missing : float, default=0.0
+            Seconds that the last segment's moves took, and that more would have taken, had it been
+            one of the full data; the plan under `max_time` reckons with them.
+
+        Returns
+        -------
+        segment : Segment or None
+            None when done. With `max_time` this may be the first sign that the time is over.
+        """
+        segment = None
+        # A segment that follows a complete schedule, or that time is left for, may be cut.
+        self.is_further = self._finished
+        timed = self._budget is not None
+        self.is_optional = self._finished or (timed and self._budget.ends_well())
+        if not self._finished:
+            segment = self._timed(seconds, moves, missing) if timed else self._follow()
+        if segment is None and self._extra:
+            segment = self._further()
+        if segment is not None:
+            self.assignments = segment.stop
+            self.size = int(size_at(segment.knots, segment.stop))
+            self._burn()
+        return segment
+
+    def skips(self, stop):
+        """Whether nothing but the churn is run in a segment.
+
+        Parameters
+        ----------
+        stop : int
+            Assignments made at the segment's end.
+
+        Returns
+        -------
+        skips : bool
+        """
+        return stop in self._skipped
+
+    def skip(self, stop):
+        """Note that nothing but the churn was run in a segment.
+
+        Parameters
+        ----------
+        stop : int
+            Assignments made at the segment's end.
+        """
+        self._skipped.add(stop)
+
+    def cut(self, done):
+        """End after so many assignments: the clock has cut the last segment, one of all rows.
+
+        Parameters
+        ----------
+        done : int
+            Assignments made; if any of the segment's, its moves are left out.
+        """
+        if self.is_further:
+            self._extra_done -= self.assignments - done
+            self._extra = 0
+        elif self._budget is not None:
+            self._budget.cut(done)
+        if not self.burn_in and self._burned_in > done:
+            self._burned_in = None  # over with that segment, of which no move is made
+        self._finished = True
+        self.assignments = done
+
+    def limit(self, max_time):
+        """Give the rest of the schedule other limits.
+
+        Parameters
+        ----------
+        max_time : float
+            Seconds since the chain's beginning in which it is to be finished.
+        """
+        if self._budget is not None:
+            self._budget.max_time = float(max_time)
+        elif not self._finished:
+            self._budget = Budget(self.path, float(max_time), 0.0)
+            self._budget.join(self.assignments, self.size)
+        self.max_time = max_time
+
+    def extend(self, n_sweeps):
+        """Append full-data sweeps that follow the schedule's end.
+
+        Parameters
+        ----------
+        n_sweeps : float
+            Sweeps to add, not negative.
+        """
+        if not isinstance(n_sweeps, Real) or not 0 <= n_sweeps < np.inf:
+            raise ValueError(f"n_sweeps must be a number of sweeps, not {n_sweeps!r}.")
+        self._extra += round(n_sweeps * self.n_rows)
+
+    def realised_path(self):
+        """Return the path whose segments are those handed out, without `extend`'s sweeps.
+
+        With `max_time` and before the end, the rest is taken to be the shortest way to full data.
+        """
+        if self._budget is None:
+            return self.path
+        knots, betas = self._budget.realised(self._finished)
+        knots = np.array(knots, dtype=np.int64)
+        # more than all assignments: not over when the time was
+        burned_in = knots[-1, 0] + 1 if self._burned_in is None else self._burned_in
+        skipped = tuple(sorted(self._skipped))
+        return Path(
+            knots[:, 0], knots[:, 1], np.array(betas), self.path.start, int(burned_in), skipped
+        )
+
+    def to_arrays(self):
+        """Return the pacer's state as a flat dict of arrays (see `from_arrays`)."""
+        arrays = {
+            "path_assignments": self.path.assignments,
+            "path_sizes": self.path.sizes,
+            "path_betas": self.path.betas,
+            "path_start": np.array(self.path.start),
+            "path_burn_in": _or_minus_one(self.path.burn_in),
+            "burned_in": _or_minus_one(self._burned_in),
+            "path_skipped": np.array(self.path.skipped, dtype=np.int64),
+            "skipped": np.array(sorted(self._skipped), dtype=np.int64),
+            "position": np.array(
+                [self.assignments, self.size, self._finished, self._extra, self._extra_done]
+            ),
+        }
+        if self._budget is not None:
+            arrays |= self._budget.to_arrays()
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays):
+        """Rebuild a pacer; given the same seconds it goes on as the stored one would have.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+            What `to_arrays` returned.
+
+        Returns
+        -------
+        pacer : PathPacer
+            Where the stored one was.
+        """
+        columns = (np.asarray(arrays["path_" + name]) for name in ("assignments", "sizes", "betas"))
+        burn_ins = [int(arrays[name]) for name in ("path_burn_in", "burned_in")]
+        burn_in, burned_in = (None if value < 0 else value for value in burn_ins)
+        skipped = tuple(arrays["path_skipped"].tolist())
+        pacer = cls(Path(*columns, str(arrays["path_start"]), burn_in, skipped))
+        pacer._skipped = set(arrays["skipped"].tolist())
+        pacer._burned_in = burned_in
+        position = [int(value) for value in arrays["position"]]
+        pacer.assignments, pacer.size, finished, pacer._extra, pacer._extra_done = position
+        pacer._finished = bool(finished)
+        if "budget_state" in arrays:
+            pacer._budget = Budget.from_arrays(pacer.path, arrays)
+            pacer.max_time = pacer._budget.max_time
+        return pacer
+
+    def _follow(self):
+        """Next segment of the path as it stands."""
+        start = self.assignments
+        total = int(self.path.assignments[-1])
+        stop = min(start + max(1, self.size), total)
+        if start < self._ready:
+            stop = min(stop, self._ready)
+        self._finished = stop == total
+        first = bisect_right(self.path.assignments, start) - 1
+        last = int(np.searchsorted(self.path.assignments, stop))
+        knots = self._knots[first : last + 1]
+        return Segment(start, stop, knots, _beta_at(self.path, start))
+
+    def _timed(self, seconds, moves, missing):
+        """Next segment inside the time budget, or None if the time is over."""
+        if not isinstance(seconds, Real) or not seconds >= 0:
+            raise ValueError(
+                f"seconds must be the time since the chain began when max_time is set, "
+                f"not {seconds!r}."
+            )
+        step, self._finished = self._budget.next(
+            self.assignments, self.size, float(seconds), moves, missing
+        )
+        if step is None:
+            return None
+        knots, beta = step
+        knots = np.array(knots, dtype=np.int64)
+        return Segment(int(knots[0, 0]), int(knots[-1, 0]), knots, beta)
+
+    def _further(self):
+        """Next full-data segment of those added by `extend`."""
+        start, stop = self.assignments, self.assignments + min(self.n_rows, self._extra)
+        self._extra -= stop - start
+        self._extra_done += stop - start
+        knots = np.array([[start, self.n_rows], [stop, self.n_rows]], dtype=np.int64)
+        return Segment(start, stop, knots, 1.0)
+
+
+def _or_minus_one(number):
+    """The number as an array; None as -1."""
+    return np.array(-1 if number is None else number)
+
+
+def _last_tempered_knot(path):
+    """Return the assignment from which the exponent stays 1 (0 if it always is)."""
+    tempered = np.flatnonzero(path.betas != 1.0)
+    if len(tempered) == 0:
+        return 0
+    return int(path.assignments[min(tempered[-1] + 1, len(path.betas) - 1)])
+
+
+def _beta_at(path, assignment):
+    """Return the energy exponent at an assignment; at a knot it is the knot's own."""
+    return float(np.interp(assignment, path.assignments, path.betas))

@@ -1,0 +1,350 @@
+"""Chains of the uncollapsed algorithms: segments on shards, and what follows each.
+
+All chains advance together: their segments are one flat list of tasks. What happens at a
+synchronisation is small and is done here: hyperparameters, concentration and discount given the
+partition, features that are not conjugate, a record of the trace; then the stage draws what the
+next segment needs.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import json
+import time
+
+import numpy as np
+
+from ..moves._random import draw_index
+from ..partition_priors import PitmanYor, first_prior
+from ._accelerated_stage import AcceleratedStage
+from ._auxiliary import Auxiliary, Importance
+from ._exact_stage import ExactStage
+from ._segments import first_report, labelled_log_lik, words
+from ._slice_sampler import SliceSampler
+from ._split_merge import split_and_merge
+from ._uncollapsed import Uncollapsed
+
+FORMAT = 1
+POINT_PASSES = 2  # over rows on disk, which the point estimate takes at least
+STAGES = {
+    "accelerated": (("accelerated", AcceleratedStage), ("exact", ExactStage)),
+    "hybrid": (("all", ExactStage),),
+    "auxiliary": (("all", Auxiliary),),
+    "importance": (("all", Importance),),
+    "slice": (("all", SliceSampler),),
+}
+ACCELERATED_SHARE = 0.5  # of max_time, at most
+SEGMENT_SHARE = 0.1  # of max_time, of one segment
+N_PRIOR_DRAWS = 256  # kept for the new-cluster term of a likelihood that is not conjugate
+
+
+class AcceleratedChain:
+    """One chain between two segments.
+
+    Parameters
+    ----------
+    shards : Shards
+    likelihood : Likelihood
+        The chain's own: its global parameters change.
+    prior_grid : array of shape (n_points, 2)
+        (concentration, discount) pairs.
+    labels : int array of shape (n_rows,)
+        Where the rows are at first: 0 .. K - 1.
+    seed : numpy.random.SeedSequence
+    """
+
+    def __init__(self, shards, likelihood, prior_grid, labels, seed):
+        self.shards, self.prior_grid = shards, np.asarray(prior_grid, dtype=np.float64)
+        self.generator = np.random.Generator(np.random.PCG64(seed))
+        prior = first_prior(self.prior_grid)
+        dealt = [labels[shards.rows_of(p)].astype(np.int32) for p in range(shards.n_shards)]
+        self.state = Uncollapsed(likelihood, prior, dealt)
+        self.trace = {}
+        self.seconds, self.done = 0.0, 0
+        self.n_tried = self.n_accepted = 0  # splits and merges of features
+
+    def first_tasks(self):
+        """Arguments of `first_report` for every shard."""
+        n_features = 1 + max(int(labels.max()) for labels in self.state.labels)
+        sent = n_features, self.state.likelihood
+        return [(p, (labels, *sent)) for p, labels in enumerate(self.state.labels)]
+
+    def tasks(self, stage, n_steps):
+        """(function, [(shard, arguments)]) of the next segment."""
+        function, arguments = stage.plan(self.state, n_steps, self.generator)
+        return function, list(enumerate(arguments))
+
+    def synchronise(self, reports):
+        """Take over the shards' reports and draw what is global.
+
+        What features depend on is updated first, and features are drawn given it: an update may
+        have integrated them out, as those of the built-in conjugate likelihoods do.
+        """
+        state, generator = self.state, self.generator
+        state.gather(reports)
+        likelihood = state.likelihood
+        if likelihood.conjugate:
+            state.theta = None
+            likelihood.update(None, state.statistics, state.sizes, generator)
+        else:
+            theta = state.theta
+            if theta is None:  # the first features: an update given draws from H would know nothing
+                theta = likelihood.prior_draw(state.n_clusters, generator)
+                theta = likelihood.draw(state.statistics, theta, generator)
+            likelihood.update(theta, state.statistics, state.sizes, generator)
+            state.theta = likelihood.draw(state.statistics, theta, generator)
+        if len(self.prior_grid) > 1:
+            scores = state.prior.grid_scores(state.sizes, self.prior_grid)
+            state.prior = PitmanYor(*self.prior_grid[draw_index(scores, generator)])
+
+    def log_lik_tasks(self):
+        """Arguments of `labelled_log_lik` for every shard, if the rows have to be asked."""
+        state, likelihood = self.state, self.state.likelihood
+        if likelihood.conjugate:
+            return []
+        if hasattr(likelihood, "total_log_lik"):
+            state.log_lik = likelihood.total_log_lik(state.statistics, state.theta)
+            return []
+        return [(p, (labels, state.theta, likelihood)) for p, labels in enumerate(state.labels)]
+
+    def record(self, burn_in):
+        """Append to the trace."""
+        values = {
+            "seconds": self.seconds,
+            "sweeps": self.done,
+            "n_assigned": self.shards.n_rows,
+            "burn_in": float(burn_in),
+            **self.state.scalars(),
+        }
+        for name, value in values.items():
+            self.trace.setdefault(name, []).append(float(value))
+
+    def labels(self):
+        """Feature of every row, in the order of X: int32 (n_rows,)."""
+        out = np.empty(self.shards.n_rows, np.int32)
+        for p, labels in enumerate(self.state.labels):
+            out[self.shards.rows_of(p)] = labels
+        return out
+
+    def draw(self):
+        """The state as a draw: a flat dict of arrays that answers queries."""
+        state, likelihood = self.state, self.state.likelihood
+        arrays = {
+            "labels": self.labels(),
+            "concentration": np.array(state.prior.concentration),
+            "discount": np.array(state.prior.discount),
+            "log_joint": np.array(state.log_joint()),
+        }
+        if likelihood.conjugate:
+            return arrays | likelihood.arrays(state.statistics, state.sizes) | likelihood.state()
+        arrays |= {f"likelihood/{name}": value for name, value in likelihood.state().items()}
+        prior_theta = likelihood.prior_draw(N_PRIOR_DRAWS, self.generator)
+        return arrays | {
+            "features/size": state.sizes,
+            "theta": state.theta,
+            "prior_theta": prior_theta,
+            "proposal_seed": np.array(words(self.generator), dtype=np.uint64),
+        }
+
+    def to_arrays(self):
+        """Everything needed to run on: a flat dict of arrays."""
+        arrays = {f"state/{name}": value for name, value in self.state.to_arrays().items()}
+        arrays |= {f"trace/{name}": np.array(values) for name, values in self.trace.items()}
+        header = {
+            "format": FORMAT,
+            "generator": self.generator.bit_generator.state,
+            "seconds": self.seconds,
+            "done": self.done,
+        }
+        return arrays | {"header": np.array(json.dumps(header))}
+
+    @classmethod
+    def from_arrays(cls, arrays, shards, likelihood, prior_grid):
+        """The chain whose to_arrays() gave `arrays`, on the same shards."""
+        header = json.loads(str(arrays["header"]))
+        if header["format"] != FORMAT:
+            raise ValueError(f"state of format {header['format']}, this version reads {FORMAT}")
+        new = cls.__new__(cls)
+        new.shards, new.prior_grid = shards, np.asarray(prior_grid, dtype=np.float64)
+        state = {n.removeprefix("state/"): v for n, v in arrays.items() if n.startswith("state/")}
+        new.state = Uncollapsed.from_arrays(state, likelihood)
+        new.generator = np.random.Generator(np.random.PCG64())
+        new.generator.bit_generator.state = header["generator"]
+        new.trace = {
+            n.removeprefix("trace/"): v.tolist()
+            for n, v in arrays.items()
+            if n.startswith("trace/")
+        }
+        new.seconds, new.done = header["seconds"], header["done"]
+        new.n_tried = new.n_accepted = 0
+        return new
+
+
+class ShardedRun:
+    """Chains on a pool, one segment of all of them after another.
+
+    Parameters
+    ----------
+    pool : ShardPool
+    chains : list of AcceleratedChain
+    note : InterruptNote
+        Of interrupts between segments.
+    verbose : int
+        Above 0: print a line per record of the trace.
+    on_record : callable, optional
+        Called with (index of the chain, chain) after every record, outside the time.
+    """
+
+    def __init__(self, pool, chains, note, verbose=0, on_record=None):
+        self.pool, self.chains, self.note = pool, chains, note
+        self.verbose, self.on_record = verbose, on_record
+        self._dropped = False  # was a segment cut short?
+        self.reading = 0.0  # seconds that a pass over rows on disk takes, whatever is done to them
+
+    @property
+    def interrupted(self):
+        """Whether there was an interrupt."""
+        return self._dropped or self.note.noted
+
+    def first(self):
+        """Statistics of the labels that the chains begin with."""
+        self.clock = time.perf_counter()
+        results = self._run(first_report, [chain.first_tasks() for chain in self.chains])
+        if results is not None:
+            self._synchronise(results, 0, None)
+            if self.pool.shards.is_lazy:
+                self.reading = time.perf_counter() - self.clock
+        return results is not None
+
+    def end(self, limit):
+        """Seconds since the chains' beginning at which they have to end; None without a limit.
+
+        Passes over the rows follow, in which the point estimate climbs and has its features made.
+        """
+        if not limit:
+            return None
+        return self.chains[0].seconds + max(limit.left - POINT_PASSES * self.reading, 0.0)
+
+    def stage(self, stage, lengths, deadline=None, max_time=None, further=0):
+        """Run a stage's segments until they end, the time is up or there is an interrupt.
+
+        Parameters
+        ----------
+        stage : Stage
+        lengths : list of int
+        deadline : float, optional
+            Seconds since the chains' beginning. A segment that is not done by then is dropped.
+        max_time : float, optional
+            Seconds of the whole schedule: a segment takes at most a tenth of them, or so, none is
+            begun that would end after the deadline, going by the last one, and if already the first
+            is too late it counts as far as it got, but is not among the lengths.
+        further : int, default=0
+            Sub-iterations that follow, for which time is left.
+
+        Returns
+        -------
+        list of int
+            Lengths of the segments that were run.
+        """
+        done, most, last, total = [], 1, 0.0, sum(lengths)
+        lengths = iter(lengths)
+        while total > 0 and not self.interrupted:
+            n_steps = min(next(lengths, total), stage.steps, total)
+            if max_time is not None:
+                n_steps = min(n_steps, most)
+                coming = last * (n_steps + further) / done[-1] if done else 0.0
+                if done and self.chains[0].seconds + coming > deadline:
+                    break
+            if deadline is not None and deadline - self.chains[0].seconds < self.reading:
+                break
+            began = self.clock = time.perf_counter()
+            before = [chain.generator.bit_generator.state for chain in self.chains]
+            plans = [chain.tasks(stage, n_steps) for chain in self.chains]
+            left = None if deadline is None else deadline - self.chains[0].seconds
+            results = self._run(plans[0][0], [plan[1] for plan in plans], left)
+            late = left is not None and time.perf_counter() - began >= left
+            if results is None or (late and (done or max_time is None)):
+                for chain, state in zip(self.chains, before):  # as if it had never been begun
+                    chain.generator.bit_generator.state = state
+                    chain.seconds += time.perf_counter() - began
+                break
+            self._synchronise(results, 0 if late else n_steps, stage)
+            if late:
+                break
+            done.append(n_steps)
+            total -= n_steps
+            last = time.perf_counter() - began
+            if max_time is not None:  # most of a segment is often its first sub-iteration
+                share = last / (max_time * SEGMENT_SHARE)
+                most = most * 2 if share < 0.5 else most if share < 1.0 else max(1, most // 2)
+        for chain in self.chains:
+            if not chain.trace:
+                chain.record(stage.burn_in)
+        return done
+
+    def _synchronise(self, results, n_steps, stage):
+        """What follows a segment of every chain."""
+        for chain, own in zip(self.chains, results):
+            chain.synchronise(own)
+        if stage is not None and stage.n_pairs:
+            self._split_and_merge(stage.n_pairs)
+        self._measure()
+        seconds = time.perf_counter() - self.clock
+        for i, chain in enumerate(self.chains):
+            chain.seconds += seconds
+            chain.done += n_steps
+            if stage is None:
+                continue
+            chain.record(stage.burn_in)
+            if self.verbose:
+                last = {name: values[-1] for name, values in chain.trace.items()}
+                print(
+                    f"chain {i}: sub-iteration {chain.done}, {last['n_clusters']:.0f} clusters, "
+                    f"log joint {last['log_joint']:.6g}, {chain.seconds:.1f} s"
+                )
+            if self.on_record is not None:
+                self.on_record(i, chain)
+
+    def _split_and_merge(self, n_pairs):
+        """The move of every chain; an interrupt drops what is not complete."""
+        moves = [split_and_merge(c.state, n_pairs, c.generator) for c in self.chains]
+        asked = [self._advanced(i, move, None) for i, move in enumerate(moves)]
+        while any(asked):  # whoever asks is in the same round
+            (function, *_) = next(filter(None, asked))
+            results = self._run(function, [own[1] if own else [] for own in asked])
+            if results is None:
+                return
+            asked = [
+                self._advanced(i, move, own) if was else None
+                for i, (move, own, was) in enumerate(zip(moves, results, asked))
+            ]
+
+    def _advanced(self, i, move, results):
+        """What a move asks for next; None once it is done."""
+        try:
+            return move.send(results)
+        except StopIteration as end:
+            self.chains[i].n_tried += end.value.proposed
+            self.chains[i].n_accepted += end.value.accepted
+            return None
+
+    def _measure(self):
+        """The log likelihoods of the states as they now are, without which none can be kept."""
+        tasks = [chain.log_lik_tasks() for chain in self.chains]
+        if not any(tasks):
+            return
+        results = self._run(labelled_log_lik, tasks)
+        if results is None:  # an interrupt, of which these states are what is left
+            shards = self.pool.shards
+            results = [[labelled_log_lik(shards.encoded(p), *a) for p, a in own] for own in tasks]
+        for chain, own in zip(self.chains, results):
+            chain.state.log_lik = sum(own)
+
+    def _run(self, function, tasks, seconds=None):
+        """Results of every chain's tasks; None if there was an interrupt."""
+        flat = [task for own in tasks for task in own]
+        results, interrupted = self.pool.run(function, flat, seconds)
+        self._dropped |= interrupted
+        if interrupted or any(result is None for result in results):
+            return None
+        results = iter(results)
+        return [[next(results) for _ in own] for own in tasks]

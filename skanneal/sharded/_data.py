@@ -1,0 +1,314 @@
+"""Rows for the accelerated sampler: from what the user gives to shards and a likelihood."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import copy
+import functools
+import os
+import warnings
+import zlib
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
+
+from ..encoding._encoding import Encoder
+from ..encoding._hyperparameters import prepare, with_scale
+from ..families import Table
+from ..families._scaling import ordinary
+from ..likelihoods import LIKELIHOODS, Likelihood, TableRows, checked
+from ._shards import RowSource, Shards
+
+# The family that reads a likelihood's cells, and of a conjugate one the family it is.
+FAMILY = {
+    "gaussian": "normal",
+    "gaussian_full": "multivariate_normal",
+    "logistic_normal": "multinomial",
+    "multinomial": "multinomial",
+    "poisson": "poisson",
+}
+HEAD_ROWS = 4096  # of rows on disk, from which types, scales and grids are taken
+KMEANS_CLUSTERS = 100
+KMEANS_ROWS = 20_000  # that the centres are found from
+
+
+class Data(NamedTuple):
+    """What a fit works on.
+
+    Attributes
+    ----------
+    encoder : Encoder or None
+        None with a likelihood of the user's own.
+    likelihood : Likelihood
+    shards : Shards
+    table : Table or None
+        All rows, if they are in memory and encoded.
+    hyper, grids : dict
+        By column, see `prepare`.
+    source : RowSource
+        The rows as they came.
+    fingerprint : int
+    """
+
+    encoder: Encoder
+    likelihood: Likelihood
+    shards: Shards
+    table: Table
+    hyper: dict
+    grids: dict
+    source: RowSource
+    fingerprint: int
+
+
+def read(estimator, X, n_shards, proposes):
+    """Check and encode X, and deal it to shards.
+
+    Parameters
+    ----------
+    estimator : AcceleratedDPMixture
+        Gets `n_features_in_` and `feature_names_in_`.
+    X : array-like, frame, sparse matrix, memory map, or list of shard files
+    n_shards : int
+    proposes : bool
+        Whether the algorithm makes features from rows.
+
+    Returns
+    -------
+    Data
+    """
+    own = estimator.likelihood
+    if isinstance(own, Likelihood):
+        own = _checked_own(own, estimator.hyperparameters, proposes)
+    source = None
+    if isinstance(X, np.memmap) or is_list_of_shards(X):
+        source = RowSource(X)
+        if not source.is_lazy:
+            X, source = source.rows(slice(0, source.n_rows)), None
+    if isinstance(own, Likelihood):
+        return _read_own(estimator, X, source, n_shards, own)
+    first = X if source is None else head(source)
+    name = named(estimator.likelihood, first)
+    encoder, columns = _encoded(estimator, name, first, source)
+    refuse_gaps(encoder, columns)
+    table = Table(*encoder.table_schema)
+    table.append(encoder.apart.stored(columns, 0.0))
+    n_rows = table.n_rows if source is None else source.n_rows
+    check_numbers(n_shards, estimator.init, n_rows)
+    fingerprint = zlib.crc32(repr((name, n_shards, n_rows)).encode(), encoder.fingerprint(table))
+    likelihood, hyper, grids = _make(name, estimator.hyperparameters, encoder, table)
+    if source is not None:
+        encode = likelihood.encode
+        if encoder.apart.constants:
+            encode = functools.partial(_encode_kept, likelihood, encoder.apart)
+        shards = Shards(source, n_shards, encode)
+        return Data(encoder, likelihood, shards, None, hyper, grids, source, fingerprint)
+    # the encoded rows are dealt, not X: a shard's rows are those of an index
+    index = np.arange(table.n_rows)[:, None]
+    shards = Shards(index, n_shards, lambda rows: TableRows(table.take(rows[:, 0])))
+    raw = X if issparse(X) else np.asarray(X)
+    if raw.dtype.kind not in "biuf":  # a list or a frame of mixed columns, all of them numbers
+        raw = raw.astype(np.float64)
+    return Data(encoder, likelihood, shards, table, hyper, grids, RowSource(raw), fingerprint)
+
+
+def _encoded(estimator, name, X, source):
+    """An encoder fitted to X, and the columns; no column is set apart that varies in the source."""
+    given = estimator.hyperparameters
+    given = given[name] if isinstance(given, Mapping) and name in given else {}
+    proper = with_scale({FAMILY[name]: given})
+    encoder = Encoder()
+    columns = encoder.fit_encode(estimator, X, FAMILY[name], proper=proper)
+    constants = encoder.apart.constants
+    if source is not None and constants:  # X is its head
+        at = np.array([*constants])
+        varies = np.zeros(len(at), dtype=bool)
+        for start in range(0, source.n_rows, HEAD_ROWS):
+            rows = source.rows(slice(start, min(start + HEAD_ROWS, source.n_rows)))
+            varies |= (rows[:, at] != [*constants.values()]).any(axis=0)
+        if varies.any():
+            proper = [*proper, *at[varies].tolist()]
+            columns = encoder.fit_encode(estimator, X, FAMILY[name], proper=proper)
+    return encoder, columns
+
+
+def _encode_kept(likelihood, apart, rows):
+    """Rows of all columns of the user, encoded by a likelihood of those that are not set apart."""
+    return likelihood.encode(np.column_stack(apart.stored(list(rows.T), 0.0)))
+
+
+def _checked_own(likelihood, hyperparameters, proposes):
+    """A copy of the user's likelihood, whose every answer is checked."""
+    if likelihood.conjugate:
+        raise ValueError(
+            f"likelihood: features of an object of the class {type(likelihood).__name__} cannot be "
+            f"integrated out. Name a conjugate likelihood, as in likelihood='multinomial', or set "
+            f"the class's attribute conjugate to False"
+        )
+    if not isinstance(hyperparameters, str):
+        raise ValueError(
+            "hyperparameters are those of the built-in likelihoods: a likelihood object has its own"
+        )
+    return checked(copy.deepcopy(likelihood), proposes)
+
+
+def _read_own(estimator, X, source, n_shards, likelihood):
+    if source is None:
+        X = validate_data(estimator, X, dtype=np.float64)
+        source, first = RowSource(X), X
+    else:
+        first = validate_data(estimator, head(source), dtype=np.float64)
+    check_numbers(n_shards, estimator.init, source.n_rows)
+    name = type(estimator.likelihood).__name__
+    fingerprint = zlib.crc32(repr((name, n_shards, source.n_rows)).encode())
+    fingerprint = zlib.crc32(np.ascontiguousarray(first), fingerprint)
+    shards = Shards(source, n_shards, likelihood.encode)
+    return Data(None, likelihood, shards, None, {}, {}, source, fingerprint)
+
+
+def is_list_of_shards(X):
+    """Whether X is a list of files or of two-dimensional arrays, not of rows."""
+    if not isinstance(X, (list, tuple)) or not len(X):
+        return False
+    return all(
+        isinstance(part, (str, os.PathLike))
+        or issparse(part)
+        or np.ndim(part) == 2
+        and isinstance(part, np.ndarray)
+        for part in X
+    )
+
+
+def head(source):
+    """Some rows of a source on disk, evenly spread."""
+    n = min(HEAD_ROWS, source.n_rows)
+    return source.rows(np.unique(np.linspace(0, source.n_rows - 1, n).astype(np.int64)))
+
+
+def check_numbers(n_shards, init, n_rows):
+    """Raise if there are more shards or more clusters to begin with than rows."""
+    if isinstance(init, Integral) and init > n_rows:
+        raise ValueError(
+            f"init={init} clusters are more than the rows: X has n_samples={n_rows}. Use fewer "
+            f"clusters or more rows."
+        )
+    if n_shards > n_rows:
+        raise ValueError(
+            f"n_shards={n_shards} is more than the rows: X has n_samples={n_rows}. Use fewer shards"
+            f" or more rows."
+        )
+
+
+def named(likelihood, X):
+    """The likelihood's name: of "auto" that of measurements, for whole numbers are no sign of
+    counts of one total, and as such they would lose all but their proportions."""
+    if likelihood != "auto":
+        return likelihood
+    if issparse(X):
+        raise TypeError(
+            "likelihood='auto' takes no sparse X: name the likelihood, 'multinomial' (or "
+            "'logistic_normal') for rows of counts"
+        )
+    return "gaussian"
+
+
+def refuse_gaps(encoder, columns):
+    """Raise if cells are missing, which some families would integrate out."""
+    for j, missing in enumerate(encoder.missing(columns)):
+        if missing.any():
+            raise ValueError(
+                f"{encoder.label(j)} has a missing cell (NaN), but a likelihood describes rows "
+                f"without gaps: impute fills them; AnnealedDPMixture and CrossCatPY take them"
+            )
+
+
+def _make(name, hyperparameters, encoder, table):
+    """The likelihood, and its hyperparameters and grids by column."""
+    cls, family = LIKELIHOODS[name], FAMILY[name]
+    given = {} if isinstance(hyperparameters, str) else dict(hyperparameters)
+    others = sorted(set(given) - {name}, key=str)
+    if others:
+        raise ValueError(
+            f"hyperparameters are those of the likelihood, by its name {name!r}; got {others}"
+        )
+    if not cls.conjugate:
+        return cls(table, **_options(name, given.get(name, {}))), {}, {}
+    if name in given:
+        given = {family: given[name]}
+    hyper, grids = prepare(given or "infer", encoder, table)
+    keys = sorted(hyper)
+    likelihood = cls(table, [hyper[j] for j in keys], [grids[j] for j in keys])
+    return likelihood, hyper, grids
+
+
+def _options(name, given):
+    """Hyperparameters of a likelihood that is not conjugate, checked."""
+    of = f"hyperparameters[{name!r}]"
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{of} must be a mapping, got {given!r}")
+    unknown = sorted(set(given) - {"rank", "scale"}, key=str)
+    if unknown:
+        raise ValueError(f"{of} are rank, scale; got {unknown}")
+    rank, scale = given.get("rank", 1), given.get("scale", 1.0)
+    if not isinstance(rank, Integral) or rank < 1:
+        raise ValueError(f"{of}['rank'] must be a positive integer, got {rank!r}")
+    if not isinstance(scale, Real) or not 0.0 < scale < np.inf:
+        raise ValueError(f"{of}['scale'] must be a positive number, got {scale!r}")
+    return dict(given)
+
+
+def first_labels(init, data, seed):
+    """Where rows are at first: int64 labels (n_rows,), 0 .. K - 1."""
+    n_rows = data.source.n_rows
+    generator = np.random.Generator(np.random.PCG64(seed))
+    if init == "one":
+        return np.zeros(n_rows, np.int64)
+    if init == "kmeans":
+        kept = None
+        if data.encoder is not None and data.encoder.apart.constants:
+            kept = data.encoder.apart.kept
+        labels = _kmeans(data.source, generator, kept)
+    else:
+        labels = (generator.random(n_rows) * init).astype(np.int64)
+    return np.unique(labels, return_inverse=True)[1]
+
+
+def _kmeans(source, generator, kept=None):
+    """Clusters by the columns `kept`, by all if None; one cluster by none."""
+    if kept is not None and not len(kept):
+        return np.zeros(source.n_rows, np.int64)
+    order = np.argsort(generator.random(source.n_rows), kind="stable")
+    some = _numbers(source.rows(np.sort(order[:KMEANS_ROWS])), kept)
+    fences = None if issparse(some) else _fences(some)
+    some = _fenced(some, fences)
+    n_clusters = min(KMEANS_CLUSTERS, some.shape[0])
+    means = MiniBatchKMeans(n_clusters, n_init=1, random_state=int(generator.random() * 2**31))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
+        means.fit(some)
+    blocks = range(0, source.n_rows, KMEANS_ROWS)
+    parts = [source.rows(slice(at, min(at + KMEANS_ROWS, source.n_rows))) for at in blocks]
+    return np.concatenate([means.predict(_fenced(_numbers(part, kept), fences)) for part in parts])
+
+
+def _fences(rows):
+    """Least and greatest ordinary value of each column: (2, n_columns)."""
+    columns = map(ordinary, rows.T)
+    return np.array([(column.min(), column.max()) for column in columns]).T
+
+
+def _fenced(rows, fences):
+    """Rows with wild values moved to the fences: squares of 1e300 overflow."""
+    return rows if fences is None else np.clip(rows, *fences)
+
+
+def _numbers(rows, kept=None):
+    """Some rows as scikit-learn wants them: sparse ones have long indices if they come in parts."""
+    if not issparse(rows):
+        return np.ascontiguousarray(rows if kept is None else rows[:, kept], dtype=np.float64)
+    indices, indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+    return csr_array((rows.data.astype(np.float64), indices, indptr), rows.shape)

@@ -1,0 +1,175 @@
+"""The point estimate of a fit on shards: one partition, with the features that go with it.
+
+"map" begins at the draw of highest log joint density and climbs: row by row, a block of a shard at
+a time, each goes to the cluster where it fits best given all others, until none would leave. With a
+conjugate prior the features are integrated out, as everywhere. Otherwise they are those of the
+draw, except that a row alone is weighed with its feature integrated out: the feature of one row
+fits it better than a cluster of its own is worth.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import copy
+
+import numpy as np
+
+from ..moves import iterated_conditional_modes
+from ..partition_priors import PitmanYor
+from ..predictive._draws import Draw
+from ..states import Mixture, Subsample
+from ..summary import point_estimate
+from ._draws import FeatureDraw, _joint
+from ._segments import labelled_log_lik, report
+from ._uncollapsed import Uncollapsed
+
+PASSES = 10
+BLOCK_ROWS = 4096
+UPDATES = 10  # of features, for a partition that no draw had
+
+
+def point_of(data, draws, method, bit_generator, ended):
+    """The point estimate as a draw.
+
+    Parameters
+    ----------
+    data : Data
+    draws : list of Draw or FeatureDraw
+        Of all chains.
+    method : {"map", "vi", "binder"}
+    bit_generator : numpy.random.BitGenerator
+        For features of a partition that no draw had.
+    ended : callable
+        Whether to climb no further: asked before each block of rows.
+
+    Returns
+    -------
+    point : Draw or FeatureDraw
+    state : Uncollapsed or None
+        The sampler's state of that draw, if it is at hand: another pass over the rows makes it.
+    """
+    log_joints = [draw.log_joint for draw in draws]
+    best, conjugate = draws[int(np.argmax(log_joints))], data.likelihood.conjugate
+    if method == "map":
+        labels, moved = climbed(data.shards, best, conjugate, ended)
+        if not moved:
+            return best, None
+        used, labels = np.unique(labels, return_inverse=True)
+        return _with_labels(data, best, labels, None if conjugate else best.theta[used])
+    labels = point_estimate([draw.labels for draw in draws], log_joints, method)
+    if conjugate:
+        return _with_labels(data, best, labels)
+    # features of the best draw to begin with: of the one that shares most rows
+    overlap = np.zeros((int(labels.max()) + 1, best.n_clusters), np.int64)
+    np.add.at(overlap, (labels, best.labels), 1)
+    theta, generator = best.theta[overlap.argmax(axis=1)], np.random.Generator(bit_generator)
+    statistics = _state(data, best, labels).statistics
+    for _ in range(UPDATES):
+        theta = best.likelihood.draw(statistics, theta, generator)
+    return _with_labels(data, best, labels, theta)
+
+
+def features_of(data, point, state=None):
+    """The features of a point estimate, as the likelihood shows them."""
+    if not data.likelihood.conjugate:
+        return point.features
+    state = _state(data, point, point.labels) if state is None else state
+    return state.likelihood.features(state.likelihood.mean(state.statistics))
+
+
+def climbed(shards, draw, conjugate, ended):
+    """(labels, number of moves) of a draw's rows after climbing from where it is."""
+    labels, total = draw.labels.astype(np.int64), 0
+    clusters = (Integrated if conjugate else Instantiated)(draw)
+    for _ in range(PASSES):
+        moved = 0
+        for p in range(shards.n_shards):
+            if ended():
+                return labels, total + moved
+            rows, at = shards.encoded(p), shards.rows_of(p)
+            for start in range(0, len(at), BLOCK_ROWS):
+                if ended():
+                    return labels, total + moved
+                block = np.arange(start, min(start + BLOCK_ROWS, len(at)))
+                own = at[block]
+                labels[own], n = clusters.settle(rows[block], labels[own])
+                moved += n
+        total += moved
+        if moved == 0:
+            break
+    return labels, total
+
+
+class Integrated:
+    """Clusters of all rows, of which some at a time are here to be moved."""
+
+    def __init__(self, draw):
+        self.arrays = draw.arrays
+
+    def settle(self, rows, labels):
+        """(labels, number of moves) after one pass over some rows."""
+        subsample = Subsample(len(labels))
+        subsample.fill()
+        mixture = Mixture.from_arrays(self.arrays | {"labels": labels}, rows.table, subsample)
+        moved = iterated_conditional_modes(mixture, 1)
+        self.arrays = mixture.to_arrays()
+        return mixture.get_labels(), moved
+
+
+class Instantiated:
+    """The same with the features of a draw."""
+
+    def __init__(self, draw):
+        self.draw, self.sizes = draw, draw.sizes.copy()
+
+    def settle(self, rows, labels, joint=None):
+        """(labels, number of moves) after one pass over some rows.
+
+        joint : float array of shape (n_rows, K + 1), optional
+            Weights of the draw's clusters and of a new one, as its predictions have them.
+        """
+        draw, sizes, labels, moved = self.draw, self.sizes, labels.copy(), 0
+        joint = _joint(draw, rows) if joint is None else joint
+        fit, alone = joint[:, :-1] - np.log(draw.sizes - draw.discount), joint[:, -1]
+        for i, k in enumerate(labels):
+            sizes[k] -= 1
+            with np.errstate(divide="ignore"):
+                weights = fit[i] + np.log(np.where(sizes > 0, sizes - draw.discount, 0.0))
+            if sizes[k] == 0:
+                weights[k] = alone[i]
+            best = int(weights.argmax())
+            if weights[best] > weights[k]:
+                labels[i], moved = best, moved + 1
+            sizes[labels[i]] += 1
+        return labels, moved
+
+
+def _with_labels(data, draw, labels, theta=None):
+    """(draw, state) of another partition, and of other features if they are instantiated."""
+    state, shards = _state(data, draw, labels), data.shards
+    if theta is not None:
+        state.theta, state.log_lik = theta, 0.0
+        for p, own in enumerate(state.labels):
+            state.log_lik += labelled_log_lik(shards.encoded(p), own, theta, state.likelihood)
+    arrays = draw.arrays | {"labels": labels.astype(np.int32)}
+    arrays["log_joint"] = np.array(state.log_joint())
+    if theta is None:
+        arrays |= state.likelihood.arrays(state.statistics, state.sizes)
+        return Draw(arrays, data.encoder), state
+    arrays |= {"theta": theta, "features/size": state.sizes}
+    return FeatureDraw(arrays, data.likelihood), state
+
+
+def _state(data, draw, labels):
+    """The state of the sampler that has a draw's parameters and these labels: 0 .. K - 1."""
+    if data.likelihood.conjugate:
+        likelihood, shards = copy.deepcopy(data.likelihood), data.shards
+        block = Mixture.from_arrays(draw.arrays, likelihood.schema).blocks[0]
+        hyper = [block.get_hyper(f) for f in range(block.n_features)]
+        likelihood.set_state({"hyper": hyper})
+    else:
+        likelihood, shards = draw.likelihood, data.shards
+    labels, n = np.asarray(labels, dtype=np.int32), int(np.max(labels)) + 1
+    dealt = [labels[shards.rows_of(p)] for p in range(shards.n_shards)]
+    state = Uncollapsed(likelihood, PitmanYor(draw.concentration, draw.discount), dealt)
+    state.gather([report(likelihood, shards.encoded(p), own, n) for p, own in enumerate(dealt)])
+    return state
