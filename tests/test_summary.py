@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from enumeration import canonical, partitions
-from skanneal import summary
 from skanneal.summary import (
     POINT_ESTIMATES,
     _losses,
@@ -204,7 +203,7 @@ def test_bad_input(draws, log_joints, method, message):
 
 # ------------------------------------------------------------------------------------ co-clustering
 def test_coclustering_counts_shared_clusters(monkeypatch):
-    monkeypatch.setattr(summary, "_COCLUSTERING_BLOCK", 20)
+    monkeypatch.setattr(_partitions, "_COCLUSTERING_BLOCK", 20)
     draws = list(np.random.default_rng(0).integers(0, 3, size=(7, 9)))
     shares = coclustering(draws)
     for i, j in product(range(9), repeat=2):
