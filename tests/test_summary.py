@@ -11,6 +11,7 @@ from enumeration import canonical, partitions
 from skanneal.summary import (
     POINT_ESTIMATES,
     _losses,
+    _partitions,
     coclustering,
     expected_binder,
     expected_vi,
