@@ -8,7 +8,6 @@ has one, and use nothing but public names, so that modules may move. A case has 
 such as "family/normal/gaps", and gives named arrays, or the text of its error.
 """
 
-import contextlib
 import functools
 import importlib
 import importlib.util
@@ -23,18 +22,36 @@ import traceback
 import warnings
 from pathlib import Path
 
-import joblib
 import numpy as np
+import polars as pl
 from scipy.sparse import csr_array
 
 import skanneal
-from digest_data import GIVEN, MIXED, N_ROWS, cells, counts, mixed, regression, times, with_gaps
+from digest_backends import BACKENDS, absent_backends
+from digest_data import (
+    COUNTED,
+    GIVEN,
+    MIXED,
+    N_ROWS,
+    cells,
+    counts,
+    mixed,
+    regression,
+    times,
+    with_gaps,
+)
 from digest_records import flatten, record
 from skanneal import likelihoods, partition_priors, schedules, summary, tempering
 
 CHAINS = {"n_chains": 2, "n_draws": 2, "random_state": 0}
 TEMPERED = {"n_chains": 2, "n_draws": 12, "n_warmup": 12, "random_state": 0}
 CURVE, EXPONENTS = np.array([0.1, 0.5, 0.4, 1.0]), np.array([0.2, 0.5, 0.9, 1.0])
+LADDERS = {
+    "GeometricLadder": ("GeometricLadder", {"n_levels": 3}),
+    "CustomLadder": ("CustomLadder", {"betas": [1.0, 0.5, 0.0]}),
+    "adapt": ("GeometricLadder", {"n_levels": 4, "adapt": True}),
+    "recentre": ("GeometricLadder", {"n_levels": 2, "recentre": True}),
+}
 # Parameters of an estimator that choose a partition prior, by the name of its class.
 PRIORS = {
     "PitmanYor": {
@@ -83,22 +100,24 @@ def priors():
 
 def mixture(**parameters):
     short = {"schedule": schedules.LinearAnneal(n_sweeps=6)}
-    return skanneal.AnnealedDPMixture(**(CHAINS | short | parameters))
+    return functools.partial(skanneal.AnnealedDPMixture, **(CHAINS | short | parameters))
 
 
 def permuted(**parameters):
     short = {"schedule": schedules.PriorGibbs(n_sweeps=6)}
-    return skanneal.PermutationDPMixture(**(CHAINS | short | parameters))
+    return functools.partial(skanneal.PermutationDPMixture, **(CHAINS | short | parameters))
 
 
 def crosscat(**parameters):
     short = {"schedule": schedules.LinearAnneal(n_sweeps=6)}
-    return skanneal.CrossCatPY(**(CHAINS | short | parameters))
+    return functools.partial(skanneal.CrossCatPY, **(CHAINS | short | parameters))
 
 
 def accelerated(**parameters):
     short = schedules.AcceleratedSchedule(n_accelerated=6, n_exact=8, sync_every=2)
-    return skanneal.AcceleratedDPMixture(**(CHAINS | {"schedule": short} | parameters))
+    return functools.partial(
+        skanneal.AcceleratedDPMixture, **(CHAINS | {"schedule": short} | parameters)
+    )
 
 
 class WaitingTimes(likelihoods.Likelihood):
@@ -136,7 +155,7 @@ class WaitingTimes(likelihoods.Likelihood):
 
 
 def fit(model, X, *y, **how):
-    """A case: `record`, to be called."""
+    """A case: `record`, to be called. `model` makes the estimator, which is when it may fail."""
     return functools.partial(record, model, X, *y, **how)
 
 
@@ -167,6 +186,7 @@ def estimator_cases():
     X = times()
     everything = {"also": given_cells, "X": mixed()}
     fixed = {"normal": {"mu0": 2, "kappa0": 0.1, "nu0": 3, "sigma2_0": 1}}
+    fixed_rows = {"gaussian": fixed["normal"]}
     stratified = schedules.LinearAnneal(n_sweeps=6, selection="stratified")
     indicated = crosscat(missing_indicator=["number", "colour"])
     by_name = {
@@ -175,6 +195,8 @@ def estimator_cases():
             "warm_start": fit(mixture(warm_start=True), X, n_fits=2),
             "strata": fit(mixture(schedule=stratified), X, strata=np.arange(N_ROWS) % 3),
             "fixed": fit(mixture(concentration=1.0, hyperparameters=fixed), X),
+            "polars": fit(mixture(), pl.DataFrame(X)),
+            "list": fit(mixture(), X.tolist()),
         },
         "PermutationDPMixture": lambda: {
             "mixed": fit(permuted(families=MIXED, init=3), **everything),
@@ -191,8 +213,12 @@ def estimator_cases():
         },
         "CrossCatImputer": lambda: {
             strategy: fit(
-                skanneal.CrossCatImputer(
-                    crosscat(), strategy=strategy, add_indicator=True, random_state=0
+                functools.partial(
+                    skanneal.CrossCatImputer,
+                    crosscat()(),
+                    strategy=strategy,
+                    add_indicator=True,
+                    random_state=0,
                 ),
                 mixed(),
             )
@@ -201,18 +227,19 @@ def estimator_cases():
         "AcceleratedDPMixture": lambda: {
             "warm_start": fit(accelerated(warm_start=True), X, n_fits=2),
             "kmeans": fit(accelerated(init="kmeans", discount="infer"), X),
+            "fixed": fit(accelerated(concentration=1.0, hyperparameters=fixed_rows), X),
             "files": from_files,
         },
         "TemperedGPRegressor": lambda: {
             kernel: fit(
-                skanneal.TemperedGPRegressor(kernel=kernel, **TEMPERED),
+                functools.partial(skanneal.TemperedGPRegressor, kernel=kernel, **TEMPERED),
                 *regression(),
                 also=moments,
             )
             for kernel in options(skanneal.TemperedGPRegressor, "kernel")
         },
         "TemperedGaussianMean": lambda: {
-            "default": fit(skanneal.TemperedGaussianMean(**TEMPERED), X)
+            "default": fit(functools.partial(skanneal.TemperedGaussianMean, **TEMPERED), X)
         },
     }
     for name in skanneal.__all__:
@@ -220,17 +247,34 @@ def estimator_cases():
             yield f"estimator/{name}/{variant}", case
 
 
+def as_given(X, given):
+    """A fit whose hyperparameters are those of another's draw: to the user's units and back."""
+    first = mixture(**given)().fit(X)
+    return record(mixture(**given | {"hyperparameters": first.draws_[0][0].hyperparameters}), X)
+
+
 def family_cases():
     for name, family in FAMILIES.items():
         X, given = cells(name), {"families": name}
         if name in GIVEN:
             given["hyperparameters"] = {name: GIVEN[name]}
-        yield f"family/{name}/plain", fit(mixture(**given), X)
-        yield f"family/{name}/many", fit(mixture(concentration=60.0, **given), X)
+        of_family = {
+            "plain": fit(mixture(**given), X),
+            "many": fit(mixture(concentration=60.0, **given), X),
+            "wide": fit(mixture(**given), cells(name, n_columns=20)),
+            "given": functools.partial(as_given, X, given),
+            "permutation": fit(permuted(init="one", **given), X),
+        }
         if not family.joint:
-            yield f"family/{name}/gaps", fit(mixture(**given), with_gaps(X))
-            yield f"family/{name}/views", fit(crosscat(**given), with_gaps(X))
-    yield "family/multinomial/sparse", fit(mixture(families="multinomial"), csr_array(counts(12)))
+            of_family["gaps"] = fit(mixture(**given), with_gaps(X))
+            of_family["views"] = fit(crosscat(**given), with_gaps(X))
+        if name in COUNTED:
+            of_family["large"] = fit(mixture(**given), 30_000 * X)
+        for variant, case in of_family.items():
+            yield f"family/{name}/{variant}", case
+    for n_columns in (12, 300):
+        sparse = mixture(families="multinomial")
+        yield f"family/multinomial/sparse_{n_columns}", fit(sparse, csr_array(counts(n_columns)))
 
 
 def own_schedule(cls, **parameters):
@@ -247,10 +291,14 @@ def schedule_cases():
         yield f"schedule/{name}", fit(mixture(schedule=schedule, n_chains=1), X)
         yield f"path/{name}", lambda schedule=schedule: list(map(schedule.path, (1, 7, 300_000)))
     for cls in schedule_classes():
-        for parameter in {"selection", "start"} & set(inspect.signature(cls).parameters):
+        for parameter in ("selection", "start")[: 1 + ("start" in cls._parameter_constraints)]:
             for value in options(cls, parameter):
                 schedule = own_schedule(cls, **{parameter: value})
                 yield f"schedule/{cls.__name__}/{value}", fit(mixture(schedule=schedule), X)
+    energy = schedules.EnergyAnneal(n_sweeps=6)
+    for maker in (permuted, crosscat):
+        model = maker(schedule=energy, families=MIXED)
+        yield f"schedule/energy_anneal/{maker.__name__}", fit(model, mixed())
 
 
 def move_cases():
@@ -274,8 +322,13 @@ def shard_cases():
             if conjugate or algorithm != "collapsed":
                 model = accelerated(likelihood=likelihood, algorithm=algorithm)
                 yield f"likelihood/{name}/{algorithm}", fit(model, X)
-    sparse = accelerated(likelihood="multinomial")
-    yield "likelihood/multinomial/sparse", fit(sparse, csr_array(counts(12)))
+    for name in sorted(COUNTED & set(likelihoods.LIKELIHOODS)):
+        yield f"likelihood/{name}/large", fit(accelerated(likelihood=name), 30_000 * cells(name))
+        if name != "poisson":
+            sparse = csr_array(counts(300))
+            yield f"likelihood/{name}/sparse", fit(accelerated(likelihood=name), sparse)
+    for n_shards in (1, 3):
+        yield f"likelihood/gaussian/shards_{n_shards}", fit(accelerated(n_shards=n_shards), times())
 
 
 def choice_cases():
@@ -289,6 +342,14 @@ def choice_cases():
             yield f"point_estimate/{method}/{maker.__name__}", fit(model, times())
 
 
+def tempered(target, name="GeometricLadder", **parameters):
+    """Draws from a target on one of the ladders, and its levels."""
+    cls, how = LADDERS[name]
+    ladder = getattr(schedules, cls)(**how)
+    draws = tempering.sample(target, schedule=ladder, **(TEMPERED | parameters))
+    return {"levels": ladder.levels(100), "draws": draws}
+
+
 def tempering_cases():
     X, y = regression()
     mean = tempering.GaussianMeanTarget(X)
@@ -300,24 +361,15 @@ def tempering_cases():
         draw_prior=lambda generator: generator.standard_normal(2),
     )
     targets = {"mean": mean, "process": tempering.GaussianProcessTarget(X, y), "own": own}
-    ladders = {
-        "GeometricLadder": schedules.GeometricLadder(n_levels=3),
-        "CustomLadder": schedules.CustomLadder(betas=[1.0, 0.5, 0.0]),
-        "adapt": schedules.GeometricLadder(n_levels=4, adapt=True),
-        "recentre": schedules.GeometricLadder(n_levels=2, recentre=True),
-    }
-    run = functools.partial(tempering.sample, **TEMPERED)
-    first = ladders["GeometricLadder"]
     for method, inner in itertools.product(tempering.METHODS, tempering.INNER):
         for name, target in targets.items():
             if target.has_gradient or inner != "hmc":
-                drawn = functools.partial(run, target, method=method, inner=inner, schedule=first)
+                drawn = functools.partial(tempered, target, method=method, inner=inner)
                 yield f"tempering/{name}/{method}/{inner}", drawn
-    for name, ladder in ladders.items():
-        yield f"ladder/{name}", functools.partial(run, mean, schedule=ladder)
-        yield f"ladder/{name}/levels", functools.partial(ladder.levels, 100)
-    drawn = functools.partial(run, mean, method="spt", resample=True, schedule=first)
-    yield "tempering/mean/resample", drawn
+    for name in LADDERS:
+        yield f"ladder/{name}", functools.partial(tempered, mean, name)
+    resampled = functools.partial(tempered, mean, method="spt", resample=True)
+    yield "tempering/mean/resample", resampled
 
 
 def summary_cases():
@@ -330,51 +382,6 @@ def summary_cases():
         yield f"summary/{ask.__name__}", functools.partial(ask, draws[0], draws)
     yield "summary/coclustering", functools.partial(summary.coclustering, draws)
     yield "summary/rank_clusters", functools.partial(summary.rank_clusters, draws[0])
-
-
-# ---- backends -----------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def on_dask():
-    import distributed
-
-    quiet = {"dashboard_address": None, "silence_logs": 50, "protocol": "tcp"}
-    with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, **quiet) as cluster,
-        distributed.Client(cluster),
-        joblib.parallel_config("dask"),
-    ):
-        yield
-
-
-@contextlib.contextmanager
-def on_ray():
-    import ray
-    from ray.util.joblib import register_ray
-
-    register_ray()
-    path = {"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}}
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=path)
-    try:
-        with joblib.parallel_config("ray"):
-            yield
-    finally:
-        ray.shutdown()
-
-
-BACKENDS = {
-    "threads": lambda: joblib.parallel_config("threading", n_jobs=2),
-    "processes": lambda: joblib.parallel_config("loky", n_jobs=2),
-    "dask": on_dask,
-    "ray": on_ray,
-}
-PACKAGES = {"dask": "distributed", "ray": "ray"}  # without which a backend has no case
-
-
-def absent_backends():
-    packages = PACKAGES.items()
-    return [name for name, package in packages if importlib.util.find_spec(package) is None]
 
 
 def backend_case(name):

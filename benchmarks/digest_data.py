@@ -44,6 +44,7 @@ CELLS = {
     "multinomial": counts,
     "logistic_normal": counts,
 }
+COUNTED = {name for name, maker in CELLS.items() if maker is counts}
 MIXED = {"poisson": ["count"]}  # what the families of `mixed` are not by themselves
 GIVEN = {"known_normal": {"covariance": 0.1}}  # hyperparameters that must be given
 

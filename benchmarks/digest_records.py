@@ -76,8 +76,9 @@ def flatten(value, path=""):
     yield path, array
 
 
-def record(model, X, *y, n_fits=1, asked=None, also=None, **fit):
-    """Fit an estimator, once or more often; what it shows, and its answers about a few rows."""
+def record(make, X, *y, n_fits=1, asked=None, also=None, **fit):
+    """Make an estimator, fit it; what it shows, and its answers about a few rows."""
+    model = make()
     for _ in range(n_fits):
         model.fit(X, *y, **fit)
     asked, y = (X if asked is None else asked)[:ASKED], [part[:ASKED] for part in y]

@@ -13,6 +13,7 @@ sides, so that it may be there before the renaming is.
 """
 
 import argparse
+import io
 import os
 import pickle
 import subprocess
@@ -96,30 +97,26 @@ def verdicts(old, new):
 
 
 def check_out(ref):
-    """The folder of a commit's files, as long as there is none from an earlier call made anew."""
+    """The folder with a commit's files; one from an earlier call serves again."""
     git = ["git", "-C", str(ROOT)]
-    commit = subprocess.check_output(
-        [*git, "rev-parse", "--verify", ref + "^{commit}"], text=True
-    ).strip()
+    name = [*git, "rev-parse", "--verify", ref + "^{commit}"]
+    commit = subprocess.check_output(name, text=True).strip()
     tree = FOLDER / commit
     if not tree.is_dir():
-        tree.mkdir(parents=True)
-        with subprocess.Popen([*git, "archive", commit], stdout=subprocess.PIPE) as archive:
-            with tarfile.open(fileobj=archive.stdout, mode="r|") as files:
-                files.extractall(tree, filter="data")
+        partial = tree.with_suffix(".partial")
+        archive = subprocess.check_output([*git, "archive", commit])
+        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+            files.extractall(partial, filter="data")
+        partial.rename(tree)
     return tree
 
 
 def build(tree):
     """Compile what is not compiled yet, with ccache where there is one."""
-    quiet = subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
-        cwd=tree,
-        capture_output=True,
-        text=True,
-    )
-    if quiet.returncode:
-        sys.exit(f"{tree} does not build:\n{quiet.stderr}")
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{tree} does not build:\n{done.stderr}")
 
 
 def start(tree, file, only):
