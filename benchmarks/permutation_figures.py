@@ -176,7 +176,7 @@ def run(X, options, subtract, hybrid, init, seconds, seed):
         "seconds": at,
         "log_joint": log_joint,
         "burned_in": log_joint[max(0, int(climbing.sum()) - 1)],
-        "clusters": trace["n_clusters"][full][-1],
+        "clusters": trace["n_components"][full][-1],
         "sweeps": sweeps[-1],
     }
 

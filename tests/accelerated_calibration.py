@@ -86,7 +86,7 @@ class World:
         prior = chain.state.prior
         log_joint += log_eppf(chain.state.sizes.tolist(), prior.concentration, prior.discount)
         return {
-            "n_clusters": len(theta),
+            "n_components": len(theta),
             "together": float(labels[0] == labels[1]),
             "prior": self.which(chain),
             "log_joint": log_joint,

@@ -251,7 +251,7 @@ class TestFit:
         assert model.n_sweeps_ == 40 + 3 * 7 and model.n_iter_ == 61
         trace = model.trace_
         assert set(trace) == {
-            *("seconds", "sweeps", "n_assigned", "n_clusters"),
+            *("seconds", "sweeps", "n_assigned", "n_components"),
             *("log_joint", "concentration", "discount", "burn_in"),
         }
         assert (trace["n_assigned"] == 60).all() and (np.diff(trace["seconds"]) >= 0).all()
@@ -264,7 +264,7 @@ class TestFit:
             np.testing.assert_array_equal(trace["sweeps"], [expected] * 3)
         last = [chain[-1].log_joint for chain in model.draws_]
         np.testing.assert_allclose(trace["log_joint"][:, -1], last, rtol=1e-9)
-        assert set(model.r_hat_) == {"n_clusters", "log_joint", "concentration", "discount"}
+        assert set(model.r_hat_) == {"n_components", "log_joint", "concentration", "discount"}
 
     @pytest.mark.parametrize("init", ["one", "kmeans", 5])
     def test_starts(self, init):
@@ -350,11 +350,11 @@ class TestDensities:
         far = np.array([[500.0, 500.0, 500.0], *X[:2]])
         from scipy.special import logsumexp
 
-        out = np.empty((3, draw.n_clusters + len(draw.arrays["prior_theta"])))
+        out = np.empty((3, draw.n_components + len(draw.arrays["prior_theta"])))
         theta = np.concatenate([draw.theta, draw.arrays["prior_theta"]])
         for i, x in enumerate(far):
             out[i] = [x @ t - np.exp(t).sum() for t in theta]
-        n, K = 60, draw.n_clusters
+        n, K = 60, draw.n_components
         joint = np.c_[
             out[:, :K] + np.log(draw.sizes / (n + draw.concentration)),
             logsumexp(out[:, K:], axis=1)

@@ -330,7 +330,7 @@ class TestRightAnswers:
             (np.bincount(model.labels_) - 0.1) / (20 - 0.1 * model.n_clusters_),
         )
         assert model.new_cluster_proba([[NAN, NAN]])[0] == pytest.approx(
-            (2 + 0.1 * model.draws_[0][0].n_clusters) / 22
+            (2 + 0.1 * model.draws_[0][0].n_components) / 22
         )
 
     def test_a_column_of_one_level_changes_nothing(self):

@@ -43,7 +43,7 @@ NAN = float("nan")
 QUERIES = ("predict", "predict_proba", "new_cluster_proba", "score_samples", "surprisal")
 TABLE_QUERIES = (*QUERIES, "impute", "transform", "row_similarity")
 SCALARS = {
-    "n_clusters",
+    "n_components",
     "log_joint",
     "concentration",
     "discount",
@@ -184,8 +184,8 @@ class TestScikitLearn:
         assert repr(CrossCatPY()) == "CrossCatPY()"
         assert repr(CrossCatImputer()) == "CrossCatImputer()"
         draw = crosscat().fit(crosscat_frame()).draws_[0][0]
-        clusters = "+".join(map(str, draw.n_clusters))
-        assert f"n_views={draw.n_views}, n_clusters={clusters}, log_joint=-" in repr(draw)
+        components = "+".join(map(str, draw.n_components))
+        assert f"n_views={draw.n_views}, n_components={components}, log_joint=-" in repr(draw)
 
     def test_not_fitted(self):
         for query in TABLE_QUERIES:
@@ -243,7 +243,7 @@ class TestFit:
             for v, labels in enumerate(draw.row_labels):
                 assert labels.shape == (40,)
                 np.testing.assert_array_equal(np.bincount(labels), draw.sizes[v])
-                assert len(draw.sizes[v]) == draw.n_clusters[v]
+                assert len(draw.sizes[v]) == draw.n_components[v]
             largest = np.bincount(draw.view_labels).argmax()
             np.testing.assert_array_equal(draw.labels, draw.row_labels[largest])
             assert set(draw.hyperparameters) == set(FAMILY.values())
@@ -260,7 +260,7 @@ class TestFit:
                 total += prior.log_probability(draw.sizes[v])
             for j, family in enumerate(FAMILY.values()):
                 v = draw.view_labels[j]
-                for c in range(draw.n_clusters[v]):
+                for c in range(draw.n_components[v]):
                     total += log_marginal(family, members(X, draw, j, v, c), hyper_of(draw, j))
             assert draw.log_joint == pytest.approx(total, abs=1e-3)
 
@@ -355,7 +355,7 @@ class TestFit:
         model = quick(verbose=1).fit(two_views(30))
         lines = capsys.readouterr().out.splitlines()
         assert len(lines) == model.trace_["sweeps"].shape[1]
-        assert all("views" in line and "clusters" in line for line in lines)
+        assert all("views" in line and "components" in line for line in lines)
 
     def test_an_error_keeps_the_earlier_fit(self, monkeypatch):
         def fail(*args, **kwargs):

@@ -158,7 +158,7 @@ def cell_scores(X, draw, j, cell):
         KNOWN[key] = np.array(
             [
                 log_predictive(family, cell, members(X, draw, j, v, c), hyper_of(draw, j))
-                for c in range(draw.n_clusters[v] + 1)
+                for c in range(draw.n_components[v] + 1)
             ]
         )
     return KNOWN[key]
@@ -170,7 +170,7 @@ KNOWN = {}  # the same cells are asked for again and again
 def densities(X, draw, j, points):
     """p(number or count | cluster): (n_points, n_clusters + 1), through SciPy."""
     out = []
-    for c in range(draw.n_clusters[draw.view_labels[j]] + 1):
+    for c in range(draw.n_components[draw.view_labels[j]] + 1):
         if list(FAMILY.values())[j] == "poisson":
             a, b = posterior(X, draw, j, c)
             out.append(stats.nbinom.pmf(points, a, b / (1 + b)))
@@ -385,7 +385,7 @@ class TestMissingCells:
                 both = [
                     moments(X, draw, j, c)
                     for draw in draws
-                    for c in range(draw.n_clusters[draw.view_labels[j]] + 1)
+                    for c in range(draw.n_components[draw.view_labels[j]] + 1)
                 ]
                 mean, variance = np.transpose(both)
                 expected = shares @ mean

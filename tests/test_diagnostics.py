@@ -85,13 +85,13 @@ def test_chains_stuck_apart():
 
 
 def test_diagnose_names_what_it_was_asked_for():
-    trace = {"n_clusters": autoregression(0.2, 2, 50, seed=6), "seconds": np.zeros((2, 50))}
+    trace = {"n_components": autoregression(0.2, 2, 50, seed=6), "seconds": np.zeros((2, 50))}
     r_hats, esses = diagnose(trace)
-    assert list(r_hats) == list(esses) == ["n_clusters", "seconds"]
-    assert r_hats["n_clusters"] == r_hat(trace["n_clusters"])
-    assert esses["n_clusters"] == ess(trace["n_clusters"])
+    assert list(r_hats) == list(esses) == ["n_components", "seconds"]
+    assert r_hats["n_components"] == r_hat(trace["n_components"])
+    assert esses["n_components"] == ess(trace["n_components"])
     assert np.isnan(r_hats["seconds"])
-    assert list(diagnose(trace, ["n_clusters"])[0]) == ["n_clusters"]
+    assert list(diagnose(trace, ["n_components"])[0]) == ["n_components"]
 
 
 def test_wrong_shape():

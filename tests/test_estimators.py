@@ -247,7 +247,7 @@ class TestScikitLearn:
         assert repr(AnnealedDPMixture()) == "AnnealedDPMixture()"
         model = AnnealedDPMixture(schedule=LinearAnneal(n_sweeps=7))
         assert model.get_params()["schedule__n_sweeps"] == 7
-        assert "n_clusters=" in repr(mixture().fit(two_clusters()).draws_[0][0])
+        assert "n_components=" in repr(mixture().fit(two_clusters()).draws_[0][0])
 
     @pytest.mark.parametrize("query", QUERIES)
     def test_not_fitted(self, query):
@@ -301,7 +301,7 @@ class TestFit:
         assert [len(chain) for chain in model.draws_] == [2, 2]
         for draw in model.draws_[0] + model.draws_[1]:
             assert draw.labels.shape == (40,)
-            assert sorted(set(draw.labels)) == list(range(draw.n_clusters))
+            assert sorted(set(draw.labels)) == list(range(draw.n_components))
             np.testing.assert_array_equal(np.bincount(draw.labels), draw.sizes)
             assert draw.discount == 0.2 and draw.concentration > 0 and np.isfinite(draw.log_joint)
             assert set(draw.hyperparameters) == set(model.families_)
@@ -364,7 +364,7 @@ class TestFit:
             "seconds",
             "sweeps",
             "n_assigned",
-            "n_clusters",
+            "n_components",
             "log_joint",
             "concentration",
             "discount",
@@ -393,7 +393,7 @@ class TestFit:
         model = mixture(verbose=1).fit(X)
         lines = capsys.readouterr().out.splitlines()
         assert len(lines) == model.trace_["sweeps"].shape[1]
-        assert all("sweep" in line and "clusters" in line for line in lines)
+        assert all("sweep" in line and "components" in line for line in lines)
 
     def test_strata(self):
         X = two_clusters()
@@ -442,7 +442,7 @@ class TestFit:
         assert np.isnan(model.r_hat_["log_joint"]) and model.n_clusters_ == 20
 
     def test_diagnostics_where_the_final_stage_is_short_and_long(self):
-        names = {"n_clusters", "log_joint", "concentration", "discount"}
+        names = {"n_components", "log_joint", "concentration", "discount"}
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             model = mixture(n_chains=2, schedule=SequentialGibbs(n_sweeps=2)).fit(two_clusters())
@@ -930,7 +930,7 @@ def centres(draw, cells):
     """Predictive mean of the first normal column in each cluster, a new one last."""
     hyper = column_hyper(draw, "normal", 0)
     out = []
-    for c in range(draw.n_clusters + 1):
+    for c in range(draw.n_components + 1):
         members = observed([cells[i] for i in np.flatnonzero(draw.labels == c)])
         out.append(
             (hyper["kappa0"] * hyper["mu0"] + sum(members)) / (hyper["kappa0"] + len(members))

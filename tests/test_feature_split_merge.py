@@ -363,6 +363,6 @@ def test_an_interrupt_drops_the_move(function):
         run.first()
         run.stage(ExactStage(3), [1] * 5)
     assert run.interrupted and len(before) == 1 and chain.n_tried == 0
-    assert len(chain.trace["n_clusters"]) == 1 and chain.done == 1
+    assert len(chain.trace["n_components"]) == 1 and chain.done == 1
     np.testing.assert_array_equal(chain.labels(), before[0][0])
     np.testing.assert_array_equal(chain.state.statistics, before[0][1])

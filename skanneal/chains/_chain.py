@@ -334,7 +334,7 @@ class Chain:
             views = f"views {now['n_views']:4d}  " if "n_views" in now else ""
             print(
                 f"{now['seconds']:8.1f} s  sweep {now['sweeps']:6.2f}  "
-                f"rows {now['n_assigned']:9d}  {views}clusters {now['n_clusters']:5d}  "
+                f"rows {now['n_assigned']:9d}  {views}components {now['n_components']:5d}  "
                 f"log joint {now['log_joint']:.6g}",
                 flush=True,
             )

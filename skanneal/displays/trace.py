@@ -12,7 +12,7 @@ _TITLES = {
     "seconds": "Seconds",
     "sweeps": "Sweeps",
     "log_joint": "Log joint density",
-    "n_clusters": "Number of clusters",
+    "n_components": "Number of components",
     "n_assigned": "Rows assigned",
     "n_views": "Number of views",
 }

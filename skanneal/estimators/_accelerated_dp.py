@@ -113,7 +113,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
     draws_ : list of list of Draw or FeatureDraw
         ``draws_[chain][draw]``.
     trace_ : dict of ndarray of shape (n_chains, n_records)
-        At every synchronisation: "seconds", "sweeps" (sub-iterations), "n_assigned", "n_clusters",
+        At every synchronisation: "seconds", "sweeps" (sub-iterations), "n_assigned", "n_components",
         "log_joint", "concentration", "discount", and "burn_in", 1 in the accelerated stage; padded
         with nan.
     r_hat_, ess_ : dict of float
@@ -468,7 +468,7 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
             "trace_": trace,
             "n_sweeps_": float(np.nanmax(trace["sweeps"])),
             "labels_": point.labels.astype(np.int64),
-            "n_clusters_": point.n_clusters,
+            "n_clusters_": point.n_components,
             "likelihood_": data.likelihood,
             "_point": point,
             "_encoder": data.encoder,

@@ -77,7 +77,7 @@ class AnnealedDPMixture(BaseMixtureEstimator):
         ``draws_[chain][draw]`` with ``labels``, ``concentration``, ``discount``,
         ``hyperparameters``, ``log_joint`` and the clusters' statistics.
     trace_ : dict of ndarray of shape (n_chains, n_records)
-        "seconds", "sweeps", "n_assigned", "n_clusters", "log_joint", "concentration", "discount";
+        "seconds", "sweeps", "n_assigned", "n_components", "log_joint", "concentration", "discount";
         padded with nan.
     r_hat_, ess_ : dict of float
         Of the scalars in the trace's final full-data stage; nan where it is too short.

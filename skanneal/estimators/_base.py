@@ -108,7 +108,7 @@ class BaseMixtureEstimator(
                 model = model._replace(strata=self._strata(strata, schedule, model, seeds[-1]))
             models = [model] * self.n_chains
             results, interrupted = self._run_chains(limit, models, schedule, seeds, states)
-            results = [result for result in results if result["trace"]["n_clusters"][-1] > 0]
+            results = [result for result in results if result["trace"]["n_components"][-1] > 0]
             if not results:
                 raise KeyboardInterrupt
             fitted = self._results(encoder, model, results)
@@ -245,7 +245,7 @@ class BaseMixtureEstimator(
         point = Draw(_point_arrays(best, labels, model.table, self.point_estimate), encoder)
         return {
             "labels_": point.labels.astype(np.int64),
-            "n_clusters_": point.n_clusters,
+            "n_clusters_": point.n_components,
             "_point": point,
         }
 

@@ -112,7 +112,7 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
         ``discount`` (one per view), ``view_concentration``, ``view_discount``, ``hyperparameters``,
         ``log_joint`` and the clusters' statistics.
     trace_ : dict of ndarray of shape (n_chains, n_records)
-        "seconds", "sweeps", "n_assigned", "n_views", "n_clusters" (of all views), "log_joint",
+        "seconds", "sweeps", "n_assigned", "n_views", "n_components" (of all views), "log_joint",
         "concentration" and "discount" (means over views), "view_concentration", "view_discount";
         padded with nan.
     r_hat_, ess_ : dict of float

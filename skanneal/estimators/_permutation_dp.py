@@ -93,7 +93,7 @@ class PermutationDPMixture(BaseMixtureEstimator):
         ``draws_[chain][draw]`` with ``labels``, ``concentration``, ``discount``,
         ``hyperparameters``, ``log_joint`` and the clusters' statistics.
     trace_ : dict of ndarray of shape (n_chains, n_records)
-        "seconds", "sweeps", "n_assigned", "n_clusters", "log_joint", "concentration", "discount"
+        "seconds", "sweeps", "n_assigned", "n_components", "log_joint", "concentration", "discount"
         and, with permutation moves, "burn_in": 1 for the first half of the sweeps, in which these
         climb and adapt, 0 for the rest, which leaves the posterior as it is; padded with nan.
     r_hat_, ess_ : dict of float

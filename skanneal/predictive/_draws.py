@@ -16,17 +16,17 @@ class Draw:
     Attributes
     ----------
     labels : ndarray of shape (n_rows,), int32
-        Cluster of each training row, 0 .. n_clusters - 1.
+        Component of each training row, 0 .. n_components - 1.
     concentration, discount : float
     hyperparameters : dict of str to dict of str to ndarray
         By family and name, in the user's units, one value per column in `families_`; pseudo-counts
         are a list with one array per column. Of a row family a number, a vector or a matrix.
     log_joint : float
         log p(partition) + log p(x | partition, hyperparameters), in the user's units.
-    n_clusters : int
-    sizes : ndarray of shape (n_clusters,)
+    n_components : int
+    sizes : ndarray of shape (n_components,)
     arrays : dict of str to ndarray
-        All of it, the clusters' statistics included ("normal/mean" and so on, in cell units).
+        All of it, the components' statistics included ("normal/mean" and so on, in cell units).
     """
 
     def __init__(self, arrays, encoder):
@@ -38,7 +38,7 @@ class Draw:
     concentration = property(lambda self: float(self.arrays["concentration"]))
     discount = property(lambda self: float(self.arrays["discount"]))
     log_joint = property(lambda self: float(self.arrays["log_joint"]))
-    n_clusters = property(lambda self: len(self.sizes))
+    n_components = property(lambda self: len(self.sizes))
     sizes = property(lambda self: _sizes(self.arrays))
     main_view = 0
 
@@ -47,7 +47,7 @@ class Draw:
         return _in_units([self.arrays], len(self._apart.kept), *self._units)
 
     def __repr__(self):
-        return f"Draw(n_clusters={self.n_clusters}, log_joint={self.log_joint:.6g})"
+        return f"Draw(n_components={self.n_components}, log_joint={self.log_joint:.6g})"
 
 
 class CrossCatDraw:
@@ -61,7 +61,7 @@ class CrossCatDraw:
     view_labels : ndarray of shape (n_columns,), int64
         View of each column, 0 .. n_views - 1; -1 of a constant one, which is in none.
     row_labels : list of ndarray of shape (n_rows,), int32
-        One per view: cluster of each training row.
+        One per view: component of each training row.
     labels : ndarray of shape (n_rows,), int32
         Those of the view with the most columns.
     concentration, discount : ndarray of shape (n_views,)
@@ -74,11 +74,11 @@ class CrossCatDraw:
     log_joint : float
         log p(views) + log p(clusters of every view) + log p(x | all of it), in the user's units.
     n_views : int
-    n_clusters : ndarray of shape (n_views,), int64
+    n_components : ndarray of shape (n_views,), int64
     sizes : list of ndarray
-        One per view: rows in each cluster.
+        One per view: rows in each component.
     arrays : dict of str to ndarray
-        All of it, the clusters' statistics included ("view0/normal/mean" and so on, in cell units).
+        All of it, the components' statistics included ("view0/normal/mean" and so on, in cell units).
     """
 
     def __init__(self, arrays, encoder):
@@ -91,7 +91,7 @@ class CrossCatDraw:
     view_discount = property(lambda self: float(self.arrays["view_discount"]))
     view_labels = property(lambda self: shown_views(self.table_view_labels, self._apart))
     n_views = property(lambda self: n_shown(self.view_labels))
-    n_clusters = property(lambda self: np.array([len(sizes) for sizes in self.sizes]))
+    n_components = property(lambda self: np.array([len(sizes) for sizes in self.sizes]))
     row_labels = property(lambda self: [self.rows_of(v) for v in range(self.n_views)])
     labels = property(lambda self: self.rows_of(largest_view(self.view_labels)))
     main_view = property(lambda self: self.stored(largest_view(self.view_labels)))
@@ -134,9 +134,9 @@ class CrossCatDraw:
         return {n.removeprefix(prefix): a for n, a in self.arrays.items() if n.startswith(prefix)}
 
     def __repr__(self):
-        clusters = "+".join(map(str, self.n_clusters))
+        components = "+".join(map(str, self.n_components))
         return (
-            f"CrossCatDraw(n_views={self.n_views}, n_clusters={clusters}, "
+            f"CrossCatDraw(n_views={self.n_views}, n_components={components}, "
             f"log_joint={self.log_joint:.6g})"
         )
 

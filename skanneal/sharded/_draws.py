@@ -17,15 +17,15 @@ class FeatureDraw:
     Attributes
     ----------
     labels : ndarray of shape (n_rows,), int32
-        Cluster of each training row, 0 .. n_clusters - 1.
+        Component of each training row, 0 .. n_components - 1.
     concentration, discount : float
     log_joint : float
         log p(partition) + log p(features) + log p(x | partition, features).
-    n_clusters : int
-    sizes : ndarray of shape (n_clusters,)
-    theta : ndarray of shape (n_clusters, ...)
+    n_components : int
+    sizes : ndarray of shape (n_components,)
+    theta : ndarray of shape (n_components, ...)
         As the likelihood has it.
-    features : ndarray of shape (n_clusters, ...)
+    features : ndarray of shape (n_components, ...)
         As it shows it.
     arrays : dict of str to ndarray
         All of it.
@@ -45,12 +45,12 @@ class FeatureDraw:
     discount = property(lambda self: float(self.arrays["discount"]))
     log_joint = property(lambda self: float(self.arrays["log_joint"]))
     sizes = property(lambda self: self.arrays["features/size"])
-    n_clusters = property(lambda self: len(self.sizes))
+    n_components = property(lambda self: len(self.sizes))
     theta = property(lambda self: self.arrays["theta"])
     features = property(lambda self: self.likelihood.features(self.theta))
 
     def __repr__(self):
-        return f"FeatureDraw(n_clusters={self.n_clusters}, log_joint={self.log_joint:.6g})"
+        return f"FeatureDraw(n_components={self.n_components}, log_joint={self.log_joint:.6g})"
 
 
 class FeaturePredictor:
@@ -87,9 +87,9 @@ class FeaturePredictor:
 
 def _in_clusters(draw, rows):
     """log (n_c - d) f(row | theta_c) of each row: (n_rows, K)."""
-    out = np.empty((len(rows), draw.n_clusters))
+    out = np.empty((len(rows), draw.n_components))
     for start, scores in scored_blocks(draw.likelihood, rows, draw.theta, dtype=float):
-        out[start : start + len(scores)] = scores[:, : draw.n_clusters]
+        out[start : start + len(scores)] = scores[:, : draw.n_components]
     return out + np.log(draw.sizes - draw.discount)
 
 
@@ -97,6 +97,6 @@ def _joint(draw, rows):
     """log w_c f(row | theta_c) in the user's units, a new cluster last: (n_rows, K + 1)."""
     alpha, d, arrays = draw.concentration, draw.discount, draw.arrays
     log_m = log_new_cluster(draw.likelihood, rows, arrays["prior_theta"], arrays["proposal_seed"])
-    log_open = np.log(alpha + d * draw.n_clusters)
+    log_open = np.log(alpha + d * draw.n_components)
     joint = np.column_stack([_in_clusters(draw, rows), log_open + log_m])
     return joint - np.log(draw.sizes.sum() + alpha) + draw.likelihood.log_jacobian(1)

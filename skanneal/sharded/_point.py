@@ -59,7 +59,7 @@ def point_of(data, draws, method, bit_generator, ended):
     if conjugate:
         return _with_labels(data, best, labels)
     # features of the best draw to begin with: of the one that shares most rows
-    overlap = np.zeros((int(labels.max()) + 1, best.n_clusters), np.int64)
+    overlap = np.zeros((int(labels.max()) + 1, best.n_components), np.int64)
     np.add.at(overlap, (labels, best.labels), 1)
     theta, generator = best.theta[overlap.argmax(axis=1)], np.random.Generator(bit_generator)
     statistics = _state(data, best, labels).statistics

@@ -129,7 +129,7 @@ class Uncollapsed:
     def scalars(self):
         """What a trace records."""
         return {
-            "n_clusters": self.n_clusters,
+            "n_components": self.n_clusters,
             "log_joint": self.log_joint(),
             "concentration": self.prior.concentration,
             "discount": self.prior.discount,

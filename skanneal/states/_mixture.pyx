@@ -407,7 +407,7 @@ cdef class Mixture:
     def scalars(self):
         """What a trace records: dict of numbers that do not depend on the clusters' labels."""
         return {
-            "n_clusters": self.n_clusters,
+            "n_components": self.n_clusters,
             "log_joint": self.log_joint(),
             "concentration": self.prior.concentration,
             "discount": self.prior.discount,

@@ -239,7 +239,7 @@ class CrossCat:
     def scalars(self):
         """What a trace records; clusters are summed over views, priors of rows averaged."""
         return {
-            "n_clusters": self.n_clusters,
+            "n_components": self.n_clusters,
             "log_joint": self.log_joint(),
             "concentration": np.mean([view.prior.concentration for view in self.views]),
             "discount": np.mean([view.prior.discount for view in self.views]),

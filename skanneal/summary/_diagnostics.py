@@ -158,9 +158,9 @@ def diagnose(trace, names=None):
     --------
     >>> import numpy as np
     >>> from skanneal.summary import diagnose
-    >>> trace = {"n_clusters": np.full((4, 3), 7.0)}
+    >>> trace = {"n_components": np.full((4, 3), 7.0)}
     >>> diagnose(trace)
-    ({'n_clusters': nan}, {'n_clusters': nan})
+    ({'n_components': nan}, {'n_components': nan})
     """
     names = list(trace if names is None else names)
     return {name: r_hat(trace[name]) for name in names}, {name: ess(trace[name]) for name in names}
