@@ -113,9 +113,9 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
     draws_ : list of list of Draw or FeatureDraw
         ``draws_[chain][draw]``.
     trace_ : dict of ndarray of shape (n_chains, n_records)
-        At every synchronisation: "seconds", "sweeps" (sub-iterations), "n_assigned", "n_components",
-        "log_joint", "concentration", "discount", and "burn_in", 1 in the accelerated stage; padded
-        with nan.
+        At every synchronisation: "seconds", "sweeps" (sub-iterations), "n_assigned",
+        "n_components", "log_joint", "concentration", "discount", and "burn_in", 1 in the
+        accelerated stage; padded with nan.
     r_hat_, ess_ : dict of float
         Of the scalars in the trace, burn-in left out; nan where it is too short.
     likelihood_ : Likelihood

@@ -78,7 +78,8 @@ class CrossCatDraw:
     sizes : list of ndarray
         One per view: rows in each component.
     arrays : dict of str to ndarray
-        All of it, the components' statistics included ("view0/normal/mean" and so on, in cell units).
+        All of it, the components' statistics included ("view0/normal/mean" and so on, in
+        cell units).
     """
 
     def __init__(self, arrays, encoder):

@@ -298,7 +298,8 @@ class ShardedRun:
             if self.verbose:
                 last = {name: values[-1] for name, values in chain.trace.items()}
                 print(
-                    f"chain {i}: sub-iteration {chain.done}, {last['n_components']:.0f} components, "
+                    f"chain {i}: sub-iteration {chain.done}, "
+                    f"{last['n_components']:.0f} components, "
                     f"log joint {last['log_joint']:.6g}, {chain.seconds:.1f} s"
                 )
             if self.on_record is not None:
