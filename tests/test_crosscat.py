@@ -26,7 +26,7 @@ from sklearn.utils import estimator_checks
 from reference import log_marginal
 from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
 from skanneal.displays import CoassignmentDisplay, TraceDisplay
-from skanneal.encoding._containers import open_table
+from skanneal.encoding import open_table
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import SCHEDULES, LinearAnneal, PriorGibbs, SequentialGibbs
 from test_crosscat_queries import (

@@ -21,7 +21,7 @@ from skanneal.displays import (
     TraceDisplay,
     ViewsDisplay,
 )
-from skanneal.encoding._containers import open_table
+from skanneal.encoding import open_table
 from skanneal.summary import coclustering, profile_clusters, rank_clusters
 
 N_ROWS = 60

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from ..encoding._containers import open_table
+from ..encoding import open_table
 from ..summary import rank_clusters
 from ._columns import column_names, columns_by_view
 

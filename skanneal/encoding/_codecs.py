@@ -21,13 +21,12 @@ import numbers
 import numpy as np
 from scipy.sparse import csc_array
 
-from skanneal.encoding._columns import infinity_error
-from skanneal.families import FAMILIES
-from skanneal.families._scaling import offset_and_scale, standardised
+from ..families import FAMILIES, MISSING_COUNT
+from ..families._counts import COUNTS, ROW_COUNTS, refuse_empty_rows
+from ..families._scaling import offset_and_scale, standardised
+from ._columns import infinity_error
 
 _CODE_DTYPES = (("u1", 1), ("u2", 2), ("u4", 4))
-_MISSING_COUNT = 2**32 - 1
-_LARGEST_COUNT = 2**31 - 1  # of a row of counts
 
 
 class NumberCodec:
@@ -176,7 +175,11 @@ class BooleanCodec:
     def encode(self, column):
         values = _as_numbers(column, self.family)
         missing = np.isnan(values)
-        _refuse(column, values, ~(missing | (values == 0) | (values == 1)), "False, True, 0 or 1")
+        bad = ~(missing | (values == 0) | (values == 1))
+        if bad.any():
+            raise ValueError(
+                f"{column.label} must hold False, True, 0 or 1, got {values[bad][0]:g}."
+            )
         values[missing] = 2
         return values.astype(np.uint8)
 
@@ -209,13 +212,14 @@ class CountCodec:
     def encode(self, column):
         values = _as_numbers(column, self.family)
         missing = np.isnan(values)
-        counts = (values >= 0) & (values < _MISSING_COUNT) & (values == np.rint(values))
-        _refuse(column, values, ~(missing | counts), "non-negative integers below 2**32 - 1")
-        values[missing] = _MISSING_COUNT
+        bad = COUNTS.outside(values) & ~missing
+        if bad.any():
+            raise COUNTS.error(column.label, values[bad][0])
+        values[missing] = MISSING_COUNT
         return values.astype(np.uint32)
 
     def missing(self, cells):
-        return cells == _MISSING_COUNT
+        return cells == MISSING_COUNT
 
     def decode(self, values):
         """Counts, or their means, are handed over as numbers: nothing to do."""
@@ -263,7 +267,7 @@ class CountRowCodec:
         else:
             counts, dtypes = cls._gather(table, columns)
         values = counts.data
-        bad = ~((values >= 0) & (values <= _LARGEST_COUNT) & (values == np.rint(values)))
+        bad = ROW_COUNTS.outside(values)
         if bad.any():
             at = int(bad.argmax())
             label, value = table.label(columns[counts.indices[at]]), float(values[at])
@@ -271,13 +275,8 @@ class CountRowCodec:
                 raise gap_error(label, cls.family)
             if np.isinf(value):
                 raise infinity_error(label)
-            raise ValueError(f"{label} must hold non-negative integers below 2**31, got {value:g}.")
-        empty = np.diff(counts.indptr) == 0
-        if empty.any():
-            raise ValueError(
-                f"Row {int(empty.argmax())} of {name} has no counts above 0, which says nothing to"
-                f" the family {cls.family!r}: drop such rows."
-            )
+            raise ROW_COUNTS.error(label, value)
+        refuse_empty_rows(counts, name, f"the family {cls.family!r}")
         return counts.astype(np.uint32), dtypes
 
     @classmethod
@@ -380,9 +379,3 @@ def _factorise_numbers(values):
 def all_whole(values):
     """Whether all floats are integers that int64 holds."""
     return bool(np.all((np.abs(values) < 2.0**63) & (values == np.rint(values))))
-
-
-def _refuse(column, values, bad, allowed):
-    """Raise for the first cell that is not allowed."""
-    if bad.any():
-        raise ValueError(f"{column.label} must hold {allowed}, got {values[bad][0]:g}.")

@@ -12,7 +12,7 @@ so that there is something to cluster; in queries its cells are missing.
 
 import numpy as np
 
-from skanneal.encoding._codecs import CODECS, ConstantCodec
+from ._codecs import CODECS, ConstantCodec
 
 
 class SetApart:

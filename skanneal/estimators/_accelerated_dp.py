@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..chains._chain import ChainPlan
-from ..encoding._hyperparameters import grids_in_units, partition_grid
+from ..encoding import grids_in_units, partition_grid
 from ..likelihoods import LIKELIHOODS, Likelihood
 from ..parallel import InterruptNote, spawn_seeds
 from ..parallel._time_limit import TimeLimit

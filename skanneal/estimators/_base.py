@@ -15,9 +15,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..chains._chain import ChainPlan, run_chain
-from ..encoding._codecs import CountRowCodec
-from ..encoding._encoding import Encoder
-from ..encoding._hyperparameters import grids_in_units, partition_grid, prepare, with_scale
+from ..encoding import (
+    CountRowCodec,
+    Encoder,
+    grids_in_units,
+    partition_grid,
+    prepare,
+    with_scale,
+)
 from ..families import FAMILIES, Table
 from ..moves import MOVES, iterated_conditional_modes
 from ..parallel import StopFlag, n_workers, run_tasks, spawn_seeds

@@ -9,7 +9,7 @@ from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ..encoding._hyperparameters import partition_grid
+from ..encoding import partition_grid
 from ..families import FAMILIES
 from ..moves import COLUMN_MOVES, MOVES
 from ..predictive._crosscat import CrossCatQueryMixin

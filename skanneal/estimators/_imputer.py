@@ -12,7 +12,7 @@ from sklearn.utils._missing import is_scalar_nan
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from ..encoding._containers import open_table
+from ..encoding import open_table
 from ..parallel import spawn_seeds
 from ._base import BaseMixtureEstimator
 from ._crosscat import CrossCatPY

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..encoding._hyperparameters import partition_grid
+from ..encoding import partition_grid
 from ..moves import EXACT_ROWS, PERMUTATIONS, PROGRAMS
 from ..schedules import PriorGibbs, SequentialGibbs
 from ..schedules._pacer import size_at

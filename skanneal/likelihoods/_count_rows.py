@@ -5,9 +5,8 @@
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from ..families._counts import ROW_COUNTS, refuse_empty_rows
 from ._product import count_scores, count_sums
-
-LARGEST_COUNT = 2**31 - 1
 
 
 class CountRows:
@@ -56,18 +55,10 @@ def count_rows(X):
     counts.sum_duplicates()
     counts.eliminate_zeros()
     values = counts.data
-    bad = ~((values >= 0) & (values <= LARGEST_COUNT) & (values == np.rint(values)))
+    bad = ROW_COUNTS.outside(values)
     if bad.any():
         at = int(bad.argmax())
         row = int(np.searchsorted(counts.indptr, at, side="right")) - 1
-        raise ValueError(
-            f"Row {row}, column {counts.indices[at]} of X must hold a non-negative integer below"
-            f" 2**31, got {float(values[at]):g}."
-        )
-    empty = np.diff(counts.indptr) == 0
-    if empty.any():
-        raise ValueError(
-            f"Row {int(empty.argmax())} of X has no counts above 0, which says nothing to a"
-            " multinomial likelihood: drop such rows."
-        )
+        raise ROW_COUNTS.error(f"Row {row}, column {counts.indices[at]} of X", values[at])
+    refuse_empty_rows(counts, "X", "a multinomial likelihood")
     return counts.astype(np.uint32)

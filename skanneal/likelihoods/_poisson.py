@@ -6,11 +6,10 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.special import gammaln
 
+from ..families._counts import COUNTS
 from ._base import ConjugateLikelihood, dense
 from ._draws import log_gammas
 from ._product import Weights, cell_scores, cell_sums
-
-LARGEST_COUNT = 2**32 - 2
 
 
 class Poisson(ConjugateLikelihood):
@@ -55,13 +54,10 @@ class Poisson(ConjugateLikelihood):
     @staticmethod
     def _cells(X, schema):
         X = dense(X.toarray() if issparse(X) else X, schema.n_columns)
-        bad = ~((X >= 0) & (X <= LARGEST_COUNT) & (X == np.rint(X)))
+        bad = COUNTS.outside(X)
         if bad.any():
             i, j = np.argwhere(bad)[0]
-            raise ValueError(
-                f"Row {i}, column {j} of X must hold a non-negative integer below"
-                f" 2**32 - 1, got {float(X[i, j]):g}."
-            )
+            raise COUNTS.error(f"Row {i}, column {j} of X", X[i, j])
         return list(X.astype(np.uint32).T)
 
     def _take_hyper(self):

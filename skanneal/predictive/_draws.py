@@ -4,8 +4,7 @@
 
 import numpy as np
 
-from ..encoding._hyperparameters import NAMES, to_user
-from ..encoding._row_hyperparameters import row_values_in_units
+from ..encoding import NAMES, row_values_in_units, to_user
 from ..families import FAMILIES
 from ..summary import relabel
 
@@ -32,7 +31,8 @@ class Draw:
     def __init__(self, arrays, encoder):
         self.arrays = arrays
         self._apart = encoder.apart
-        self._units = encoder.table_schema[2:]
+        schema = encoder.table_schema
+        self._units = schema.offsets, schema.scales
 
     labels = property(lambda self: self.arrays["labels"])
     concentration = property(lambda self: float(self.arrays["concentration"]))
@@ -85,7 +85,8 @@ class CrossCatDraw:
     def __init__(self, arrays, encoder):
         self.arrays = arrays
         self._apart = encoder.apart
-        self._units = encoder.table_schema[2:]
+        schema = encoder.table_schema
+        self._units = schema.offsets, schema.scales
 
     log_joint = property(lambda self: float(self.arrays["log_joint"]))
     view_concentration = property(lambda self: float(self.arrays["view_concentration"]))

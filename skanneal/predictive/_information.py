@@ -14,8 +14,6 @@ estimates it.
 import numpy as np
 from scipy.special import xlogy
 
-from ..encoding._encoding import missing_cells
-
 MOST_COUNTS = 1024  # a column of counts that needs more values than these is simulated
 TAIL = 1e-6  # probability of the largest counts, which are taken together
 BLOCK_NUMBERS = 1 << 22  # held at a time
@@ -76,7 +74,7 @@ def _values(predictor, view, column):
     probabilities = view.level_probabilities(column)
     if probabilities is not None:
         return probabilities
-    cells = missing_cells(predictor.schema, MOST_COUNTS)
+    cells = predictor.schema.missing_cells(MOST_COUNTS)
     if cells[column].dtype.kind != "u":
         return None
     cells[column] = np.arange(MOST_COUNTS)
@@ -122,7 +120,7 @@ def _simulated(predictor, view, columns, rest, n_samples, bit_generator):
     cumulative = np.cumsum(weights)
     uniforms = np.random.Generator(bit_generator).random(n_samples) * cumulative[-1]
     at = np.minimum(np.searchsorted(cumulative, uniforms, side="right"), len(weights) - 1)
-    cells = missing_cells(predictor.schema, n_samples)
+    cells = predictor.schema.missing_cells(n_samples)
     for column in columns:
         cells[column] = view.sample_cells(column, at, bit_generator)
     table = predictor.table(cells)

@@ -10,7 +10,6 @@ their logarithms. The training data are not needed.
 import numpy as np
 from scipy.special import logsumexp
 
-from ..encoding._encoding import missing_cells
 from ..families import Table
 from ..states import state_from_arrays
 
@@ -110,8 +109,8 @@ class Predictor:
     Parameters
     ----------
     draws : list of Draw or CrossCatDraw
-    schema : tuple
-        Arguments of Table.
+    schema : Schema
+        Of the Table.
 
     Attributes
     ----------
@@ -239,15 +238,17 @@ class Predictor:
                 rows = np.flatnonzero(missing[j][start:stop])
                 value, spread = fillers[j](np.hstack([share[j][rows] for share in shares]))
                 values[j].append(value)
-                spreads[j].append(spread if self.schema[1][j] else spread * self.schema[3][j])
+                spreads[j].append(
+                    spread if self.schema.n_levels[j] else spread * self.schema.scales[j]
+                )
         values = [self._in_units(j, np.concatenate(v)) for j, v in enumerate(values)]
         return values, [np.concatenate(spread) for spread in spreads]
 
     def _in_units(self, j, cells):
         """Numbers in the user's units, codes as integers."""
-        if self.schema[1][j]:
+        if self.schema.n_levels[j]:
             return np.asarray(cells, dtype=np.int64)
-        return cells * self.schema[3][j] + self.schema[2][j]
+        return cells * self.schema.scales[j] + self.schema.offsets[j]
 
     def _shares(self, table, start, stop):
         """For each draw, by column: P(draw, cluster of the column's view | row), (rows, K + 1)."""
@@ -286,7 +287,7 @@ class Predictor:
 
     def _candidates(self, column, views, means):
         """The clusters' centres, and the density of each in each cluster."""
-        cells = missing_cells(self.schema, len(means))
+        cells = self.schema.missing_cells(len(means))
         whole = cells[column].dtype.kind == "u"
         cells[column] = np.rint(means) if whole else means
         table = self.table(cells)
@@ -317,7 +318,9 @@ class Predictor:
         n_rows = table.n_rows if n is None else n
         which = _choose(np.cumsum(weights, axis=1), generator.random(n_rows))
         missing = [np.broadcast_to(table.missing(j), n_rows) for j in range(table.n_columns)]
-        columns = [np.zeros(n_rows, np.int64 if levels else float) for levels in self.schema[1]]
+        columns = [
+            np.zeros(n_rows, np.int64 if levels else float) for levels in self.schema.n_levels
+        ]
         for d, views in enumerate(self.draws):
             rows = np.flatnonzero(which == d)
             own = table if n is not None else self._rows(table, rows)

@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..encoding._containers import open_table
+from ..encoding import check_whole_rows, encode_given, open_table, put_given
 from ..parallel import spawn_seeds
 from ._predictor import Predictor
 
@@ -39,7 +39,7 @@ class QueryMixin:
         """Positions of the columns a user names; None names all."""
         if columns is None:
             return list(range(self._encoder.n_columns))
-        return self._encoder.positions(columns, what)
+        return self._encoder.names.positions(columns, what)
 
     def predict(self, X):
         """Most probable existing cluster of each row.
@@ -114,7 +114,7 @@ class QueryMixin:
         if given is None:
             return log_density + apart.log_density(columns)
         positions = self._positions(given, "given")
-        self._encoder.check_whole_rows(positions, "given")
+        check_whole_rows(self._encoder, positions, "given")
         known = self._encoder.missing_columns(len(log_density))
         for j in [*positions, *self._encoder.indicators_of(positions)]:
             known[j] = columns[j]
@@ -161,12 +161,12 @@ class QueryMixin:
             raise TypeError(f"given must be a mapping of columns to values, got {given!r}")
         encoder, predictor = self._encoder, self._predictor()
         given = {} if given is None else given
-        known = encoder.encode_cells(given)
+        known = encode_given(encoder, given)
         table, seed = predictor.table(encoder.apart.stored(known)), self._seed(SAMPLE)
         columns = predictor.simulate(table, seed, n=int(n_samples))
         constants = encoder.apart.constants
         columns = encoder.apart.spread(columns, lambda j: np.full(n_samples, constants[j]))
-        return encoder.decode(encoder.put_given(columns, known, given))
+        return encoder.decode(put_given(encoder, columns, known, given))
 
     def surprisal(self, X):
         """How unexpected each cell is given the rest of its row.

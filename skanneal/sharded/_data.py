@@ -17,8 +17,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from ..encoding._encoding import Encoder
-from ..encoding._hyperparameters import prepare, with_scale
+from ..encoding import Encoder, prepare, with_scale
 from ..families import Table
 from ..families._scaling import ordinary
 from ..likelihoods import LIKELIHOODS, Likelihood, TableRows, checked
@@ -221,8 +220,9 @@ def refuse_gaps(encoder, columns):
     for j, missing in enumerate(encoder.missing(columns)):
         if missing.any():
             raise ValueError(
-                f"{encoder.label(j)} has a missing cell (NaN), but a likelihood describes rows "
-                f"without gaps: impute fills them; AnnealedDPMixture and CrossCatPY take them"
+                f"{encoder.names.label(j)} has a missing cell (NaN), but a likelihood "
+                f"describes rows without gaps: impute fills them; AnnealedDPMixture and "
+                f"CrossCatPY take them"
             )
 
 

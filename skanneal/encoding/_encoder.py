@@ -7,28 +7,19 @@ temporary.
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-import numbers
 import warnings
 import zlib
-from collections.abc import Mapping
 
 import numpy as np
-from scipy.sparse import csr_array
 from sklearn.utils.validation import validate_data
 
-from skanneal.encoding._codecs import (
-    CODECS,
-    ConstantCodec,
-    CountRowCodec,
-    all_whole,
-    present_values,
-)
-from skanneal.encoding._columns import read_objects, sparse_error
-from skanneal.encoding._containers import Sparse, build_table, column_label, open_table
-from skanneal.encoding._set_apart import SetApart, by_family
-from skanneal.families import FAMILIES, MISSING_COUNT
-
-MAX_AUTO_LEVELS = 20  # families="auto" takes integers of more distinct values for numbers
+from ._codecs import CODECS, CountRowCodec, all_whole
+from ._column_names import ColumnNames
+from ._columns import sparse_error
+from ._containers import Sparse, build_table, open_table
+from ._family_choice import auto_family, families_given
+from ._schema import Schema
+from ._set_apart import SetApart, by_family
 
 
 class Encoder:
@@ -42,8 +33,7 @@ class Encoder:
     ----------
     codecs : list
         One codec per column.
-    names : list of str or None
-        The columns' names.
+    names : ColumnNames
     indicators : ndarray of int
         The columns whose presence is a column of its own.
     families_ : dict of str to ndarray of int
@@ -61,7 +51,7 @@ class Encoder:
     --------
     >>> import numpy as np
     >>> from sklearn.base import BaseEstimator
-    >>> from skanneal.encoding._encoding import Encoder
+    >>> from skanneal.encoding import Encoder
     >>> X = [[1.5, "b"], [2.5, "a"], [None, "b"]]
     >>> estimator = BaseEstimator()
     >>> encoder = Encoder()
@@ -116,11 +106,11 @@ class Encoder:
             a container; if `families` names unknown families or columns, or a column twice.
         """
         table = open_table(X, name, sparse=True)
-        self.names, self.n_columns = table.names, table.shape[1]
-        chosen = self._resolve_families(families)
+        self.names = ColumnNames(table.names, table.shape[1])
+        chosen = families_given(families, self.names)
         if isinstance(table, Sparse) and set(chosen) != {CountRowCodec.family}:
             raise sparse_error(name)
-        self.indicators = np.unique(self.positions(indicators, "missing_indicator"))
+        self.indicators = np.unique(self.names.positions(indicators, "missing_indicator"))
         self.codecs, self.dtypes, columns = ([None] * self.n_columns for _ in range(3))
         self.counts = [j for j, family in enumerate(chosen) if family == CountRowCodec.family]
         if self.counts:
@@ -133,7 +123,7 @@ class Encoder:
         for j, family in enumerate(chosen):
             if self.codecs[j] is None:
                 column = table.column(j)
-                self.codecs[j] = CODECS[family or _auto_family(column)].fit(column)
+                self.codecs[j] = CODECS[family or auto_family(column)].fit(column)
                 self.dtypes[j] = column.dtype
                 columns[j] = self.codecs[j].encode(column)
         self.layout = table.layout()
@@ -175,104 +165,10 @@ class Encoder:
             columns[self.counts[0]] = CountRowCodec.read(table, self.counts, name)[0]
         return columns + self._presence(columns)
 
-    def encode_cells(self, cells, name="given"):
-        """Encode some cells of one row.
-
-        Parameters
-        ----------
-        cells : mapping of columns to values
-            Columns by name or position.
-        name : str, default="given"
-            What error messages call the mapping.
-
-        Returns
-        -------
-        columns : list of ndarray of shape (1,)
-            Missing where nothing is given; an indicator is present where its column is given, be
-            it as missing.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For unknown columns, values that contradict a column's type, levels of which fit knows
-            nothing, and missing values in columns without an indicator.
-        """
-        columns, counts, named = self.missing_columns(1), {}, []
-        for label, value in cells.items():
-            (j,) = self.positions([label], name)
-            named.append(j)
-            at = self.indicators_of([j])
-            codec, column = self.codecs[j], read_objects(self.label(j), [value])
-            if codec.family == CountRowCodec.family:
-                counts[j] = value
-                continue
-            columns[j] = codec.encode(column)
-            if codec.missing(columns[j])[0] and not len(at):
-                raise ValueError(
-                    f"{name} has a missing value for {column.label}, which has no missing_indicator"
-                )
-            if codec.family == "categorical" and columns[j][0] > codec.n_levels:
-                raise ValueError(f"{name}: {column.label} has no level {value!r}")
-            if codec.family == ConstantCodec.family and columns[j][0] == 1.0:
-                raise ValueError(
-                    f"{name}: {column.label} is {codec.value:g} in all rows of the fit, got"
-                    f" {value!r}, which has density 0"
-                )
-            for i in at:
-                columns[i] = np.uint8(~codec.missing(columns[j]))
-        self.check_whole_rows(named, name)
-        if counts:
-            table = open_table([[counts[j] for j in self.counts]], name)
-            table.names = self.names and [self.names[j] for j in self.counts]
-            places = range(len(counts))
-            columns[self.counts[0]] = CountRowCodec.read(table, places, name)[0]
-        return columns
-
-    def check_whole_rows(self, positions, what):
-        """Refuse some but not all columns of a row family.
-
-        Parameters
-        ----------
-        positions : sequence of int
-        what : str
-            What error messages call what names them.
-        """
-        for family, columns in self.families_.items():
-            named = np.isin(columns, positions)
-            if family in FAMILIES and FAMILIES[family].joint and named.any() and not named.all():
-                raise ValueError(
-                    f"{what} has some columns of the family {family!r}, which describes whole rows,"
-                    f" but not {self.label(columns[~named][0])}: name all of them or none."
-                )
-
-    def put_given(self, columns, known, given):
-        """Put what is given into simulated rows, and take out what their indicators say is missing.
-
-        Parameters
-        ----------
-        columns : list of ndarray of shape (n_rows,)
-            Numbers in the user's units and codes, indicators last, wherever nothing is known.
-        known : list of ndarray of shape (1,)
-            From `encode_cells`.
-        given : mapping of columns to values
-            What `encode_cells` was given.
-
-        Returns
-        -------
-        columns : list of ndarray of shape (n_rows,)
-            Without the indicators; for `decode`.
-        """
-        out = list(columns[: self.n_columns])
-        n_rows = len(out[0])
-        for label, value in given.items():
-            (j,) = self.positions([label], "given")
-            if known[j] is None or not self.codecs[j].missing(known[j])[0]:
-                coded = self.codecs[j].n_levels > 0
-                out[j] = np.full(n_rows, int(known[j][0]) if coded else float(value))
-        for i, j in enumerate(self.indicators, start=self.n_columns):
-            present = np.where(known[i] == 2, columns[i], known[i])
-            out[j] = np.where(present == 1, out[j], self.codecs[j].n_levels or np.nan)
-        return out
+    @property
+    def n_columns(self):
+        """Number of the user's columns."""
+        return self.names.n_columns
 
     def indicators_of(self, positions):
         """Where the indicators of columns stand in the encoded table: a list of int."""
@@ -284,44 +180,6 @@ class Encoder:
             return []
         missing = self.missing(columns)
         return [np.uint8(~missing[j]) for j in map(int, self.indicators)]
-
-    def positions(self, columns, what):
-        """Positions of columns given as names, positions or a boolean mask.
-
-        Parameters
-        ----------
-        columns : str, int, sequence of these, or sequence of bool
-        what : str
-            What error messages call the argument.
-
-        Returns
-        -------
-        positions : list of int
-        """
-        if isinstance(columns, (str, numbers.Integral)):
-            columns = [columns]
-        columns = np.asarray(columns, dtype=object).ravel().tolist()
-        if columns and all(isinstance(column, (bool, np.bool_)) for column in columns):
-            if len(columns) != self.n_columns:
-                raise ValueError(
-                    f"{what} is a mask of {len(columns)} columns, but there are {self.n_columns}."
-                )
-            return np.flatnonzero(columns).tolist()
-        return [self._position(column, what) for column in columns]
-
-    def _position(self, column, what):
-        if self.names is not None and isinstance(column, str) and column in self.names:
-            return self.names.index(column)
-        if isinstance(column, numbers.Integral) and -self.n_columns <= column < self.n_columns:
-            return int(column) % self.n_columns
-        raise ValueError(
-            f"{what} names the column {column!r}, which is absent (there are {self.n_columns}"
-            " columns)."
-        )
-
-    def label(self, j):
-        """What error messages call column j."""
-        return column_label(self.names, j)
 
     @property
     def shown_families(self):
@@ -342,17 +200,8 @@ class Encoder:
 
     @property
     def table_schema(self):
-        """What Table needs: (dtypes, n_levels, offsets, scales), one entry per column of it.
-
-        A list of str, an int64 array and two float64 arrays.
-        """
-        codecs = self._table_codecs
-        return (
-            [codec.dtype for codec in codecs],
-            np.array([codec.n_levels for codec in codecs], dtype=np.int64),
-            np.array([codec.offset for codec in codecs], dtype=np.float64),
-            np.array([codec.scale for codec in codecs], dtype=np.float64),
-        )
+        """The Schema of the Table."""
+        return Schema.of(self._table_codecs)
 
     @property
     def levels_(self):
@@ -370,7 +219,7 @@ class Encoder:
 
     def missing_columns(self, n_rows):
         """Encoded columns of missing cells, the indicators' among them."""
-        cells = missing_cells(self.table_schema, n_rows)
+        cells = self.table_schema.missing_cells(n_rows)
         return self.apart.spread(cells, lambda j: np.full(n_rows, np.nan))
 
     def missing(self, columns):
@@ -444,35 +293,10 @@ class Encoder:
         if unknown:
             warnings.warn(
                 f"No cell was observed in fit, hence no level is known that could fill the gaps of "
-                f"{', '.join(map(self.label, unknown))}: they stay.",
+                f"{', '.join(map(self.names.label, unknown))}: they stay.",
                 stacklevel=3,  # the caller of impute
             )
         return [(j, mask, self._decode(j, new)) for j, new, mask in asked if j not in unknown]
-
-    def _resolve_families(self, families):
-        """The family of each column as named by the user; None where it is left to "auto"."""
-        known = f"the families are {', '.join(map(repr, CODECS))}"
-        if isinstance(families, str):
-            if families != "auto" and families not in CODECS:
-                raise ValueError(f"families={families!r} is neither 'auto' nor a family; {known}.")
-            return [None if families == "auto" else families] * self.n_columns
-        if not isinstance(families, Mapping):
-            raise TypeError(
-                "families must be 'auto', the name of a family or a mapping of families to columns,"
-                f" got {type(families).__name__}."
-            )
-        chosen = [None] * self.n_columns
-        for family, columns in families.items():
-            if family not in CODECS:
-                raise ValueError(f"families names the unknown family {family!r}; {known}.")
-            for j in self.positions(columns, f"families[{family!r}]"):
-                if chosen[j] not in (None, family):
-                    raise ValueError(
-                        f"families gives {self.label(j)} to two families, {chosen[j]!r} and"
-                        f" {family!r}."
-                    )
-                chosen[j] = family
-        return chosen
 
     def _decode(self, j, cells):
         """Cells of column j as booleans, integers, floats or objects, as the fit's cells were."""
@@ -483,45 +307,3 @@ class Encoder:
         if self.dtypes[j] == "float" and values.dtype.kind == "b":
             return values.astype(np.float64)
         return values
-
-
-def missing_cells(schema, n_rows):
-    """Columns of missing cells, as a Table takes them.
-
-    Parameters
-    ----------
-    schema : tuple
-        What `Encoder.table_schema` gives.
-    n_rows : int
-        Number of rows.
-
-    Returns
-    -------
-    columns : list of ndarray of shape (n_rows,)
-    """
-    dtypes, n_levels = schema[:2]
-    width = 1 + dtypes.count("none")
-    blank = {"entries": lambda: csr_array((n_rows, width), dtype=np.uint32), "none": lambda: None}
-    return [
-        blank[dtype]()
-        if dtype in blank
-        else np.full(n_rows, np.nan if dtype == "f4" else levels or MISSING_COUNT, dtype=dtype)
-        for dtype, levels in zip(dtypes, n_levels)
-    ]
-
-
-def _auto_family(column):
-    """The family by dtype; few distinct integers are taken for codes, many for numbers."""
-    if column.dtype == "integer":
-        return "categorical" if _has_few_values(column) else "normal"
-    return {"boolean": "bernoulli", "float": "normal", "levels": "categorical"}[column.dtype]
-
-
-def _has_few_values(column):
-    """Whether there are at most MAX_AUTO_LEVELS distinct integers, seen as early as possible."""
-    values = present_values(column)
-    distinct, start, size = values[:0], 0, 1024
-    while start < values.size and distinct.size <= MAX_AUTO_LEVELS:
-        distinct = np.union1d(distinct, values[start : start + size])
-        start, size = start + size, 65536
-    return distinct.size <= MAX_AUTO_LEVELS

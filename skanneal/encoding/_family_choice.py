@@ -1,0 +1,65 @@
+"""Which family describes each column: the user's choice, else by the column's dtype and values."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ._codecs import CODECS, present_values
+
+MAX_AUTO_LEVELS = 20  # families="auto" takes integers of more distinct values for numbers
+
+
+def families_given(families, names):
+    """The family of each column as named by the user; None where it is left to "auto".
+
+    Parameters
+    ----------
+    families : "auto", str or mapping of str to columns
+        As in `Encoder.fit_encode`.
+    names : ColumnNames
+
+    Returns
+    -------
+    chosen : list of str or None
+    """
+    known = f"the families are {', '.join(map(repr, CODECS))}"
+    if isinstance(families, str):
+        if families != "auto" and families not in CODECS:
+            raise ValueError(f"families={families!r} is neither 'auto' nor a family; {known}.")
+        return [None if families == "auto" else families] * names.n_columns
+    if not isinstance(families, Mapping):
+        raise TypeError(
+            "families must be 'auto', the name of a family or a mapping of families to columns,"
+            f" got {type(families).__name__}."
+        )
+    chosen = [None] * names.n_columns
+    for family, columns in families.items():
+        if family not in CODECS:
+            raise ValueError(f"families names the unknown family {family!r}; {known}.")
+        for j in names.positions(columns, f"families[{family!r}]"):
+            if chosen[j] not in (None, family):
+                raise ValueError(
+                    f"families gives {names.label(j)} to two families, {chosen[j]!r} and"
+                    f" {family!r}."
+                )
+            chosen[j] = family
+    return chosen
+
+
+def auto_family(column):
+    """The family by dtype; few distinct integers are taken for codes, many for numbers."""
+    if column.dtype == "integer":
+        return "categorical" if _has_few_values(column) else "normal"
+    return {"boolean": "bernoulli", "float": "normal", "levels": "categorical"}[column.dtype]
+
+
+def _has_few_values(column):
+    """Whether there are at most MAX_AUTO_LEVELS distinct integers, seen as early as possible."""
+    values = present_values(column)
+    distinct, start, size = values[:0], 0, 1024
+    while start < values.size and distinct.size <= MAX_AUTO_LEVELS:
+        distinct = np.union1d(distinct, values[start : start + size])
+        start, size = start + size, 65536
+    return distinct.size <= MAX_AUTO_LEVELS

@@ -1,0 +1,117 @@
+"""What a user gives of a row in a conditional query: cells of some of its columns."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ..families import FAMILIES
+from ._codecs import ConstantCodec, CountRowCodec
+from ._columns import read_objects
+from ._containers import open_table
+
+
+def encode_given(encoder, cells, name="given"):
+    """Encode some cells of one row.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    cells : mapping of columns to values
+        Columns by name or position.
+    name : str, default="given"
+        What error messages call the mapping.
+
+    Returns
+    -------
+    columns : list of ndarray of shape (1,)
+        Missing where nothing is given. An indicator says present where its column is given, even
+        where it is given as missing.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For unknown columns, values that contradict a column's type, levels of which fit knows
+        nothing, and missing values in columns without an indicator.
+    """
+    columns, counts, named = encoder.missing_columns(1), {}, []
+    for label, value in cells.items():
+        (j,) = encoder.names.positions([label], name)
+        named.append(j)
+        at = encoder.indicators_of([j])
+        codec, column = encoder.codecs[j], read_objects(encoder.names.label(j), [value])
+        if codec.family == CountRowCodec.family:
+            counts[j] = value
+            continue
+        columns[j] = codec.encode(column)
+        if codec.missing(columns[j])[0] and not len(at):
+            raise ValueError(
+                f"{name} has a missing value for {column.label}, which has no missing_indicator"
+            )
+        if codec.family == "categorical" and columns[j][0] > codec.n_levels:
+            raise ValueError(f"{name}: {column.label} has no level {value!r}")
+        if codec.family == ConstantCodec.family and columns[j][0] == 1.0:
+            raise ValueError(
+                f"{name}: {column.label} is {codec.value:g} in all rows of the fit, got"
+                f" {value!r}, which has density 0"
+            )
+        for i in at:
+            columns[i] = np.uint8(~codec.missing(columns[j]))
+    check_whole_rows(encoder, named, name)
+    if counts:
+        table = open_table([[counts[j] for j in encoder.counts]], name)
+        names = encoder.names.names
+        table.names = names and [names[j] for j in encoder.counts]
+        places = range(len(counts))
+        columns[encoder.counts[0]] = CountRowCodec.read(table, places, name)[0]
+    return columns
+
+
+def check_whole_rows(encoder, positions, what):
+    """Refuse some but not all columns of a row family.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    positions : sequence of int
+    what : str
+        What error messages call what names them.
+    """
+    for family, columns in encoder.families_.items():
+        named = np.isin(columns, positions)
+        if family in FAMILIES and FAMILIES[family].joint and named.any() and not named.all():
+            raise ValueError(
+                f"{what} has some columns of the family {family!r}, which describes whole rows,"
+                f" but not {encoder.names.label(columns[~named][0])}: name all of them or none."
+            )
+
+
+def put_given(encoder, columns, known, given):
+    """Put given cells into simulated rows; take out those that their indicators call missing.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    columns : list of ndarray of shape (n_rows,)
+        Numbers in the user's units and codes, indicators last, wherever nothing is known.
+    known : list of ndarray of shape (1,)
+        From `encode_given`.
+    given : mapping of columns to values
+        What `encode_given` was given.
+
+    Returns
+    -------
+    columns : list of ndarray of shape (n_rows,)
+        Without the indicators; for `Encoder.decode`.
+    """
+    n_columns = encoder.n_columns
+    out = list(columns[:n_columns])
+    n_rows = len(out[0])
+    for label, value in given.items():
+        (j,) = encoder.names.positions([label], "given")
+        if known[j] is None or not encoder.codecs[j].missing(known[j])[0]:
+            coded = encoder.codecs[j].n_levels > 0
+            out[j] = np.full(n_rows, int(known[j][0]) if coded else float(value))
+    for i, j in enumerate(encoder.indicators, start=n_columns):
+        present = np.where(known[i] == 2, columns[i], known[i])
+        out[j] = np.where(present == 1, out[j], encoder.codecs[j].n_levels or np.nan)
+    return out

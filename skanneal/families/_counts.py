@@ -1,0 +1,54 @@
+"""Which numbers are counts: what the families of counts take, in whatever container they come."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ._table import MISSING_COUNT
+
+
+class CountRange(NamedTuple):
+    """The whole numbers from 0 to below an end.
+
+    Attributes
+    ----------
+    end : int
+    text : str
+        The end as error messages write it.
+    """
+
+    end: int
+    text: str
+
+    def outside(self, values):
+        """Mask of the numbers that are no such counts, NaN among them."""
+        return ~((values >= 0) & (values < self.end) & (values == np.rint(values)))
+
+    def error(self, where, value):
+        """The error for such a number."""
+        return ValueError(
+            f"{where} must hold non-negative integers below {self.text}, got {float(value):g}."
+        )
+
+
+COUNTS = CountRange(MISSING_COUNT, "2**32 - 1")  # each in a cell of its own
+ROW_COUNTS = CountRange(2**31, "2**31")  # in rows of counts
+
+
+def refuse_empty_rows(counts, name, reader):
+    """Raise for the first row of a csr_array that has no count above 0.
+
+    Parameters
+    ----------
+    counts : csr_array without explicit zeros
+    name, reader : str
+        What the error calls the table, and what cannot use such a row.
+    """
+    empty = np.diff(counts.indptr) == 0
+    if empty.any():
+        raise ValueError(
+            f"Row {int(empty.argmax())} of {name} has no counts above 0, which says nothing to"
+            f" {reader}: drop such rows."
+        )
