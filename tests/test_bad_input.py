@@ -189,10 +189,10 @@ class TestBadParameters:
             (AcceleratingAnneal(small_size=10, big_size=5), "big_size=5 of AcceleratingAnneal"),
             (EnergyAnneal(beta_min=2), "'beta_min' parameter"),
             (EnergyAnneal(start="cold"), "'start' parameter"),
-            (CustomAnneal([0.2, 0.1]), "beta"),
-            (CustomAnneal([0, 5, 20], at=[0, 10]), "at has 2 points and beta has 3"),
-            (CustomAnneal([0, 5, 30], at=[0, 10, 60]), "beta"),
-            (CustomAnneal(lambda t: 2 * t), "beta"),
+            (CustomAnneal([0.2, 0.1]), "size"),
+            (CustomAnneal([0, 5, 20], at=[0, 10]), "at has 2 points and size has 3"),
+            (CustomAnneal([0, 5, 30], at=[0, 10, 60]), "size"),
+            (CustomAnneal(lambda t: 2 * t), "size"),
         ],
     )
     def test_schedules(self, schedule, message):

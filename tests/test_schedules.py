@@ -1,13 +1,17 @@
 """Schedules: exact sizes, equal work, time budgets on a simulated clock, refits, resuming."""
 
+import inspect
 import io
 import re
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.model_selection import GridSearchCV
 
+from skanneal import AnnealedDPMixture, CrossCatPY, schedules
 from skanneal.schedules import (
     SCHEDULES,
     AcceleratingAnneal,
@@ -22,17 +26,16 @@ from skanneal.schedules import (
     size_at,
 )
 
+# Every name of the registry, and further settings of its classes.
 EXAMPLES = [
-    PriorGibbs(n_sweeps=5),
-    SequentialGibbs(n_sweeps=5),
-    LinearAnneal(n_sweeps=6, final_sweeps=1),
+    *(clone(schedule).set_params(n_sweeps=6) for schedule in SCHEDULES.values()),
     LinearAnneal(n_sweeps=4.3, final_sweeps=0.8),
     AcceleratingAnneal(n_sweeps=6, final_sweeps=1, small_size=5, big_size=300),
     AcceleratingAnneal(passes=3, small_size=10, big_size=1e4),
     EnergyAnneal(n_sweeps=6, beta_min=0.2, final_sweeps=1),
     EnergyAnneal(n_sweeps=6, start="sequential"),
     CustomAnneal(np.sqrt, n_sweeps=6, final_sweeps=1),
-    CustomAnneal([0.1, 0.9, 0.3, 1.0], n_sweeps=6, energy=[0.5, 0.5, 0.9, 1.0]),
+    CustomAnneal([0.1, 0.9, 0.3, 1.0], n_sweeps=6, exponent=[0.5, 0.5, 0.9, 1.0]),
     CustomAnneal([0.3, 0.5, 1.0], at=[0, 0.7, 1], n_sweeps=6, start="prior", selection="window"),
 ]
 names = [f"{type(schedule).__name__}-{i}" for i, schedule in enumerate(EXAMPLES)]
@@ -47,6 +50,11 @@ def without_addresses(value):
 def log_cost(sizes):
     """Seconds of assignments at some sizes: rising with the logarithm of the size."""
     return 1e-6 * (1.0 + np.log1p(sizes))
+
+
+def realised(schedule, pacer):
+    """The schedule that gives again what a schedule's pacer has given."""
+    return CustomAnneal.from_path(pacer.realised(), selection=schedule.selection)
 
 
 def segment_sizes(segment):
@@ -136,7 +144,7 @@ def test_size_at_falls_by_whole_rows():
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 10, 257])
 @pytest.mark.parametrize("n_sweeps", [5, 7.5])
 def test_equal_sweeps_are_equal_assignments(n_rows, n_sweeps):
-    for schedule in [*EXAMPLES, *map(clone, SCHEDULES.values())]:
+    for schedule in EXAMPLES:
         schedule = clone(schedule).set_params(n_sweeps=n_sweeps)
         pacer = schedule.pacer(n_rows)
         assert pacer.total == round(n_sweeps * n_rows)
@@ -236,7 +244,7 @@ def test_custom_anneal_grows_as_fast_as_it_can_where_the_curve_is_steeper():
 def test_realised_gives_the_same_segments(schedule, n_rows):
     pacer = schedule.pacer(n_rows)
     segments, _, _ = run(pacer)
-    again = pacer.realised()
+    again = realised(schedule, pacer)
     assert again.selection == schedule.selection
     assert_same(segments, run(clone(again).pacer(n_rows))[0])
 
@@ -251,7 +259,7 @@ def test_max_time_keeps_the_law_and_its_refit_is_the_same(schedule, n_rows, budg
     segments, sizes, _ = run(pacer, log_cost, overhead)
     assert_law(segments, sizes, n_rows, schedule.path(n_rows).sizes[0])
     assert pacer.total == len(sizes)
-    again = pacer.realised()
+    again = realised(schedule, pacer)
     assert again.max_time is None
     assert_same(segments, run(clone(again).pacer(n_rows))[0])
 
@@ -283,7 +291,7 @@ def test_wherever_time_ends_moves_adapt_in_the_refit_as_they_did(schedule, n_row
     for end in range(20):
         pacer = schedule.pacer(n_rows, 1e3)
         first = burn_ins(pacer, end, cut)
-        assert first == burn_ins(pacer.realised().pacer(n_rows)), end
+        assert first == burn_ins(realised(schedule, pacer).pacer(n_rows)), end
 
 
 def power_cost(power):
@@ -374,7 +382,7 @@ def test_max_time_leaves_room_for_further_sweeps():
     assert sizes.tolist() == [n_rows] * (10 * n_rows)
     assert seconds == pytest.approx(30 * sweep, abs=0.3 * sweep)
     assert pacer.total == pacer.assignments == schedule_end + 10 * n_rows
-    np.testing.assert_array_equal(pacer.realised().at, before.at)
+    np.testing.assert_array_equal(pacer.realised().assignments, before.assignments)
 
 
 @every_schedule
@@ -424,7 +432,6 @@ def test_a_stored_pacer_goes_on_as_if_it_had_not_stopped(schedule, max_time):
             segment = pacer.next(seconds)
             seconds += 1e-6 + float(log_cost(segment_sizes(segment)).sum())
         pacer = restored(pacer)
-        assert pacer.selection == schedule.selection
         assert pacer.max_time == max_time
         assert_same(whole[stop_after:], finish(pacer, seconds))
 
@@ -441,7 +448,7 @@ def test_realised_before_the_end_begins_alike_and_reaches_full_data(schedule):
                 break
             segments.append(segment)
             seconds += float(log_cost(segment_sizes(segment)).sum())
-            again, sizes, _ = run(pacer.realised().pacer(n_rows))
+            again, sizes, _ = run(realised(schedule, pacer).pacer(n_rows))
             assert sizes[-1] == n_rows
             assert ends_at <= again[-1].beta <= 1.0
             # The last one may be cut differently by what follows it.
@@ -502,19 +509,75 @@ def test_grid_search_sets_a_schedule_s_parameters():
     assert grid[1]["schedule"][0].n_sweeps == 20
 
 
-def test_registry():
-    assert set(SCHEDULES) == {
-        "anneal",
-        "prior_gibbs",
-        "sequential_gibbs",
-        "linear_anneal",
-        "accelerating_anneal",
-        "energy_anneal",
-    }
+def classes():
+    """The room's public schedules."""
+    members = [getattr(schedules, name) for name in schedules.__all__]
+    found = [m for m in members if inspect.isclass(m) and issubclass(m, BaseSchedule)]
+    return [c for c in found if c is not BaseSchedule]
+
+
+def test_names_stand_for_fresh_copies():
+    assert "anneal" in SCHEDULES  # the estimators' default
     for name, schedule in SCHEDULES.items():
         resolved = resolve_schedule(name)
         assert isinstance(resolved, BaseSchedule) and resolved is not schedule
         assert resolved.get_params() == schedule.get_params()
+
+
+def test_every_file_s_schedule_is_public_named_and_tried():
+    files = Path(schedules.__file__).parent.glob("_*.py")
+    modules = [import_module(f"skanneal.schedules.{file.stem}") for file in files]
+    members = [member for module in modules for member in vars(module).values()]
+    defined = {m for m in members if inspect.isclass(m) and issubclass(m, BaseSchedule)}
+    assert {c for c in defined if not c.__name__.startswith("Base")} == set(classes())
+    assert {type(example) for example in EXAMPLES} == set(classes())
+    for unnamed in set(classes()) - {type(schedule) for schedule in SCHEDULES.values()}:
+        with pytest.raises(TypeError, match="required"):
+            unnamed()
+
+
+@pytest.mark.parametrize("member", [c.__name__ for c in classes()])
+def test_every_schedule_is_on_the_pages(member):
+    pages = Path(__file__).parents[1] / "doc"
+    assert f"\n   {member}\n" in (pages / "api.md").read_text(encoding="utf-8")
+    assert f"skanneal.schedules.{member}`" in (pages / "schedules.md").read_text(encoding="utf-8")
+
+
+class Doubling(BaseSchedule):
+    """A new schedule: the subsample doubles in every fifth of the assignments."""
+
+    def __init__(self, *, n_sweeps=8, max_time=None, selection="random"):
+        self.n_sweeps = n_sweeps
+        self.max_time = max_time
+        self.selection = selection
+
+    def _knots(self, n_rows):
+        total = max(n_rows, round(self.n_sweeps * n_rows))
+        knots = [(total * i // 5, -(-n_rows // 2 ** (5 - i)), 1.0) for i in range(1, 6)]
+        return [(0, 0, 1.0), *knots]
+
+
+def test_a_new_schedule_needs_one_line(monkeypatch):
+    model = AnnealedDPMixture(schedule="doubling", n_chains=1, random_state=0)
+    data = np.linspace(-1, 1, 40)[:, None]
+    for refused in (model.fit, CrossCatPY(schedule="doubling").fit):
+        with pytest.raises(ValueError, match="'sequential_gibbs'"):
+            refused(data)
+    monkeypatch.setitem(SCHEDULES, "doubling", Doubling())
+    assert isinstance(model.fit(data).schedule_, Doubling)
+    for estimator, unknown in ((model, "halving"), (CrossCatPY(), "halving")):
+        with pytest.raises(ValueError, match="'doubling'"):
+            estimator.set_params(schedule=unknown).fit(data)
+    with pytest.raises(ValueError, match="'doubling'"):
+        resolve_schedule("halving")
+    # what runs over the registry
+    test_names_stand_for_fresh_copies()
+    test_schedules_are_scikit_learn_objects(Doubling())
+    for n_rows in (32, 50):
+        test_every_path_keeps_the_law(Doubling(), n_rows)
+        test_realised_gives_the_same_segments(Doubling(), n_rows)
+        test_max_time_keeps_the_law_and_its_refit_is_the_same(Doubling(), n_rows, 1.5, 1e-4)
+    test_extend_appends_full_data_sweeps(Doubling())
 
 
 @pytest.mark.parametrize(
@@ -539,26 +602,26 @@ def test_registry():
         (EnergyAnneal(beta_min=-0.1), "beta_min"),
         (EnergyAnneal(start="empty"), "start"),
         (EnergyAnneal(n_sweeps=3, final_sweeps=3), "final_sweeps"),
-        (CustomAnneal(0.5), "beta"),
-        (CustomAnneal("linear"), "beta"),
-        (CustomAnneal([1.0]), "beta"),
-        (CustomAnneal([[0.5, 1.0]]), "beta"),
-        (CustomAnneal(["a", "b"]), "beta"),
-        (CustomAnneal([0.5, 0.9]), "beta"),
-        (CustomAnneal([0.5, 1.2, 1.0]), "beta"),
-        (CustomAnneal([0.5, np.nan, 1.0]), "beta"),
-        (CustomAnneal([-1, 20]), "beta"),
-        (CustomAnneal([1, 19]), "beta"),
-        (CustomAnneal(lambda t: 1.0 - t), "beta"),
-        (CustomAnneal(lambda t: 0.5 * t), "beta"),
-        (CustomAnneal(lambda t: max(1.0 - 2.0 * t, t)), "beta"),
-        (CustomAnneal([0, 5, 19], at=[0, 30, 60]), "beta"),
-        (CustomAnneal([0, 15, 20], at=[0, 10, 60]), "beta"),
-        (CustomAnneal([5, 15, 20], at=[0, 20, 60]), "beta"),
-        (CustomAnneal([0, 0, 20], at=[0, 20, 60]), "beta"),
-        (CustomAnneal([0, 15, 20], at=[0, 20, 60], start="prior"), "beta"),
-        (CustomAnneal([0.0, 0.5, 1.0], at=[0, 30, 60]), "beta"),
-        (CustomAnneal(np.sqrt, at=[0, 30, 60]), "beta"),
+        (CustomAnneal(0.5), "size"),
+        (CustomAnneal("linear"), "size"),
+        (CustomAnneal([1.0]), "size"),
+        (CustomAnneal([[0.5, 1.0]]), "size"),
+        (CustomAnneal(["a", "b"]), "size"),
+        (CustomAnneal([0.5, 0.9]), "size"),
+        (CustomAnneal([0.5, 1.2, 1.0]), "size"),
+        (CustomAnneal([0.5, np.nan, 1.0]), "size"),
+        (CustomAnneal([-1, 20]), "size"),
+        (CustomAnneal([1, 19]), "size"),
+        (CustomAnneal(lambda t: 1.0 - t), "size"),
+        (CustomAnneal(lambda t: 0.5 * t), "size"),
+        (CustomAnneal(lambda t: max(1.0 - 2.0 * t, t)), "size"),
+        (CustomAnneal([0, 5, 19], at=[0, 30, 60]), "size"),
+        (CustomAnneal([0, 15, 20], at=[0, 10, 60]), "size"),
+        (CustomAnneal([5, 15, 20], at=[0, 20, 60]), "size"),
+        (CustomAnneal([0, 0, 20], at=[0, 20, 60]), "size"),
+        (CustomAnneal([0, 15, 20], at=[0, 20, 60], start="prior"), "size"),
+        (CustomAnneal([0.0, 0.5, 1.0], at=[0, 30, 60]), "size"),
+        (CustomAnneal(np.sqrt, at=[0, 30, 60]), "size"),
         (CustomAnneal([0.1, 0.5, 1.0], at=[0.0, 1.0]), "at"),
         (CustomAnneal([0.1, 0.5, 1.0], at=[0.0, 0.5, 0.9]), "at"),
         (CustomAnneal([0.1, 0.5, 1.0], at=[0.1, 0.5, 1.0]), "at"),
@@ -567,12 +630,12 @@ def test_registry():
         (CustomAnneal([0, 5, 20], at=[0, 30, 60], n_sweeps=4), "n_sweeps"),
         (CustomAnneal([0.1, 1.0], n_sweeps=0), "n_sweeps"),
         (CustomAnneal([0.1, 1.0], n_sweeps=3, final_sweeps=2.5), "final_sweeps"),
-        (CustomAnneal([0.1, 1.0], energy=[0.1, 0.9]), "energy"),
-        (CustomAnneal([0.1, 1.0], energy=[-0.1, 1.0]), "energy"),
-        (CustomAnneal([0.1, 1.0], energy=0.5), "energy"),
-        (CustomAnneal([0.1, 1.0], energy=lambda t: t / 2), "energy"),
-        (CustomAnneal([0.1, 1.0], at=[0.0, 1.0], energy=[0.1, 0.9, 1.0]), "energy"),
-        (CustomAnneal([0, 20], at=[0, 60], energy=np.sqrt), "energy"),
+        (CustomAnneal([0.1, 1.0], exponent=[0.1, 0.9]), "exponent"),
+        (CustomAnneal([0.1, 1.0], exponent=[-0.1, 1.0]), "exponent"),
+        (CustomAnneal([0.1, 1.0], exponent=0.5), "exponent"),
+        (CustomAnneal([0.1, 1.0], exponent=lambda t: t / 2), "exponent"),
+        (CustomAnneal([0.1, 1.0], at=[0.0, 1.0], exponent=[0.1, 0.9, 1.0]), "exponent"),
+        (CustomAnneal([0, 20], at=[0, 60], exponent=np.sqrt), "exponent"),
         (CustomAnneal([0.1, 1.0], start="sequential"), "start"),
     ],
     ids=without_addresses,
@@ -605,9 +668,9 @@ def test_bad_arguments_are_named():
 
 
 def test_other_data_than_a_realised_schedule_s_are_refused():
-    realised = LinearAnneal(n_sweeps=4).pacer(30).realised()
-    with pytest.raises(ValueError, match=r"beta .* 31 rows"):
-        realised.pacer(31)
+    once = CustomAnneal.from_path(LinearAnneal(n_sweeps=4).path(30))
+    with pytest.raises(ValueError, match=r"size .* 31 rows"):
+        once.pacer(31)
 
 
 def test_a_cost_that_sets_in_is_not_taken_for_one_that_rises():

@@ -22,7 +22,7 @@ from ..moves import (
 )
 from ..parallel import StopFlag
 from ..parallel._time_limit import LEAST, OutOfTime
-from ..schedules import Pacer, Segment
+from ..schedules import CustomAnneal, Pacer, Segment
 from ..schedules._budget import SETTLED
 from ..states import Subsample, state_from_arrays
 from ._clock import ChainClock
@@ -471,11 +471,13 @@ def run_chain(
     finally:
         chain.clock.cancel()
     timed = max_time is not None and state is None
+    if timed:
+        schedule = CustomAnneal.from_path(chain.pacer.realised(), selection=schedule.selection)
     return {
         "draws": draws,
         "trace": {name: np.array(values) for name, values in chain.trace.items()},
         "state": chain.to_arrays(),
-        "schedule": chain.pacer.realised() if timed else schedule,
+        "schedule": schedule,
         "complete": complete,
         "in_time": not timed or (chain.reached or np.inf) <= LATE * chain.clock.end + LATE_SECONDS,
     }

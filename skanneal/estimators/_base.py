@@ -49,7 +49,7 @@ class BaseMixtureEstimator(
 
     _parameter_constraints: dict = {
         "families": [StrOptions({"auto", *FAMILIES}), Mapping],
-        "schedule": [StrOptions(set(SCHEDULES)), BaseSchedule],
+        "schedule": [StrOptions(SCHEDULES.keys()), BaseSchedule],
         "concentration": [StrOptions({"infer"}), Real],
         "discount": [StrOptions({"infer"}), Real],
         "hyperparameters": [StrOptions({"infer"}), Mapping],

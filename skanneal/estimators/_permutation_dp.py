@@ -10,8 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..encoding import partition_grid
 from ..moves import EXACT_ROWS, PERMUTATIONS, PROGRAMS
-from ..schedules import PriorGibbs, SequentialGibbs
-from ..schedules._pacer import size_at
+from ..schedules import PriorGibbs, SequentialGibbs, size_at
 from ._base import BaseMixtureEstimator
 
 

@@ -88,7 +88,7 @@ def evaluate(name, curve, at, points):
     return values
 
 
-def curve_knots(size_curve, energy_curve, at, annealed, n_rows, start):
+def curve_knots(size_curve, exponent_curve, at, annealed, n_rows, start):
     """Return the knots of a path that follows curves over fractions of the assignments.
 
     Where the size would grow by more than one row per assignment it is moved to the nearest size
@@ -98,7 +98,7 @@ def curve_knots(size_curve, energy_curve, at, annealed, n_rows, start):
     ----------
     size_curve : callable or ndarray
         Fractions of the rows, or (int64) sizes.
-    energy_curve : callable, ndarray or None
+    exponent_curve : callable, ndarray or None
         Energy exponents.
     at : ndarray of shape (n_points,), float64, or None
         Fractions of the assignments for arrays.
@@ -115,26 +115,26 @@ def curve_knots(size_curve, energy_curve, at, annealed, n_rows, start):
         (assignment, size, beta).
     """
     points = np.linspace(0.0, 1.0, _N_STEPS + 1)
-    for curve in (size_curve, energy_curve):
+    for curve in (size_curve, exponent_curve):
         if curve is not None and not callable(curve):
             points = np.union1d(points, np.linspace(0.0, 1.0, len(curve)) if at is None else at)
     assignments, first = np.unique(np.rint(points * annealed).astype(np.int64), return_index=True)
     points = points[first]
     points[-1] = 1.0
-    sizes = evaluate("beta", size_curve, at, points)
+    sizes = evaluate("size", size_curve, at, points)
     if callable(size_curve) or size_curve.dtype.kind == "f":
         sizes = sizes * n_rows
     elif size_curve[-1] != n_rows:
         raise ValueError(
-            f"beta holds integers, which are sizes: they must end at the {n_rows} rows of the "
+            f"size holds integers, which are sizes: they must end at the {n_rows} rows of the "
             f"data, not at {size_curve[-1]}. Fractions are given as floats."
         )
     # The slack keeps a product such as 0.3 * 10 = 3.0000000000000004 from counting as 4 rows.
     sizes = np.clip(np.ceil(sizes - 1e-9 * n_rows), 1, n_rows).astype(np.int64)
     sizes = _reachable(assignments, sizes, n_rows, start)
     betas = np.ones(len(points))
-    if energy_curve is not None:
-        betas = evaluate("energy", energy_curve, at, points)
+    if exponent_curve is not None:
+        betas = evaluate("exponent", exponent_curve, at, points)
     return list(zip(assignments.tolist(), sizes.tolist(), betas.tolist()))
 
 
@@ -159,16 +159,16 @@ def exact_knots(assignments, sizes, betas, n_rows, start):
     """
     if sizes[-1] != n_rows or sizes.max() > n_rows:
         raise ValueError(
-            f"beta holds sizes up to {sizes.max()} and ends at {sizes[-1]}, but the data have "
+            f"size holds sizes up to {sizes.max()} and ends at {sizes[-1]}, but the data have "
             f"{n_rows} rows."
         )
     if sizes[0] != (n_rows if start == "prior" else 0) or sizes[1:].min() < 1:
         raise ValueError(
-            "beta must hold sizes of 1 or more, after a first of 0 (start='empty') or of all "
+            "size must hold sizes of 1 or more, after a first of 0 (start='empty') or of all "
             "rows (start='prior')."
         )
     if np.any(np.diff(sizes) > np.diff(assignments)):
-        raise ValueError("beta must not grow by more than one row per assignment of at.")
+        raise ValueError("size must not grow by more than one row per assignment of at.")
     betas = np.ones(len(sizes)) if betas is None else betas
     return list(zip(assignments.tolist(), sizes.tolist(), betas.tolist()))
 

@@ -1,7 +1,5 @@
 """Step through a path of subsample sizes, segment by segment, inside a time budget if one is set.
 
-A path says how many rows the subsample holds after each assignment. A segment is one full churn of
-the subsample: it begins at assignment ``a0`` with ``n0`` rows and runs ``max(1, n0)`` assignments.
 Segments are clipped at the end of the path and where the energy exponent reaches 1, so that the
 sweeps that end an energy schedule are whole sweeps of the posterior itself.
 """
@@ -10,98 +8,20 @@ sweeps that end an energy schedule are whole sweeps of the posterior itself.
 
 from bisect import bisect_right
 from numbers import Real
-from typing import NamedTuple
 
 import numpy as np
 
 from ._budget import Budget
+from ._path import Path, Segment, size_at
 
 
-class Path(NamedTuple):
-    """Subsample size and energy exponent as functions of the number of assignments.
-
-    Between two knots the size is ``size_at(knots, a)`` and the exponent is linear.
-
-    Attributes
-    ----------
-    assignments : ndarray of shape (n_knots,), int64
-        Strictly increasing, from 0 to the total number of assignments.
-    sizes : ndarray of shape (n_knots,), int64
-        Rows in the subsample at each knot; the last is the number of rows of the data.
-    betas : ndarray of shape (n_knots,), float64
-        Energy exponent (likelihood ** beta) at each knot.
-    start : {"empty", "prior"}
-        "prior": every row is labelled from the partition prior before the first assignment.
-    burn_in : int or None, default=None
-        Assignments in which moves may still adapt; None: half of them.
-    skipped : tuple of int, default=()
-        Ends of segments after which nothing but the churn is run.
-    """
-
-    assignments: np.ndarray
-    sizes: np.ndarray
-    betas: np.ndarray
-    start: str
-    burn_in: int | None = None
-    skipped: tuple = ()
-
-
-class Segment(NamedTuple):
-    """The assignments between two full churns.
-
-    Attributes
-    ----------
-    start, stop : int
-        Assignments ``start + 1, ..., stop`` are made.
-    knots : ndarray of shape (n_knots, 2), int64
-        (assignment, size) knots that cover ``start`` to ``stop``; they may reach beyond both.
-        ``size_at(knots, a)`` is the size after assignment ``a``.
-    beta : float
-        Energy exponent of the segment.
-    """
-
-    start: int
-    stop: int
-    knots: np.ndarray
-    beta: float
-
-
-def size_at(knots, assignments):
-    """Return the subsample size after a number of assignments.
-
-    Between knots ``(a_i, n_i)`` and ``(a_j, n_j)`` it is
-    ``n_i + ceil((a - a_i) * (n_j - n_i) / (a_j - a_i))`` in integer arithmetic.
-
-    Parameters
-    ----------
-    knots : ndarray of shape (n_knots, 2), int64
-        At least two (assignment, size) pairs, assignments strictly increasing.
-    assignments : int or array-like of int
-        Numbers of assignments within the knots.
-
-    Returns
-    -------
-    sizes : ndarray of int64
-        Of the shape of `assignments`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skanneal.schedules._pacer import size_at
-    >>> size_at(np.array([[0, 0], [6, 2], [9, 2]]), [0, 1, 3, 4, 6, 9]).tolist()
-    [0, 1, 1, 2, 2, 2]
-    """
-    knots = np.asarray(knots, dtype=np.int64)
-    assignments = np.asarray(assignments, dtype=np.int64)
-    right = np.clip(np.searchsorted(knots[:, 0], assignments), 1, len(knots) - 1)
-    left = knots[right - 1]
-    step = knots[right] - left
-    # Floor division of the negative is the ceiling.
-    return left[..., 1] - (-(assignments - left[..., 0]) * step[..., 1]) // step[..., 0]
-
-
-class PathPacer:
+class Pacer:
     """Hand out the segments of a path one after another.
+
+    Made by ``schedule.pacer(n_rows)``. The caller asks for a segment, runs it, and asks again::
+
+        while (segment := pacer.next(seconds)) is not None:
+            ...
 
     Parameters
     ----------
@@ -111,6 +31,26 @@ class PathPacer:
         Seconds from the chain's beginning in which the path is to be finished.
     further_sweeps : float, default=0.0
         Full-data sweeps the caller will add with `extend`; `max_time` leaves room for them.
+
+    Attributes
+    ----------
+    assignments : int
+        Assignments handed out so far.
+    size : int
+        Rows in the subsample after them.
+    n_rows : int
+        Rows of the data.
+
+    Examples
+    --------
+    >>> from skanneal.schedules import SequentialGibbs
+    >>> pacer = SequentialGibbs(n_sweeps=2).pacer(4)
+    >>> while (segment := pacer.next()) is not None:
+    ...     print(segment.start, segment.stop, pacer.size)
+    0 1 1
+    1 2 2
+    2 4 4
+    4 8 4
     """
 
     def __init__(self, path, *, max_time=None, further_sweeps=0.0):
@@ -281,10 +221,15 @@ class PathPacer:
             raise ValueError(f"n_sweeps must be a number of sweeps, not {n_sweeps!r}.")
         self._extra += round(n_sweeps * self.n_rows)
 
-    def realised_path(self):
+    def realised(self):
         """Return the path whose segments are those handed out, without `extend`'s sweeps.
 
         With `max_time` and before the end, the rest is taken to be the shortest way to full data.
+        `CustomAnneal.from_path` makes it a schedule.
+
+        Returns
+        -------
+        path : Path
         """
         if self._budget is None:
             return self.path
@@ -327,7 +272,7 @@ class PathPacer:
 
         Returns
         -------
-        pacer : PathPacer
+        pacer : Pacer
             Where the stored one was.
         """
         columns = (np.asarray(arrays["path_" + name]) for name in ("assignments", "sizes", "betas"))

@@ -1,0 +1,94 @@
+"""The path of a schedule: how many rows the subsample holds after each assignment.
+
+A segment of it is the stretch between two full churns of the subsample: it begins at assignment
+``a0`` with ``n0`` rows and runs ``max(1, n0)`` assignments.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Path(NamedTuple):
+    """Subsample size and energy exponent as functions of the number of assignments.
+
+    Between two knots the size is ``size_at(knots, a)`` and the exponent is linear.
+
+    Attributes
+    ----------
+    assignments : ndarray of shape (n_knots,), int64
+        Strictly increasing, from 0 to the total number of assignments.
+    sizes : ndarray of shape (n_knots,), int64
+        Rows in the subsample at each knot; the last is the number of rows of the data.
+    betas : ndarray of shape (n_knots,), float64
+        Energy exponent (likelihood ** beta) at each knot.
+    start : {"empty", "prior"}
+        "prior": every row is labelled from the partition prior before the first assignment.
+    burn_in : int or None, default=None
+        Assignments in which moves may still adapt; None: half of them.
+    skipped : tuple of int, default=()
+        Ends of segments after which nothing but the churn is run.
+    """
+
+    assignments: np.ndarray
+    sizes: np.ndarray
+    betas: np.ndarray
+    start: str
+    burn_in: int | None = None
+    skipped: tuple = ()
+
+
+class Segment(NamedTuple):
+    """The assignments between two full churns.
+
+    Attributes
+    ----------
+    start, stop : int
+        Assignments ``start + 1, ..., stop`` are made.
+    knots : ndarray of shape (n_knots, 2), int64
+        (assignment, size) knots that cover ``start`` to ``stop``; they may reach beyond both.
+        ``size_at(knots, a)`` is the size after assignment ``a``.
+    beta : float
+        Energy exponent of the segment.
+    """
+
+    start: int
+    stop: int
+    knots: np.ndarray
+    beta: float
+
+
+def size_at(knots, assignments):
+    """Return the subsample size after a number of assignments.
+
+    Between knots ``(a_i, n_i)`` and ``(a_j, n_j)`` it is
+    ``n_i + ceil((a - a_i) * (n_j - n_i) / (a_j - a_i))`` in integer arithmetic.
+
+    Parameters
+    ----------
+    knots : ndarray of shape (n_knots, 2), int64
+        At least two (assignment, size) pairs, assignments strictly increasing.
+    assignments : int or array-like of int
+        Numbers of assignments within the knots.
+
+    Returns
+    -------
+    sizes : ndarray of int64
+        Of the shape of `assignments`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.schedules import size_at
+    >>> size_at(np.array([[0, 0], [6, 2], [9, 2]]), [0, 1, 3, 4, 6, 9]).tolist()
+    [0, 1, 1, 2, 2, 2]
+    """
+    knots = np.asarray(knots, dtype=np.int64)
+    assignments = np.asarray(assignments, dtype=np.int64)
+    right = np.clip(np.searchsorted(knots[:, 0], assignments), 1, len(knots) - 1)
+    left = knots[right - 1]
+    step = knots[right] - left
+    # Floor division of the negative is the ceiling.
+    return left[..., 1] - (-(assignments - left[..., 0]) * step[..., 1]) // step[..., 0]
