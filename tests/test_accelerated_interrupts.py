@@ -144,7 +144,7 @@ def test_in_the_accelerated_stage(monkeypatch):
 
 
 POINTS = {
-    "features near rows": (feature_split_merge, "launch_features"),
+    "features near rows": (feature_split_merge, "launch_atoms"),
     "sides of a split": (feature_split_merge, "divide_rows"),
     "log likelihoods": (chains, "labelled_log_lik"),
     "a synchronisation": (chains.AcceleratedChain, "synchronise"),

@@ -342,7 +342,7 @@ def test_the_same_bits_for_any_number_of_jobs(make):
     assert all(n_tried > 0 for *_, n_tried in found[0])
 
 
-@pytest.mark.parametrize("function", ["launch_features", "divide_rows"])
+@pytest.mark.parametrize("function", ["launch_atoms", "divide_rows"])
 def test_an_interrupt_drops_the_move(function):
     """The segment before it is kept and recorded."""
     shards, chain = begun(planted(200, 4, 11), 12)

@@ -22,7 +22,7 @@ def test_what_is_no_count(name, value):
     X = X.astype(float)
     X[4, 1] = value
     for rows in (X, csr_array(X)):
-        with pytest.raises(ValueError, match="Row 4, column 1 of X must hold a non-negative int"):
+        with pytest.raises(ValueError, match="Row 4, column 1 of X must hold non-negative int"):
             likelihood.encode(rows)
 
 
@@ -139,8 +139,8 @@ def wrong_log_lik(value):
 
 
 FAULTS = {
-    "log_lik NaN": ("log_lik", wrong_log_lik(np.nan), ValueError, "nan for row 1 .* feature 0"),
-    "log_lik inf": ("log_lik", wrong_log_lik(np.inf), ValueError, "inf for row 1 .* feature 0"),
+    "log_lik NaN": ("log_lik", wrong_log_lik(np.nan), ValueError, "nan for row 1 .* atom 0"),
+    "log_lik inf": ("log_lik", wrong_log_lik(np.inf), ValueError, "inf for row 1 .* atom 0"),
     "log_lik returned": (
         "log_lik",
         lambda self, rows, theta, out: theta - rows * np.exp(theta),
@@ -170,7 +170,7 @@ FAULTS = {
     "prior_draw number": ("prior_draw", lambda self, n, rng: np.zeros(1), ValueError, r"\(1,\)"),
     "log_prior scalar": ("log_prior", lambda self, theta: 0.0, TypeError, "got float"),
     "log_prior NaN": (
-        "log_prior", lambda self, theta: theta * np.nan, ValueError, "nan for feature 0",
+        "log_prior", lambda self, theta: theta * np.nan, ValueError, "nan for atom 0",
     ),
     "proposal_draw shape": (
         "proposal_draw", lambda self, rows, rng: np.zeros((3, 2)), ValueError, r"\(3, 2\)",

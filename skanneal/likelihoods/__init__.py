@@ -1,15 +1,17 @@
-"""Likelihoods with instantiated features.
+"""Likelihoods with instantiated atoms.
 
 To add one: one file with its class (the contract is `Likelihood`) and one line in LIKELIHOODS.
 """
 
-from ._base import ConjugateLikelihood, Likelihood, TableRows
 from ._checked import checked
+from ._conjugate import ConjugateLikelihood
 from ._gaussian import Gaussian
 from ._gaussian_full import GaussianFull
+from ._likelihood import Likelihood
 from ._logistic_normal import LogisticNormal
 from ._multinomial import Multinomial
 from ._poisson import Poisson
+from ._table_rows import TableRows
 
 LIKELIHOODS = {
     "multinomial": Multinomial,

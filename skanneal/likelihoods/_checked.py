@@ -4,7 +4,8 @@
 
 import numpy as np
 
-from ._base import ConjugateLikelihood, Likelihood
+from ._conjugate import ConjugateLikelihood
+from ._likelihood import Likelihood
 
 REQUIRED = ("log_lik", "statistics", "draw", "prior_draw", "log_prior")
 PROPOSES = ("proposal_draw", "proposal_logpdf")
@@ -19,7 +20,7 @@ def checked(likelihood, proposes=False):
     ----------
     likelihood : Likelihood
     proposes : bool, default=False
-        Will features be proposed from the data?
+        Will atoms be proposed from the data?
 
     Returns
     -------
@@ -29,7 +30,7 @@ def checked(likelihood, proposes=False):
     ------
     TypeError
         If it is no Likelihood, or does not write what it must, or inherits an update that
-        integrates out features of another law than its own.
+        integrates out atoms of another law than its own.
     """
     if not isinstance(likelihood, Likelihood):
         raise TypeError(
@@ -47,7 +48,7 @@ def checked(likelihood, proposes=False):
         if changed:
             raise TypeError(
                 f"the likelihood {cls.__name__} must define the method update, or have no grids: "
-                f"the one it inherits integrates features out by the law of {cls.family!r}, of "
+                f"the one it inherits integrates atoms out by the law of {cls.family!r}, of "
                 f"which it has changed {', '.join(changed)}"
             )
     return Checked(likelihood)
@@ -68,7 +69,7 @@ class Checked(Likelihood):
 
     def __init__(self, likelihood):
         self.likelihood = likelihood
-        self.shape = None  # of one feature, once it is known
+        self.shape = None  # of one atom, once it is known
 
     @property
     def conjugate(self):
@@ -99,14 +100,14 @@ class Checked(Likelihood):
             raise self._error("log_lik", "nothing, with its answer written into out", returned)
         if not (out < np.inf).all():  # of NaN, too
             i, k = np.argwhere(~(out < np.inf))[0]
-            value = f"{out[i, k]} for row {i} of the block and feature {k}"
+            value = f"{out[i, k]} for row {i} of the block and atom {k}"
             raise self._error(
                 "log_lik", "every entry of out, below inf and not NaN,", value, ValueError, "write"
             )
 
-    def statistics(self, rows, labels, n_features):
-        answer = self.likelihood.statistics(rows, labels, n_features)
-        self._array("statistics", answer, (n_features, ...), ("float64", "int64"))
+    def statistics(self, rows, labels, n_atoms):
+        answer = self.likelihood.statistics(rows, labels, n_atoms)
+        self._array("statistics", answer, (n_atoms, ...), ("float64", "int64"))
         return answer
 
     def draw(self, statistics, theta, rng):
@@ -114,14 +115,14 @@ class Checked(Likelihood):
         return self._array("draw", answer, theta.shape)
 
     def prior_draw(self, n, rng):
-        return self._features("prior_draw", self.likelihood.prior_draw(n, rng), n)
+        return self._atoms("prior_draw", self.likelihood.prior_draw(n, rng), n)
 
     def log_prior(self, theta):
         return self._densities("log_prior", self.likelihood.log_prior(theta), len(theta))
 
     def proposal_draw(self, rows, rng):
         answer = self.likelihood.proposal_draw(rows, rng)
-        return self._features("proposal_draw", answer, len(rows))
+        return self._atoms("proposal_draw", answer, len(rows))
 
     def proposal_logpdf(self, theta, row):
         answer = self.likelihood.proposal_logpdf(theta, row)
@@ -145,7 +146,7 @@ class Checked(Likelihood):
     def features(self, theta):
         return self.likelihood.features(theta)
 
-    def _features(self, method, answer, n):
+    def _atoms(self, method, answer, n):
         shape = (n, ...) if self.shape is None else (n, *self.shape)
         answer = self._array(method, answer, shape)
         self.shape = answer.shape[1:]
@@ -155,7 +156,7 @@ class Checked(Likelihood):
         self._array(method, answer, (n,), finite=False)
         if not (answer < np.inf).all():
             at = int(np.argmin(answer < np.inf))
-            found = f"{answer[at]} for feature {at}"
+            found = f"{answer[at]} for atom {at}"
             raise self._error(method, "log densities below inf, not NaN", found, ValueError)
         return answer
 

@@ -13,7 +13,7 @@ class CountRows:
     """What likelihoods of rows of counts share; `prepare` gives them Weights.
 
     Statistics are the column sums and the sum of the logarithms of the multinomial coefficients:
-    (n_features, n_columns + 1).
+    (n_atoms, n_columns + 1).
     """
 
     writes_float64 = True
@@ -34,9 +34,9 @@ class CountRows:
         """The sparse product of the rows and the logarithms of the probabilities."""
         count_scores(rows.table, rows.start, rows.stop, theta, out)
 
-    def statistics(self, rows, labels, n_features):
-        """Column sums and the sum of the log coefficients: (n_features, n_columns + 1)."""
-        return count_sums(rows.table, rows.start, labels, n_features)
+    def statistics(self, rows, labels, n_atoms):
+        """Column sums and the sum of the log coefficients: (n_atoms, n_columns + 1)."""
+        return count_sums(rows.table, rows.start, labels, n_atoms)
 
 
 def count_rows(X):

@@ -1,4 +1,4 @@
-"""Normal columns, independent in a feature, with normal-inverse-chi-squared priors."""
+"""Normal columns, independent in an atom, with normal-inverse-chi-squared priors."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -6,9 +6,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from ..families._scaling import offset_and_scale, standardised
-from ._base import ConjugateLikelihood, dense
+from ._conjugate import ConjugateLikelihood
 from ._draws import log_gammas, normals
 from ._quadratic import Quadratic, moments, quadratic_scores
+from ._table_rows import dense
 
 LOG_2PI = np.log(2.0 * np.pi)
 LEAST_LOG = -80.0  # of a Gamma variate that a variance is divided by: more than float32 scores bear
@@ -61,10 +62,10 @@ class Gaussian(Numbers):
     """Rows of independent numbers: x_j ~ N(m_j, v_j).
 
     Prior: m_j ~ N(mu0, v_j / kappa0), v_j ~ nu0 sigma2_0 / chi2(nu0). theta holds (m, v) in cell
-    units, float64 of shape (n_features, 2, n_columns), and densities over features are with
+    units, float64 of shape (n_atoms, 2, n_columns), and densities over atoms are with
     respect to them. The proposal of a row x: v_j ~ rescale nu0 sigma2_0 / chi2(nu0 + 1),
     m_j ~ N(x_j, v_j / (kappa0 + 1)). Statistics are the number of rows, the sums and the sums of
-    squares: (n_features, 1 + 2 n_columns).
+    squares: (n_atoms, 1 + 2 n_columns).
 
     Parameters
     ----------
@@ -94,12 +95,12 @@ class Gaussian(Numbers):
         constants = -0.5 * (LOG_2PI + np.log(variance)).sum(axis=1)
         return Quadratic(mean, np.sqrt(0.5 / variance), constants)
 
-    def statistics(self, rows, labels, n_features):
+    def statistics(self, rows, labels, n_atoms):
         """Number of rows, sums, sums of squares."""
-        return moments(rows.table, rows.start, labels, n_features, False)
+        return moments(rows.table, rows.start, labels, n_atoms, False)
 
     def _posterior(self, statistics):
-        """(kappa, nu, mu_n, nu sigma2), each of shape (n_features, 1 or n_columns)."""
+        """(kappa, nu, mu_n, nu sigma2), each of shape (n_atoms, 1 or n_columns)."""
         n, mean, m2 = _centred(statistics)
         kappa = self.kappa0 + n
         shift = mean - self.mu0
@@ -107,12 +108,12 @@ class Gaussian(Numbers):
         return kappa, self.nu0 + n, self.mu0 + n / kappa * shift, squares
 
     def draw(self, statistics, theta, rng):
-        """Features from their posterior."""
+        """Atoms from their posterior."""
         kappa, nu, centre, squares = self._posterior(statistics)
         return _draw(kappa, nu, centre, squares, rng.bit_generator)
 
     def prior_draw(self, n, rng):
-        """Features from the prior."""
+        """Atoms from the prior."""
         return self.draw(np.zeros((n, 1 + 2 * len(self.mu0))), None, rng)
 
     def log_prior(self, theta):
@@ -144,7 +145,7 @@ class Gaussian(Numbers):
         return np.stack([centre, variance], axis=1)
 
     def features(self, theta):
-        """Means and variances in the user's units: (n_features, 2, n_columns)."""
+        """Means and variances in the user's units: (n_atoms, 2, n_columns)."""
         offsets, scales = self.schema.offsets, self.schema.scales
         return np.stack([offsets + scales * theta[:, 0], scales**2 * theta[:, 1]], axis=1)
 
@@ -159,7 +160,7 @@ class Gaussian(Numbers):
 
 
 def _centred(statistics):
-    """(n, mean, centred sum of squares); n of shape (n_features, 1)."""
+    """(n, mean, centred sum of squares); n of shape (n_atoms, 1)."""
     n = statistics[:, :1]
     total, squares = np.split(statistics[:, 1:], 2, axis=1)
     mean = total / np.maximum(n, 1.0)

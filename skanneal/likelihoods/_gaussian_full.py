@@ -1,4 +1,4 @@
-"""Normal rows with a full covariance in each feature and a normal-inverse-Wishart prior."""
+"""Normal rows with a full covariance in each atom and a normal-inverse-Wishart prior."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -16,11 +16,11 @@ class GaussianFull(Numbers):
     """Rows of numbers: x ~ N(m, V).
 
     Prior: m ~ N(mu0, V / kappa0), V ~ inverse Wishart(nu0, scale0). theta holds m and the inverse
-    Cholesky factor F of V, F V F' = I, in cell units: float64 of shape (n_features, d + d (d + 1) /
-    2), F's lower triangle row by row. Densities over features are with respect to m and the lower
+    Cholesky factor F of V, F V F' = I, in cell units: float64 of shape (n_atoms, d + d (d + 1) /
+    2), F's lower triangle row by row. Densities over atoms are with respect to m and the lower
     triangle of V. The proposal of a row x: V ~ inverse Wishart(nu0 + 1, rescale scale0),
     m ~ N(x, V / (kappa0 + 1)). Statistics are the number of rows, the sums and the sums of
-    products: (n_features, 1 + d + d (d + 1) / 2).
+    products: (n_atoms, 1 + d + d (d + 1) / 2).
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ class GaussianFull(Numbers):
         constants = self._log_det(factor) - 0.5 * mean.shape[1] * LOG_2PI
         return Quadratic(mean, factor * np.sqrt(0.5), constants)
 
-    def statistics(self, rows, labels, n_features):
+    def statistics(self, rows, labels, n_atoms):
         """Number of rows, sums, sums of products."""
-        return moments(rows.table, rows.start, labels, n_features, True)
+        return moments(rows.table, rows.start, labels, n_atoms, True)
 
     def _split(self, theta):
         d = self.schema.n_columns
@@ -75,7 +75,7 @@ class GaussianFull(Numbers):
         return np.log(factor[:, diagonal(self.schema.n_columns)]).sum(axis=1)
 
     def _centred(self, statistics):
-        """(n, mean, centred sums of products as lower triangles); n of shape (n_features, 1)."""
+        """(n, mean, centred sums of products as lower triangles); n of shape (n_atoms, 1)."""
         d = self.schema.n_columns
         n, total, products = np.split(statistics, [1, 1 + d], axis=1)
         mean = total / np.maximum(n, 1.0)
@@ -84,7 +84,7 @@ class GaussianFull(Numbers):
         return n, mean, np.where(n > 1.0, scatter, 0.0)
 
     def _posterior(self, statistics):
-        """(kappa, nu, mu_n, Psi, far), of shapes (n_features, 1), (n_features,), ...
+        """(kappa, nu, mu_n, Psi, far), of shapes (n_atoms, 1), (n_atoms,), ...
 
         Psi + far far' is the scale: where mu_n is far, the square would leave no digits of Psi.
         """
@@ -117,17 +117,17 @@ class GaussianFull(Numbers):
         return np.concatenate([centre + u / np.sqrt(kappa), factor], axis=1)
 
     def draw(self, statistics, theta, rng):
-        """Features from their posterior, by Bartlett's decomposition."""
+        """Atoms from their posterior, by Bartlett's decomposition."""
         kappa, nu, centre, scale, far = self._posterior(statistics)
         return self._draw(kappa, nu, centre, self._factors(scale, far), rng.bit_generator)
 
     def prior_draw(self, n, rng):
-        """Features from the prior."""
+        """Atoms from the prior."""
         d = self.schema.n_columns
         return self.draw(np.zeros((n, 1 + d + d * (d + 1) // 2)), None, rng)
 
     def _log_density(self, kappa, nu, centre, scale, theta):
-        """Normal times inverse Wishart, one for all features."""
+        """Normal times inverse Wishart, one for all atoms."""
         mean, factor = self._split(theta)
         d = mean.shape[1]
         lower, log_det = self._matrices(factor), self._log_det(factor)
@@ -158,7 +158,7 @@ class GaussianFull(Numbers):
         return self._log_density(self.kappa0 + 1.0, self.nu0 + 1.0, self._row(row), scale, theta)
 
     def mean(self, statistics):
-        """The feature of the posterior means of m and V.
+        """The atom of the posterior means of m and V.
 
         Where V's posterior has no mean, nu <= d + 1, its mode.
         """
@@ -170,7 +170,7 @@ class GaussianFull(Numbers):
         return np.concatenate([centre, factor[:, rows, columns]], axis=1)
 
     def features(self, theta):
-        """Means and covariances in the user's units: (n_features, 1 + d, d), the mean first."""
+        """Means and covariances in the user's units: (n_atoms, 1 + d, d), the mean first."""
         mean, factor = self._split(theta)
         offsets, scales = self.schema.offsets, self.schema.scales
         root = np.linalg.inv(self._matrices(factor))

@@ -5,11 +5,11 @@
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ._base import TableLikelihood
 from ._count_rows import CountRows
 from ._draws import normals
 from ._logistic import log_softmax, modes, slice_features, slice_loading
 from ._product import Weights
+from ._table_rows import TableLikelihood
 
 LOG_2PI = np.log(2.0 * np.pi)
 MOST_ROWS = 500  # of the table that the first loading is made from
@@ -20,8 +20,8 @@ class LogisticNormal(CountRows, TableLikelihood):
 
     Lambda has n_columns rows and `rank` columns, its entries are N(0, scale^2). mu has a density
     on a subspace only, so theta holds eta, mu = Lambda eta with eta ~ N(0, I): float64 of shape
-    (n_features, rank). Densities over features are with respect to eta, and do not depend on
-    Lambda. Nothing here is conjugate: features and Lambda, row by row, move by elliptical slices.
+    (n_atoms, rank). Densities over atoms are with respect to eta, and do not depend on
+    Lambda. Nothing here is conjugate: atoms and Lambda, row by row, move by elliptical slices.
 
     The proposal of a row is, with probability 0.9, a normal around about the mode of the row's
     posterior, of 1.5 times its curvature's covariance, else the prior, which keeps the weights
@@ -36,7 +36,7 @@ class LogisticNormal(CountRows, TableLikelihood):
     scale : float, default=1.0
         Prior standard deviation of Lambda's entries.
     n_steps : int, default=5
-        Elliptical slices of each feature per draw.
+        Elliptical slices of each atom per draw.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class LogisticNormal(CountRows, TableLikelihood):
         self.loading = self._first_loading(table)
 
     def _first_loading(self, table):
-        """Singular vectors, scaled so that the features of single rows have unit variances."""
+        """Singular vectors, scaled so that the atoms of single rows have unit variances."""
         loading = np.zeros((table.n_columns, self.rank))
         if table.n_rows:
             at = np.unique(np.linspace(0, table.n_rows - 1, MOST_ROWS).astype(np.int64))
@@ -79,7 +79,7 @@ class LogisticNormal(CountRows, TableLikelihood):
         return Weights(log_softmax(theta, self.loading))
 
     def draw(self, statistics, theta, rng):
-        """`n_steps` elliptical slices of each feature; those without rows from the prior."""
+        """`n_steps` elliptical slices of each atom; those without rows from the prior."""
         bit_generator = rng.bit_generator
         return slice_features(statistics, theta, self.loading, self.n_steps, bit_generator)
 
@@ -89,7 +89,7 @@ class LogisticNormal(CountRows, TableLikelihood):
         return float((statistics[:, :n] * log_p).sum() + statistics[:, n].sum())
 
     def prior_draw(self, n, rng):
-        """Features from the prior."""
+        """Atoms from the prior."""
         return normals((n, self.rank), rng.bit_generator)
 
     def log_prior(self, theta):
@@ -124,7 +124,7 @@ class LogisticNormal(CountRows, TableLikelihood):
         return np.logaddexp(np.log1p(-share) + near, np.log(share) + self.log_prior(theta))
 
     def update(self, theta, statistics, sizes, rng):
-        """An elliptical slice of each row of Lambda given all features."""
+        """An elliptical slice of each row of Lambda given all atoms."""
         args = self.loading, self.scale, rng.bit_generator
         self.loading = slice_loading(statistics, theta, *args)
 

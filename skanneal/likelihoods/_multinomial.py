@@ -5,7 +5,7 @@
 import numpy as np
 from scipy.special import gammaln
 
-from ._base import ConjugateLikelihood
+from ._conjugate import ConjugateLikelihood
 from ._count_rows import CountRows
 from ._draws import log_dirichlet
 from ._product import Weights
@@ -14,11 +14,11 @@ from ._product import Weights
 class Multinomial(CountRows, ConjugateLikelihood):
     """Rows of counts: x ~ Multinomial(X, p), p ~ Dirichlet(pseudo_counts).
 
-    theta is log p, float64 of shape (n_features, n_columns): a component that a small pseudo-count
-    drives to 1e-400 is still a number there. Densities over features are with respect to the
+    theta is log p, float64 of shape (n_atoms, n_columns): a component that a small pseudo-count
+    drives to 1e-400 is still a number there. Densities over atoms are with respect to the
     Lebesgue measure of p's first n_columns - 1 components. The proposal of a row is its posterior,
     Dirichlet(pseudo_counts + x). Statistics are the column sums and the sum of the logarithms of
-    the multinomial coefficients: (n_features, n_columns + 1).
+    the multinomial coefficients: (n_atoms, n_columns + 1).
 
     Parameters
     ----------
@@ -47,11 +47,11 @@ class Multinomial(CountRows, ConjugateLikelihood):
         return Weights(theta)
 
     def draw(self, statistics, theta, rng):
-        """Features from their posterior."""
+        """Atoms from their posterior."""
         return log_dirichlet(statistics, self.pseudo_counts, rng.bit_generator)
 
     def prior_draw(self, n, rng):
-        """Features from the prior."""
+        """Atoms from the prior."""
         return self.draw(np.zeros((n, self.schema.n_columns)), None, rng)
 
     def log_prior(self, theta):
@@ -69,7 +69,7 @@ class Multinomial(CountRows, ConjugateLikelihood):
         return _log_density(self.pseudo_counts + counts, theta)
 
     def sizes(self, statistics):
-        """1 for each feature with rows: how many they are is not in the statistics."""
+        """1 for each atom with rows: how many they are is not in the statistics."""
         return statistics[:, :-1].any(axis=1).astype(np.int64)
 
     def mean(self, statistics):

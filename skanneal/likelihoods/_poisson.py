@@ -7,18 +7,19 @@ from scipy.sparse import issparse
 from scipy.special import gammaln
 
 from ..families._counts import COUNTS
-from ._base import ConjugateLikelihood, dense
+from ._conjugate import ConjugateLikelihood
 from ._draws import log_gammas
 from ._product import Weights, cell_scores, cell_sums
+from ._table_rows import dense
 
 
 class Poisson(ConjugateLikelihood):
     """Rows of independent counts: x_j ~ Poisson(r_j), r_j ~ Gamma(shape_j, rate_j).
 
-    theta is log r, float64 of shape (n_features, n_columns), and densities over features are with
+    theta is log r, float64 of shape (n_atoms, n_columns), and densities over atoms are with
     respect to it. The proposal of a row is its posterior. Statistics are the number of rows, the
     column sums and the column sums of log x!, in 1024s and the rest, so that no digit is lost:
-    (n_features, 1 + 3 n_columns).
+    (n_atoms, 1 + 3 n_columns).
 
     Parameters
     ----------
@@ -72,17 +73,17 @@ class Poisson(ConjugateLikelihood):
         """The sparse product of the rows and the logarithms of the rates."""
         cell_scores(rows.table, rows.start, rows.stop, theta, self._log_rates, out)
 
-    def statistics(self, rows, labels, n_features):
+    def statistics(self, rows, labels, n_atoms):
         """Number of rows, column sums, column sums of log x! in 1024s and the rest."""
-        return cell_sums(rows.table, rows.start, labels, n_features)
+        return cell_sums(rows.table, rows.start, labels, n_atoms)
 
     def draw(self, statistics, theta, rng):
-        """Features from their posterior."""
+        """Atoms from their posterior."""
         n, total = statistics[:, :1], statistics[:, 1 : 1 + len(self.shape)]
         return log_gammas(self.shape + total, rng.bit_generator) - np.log(self.rate + n)
 
     def prior_draw(self, n, rng):
-        """Features from the prior."""
+        """Atoms from the prior."""
         return self.draw(np.zeros((n, 1 + len(self.shape))), None, rng)
 
     def log_prior(self, theta):

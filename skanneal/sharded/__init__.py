@@ -1,4 +1,4 @@
-"""The accelerated sampler: features drawn like everything else, on shards of the rows."""
+"""The accelerated sampler: atoms drawn like everything else, on shards of the rows."""
 
 from ._accelerated_stage import AcceleratedStage
 from ._auxiliary import Auxiliary, Importance

@@ -1,17 +1,17 @@
-"""The accelerated stage: every shard makes features of its own, from rows that are ill explained.
+"""The accelerated stage: every shard makes atoms of its own, from rows that are ill explained.
 
-Approximate by design, and burn-in: a row joins a feature with weight n f, n its members everywhere
+Approximate by design, and burn-in: a row joins an atom with weight n f, n its members everywhere
 at the last synchronisation and what has changed on this shard since then, one born on this shard
 since then with n f, an empty one with (alpha / m) f. (The published weight, P times the members on
-this shard, is 0 for what the other P - 1 shards found: every feature would stay where it was born.)
-The empty ones are made from rows: of a random handful those are favoured that gain most by a
-feature of their own, measured against the best that there is, so new features fall where rows are
+this shard, is 0 for what the other P - 1 shards found: every atom would stay where it was born.)
+The empty ones are made from rows: of a random handful those are favoured that gain most by an
+atom of their own, measured against the best that there is, so new atoms fall where rows are
 ill explained, in proportion, as k-means++ does it, rather than on the few rows that nothing
-explains (a weight of 1/f would be an outlier's all but always). To the row that a feature is made
+explains (a weight of 1/f would be an outlier's all but always). To the row that an atom is made
 from it offers that row's marginal likelihood, or, if the likelihood is not conjugate, nothing: its
 fit to itself would count the row twice.
 
-A row's scores under the shared features do not change between two synchronisations; it chooses
+A row's scores under the shared atoms do not change between two synchronisations; it chooses
 among the eight best of them, which is all of them that matters in many dimensions.
 """
 
@@ -19,13 +19,12 @@ among the eight best of them, which is all of them that matters in many dimensio
 
 import numpy as np
 
-from ._assign import accelerated_rows, block, shortlist_rows, tiled
+from ._assign import SHORTLIST, accelerated_rows, block, shortlist_rows, tiled
 from ._segments import Stage, all_scores, bit_generator, report, scored_blocks, words
 
-PLACES = 16, 256  # empty features, whole tiles: at least, at most
+MIN_PLACES, MAX_PLACES = 16, 256  # for empty atoms, in whole tiles
 ROWS_PER_TILE = 2048  # a tile of places for so many rows of a shard
-CANDIDATES = 4  # rows looked at for each place
-SHORT = 8  # as in _assign_kernels.h
+CANDIDATES = 4  # rows that are considered for each place
 
 
 class AcceleratedStage(Stage):
@@ -52,7 +51,7 @@ def accelerated_segment(rows, labels, theta, sizes, likelihood, prior, n_steps, 
     labels : int32 array of shape (n,)
     theta : array of shape (K, ...)
     sizes : int64 array of shape (K,)
-        Rows of each feature, of all shards.
+        Rows of each atom, of all shards.
     likelihood : Likelihood
     prior : PitmanYor
     n_steps : int
@@ -69,12 +68,12 @@ def accelerated_segment(rows, labels, theta, sizes, likelihood, prior, n_steps, 
     n_shared, d = len(theta), prior.discount
     labels, members = labels.copy(), sizes.copy()
     log_weight = np.log(members - d)
-    feature = np.empty((len(rows), SHORT), np.int32)
-    value = np.empty((len(rows), SHORT), np.float32)
+    atom = np.empty((len(rows), SHORTLIST), np.int32)
+    value = np.empty((len(rows), SHORTLIST), np.float32)
     key = tiled(log_weight)
     for start, scores in scored_blocks(likelihood, rows, theta, stop):
         part = slice(start, start + len(scores))
-        shortlist_rows(scores, key, feature[part], value[part])
+        shortlist_rows(scores, key, atom[part], value[part])
     born = _Born(len(rows), theta)
     log_place = np.log((prior.concentration + d * n_shared) / born.n_places)
     for _ in range(n_steps):
@@ -83,7 +82,7 @@ def accelerated_segment(rows, labels, theta, sizes, likelihood, prior, n_steps, 
         born.offer(likelihood, rows, value, log_place, generator)
         if not accelerated_rows(
             labels,
-            feature,
+            atom,
             value,
             born.scores,
             members,
@@ -100,16 +99,17 @@ def accelerated_segment(rows, labels, theta, sizes, likelihood, prior, n_steps, 
     number = np.full(n_shared + len(born.members), -1, np.int32)
     number[:n_shared] = np.arange(n_shared)
     number[n_shared + used] = n_shared + np.arange(len(used))
-    n_features = n_shared + len(used)
+    n_atoms = n_shared + len(used)
     new = None if likelihood.conjugate else born.theta[used]
-    return report(likelihood, rows, number[labels], n_features, new)
+    return report(likelihood, rows, number[labels], n_atoms, new)
 
 
 class _Born:
-    """Features born on a shard in this segment, and places for more; columns of scores."""
+    """Columns of scores for the atoms born on a shard in this segment, with places for more."""
 
     def __init__(self, n_rows, theta):
-        self.n_places = n = min(max(n_rows // ROWS_PER_TILE * PLACES[0], PLACES[0]), PLACES[1])
+        n = n_rows // ROWS_PER_TILE * MIN_PLACES
+        self.n_places = n = min(max(n, MIN_PLACES), MAX_PLACES)
         self.theta = np.zeros((n, *theta.shape[1:]))
         self.scores = block(n_rows, n)
         self.scores[:] = -np.inf
@@ -117,7 +117,7 @@ class _Born:
         self.log_weight = tiled(np.full(n, -np.inf))
 
     def offer(self, likelihood, rows, value, log_place, generator):
-        """Fill the columns without members with features made from rows."""
+        """Fill the columns without members with atoms made from rows."""
         empty = np.flatnonzero(self.members == 0)
         if len(empty) < self.n_places:
             self._grow()
@@ -129,7 +129,7 @@ class _Born:
         empty = empty[: len(theta)]
         self.theta[empty] = theta
         self.scores[:, empty] = all_scores(likelihood, rows, theta)[:, : len(theta)]
-        # a row that takes the feature made from itself would count itself twice
+        # a row that takes the atom made from itself would count itself twice
         self.scores[founders, empty] = (
             likelihood.log_marginal_rows(rows[founders]) if likelihood.conjugate else -np.inf
         )
@@ -146,7 +146,7 @@ class _Born:
         self.scores = scores
 
     def _proposals(self, likelihood, rows, value, generator):
-        """Features made from rows, more likely from those that gain much: (theta, rows)."""
+        """Atoms made from rows, more likely from those that gain much: (theta, rows)."""
         n = min(CANDIDATES * self.n_places, len(rows))
         candidates = np.sort((generator.random(n) * len(rows)).astype(np.int64))
         candidates = np.unique(candidates)
@@ -157,7 +157,8 @@ class _Born:
         best = value[candidates, 0]
         if len(used):
             best = np.maximum(best, self.scores[np.ix_(candidates, used)].max(axis=1))
-        with np.errstate(invalid="ignore"):  # what no feature can produce gains by none
+        # -inf minus -inf: a row that is impossible everywhere has no gain
+        with np.errstate(invalid="ignore"):
             gain = np.nan_to_num(np.maximum(own - best, 0.0).astype(float))
         # sampling without replacement, in proportion to the gains (Efraimidis and Spirakis 2006)
         with np.errstate(divide="ignore"):
@@ -168,7 +169,7 @@ class _Born:
 
 
 def centres(likelihood, rows, generator):
-    """A feature at each row: the posterior mean given the row, or a proposal."""
+    """An atom at each row: the posterior mean given the row, or a proposal."""
     if not likelihood.conjugate:
         return likelihood.proposal_draw(rows, generator)
     labels = np.arange(len(rows), dtype=np.int32)

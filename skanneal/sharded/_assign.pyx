@@ -26,11 +26,11 @@ cdef extern from "_assign.h" nogil:
                                double *) noexcept
     void (*shortlist_v[3])(const float *, const float *, int64_t, float *, int32_t *,
                            float *) noexcept
+    enum:
+        SHORT
 
 cdef int LEVEL = skanneal_level()
-
-cdef enum:
-    SHORT = 8    # as in _assign_kernels.h
+SHORTLIST = SHORT    # atoms on a row's shortlist
 
 
 def tiled(values, fill=-np.inf):

@@ -1,15 +1,15 @@
-"""Neal's algorithm 8, with auxiliary features from the prior or from the data.
+"""Neal's algorithm 8, with auxiliary atoms from the prior or from the data.
 
-Existing features weigh (n_k - d) f, each of m empty ones (alpha + d K)/m f, K without the row. The
+Existing atoms weigh (n_k - d) f, each of m empty ones (alpha + d K)/m f, K without the row. The
 empty ones persist: one that is taken is replaced at once by a draw from H; the theta of a row that
 was alone takes the place of one chosen at random; all are drawn anew for every sweep.
 
-"importance" draws a row's empty features from its own proposal q_i instead and weighs each
+"importance" draws a row's empty atoms from its own proposal q_i instead and weighs each
 (alpha + d K)/m f H/q_i; a row's own theta, if it was alone, takes one of the places by the same
 formula. With a conjugate likelihood q_i is the posterior given the row, and f H/q_i is the row's
 marginal likelihood whatever theta is: theta is then drawn only for a place that is taken.
 
-All rows are one after another on one shard. The scores under the features that a sweep begins with
+All rows are one after another on one shard. The scores under the atoms that a sweep begins with
 are still computed a block of rows at a time.
 """
 
@@ -20,9 +20,20 @@ import numpy as np
 from ..families._base import tiles
 from ..moves._random import draw_index
 from ._assign import auxiliary_rows, block, tiled
-from ._segments import BLOCK_CELLS, BLOCK_ROWS, Stage, bit_generator, report, unreachable, words
+from ._segments import (
+    BLOCK_CELLS,
+    FEWEST_ROWS,
+    MOST_ROWS,
+    Stage,
+    bit_generator,
+    report,
+    unreachable,
+    words,
+)
 
-ROOM = 48, 1 / 4  # columns for new features until all are laid out anew: at least, of the features
+# Columns are spare for so many new atoms before all are laid out anew.
+MIN_SPARE_COLUMNS = 48
+SPARE_SHARE = 0.25  # of the number of atoms
 
 
 class Auxiliary(Stage):
@@ -41,7 +52,7 @@ class Auxiliary(Stage):
 
     @staticmethod
     def segment(rows, labels, theta, likelihood, prior, n_auxiliary, n_steps, seed, stop):
-        """Sweeps with empty features from the prior."""
+        """Sweeps with empty atoms from the prior."""
         rng = bit_generator(seed)
         places = Places(likelihood, theta, labels, prior, n_auxiliary, rng)
         for _ in range(n_steps):
@@ -51,13 +62,13 @@ class Auxiliary(Stage):
 
 
 class Importance(Auxiliary):
-    """Algorithm 8 with empty features proposed by the row, weighted exactly."""
+    """Algorithm 8 with empty atoms proposed by the row, weighted exactly."""
 
     name = "importance"
 
     @staticmethod
     def segment(rows, labels, theta, likelihood, prior, n_auxiliary, n_steps, seed, stop):
-        """Sweeps with empty features from q_i."""
+        """Sweeps with empty atoms from q_i."""
         rng = bit_generator(seed)
         if likelihood.conjugate:
             places = Places(likelihood, theta, labels, prior, 0, rng)
@@ -74,7 +85,7 @@ class Importance(Auxiliary):
 
 
 class Places:
-    """Features in columns of a block of scores: those that were there when the columns were laid
+    """Atoms in columns of a block of scores: those that were there when the columns were laid
     out, then room for new ones.
 
     Parameters
@@ -82,21 +93,21 @@ class Places:
     likelihood : Likelihood
     theta : array of shape (K, ...)
     labels : int32 array of shape (n,)
-        0 .. K - 1, or -1 for rows of other features.
+        0 .. K - 1, or -1 for rows of other atoms.
     prior : PitmanYor
     n_auxiliary : int
-        m; 0 if the empty features do not persist.
+        m; 0 if the empty atoms do not persist.
     rng : numpy.random.PCG64
 
     Attributes
     ----------
     labels : int32 array of shape (n,)
-        Column of each row's feature, or -1.
+        Column of each row's atom, or -1.
     theta : array of shape (n_columns, ...)
     members : int64 array of shape (n_columns,)
     log_weight : float32 array of shape (n_columns,)
     places : int32 array of shape (m,)
-        Columns of the empty features; -1 where one was taken.
+        Columns of the empty atoms; -1 where one was taken.
     numbers : int64 array of shape (2,)
         Clusters, rows in them.
     """
@@ -109,14 +120,14 @@ class Places:
         self.members = np.bincount(labels[labels >= 0], minlength=len(theta))
 
     def lay_out(self, empty):
-        """Columns for the features that have members, and then for empty ones."""
+        """Columns for the atoms that have members, and then for empty ones."""
         used = np.flatnonzero(self.members)
         column = np.full(len(self.members) + 1, -1, np.int32)  # the last for rows elsewhere
         column[used] = np.arange(len(used))
         self.labels = column[self.labels]
         self.n_main, self.width = len(used), tiles(len(used))
-        room = max(ROOM[0], int(ROOM[1] * len(used)))
-        n_columns = self.width + tiles(room + self.n_auxiliary)
+        n_spare = max(MIN_SPARE_COLUMNS, int(SPARE_SHARE * len(used)))
+        n_columns = self.width + tiles(n_spare + self.n_auxiliary)
         theta = np.zeros((n_columns, *self.theta.shape[1:]))
         theta[: len(used)] = self.theta[used]
         members = np.zeros(n_columns, np.int64)
@@ -131,23 +142,25 @@ class Places:
         self.places[:] = self.put(empty)
 
     def free(self):
-        """Columns for new features."""
+        """Columns for new atoms."""
         columns = np.arange(self.width, len(self.theta))
         return columns[(self.members[columns] == 0) & ~np.isin(columns, self.places)]
 
     def has_room(self):
-        """Whether one more feature has a column."""
+        """Whether one more atom has a column."""
         return len(self.free()) > 0
 
     def put(self, theta):
-        """Columns of new features, which have no weight yet."""
+        """Columns of new atoms, which have no weight yet."""
         columns = self.free()[: len(theta)]
         self.theta[columns] = theta
         return columns
 
     def took(self, rows, labels, i, column, scores):
-        """Row i of a block took the empty feature in `column`, which another one replaces; or, -1,
-        a new feature that was integrated out, which gets its theta given the row."""
+        """Let row i of a block take the empty atom in `column`, and replace that by another one.
+
+        With column -1 the new atom was integrated out; it gets its theta given the row.
+        """
         likelihood = self.likelihood
         if column < 0:
             of_row = likelihood.statistics(rows[i : i + 1], np.zeros(1, np.int32), 1)
@@ -160,14 +173,14 @@ class Places:
         self.rescore(rows[i + 1 :], rest, self.theta[new : new + 1])
 
     def leave(self, k):
-        """Take a row out of column k; whether it was alone there."""
+        """Take a row out of column k; return whether it was alone there."""
         self.members[k] -= 1
         self.numbers -= (self.members[k] == 0), 1
         self._weigh(k)
         return self.members[k] == 0
 
     def join(self, labels, i, k, counted=False):
-        """Put row i of a block into column k; `counted`: the numbers know of it."""
+        """Put row i of a block into column k; with `counted`, `numbers` count it already."""
         labels[i] = k
         self.members[k] += 1
         if not counted:
@@ -179,7 +192,7 @@ class Places:
         self.log_weight[k] = np.log(n - self.prior.discount) if n else -np.inf
 
     def empty(self):
-        """theta of the empty features."""
+        """theta of the empty atoms."""
         return self.theta[self.places[self.places >= 0]]
 
     def score(self, rows, scores):
@@ -193,17 +206,17 @@ class Places:
             scores[:, extra] = out[:, : len(extra)]
 
     def rescore(self, rows, out, theta):
-        """Scores under some features."""
+        """Scores under some atoms."""
         self.likelihood.score(rows, self.likelihood.prepare(theta), len(theta), out)
 
     def block(self, n_rows):
         """Room for the scores of at most n_rows rows."""
         n_columns = len(self.theta)
-        n = min(max(BLOCK_CELLS // n_columns, BLOCK_ROWS[0]), BLOCK_ROWS[1], n_rows)
+        n = min(max(BLOCK_CELLS // n_columns, FEWEST_ROWS), MOST_ROWS, n_rows)
         return block(n, n_columns)
 
     def report(self, rows):
-        """The shard's report: every feature is a new one, numbered after the n_first old ones."""
+        """The shard's report: every atom is a new one, numbered after the n_first old ones."""
         used = np.flatnonzero(self.members)
         number = np.full(len(self.members), -1, np.int32)
         number[used] = self.n_first + np.arange(len(used))
@@ -220,9 +233,9 @@ def sweep_places(places, rows, stop, log_new=None, rest=None):
     rows : encoded rows
     stop : StopFlag
     log_new : float64 array of shape (n,), optional
-        Log marginal likelihoods; new features are then integrated out.
+        Log marginal likelihoods; new atoms are then integrated out.
     rest : tuple, optional
-        The features of I beside a tail: see auxiliary_rows.
+        The atoms of I beside a tail: see auxiliary_rows.
     """
     log_new = np.empty(0) if log_new is None else log_new
     places.lay_out(places.likelihood.prior_draw(places.n_auxiliary, places.generator))
@@ -267,7 +280,7 @@ def _of_block(rest, span):
 
 
 def sweep_proposed(places, rows, stop):
-    """One sweep in which every row proposes its own empty features; False if cut short."""
+    """One sweep in which every row proposes its own empty atoms; False if cut short."""
     likelihood, generator, prior = places.likelihood, places.generator, places.prior
     places.lay_out(places.theta[:0])
     m, start = places.n_auxiliary, 0

@@ -1,6 +1,6 @@
-"""Density of a row in a cluster of its own where no closed form integrates features out.
+"""Density of a row in a cluster of its own where no closed form integrates atoms out.
 
-m(x), the integral of f(x | theta) over the base measure H, is estimated from n_0 features of H,
+m(x), the integral of f(x | theta) over the base measure H, is estimated from n_0 atoms of H,
 which all rows share, and, if the likelihood has a proposal, n_1 of the row's q_x besides. Each of
 them, wherever it is from, weighs
 
@@ -10,7 +10,7 @@ the balance heuristic (Veach and Guibas 1995): unbiased, and never much worse th
 alone. Draws of H alone miss the posterior of a row in many columns, by tens of nats; those of q_x
 alone would trust every tail of a user's proposal.
 
-A row's features come from the same random numbers whichever rows are asked about with it, so its
+A row's atoms come from the same random numbers whichever rows are asked about with it, so its
 density is a function of the row and the draw.
 """
 
@@ -33,7 +33,7 @@ def log_new_cluster(likelihood, rows, theta, seed):
         That is not conjugate.
     rows : encoded rows
     theta : array of shape (n_0, ...)
-        Features of H.
+        Atoms of H.
     seed : int array
         Of what is proposed.
 
@@ -60,7 +60,7 @@ def log_new_cluster(likelihood, rows, theta, seed):
 
 
 def _balanced(likelihood, copies, theta, log_f, log_h, rng):
-    """Log weights of all features for one row, given in as many copies as are to be proposed."""
+    """Log weights of all atoms for one row, given in as many copies as are to be proposed."""
     row = copies[:1]
     proposed = likelihood.proposal_draw(copies, np.random.Generator(rng))
     of_proposed = all_scores(likelihood, row, proposed, float)[0, : len(proposed)]

@@ -15,7 +15,7 @@ from ..likelihoods._draws import log_dirichlet
 from ._assign import block
 
 BLOCK_CELLS = 1 << 16  # scores held at a time: they stay in the second-level cache
-BLOCK_ROWS = 16, 4096  # at least, at most
+FEWEST_ROWS, MOST_ROWS = 16, 4096  # of a block
 
 
 class Stage:
@@ -24,12 +24,12 @@ class Stage:
     Parameters
     ----------
     n_auxiliary : int
-        Empty features at a time, where there are any.
+        Empty atoms at a time, where there are any.
     """
 
-    burn_in = False  # is what it does not exact?
+    burn_in = False  # True if the stage is approximate
     steps = float("inf")  # sub-iterations between two synchronisations, at most
-    n_pairs = 0  # of rows, tried for a split or merge of features at each synchronisation
+    n_pairs = 0  # pairs of rows that each synchronisation tries for a split or merge
 
     def __init__(self, n_auxiliary):
         self.n_auxiliary = n_auxiliary
@@ -72,7 +72,7 @@ def draw_weights(parameters, generator):
 
 
 def scored_blocks(likelihood, rows, theta, stop=None, at=None, dtype=np.float32):
-    """Rows' scores under features, a block at a time.
+    """Rows' scores under atoms, a block at a time.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def scored_blocks(likelihood, rows, theta, stop=None, at=None, dtype=np.float32)
     """
     prepared = likelihood.prepare(theta)
     width = block(0, len(theta)).shape[1]
-    step = min(max(BLOCK_CELLS // width, BLOCK_ROWS[0]), BLOCK_ROWS[1])
+    step = min(max(BLOCK_CELLS // width, FEWEST_ROWS), MOST_ROWS)
     n_rows = len(rows) if at is None else len(at)
     room = block(min(step, n_rows), len(theta), dtype)
     for start in range(0, n_rows, step):
@@ -117,19 +117,19 @@ def all_scores(likelihood, rows, theta, dtype=np.float32):
     return out
 
 
-def report(likelihood, rows, labels, n_features, new=None):
+def report(likelihood, rows, labels, n_atoms, new=None):
     """The labels, with what the other shards have to know.
 
     Parameters
     ----------
     likelihood, rows, labels
         labels : int32 array of shape (n,)
-    n_features : int
+    n_atoms : int
         New ones included.
     new : array of shape (n_new, ...) or None
-        The new features, if the likelihood is not conjugate.
+        The new atoms, if the likelihood is not conjugate.
     """
-    return labels, likelihood.statistics(rows, labels, n_features), new
+    return labels, likelihood.statistics(rows, labels, n_atoms), new
 
 
 def labelled_log_lik(rows, labels, theta, likelihood, stop=None):
@@ -142,15 +142,15 @@ def labelled_log_lik(rows, labels, theta, likelihood, stop=None):
     return total
 
 
-def first_report(rows, labels, n_features, likelihood, stop):
+def first_report(rows, labels, n_atoms, likelihood, stop):
     """The report of rows whose labels are given."""
-    return report(likelihood, rows, labels, n_features)
+    return report(likelihood, rows, labels, n_atoms)
 
 
 def unreachable(likelihood, row):
-    """The error of a row that no feature can produce."""
+    """The error of a row whose likelihood is 0 in every cluster."""
     likelihood = getattr(likelihood, "likelihood", likelihood)  # the user's, behind the checks
     return ValueError(
-        f"{type(likelihood).__name__}.log_lik: row {row} of its shard has likelihood 0 under every "
-        f"feature (or one that is no number), so no cluster can be reached"
+        f"{type(likelihood).__name__}.log_lik: row {row} of its shard has likelihood 0 in every "
+        f"cluster (or one that is no number), so no cluster can be reached"
     )

@@ -125,7 +125,7 @@ class UnreadShard:
             encoded = encode_blocks(self.source.blocks(rows))
         else:
             encoded = self.encode(self.source.rows(rows))
-        # as it would be after a journey: the order of sums, hence their bits, hang on the layout
+        # Match the layout after pickling: the order of summation, hence the bits, depends on it.
         return np.ascontiguousarray(encoded) if isinstance(encoded, np.ndarray) else encoded
 
 

@@ -1,18 +1,18 @@
 """The uncollapsed slice sampler (Walker 2007; in parallel as Ge et al. 2015), with a horizon.
 
 Weights are instantiated: (w_1 .. w_K, w_*) ~ Dirichlet(n_k - d; alpha + d K). Every row has a slice
-u_i, uniform on (0, w of its feature). The remainder w_* is broken, v ~ Beta(1 - d, alpha + d (K +
-j)) for the j-th new feature, theta from H, until what is left is smaller than every slice; then
-each row chooses by f among the features with w_k > u_i. Everything but the breaking is done on the
+u_i, uniform on (0, w of its atom). The remainder w_* is broken, v ~ Beta(1 - d, alpha + d (K +
+j)) for the j-th new atom, theta from H, until what is left is smaller than every slice; then
+each row chooses by f among the atoms with w_k > u_i. Everything but the breaking is done on the
 shards, one sub-iteration between two synchronisations.
 
 With a discount the remainder after j pieces falls as slowly as j^(1 - 1/d): it would take millions.
 So further rows are imagined, drawn from the weights at the times of a Poisson process of rate 1.
-Feature k is seen first at T_k ~ Exponential(w_k), the pieces of w_* in the order in which they are
+Atom k is seen first at T_k ~ Exponential(w_k), the pieces of w_* in the order in which they are
 broken, each after a time Exponential(what is left). The times depend on weights and not on who is
-in which cluster, so, given them, rows of the features seen before a horizon may choose among these
+in which cluster, so, given them, rows of the atoms seen before a horizon may choose among these
 alone, all others staying where they are: each row is drawn from its law given the rest and given
-that it is of a feature seen. Pieces not seen are never broken. The horizon depends on the number of
+that it is of an atom seen. Pieces not seen are never broken. The horizon depends on the number of
 rows and the prior alone; it is where the prior expects `TIMES` as many clusters as among the rows.
 """
 
@@ -72,17 +72,17 @@ class SliceSampler(Stage):
             rest += log_left
         new = state.likelihood.prior_draw(len(pieces), generator)
         state.offered = new
-        n_features = n_clusters + len(pieces)
-        features = np.r_[np.flatnonzero(seen), n_clusters:n_features]
+        n_atoms = n_clusters + len(pieces)
+        atoms = np.r_[np.flatnonzero(seen), n_clusters:n_atoms]
         log_w = np.r_[log_w[:-1][seen], pieces].astype(np.float32)
-        sent = n_features, features, np.concatenate([theta[seen], new]), log_w, state.likelihood
+        sent = n_atoms, atoms, np.concatenate([theta[seen], new]), log_w, state.likelihood
         return slice_segment, [
             (labels, bound, *sent, words(generator)) for labels, bound in zip(state.labels, bounds)
         ]
 
     @staticmethod
     def log_horizon(n_rows, alpha, d):
-        """Logarithm of the time at which features are seen no more.
+        """Logarithm of the time at which atoms are seen no more.
 
         Of dK/dt = (alpha + d K) / (alpha + t), K(1) = 1, which is how the expected number of
         clusters of t rows grows.
@@ -97,7 +97,7 @@ class SliceSampler(Stage):
 
     @staticmethod
     def seen(log_times, horizon):
-        """Which of the features that have rows are seen: bool (K,)."""
+        """Which of the atoms that have rows are seen: bool (K,)."""
         return log_times <= horizon
 
 
@@ -110,18 +110,18 @@ def _log_uniforms(n, generator):
     return np.log1p(-generator.random(n))
 
 
-def slice_segment(rows, labels, bounds, n_features, features, theta, log_w, likelihood, seed, stop):
-    """New labels of a shard's rows given weights, features and slices.
+def slice_segment(rows, labels, bounds, n_atoms, atoms, theta, log_w, likelihood, seed, stop):
+    """New labels of a shard's rows given weights, atoms and slices.
 
     Parameters
     ----------
     rows : encoded rows
     labels : int32 array of shape (n,)
     bounds : float32 array of shape (n,)
-        Logs of the slices, at most the log weight of the row's own feature.
-    n_features : int
+        Logs of the slices, at most the log weight of the row's own atom.
+    n_atoms : int
         K + n_offered.
-    features : int array of shape (n_seen,)
+    atoms : int array of shape (n_seen,)
         Those that are seen; rows of others stay.
     theta, log_w : arrays of shape (n_seen, ...), float32 (n_seen,)
     likelihood : Likelihood
@@ -129,8 +129,8 @@ def slice_segment(rows, labels, bounds, n_features, features, theta, log_w, like
     stop : StopFlag
     """
     rng, log_weight = bit_generator(seed), tiled(log_w)
-    place = np.full(n_features, -1, np.int32)  # feature -> its place among those seen
-    place[features] = np.arange(len(features))
+    place = np.full(n_atoms, -1, np.int32)  # atom -> its place among those seen
+    place[atoms] = np.arange(len(atoms))
     drawn = place[labels]
     at = np.flatnonzero(drawn >= 0)
     drawn = drawn[at]
@@ -139,8 +139,8 @@ def slice_segment(rows, labels, bounds, n_features, features, theta, log_w, like
     for start, scores in scored_blocks(likelihood, rows, theta, stop, at):
         part = slice(start, start + len(scores))
         stuck = draw_slices(scores, log_weight, drawn[part], bounds[part], rng)
-        if stuck >= 0:  # its own feature, which is above its slice, has not made the row
+        if stuck >= 0:  # its own atom, which is above its slice, has not made the row
             raise unreachable(likelihood, at[start + stuck])
     out = labels.copy()
-    out[at] = features[drawn]
-    return report(likelihood, rows, out, n_features, None if likelihood.conjugate else theta[:0])
+    out[at] = atoms[drawn]
+    return report(likelihood, rows, out, n_atoms, None if likelihood.conjugate else theta[:0])

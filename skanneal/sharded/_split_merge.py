@@ -1,11 +1,11 @@
-"""Split-merge of uncollapsed features at a synchronisation, several at once, over the shards.
+"""Split-merge of uncollapsed atoms at a synchronisation, several at once, over the shards.
 
 Rows i and j, i uniform, and with probability 1/2 each j another row of i's cluster or uniform among
 all other rows:
 
     r(j | i) = 1/2 [j in the cluster of i] / (n_i - 1) + 1/2 / (n - 1).
 
-In one cluster S they propose a split, in two the merge into S. Launch features (t_i, t_j) and a
+In one cluster S they propose a split, in two the merge into S. Launch atoms (t_i, t_j) and a
 share v come from a law of (i, j, S) alone, the same both ways; given them every other row of S is
 on i's side with probability v f(.|t_i) / (v f(.|t_i) + (1 - v) f(.|t_j)). A is the probability of
 all the sides: those drawn for a split, those the rows are on for a merge. With sides of a and b
@@ -14,10 +14,10 @@ rows and K clusters before the split, a split is accepted with min(1, R), a merg
     R = (alpha + K d) G(a - d) G(b - d) / (G(a + b - d) G(1 - d)) / A
         (a + b - 1) / (n + a + b - 2) L,
 
-the last fraction being the ratio of the r. If the likelihood is conjugate, features are integrated
+the last fraction being the ratio of the r. If the likelihood is conjugate, atoms are integrated
 out, L = m(x_a) m(x_b) / m(x_S), and t_i, t_j are draws from the posteriors given the one row. Else
-i's side keeps the feature of S, t_i = theta_i, a split draws theta_j = t_j ~ q, the proposal of row
-j, a merge drops the feature of j's cluster, and
+i's side keeps the atom of S, t_i = theta_i, a split draws theta_j = t_j ~ q, the proposal of row
+j, a merge drops the atom of j's cluster, and
 
     L = H(theta_j) / q(theta_j)  prod over j's side of f(x | theta_j) / f(x | theta_i).
 
@@ -79,7 +79,7 @@ def split_and_merge(state, n_pairs, generator):
         pairs = draw_pairs(state, n_pairs, generator)
     if not pairs:
         return MoveInfo(0, 0, 0)
-    # ---- features near the rows, by the shards that hold them
+    # ---- atoms near the rows, by the shards that hold them
     tasks, slots = [], []
     for p in range(len(state.labels)):
         here = [(m, 0, pair.i) for m, pair in enumerate(pairs) if likelihood.conjugate]
@@ -93,7 +93,7 @@ def split_and_merge(state, n_pairs, generator):
                 kept = merged, state.theta[[pairs[here[s][0]].k_j for s in merged]]
             tasks.append((p, (rows, kept, likelihood, words(generator))))
             slots.append([(m, side) for m, side, _ in here])
-    results = yield launch_features, tasks
+    results = yield launch_atoms, tasks
     near, log_q = {}, np.zeros(len(pairs))
     for at, (theta, log_densities) in zip(slots, results):
         near.update(zip(at, theta))
@@ -171,8 +171,8 @@ def _companion(state, k, p, row, generator):
     return q, int(np.flatnonzero(state.labels[q] == k)[chosen - before[q]])
 
 
-def launch_features(rows, at, kept, likelihood, seed, stop):
-    """Features near single rows.
+def launch_atoms(rows, at, kept, likelihood, seed, stop):
+    """Atoms near single rows.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def launch_features(rows, at, kept, likelihood, seed, stop):
     at : int array of shape (n,)
         The rows.
     kept : None or (list of int, array of shape (n_kept, ...))
-        Places in `at` whose features are given, if the likelihood is not conjugate, and these.
+        Places in `at` whose atoms are given, if the likelihood is not conjugate, and these.
     likelihood : Likelihood
     seed : list of int
     stop : StopFlag

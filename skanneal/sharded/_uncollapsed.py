@@ -1,9 +1,9 @@
-"""The uncollapsed state: rows on shards, and features that are instantiated.
+"""The uncollapsed state: rows on shards, and atoms that are instantiated.
 
 Shards hold the rows, the state their labels. What the shards have in common is small: numbers of
-members, sums of statistics, the features' parameters. After a segment every shard reports the
-labels of its rows with features 0 .. K - 1 as before, then those that were offered to all shards,
-and then its own new ones; `gather` puts the reports together and drops features that have no row.
+members, sums of statistics, the atoms' parameters. After a segment every shard reports the
+labels of its rows with atoms 0 .. K - 1 as before, then those that were offered to all shards,
+and then its own new ones; `gather` puts the reports together and drops atoms that have no row.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -14,7 +14,7 @@ from ..partition_priors import PitmanYor
 
 
 class Uncollapsed:
-    """Labels of all rows, and the features they share.
+    """Labels of all rows, and the atoms they share.
 
     Parameters
     ----------
@@ -27,17 +27,17 @@ class Uncollapsed:
     Attributes
     ----------
     members : int64 array of shape (n_shards, K)
-        Rows of each feature on each shard.
+        Rows of each atom on each shard.
     statistics : array of shape (K, ...)
         Of all rows.
     theta : array of shape (K, ...) or None
-        Features; None where nobody has drawn them since the last segment, which a conjugate
+        Atoms; None where nobody has drawn them since the last segment, which a conjugate
         likelihood does when they are needed.
     log_lik : float
         log p(x | partition, theta) in the likelihood's own units, if it is not conjugate: of this
-        very state, once features, partition and the parameters of H have all been drawn.
+        very state, once atoms, partition and the parameters of H have all been drawn.
     offered : array of shape (n_offered, ...) or None
-        New features that the segment under way has in common: rows of two shards that take one of
+        New atoms that the segment under way has in common: rows of two shards that take one of
         them are in the same cluster.
     """
 
@@ -48,7 +48,7 @@ class Uncollapsed:
 
     @property
     def sizes(self):
-        """Rows of each feature: int64 (K,)."""
+        """Rows of each atom: int64 (K,)."""
         return self.members.sum(axis=0)
 
     @property
@@ -65,7 +65,7 @@ class Uncollapsed:
         Parameters
         ----------
         reports : list of (labels, statistics, theta)
-            One per shard: labels int32 (n,) with new features from K + n_offered on, statistics of
+            One per shard: labels int32 (n,) with new atoms from K + n_offered on, statistics of
             the shard's rows (K + n_offered + n_new, ...), and theta (n_new, ...) of the new ones or
             None.
         """
@@ -98,14 +98,14 @@ class Uncollapsed:
         self.replace(labels, statistics, theta)
 
     def replace(self, labels, statistics, theta):
-        """Take over labels of all rows; features without a row are dropped.
+        """Take over labels of all rows; atoms without a row are dropped.
 
         Parameters
         ----------
         labels : list of int32 array of shape (n_rows of the shard,)
-            0 .. n_features - 1.
-        statistics : array of shape (n_features, ...)
-        theta : array of shape (n_features, ...) or None
+            0 .. n_atoms - 1.
+        statistics : array of shape (n_atoms, ...)
+        theta : array of shape (n_atoms, ...) or None
         """
         n = len(statistics)
         members = np.array([np.bincount(label, minlength=n) for label in labels])
