@@ -184,32 +184,42 @@ def _check(Table table, Py_ssize_t start, Py_ssize_t stop, Weights weights, out)
         raise ValueError(f"{weights.n_columns} columns of weights for {table.n_columns} columns")
 
 
-def by_label(const int32_t[::1] labels, Py_ssize_t n_features):
-    """Rows ordered by their labels, those of label -1 left out: (int64 rows, int64 starts of the
-    features, n_features + 1)."""
-    cdef int64_t[::1] start = np.zeros(n_features + 2, np.int64), row
-    cdef Py_ssize_t i
+def by_label(Table table, Py_ssize_t first, labels, Py_ssize_t n_labels):
+    """Order the rows from `first` on by their labels, and leave out those of label -1.
+
+    Returns
+    -------
+    rows : int64 array
+        Counted from `first`.
+    starts : int64 array of shape (n_labels + 1,)
+        Where the rows of each label begin in `rows`; the last one is the end.
+    """
+    cdef const int32_t[::1] label = np.ascontiguousarray(labels, np.int32)
+    cdef int64_t[::1] start = np.zeros(n_labels + 2, np.int64), row
+    cdef Py_ssize_t i, n = label.shape[0]
     cdef int32_t k
     cdef bint bad = False
+    if not 0 <= first <= first + n <= table.n_rows:
+        raise IndexError(f"rows {first} to {first + n} of a table of {table.n_rows}")
     with nogil:
-        for i in range(labels.shape[0]):
-            k = labels[i]
-            if k < -1 or k >= n_features:
+        for i in range(n):
+            k = label[i]
+            if k < -1 or k >= n_labels:
                 bad = True
                 break
             start[k + 2 if k >= 0 else 0] += 1
         start[0] = 0
     if bad:
-        raise ValueError(f"labels must be -1 .. {n_features - 1}, got {labels[i]}")
+        raise ValueError(f"labels must be -1 .. {n_labels - 1}, got {label[i]}")
     np.cumsum(start, out=np.asarray(start))
-    row = np.empty(start[n_features + 1], np.int64)
+    row = np.empty(start[n_labels + 1], np.int64)
     with nogil:
-        for i in range(labels.shape[0]):
-            k = labels[i]
+        for i in range(n):
+            k = label[i]
             if k >= 0:
                 row[start[k + 1]] = i
                 start[k + 1] += 1
-    return np.asarray(row), np.asarray(start)[:n_features + 1]
+    return np.asarray(row), np.asarray(start)[:n_labels + 1]
 
 
 def count_sums(Table table, Py_ssize_t start, labels, Py_ssize_t n_features):
@@ -238,10 +248,7 @@ def count_sums(Table table, Py_ssize_t start, labels, Py_ssize_t n_features):
     cdef double *sums
     cdef const uint32_t *entry
     cdef Counts x, ahead
-    labels = np.ascontiguousarray(labels, np.int32)
-    if not 0 <= start <= start + len(labels) <= table.n_rows:
-        raise IndexError(f"rows {start} to {start + len(labels)} of a table of {table.n_rows}")
-    row, starts = by_label(labels, n_features)
+    row, starts = by_label(table, start, labels, n_features)
     with nogil:
         for k in range(n_features):
             sums = &out[k, 0]
@@ -298,10 +305,7 @@ def cell_sums(Table table, Py_ssize_t start, labels, Py_ssize_t n_features):
     cdef int32_t[::1] position = np.ascontiguousarray(table.positions, np.int32)
     cdef const char *cells
     cdef uint32_t x
-    labels = np.ascontiguousarray(labels, np.int32)
-    if not 0 <= start <= start + len(labels) <= table.n_rows:
-        raise IndexError(f"rows {start} to {start + len(labels)} of a table of {table.n_rows}")
-    row, starts = by_label(labels, n_features)
+    row, starts = by_label(table, start, labels, n_features)
     with nogil:
         for k in range(n_features):
             out[k, 0] = starts[k + 1] - starts[k]

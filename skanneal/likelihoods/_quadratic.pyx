@@ -147,10 +147,7 @@ def moments(Table table, Py_ssize_t start, labels, Py_ssize_t n_features, bint f
     cdef double *products
     cdef double x
     cdef const float *cell
-    labels = np.ascontiguousarray(labels, np.int32)
-    if not 0 <= start <= start + len(labels) <= table.n_rows:
-        raise IndexError(f"rows {start} to {start + len(labels)} of a table of {table.n_rows}")
-    row, starts = by_label(labels, n_features)
+    row, starts = by_label(table, start, labels, n_features)
     with nogil:
         for k in range(n_features):
             out[k, 0] = starts[k + 1] - starts[k]

@@ -80,53 +80,12 @@ class CallableTarget(Target):
         return self.functions["draw_prior"] is not None
 
     def log_prior(self, theta, gradient=False):
-        """Log prior density.
-
-        Parameters
-        ----------
-        theta : ndarray of shape (n_parameters,)
-            Where.
-        gradient : bool
-            Whether the gradient is wanted.
-
-        Returns
-        -------
-        value : float
-        gradient : ndarray of shape (n_parameters,) or None
-        """
         value = self.functions["log_prior"](theta)
         return value, self.functions["prior_gradient"](theta) if gradient else None
 
     def log_likelihood(self, theta, rows, gradient=False):
-        """Log likelihood of some rows.
-
-        Parameters
-        ----------
-        theta : ndarray of shape (n_parameters,)
-            Where.
-        rows : ndarray of int64
-            Positions in the data.
-        gradient : bool
-            Whether the gradient is wanted.
-
-        Returns
-        -------
-        value : float
-        gradient : ndarray of shape (n_parameters,) or None
-        """
         value = self.functions["log_likelihood"](theta, rows)
         return value, self.functions["likelihood_gradient"](theta, rows) if gradient else None
 
     def draw_prior(self, generator):
-        """Draw from the prior.
-
-        Parameters
-        ----------
-        generator : numpy.random.Generator
-            The chain's.
-
-        Returns
-        -------
-        theta : ndarray of shape (n_parameters,)
-        """
         return self.functions["draw_prior"](generator)

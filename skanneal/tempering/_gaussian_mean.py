@@ -77,74 +77,20 @@ class GaussianMeanTarget(Target):
         )
 
     def log_prior(self, theta, gradient=False):
-        """Log prior density.
-
-        Parameters
-        ----------
-        theta : ndarray of shape (n_parameters,)
-            Where.
-        gradient : bool
-            Whether the gradient is wanted.
-
-        Returns
-        -------
-        value : float
-        gradient : ndarray of shape (n_parameters,) or None
-        """
         variance = self.prior_scale**2
         value = -0.5 * theta @ theta / variance
         value -= 0.5 * self.n_parameters * np.log(2 * np.pi * variance)
         return value, -theta / variance if gradient else None
 
     def log_likelihood(self, theta, rows, gradient=False):
-        """Log likelihood of some rows.
-
-        Parameters
-        ----------
-        theta : ndarray of shape (n_parameters,)
-            Where.
-        rows : ndarray of int64
-            Positions in the data.
-        gradient : bool
-            Whether the gradient is wanted.
-
-        Returns
-        -------
-        value : float
-        gradient : ndarray of shape (n_parameters,) or None
-        """
         residuals = self.whitened[rows] - self.whitener @ theta
         value = len(rows) * self.log_constant - 0.5 * (residuals**2).sum()
         return value, self.whitener.T @ residuals.sum(axis=0) if gradient else None
 
     def draw_prior(self, generator):
-        """Draw from the prior, by the package's own samplers.
-
-        Parameters
-        ----------
-        generator : numpy.random.Generator
-            The chain's.
-
-        Returns
-        -------
-        theta : ndarray of shape (n_parameters,)
-        """
         return self.prior_scale * standard_normals(generator.bit_generator, self.n_parameters)
 
     def bind(self, order, sizes):
-        """Return the evaluator of one chain, which is compiled.
-
-        Parameters
-        ----------
-        order : ndarray of int64 of shape (n_rows,)
-            A permutation of the rows.
-        sizes : ndarray of int64 of shape (n_levels,)
-            Rows of each level.
-
-        Returns
-        -------
-        bound : BoundGaussianMean
-        """
         return BoundGaussianMean(self, order, sizes)
 
     def posterior(self):

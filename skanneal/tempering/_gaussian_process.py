@@ -153,35 +153,11 @@ class GaussianProcessTarget(Target):
         return float(values[0]), slope
 
     def draw_prior(self, generator):
-        """Draw from the prior.
-
-        Parameters
-        ----------
-        generator : numpy.random.Generator
-            Its bit generator is used alone.
-
-        Returns
-        -------
-        theta : ndarray of shape (n_parameters,)
-        """
         z = standard_normals(generator.bit_generator, len(self.location))
         sigmas = standard_gammas(generator.bit_generator, self.shape) / self.rate
         return np.r_[self.location + self.scale * z, np.log(sigmas)]
 
     def bind(self, order, sizes):
-        """Return the evaluator of one chain.
-
-        Parameters
-        ----------
-        order : ndarray of int64 of shape (n_rows,)
-            A permutation of the rows.
-        sizes : ndarray of int64 of shape (n_levels,)
-            Rows of each level.
-
-        Returns
-        -------
-        bound : BoundGaussianProcess
-        """
         return BoundGaussianProcess(self, order, sizes)
 
 
