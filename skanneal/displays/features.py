@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..summary import rank_clusters
 from ._axes import axes_of
 
-_ASPECT = 1.8  # of all the pictures together, width over height
-_LEAST_ACROSS = 6  # pictures
-_TEXT = 0.26  # of a picture's height, for the size above it
-_GAP = 0.12  # of a picture's width
+_ASPECT = 1.8  # width of the whole sheet over its height
+_LEAST_ACROSS = 6  # pictures side by side, if there are so many
+_TEXT = 0.26  # height of the line above a picture, as a share of the picture's height
+_GAP = 0.12  # space between two pictures, as a share of a picture's width
 
 
 class FeatureDisplay:

@@ -9,7 +9,7 @@
     constant      0 for the value, 1 for another one          missing NaN
 
 The offset and the scale of a normal column are the mean and standard deviation of its ordinary
-values (components/_scaling.py): in float32 as it stands, 2952788047.4 plus noise of unit size would
+values (families/_scaling.py): in float32 as it stands, 2952788047.4 plus noise of unit size would
 be multiples of 256.
 """
 

@@ -99,9 +99,10 @@ def prepare(hyperparameters, encoder, table):
     Returns
     -------
     hyper : dict of int to float array
-        By column, in the order of the family's coordinates; a row family's under its first column.
+        Each column's values in the order of the family's coordinates. Those of a row family stand
+        under its first column.
     grids : dict of int to list of (array or None)
-        By the same columns; None where the user fixed the coordinate.
+        Aligned with `hyper`; None where the user fixed the coordinate.
     """
     given = {} if isinstance(hyperparameters, str) else dict(hyperparameters)
     families, kept = encoder.given_families, encoder.apart.kept

@@ -1,6 +1,6 @@
-"""Which numbers the kernels bear as hyperparameters; all that a user fixes passes here.
+"""The limits within which the kernels take hyperparameters; what a user fixes is checked here.
 
-The kernels score in float32, which ends at 3e38. In cell units (see components/_scaling.py) a cell
+The kernels score in float32, which ends at 3e38. In cell units (see families/_scaling.py) a cell
 is at most LARGEST_CELL, 1e14, so a location beyond it is out of reach of all data, and a variance
 beyond its square, 1e28, too. Neither a standard deviation of 1e-12 nor what has no unit, between
 1e-12 and 1e12, takes a product of theirs beyond float32 or a log-gamma function's digits.
@@ -35,9 +35,9 @@ def check_cells(cells, form, where):
     Parameters
     ----------
     cells : float or array
-        Of a covariance its diagonal.
+        For a covariance, its diagonal.
     form : str
-        As in components/_forms.py; a variance is a covariance.
+        As in families/_forms.py; a variance is a covariance.
     where : str
         What the error names.
     """

@@ -12,7 +12,7 @@ from ..families import FAMILIES
 from ..families._forms import diagonal, flatten, starts, unflatten
 from ._limits import as_floats, check_cells
 
-ASYMMETRY = 1e-8  # of a covariance's entries, as a share of the standard deviations' product
+ASYMMETRY = 1e-8  # that a covariance may have, relative to the standard deviations' product
 
 
 def prepare_rows(family, named, columns, table, at, n_given):
@@ -28,7 +28,7 @@ def prepare_rows(family, named, columns, table, at, n_given):
     table : Table
         Encoded rows.
     at : int array of shape (n_columns,)
-        Which of the columns that the user gave to the family these are.
+        Their places among the columns that the user gave to the family.
     n_given : int
         Number of those.
 
@@ -63,7 +63,7 @@ def prepare_rows(family, named, columns, table, at, n_given):
 
 
 def _of_columns(value, at):
-    """A number, or the part of a vector or matrix that is of some columns."""
+    """Select some columns from a vector or a matrix; a number stays as it is."""
     return value[np.ix_(*[at] * np.ndim(value))] if np.ndim(value) else value
 
 
@@ -96,7 +96,7 @@ def row_values_in_units(family, arrays, columns, offsets, scales):
 
 
 def row_grids_in_units(family, grid, columns, table):
-    """By name, the grid of a number, or a list with that of each column."""
+    """Map each hyperparameter to its grid, or to a list with the grid of each column."""
     member, n_columns = FAMILIES[family], len(columns)
     offsets, scales = table.offsets[columns], table.scales[columns]
     ends = starts(member.forms, n_columns)

@@ -43,9 +43,15 @@ class SetApart:
 
     @classmethod
     def of(cls, codecs, columns, proper, n_indicators):
-        """Set apart what is constant, in lists of codecs and encoded columns, both changed.
+        """Set the constant columns apart, and change both lists accordingly.
 
-        Columns and families in `proper` stay where they are.
+        Parameters
+        ----------
+        codecs, columns : list
+            The codec and the encoded cells of each column.
+        proper : collection of str or int
+            Families and columns that stay in the Table.
+        n_indicators : int
         """
         values = [None] * len(codecs)
         for j, codec in enumerate(codecs):
@@ -56,7 +62,7 @@ class SetApart:
         return cls(values, n_indicators)
 
     def stored(self, columns, stand_in=np.nan):
-        """The Table's columns, of encoded columns of the user and indicators.
+        """Select the Table's columns from the user's encoded columns and the indicators.
 
         Parameters
         ----------
@@ -69,8 +75,10 @@ class SetApart:
         return [columns[j] for j in self.kept] + list(columns[self.n_columns :])
 
     def spread(self, columns, constant):
-        """Columns of the user and indicators, of the Table's: what `constant(j)` gives for the
-        others."""
+        """Put the Table's columns where the user has them, and the indicators last.
+
+        A column j that was set apart becomes `constant(j)`.
+        """
         out = [None] * self.n_columns
         for j, cells in zip(self.kept, columns):
             out[j] = cells
@@ -79,8 +87,15 @@ class SetApart:
         return out + list(columns[len(self.kept) :][: self.n_indicators])
 
     def places(self, positions):
-        """Where columns of the user stand in the Table, those that do: (indices into `positions`,
-        places)."""
+        """Find some of the user's columns in the Table.
+
+        Returns
+        -------
+        found : int array
+            Indices into `positions` of the columns that the Table has.
+        places : int array
+            Their places in the Table.
+        """
         place = np.full(self.n_columns, -1)
         place[self.kept] = np.arange(len(self.kept))
         at = place[np.asarray(positions, dtype=np.int64)]
@@ -96,7 +111,7 @@ class SetApart:
 
 
 def by_family(codecs):
-    """The places of each family's codecs, in the order of the registry, "constant" last."""
+    """Map each family to the places of its codecs, in the registry's order, "constant" last."""
     of = np.array([codec.family for codec in codecs], dtype=object)
     families = (*CODECS, ConstantCodec.family)
     return {family: np.flatnonzero(of == family) for family in families if (of == family).any()}

@@ -78,12 +78,11 @@ class ConjugateLikelihood(TableLikelihood):
         return statistics[:, 0].astype(np.int64)
 
     def arrays(self, statistics, sizes):
-        """The family's part of the flat dict of arrays of the Mixture whose clusters are these
-        atoms, integrated out: "<family>/<name>"."""
+        """Arrays of a Mixture whose clusters have these statistics: "<family>/<name>"."""
         return {f"{self.family}/{name}": a for name, a in self._parts(statistics, sizes).items()}
 
     def block(self, statistics, sizes, n_slots=None):
-        """The FamilyBlock whose slots are these atoms, integrated out."""
+        """The FamilyBlock whose slots have these statistics."""
         parts = self._parts(statistics, sizes)
         return FAMILIES[self.family].from_arrays(parts, self.schema, n_slots)
 
@@ -104,8 +103,10 @@ class ConjugateLikelihood(TableLikelihood):
         return self.block(statistics, self.sizes(statistics)).log_marginals()[: len(statistics)]
 
     def update(self, theta, statistics, sizes, rng):
-        """Each hyperparameter from its conditional on its grid, the atoms integrated out: what
-        follows must draw them anew."""
+        """Draw each hyperparameter from its conditional on its grid.
+
+        The atoms are integrated out, so they must be drawn anew afterwards.
+        """
         if not self.infers:
             return
         block = self.block(statistics, sizes)

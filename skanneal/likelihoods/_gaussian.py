@@ -18,7 +18,7 @@ LEAST_LOG = -80.0  # of a Gamma variate that a variance is divided by: more than
 class Numbers(ConjugateLikelihood):
     """What likelihoods of rows of numbers share.
 
-    Cells are (x - offset) / scale in float32, see components/_scaling.py; densities of rows are of
+    Cells are (x - offset) / scale in float32, see families/_scaling.py; densities of rows are of
     cells.
 
     Attributes

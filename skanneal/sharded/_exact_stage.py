@@ -119,7 +119,7 @@ def exact_segment(
     n_atoms : int
         K.
     atoms : int array of shape (n_open,)
-        Those that a row may choose, of I.
+        The atoms of I that a row may choose.
     theta, log_w : arrays of shape (n_open, ...), (n_open,)
     held : bool array of shape (n_open,)
         Atoms whose last member here stays.

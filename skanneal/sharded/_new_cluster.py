@@ -30,12 +30,12 @@ def log_new_cluster(likelihood, rows, theta, seed):
     Parameters
     ----------
     likelihood : Likelihood
-        That is not conjugate.
+        Not a conjugate one.
     rows : encoded rows
     theta : array of shape (n_0, ...)
         Atoms of H.
     seed : int array
-        Of what is proposed.
+        Seed of the proposals.
 
     Returns
     -------

@@ -82,10 +82,10 @@ class SliceSampler(Stage):
 
     @staticmethod
     def log_horizon(n_rows, alpha, d):
-        """Logarithm of the time at which atoms are seen no more.
+        """Logarithm of the time after which atoms are not seen any more.
 
-        Of dK/dt = (alpha + d K) / (alpha + t), K(1) = 1, which is how the expected number of
-        clusters of t rows grows.
+        It follows from dK/dt = (alpha + d K) / (alpha + t), K(1) = 1: so grows the expected number
+        K of clusters of t rows.
         """
         log_growth = np.log1p((n_rows - 1) / (alpha + 1))
         expected = 1 + (alpha + d) * (np.expm1(d * log_growth) / d if d else log_growth)
@@ -97,7 +97,7 @@ class SliceSampler(Stage):
 
     @staticmethod
     def seen(log_times, horizon):
-        """Which of the atoms that have rows are seen: bool (K,)."""
+        """Whether each of the atoms that have rows is seen: bool (K,)."""
         return log_times <= horizon
 
 

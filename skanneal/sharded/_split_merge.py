@@ -180,7 +180,7 @@ def launch_atoms(rows, at, kept, likelihood, seed, stop):
     at : int array of shape (n,)
         The rows.
     kept : None or (list of int, array of shape (n_kept, ...))
-        Places in `at` whose atoms are given, if the likelihood is not conjugate, and these.
+        Places in `at` whose atoms are given, and these atoms; None if the likelihood is conjugate.
     likelihood : Likelihood
     seed : list of int
     stop : StopFlag
@@ -226,7 +226,7 @@ def divide_rows(rows, labels, pairs, log_odds, theta, likelihood, seed, stop):
     moved : list of int arrays
         The rows on j's side.
     statistics : array of shape (2 n_pairs, ...)
-        Of i's side and of j's, one pair after another.
+        Statistics of i's side and of j's, one pair after another.
     n_second, log_a, log_gain : arrays of shape (n_pairs,)
         Rows on j's side, log A, the sum of log f(. | t_j) / f(. | t_i) on j's side.
         None is returned if the stop flag is set.

@@ -29,13 +29,13 @@ class Uncollapsed:
     members : int64 array of shape (n_shards, K)
         Rows of each atom on each shard.
     statistics : array of shape (K, ...)
-        Of all rows.
+        Sums over the rows of all shards.
     theta : array of shape (K, ...) or None
-        Atoms; None where nobody has drawn them since the last segment, which a conjugate
-        likelihood does when they are needed.
+        Atoms; None if they have not been drawn since the last segment. With a conjugate likelihood
+        they are drawn when they are needed.
     log_lik : float
-        log p(x | partition, theta) in the likelihood's own units, if it is not conjugate: of this
-        very state, once atoms, partition and the parameters of H have all been drawn.
+        log p(x | partition, theta) in the likelihood's own units, for a likelihood that is not
+        conjugate. It holds for the state after atoms, partition and the parameters of H are drawn.
     offered : array of shape (n_offered, ...) or None
         New atoms that the segment under way has in common: rows of two shards that take one of
         them are in the same cluster.

@@ -25,7 +25,7 @@ class GaussianMeanTarget(Target):
     X : array-like of shape (n_rows, n_parameters)
         Finite numbers.
     covariance : None, float or array-like, default=None
-        Of a row: None is the identity, a number a multiple of it, a vector its diagonal.
+        Covariance of a row: None is the identity, a number a multiple of it, a vector its diagonal.
     prior_scale : float, default=1.0
         Standard deviation of each coordinate of theta under the prior.
 

@@ -21,7 +21,7 @@ def check_gradient(target, theta=None, *, rtol=1e-4, random_state=0):
         Difference allowed, relative to the larger of 1, the gradient's largest entry and the
         rounding of the value itself.
     random_state : int, default=0
-        Of the draw from the prior and of the rows that are half.
+        Seed of the draw from the prior, and of the choice of half the rows.
 
     Examples
     --------

@@ -12,21 +12,21 @@ LEAST_POINTS = 10
 
 
 def recentre(levels, traces, scale, powers, generator, n_tilts):
-    """Tilt the levels of fewer rows; as they are where too little is known.
+    """Tilt the levels of fewer rows; leave them as they are where too little is known.
 
-    The sets of rows are random ones, the best of many: with few rows it is their luck that decides
-    how well they stand for all. Several are kept, since a place that one finds too unlikely, and
-    so does not leave, another may not. Tilts are fitted to what was proposed and refused too.
+    A small set of rows stands for all rows more or less well by chance, so many random sets are
+    tried and the best are kept. Several are kept because a chain may be stuck at a place that one
+    set finds too unlikely and another does not. Refused proposals count in the fit of the tilts.
 
     Parameters
     ----------
     levels : Levels
     traces : list of Trace
-        Of the chain's latest iterations.
+        The chain's latest iterations.
     scale : ndarray of shape (n_parameters,)
         Units of theta.
     powers : ndarray of shape (n_levels - 1,)
-        All rows for each of a level's.
+        Number of all rows over that of each level.
     generator : numpy.random.Generator
     n_tilts : int
         Sets of rows to keep.

@@ -39,15 +39,15 @@ class TemperingResult:
     method : str
         As asked for.
     parameter_names : list of str
-        Of the target, for labels.
+        Names of the target's parameters, for labels.
     interrupted : bool
         Whether an interrupt cut the run short.
 
     Attributes
     ----------
     draws : ndarray of shape (n_chains, n_draws, n_parameters)
-        Of the target; chains cut short by a time limit leave fewer, all the same. After an
-        interrupt, so many chains and draws of each as are the most draws in all.
+        Draws from the target. A time limit leaves fewer draws, the same number of every chain. An
+        interrupt leaves those chains, and that number of draws of each, that make the most draws.
     log_prior, log_likelihood : ndarray of shape (n_chains, n_draws)
         At the draws, of all rows.
     elapsed : ndarray of shape (n_chains, n_draws)
@@ -60,9 +60,9 @@ class TemperingResult:
         Mean probability of crossing between neighbouring levels; in tempered transitions of the
         pair's factor of the pass.
     pass_acceptance : ndarray of shape (n_chains,)
-        Of tempered transitions; NaN otherwise.
+        Mean acceptance of tempered transitions; NaN for other methods.
     exchange_acceptance : ndarray of shape (n_chains,)
-        Of the exchanges that resample subsets; NaN without.
+        Mean acceptance of the exchanges that resample subsets; NaN if there were none.
     round_trips : ndarray of int of shape (n_chains,)
         Travels from the target to the hottest level and back; passes accepted.
     step_sizes : ndarray of shape (n_chains, n_updates, n_levels)

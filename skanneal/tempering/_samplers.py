@@ -71,13 +71,13 @@ class HMC(BaseInnerSampler):
     Parameters
     ----------
     step_size : float, default=0.1
-        Of the leapfrog at the target's level; at level m it is divided by the square root of
+        Step of the leapfrog at the target's level; at level m it is divided by the square root of
         beta_m.
     n_leapfrog : int, default=10
         Steps of the longest trajectory.
     random_length : bool, default=True
-        Whether a trajectory's steps are uniform on 1 .. `n_leapfrog`, so that none comes back to
-        where it began time after time; or always `n_leapfrog`.
+        Whether the number of steps is uniform on 1 .. `n_leapfrog`, which keeps trajectories from
+        returning to where they began again and again; or always `n_leapfrog`.
     target_accept : float, default=0.8
         Acceptance that the step size is adapted to.
     adapt : bool, default=True

@@ -21,8 +21,8 @@ import numpy as np
 TOLERATED = 2.0
 MARGIN = 10.0
 N_FOLDS = 4
-RIDGES = (1e-6, 0.1)  # of the features' variances
-POINTS_PER_FEATURE = 2
+RIDGES = (1e-6, 0.1)  # of the regressors' variances
+POINTS_PER_REGRESSOR = 2
 LEAST_POWER = 1e-3  # a level of power 0 would be the prior
 
 
@@ -102,7 +102,7 @@ def fit_level(points, level, power):
         for base in dict.fromkeys((power, 1.0))
         for quadratic, size in (("none", 0), ("diagonal", d), ("full", d * (d + 1) // 2))
         for ridge in RIDGES
-        if POINTS_PER_FEATURE * (1 + d + size) <= n
+        if POINTS_PER_REGRESSOR * (1 + d + size) <= n
     ]
     plain = Exponents.plain(power, d)
     best, best_loss = None, np.inf
@@ -163,14 +163,14 @@ def _fit(shape, points, level, weights):
     return Exponents(max(shape.power + found[0], LEAST_POWER), found[1:], curvature)
 
 
-def _ridge(features, y, weights, ridge):
-    """Coefficients, an intercept left out; the penalty is in units of the features' variances."""
+def _ridge(regressors, y, weights, ridge):
+    """Coefficients, an intercept left out; the penalty is in units of the regressors' variances."""
     total = weights.sum()
-    features = features - weights @ features / total
-    unit = np.sqrt(weights @ features**2 / total)
+    regressors = regressors - weights @ regressors / total
+    unit = np.sqrt(weights @ regressors**2 / total)
     unit[unit == 0.0] = 1.0
-    features /= unit
-    weighted = (features * weights[:, None]).T
-    gram = weighted @ features
+    regressors /= unit
+    weighted = (regressors * weights[:, None]).T
+    gram = weighted @ regressors
     gram[np.diag_indices_from(gram)] += ridge * total
     return np.linalg.solve(gram, weighted @ (y - weights @ y / total)) / unit
