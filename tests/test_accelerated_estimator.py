@@ -524,14 +524,22 @@ class TestInterruptsAndErrors:
             model.fit(two_clusters()[0])
         assert unchanged(model)
 
-    @pytest.mark.parametrize("where", ["first_labels", "ShardedRun", "read", "_padded"])
+    @pytest.mark.parametrize(
+        "where",
+        [
+            "sharded._fit.first_labels",
+            "estimators._accelerated_dp.ShardedRun",
+            "estimators._accelerated_dp.read",
+            "estimators._base_chains.padded",
+        ],
+    )
     def test_an_error_at_any_stage_keeps_the_earlier_fit(self, where, monkeypatch):
         def fail(*args, **kwargs):
             raise MemoryError("no more")
 
         fresh, model = mixture(), mixture().fit(pd.DataFrame({"a": [0.5, 1.5]}))
         before = dict(vars(model))
-        monkeypatch.setattr(f"skanneal.estimators._accelerated_dp.{where}", fail)
+        monkeypatch.setattr(f"skanneal.{where}", fail)
         for estimator in (fresh, model):
             with pytest.raises(MemoryError, match="no more"):
                 estimator.fit(pd.DataFrame({"b": [0.5, 1.5], "c": [1.0, 2.0]}))

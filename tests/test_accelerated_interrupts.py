@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skanneal import AcceleratedDPMixture
 from skanneal.estimators import _accelerated_dp as estimator
-from skanneal.estimators import _base as base
+from skanneal.estimators import _base_chains as base
 from skanneal.schedules import AcceleratedSchedule
 from skanneal.sharded import (
     AcceleratedStage,
@@ -24,6 +24,7 @@ from skanneal.sharded import (
     SliceSampler,
 )
 from skanneal.sharded import _chain as chains
+from skanneal.sharded import _fit as fit
 from skanneal.sharded import _split_merge as feature_split_merge
 from test_accelerated_estimator import run_script
 from test_own_likelihoods import Waiting
@@ -97,11 +98,14 @@ def assert_usable(model, X, warned, n_chains=2):
         model.set_params(warm_start=True).fit(X)
 
 
-@pytest.mark.parametrize("where", ["read", "first_labels", "first_report"])
+BEFORE = {"read": estimator, "first_labels": fit, "first_report": chains}
+
+
+@pytest.mark.parametrize("where", BEFORE)
 @pytest.mark.parametrize("algorithm", ["accelerated", "slice"])
 def test_before_there_is_a_state(algorithm, where, monkeypatch):
     X, fresh = rows(), mixture(algorithm)
-    patched(monkeypatch, chains if where == "first_report" else estimator, where)
+    patched(monkeypatch, BEFORE[where], where)
     before = dict(vars(fresh))
     with pytest.raises(KeyboardInterrupt):
         fresh.fit(X)
@@ -150,7 +154,7 @@ POINTS = {
     "a synchronisation": (chains.AcceleratedChain, "synchronise"),
     "a record": (chains.AcceleratedChain, "record"),
     "a draw": (chains.AcceleratedChain, "draw"),
-    "the summary": (estimator, "_padded"),
+    "the summary": (base, "padded"),
 }
 
 

@@ -236,7 +236,7 @@ class TestBadParameters:
             mixture(**parameters).fit(X)
 
     def test_errors_come_before_the_work(self, monkeypatch):
-        monkeypatch.setattr("skanneal.estimators._base.run_chain", None)
+        monkeypatch.setattr("skanneal.estimators._base_chains.run_chain", None)
         for parameters in (
             {"hyperparameters": {"normal": {"nu0": -1}}},
             {"families": {"normal": [9]}},

@@ -318,7 +318,7 @@ class TestFit:
         b.arrays = a.arrays
         c.arrays = c.arrays | {"log_joint": np.array(1e9)}
         encoder = model._encoder
-        table = model._predictor().table(encoder.encode(model, X))
+        table = model._queries().table(encoder.encode(model, X))
         chain_model = type("ChainPlan", (), {"families": encoder.table_families, "table": table})
         found = model._summary([a, b, c], encoder, chain_model)
         np.testing.assert_array_equal(found["view_labels_"], a.view_labels)
@@ -363,7 +363,8 @@ class TestFit:
 
         fresh, model = quick(), quick().fit(pd.DataFrame({"a": [0.5, 1.5], "b": [1.0, 2.0]}))
         before = dict(vars(model))
-        for where in ("_base.run_chain", "_crosscat.point_partitions", "_crosscat.point_arrays"):
+        points = ("_crosscat.point_partitions", "_crosscat.crosscat_arrays")
+        for where in ("_base_chains.run_chain", *points):
             with monkeypatch.context() as patch:
                 patch.setattr(f"skanneal.estimators.{where}", fail)
                 for estimator in (fresh, model):

@@ -16,7 +16,7 @@ from reference import is_missing, log_predictive, observed
 from skanneal import AnnealedDPMixture, CrossCatPY
 from skanneal.families import Table
 from skanneal.predictive import _crosscat, _information
-from skanneal.predictive._point import point_arrays
+from skanneal.predictive._point import crosscat_arrays
 from skanneal.schedules import SequentialGibbs
 
 NAN = float("nan")
@@ -97,7 +97,7 @@ def fitted():
             for side in sides
         ]
         sources = [0] * len(labels)
-        draw.arrays = point_arrays(views, labels, sources, draw, encoder.table_families, table)
+        draw.arrays = crosscat_arrays(views, labels, sources, draw, encoder.table_families, table)
     return model, X, draws
 
 

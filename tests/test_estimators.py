@@ -24,7 +24,7 @@ from sklearn.utils import estimator_checks
 
 from reference import is_missing, log_predictive, observed
 from skanneal import AnnealedDPMixture
-from skanneal.estimators._base import sketch
+from skanneal.estimators._annealed import sketch
 from skanneal.schedules import (
     SCHEDULES,
     CustomAnneal,
@@ -413,7 +413,7 @@ class TestFit:
         X[:15] += 12
         found = []
         monkeypatch.setattr(
-            "skanneal.estimators._base.sketch",
+            "skanneal.estimators._annealed.sketch",
             lambda *given: found.append(sketch(*given)) or found[0],
         )
         mixture(schedule=LinearAnneal(n_sweeps=2, final_sweeps=0, selection="stratified")).fit(X)
@@ -600,14 +600,22 @@ class TestInterruptsAndErrors:
             model.fit([[1.0], [np.inf]])
         assert set(vars(model)) == set(model.get_params(deep=False))
 
-    @pytest.mark.parametrize("where", ["run_chain", "prepare", "point_estimate", "_padded"])
+    @pytest.mark.parametrize(
+        "where",
+        [
+            "estimators._base_chains.run_chain",
+            "estimators._annealed.prepare",
+            "predictive._point.point_estimate",
+            "estimators._base_chains.padded",
+        ],
+    )
     def test_an_error_at_any_stage_keeps_the_earlier_fit(self, where, monkeypatch):
         def fail(*args, **kwargs):
             raise MemoryError("no more")
 
         fresh, model = mixture(), mixture().fit(pd.DataFrame({"a": [0.5, 1.5]}))
         before = dict(vars(model))
-        monkeypatch.setattr(f"skanneal.estimators._base.{where}", fail)
+        monkeypatch.setattr(f"skanneal.{where}", fail)
         for estimator in (fresh, model):
             with pytest.raises(MemoryError, match="no more"):
                 estimator.fit(pd.DataFrame({"b": [0.5, 1.5], "c": [1.0, 2.0]}))

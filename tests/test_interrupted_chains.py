@@ -15,14 +15,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skanneal import AnnealedDPMixture
-from skanneal.estimators import _base
+from skanneal.estimators import _base_chains
 from skanneal.schedules import SequentialGibbs
 
 PATIENCE = 60.0  # seconds
 signal.signal(signal.SIGINT, signal.default_int_handler)
 X = np.random.default_rng(0).normal(np.where(np.arange(80) % 2, 4.0, -4.0)[:, None], 1.0)
 given = {"schedule": SequentialGibbs(n_sweeps=5), "thin": 5, "random_state": 0, "n_jobs": 2}
-folder, original = Path(__file__).parent, _base.chain_task
+folder, original = Path(__file__).parent, _base_chains.chain_task
 pids = []
 
 
@@ -46,7 +46,7 @@ def fit(model, endless=(), awaited=()):
 
     for i in range(10):
         (folder / f"{i}").unlink(missing_ok=True)
-    _base.chain_task = chain_task
+    _base_chains.chain_task = chain_task
     thread = threading.Thread(target=interrupt)
     if awaited:
         thread.start()

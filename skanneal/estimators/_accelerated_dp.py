@@ -4,40 +4,42 @@
 
 import copy
 import time
-import warnings
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..chains._chain import ChainPlan
-from ..encoding import grids_in_units, partition_grid
 from ..likelihoods import LIKELIHOODS, Likelihood
-from ..parallel import InterruptNote, spawn_seeds
-from ..parallel._time_limit import TimeLimit
-from ..predictive._draws import Draw
+from ..parallel import InterruptNote, TimeLimit, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
-from ..sharded._chain import ACCELERATED_SHARE, STAGES, AcceleratedChain, ShardedRun
-from ..sharded._data import FAMILY, first_labels, read
-from ..sharded._draws import FeatureDraw
+from ..sharded._chain import STAGES, ShardedRun
+from ..sharded._data import FAMILY, first_labels, is_conjugate, read, refuse_gaps
+from ..sharded._fit import Sampling, chains_of, draw_on_shards, realised, unreached
 from ..sharded._point import features_of, point_of
-from ..sharded._queries import FeatureQueryMixin, is_conjugate
+from ..sharded._queries import FeatureQueries
 from ..sharded._shards import ShardPool
-from ..summary._settled import warn_unless_settled
-from ._all_or_nothing import all_or_nothing
-from ._base import BaseMixtureEstimator, _padded
+from ..summary import warn_unless_settled
+from ._base_chains import INTERRUPTED, POINT, BaseChains
+from ._base_table import BaseTable
 
 ALGORITHMS = ("collapsed", *STAGES)
 ONE_SHARD = ("auxiliary", "collapsed", "importance")  # one row after another
-POINT = 3  # of the seeds' purposes
 CLIMBING_SHARE = 0.1  # of max_time, that the point estimate may always climb for
 APPROXIMATE = " That is of the accelerated stage, which is approximate: warm_start goes on exactly."
 AUTO_ALGORITHM = "accelerated"  # measured: see doc/accelerated.md
 
 
-class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
+def _integrates(estimator):
+    """Whether features can be integrated out, of what was fitted or is to be."""
+    if hasattr(estimator, "likelihood_"):
+        return estimator.likelihood_.conjugate
+    return is_conjugate(estimator.likelihood)
+
+
+class AcceleratedDPMixture(BaseTable, BaseChains):
     """Nonparametric Bayesian mixture on shards of the rows, with or without a conjugate prior.
 
     Clusters are *features*: parameters of a likelihood, instantiated, so that shards of the rows
@@ -170,32 +172,17 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
     """
 
     _parameter_constraints: dict = {
+        **BaseTable._parameter_constraints,
+        **BaseChains._parameter_constraints,
         "likelihood": [StrOptions({"auto", *LIKELIHOODS}), Likelihood],
-        "hyperparameters": BaseMixtureEstimator._parameter_constraints["hyperparameters"],
-        "concentration": [StrOptions({"infer"}), Real],
-        "discount": [StrOptions({"infer"}), Real],
         "algorithm": [StrOptions({"auto", *ALGORITHMS})],
         "schedule": [AcceleratedSchedule, None],
         "n_shards": [Interval(Integral, 1, None, closed="left")],
         "n_auxiliary": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"one", "kmeans"}), Interval(Integral, 1, None, closed="left")],
-        **{
-            name: BaseMixtureEstimator._parameter_constraints[name]
-            for name in (
-                "point_estimate",
-                "n_chains",
-                "n_draws",
-                "thin",
-                "max_time",
-                "n_jobs",
-                "random_state",
-                "warm_start",
-                "verbose",
-            )
-        },
     }
-
-    _length = "n_exact"
+    _disagreement = BaseChains._disagreement.replace("n_sweeps", "n_exact")
+    _same_rows = "X, likelihood, n_shards, or whether algorithm is 'collapsed',"
 
     def __init__(
         self,
@@ -265,6 +252,35 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
         schedule._validate_params()
         limit = TimeLimit(self.max_time, schedule.max_time)
         schedule.set_params(max_time=None)
+        algorithm = self._resolve_algorithm(schedule)
+        self._prior_grids()  # whose errors come before any work
+        with self._all_or_nothing():
+            n_shards = 1 if algorithm in ONE_SHARD else self.n_shards
+            data = read(self, X, n_shards, algorithm in ("accelerated", "importance"))
+            data = data._replace(fingerprint=(data.fingerprint, algorithm == "collapsed"))
+            grids = self._prior_grids(data.shards.n_rows)
+            fit = self._fit_collapsed if algorithm == "collapsed" else self._fit_on_shards
+            fitted, complaints, interrupted = fit(
+                data, grids["concentration"], algorithm, schedule, limit
+            )
+            complaints += self._complaints(fitted, data.shards.n_rows, **grids)
+            if interrupted:
+                approximate = np.all(fitted["trace_"]["burn_in"] == 1.0)
+                complaints.append(INTERRUPTED + (APPROXIMATE if approximate else ""))
+        for name in ("families_", "hyperparameter_grids_"):
+            vars(self).pop(name, None)
+        fitted |= {
+            "algorithm_": algorithm,
+            "likelihood_": data.likelihood,
+            "_encoder": data.encoder,
+            "_fingerprint": data.fingerprint,
+        }
+        self._keep(fitted, complaints)
+        if not interrupted:
+            warn_unless_settled(self.trace_, schedule, limit.seconds, stacklevel=3)
+        return self
+
+    def _resolve_algorithm(self, schedule):
         algorithm = AUTO_ALGORITHM if self.algorithm == "auto" else self.algorithm
         if algorithm == "accelerated" and schedule.n_exact == 0:
             raise ValueError(
@@ -272,230 +288,138 @@ class AcceleratedDPMixture(FeatureQueryMixin, BaseMixtureEstimator):
                 "schedule must be at least 1"
             )
         if algorithm == "collapsed" and not is_conjugate(self.likelihood):
+            named = isinstance(self.likelihood, str)
+            name = repr(self.likelihood) if named else type(self.likelihood).__name__
             raise ValueError(
-                f"algorithm='collapsed' integrates features out: {self._name()} has no conjugate "
-                f"prior. Use 'accelerated', 'hybrid', 'auxiliary', 'importance' or 'slice'"
+                f"algorithm='collapsed' integrates features out: {name} has no conjugate prior. "
+                f"Use 'accelerated', 'hybrid', 'auxiliary', 'importance' or 'slice'"
             )
-        partition_grid(self.concentration, self.discount)  # whose errors come before any work
-        with all_or_nothing(self):
-            n_shards = 1 if algorithm in ONE_SHARD else self.n_shards
-            data = read(self, X, n_shards, algorithm in ("accelerated", "importance"))
-            data = data._replace(fingerprint=(data.fingerprint, algorithm == "collapsed"))
-            grid = partition_grid(self.concentration, self.discount, data.shards.n_rows)
-            if algorithm == "collapsed":
-                fitted, interrupted = self._fit_collapsed(data, schedule, grid, limit)
-            else:
-                fitted, interrupted = self._fit_uncollapsed(data, schedule, grid, algorithm, limit)
-        fitted["_fingerprint"] = data.fingerprint
-        fitted["algorithm_"] = algorithm
-        for name in ("families_", "hyperparameter_grids_"):
-            self.__dict__.pop(name, None)
-        self.__dict__.update(fitted)
-        if self.n_chains > 1:
-            self._warn_of_disagreement(data.shards.n_rows, stacklevel=4)
-        self._warn_of_edge({"prior_grid": grid}, data.shards.n_rows, stacklevel=4)
-        if not interrupted:
-            warn_unless_settled(self.trace_, schedule, limit.seconds, stacklevel=3)
-        if interrupted:
-            warnings.warn(
-                "The fit was interrupted: it keeps the last complete state of each chain."
-                + (APPROXIMATE if np.all(self.trace_["burn_in"] == 1.0) else ""),
-                ConvergenceWarning,
-                stacklevel=3,  # the caller of fit, beyond its decorator
-            )
-        return self
+        return algorithm
 
-    # ---- the two ways ---------------------------------------------------------------------------
+    # ---- the two ways: (fitted attributes, complaints, interrupted) -----------------------------
 
-    def _fit_uncollapsed(self, data, schedule, grid, algorithm, limit):
-        """All chains, one segment after another; (fitted attributes, interrupted)."""
-        seeds = spawn_seeds(self.random_state, self.n_chains + 1)
+    def _fit_on_shards(self, data, grid, algorithm, schedule, limit):
+        """Uncollapsed sampling: all chains, one segment after another."""
+        complaints, seeds = [], spawn_seeds(self.random_state, self.n_chains + 1)
+        sampling = Sampling(algorithm, schedule, self.n_auxiliary, self.n_draws, self.thin)
+        states, goes_on = self._first_states(data.fingerprint), self._goes_on
         with InterruptNote() as note:
-            run, lengths, draws = self._run(data, schedule, grid, algorithm, seeds, note, limit)
-            up = np.inf
-            if limit:
-                left = limit.left - run.reading  # a pass for the features follows
-                up = time.perf_counter() + max(left, CLIMBING_SHARE * limit.seconds)
+            with ShardPool(data.shards, self.n_jobs) as pool:
+                chains = chains_of(data, grid, states, seeds, self.init)
+                hook = getattr(self, "_on_record", None)
+                run = ShardedRun(pool, chains, note, self.verbose, hook)
+                lengths, draws = draw_on_shards(run, sampling, limit, goes_on)
+            left = limit.left - run.reading  # a pass for the features follows
+            up = time.perf_counter() + max(left, CLIMBING_SHARE * (limit.seconds or 0.0))
 
             def ended():
                 return note.noted or time.perf_counter() >= up
 
             if lengths and (limit or run.interrupted):
                 if not all(lengths) and not run.interrupted:
-                    stages = [key for (key, _), done in zip(STAGES[algorithm], lengths) if not done]
-                    stages = "" if "all" in stages else f" in stage {' and '.join(stages)}"
-                    self._warn_of_short_time(limit, algorithm, stages)
-                schedule = _realised(schedule, lengths)
-            fitted = self._fitted(data, grid, run.chains, draws, ended)
-        return fitted | {"schedule_": schedule}, run.interrupted
+                    late = unreached(algorithm, lengths)
+                    late = "" if "all" in late else f" in stage {' and '.join(late)}"
+                    complaints.append(self._too_short(limit, algorithm, late))
+                schedule = realised(lengths)
+            draws = [[data.draw(arrays) for arrays in of_chain] for of_chain in draws]
+            traces = [{n: np.array(v) for n, v in chain.trace.items()} for chain in chains]
+            states = [chain.to_arrays() for chain in chains]
+            fitted = self._of_chains(draws, traces, states, data.shards.n_rows)
+            flat = [draw for of_chain in draws for draw in of_chain]
+            seed = np.random.PCG64(self._seed(POINT))
+            point, state = point_of(data, flat, self.point_estimate, seed, ended)
+            fitted |= {
+                "schedule_": schedule,
+                "features_": features_of(data, point, state),
+                **self._of_point(point),
+            }
+            if data.likelihood.conjugate:
+                fitted |= self._of_table(data.encoder, data.plan(grid))
+            elif data.encoder is not None:
+                fitted["families_"] = data.encoder.families_
+        return fitted, complaints, run.interrupted
 
-    def _run(self, data, schedule, grid, algorithm, seeds, note, limit):
-        """(Run, lengths of each stage's segments or none of them, draws by chain)."""
-        hook = getattr(self, "_on_record", None)
-        with ShardPool(data.shards, self.n_jobs) as pool:
-            if self.warm_start and hasattr(self, "_states"):
-                states = self._earlier_states(data.fingerprint)
-                chains = [
-                    AcceleratedChain.from_arrays(
-                        s, data.shards, copy.deepcopy(data.likelihood), grid
-                    )
-                    for s in states
-                ]
-                run = ShardedRun(pool, chains, note, self.verbose, hook)
-                lengths, draws, end = [], [], run.end(limit)
-            else:
-                starts = seeds[-1].spawn(self.n_chains)
-                chains = [
-                    AcceleratedChain(
-                        data.shards,
-                        copy.deepcopy(data.likelihood),
-                        grid,
-                        first_labels(self.init, data, start),
-                        seed,
-                    )
-                    for seed, start in zip(seeds, starts)
-                ]
-                run = ShardedRun(pool, chains, note, self.verbose, hook)
-                begun = run.first()
-                end = run.end(limit)
-                lengths = self._run_stages(run, schedule, algorithm, end) if begun else []
-                if run.interrupted and not any(lengths):  # no state but the one to begin with
-                    raise KeyboardInterrupt
-                draws = [[chain.draw() for chain in chains]]
-            stage = STAGES[algorithm][-1][1](self.n_auxiliary)
-            between = AcceleratedSchedule(n_accelerated=0, n_exact=self.thin).segments("exact")
-            while len(draws) < self.n_draws:
-                done = sum(run.stage(stage, between, end))
-                if run.interrupted and not draws and not done:  # nothing that is not there already
-                    raise KeyboardInterrupt
-                if done == self.thin or not draws:
-                    draws.append([chain.draw() for chain in chains])
-                if done < self.thin:
-                    break
-        return run, lengths, list(zip(*draws))
-
-    @staticmethod
-    def _warn_of_short_time(limit, algorithm, stages=""):
-        warnings.warn(
-            f"max_time={limit.seconds:g} is too short for algorithm={algorithm!r} to give every "
-            f"row a turn{stages}: the other rows stay where they were before. It was over after "
-            f"{limit.taken:.3g} seconds. Give more time, or fewer rows.",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
-
-    def _earlier_states(self, fingerprint):
-        if fingerprint != self._fingerprint:
-            raise ValueError(
-                "warm_start goes on with the same rows: X, likelihood, n_shards, or whether "
-                "algorithm is 'collapsed', differ from the earlier fit's"
-            )
-        return super()._earlier_states(fingerprint)
-
-    def _run_stages(self, run, schedule, algorithm, max_time):
-        """Lengths of the segments of each stage."""
-        lengths = []
-        stages = STAGES[algorithm]
-        for key, make in stages:
-            last = key == stages[-1][0]
-            deadline = max_time and max_time * (1.0 if last else ACCELERATED_SHARE)
-            of_stage = schedule.segments(key)
-            further = (self.n_draws - 1) * self.thin if last else 0
-            stage = make(self.n_auxiliary)
-            lengths.append(run.stage(stage, of_stage, deadline, max_time, further))
-        return lengths
-
-    def _fit_collapsed(self, data, schedule, grid, limit):
-        """Collapsed Gibbs sampling, the chains side by side; (fitted attributes, interrupted)."""
+    def _fit_collapsed(self, data, grid, algorithm, schedule, limit):
+        """Collapsed Gibbs sampling, the chains side by side."""
         if data.table is None:
             raise ValueError("algorithm='collapsed' holds all rows: X must fit into memory")
-        seeds = spawn_seeds(self.random_state, self.n_chains + 1)
+        complaints, seeds = [], spawn_seeds(self.random_state, self.n_chains + 1)
+        gibbs = PriorGibbs(n_sweeps=schedule.n_accelerated + schedule.n_exact)
+        states, plan = self._first_states(data.fingerprint), data.plan(grid)
         starts = seeds[-1].spawn(self.n_chains)
-        n_sweeps = schedule.n_accelerated + schedule.n_exact
-        gibbs = PriorGibbs(n_sweeps=n_sweeps)
-        resume = self.warm_start and hasattr(self, "_states")
-        states = self._earlier_states(data.fingerprint) if resume else [None] * self.n_chains
-        model = self._model(data, grid)
-        models = [model._replace(init=first_labels(self.init, data, start)) for start in starts]
-        results, interrupted = self._run_chains(limit, models, gibbs, seeds, states)
-        began = np.nanmax(self.trace_["sweeps"]) if resume else 0.0
+        plans = [plan._replace(init=first_labels(self.init, data, start)) for start in starts]
+        results, interrupted = self._run_chains(limit, plans, gibbs, seeds, states)
+        began = np.nanmax(self.trace_["sweeps"]) if self._goes_on else 0.0
         if interrupted and all(r["trace"]["sweeps"][-1] <= began for r in results):
             raise KeyboardInterrupt  # no state but those to begin with
         if not interrupted and not all(r["in_time"] for r in results):
-            self._warn_of_short_time(limit, "collapsed")
+            complaints.append(self._too_short(limit, algorithm))
         with InterruptNote() as note:
-            fitted = self._collapsed_results(data, model, results, schedule, resume, limit)
-        return fitted, interrupted or note.noted
+            fitted = self._results(data.encoder, plan, results)
+            if limit and not self._goes_on:
+                n_sweeps = int(fitted["schedule_"].at[-1]) // data.table.n_rows
+                schedule = AcceleratedSchedule(n_accelerated=0, n_exact=n_sweeps)
+            sweeps = fitted["trace_"]["sweeps"]
+            fitted["trace_"]["burn_in"] = np.where(np.isnan(sweeps), np.nan, 0.0)
+            fitted["schedule_"] = schedule
+            fitted["features_"] = features_of(data, fitted["_point"])
+        return fitted, complaints, interrupted or note.noted
 
-    def _collapsed_results(self, data, model, results, schedule, resume, limit):
-        """Fitted attributes."""
-        fitted = self._results(data.encoder, model, results)
-        fitted["schedule_"] = schedule
-        if limit and not resume:
-            n_sweeps = int(results[0]["schedule"].at[-1]) // data.table.n_rows
-            fitted["schedule_"] = AcceleratedSchedule(n_accelerated=0, n_exact=n_sweeps)
-        sweeps = fitted["trace_"]["sweeps"]
-        fitted["trace_"]["burn_in"] = np.where(np.isnan(sweeps), np.nan, 0.0)
-        fitted["likelihood_"] = data.likelihood
-        fitted["features_"] = features_of(data, fitted["_point"])
-        return fitted
-
-    def _model(self, data, grid):
-        families = data.encoder.table_families
-        return ChainPlan(data.table, families, data.hyper, data.grids, grid, ("gibbs",))
-
-    def _name(self):
+    @staticmethod
+    def _too_short(limit, algorithm, stages=""):
+        """What to say of a time that was over before every row had had a turn."""
         return (
-            repr(self.likelihood)
-            if isinstance(self.likelihood, str)
-            else type(self.likelihood).__name__
+            f"max_time={limit.seconds:g} is too short for algorithm={algorithm!r} to give every "
+            f"row a turn{stages}: the other rows stay where they were before. It was over after "
+            f"{limit.taken:.3g} seconds. Give more time, or fewer rows."
         )
 
-    # ---- what is fitted -------------------------------------------------------------------------
+    # ---- queries --------------------------------------------------------------------------------
 
-    def _fitted(self, data, grid, chains, draws, ended):
-        conjugate = data.likelihood.conjugate
-        if conjugate:
-            kept = [[Draw(arrays, data.encoder) for arrays in of_chain] for of_chain in draws]
-        else:
-            kept = [[FeatureDraw(a, data.likelihood) for a in of_chain] for of_chain in draws]
-        trace = _padded([{n: np.array(v) for n, v in c.trace.items()} for c in chains])
-        flat = [draw for of_chain in kept for draw in of_chain]
-        seed = np.random.PCG64(self._seed(POINT))
-        point, state = point_of(data, flat, self.point_estimate, seed, ended)
-        fitted = {
-            "draws_": kept,
-            "trace_": trace,
-            "n_sweeps_": float(np.nanmax(trace["sweeps"])),
-            "labels_": point.labels.astype(np.int64),
-            "n_clusters_": point.n_components,
-            "likelihood_": data.likelihood,
-            "_point": point,
-            "_encoder": data.encoder,
-            "_states": [chain.to_arrays() for chain in chains],
-        }
-        fitted["r_hat_"], fitted["ess_"] = self._diagnosed(trace, data.shards.n_rows)
-        if data.encoder is not None:
-            fitted["families_"] = data.encoder.families_
-        if conjugate:
-            model = self._model(data, grid)
-            if model.table is None:
-                model = model._replace(table=data.likelihood.schema)
-            fitted["hyperparameter_grids_"] = grids_in_units(model, data.encoder.shown_families)
-        fitted["features_"] = features_of(data, point, state)
-        return fitted
+    def _queries(self):
+        check_is_fitted(self)
+        likelihood = self.likelihood_
+        if likelihood.conjugate:
+            return super()._queries()
+        read_rows = likelihood.encode if self._encoder is None else likelihood.rows
+        return FeatureQueries(self._all_draws, self._point, read_rows)
+
+    def _encoded(self, X):
+        if self._encoder is None:
+            return validate_data(self, X, dtype=np.float64, reset=False)
+        columns = super()._encoded(X)
+        refuse_gaps(self._encoder, columns)
+        return columns
+
+    def score_samples(self, X, given=None):
+        """Log predictive density of each row, or of some of its cells given the others.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_rows, n_columns)
+            Without missing cells.
+        given : columns or None, default=None
+            Names, positions or a mask of the columns whose cells are known: the density is then
+            that of the other columns' cells given these. Conjugate likelihoods only.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_rows,)
+            In nats and the units of X; densities are averaged over chains and draws, the term of a
+            new cluster included: exact, or without a conjugate prior an estimate from 256 features
+            of the base measure and, if the likelihood has a proposal, 128 proposed for the row,
+            which are the same whenever the row is asked about.
+        """
+        return super().score_samples(X, given)
+
+    # rows without missing cells, but for `impute`
+    sample = available_if(_integrates)(BaseTable.sample)
+    surprisal = available_if(_integrates)(BaseTable.surprisal)
+    impute = available_if(_integrates)(BaseTable.impute)
 
     def __sklearn_tags__(self):
-        tags = super(BaseMixtureEstimator, self).__sklearn_tags__()
+        tags = super().__sklearn_tags__()
         tags.input_tags.sparse = isinstance(self.likelihood, str) and (
             FAMILY.get(self.likelihood) == "multinomial"
         )
         return tags
-
-
-def _realised(schedule, lengths):
-    """What was run, as a schedule without a time limit."""
-    first, last = lengths if len(lengths) == 2 else ([], lengths[0])
-    return AcceleratedSchedule(
-        n_accelerated=sum(first), n_exact=sum(last), sync_every=[*first, *last] or [1]
-    )

@@ -4,10 +4,10 @@
 
 from sklearn.base import _fit_context
 
-from ._base import BaseMixtureEstimator
+from ._annealed import BaseAnnealed
 
 
-class AnnealedDPMixture(BaseMixtureEstimator):
+class AnnealedDPMixture(BaseAnnealed):
     """Nonparametric Bayesian mixture for tables of numbers, categories and counts, with gaps.
 
     Rows are partitioned by a Dirichlet process (or Pitman-Yor process); within a cluster columns
@@ -177,4 +177,4 @@ class AnnealedDPMixture(BaseMixtureEstimator):
         ValueError, TypeError
             Naming the column or parameter at fault, before any work starts.
         """
-        return self._fit(X, strata)
+        return self._keep(*self._fit(X, strata))

@@ -12,13 +12,14 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from ..encoding import partition_grid
 from ..families import FAMILIES
 from ..moves import COLUMN_MOVES, MOVES
-from ..predictive._crosscat import CrossCatQueryMixin
+from ..predictive._crosscat import CrossCatQueries
 from ..predictive._draws import CrossCatDraw, largest_view, n_shown, shown_views
-from ..predictive._point import point_arrays, point_partitions
-from ._base import BaseMixtureEstimator
+from ..predictive._point import crosscat_arrays, point_partitions
+from ._annealed import BaseAnnealed
+from ._base_chains import INFORMATION
 
 
-class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
+class CrossCatPY(TransformerMixin, BaseAnnealed):
     """Pitman-Yor Cross-Categorization: which columns depend on which, and the clusters behind it.
 
     The columns of a table of numbers, categories and counts, with gaps, are partitioned into views
@@ -165,7 +166,7 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
     """
 
     _parameter_constraints: dict = {
-        **BaseMixtureEstimator._parameter_constraints,
+        **BaseAnnealed._parameter_constraints,
         "view_concentration": [StrOptions({"infer"}), Real, None],
         "view_discount": [StrOptions({"infer"}), Real, None],
         "missing_indicator": [str, int, tuple, list, np.ndarray],
@@ -173,7 +174,7 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
     }
     _moves = (*MOVES, *COLUMN_MOVES)
     _auto_moves = (
-        *BaseMixtureEstimator._auto_moves,
+        *BaseAnnealed._auto_moves,
         *(move for move in COLUMN_MOVES if move != "column_gibbs"),
     )
     _draw_type = CrossCatDraw
@@ -244,7 +245,7 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
         ValueError, TypeError
             Naming the column or parameter at fault, before any work starts.
         """
-        return self._fit(X, strata)
+        return self._keep(*self._fit(X, strata))
 
     def transform(self, X):
         """Each row's cluster in each view.
@@ -261,12 +262,8 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
             cluster of `row_labels_`. With "onehot" and "proba" one column per view and cluster,
             views side by side: 1.0 for the most probable one, or probabilities.
         """
-        check_is_fitted(self)
-        predictor = self._predictor([self._point])
-        table = self._query(predictor, X)
         out = []
-        for v in range(self.n_views_):
-            probabilities = predictor.cluster_probabilities(table, v)
+        for probabilities in self._queries().view_probabilities(self._encoded(X)):
             if self.output == "proba":
                 out.append(probabilities)
                 continue
@@ -299,9 +296,133 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
             ]
         return np.array(names, dtype=object)
 
+    # ---- queries --------------------------------------------------------------------------------
+
+    def _queries(self):
+        check_is_fitted(self)
+        return CrossCatQueries(self._all_draws, self._point, self._encoder)
+
+    def _compared(self, queries, rows, what):
+        """Training rows or new ones, by what the user named."""
+        if hasattr(rows, "columns") or np.ndim(rows) == 2:
+            return queries.new_rows(self._encoded(rows))
+        return queries.training_rows(rows, what)
+
+    def dependence_probability(self, columns=None):
+        """How probable it is that columns depend on each other.
+
+        Parameters
+        ----------
+        columns : columns or None, default=None
+            Names, positions or a mask of the columns to compare; None compares all.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_compared, n_compared)
+            Share of the draws, of all chains, in which two columns are in one view: 0 of a column
+            that is constant in fit, and of each with itself 1.
+        """
+        return self._queries().dependence_probability(columns)
+
+    def mutual_information(
+        self, columns=None, *, normalized=False, n_samples=1000, return_std=False
+    ):
+        """How much columns tell about each other.
+
+        The mutual information of each pair under each draw's predictive density, averaged over
+        chains and draws: zero where a draw has the two in different views.
+
+        Parameters
+        ----------
+        columns : columns or None, default=None
+            Names, positions or a mask of the columns to compare; None compares all.
+        normalized : bool, default=False
+            Whether to give ``sqrt(1 - exp(-2 I))`` for I nats [1]_: from 0 to 1, and for two
+            jointly normal numbers the absolute value of their correlation.
+        n_samples : int, default=1000
+            Rows simulated per draw and view for pairs of which one column is a number, or a count
+            that takes more than 1024 values. Of the other pairs the information is exact (of
+            counts, to 1e-4: the largest, of probability 1e-6, are taken together).
+        return_std : bool, default=False
+            Whether to return the standard error of the simulation.
+
+        Returns
+        -------
+        information : ndarray of shape (n_compared, n_compared)
+            In nats, unless normalized; estimates below zero are set to zero. On the diagonal what a
+            column says of itself: its entropy, infinite for a number, 0 of one that is constant in
+            fit.
+        error : ndarray of shape (n_compared, n_compared)
+            If asked for; 0 where the information is exact. It does not cover how draws differ.
+
+        References
+        ----------
+        .. [1] E. H. Linfoot (1957). "An Informational Measure of Correlation". Information and
+           Control 1.
+        """
+        information, error = self._queries().mutual_information(
+            columns, normalized, n_samples, self._seed(INFORMATION)
+        )
+        return (information, error) if return_std else information
+
+    def row_similarity(self, rows=None, others=None, *, columns=None):
+        """How often rows share their clusters.
+
+        Of two training rows the share of views in which they are in one cluster, averaged over
+        chains and draws; of a new row the probability that it is in the other's cluster.
+
+        Parameters
+        ----------
+        rows : rows or None, default=None
+            Positions or a mask of training rows, or new rows as a table; None takes all training
+            rows.
+        others : rows or None, default=None
+            What to compare them with, likewise.
+        columns : columns or None, default=None
+            Names, positions or a mask of columns: only the views that hold one of them count. By
+            default all views of a draw count alike.
+
+        Returns
+        -------
+        similarity : ndarray of shape (n_compared, n_others)
+            From 0 to 1.
+
+        Raises
+        ------
+        ValueError
+            If the result would take more than 1 GiB; name fewer rows, or see `most_similar_rows`.
+        """
+        queries = self._queries()
+        one, two = self._compared(queries, rows, "rows"), self._compared(queries, others, "others")
+        return queries.row_similarity(one, two, columns)
+
+    def most_similar_rows(self, rows, n_neighbors=5, *, columns=None):
+        """The training rows that are most similar to some rows, as `row_similarity` has it.
+
+        Parameters
+        ----------
+        rows : rows
+            Positions or a mask of training rows, or new rows as a table.
+        n_neighbors : int, default=5
+            How many to return for each. A training row is not its own neighbour.
+        columns : columns or None, default=None
+            As in `row_similarity`.
+
+        Returns
+        -------
+        similarity : ndarray of shape (n_compared, n_neighbors)
+            In falling order.
+        positions : ndarray of shape (n_compared, n_neighbors), int64
+            Of the training rows; of equally similar ones the first come first.
+        """
+        queries = self._queries()
+        return queries.most_similar_rows(
+            self._compared(queries, rows, "rows"), n_neighbors, columns
+        )
+
     # ---- parts of fit ---------------------------------------------------------------------------
 
-    def _priors(self, n_rows=0, n_columns=0):
+    def _prior_grids(self, n_rows=0, n_columns=0):
         view = [
             plain if of_views is None else of_views
             for of_views, plain in (
@@ -310,7 +431,7 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
             )
         ]
         grid = partition_grid(*view, n_columns, of="view_")
-        return super()._priors(n_rows) | {"view_grid": grid}
+        return super()._prior_grids(n_rows) | {"view_concentration": grid}
 
     def _indicators(self):
         return self.missing_indicator
@@ -323,9 +444,9 @@ class CrossCatPY(CrossCatQueryMixin, TransformerMixin, BaseMixtureEstimator):
                     " columns: use AnnealedDPMixture, or families of single columns."
                 )
 
-    def _summary(self, draws, encoder, model):
+    def _summary(self, draws, encoder, plan):
         partitions = point_partitions(draws, self.point_estimate)
-        arrays = point_arrays(*partitions, model.families, model.table)
+        arrays = crosscat_arrays(*partitions, plan.families, plan.table)
         view_labels = shown_views(partitions[0], encoder.apart)
         row_labels = partitions[1][: n_shown(view_labels)]
         labels = row_labels[largest_view(view_labels)]

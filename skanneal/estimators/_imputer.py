@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from ..encoding import open_table
 from ..parallel import spawn_seeds
-from ._base import BaseMixtureEstimator
+from ._base_table import BaseTable
 from ._crosscat import CrossCatPY
 
 
@@ -74,7 +74,7 @@ class CrossCatImputer(TransformerMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict = {
-        "estimator": [BaseMixtureEstimator, None],
+        "estimator": [BaseTable, None],
         "strategy": [StrOptions({"mean", "mode", "sample"})],
         "missing_values": "no_validation",
         "add_indicator": ["boolean"],
@@ -236,11 +236,11 @@ class CrossCatImputer(TransformerMixin, BaseEstimator):
         return table.select(used)
 
     def _replacements(self, X):
-        encoder = self.estimator_._encoder
-        columns = encoder.encode(None, X)
+        queries = self.estimator_._queries()
+        columns = queries.encoder.encode(None, X)
         seed = spawn_seeds(self.random_state, 1)[0]
-        values, _, masks = self.estimator_._expected(columns, self.strategy, seed)
-        return encoder.replacements(values, masks)
+        values, _, masks = queries.fill(columns, self.strategy, seed)
+        return queries.encoder.replacements(values, masks)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

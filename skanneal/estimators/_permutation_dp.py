@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..encoding import partition_grid
 from ..moves import EXACT_ROWS, PERMUTATIONS, PROGRAMS
 from ..schedules import PriorGibbs, SequentialGibbs, size_at
-from ._base import BaseMixtureEstimator
+from ._annealed import BaseAnnealed
 
 
 def sweeps_from_init(n_rows):
@@ -20,7 +20,7 @@ def sweeps_from_init(n_rows):
     return round(min(120.0, 30 * max(1.0, 20_000 / n_rows) ** 0.5))
 
 
-class PermutationDPMixture(BaseMixtureEstimator):
+class PermutationDPMixture(BaseAnnealed):
     """Nonparametric Bayesian mixture whose sampler moves whole partitions at once.
 
     The model is that of `AnnealedDPMixture`. Beside row-wise Gibbs and split-merge, a permutation
@@ -134,7 +134,7 @@ class PermutationDPMixture(BaseMixtureEstimator):
     """
 
     _parameter_constraints: dict = {
-        **BaseMixtureEstimator._parameter_constraints,
+        **BaseAnnealed._parameter_constraints,
         "concentration": [StrOptions({"infer", "marginal"}), Real],
         "permutation": [StrOptions(set(PERMUTATIONS))],
         "program": [StrOptions(set(PROGRAMS))],
@@ -213,15 +213,15 @@ class PermutationDPMixture(BaseMixtureEstimator):
         ValueError, TypeError
             Naming the column or parameter at fault, before any work starts.
         """
-        return self._fit(X, strata)
+        return self._keep(*self._fit(X, strata))
 
     @property
     def _marginal(self):
         return isinstance(self.concentration, str) and self.concentration == "marginal"
 
-    def _priors(self, n_rows=0, n_columns=0):
+    def _prior_grids(self, n_rows=0, n_columns=0):
         concentration = "infer" if self._marginal else self.concentration
-        return {"prior_grid": partition_grid(concentration, self.discount, n_rows)}
+        return {"concentration": partition_grid(concentration, self.discount, n_rows)}
 
     def _started(self, schedule, n_rows):
         if self.init is None:
@@ -254,7 +254,7 @@ class PermutationDPMixture(BaseMixtureEstimator):
             "permutation": self.permutation,
             "program": self.program,
             "tolerance": self.beam_tolerance,
-            "grid": priors["prior_grid"] if self._marginal else None,
+            "grid": priors["concentration"] if self._marginal else None,
         }
         first = {"one": 1, "sequential": None}.get(self.init, self.init)
         return {

@@ -3,10 +3,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import warnings
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
@@ -14,31 +13,31 @@ from sklearn.utils.validation import validate_data
 from ..schedules import BaseLadder
 from ..tempering import INNER, METHODS, BaseInnerSampler, sample
 from ..tempering._sample import INTERRUPTED
-from ._named_schedule import NamedScheduleMixin
-
-DISAGREE = 1.1  # R-hat above which chains are said to disagree
-ENOUGH_DRAWS = 20  # per chain, below which nothing is said
+from ._base_chains import BaseChains
 
 
-class BaseTempered(NamedScheduleMixin, BaseEstimator):
+class BaseTempered(BaseChains):
     """Base of the tempered estimators; see a subclass for parameters and attributes.
 
     A subclass makes its target in ``fit``, calls ``self._sample(target)`` and, when nothing can
-    fail any more, ``self._keep(result, blocks, interrupted)``.
+    fail any more, gives `_keep` what `_results` makes of the result.
     """
 
     _parameter_constraints: dict = {
+        **{
+            name: allowed
+            for name, allowed in BaseChains._parameter_constraints.items()
+            if name not in ("thin", "warm_start")
+        },
         "method": [StrOptions(set(METHODS))],
         "inner": [StrOptions(set(INNER)), BaseInnerSampler, tuple, list],
         "schedule": [BaseLadder, None],
-        "n_chains": [Interval(Integral, 1, None, closed="left")],
-        "n_draws": [Interval(Integral, 1, None, closed="left")],
         "n_warmup": [Interval(Integral, 0, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
-        "verbose": ["verbose"],
     }
+    _disagreement = (
+        "the chains disagree (R-hat {:.2f}): draw more (n_draws, n_warmup), or try another method, "
+        "ladder (schedule) or inner sampler."
+    )
 
     def _rows(self, X, *y, **options):
         """Validated rows in one order in memory, since sums over them round by it."""
@@ -67,26 +66,25 @@ class BaseTempered(NamedScheduleMixin, BaseEstimator):
                 verbose=self.verbose,
             )
 
-    def _keep(self, result, blocks, interrupted):
-        """Set draws, diagnostics and ladder; `blocks` maps a name to its parameters' slice."""
-        self.result_ = result
-        self.draws_ = result.draws
-        self.trace_ = {
-            "seconds": result.elapsed,
-            "sweeps": result.n_warmup[:, None] + np.arange(1.0, result.draws.shape[1] + 1),
-            "log_joint": result.log_prior + result.log_likelihood,
-            **{name: result.draws[:, :, i] for i, name in enumerate(result.parameter_names)},
+    def _results(self, result, blocks, interrupted):
+        """What `_keep` takes: draws, diagnostics and ladder, and what is to be said of them.
+
+        blocks : name -> where its parameters are.
+        """
+        fitted = {
+            "result_": result,
+            "draws_": result.draws,
+            "trace_": {
+                "seconds": result.elapsed,
+                "sweeps": result.n_warmup[:, None] + np.arange(1.0, result.draws.shape[1] + 1),
+                "log_joint": result.log_prior + result.log_likelihood,
+                **{name: result.draws[:, :, i] for i, name in enumerate(result.parameter_names)},
+            },
+            "ess_": {name: result.ess_bulk[part] for name, part in blocks.items()},
+            "r_hat_": {name: result.r_hat[part] for name, part in blocks.items()},
+            "betas_": result.betas,
+            "sizes_": result.sizes,
         }
-        self.ess_ = {name: result.ess_bulk[part] for name, part in blocks.items()}
-        self.r_hat_ = {name: result.r_hat[part] for name, part in blocks.items()}
-        self.betas_, self.sizes_ = result.betas, result.sizes
         worst = np.max(np.nan_to_num(result.r_hat, nan=1.0))
-        if result.draws.shape[1] >= ENOUGH_DRAWS and worst > DISAGREE:
-            warnings.warn(
-                f"the chains disagree (R-hat {worst:.2f}): draw more (n_draws, n_warmup), or try "
-                f"another method, ladder (schedule) or inner sampler.",
-                ConvergenceWarning,
-                stacklevel=4,  # the caller of fit
-            )
-        if interrupted:
-            warnings.warn(INTERRUPTED, ConvergenceWarning, stacklevel=4)
+        complaints = self._complaints_of_r_hat(worst, result.draws.shape[1])
+        return fitted, complaints + [INTERRUPTED] * interrupted

@@ -11,9 +11,8 @@ from sklearn.base import DensityMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from ..parallel._time_limit import TimeLimit
+from ..parallel import TimeLimit
 from ..tempering import GaussianMeanTarget
-from ._all_or_nothing import all_or_nothing
 from ._tempered import BaseTempered
 
 
@@ -139,14 +138,13 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
         self : TemperedGaussianMean
         """
         limit = TimeLimit(self.max_time)
-        with all_or_nothing(self):
+        with self._all_or_nothing():
             X = self._rows(X)
             target = GaussianMeanTarget(X, self.covariance, self.prior_scale)
             result = self._sample(target, limit.left if limit else None)
-        self._keep(result, {"theta": slice(None)}, result.interrupted)
-        self.covariance_ = target.covariance
-        self.mean_ = result.flat.mean(axis=0)
-        return self
+        fitted, complaints = self._results(result, {"theta": slice(None)}, result.interrupted)
+        of_target = {"covariance_": target.covariance, "mean_": result.flat.mean(axis=0)}
+        return self._keep(fitted | of_target, complaints)
 
     def score_samples(self, X):
         """Log posterior predictive density of each row.

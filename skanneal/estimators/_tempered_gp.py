@@ -17,13 +17,11 @@ from sklearn.utils.validation import (
 )
 from threadpoolctl import threadpool_limits
 
-from ..parallel import InterruptNote, spawn_seeds
-from ..parallel._time_limit import TimeLimit
+from ..parallel import InterruptNote, TimeLimit, spawn_seeds
 from ..tempering import METHODS, GaussianProcessTarget
 from ..tempering._gaussian_process import KERNELS, resolve_priors
 from ..tempering._gp_mixture import GaussianProcessMixture
 from ..tempering._recentre import thinned
-from ._all_or_nothing import all_or_nothing
 from ._tempered import BaseTempered
 
 ROUNDING = 1e-14  # of the largest value: smaller deviations say nothing
@@ -187,7 +185,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
             Naming the parameter at fault, before any work starts.
         """
         limit = TimeLimit(self.max_time)
-        with all_or_nothing(self), warnings.catch_warnings():
+        with self._all_or_nothing(), warnings.catch_warnings():
             X, y = self._rows(X, y, y_numeric=True)
             y, centre, scale = normalised(y) if self.normalize_y else (y, 0.0, 1.0)
             target = self._target_of(X, y)
@@ -197,12 +195,16 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
             result = self._sample(target, self._time_for(target, limit))
             with InterruptNote() as note:  # the draws are complete: they are not lost any more
                 mixture = GaussianProcessMixture(target, thinned(result.flat, self.n_predict))
-        self._mixture, self._y_centre, self._y_scale = mixture, centre, scale
-        self.parameter_names_ = target.parameter_names
-        self.acceptance_ = result.acceptance
         blocks = {"length_scale": slice(-2), "sigma_f": -2, "sigma_n": -1}
-        self._keep(result, blocks, interrupted=result.interrupted or note.noted)
-        return self
+        fitted, complaints = self._results(result, blocks, result.interrupted or note.noted)
+        of_target = {
+            "parameter_names_": target.parameter_names,
+            "acceptance_": result.acceptance,
+            "_mixture": mixture,
+            "_y_centre": centre,
+            "_y_scale": scale,
+        }
+        return self._keep(fitted | of_target, complaints)
 
     def _time_for(self, target, limit):
         """Seconds for the chains: what the factors of `n_predict` draws take is set aside."""
@@ -390,9 +392,6 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
 
     def _in_units(self, mean):
         return self._y_centre + self._y_scale * mean
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "draws_")
 
 
 def binary_unit(values):

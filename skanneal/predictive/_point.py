@@ -1,11 +1,39 @@
-"""One CrossCat state that stands for all draws."""
+"""One state that stands for all draws."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
 
-from ..states import CrossCat, Subsample, state_from_arrays
+from ..moves import iterated_conditional_modes
+from ..states import CrossCat, Mixture, Subsample, state_from_arrays
 from ..summary import point_estimate, relabel
+
+
+def mixture_arrays(draws, method, table):
+    """The draw of highest log joint density, with the partition that stands for all draws.
+
+    Parameters
+    ----------
+    draws : list of Draw
+    method : {"map", "vi", "binder"}
+        "map" keeps the draw's own partition, from which each row moves to its best cluster until
+        none would leave.
+    table : Table
+        The training rows.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+    """
+    log_joints = [draw.log_joint for draw in draws]
+    labels = point_estimate([draw.labels for draw in draws], log_joints, method)
+    best = draws[int(np.argmax(log_joints))]
+    mixture = Mixture.from_arrays(best.arrays, table, _all_rows(table))
+    rows = np.arange(table.n_rows)
+    mixture.replace(rows, labels)
+    if method == "map" and iterated_conditional_modes(mixture):
+        mixture.replace(rows, relabel(mixture.get_labels()))
+    return mixture.to_arrays() | {"log_joint": np.array(mixture.log_joint())}
 
 
 def point_partitions(draws, method):
@@ -52,7 +80,7 @@ def _most_similar(draw, columns):
     return int(np.argmax((own & columns).sum(axis=1) / (own | columns).sum(axis=1)))
 
 
-def point_arrays(view_of, row_labels, sources, best, families, table):
+def crosscat_arrays(view_of, row_labels, sources, best, families, table):
     """The draw with these partitions and, of the best draw, hyperparameters and priors.
 
     Parameters
@@ -69,12 +97,17 @@ def point_arrays(view_of, row_labels, sources, best, families, table):
     arrays : dict of str to ndarray
     """
     before = state_from_arrays(best.arrays, table.empty_like())
-    subsample = Subsample(table.n_rows)
-    subsample.fill()
-    start = before.views[0].prior
-    state = CrossCat.start(table, families, before.hyper(), view_of, before.prior, start, subsample)
+    start = (before.hyper(), view_of, before.prior, before.views[0].prior)
+    state = CrossCat.start(table, families, *start, _all_rows(table))
     rows = np.arange(table.n_rows)
     for view, labels, source in zip(state.views, row_labels, sources):
         view.set_prior(before.views[best.stored(source)].prior)
         view.replace(rows, labels)
     return state.to_arrays(numbered=True) | {"log_joint": np.array(state.log_joint())}
+
+
+def _all_rows(table):
+    """A subsample of every row."""
+    subsample = Subsample(table.n_rows)
+    subsample.fill()
+    return subsample

@@ -17,10 +17,13 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
+from ..chains import ChainPlan
 from ..encoding import Encoder, prepare, with_scale
 from ..families import Table
 from ..families._scaling import ordinary
-from ..likelihoods import LIKELIHOODS, Likelihood, TableRows, checked
+from ..likelihoods import LIKELIHOODS, Gaussian, Likelihood, TableRows, checked
+from ..predictive._draws import Draw
+from ._draws import FeatureDraw
 from ._shards import RowSource, Shards
 
 # The family that reads a likelihood's cells, and of a conjugate one the family it is.
@@ -62,6 +65,25 @@ class Data(NamedTuple):
     grids: dict
     source: RowSource
     fingerprint: int
+
+    def plan(self, grid):
+        """What chains share that integrate features out, with the partition prior's grid."""
+        table = self.likelihood.schema if self.table is None else self.table
+        families = self.encoder.table_families
+        return ChainPlan(table, families, self.hyper, self.grids, grid, ("gibbs",))
+
+    def draw(self, arrays):
+        """A kept draw of its arrays."""
+        if self.likelihood.conjugate:
+            return Draw(arrays, self.encoder)
+        return FeatureDraw(arrays, self.likelihood)
+
+
+def is_conjugate(likelihood):
+    """Whether features of a likelihood, or of one of this name, can be integrated out."""
+    if isinstance(likelihood, str):
+        likelihood = LIKELIHOODS.get(likelihood, Gaussian)  # what "auto" stands for
+    return likelihood.conjugate
 
 
 def read(estimator, X, n_shards, proposes):

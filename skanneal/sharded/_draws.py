@@ -1,11 +1,10 @@
-"""Draws whose features are instantiated, and what they say about queries."""
+"""Draws whose features are instantiated, and the weights of their components for rows."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
 import copy
 
 import numpy as np
-from scipy.special import logsumexp
 
 from ._new_cluster import log_new_cluster
 from ._segments import scored_blocks
@@ -31,8 +30,6 @@ class FeatureDraw:
         All of it.
     """
 
-    main_view = 0
-
     def __init__(self, arrays, likelihood):
         self.arrays = arrays
         self.likelihood = copy.deepcopy(likelihood)
@@ -53,39 +50,7 @@ class FeatureDraw:
         return f"FeatureDraw(n_components={self.n_components}, log_joint={self.log_joint:.6g})"
 
 
-class FeaturePredictor:
-    """Answers queries, averaged over draws.
-
-    Parameters
-    ----------
-    draws : list of FeatureDraw
-    """
-
-    def __init__(self, draws):
-        self.draws = draws
-
-    def log_density(self, rows):
-        """Log predictive density of each row: (n_rows,)."""
-        per_draw = [logsumexp(_joint(draw, rows), axis=1) for draw in self.draws]
-        return logsumexp(per_draw, axis=0) - np.log(len(per_draw))
-
-    def new_cluster_probability(self, rows):
-        """Probability that each row opens a cluster of its own: (n_rows,)."""
-        joints = [_joint(draw, rows) for draw in self.draws]
-        new = logsumexp([joint[:, -1] for joint in joints], axis=0)
-        return np.exp(new - logsumexp([logsumexp(joint, axis=1) for joint in joints], axis=0))
-
-    def cluster_probabilities(self, rows, view=0):
-        """Probability of each existing cluster in the first draw: (n_rows, K)."""
-        draw = self.draws[0]
-        joint = _in_clusters(draw, rows)
-        # a row that none of them can produce: nothing but their weights is known of it
-        joint[np.isneginf(joint).all(axis=1)] = np.log(draw.sizes - draw.discount)
-        out = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-        return out / out.sum(axis=1, keepdims=True)
-
-
-def _in_clusters(draw, rows):
+def weights_in_components(draw, rows):
     """log (n_c - d) f(row | theta_c) of each row: (n_rows, K)."""
     out = np.empty((len(rows), draw.n_components))
     for start, scores in scored_blocks(draw.likelihood, rows, draw.theta, dtype=float):
@@ -93,10 +58,10 @@ def _in_clusters(draw, rows):
     return out + np.log(draw.sizes - draw.discount)
 
 
-def _joint(draw, rows):
+def joint_weights(draw, rows):
     """log w_c f(row | theta_c) in the user's units, a new cluster last: (n_rows, K + 1)."""
     alpha, d, arrays = draw.concentration, draw.discount, draw.arrays
     log_m = log_new_cluster(draw.likelihood, rows, arrays["prior_theta"], arrays["proposal_seed"])
     log_open = np.log(alpha + d * draw.n_components)
-    joint = np.column_stack([_in_clusters(draw, rows), log_open + log_m])
+    joint = np.column_stack([weights_in_components(draw, rows), log_open + log_m])
     return joint - np.log(draw.sizes.sum() + alpha) + draw.likelihood.log_jacobian(1)

@@ -15,10 +15,9 @@ import numpy as np
 
 from ..moves import iterated_conditional_modes
 from ..partition_priors import PitmanYor
-from ..predictive._draws import Draw
 from ..states import Mixture, Subsample
 from ..summary import point_estimate
-from ._draws import FeatureDraw, _joint
+from ._draws import joint_weights
 from ._segments import labelled_log_lik, report
 from ._uncollapsed import Uncollapsed
 
@@ -128,7 +127,7 @@ class Instantiated:
             Weights of the draw's clusters and of a new one, as its predictions have them.
         """
         draw, sizes, labels, moved = self.draw, self.sizes, labels.copy(), 0
-        joint = _joint(draw, rows) if joint is None else joint
+        joint = joint_weights(draw, rows) if joint is None else joint
         fit, alone = joint[:, :-1] - np.log(draw.sizes - draw.discount), joint[:, -1]
         for i, k in enumerate(labels):
             sizes[k] -= 1
@@ -154,9 +153,9 @@ def _with_labels(data, draw, labels, theta=None):
     arrays["log_joint"] = np.array(state.log_joint())
     if theta is None:
         arrays |= state.likelihood.arrays(state.statistics, state.sizes)
-        return Draw(arrays, data.encoder), state
-    arrays |= {"theta": theta, "features/size": state.sizes}
-    return FeatureDraw(arrays, data.likelihood), state
+    else:
+        arrays |= {"theta": theta, "features/size": state.sizes}
+    return data.draw(arrays), state
 
 
 def _state(data, draw, labels):

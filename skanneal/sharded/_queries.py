@@ -1,80 +1,52 @@
-"""Queries of a mixture whose features may be instantiated."""
+"""Queries of a mixture whose likelihood is not conjugate, from the features of the draws.
+
+Questions that need features integrated out are not answered.
+"""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from scipy.special import logsumexp
 
-from ..likelihoods import LIKELIHOODS, Gaussian
-from ..predictive._queries import QueryMixin
-from ._data import refuse_gaps
-from ._draws import FeaturePredictor
+from ._draws import joint_weights, weights_in_components
 
 
-def _integrates(estimator):
-    """Whether features can be integrated out, of what was fitted or is to be."""
-    if hasattr(estimator, "likelihood_"):
-        return estimator.likelihood_.conjugate
-    return is_conjugate(estimator.likelihood)
+class FeatureQueries:
+    """What the draws of a fit say about rows without missing cells.
 
+    Parameters
+    ----------
+    draws : list of FeatureDraw
+        Of all chains.
+    point : FeatureDraw
+        The point estimate.
+    read : callable
+        Makes the likelihood's rows of what the estimator has read.
+    """
 
-def is_conjugate(likelihood):
-    if isinstance(likelihood, str):
-        likelihood = LIKELIHOODS.get(likelihood, Gaussian)  # "auto" takes one that is conjugate
-    return likelihood.conjugate
+    def __init__(self, draws, point, read):
+        self.draws, self.point, self.read = draws, point, read
 
-
-class FeatureQueryMixin(QueryMixin):
-    """`QueryMixin`, which sees features integrated out, where that can be; else from the features
-    of the draws, and without the questions that need the integral."""
-
-    def _predictor(self, draws=None):
-        check_is_fitted(self)
-        if self.likelihood_.conjugate:
-            return super()._predictor(draws)
-        draws = [draw for chain in self.draws_ for draw in chain] if draws is None else draws
-        return FeaturePredictor(draws)
-
-    def _encoded(self, X):
-        columns = super()._encoded(X)
-        refuse_gaps(self._encoder, columns)
-        return columns
-
-    def _query(self, predictor, X):
-        if self.likelihood_.conjugate:
-            return super()._query(predictor, X)
-        if self._encoder is not None:
-            return self.likelihood_.rows(self._encoded(X))
-        return self.likelihood_.encode(validate_data(self, X, dtype=np.float64, reset=False))
-
-    def score_samples(self, X, given=None):
-        """Log predictive density of each row, or of some of its cells given the others.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_columns)
-            Without missing cells.
-        given : columns or None, default=None
-            Names, positions or a mask of the columns whose cells are known: the density is then
-            that of the other columns' cells given these. Conjugate likelihoods only.
-
-        Returns
-        -------
-        log_density : ndarray of shape (n_rows,)
-            In nats and the units of X; densities are averaged over chains and draws, the term of a
-            new cluster included: exact, or without a conjugate prior an estimate from 256 features
-            of the base measure and, if the likelihood has a proposal, 128 proposed for the row,
-            which are the same whenever the row is asked about.
-        """
-        predictor = self._predictor()
-        if self.likelihood_.conjugate:
-            return super().score_samples(X, given)
+    def log_density(self, columns, given=None):
+        """Log predictive density of each row: (n_rows,)."""
         if given is not None:
             raise ValueError("given needs a conjugate likelihood")
-        return predictor.log_density(self._query(predictor, X))
+        rows = self.read(columns)
+        per_draw = [logsumexp(joint_weights(draw, rows), axis=1) for draw in self.draws]
+        return logsumexp(per_draw, axis=0) - np.log(len(per_draw))
 
-    # rows without missing cells, but for `impute`
-    sample = available_if(_integrates)(QueryMixin.sample)
-    surprisal = available_if(_integrates)(QueryMixin.surprisal)
-    impute = available_if(_integrates)(QueryMixin.impute)
+    def new_cluster_probability(self, columns):
+        """Probability that each row opens a cluster of its own: (n_rows,)."""
+        rows = self.read(columns)
+        joints = [joint_weights(draw, rows) for draw in self.draws]
+        new = logsumexp([joint[:, -1] for joint in joints], axis=0)
+        return np.exp(new - logsumexp([logsumexp(joint, axis=1) for joint in joints], axis=0))
+
+    def cluster_probabilities(self, columns):
+        """Probability of each cluster of the point estimate: (n_rows, n_clusters)."""
+        joint = weights_in_components(self.point, self.read(columns))
+        # a row that none of them can produce: nothing but their weights is known of it
+        impossible = np.isneginf(joint).all(axis=1)
+        joint[impossible] = np.log(self.point.sizes - self.point.discount)
+        out = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return out / out.sum(axis=1, keepdims=True)

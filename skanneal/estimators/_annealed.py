@@ -1,0 +1,172 @@
+"""What the annealed estimators share: a table in memory, and chains that grow to all its rows."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from collections.abc import Mapping
+
+import numpy as np
+from sklearn.utils._missing import is_scalar_nan
+from sklearn.utils._param_validation import StrOptions
+
+from ..chains import ChainPlan, run_chain
+from ..encoding import CountRowCodec, Encoder, prepare, with_scale
+from ..families import FAMILIES, Table
+from ..moves import MOVES
+from ..parallel import TimeLimit, spawn_seeds
+from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedule
+from ..states import Mixture
+from ._base_chains import INTERRUPTED, BaseChains
+from ._base_table import BaseTable
+
+SKETCH_ROWS = 2000
+BLOCK_ROWS = 8192  # scored at a time
+
+
+class BaseAnnealed(BaseTable, BaseChains):
+    """Base of the annealed estimators; see a subclass for parameters and attributes."""
+
+    _parameter_constraints: dict = {
+        **BaseTable._parameter_constraints,
+        **BaseChains._parameter_constraints,
+        "families": [StrOptions({"auto", *FAMILIES}), Mapping],
+        "schedule": [StrOptions(SCHEDULES.keys()), BaseSchedule],
+        "moves": [StrOptions({"auto"}), tuple, list],
+    }
+    _moves = tuple(MOVES)  # what `moves` may name
+    _auto_moves = ("gibbs", "split_merge")
+
+    def _fit(self, X, strata):
+        """The whole fit; returns what `_keep` takes."""
+        schedule = resolve_schedule(self.schedule)
+        limit = TimeLimit(self.max_time, schedule.max_time)
+        schedule.set_params(max_time=None)
+        moves = self._resolve_moves()
+        self._prior_grids()  # whose errors come before any work
+        with self._all_or_nothing():
+            encoder, table = self._read(X)
+            hyper, grids = prepare(self.hyperparameters, encoder, table)
+            *seeds, seed_of_strata = spawn_seeds(self.random_state, self.n_chains + 1)
+            schedule = self._started(schedule, table.n_rows)
+            priors = self._prior_grids(table.n_rows, table.n_columns)
+            plan = ChainPlan(
+                table,
+                encoder.table_families,
+                hyper,
+                grids,
+                priors["concentration"],
+                moves,
+                view_grid=priors.get("view_concentration"),
+                **self._running(priors, table.n_rows),
+            )
+            fingerprint = encoder.fingerprint(table)
+            states = self._first_states(fingerprint)
+            if not self._goes_on:
+                plan = plan._replace(strata=self._strata(strata, schedule, plan, seed_of_strata))
+            plans = [plan] * self.n_chains
+            results, interrupted = self._run_chains(limit, plans, schedule, seeds, states)
+            results = [result for result in results if result["trace"]["n_components"][-1] > 0]
+            if not results:
+                raise KeyboardInterrupt
+            fitted = self._results(encoder, plan, results)
+            complaints = self._complaints(fitted, table.n_rows, **priors)
+            if interrupted:
+                complaints.append(INTERRUPTED)
+            elif limit and not all(result["in_time"] for result in results):
+                complaints.append(
+                    f"max_time={limit.seconds:g} was over before each chain had given every row a "
+                    f"cluster: the fit took {limit.taken:.3g} seconds. Give more time, or fewer "
+                    f"rows, columns or chains."
+                )
+        return fitted | {"_fingerprint": fingerprint}, complaints
+
+    def _read(self, X):
+        """The encoder fitted to a table, and its encoded rows."""
+        encoder = Encoder()
+        columns = encoder.fit_encode(
+            self,
+            X,
+            self.families,
+            indicators=self._indicators(),
+            proper=with_scale(self.hyperparameters),
+        )
+        self._check_families(encoder)
+        table = Table(*encoder.table_schema)
+        table.append(encoder.apart.stored(columns, 0.0))
+        return encoder, table
+
+    def _resolve_moves(self):
+        if isinstance(self.moves, str):
+            return self._auto_moves
+        known = self._moves
+        unknown = [move for move in self.moves if not (isinstance(move, str) and move in known)]
+        if unknown or "gibbs" not in self.moves:
+            raise ValueError(
+                f"moves must be 'auto' or names among {sorted(known)}, 'gibbs' with them; "
+                f"got {self.moves!r}"
+            )
+        return tuple(self.moves)
+
+    def _strata(self, strata, schedule, plan, seed):
+        """Codes of the rows' strata for stratified selection, given or from a sketch."""
+        n_rows = plan.table.n_rows
+        if strata is not None:
+            if np.shape(strata) != (n_rows,):
+                raise ValueError(f"strata must have shape ({n_rows},), got {np.shape(strata)}")
+            codes = {}  # in order of appearance: labels of any sort, missing ones among them
+            labels = (None if is_scalar_nan(label) else label for label in strata)
+            return np.array([codes.setdefault(label, len(codes)) for label in labels])
+        if schedule.selection != "stratified":
+            return None
+        return sketch(plan, seed)
+
+    # ---- what a subclass may say otherwise ------------------------------------------------------
+
+    def _started(self, schedule, n_rows):
+        """The schedule from the start that the estimator asks for."""
+        return schedule
+
+    def _running(self, priors, n_rows):
+        """What else of ChainPlan says how a chain runs."""
+        return {}
+
+    def _indicators(self):
+        """Columns whose presence is modelled."""
+        return ()
+
+    def _check_families(self, encoder):
+        """Refuse families that this estimator cannot use."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.sparse = (
+            isinstance(self.families, str) and self.families == CountRowCodec.family
+        )
+        return tags
+
+
+def sketch(plan, seed):
+    """Strata from a quick look: cluster a few rows, then send every row to its cluster.
+
+    Rows for which a new cluster is more probable than any of those found are a stratum of their
+    own: that is where what is rare lies.
+
+    Returns
+    -------
+    strata : ndarray of shape (n_rows,), int64
+    """
+    table = plan.table
+    generator = np.random.Generator(np.random.PCG64(seed))
+    order = np.argsort(generator.random(table.n_rows), kind="stable")
+    rows = np.sort(order[:SKETCH_ROWS])
+    small = table.take(rows)
+    single = {"view_grid": None, "moves": ("gibbs", "split_merge")}
+    result = run_chain(plan._replace(table=small, **single), SequentialGibbs(n_sweeps=3), seed)
+    mixture = Mixture.from_arrays(result["draws"][0], table.empty_like())
+    strata = np.empty(table.n_rows, dtype=np.int64)
+    for start in range(0, table.n_rows, BLOCK_ROWS):
+        stop = min(start + BLOCK_ROWS, table.n_rows)
+        scores, log_weights = mixture.score_rows(table, start, stop)
+        strata[start:stop] = (scores + log_weights).argmax(axis=1)
+    return np.unique(strata, return_inverse=True)[1]

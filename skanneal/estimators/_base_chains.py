@@ -1,0 +1,212 @@
+"""The base of what runs chains: their parameters, their run, and whether they agree."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import functools
+import warnings
+from contextlib import contextmanager
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
+
+from ..chains import run_chain
+from ..parallel import StopFlag, n_workers, run_tasks, spawn_seeds
+from ..summary import diagnose
+
+SAMPLE, INFORMATION, POINT = 1, 2, 3  # purposes of `_seed`; 0 is the start of the chains
+UNDIAGNOSED = ("seconds", "sweeps", "n_assigned", "burn_in")  # entries of the trace that only go up
+DISAGREE = 1.1  # R-hat above which chains are said to disagree
+ENOUGH_RECORDS = 20  # per chain, below which nothing is said
+ROUNDING = 1e-6  # nats between log joint densities that say nothing
+INTERRUPTED = "The fit was interrupted: it keeps the last complete state of each chain."
+
+
+class BaseChains(BaseEstimator):
+    """Base of the estimators that run chains; see a subclass for parameters and attributes.
+
+    A fit works within ``self._all_or_nothing()``, collects its attributes in a dictionary, and ends
+    with ``return self._keep(fitted, complaints)``.
+    """
+
+    _parameter_constraints: dict = {
+        "n_chains": [Interval(Integral, 1, None, closed="left")],
+        "n_draws": [Interval(Integral, 1, None, closed="left")],
+        "thin": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+    }
+    _disagreement = (
+        "Chains disagree: R-hat of the log joint density is {:.2f}. Raise the schedule's n_sweeps, "
+        "or look at `trace_`."
+    )
+    _same_rows = "X or families"  # what may not differ between a fit and the one that goes on
+
+    def set_params(self, **params):
+        """Set parameters; ``schedule__max_time`` and the like are those of a schedule object.
+
+        Parameters
+        ----------
+        **params : dict
+            By name.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter, or if `schedule` is a name or None, which have none.
+        """
+        schedule = params.get("schedule", self.schedule)
+        nested = [name for name in params if name.startswith("schedule__")]
+        if nested and not isinstance(schedule, BaseEstimator):
+            raise ValueError(
+                f"{nested[0]} is a parameter of a schedule object, but schedule={schedule!r} is "
+                f"none: set schedule to an object of skanneal.schedules first."
+            )
+        return super().set_params(**params)
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "draws_")
+
+    @contextmanager
+    def _all_or_nothing(self):
+        """Give the estimator the attributes it had back if the block fails or is interrupted."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _keep(self, fitted, complaints=()):
+        """Set the attributes of a complete fit and warn of what is wrong with it.
+
+        Only `fit` itself may call this: the warnings point at the line that called `fit`.
+        """
+        vars(self).update(fitted)
+        for complaint in complaints:
+            # beyond this method, fit and the decorator of fit
+            warnings.warn(complaint, ConvergenceWarning, stacklevel=4)
+        return self
+
+    # ---- the run --------------------------------------------------------------------------------
+
+    def _seed(self, purpose):
+        """A seed that is none of the chains'."""
+        return spawn_seeds(self.random_state, self.n_chains + 1 + purpose)[-1]
+
+    @property
+    def _goes_on(self):
+        """Whether this fit begins where the one before ended."""
+        return self.warm_start and hasattr(self, "_states")
+
+    def _first_states(self, fingerprint):
+        """The state that each chain begins with, None for the schedule's own start."""
+        if not self._goes_on:
+            return [None] * self.n_chains
+        if len(self._states) != self.n_chains:
+            raise ValueError(
+                f"warm_start: the earlier fit had {len(self._states)} chains, n_chains is now "
+                f"{self.n_chains}"
+            )
+        if fingerprint != self._fingerprint:
+            raise ValueError(
+                f"warm_start goes on with the same rows: {self._same_rows} differ from the earlier "
+                f"fit's"
+            )
+        return self._states
+
+    def _run_chains(self, limit, plans, schedule, seeds, states):
+        """(Results of the chains, without those that an interrupt left out; interrupted).
+
+        A chain that goes on from an earlier fit is never left out: one that did not begin, or that
+        was lost with its process, is where it was. If that is so of all, there are no results.
+        """
+        tasks = [
+            (limit, number, plan, schedule, seed, self.n_draws, self.thin, state, self.verbose)
+            for number, (plan, seed, state) in enumerate(zip(plans, seeds, states))
+        ]
+        task = functools.partial(chain_task, len(tasks), n_workers(self.n_jobs))
+        results, interrupted = run_tasks(task, tasks, n_jobs=self.n_jobs)
+        if any(result is not None for result in results):
+            stop = StopFlag()
+            stop.set()
+            for i, state in enumerate(states):
+                if results[i] is None and state is not None:
+                    results[i] = task(*tasks[i], stop=stop)
+        return [result for result in results if result is not None], interrupted
+
+    # ---- what the chains leave behind -----------------------------------------------------------
+
+    def _of_chains(self, draws, traces, states, n_rows):
+        """Fitted attributes; R-hat and ESS are of the final full-data stage, burn-in left out."""
+        trace = padded(traces)
+        full = final_stage(trace, n_rows)
+        scalars = [name for name in trace if name not in UNDIAGNOSED]
+        final = {name: np.where(full, trace[name], np.nan) for name in scalars}
+        if full.any() and np.ptp(trace["log_joint"][full]) < ROUNDING:
+            final["log_joint"][full] = trace["log_joint"][full][0]
+        r_hats, esses = diagnose(final)
+        return {
+            "draws_": draws,
+            "trace_": trace,
+            "n_sweeps_": float(np.nanmax(trace["sweeps"])),
+            "r_hat_": r_hats,
+            "ess_": esses,
+            "_states": states,
+        }
+
+    def _complaints(self, fitted, n_rows, **grids):
+        """What to say of chains that disagree or that stay at the end of a grid.
+
+        grids : by the name of the parameter, the grid of (value, discount) pairs.
+        """
+        trace = fitted["trace_"]
+        n_records = (trace["n_assigned"] == n_rows).sum(axis=1).min()
+        complaints = self._complaints_of_r_hat(fitted["r_hat_"]["log_joint"], n_records)
+        for name, grid in grids.items():
+            points = np.unique(grid[:, 0])
+            values = trace[name][final_stage(trace, n_rows)] if len(points) > 1 else np.empty(0)
+            at_end = np.isclose(values, points[-1])
+            if len(at_end) >= ENOUGH_RECORDS and np.mean(at_end) > 0.5:
+                complaints.append(
+                    f"The {name} stays at the last point of its grid, {points[-1]:g}: the data ask "
+                    f"for more clusters than that. Give {name} as a number above it, or infer the "
+                    f"discount."
+                )
+        return complaints
+
+    def _complaints_of_r_hat(self, worst, n_records):
+        """What to say if the worst R-hat tells that the chains disagree."""
+        disagree = n_records >= ENOUGH_RECORDS and worst > DISAGREE
+        return [self._disagreement.format(worst)] if disagree else []
+
+
+def chain_task(n_tasks, n_at_a_time, limit, number, *arguments, stop):
+    """A chain with its share of what is left of the time."""
+    seconds = limit.share(number, n_tasks, n_at_a_time)
+    return run_chain(*arguments, stop=stop, max_time=seconds)
+
+
+def final_stage(trace, n_rows):
+    """Which records are of the final full-data stage, burn-in left out: (n_chains, n_records)."""
+    full = trace["n_assigned"] == n_rows
+    return full & (trace["burn_in"] == 0) if "burn_in" in trace else full
+
+
+def padded(traces):
+    """Chains side by side, padded with nan: dict of arrays (n_chains, n_records)."""
+    longest = max(len(trace["sweeps"]) for trace in traces)
+    return {
+        name: np.array([np.r_[t[name], np.full(longest - len(t[name]), np.nan)] for t in traces])
+        for name in traces[0]
+    }

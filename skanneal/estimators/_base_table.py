@@ -1,0 +1,255 @@
+"""The base of what reads a table and clusters its rows: encoding, labels, and queries."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from collections.abc import Mapping
+from numbers import Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..encoding import grids_in_units, open_table, partition_grid
+from ..predictive._draws import Draw
+from ..predictive._point import mixture_arrays
+from ..predictive._queries import MixtureQueries
+from ..summary import POINT_ESTIMATES
+from ._base_chains import SAMPLE
+
+
+class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
+    """Base of the estimators that cluster a table's rows; stands before `BaseChains`.
+
+    The public queries are here; `_queries` makes the object that answers them.
+    """
+
+    _parameter_constraints: dict = {
+        "concentration": [StrOptions({"infer"}), Real],
+        "discount": [StrOptions({"infer"}), Real],
+        "hyperparameters": [StrOptions({"infer"}), Mapping],
+        "point_estimate": [StrOptions(set(POINT_ESTIMATES))],
+    }
+    _draw_type = Draw
+
+    def fit_predict(self, X, y=None, **fit_params):
+        """Fit and return `labels_`.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            As in `fit`.
+        y : None
+            Not used.
+        **fit_params : dict
+            Handed to `fit`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows,), int64
+            The point-estimate partition.
+        """
+        return self.fit(X, **fit_params).labels_
+
+    @property
+    def n_iter_(self):
+        """Sweeps run, rounded up: scikit-learn's name for `n_sweeps_`."""
+        check_is_fitted(self, "n_sweeps_")
+        return int(np.ceil(self.n_sweeps_))
+
+    # ---- parts of fit ---------------------------------------------------------------------------
+
+    def _prior_grids(self, n_rows=0, n_columns=0):
+        """The grids of the partition priors, by the name of the concentration."""
+        return {"concentration": partition_grid(self.concentration, self.discount, n_rows)}
+
+    @staticmethod
+    def _of_table(encoder, plan):
+        """Fitted attributes: what the columns are, and the grids in their units."""
+        return {
+            "families_": encoder.families_,
+            "hyperparameter_grids_": grids_in_units(plan, encoder.shown_families),
+            "_encoder": encoder,
+        }
+
+    @staticmethod
+    def _of_point(point):
+        """Fitted attributes: the point estimate."""
+        return {
+            "labels_": point.labels.astype(np.int64),
+            "n_clusters_": point.n_components,
+            "_point": point,
+        }
+
+    def _results(self, encoder, plan, results):
+        """Fitted attributes of chains that `_run_chains` has run."""
+        draws = [[self._draw_type(arrays, encoder) for arrays in r["draws"]] for r in results]
+        traces, states = ([result[key] for result in results] for key in ("trace", "state"))
+        return {
+            "schedule_": results[0]["schedule"],
+            **self._of_chains(draws, traces, states, plan.table.n_rows),
+            **self._of_table(encoder, plan),
+            **self._summary([draw for chain in draws for draw in chain], encoder, plan),
+        }
+
+    def _summary(self, draws, encoder, plan):
+        """Fitted attributes: the point estimate."""
+        return self._of_point(Draw(mixture_arrays(draws, self.point_estimate, plan.table), encoder))
+
+    # ---- queries --------------------------------------------------------------------------------
+
+    def _queries(self):
+        """What answers queries."""
+        check_is_fitted(self)
+        return MixtureQueries(self._all_draws, self._point, self._encoder)
+
+    @property
+    def _all_draws(self):
+        return [draw for chain in self.draws_ for draw in chain]
+
+    def _encoded(self, X):
+        """Encoded columns of a query."""
+        return self._encoder.encode(self, X)
+
+    def predict(self, X):
+        """Most probable existing cluster of each row.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Any cell may be missing.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows,), int64
+            Clusters of `labels_`.
+        """
+        return self.predict_proba(X).argmax(axis=1)
+
+    def predict_proba(self, X):
+        """Probability of each existing cluster, given that the row is in one of them.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Any cell may be missing.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows, n_clusters)
+            Clusters of `labels_`; rows sum to 1.
+        """
+        return self._queries().cluster_probabilities(self._encoded(X))
+
+    def new_cluster_proba(self, X):
+        """Probability that each row belongs to none of the clusters seen so far.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Any cell may be missing.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows,)
+            Averaged over chains and draws; with several views, of each draw's view with the most
+            columns.
+        """
+        return self._queries().new_cluster_probability(self._encoded(X))
+
+    def score_samples(self, X, given=None):
+        """Log predictive density of each row, or of some of its cells given the others.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Missing cells are integrated out.
+        given : columns or None, default=None
+            Names, positions or a mask of the columns whose cells are known: the density is then
+            that of the other columns' cells given these.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_rows,)
+            In nats and the units of X; densities are averaged over chains and draws, the term of a
+            new cluster included. A column that is constant in fit adds 0, or for another value
+            -inf: its density is a point mass.
+        """
+        return self._queries().log_density(self._encoded(X), given)
+
+    def score(self, X, y=None):
+        """Mean log predictive density per row.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Held-out rows.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        score : float
+            In nats per row; cross-validation maximises it.
+        """
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples=1, given=None):
+        """Draw new rows from the posterior predictive.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        given : mapping of columns to values or None, default=None
+            Cells that all rows have, by name or position of the column; the others are drawn given
+            these.
+
+        Returns
+        -------
+        rows : ndarray, frame or list
+            Of the sort, the columns and where possible the dtypes of the X of `fit`.
+        """
+        return self._queries().sample(n_samples, given, self._seed(SAMPLE))
+
+    def surprisal(self, X):
+        """How unexpected each cell is given the rest of its row.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Missing cells do not count.
+
+        Returns
+        -------
+        surprisal : ndarray of shape (n_rows, n_columns)
+            -log p(cell | the row's other cells) in nats; nan for missing cells. Of a column that is
+            constant in fit 0, or for another value inf, which does not count for the other cells.
+        """
+        return self._queries().surprisal(self._encoded(X))
+
+    def impute(self, X, return_std=False):
+        """Fill missing cells: numbers by their posterior mean, levels by the most probable one.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Not changed.
+        return_std : bool, default=False
+            Whether to return the uncertainty.
+
+        Returns
+        -------
+        filled : of the type of X
+            Observed cells untouched. Gaps stay, with a warning, in a categorical column of which
+            fit saw no level.
+        uncertainty : ndarray of shape (n_rows, n_columns)
+            If asked for. Of a filled number the posterior predictive standard deviation, in its
+            units, where Student's t distributions of less than three degrees of freedom, whose
+            variance may be infinite, count as if they had three; of a filled level one minus its
+            probability. 0 for observed cells.
+        """
+        queries, encoder = self._queries(), self._encoder
+        values, spreads, missing = queries.fill(encoder.encode(self, X))
+        filled = open_table(X, "X", sparse=True).fill(encoder.replacements(values, missing))
+        return (filled, queries.uncertainty(spreads, missing)) if return_std else filled
