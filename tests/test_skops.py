@@ -4,37 +4,18 @@ import numpy as np
 import pytest
 from skops import io
 
-from skanneal import (
-    AcceleratedDPMixture,
-    AnnealedDPMixture,
-    CrossCatImputer,
-    CrossCatPY,
-    PermutationDPMixture,
-    TemperedGaussianMean,
-    TemperedGPRegressor,
-)
+from public_estimators import names, quick
 from skanneal.likelihoods import LIKELIHOODS
-from skanneal.schedules import AcceleratedSchedule, SequentialGibbs
 
 GENERATOR = np.random.default_rng(0)
 COUNTS = GENERATOR.multinomial(30, [0.2, 0.3, 0.5], 40)
 NUMBERS = GENERATOR.normal(size=(40, 3))
 QUERIES = ("predict", "predict_proba", "score_samples", "new_cluster_proba", "surprisal", "impute")
-SHORT = {"schedule": SequentialGibbs(n_sweeps=3), "n_chains": 1, "random_state": 0}
-BRIEF = AcceleratedSchedule(n_accelerated=3, n_exact=3)
-TEMPERED = {"n_chains": 1, "n_draws": 10, "n_warmup": 10, "random_state": 0}
 MODELS = [
-    *[
-        (AcceleratedDPMixture(likelihood=name, schedule=BRIEF, random_state=0), COUNTS)
-        for name in LIKELIHOODS
-    ],
-    (AnnealedDPMixture(families="multinomial", **SHORT), COUNTS),
-    (AnnealedDPMixture(**SHORT), NUMBERS),
-    (PermutationDPMixture(families="multivariate_normal", **SHORT), NUMBERS),
-    (CrossCatPY(**SHORT), NUMBERS),
-    (CrossCatImputer(CrossCatPY(**SHORT)), NUMBERS),
-    (TemperedGaussianMean(**TEMPERED), NUMBERS),
-    (TemperedGPRegressor(**TEMPERED), NUMBERS),
+    *[(quick(name), NUMBERS) for name in names()],
+    *[(quick("AcceleratedDPMixture", likelihood=name), COUNTS) for name in LIKELIHOODS],
+    (quick("AnnealedDPMixture", families="multinomial"), COUNTS),
+    (quick("PermutationDPMixture", families="multivariate_normal"), NUMBERS),
 ]
 
 

@@ -10,7 +10,6 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import check_estimator
 
 import gaussian_process_reference as reference
 from skanneal import TemperedGPRegressor
@@ -232,15 +231,6 @@ def test_bad_queries_are_named():
         model.log_predictive_density(X, np.full(12, np.nan))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.log_predictive_density(X, y[:3])
-
-
-def test_check_estimator():
-    check_estimator(TemperedGPRegressor(**SHORT))
-
-
-@pytest.mark.slow
-def test_check_estimator_with_defaults():
-    check_estimator(TemperedGPRegressor())
 
 
 # ---- calibration --------------------------------------------------------------------------------

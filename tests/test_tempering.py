@@ -1,7 +1,6 @@
 """Tempered sampling as its users meet it: targets, ladders, results, reproducibility, bad input."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils import estimator_checks
 
 from skanneal import TemperedGaussianMean
 from skanneal.parallel import StopFlag
@@ -409,18 +407,6 @@ def test_few_and_equal_rows(rows, method):
 
 
 # ---------------------------------------------------------------- the estimator
-def test_check_estimator():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        results = estimator_checks.check_estimator(
-            TemperedGaussianMean(), on_skip=None, on_fail=None
-        )
-    failed = [r["check_name"] for r in results if r["status"] not in ("passed", "skipped")]
-    assert failed == []
-    skipped = [r["check_name"] for r in results if r["status"] == "skipped"]
-    assert set(skipped) <= {"check_array_api_input"}  # wants SCIPY_ARRAY_API in the environment
-
-
 @pytest.mark.parametrize("inner", sorted(INNER))
 @pytest.mark.parametrize("covariance", (None, 2.0, [1.0, 3.0], [[2.0, 0.5], [0.5, 1.0]]))
 def test_predictive_density(covariance, inner):

@@ -1,19 +1,15 @@
-"""scikit-learn estimators."""
+"""scikit-learn estimators.
 
-from ._accelerated_dp import AcceleratedDPMixture
-from ._annealed_dp import AnnealedDPMixture
-from ._crosscat import CrossCatPY
-from ._imputer import CrossCatImputer
-from ._permutation_dp import PermutationDPMixture
-from ._tempered_gaussian_mean import TemperedGaussianMean
-from ._tempered_gp import TemperedGPRegressor
+To add an estimator: one file with its class, and its import here. `__all__`, and with it that of
+`skanneal`, follows from the imports, whose form, ``X as X``, tells type checkers that X is public.
+"""
 
-__all__ = [
-    "AcceleratedDPMixture",
-    "AnnealedDPMixture",
-    "CrossCatImputer",
-    "CrossCatPY",
-    "PermutationDPMixture",
-    "TemperedGPRegressor",
-    "TemperedGaussianMean",
-]
+from ._accelerated_dp import AcceleratedDPMixture as AcceleratedDPMixture
+from ._annealed_dp import AnnealedDPMixture as AnnealedDPMixture
+from ._crosscat import CrossCatPY as CrossCatPY
+from ._imputer import CrossCatImputer as CrossCatImputer
+from ._permutation_dp import PermutationDPMixture as PermutationDPMixture
+from ._tempered_gaussian_mean import TemperedGaussianMean as TemperedGaussianMean
+from ._tempered_gp import TemperedGPRegressor as TemperedGPRegressor
+
+__all__ = sorted(name for name in globals() if not name.startswith("_"))

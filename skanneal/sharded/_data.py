@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
-from sklearn.cluster import MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
@@ -301,6 +300,8 @@ def first_labels(init, data, seed):
 
 def _kmeans(source, generator, kept=None):
     """Clusters by the columns `kept`, by all if None; one cluster by none."""
+    from sklearn.cluster import MiniBatchKMeans  # takes long to import, and few ask for it
+
     if kept is not None and not len(kept):
         return np.zeros(source.n_rows, np.int64)
     order = np.argsort(generator.random(source.n_rows), kind="stable")
