@@ -176,7 +176,7 @@ class TestFit:
         model = mixture(likelihood=given, algorithm=algorithm, n_draws=2, thin=3, init=5)
         conjugate = likelihood not in ("own", "logistic_normal")
         if algorithm == "collapsed" and not conjugate:
-            with pytest.raises(ValueError, match="'collapsed' integrates features out"):
+            with pytest.raises(ValueError, match="'collapsed' integrates atoms out"):
                 model.fit(X)
             assert unchanged(model)
             return
@@ -788,7 +788,7 @@ class TestFaultyLikelihoods:
         X, _ = counts()
         X[5, 0] = 99
         model = mixture(likelihood=faulty(log_lik=log_lik), algorithm=algorithm)
-        with pytest.raises(ValueError, match="Faulty.log_lik: row .* likelihood 0 under every"):
+        with pytest.raises(ValueError, match="Faulty.log_lik: row .* likelihood 0 in every"):
             model.fit(X)
         assert unchanged(model)
 

@@ -33,7 +33,7 @@ AUTO_ALGORITHM = "accelerated"  # measured: see doc/accelerated.md
 
 
 def _integrates(estimator):
-    """Whether features can be integrated out, of what was fitted or is to be."""
+    """Whether atoms can be integrated out, of what was fitted or is to be."""
     if hasattr(estimator, "likelihood_"):
         return estimator.likelihood_.conjugate
     return is_conjugate(estimator.likelihood)
@@ -42,19 +42,19 @@ def _integrates(estimator):
 class AcceleratedDPMixture(BaseTable, BaseChains):
     """Nonparametric Bayesian mixture on shards of the rows, with or without a conjugate prior.
 
-    Clusters are *features*: parameters of a likelihood, instantiated, so that shards of the rows
+    Each cluster has an *atom*: parameters of a likelihood, instantiated, so that shards of the rows
     can be sampled side by side and any likelihood will do. A first, approximate stage makes
-    features from rows that are ill explained; then an exact stage leaves the posterior invariant
+    atoms from rows that are ill explained; then an exact stage leaves the posterior invariant
     (Zhang, Williamson and Perez-Cruz [1]_, corrected: see the user guide).
 
     Parameters
     ----------
     likelihood : str or Likelihood, default="auto"
-        Of a row given its feature: "multinomial" (rows of counts), "poisson" (independent counts),
-        "gaussian" (independent numbers), "gaussian_full" (with covariances), "logistic_normal"
-        (rows of counts whose log-odds are normal of low rank; not conjugate), or an object of a
-        subclass of `skanneal.likelihoods.Likelihood`. "auto": "gaussian"; rows of counts have to be
-        named, for a table of whole numbers may as well hold measurements.
+        Density of a row given its atom: "multinomial" (rows of counts), "poisson" (independent
+        counts), "gaussian" (independent numbers), "gaussian_full" (with covariances),
+        "logistic_normal" (rows of counts whose log-odds are normal of low rank; not conjugate),
+        or an object of a subclass of `skanneal.likelihoods.Likelihood`. "auto": "gaussian"; rows of
+        counts have to be named, for a table of whole numbers may as well hold measurements.
     hyperparameters : "infer" or mapping, default="infer"
         Data-scaled grids and Gibbs steps, or a mapping of the likelihood's name to what is fixed,
         by name as in `AnnealedDPMixture`: ``{"multinomial": {"pseudo_counts": 1.0}}``. Of
@@ -65,8 +65,8 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         Discount of the Pitman-Yor process, in [0, 1); 0 is the Dirichlet process.
     algorithm : str, default="auto"
         "accelerated": the accelerated stage, then the exact one. "hybrid": the exact stage alone.
-        "auxiliary": Neal's algorithm 8. "importance": algorithm 8 with features proposed by the
-        row. "slice": the uncollapsed slice sampler. "collapsed": Gibbs sampling with features
+        "auxiliary": Neal's algorithm 8. "importance": algorithm 8 with atoms proposed by the
+        row. "slice": the uncollapsed slice sampler. "collapsed": Gibbs sampling with atoms
         integrated out. "auto" is the measured best, "accelerated". "auxiliary", "importance" and
         "collapsed" take one row after another: they use one shard.
     schedule : AcceleratedSchedule or None, default=None
@@ -75,7 +75,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         Shards of the rows. Results depend on it, but not on `n_jobs`. More shards than jobs even
         the load out.
     n_auxiliary : int, default=3
-        Empty features at a time: in "auxiliary", "importance", and in the exact stage if the
+        Empty atoms at a time: in "auxiliary", "importance", and in the exact stage if the
         likelihood is not conjugate.
     init : {"one", "kmeans"} or int, default="one"
         All rows in one cluster, 100 clusters by k-means, or so many at random.
@@ -110,8 +110,8 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
     n_clusters_ : int
         Its number of clusters.
     features_ : ndarray of shape (`n_clusters_`, ...)
-        Its clusters' features, with a conjugate prior their posterior means: probabilities, rates,
-        or means and variances, of the columns in `families_` that are not constant.
+        Parameters of the clusters, with a conjugate prior their posterior means: probabilities,
+        rates, or means and variances, of the columns in `families_` that are not constant.
     draws_ : list of list of Draw or FeatureDraw
         ``draws_[chain][draw]``.
     trace_ : dict of ndarray of shape (n_chains, n_records)
@@ -291,7 +291,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
             named = isinstance(self.likelihood, str)
             name = repr(self.likelihood) if named else type(self.likelihood).__name__
             raise ValueError(
-                f"algorithm='collapsed' integrates features out: {name} has no conjugate prior. "
+                f"algorithm='collapsed' integrates atoms out: {name} has no conjugate prior. "
                 f"Use 'accelerated', 'hybrid', 'auxiliary', 'importance' or 'slice'"
             )
         return algorithm
@@ -309,7 +309,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
                 hook = getattr(self, "_on_record", None)
                 run = ShardedRun(pool, chains, note, self.verbose, hook)
                 lengths, draws = draw_on_shards(run, sampling, limit, goes_on)
-            left = limit.left - run.reading  # a pass for the features follows
+            left = limit.left - run.reading  # a pass for the atoms follows
             up = time.perf_counter() + max(left, CLIMBING_SHARE * (limit.seconds or 0.0))
 
             def ended():
@@ -406,7 +406,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         -------
         log_density : ndarray of shape (n_rows,)
             In nats and the units of X; densities are averaged over chains and draws, the term of a
-            new cluster included: exact, or without a conjugate prior an estimate from 256 features
+            new cluster included: exact, or without a conjugate prior an estimate from 256 atoms
             of the base measure and, if the likelihood has a proposal, 128 proposed for the row,
             which are the same whenever the row is asked about.
         """

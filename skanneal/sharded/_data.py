@@ -66,7 +66,7 @@ class Data(NamedTuple):
     fingerprint: int
 
     def plan(self, grid):
-        """What chains share that integrate features out, with the partition prior's grid."""
+        """What chains share that integrate atoms out, with the partition prior's grid."""
         table = self.likelihood.schema if self.table is None else self.table
         families = self.encoder.table_families
         return ChainPlan(table, families, self.hyper, self.grids, grid, ("gibbs",))
@@ -79,7 +79,7 @@ class Data(NamedTuple):
 
 
 def is_conjugate(likelihood):
-    """Whether features of a likelihood, or of one of this name, can be integrated out."""
+    """Whether atoms of a likelihood, or of one of this name, can be integrated out."""
     if isinstance(likelihood, str):
         likelihood = LIKELIHOODS.get(likelihood, Gaussian)  # what "auto" stands for
     return likelihood.conjugate
@@ -95,7 +95,7 @@ def read(estimator, X, n_shards, proposes):
     X : array-like, frame, sparse matrix, memory map, or list of shard files
     n_shards : int
     proposes : bool
-        Whether the algorithm makes features from rows.
+        Whether the algorithm makes atoms from rows.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def _checked_own(likelihood, hyperparameters, proposes):
     """A copy of the user's likelihood, whose every answer is checked."""
     if likelihood.conjugate:
         raise ValueError(
-            f"likelihood: features of an object of the class {type(likelihood).__name__} cannot be "
+            f"likelihood: atoms of an object of the class {type(likelihood).__name__} cannot be "
             f"integrated out. Name a conjugate likelihood, as in likelihood='multinomial', or set "
             f"the class's attribute conjugate to False"
         )

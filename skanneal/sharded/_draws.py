@@ -1,4 +1,4 @@
-"""Draws whose features are instantiated, and the weights of their components for rows."""
+"""Draws whose atoms are instantiated, and the weights of their components for rows."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -19,7 +19,7 @@ class FeatureDraw:
         Component of each training row, 0 .. n_components - 1.
     concentration, discount : float
     log_joint : float
-        log p(partition) + log p(features) + log p(x | partition, features).
+        log p(partition) + log p(atoms) + log p(x | partition, atoms).
     n_components : int
     sizes : ndarray of shape (n_components,)
     theta : ndarray of shape (n_components, ...)

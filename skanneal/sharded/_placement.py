@@ -19,7 +19,7 @@ from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
-from skanneal.parallel import StopFlag, n_workers, run_task
+from ..parallel import StopFlag, n_workers, run_task
 
 try:
     from cloudpickle import dumps  # classes of a script or a notebook travel along

@@ -1,9 +1,9 @@
-"""The point estimate of a fit on shards: one partition, with the features that go with it.
+"""The point estimate of a fit on shards: one partition, with the atoms that go with it.
 
 "map" begins at the draw of highest log joint density and climbs: row by row, a block of a shard at
 a time, each goes to the cluster where it fits best given all others, until none would leave. With a
-conjugate prior the features are integrated out, as everywhere. Otherwise they are those of the
-draw, except that a row alone is weighed with its feature integrated out: the feature of one row
+conjugate prior the atoms are integrated out, as everywhere. Otherwise they are those of the
+draw, except that a row alone is weighed with its atom integrated out: the atom of one row
 fits it better than a cluster of its own is worth.
 """
 
@@ -23,7 +23,7 @@ from ._uncollapsed import Uncollapsed
 
 PASSES = 10
 BLOCK_ROWS = 4096
-UPDATES = 10  # of features, for a partition that no draw had
+UPDATES = 10  # of atoms, for a partition that no draw had
 
 
 def point_of(data, draws, method, bit_generator, ended):
@@ -36,7 +36,7 @@ def point_of(data, draws, method, bit_generator, ended):
         Of all chains.
     method : {"map", "vi", "binder"}
     bit_generator : numpy.random.BitGenerator
-        For features of a partition that no draw had.
+        For atoms of a partition that no draw had.
     ended : callable
         Whether to climb no further: asked before each block of rows.
 
@@ -57,7 +57,7 @@ def point_of(data, draws, method, bit_generator, ended):
     labels = point_estimate([draw.labels for draw in draws], log_joints, method)
     if conjugate:
         return _with_labels(data, best, labels)
-    # features of the best draw to begin with: of the one that shares most rows
+    # atoms of the best draw to begin with: of the one that shares most rows
     overlap = np.zeros((int(labels.max()) + 1, best.n_components), np.int64)
     np.add.at(overlap, (labels, best.labels), 1)
     theta, generator = best.theta[overlap.argmax(axis=1)], np.random.Generator(bit_generator)
@@ -68,7 +68,7 @@ def point_of(data, draws, method, bit_generator, ended):
 
 
 def features_of(data, point, state=None):
-    """The features of a point estimate, as the likelihood shows them."""
+    """The atoms of a point estimate, as the likelihood shows them."""
     if not data.likelihood.conjugate:
         return point.features
     state = _state(data, point, point.labels) if state is None else state
@@ -115,7 +115,7 @@ class Integrated:
 
 
 class Instantiated:
-    """The same with the features of a draw."""
+    """The same with the atoms of a draw."""
 
     def __init__(self, draw):
         self.draw, self.sizes = draw, draw.sizes.copy()
@@ -143,7 +143,7 @@ class Instantiated:
 
 
 def _with_labels(data, draw, labels, theta=None):
-    """(draw, state) of another partition, and of other features if they are instantiated."""
+    """(draw, state) of another partition, and of other atoms if they are instantiated."""
     state, shards = _state(data, draw, labels), data.shards
     if theta is not None:
         state.theta, state.log_lik = theta, 0.0

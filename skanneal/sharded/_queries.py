@@ -1,6 +1,6 @@
-"""Queries of a mixture whose likelihood is not conjugate, from the features of the draws.
+"""Queries of a mixture whose likelihood is not conjugate, from the atoms of the draws.
 
-Questions that need features integrated out are not answered.
+Questions that need atoms integrated out are not answered.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

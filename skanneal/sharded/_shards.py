@@ -12,9 +12,9 @@ import numbers
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from skanneal.parallel import keep_on_interrupt
-from skanneal.sharded._placement import place
-from skanneal.sharded._row_source import RowSource
+from ..parallel import keep_on_interrupt
+from ._placement import place
+from ._row_source import RowSource
 
 __all__ = ["RowSource", "ShardPool", "Shards"]
 
