@@ -1,4 +1,4 @@
-"""The point estimates of AcceleratedDPMixture: where "map" climbs to, and what goes with it."""
+"""The point estimates of AcceleratedDPMixture: where "map" ends, and what goes with it."""
 
 import math
 
@@ -105,12 +105,12 @@ def test_a_row_alone_is_weighed_without_its_feature():
     for of_new, expected in ((np.log(0.5), 0), (np.log(20.0), 1)):
         joint = np.tile([*(fit + np.log([9, 1])), of_new], (10, 1))
         joint[:9, 1] = -np.inf
-        found, moved = clusters.settle(rows, labels, joint)
+        found, moved = clusters.assign_greedily(rows, labels, joint)
         assert found[-1] == expected and moved == 1 - expected
         clusters = Instantiated(draw)
 
 
-def test_a_climb_ends_when_it_is_told(monkeypatch):
+def test_the_greedy_passes_end_when_they_are_told(monkeypatch):
     X, _ = rows_for("gaussian", n_rows=60)
     settled = mixture(**RAW).fit(X)
     monkeypatch.setattr(

@@ -27,7 +27,7 @@ from ._base_table import BaseTable
 
 ALGORITHMS = ("collapsed", *STAGES)
 ONE_SHARD = ("auxiliary", "collapsed", "importance")  # one row after another
-CLIMBING_SHARE = 0.1  # of max_time, that the point estimate may always climb for
+POINT_SHARE = 0.1  # of max_time, which the point estimate may always take
 APPROXIMATE = " That is of the accelerated stage, which is approximate: warm_start goes on exactly."
 AUTO_ALGORITHM = "accelerated"  # measured: see doc/accelerated.md
 
@@ -310,7 +310,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
                 run = ShardedRun(pool, chains, note, self.verbose, hook)
                 lengths, draws = draw_on_shards(run, sampling, limit, goes_on)
             left = limit.left - run.reading  # a pass for the atoms follows
-            up = time.perf_counter() + max(left, CLIMBING_SHARE * (limit.seconds or 0.0))
+            up = time.perf_counter() + max(left, POINT_SHARE * (limit.seconds or 0.0))
 
             def ended():
                 return note.noted or time.perf_counter() >= up

@@ -323,7 +323,7 @@ class Predictor:
         ]
         for d, views in enumerate(self.draws):
             rows = np.flatnonzero(which == d)
-            own = table if n is not None else self._rows(table, rows)
+            own = table if n is not None else table.take(rows)
             for view in views:
                 at = self._clusters(view, own, generator.random(len(rows)))
                 gaps = [mask[rows] for mask in missing]
@@ -340,10 +340,6 @@ class Predictor:
             rows = slice(None) if table.n_rows == 1 else slice(start, stop)
             at[rows] = _choose(np.cumsum(weights, axis=1), uniforms[rows])
         return at
-
-    def _rows(self, table, rows):
-        """Some rows as a table of their own."""
-        return table.take(rows)
 
     # ---- blocks of rows -------------------------------------------------------------------------
 

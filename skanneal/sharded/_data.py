@@ -25,7 +25,7 @@ from ..predictive._draws import Draw
 from ._draws import FeatureDraw
 from ._shards import RowSource, Shards
 
-# The family that reads a likelihood's cells, and of a conjugate one the family it is.
+# The family whose codec reads a likelihood's cells; a conjugate likelihood is that family.
 FAMILY = {
     "gaussian": "normal",
     "gaussian_full": "multivariate_normal",
@@ -33,9 +33,9 @@ FAMILY = {
     "multinomial": "multinomial",
     "poisson": "poisson",
 }
-HEAD_ROWS = 4096  # of rows on disk, from which types, scales and grids are taken
+HEAD_ROWS = 4096  # types, scales and grids are taken from so many of the rows on disk
 KMEANS_CLUSTERS = 100
-KMEANS_ROWS = 20_000  # that the centres are found from
+KMEANS_ROWS = 20_000  # centres are found from so many rows
 
 
 class Data(NamedTuple):
@@ -127,7 +127,7 @@ def read(estimator, X, n_shards, proposes):
             encode = functools.partial(_encode_kept, likelihood, encoder.apart)
         shards = Shards(source, n_shards, encode)
         return Data(encoder, likelihood, shards, None, hyper, grids, source, fingerprint)
-    # the encoded rows are dealt, not X: a shard's rows are those of an index
+    # The encoded rows are dealt, not X, so the source is an index of them.
     index = np.arange(table.n_rows)[:, None]
     shards = Shards(index, n_shards, lambda rows: TableRows(table.take(rows[:, 0])))
     raw = X if issparse(X) else np.asarray(X)
@@ -137,14 +137,17 @@ def read(estimator, X, n_shards, proposes):
 
 
 def _encoded(estimator, name, X, source):
-    """An encoder fitted to X, and the columns; no column is set apart that varies in the source."""
+    """Return an encoder fitted to X, and the encoded columns.
+
+    Where X is only the head of a source, a column that varies in the rest is not set apart.
+    """
     given = estimator.hyperparameters
     given = given[name] if isinstance(given, Mapping) and name in given else {}
     proper = with_scale({FAMILY[name]: given})
     encoder = Encoder()
     columns = encoder.fit_encode(estimator, X, FAMILY[name], proper=proper)
     constants = encoder.apart.constants
-    if source is not None and constants:  # X is its head
+    if source is not None and constants:
         at = np.array([*constants])
         varies = np.zeros(len(at), dtype=bool)
         for start in range(0, source.n_rows, HEAD_ROWS):
@@ -157,12 +160,12 @@ def _encoded(estimator, name, X, source):
 
 
 def _encode_kept(likelihood, apart, rows):
-    """Rows of all columns of the user, encoded by a likelihood of those that are not set apart."""
+    """Encode rows of all columns by a likelihood of those that are not set apart."""
     return likelihood.encode(np.column_stack(apart.stored(list(rows.T), 0.0)))
 
 
 def _checked_own(likelihood, hyperparameters, proposes):
-    """A copy of the user's likelihood, whose every answer is checked."""
+    """Return a copy of the user's likelihood whose every answer is checked."""
     if likelihood.conjugate:
         raise ValueError(
             f"likelihood: atoms of an object of the class {type(likelihood).__name__} cannot be "
@@ -204,7 +207,7 @@ def is_list_of_shards(X):
 
 
 def head(source):
-    """Some rows of a source on disk, evenly spread."""
+    """Return some rows of a source on disk, evenly spread."""
     n = min(HEAD_ROWS, source.n_rows)
     return source.rows(np.unique(np.linspace(0, source.n_rows - 1, n).astype(np.int64)))
 
@@ -224,8 +227,11 @@ def check_numbers(n_shards, init, n_rows):
 
 
 def named(likelihood, X):
-    """The likelihood's name: of "auto" that of measurements, for whole numbers are no sign of
-    counts of one total, and as such they would lose all but their proportions."""
+    """Return the likelihood's name, which for "auto" is that of measurements.
+
+    Whole numbers are no sign of counts of one total, and as such counts they would lose all but
+    their proportions.
+    """
     if likelihood != "auto":
         return likelihood
     if issparse(X):
@@ -248,7 +254,7 @@ def refuse_gaps(encoder, columns):
 
 
 def _make(name, hyperparameters, encoder, table):
-    """The likelihood, and its hyperparameters and grids by column."""
+    """Make the likelihood; return it with its hyperparameters and grids by column."""
     cls, family = LIKELIHOODS[name], FAMILY[name]
     given = {} if isinstance(hyperparameters, str) else dict(hyperparameters)
     others = sorted(set(given) - {name}, key=str)
@@ -267,7 +273,7 @@ def _make(name, hyperparameters, encoder, table):
 
 
 def _options(name, given):
-    """Hyperparameters of a likelihood that is not conjugate, checked."""
+    """Check and return the hyperparameters of a likelihood that is not conjugate."""
     of = f"hyperparameters[{name!r}]"
     if not isinstance(given, Mapping):
         raise ValueError(f"{of} must be a mapping, got {given!r}")
@@ -283,7 +289,7 @@ def _options(name, given):
 
 
 def first_labels(init, data, seed):
-    """Where rows are at first: int64 labels (n_rows,), 0 .. K - 1."""
+    """Return the labels that rows begin with: int64 (n_rows,), 0 .. K - 1."""
     n_rows = data.source.n_rows
     generator = np.random.Generator(np.random.PCG64(seed))
     if init == "one":
@@ -299,7 +305,7 @@ def first_labels(init, data, seed):
 
 
 def _kmeans(source, generator, kept=None):
-    """Clusters by the columns `kept`, by all if None; one cluster by none."""
+    """Cluster the rows by the columns `kept`, by all if it is None; without columns all are one."""
     from sklearn.cluster import MiniBatchKMeans  # takes long to import, and few ask for it
 
     if kept is not None and not len(kept):
@@ -319,18 +325,18 @@ def _kmeans(source, generator, kept=None):
 
 
 def _fences(rows):
-    """Least and greatest ordinary value of each column: (2, n_columns)."""
+    """Return the least and the greatest ordinary value of each column: (2, n_columns)."""
     columns = map(ordinary, rows.T)
     return np.array([(column.min(), column.max()) for column in columns]).T
 
 
 def _fenced(rows, fences):
-    """Rows with wild values moved to the fences: squares of 1e300 overflow."""
+    """Move wild values to the fences, since squares of 1e300 overflow."""
     return rows if fences is None else np.clip(rows, *fences)
 
 
 def _numbers(rows, kept=None):
-    """Some rows as scikit-learn wants them: sparse ones have long indices if they come in parts."""
+    """Make rows what scikit-learn takes: sparse rows that come in parts have long indices."""
     if not issparse(rows):
         return np.ascontiguousarray(rows if kept is None else rows[:, kept], dtype=np.float64)
     indices, indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)

@@ -1,10 +1,10 @@
 """The point estimate of a fit on shards: one partition, with the atoms that go with it.
 
-"map" begins at the draw of highest log joint density and climbs: row by row, a block of a shard at
-a time, each goes to the cluster where it fits best given all others, until none would leave. With a
-conjugate prior the atoms are integrated out, as everywhere. Otherwise they are those of the
-draw, except that a row alone is weighed with its atom integrated out: the atom of one row
-fits it better than a cluster of its own is worth.
+"map" begins at the draw of highest log joint density and takes iterated conditional modes: row by
+row, a block of a shard at a time, each row goes to the cluster where it fits best given all others,
+until none would leave. With a conjugate prior the atoms are integrated out, as everywhere.
+Otherwise they are those of the draw, except that a row alone is weighed with its atom integrated
+out: the atom of one row fits it better than a cluster of its own is worth.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -23,7 +23,7 @@ from ._uncollapsed import Uncollapsed
 
 PASSES = 10
 BLOCK_ROWS = 4096
-UPDATES = 10  # of atoms, for a partition that no draw had
+UPDATES = 10  # how often atoms are drawn for a partition that no draw had
 
 
 def point_of(data, draws, method, bit_generator, ended):
@@ -38,7 +38,7 @@ def point_of(data, draws, method, bit_generator, ended):
     bit_generator : numpy.random.BitGenerator
         For atoms of a partition that no draw had.
     ended : callable
-        Whether to climb no further: asked before each block of rows.
+        Whether the rows are to move no further: asked before each block of rows.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def point_of(data, draws, method, bit_generator, ended):
     log_joints = [draw.log_joint for draw in draws]
     best, conjugate = draws[int(np.argmax(log_joints))], data.likelihood.conjugate
     if method == "map":
-        labels, moved = climbed(data.shards, best, conjugate, ended)
+        labels, moved = conditional_modes(data.shards, best, conjugate, ended)
         if not moved:
             return best, None
         used, labels = np.unique(labels, return_inverse=True)
@@ -57,7 +57,7 @@ def point_of(data, draws, method, bit_generator, ended):
     labels = point_estimate([draw.labels for draw in draws], log_joints, method)
     if conjugate:
         return _with_labels(data, best, labels)
-    # atoms of the best draw to begin with: of the one that shares most rows
+    # Each cluster begins with the atom of that component of the best draw that shares most rows.
     overlap = np.zeros((int(labels.max()) + 1, best.n_components), np.int64)
     np.add.at(overlap, (labels, best.labels), 1)
     theta, generator = best.theta[overlap.argmax(axis=1)], np.random.Generator(bit_generator)
@@ -75,8 +75,8 @@ def features_of(data, point, state=None):
     return state.likelihood.features(state.likelihood.mean(state.statistics))
 
 
-def climbed(shards, draw, conjugate, ended):
-    """(labels, number of moves) of a draw's rows after climbing from where it is."""
+def conditional_modes(shards, draw, conjugate, ended):
+    """Return the labels of all rows and the number of moves that led there from a draw's labels."""
     labels, total = draw.labels.astype(np.int64), 0
     clusters = (Integrated if conjugate else Instantiated)(draw)
     for _ in range(PASSES):
@@ -90,7 +90,7 @@ def climbed(shards, draw, conjugate, ended):
                     return labels, total + moved
                 block = np.arange(start, min(start + BLOCK_ROWS, len(at)))
                 own = at[block]
-                labels[own], n = clusters.settle(rows[block], labels[own])
+                labels[own], n = clusters.assign_greedily(rows[block], labels[own])
                 moved += n
         total += moved
         if moved == 0:
@@ -104,8 +104,8 @@ class Integrated:
     def __init__(self, draw):
         self.arrays = draw.arrays
 
-    def settle(self, rows, labels):
-        """(labels, number of moves) after one pass over some rows."""
+    def assign_greedily(self, rows, labels):
+        """Return labels and number of moves after one pass over some rows."""
         subsample = Subsample(len(labels))
         subsample.fill()
         mixture = Mixture.from_arrays(self.arrays | {"labels": labels}, rows.table, subsample)
@@ -120,8 +120,8 @@ class Instantiated:
     def __init__(self, draw):
         self.draw, self.sizes = draw, draw.sizes.copy()
 
-    def settle(self, rows, labels, joint=None):
-        """(labels, number of moves) after one pass over some rows.
+    def assign_greedily(self, rows, labels, joint=None):
+        """Return labels and number of moves after one pass over some rows.
 
         joint : float array of shape (n_rows, K + 1), optional
             Weights of the draw's clusters and of a new one, as its predictions have them.
@@ -143,7 +143,10 @@ class Instantiated:
 
 
 def _with_labels(data, draw, labels, theta=None):
-    """(draw, state) of another partition, and of other atoms if they are instantiated."""
+    """Return the draw with another partition, and the state of the sampler that goes with it.
+
+    theta : the atoms of the new clusters, None if atoms are integrated out.
+    """
     state, shards = _state(data, draw, labels), data.shards
     if theta is not None:
         state.theta, state.log_lik = theta, 0.0
@@ -159,7 +162,7 @@ def _with_labels(data, draw, labels, theta=None):
 
 
 def _state(data, draw, labels):
-    """The state of the sampler that has a draw's parameters and these labels: 0 .. K - 1."""
+    """Return the sampler's state with a draw's parameters and other labels, 0 .. K - 1."""
     if data.likelihood.conjugate:
         likelihood, shards = copy.deepcopy(data.likelihood), data.shards
         block = Mixture.from_arrays(draw.arrays, likelihood.schema).blocks[0]
