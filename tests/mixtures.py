@@ -10,6 +10,7 @@ import numpy as np
 
 from enumeration import canonical, clusters
 from reference import is_missing, log_marginal
+from skanneal.encoding._codecs import CODECS
 from skanneal.families import FAMILIES, MISSING_COUNT, Table
 from skanneal.families._forms import flatten, starts, unflatten
 from skanneal.moves import churn
@@ -20,45 +21,42 @@ from skanneal.states import Mixture, Subsample
 # Of numbers: rows of counts are in test_multinomial.py.
 ROW_FAMILIES = [name for name, family in FAMILIES.items() if family.joint and name != "multinomial"]
 COLUMN_FAMILIES = [name for name, family in FAMILIES.items() if not family.joint]
-COORDINATES = {
-    "normal": ("mu0", "kappa0", "nu0", "sigma2_0"),
-    "bernoulli": ("b", "a"),
-    "poisson": ("shape", "rate"),
-}
+PER_LEVEL = ("per_level",)  # forms of a family with one coordinate per level
 
 
 def hyper_vector(family, hyper):
     """The package's vector of coordinates of the oracles' mapping."""
-    if family == "categorical":
-        return np.array(hyper["pseudo_counts"], dtype=float)
+    names = FAMILIES[family].coordinate_names
+    if FAMILIES[family].forms == PER_LEVEL:
+        return np.array(hyper[names[0]], dtype=float)
     if family in ROW_FAMILIES:
         forms = FAMILIES[family].forms
         values = [hyper[name] for name in FAMILIES[family].coordinate_names]
         return flatten(forms, values, max(map(len, map(np.atleast_1d, values))))
-    return np.array([hyper[name] for name in COORDINATES[family]], dtype=float)
+    return np.array([hyper[name] for name in names], dtype=float)
 
 
 def hyper_mapping(family, vector):
     """The inverse of hyper_vector."""
-    if family == "categorical":
-        return {"pseudo_counts": list(vector)}
+    names = FAMILIES[family].coordinate_names
+    if FAMILIES[family].forms == PER_LEVEL:
+        return {names[0]: list(vector)}
     if family in ROW_FAMILIES:
         forms = FAMILIES[family].forms
         d = next(d for d in range(1, 1000) if starts(forms, d)[-1] == len(vector))
         return dict(
             zip(FAMILIES[family].coordinate_names, unflatten(forms, vector, d), strict=True)
         )
-    return dict(zip(COORDINATES[family], map(float, vector), strict=True))
+    return dict(zip(names, map(float, vector), strict=True))
 
 
 def column_type(column):
     """(dtype, n_levels) in a Table, of each of its columns."""
     family, _, hyper = column
-    if family == "normal" or family in ROW_FAMILIES:
-        return "f4", 0
-    if family == "poisson":
-        return "u4", 0
-    n_levels = 2 if family == "bernoulli" else len(hyper["pseudo_counts"])
+    dtype = getattr(CODECS[FAMILIES[family].cells], "dtype", None)
+    if dtype is not None:
+        return dtype, CODECS[FAMILIES[family].cells].n_levels
+    n_levels = len(hyper_vector(family, hyper))
     return ("u1" if n_levels < 255 else "u2" if n_levels < 65535 else "u4"), n_levels
 
 
@@ -199,6 +197,10 @@ def random_column(family, n_rows, rng, *, missing=0.0, n_levels=3):
     elif family == "bernoulli":
         values = rng.random(n_rows) < 0.4
         hyper = {"a": rng.uniform(0.3, 2), "b": rng.uniform(0.3, 2)}
+    elif family == "gamma_exponential":
+        values = np.float32(rng.exponential(rng.choice([0.1, 1.0, 20.0], n_rows))).astype(float)
+        values[rng.random(n_rows) < 0.05] = 0.0
+        hyper = {"a": rng.uniform(0.3, 3), "b": rng.uniform(0.2, 2)}
     else:
         values = rng.poisson(rng.choice([0.5, 6.0, 40.0], n_rows))
         hyper = {"shape": rng.uniform(0.5, 3), "rate": rng.uniform(0.2, 2)}

@@ -15,6 +15,9 @@ categorical  levels 0..L-1, Dirichlet(a_1..a_L), A = sum a:
              a value that is no level of the fit: a_min / (n + A + a_min)
 bernoulli    Beta(a, b), a belongs to true
 poisson      Gamma(shape, rate); 1 / x! is in the marginal and in the predictive
+gamma_exponential
+             x ~ Exponential(r), r ~ Gamma(a, b):  m(x) = G(a + n) / G(a) b^a / (b + sum x)^(a + n)
+             predictive: (a + n) (b + S)^(a + n) / (b + S + x)^(a + n + 1) with S = sum x
 multinomial  a value is a row of counts x_1..x_D of sum X; Dirichlet(a_1..a_D), A = sum a, or one a
              for all; N = sum of all n_j = sum of all rows' x_j:
              m(x) = G(A) / G(A + N) prod_j G(a_j + n_j) / G(a_j) prod_rows X! / prod_j x_j!
@@ -179,6 +182,24 @@ def _poisson_log_predictive(value, values, hyper):
         + shape * math.log(rate / (rate + 1))
         - count * math.log(rate + 1)
     )
+
+
+# ----------------------------------------------------------------- gamma_exponential
+def _gamma_exponential_posterior(values, hyper):
+    """Exact (a + n, b + S) as rationals."""
+    total = sum((Fraction(float(value)) for value in values), Fraction(float(hyper["b"])))
+    return Fraction(float(hyper["a"])) + len(values), total
+
+
+def _gamma_exponential_log_marginal(values, hyper):
+    a, b = float(hyper["a"]), float(hyper["b"])
+    alpha, beta = _gamma_exponential_posterior(values, hyper)
+    return math.lgamma(alpha) - math.lgamma(a) + a * math.log(b) - float(alpha) * math.log(beta)
+
+
+def _gamma_exponential_log_predictive(value, values, hyper):
+    alpha, beta = _gamma_exponential_posterior(values, hyper)
+    return math.log(alpha / beta) - float(alpha + 1) * math.log1p(Fraction(float(value)) / beta)
 
 
 # ----------------------------------------------------------------------- multinomial
@@ -438,12 +459,24 @@ def _poisson_integral(values, hyper):
     )
 
 
+def _gamma_exponential_integral(values, hyper):
+    def density(rate):
+        likelihood = math.prod(stats.expon.pdf(value, scale=1 / rate) for value in values)
+        return stats.gamma.pdf(rate, hyper["a"], scale=1 / hyper["b"]) * likelihood
+
+    middle = (hyper["a"] + len(values)) / (hyper["b"] + sum(values))
+    return math.log(
+        integrate.quad(density, 0, middle)[0] + integrate.quad(density, middle, np.inf)[0]
+    )
+
+
 # ------------------------------------------------------------------------ public face
 _LOG_MARGINAL = {
     "normal": _normal_log_marginal,
     "categorical": _categorical_log_marginal,
     "bernoulli": _bernoulli_log_marginal,
     "poisson": _poisson_log_marginal,
+    "gamma_exponential": _gamma_exponential_log_marginal,
     "multinomial": _multinomial_log_marginal,
     "multivariate_normal": _mvn_log_marginal,
     "known_normal": _known_log_marginal,
@@ -453,6 +486,7 @@ _LOG_PREDICTIVE = {
     "categorical": _categorical_log_predictive,
     "bernoulli": _bernoulli_log_predictive,
     "poisson": _poisson_log_predictive,
+    "gamma_exponential": _gamma_exponential_log_predictive,
     "multinomial": _multinomial_log_predictive,
     "multivariate_normal": _mvn_log_predictive,
     "known_normal": _known_log_predictive,
@@ -462,6 +496,7 @@ _INTEGRAL = {
     "categorical": _categorical_integral,
     "bernoulli": _bernoulli_integral,
     "poisson": _poisson_integral,
+    "gamma_exponential": _gamma_exponential_integral,
     "multinomial": _multinomial_integral,
     "multivariate_normal": _mvn_integral,
     "known_normal": _known_integral,
@@ -476,6 +511,7 @@ EXAMPLES = {
     "categorical": ([0, 2, 0, 2, 1, 0], {"pseudo_counts": [0.9, 1.4, 1.1]}),
     "bernoulli": ([True, False, True, False, False, True], {"a": 0.8, "b": 1.3}),
     "poisson": ([0, 6, 1, 4, 3, 0], {"shape": 1.5, "rate": 0.6}),
+    "gamma_exponential": ([0.25, 3.5, 0.0, 5.0, 2.25, 0.5], {"a": 1.4, "b": 0.9}),
 }
 # The same of the row families; two columns, of the multinomial three.
 _ROWS = [(-1.25, -0.5), (1.0, 1.5), (-0.75, -1.0), (2.0, 1.25), (0.5, 0.25), (-1.0, 0.0)]
@@ -510,9 +546,9 @@ def log_marginal(family, values, hyper):
         Numbers, level codes, truth values, counts or rows; None and NaN are missing.
     hyper : dict
         normal (mu0, kappa0, nu0, sigma2_0), categorical (pseudo_counts, one per level),
-        bernoulli (a, b), poisson (shape, rate), multivariate_normal (mu0, kappa0, nu0, scale0),
-        known_normal (covariance, prior_mean, prior_covariance), multinomial (pseudo_counts);
-        densities are per unit of ``values``.
+        bernoulli (a, b), poisson (shape, rate), gamma_exponential (a, b), multivariate_normal
+        (mu0, kappa0, nu0, scale0), known_normal (covariance, prior_mean, prior_covariance),
+        multinomial (pseudo_counts); densities are per unit of ``values``.
 
     Returns
     -------

@@ -158,7 +158,7 @@ class TestBadParameters:
     @pytest.mark.parametrize(
         "families, message",
         [
-            ("gaussian", "'families' parameter .* must be a str among"),
+            ("gaussian", "families='gaussian' is neither 'auto' nor a family; the families are"),
             (["normal", "normal"], "'families' parameter"),
             ({"gaussian": [0]}, "unknown family 'gaussian'; the families are 'normal'"),
             ({"normal": [0], "poisson": [0]}, "column 'a' to two families, 'normal' and 'poisson'"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture, CrossCatPY
-from skanneal.encoding._hyperparameters import FORMS, HIGHEST, NAMES
+from skanneal.encoding._hyperparameters import HIGHEST
 from skanneal.encoding._limits import LIMITS, POSITIVE
 from skanneal.families import FAMILIES
 from skanneal.schedules import AcceleratedSchedule, PriorGibbs
@@ -24,7 +24,7 @@ LIKELIHOOD = {
 LARGEST = np.finfo(float).max
 VALUES = [1e-320, 1e-100, 1e-20, 1e20, 1e100, -1e308, 1e308, LARGEST, 2**70, 10**400]
 VALUES += [Fraction(1, 3), Fraction(1, 10**400), Decimal("0.5"), Decimal("1e400"), "1e400", None]
-EACH = [(family, name) for family in FAMILIES for name in NAMES[family]]
+EACH = [(family, name) for family in FAMILIES for name in FAMILIES[family].names()]
 
 
 def rows(family, n=16):
@@ -34,6 +34,8 @@ def rows(family, n=16):
         return rng.poisson(4.0, size=(n, 2))
     if family in ("bernoulli", "categorical"):
         return np.c_[np.arange(n) % 2, np.arange(n) // 2 % 2]
+    if FAMILIES[family].cells == "non_negative":
+        return rng.exponential(size=(n, 2))
     return np.c_[np.arange(n) % 2, np.arange(n) // 2 % 2] * 2.0 - 1.0
 
 
@@ -75,22 +77,22 @@ def test_hyperparameters(family, name, value):
 
 
 def form(family, name):
-    if FAMILIES[family].joint:
-        return dict(zip(NAMES[family], FAMILIES[family].forms))[name]
-    return FORMS.get(name, "positive")
+    """The form of a hyperparameter."""
+    return dict(zip(FAMILIES[family].coordinate_names, FAMILIES[family].forms))[name]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_limits_together(family):
     """At the ends of the limits, all hyperparameters at a time and all pairs of ends: finite."""
-    ends = [LIMITS.get(form(family, name), POSITIVE) for name in NAMES[family]]
+    names = FAMILIES[family].names()
+    ends = [LIMITS.get(form(family, name), POSITIVE)[:2] for name in names]
     if family == "multinomial":
         ends = [(1e-9, 1e9)]
     if family == "multivariate_normal":
         ends[2] = (2.0, 1e12)
     X = rows(family)
     for values in product(*ends):
-        for model in models(family, dict(zip(NAMES[family], values))):
+        for model in models(family, dict(zip(names, values))):
             check_finite(model.fit(X), X)
 
 

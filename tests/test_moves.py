@@ -31,7 +31,6 @@ from enumeration import (
 )
 from mixtures import (
     COLUMN_FAMILIES,
-    COORDINATES,
     canonical_counts,
     end_labels,
     hyper_vector,
@@ -45,6 +44,7 @@ from mixtures import (
 )
 from reference import EXAMPLES
 from skanneal.chains._chain import ChainPlan, run_chain
+from skanneal.families import FAMILIES
 from skanneal.moves import (
     FeatureHyperparameters,
     Gibbs,
@@ -487,7 +487,7 @@ def hyper_options(family):
         mappings = [{"pseudo_counts": [x, y, z]} for x in grid for y in grid for z in grid]
         return [np.array(grid)] * 3, mappings
     grids = HYPER_GRIDS[family]
-    assert tuple(grids) == COORDINATES[family]
+    assert tuple(grids) == FAMILIES[family].coordinate_names
     return [np.array(grid) for grid in grids.values()], hyper_grid(**grids)
 
 
@@ -644,7 +644,9 @@ def check_chains(data, schedule, moves, n_chains, seed):
                 now = tuple(draw[f"{family}/pseudo_counts"])
             else:
                 at = list(families[family]).index(j)
-                now = tuple(draw[f"{family}/{name}"][at] for name in COORDINATES[family])
+                now = tuple(
+                    draw[f"{family}/{name}"][at] for name in FAMILIES[family].coordinate_names
+                )
             indices.append(index[j].index(now))
         counts[
             canonical(draw["labels"].tolist()),

@@ -1,22 +1,17 @@
 """From a user's table to encoded rows and back, hyperparameters included."""
 
-from ._codecs import CountRowCodec
 from ._containers import open_table
 from ._encoder import Encoder
 from ._given import check_whole_rows, encode_given, put_given
 from ._hyperparameters import (
-    NAMES,
     grids_in_units,
     partition_grid,
     prepare,
-    to_user,
-    with_scale,
+    with_bounds,
 )
 from ._row_hyperparameters import row_values_in_units
 
 __all__ = [
-    "NAMES",
-    "CountRowCodec",
     "Encoder",
     "check_whole_rows",
     "encode_given",
@@ -26,6 +21,5 @@ __all__ = [
     "prepare",
     "put_given",
     "row_values_in_units",
-    "to_user",
-    "with_scale",
+    "with_bounds",
 ]

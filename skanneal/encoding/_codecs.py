@@ -1,16 +1,19 @@
-"""One codec per family: what the cells of a column are in the compiled Table.
+"""One codec per kind of cell, which a family names: what a column is in the compiled Table.
 
-    normal        float32 of (value - offset) / scale        missing NaN
-    categorical   codes 0 .. n_levels - 1 in uint8/16/32      missing n_levels, unseen n_levels + 1
-    bernoulli     0 or 1 in uint8                             missing 2
-    poisson       the count in uint32                         missing 2**32 - 1
-    multinomial   rows of counts as a csr_array, in the first of the columns; the others have None
-    multivariate_normal, known_normal: as normal, without missing cells
-    constant      0 for the value, 1 for another one          missing NaN
+    number        float32 of (value - offset) / scale       missing NaN
+    non_negative  float32 of value / scale                  missing NaN
+    level         codes 0 .. n_levels - 1 in uint8/16/32    missing n_levels, unseen n_levels + 1
+    boolean       0 or 1 in uint8                           missing 2
+    count         the count in uint32                       missing 2**32 - 1
+    count_row     rows of counts as a csr_array, in the first of the columns; the others have None
 
-The offset and the scale of a normal column are the mean and standard deviation of its ordinary
+and of a column that is set apart (_set_apart.py)
+
+    constant      0 for the value, 1 for another one        missing NaN
+
+The offset and the scale of a number are the mean and standard deviation of the column's ordinary
 values (families/_scaling.py): in float32 as it stands, 2952788047.4 plus noise of unit size would
-be multiples of 256.
+be multiples of 256. The scale of a number that is never negative is their mean.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -23,7 +26,7 @@ from scipy.sparse import csc_array
 
 from ..families import FAMILIES, MISSING_COUNT
 from ..families._counts import COUNTS, ROW_COUNTS, refuse_empty_rows
-from ..families._scaling import offset_and_scale, standardised
+from ..families._scaling import offset_and_scale, scale_from_zero, standardised
 from ._columns import infinity_error
 
 _CODE_DTYPES = (("u1", 1), ("u2", 2), ("u4", 4))
@@ -38,24 +41,27 @@ class NumberCodec:
         Whether two or more cells of the fit are present, and all of them equal the offset.
     """
 
-    family = "normal"
     dtype = "f4"
     n_levels = 0
 
-    def __init__(self, offset, scale, is_constant=False):
+    def __init__(self, family, offset, scale, is_constant=False):
+        self.family = family
         self.offset = offset
         self.scale = scale
         self.is_constant = is_constant
 
     @classmethod
-    def fit(cls, column):
-        values = _as_numbers(column, cls.family)
+    def fit(cls, column, family):
+        values = _as_numbers(column, family)
         values = values[~np.isnan(values)]
         is_constant = len(values) > 1 and values.min() == values.max()
-        return cls(*offset_and_scale(values), bool(is_constant))
+        return cls(family, *offset_and_scale(values), bool(is_constant))
 
     def encode(self, column):
-        return standardised(_as_numbers(column, self.family), self.offset, self.scale)
+        cells = standardised(_as_numbers(column, self.family), self.offset, self.scale)
+        if FAMILIES[self.family].joint and np.isnan(cells).any():
+            raise gap_error(column.label, self.family)
+        return cells
 
     def missing(self, cells):
         return np.isnan(cells)
@@ -63,12 +69,6 @@ class NumberCodec:
     def decode(self, values):
         """Numbers are handed over in the user's units: nothing to do."""
         return np.asarray(values, dtype=np.float64)
-
-
-def refuse_gaps(column, missing, family):
-    """Raise if a column of a row family has missing cells."""
-    if missing.any():
-        raise gap_error(column.label, family)
 
 
 def gap_error(label, family):
@@ -80,34 +80,40 @@ def gap_error(label, family):
     )
 
 
-class MultivariateNormalCodec(NumberCodec):
-    """Real numbers of a row without gaps."""
+class NonNegativeCodec(NumberCodec):
+    """Real numbers from 0 on, over their mean: 0 stays 0."""
 
-    family = "multivariate_normal"
+    @classmethod
+    def fit(cls, column, family):
+        values = _as_numbers(column, family)
+        return cls(family, 0.0, scale_from_zero(values[~np.isnan(values)]))
 
     def encode(self, column):
-        cells = super().encode(column)
-        refuse_gaps(column, np.isnan(cells), self.family)
-        return cells
-
-
-class KnownNormalCodec(MultivariateNormalCodec):
-    """Real numbers of a row without gaps."""
-
-    family = "known_normal"
+        values = _as_numbers(column, self.family)
+        if (values < 0).any():
+            least = np.nanmin(values)
+            raise ValueError(f"{column.label} must hold numbers of at least 0, got {least:g}.")
+        return standardised(values, self.offset, self.scale)
 
 
 class ConstantCodec:
-    """A number that is the same in all rows of the fit: none of the families, see _set_apart.py."""
+    """A number that is the same in all rows of the fit: none of the families, see _set_apart.py.
+
+    Parameters
+    ----------
+    given_family : str
+        The family of which the column would be.
+    value : float
+    """
 
     family = "constant"
     n_levels = 0
 
-    def __init__(self, value):
-        self.value = value
+    def __init__(self, given_family, value):
+        self.given_family, self.value = given_family, value
 
     def encode(self, column):
-        values = _as_numbers(column, "normal")
+        values = _as_numbers(column, self.given_family)
         return np.where(np.isnan(values), np.nan, values != self.value)
 
     def missing(self, cells):
@@ -121,11 +127,11 @@ class ConstantCodec:
 class LevelCodec:
     """One of a list of levels: the declared ones, else those seen in fit, sorted if they sort."""
 
-    family = "categorical"
     offset = 0.0
     scale = 1.0
 
-    def __init__(self, levels):
+    def __init__(self, family, levels):
+        self.family = family
         # a column without any level keeps a nameless one: the Table needs one to give codes to
         self.levels = levels or [None]
         self.n_levels = len(self.levels)
@@ -134,12 +140,12 @@ class LevelCodec:
         )
 
     @classmethod
-    def fit(cls, column):
+    def fit(cls, column, family):
         levels, _ = _factorise(column)
         if not column.declared:
             with contextlib.suppress(TypeError):  # text and numbers stay in order of appearance
                 levels = sorted(levels)
-        return cls(levels)
+        return cls(family, levels)
 
     def encode(self, column):
         found, codes = _factorise(column)
@@ -160,15 +166,17 @@ class LevelCodec:
 class BooleanCodec:
     """False and True, or 0 and 1."""
 
-    family = "bernoulli"
     dtype = "u1"
     n_levels = 2
     offset = 0.0
     scale = 1.0
 
+    def __init__(self, family):
+        self.family = family
+
     @classmethod
-    def fit(cls, column):
-        codec = cls()
+    def fit(cls, column, family):
+        codec = cls(family)
         codec.encode(column)
         return codec
 
@@ -197,15 +205,17 @@ class BooleanCodec:
 class CountCodec:
     """Non-negative integers below 2**32 - 1."""
 
-    family = "poisson"
     dtype = "u4"
     n_levels = 0
     offset = 0.0
     scale = 1.0
 
+    def __init__(self, family):
+        self.family = family
+
     @classmethod
-    def fit(cls, column):
-        codec = cls()
+    def fit(cls, column, family):
+        codec = cls(family)
         codec.encode(column)
         return codec
 
@@ -231,20 +241,21 @@ class CountRowCodec:
 
     Parameters
     ----------
+    family : str
     first : bool
         Whether this is the column that carries the rows.
     """
 
-    family = "multinomial"
     n_levels = 0
     offset = 0.0
     scale = 1.0
 
-    def __init__(self, first):
+    def __init__(self, family, first):
+        self.family = family
         self.dtype = "entries" if first else "none"
 
     @classmethod
-    def read(cls, table, columns, name):
+    def read(cls, table, columns, name, family):
         """The family's columns of a table, as csr_array of uint32.
 
         Parameters
@@ -252,8 +263,8 @@ class CountRowCodec:
         table : Array, PandasFrame, PolarsFrame, Rows or Sparse
             All columns of a sparse table are the family's.
         columns : sequence of int
-        name : str
-            What error messages call the table.
+        name, family : str
+            What error messages call the table and its family.
 
         Returns
         -------
@@ -265,27 +276,27 @@ class CountRowCodec:
             counts = table.entries()
             dtypes = ["float" if counts.dtype.kind == "f" else "integer"] * len(columns)
         else:
-            counts, dtypes = cls._gather(table, columns)
+            counts, dtypes = cls._gather(table, columns, family)
         values = counts.data
         bad = ROW_COUNTS.outside(values)
         if bad.any():
             at = int(bad.argmax())
             label, value = table.label(columns[counts.indices[at]]), float(values[at])
             if np.isnan(value):
-                raise gap_error(label, cls.family)
+                raise gap_error(label, family)
             if np.isinf(value):
                 raise infinity_error(label)
             raise ROW_COUNTS.error(label, value)
-        refuse_empty_rows(counts, name, f"the family {cls.family!r}")
+        refuse_empty_rows(counts, name, f"the family {family!r}")
         return counts.astype(np.uint32), dtypes
 
     @classmethod
-    def _gather(cls, table, columns):
+    def _gather(cls, table, columns, family):
         """What is not 0 in columns of a dense table, read one by one."""
         rows, values, dtypes = [], [], []
         for j in columns:
             column = table.column(j)
-            numbers = _as_numbers(column, cls.family)
+            numbers = _as_numbers(column, family)
             rows.append(np.flatnonzero(numbers))  # of NaN, too
             values.append(numbers[rows[-1]])
             dtypes.append(column.dtype)
@@ -303,17 +314,18 @@ class CountRowCodec:
 
 
 CODECS = {
-    codec.family: codec
-    for codec in (
-        NumberCodec,
-        LevelCodec,
-        BooleanCodec,
-        CountCodec,
-        MultivariateNormalCodec,
-        KnownNormalCodec,
-        CountRowCodec,
-    )
+    "number": NumberCodec,
+    "non_negative": NonNegativeCodec,
+    "level": LevelCodec,
+    "boolean": BooleanCodec,
+    "count": CountCodec,
+    "count_row": CountRowCodec,
 }
+
+
+def codec_of(family):
+    """The class of a family's codecs."""
+    return CODECS[FAMILIES[family].cells]
 
 
 def present_values(column):

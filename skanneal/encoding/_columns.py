@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..families import FAMILIES, reads_sparse
+
 _TEMPORAL = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
@@ -45,9 +47,10 @@ class Column(NamedTuple):
 
 def sparse_error(name):
     """The error for sparse input."""
+    reader = next(filter(reads_sparse, FAMILIES))
     return TypeError(
-        f"Sparse input is not supported here: {name} is sparse, and only the family 'multinomial'"
-        " reads sparse counts, from a SciPy array. Name families='multinomial' where the estimator"
+        f"Sparse input is not supported here: {name} is sparse, and only the family {reader!r}"
+        f" reads sparse counts, from a SciPy array. Name families={reader!r} where the estimator"
         " has it, or pass dense data, as X.toarray() gives."
     )
 

@@ -13,7 +13,8 @@ import zlib
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from ._codecs import CODECS, CountRowCodec, all_whole
+from ..families import default_family, reads_sparse
+from ._codecs import BooleanCodec, CountRowCodec, NumberCodec, all_whole, codec_of
 from ._column_names import ColumnNames
 from ._columns import sparse_error
 from ._containers import Sparse, build_table, open_table
@@ -108,22 +109,24 @@ class Encoder:
         table = open_table(X, name, sparse=True)
         self.names = ColumnNames(table.names, table.shape[1])
         chosen = families_given(families, self.names)
-        if isinstance(table, Sparse) and set(chosen) != {CountRowCodec.family}:
+        self.counts = [j for j, family in enumerate(chosen) if reads_sparse(family)]
+        if isinstance(table, Sparse) and len(self.counts) < self.n_columns:
             raise sparse_error(name)
         self.indicators = np.unique(self.names.positions(indicators, "missing_indicator"))
         self.codecs, self.dtypes, columns = ([None] * self.n_columns for _ in range(3))
-        self.counts = [j for j, family in enumerate(chosen) if family == CountRowCodec.family]
         if self.counts:
-            rows, dtypes = CountRowCodec.read(table, self.counts, name)
+            family = chosen[self.counts[0]]
+            rows, dtypes = CountRowCodec.read(table, self.counts, name, family)
             columns[self.counts[0]] = rows
-            others = CountRowCodec(first=False)
+            others = CountRowCodec(family, first=False)
             for j, dtype in zip(self.counts, dtypes):
                 self.codecs[j], self.dtypes[j] = others, dtype
-            self.codecs[self.counts[0]] = CountRowCodec(first=True)
+            self.codecs[self.counts[0]] = CountRowCodec(family, first=True)
         for j, family in enumerate(chosen):
             if self.codecs[j] is None:
                 column = table.column(j)
-                self.codecs[j] = CODECS[family or auto_family(column)].fit(column)
+                family = family or auto_family(column)
+                self.codecs[j] = codec_of(family).fit(column, family)
                 self.dtypes[j] = column.dtype
                 columns[j] = self.codecs[j].encode(column)
         self.layout = table.layout()
@@ -158,12 +161,17 @@ class Encoder:
         if estimator is not None:
             validate_data(estimator, X, reset=False, skip_check_array=True)
         columns = [
-            None if codec.family == CountRowCodec.family else codec.encode(table.column(j))
+            None if isinstance(codec, CountRowCodec) else codec.encode(table.column(j))
             for j, codec in enumerate(self.codecs)
         ]
         if self.counts:
-            columns[self.counts[0]] = CountRowCodec.read(table, self.counts, name)[0]
+            columns[self.counts[0]] = self.read_counts(table, self.counts, name)
         return columns + self._presence(columns)
+
+    def read_counts(self, table, columns, name):
+        """Rows of counts in some columns of a query, as csr_array."""
+        family = self.codecs[self.counts[0]].family
+        return CountRowCodec.read(table, columns, name, family)[0]
 
     @property
     def n_columns(self):
@@ -194,8 +202,8 @@ class Encoder:
     @property
     def _table_codecs(self):
         if self.apart.stand_in:
-            return [CODECS[next(iter(self.given_families))](self.apart.constants[0], 1.0)]
-        indicators = [CODECS["bernoulli"]()] * len(self.indicators)
+            return [NumberCodec(next(iter(self.given_families)), self.apart.constants[0], 1.0)]
+        indicators = [BooleanCodec(default_family("boolean"))] * len(self.indicators)
         return [self.codecs[j] for j in self.apart.kept] + indicators
 
     @property
@@ -251,8 +259,7 @@ class Encoder:
         Parameters
         ----------
         columns : list of ndarray of shape (n_rows,)
-            Numbers in the user's units for normal and poisson columns, codes for categorical and
-            bernoulli ones.
+            Numbers and counts in the user's units, codes of levels and booleans.
         like : container, default=None
             A table whose missing cells are filled, into a new one of its sort; its observed cells
             stay. None makes a table like the one given to `fit_encode`.

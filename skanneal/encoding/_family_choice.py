@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ._codecs import CODECS, present_values
+from ..families import FAMILIES, default_family
+from ._codecs import present_values
 
 MAX_AUTO_LEVELS = 20  # families="auto" takes integers of more distinct values for numbers
 
@@ -24,9 +25,9 @@ def families_given(families, names):
     -------
     chosen : list of str or None
     """
-    known = f"the families are {', '.join(map(repr, CODECS))}"
+    known = f"the families are {', '.join(map(repr, FAMILIES))}"
     if isinstance(families, str):
-        if families != "auto" and families not in CODECS:
+        if families != "auto" and families not in FAMILIES:
             raise ValueError(f"families={families!r} is neither 'auto' nor a family; {known}.")
         return [None if families == "auto" else families] * names.n_columns
     if not isinstance(families, Mapping):
@@ -36,7 +37,7 @@ def families_given(families, names):
         )
     chosen = [None] * names.n_columns
     for family, columns in families.items():
-        if family not in CODECS:
+        if family not in FAMILIES:
             raise ValueError(f"families names the unknown family {family!r}; {known}.")
         for j in names.positions(columns, f"families[{family!r}]"):
             if chosen[j] not in (None, family):
@@ -50,9 +51,10 @@ def families_given(families, names):
 
 def auto_family(column):
     """The family by dtype; few distinct integers are taken for codes, many for numbers."""
-    if column.dtype == "integer":
-        return "categorical" if _has_few_values(column) else "normal"
-    return {"boolean": "bernoulli", "float": "normal", "levels": "categorical"}[column.dtype]
+    dtype = column.dtype
+    if dtype == "integer":
+        dtype = "levels" if _has_few_values(column) else "float"
+    return default_family(dtype)
 
 
 def _has_few_values(column):

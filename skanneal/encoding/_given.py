@@ -39,7 +39,7 @@ def encode_given(encoder, cells, name="given"):
         named.append(j)
         at = encoder.indicators_of([j])
         codec, column = encoder.codecs[j], read_objects(encoder.names.label(j), [value])
-        if codec.family == CountRowCodec.family:
+        if isinstance(codec, CountRowCodec):
             counts[j] = value
             continue
         columns[j] = codec.encode(column)
@@ -47,7 +47,7 @@ def encode_given(encoder, cells, name="given"):
             raise ValueError(
                 f"{name} has a missing value for {column.label}, which has no missing_indicator"
             )
-        if codec.family == "categorical" and columns[j][0] > codec.n_levels:
+        if 0 < codec.n_levels < columns[j][0]:
             raise ValueError(f"{name}: {column.label} has no level {value!r}")
         if codec.family == ConstantCodec.family and columns[j][0] == 1.0:
             raise ValueError(
@@ -61,8 +61,7 @@ def encode_given(encoder, cells, name="given"):
         table = open_table([[counts[j] for j in encoder.counts]], name)
         names = encoder.names.names
         table.names = names and [names[j] for j in encoder.counts]
-        places = range(len(counts))
-        columns[encoder.counts[0]] = CountRowCodec.read(table, places, name)[0]
+        columns[encoder.counts[0]] = encoder.read_counts(table, range(len(counts)), name)
     return columns
 
 

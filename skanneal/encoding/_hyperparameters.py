@@ -1,8 +1,4 @@
-"""Hyperparameters and their grids between the user's units and cell units.
-
-A number is offset + scale * cell, so mu0 moves with both and sigma2_0 with scale^2; everything else
-has no unit.
-"""
+"""Hyperparameters and their grids between the user's units and cell units (families/_forms.py)."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -12,21 +8,11 @@ from numbers import Real
 import numpy as np
 
 from ..families import FAMILIES
+from ..families._forms import to_cells, to_user
 from ..partition_priors import concentrations
 from ._limits import as_floats, check_cells
 from ._row_hyperparameters import prepare_rows, row_grids_in_units
 
-# In the order in which a user may give them without names; code order differs for bernoulli.
-NAMES = {
-    "normal": ("mu0", "kappa0", "nu0", "sigma2_0"),
-    "categorical": ("pseudo_counts",),
-    "bernoulli": ("a", "b"),
-    "poisson": ("shape", "rate"),
-    **{name: family.coordinate_names for name, family in FAMILIES.items() if family.joint},
-}
-# What has the unit of a variance, and with it says how dense a column of one value may be.
-SCALES = {"normal": "sigma2_0", "multivariate_normal": "scale0", "known_normal": "covariance"}
-FORMS = {"mu0": "location", "sigma2_0": "covariance"}  # of a column's; the others are positive
 HIGHEST = 1e9  # concentration: with it, log-gamma functions still tell one row more
 DISCOUNTS = np.linspace(0.0, 0.9, 10)
 
@@ -60,27 +46,13 @@ def partition_grid(concentration, discount, n=0, of=""):
     return np.array([(a, d) for d in discounts for a in alphas])
 
 
-def to_cells(name, values, offset, scale):
-    """A coordinate's values in cell units."""
-    with np.errstate(over="ignore", under="ignore"):
-        if name == "mu0":
-            return (values - offset) / scale
-        return values / scale / scale if name == "sigma2_0" else values
-
-
-def to_user(name, values, offset, scale):
-    """A coordinate's values in the user's units."""
-    with np.errstate(over="ignore"):  # a variance of numbers near 1e300 is no float64
-        if name == "mu0":
-            return values * scale + offset
-        return values * scale * scale if name == "sigma2_0" else values
-
-
-def with_scale(hyperparameters):
-    """The families of numbers for which the user gives what has the unit of a variance."""
+def with_bounds(hyperparameters):
+    """The families of which the user gives what bounds the density of a column of one value."""
     given = {} if isinstance(hyperparameters, str) else hyperparameters
     return [
-        family for family in SCALES if SCALES[family] in _by_name(family, given.get(family, {}))
+        name
+        for name, family in FAMILIES.items()
+        if family.bounds_density and family.bounds_density in _by_name(name, given.get(name, {}))
     ]
 
 
@@ -125,27 +97,27 @@ def prepare(hyperparameters, encoder, table):
             n_levels = int(table.n_levels[j])
             start = FAMILIES[family].default_hyper(n_levels)
             grid = FAMILIES[family].grids(table.column(j), n_levels)
-            for h, name in enumerate(coordinates(family, n_levels)):
+            for h, (name, form) in enumerate(coordinates(family, n_levels)):
                 if name in fixed:
-                    n_columns = len(families[family])
-                    value = _one(fixed[name], family, name, i, h, n_columns, n_levels)
-                    start[h] = to_cells(name, value, table.offsets[j], table.scales[j])
                     where = f"hyperparameters[{family!r}][{name!r}]"
-                    check_cells(start[h], FORMS.get(name, "positive"), where)
+                    n_columns = len(families[family])
+                    value = _one(fixed[name], form, where, i, h, n_columns, n_levels)
+                    start[h] = to_cells(form, value, table.offsets[j], table.scales[j])
+                    check_cells(start[h], form, where)
                     grid[h] = None
             hyper[int(j)], grids[int(j)] = start, grid
     return hyper, grids
 
 
 def coordinates(family, n_levels):
-    """Names of a column's coordinates: one per level for the pseudo-counts."""
-    names = FAMILIES[family].coordinate_names
-    return names * n_levels if family == "categorical" else names
+    """(name, form) of each coordinate of a column: one per level for the pseudo-counts."""
+    pairs = zip(FAMILIES[family].coordinate_names, FAMILIES[family].forms)
+    return [pair for pair in pairs for _ in range(n_levels if pair[1] == "per_level" else 1)]
 
 
 def _by_name(family, values):
     """What the user gave for a family, as a mapping."""
-    names = NAMES[family]
+    names = FAMILIES[family].names()
     if isinstance(values, Mapping):
         unknown = sorted(set(values) - set(names), key=str)
         if unknown:
@@ -161,25 +133,25 @@ def _by_name(family, values):
     )
 
 
-def _one(values, family, name, i, h, n_columns, n_levels):
+def _one(values, form, where, i, h, n_columns, n_levels):
     """The value of coordinate h of the family's i-th column."""
-    where = f"hyperparameters[{family!r}][{name!r}]"
-    if name == "pseudo_counts" and isinstance(values, list | tuple) and any(map(np.ndim, values)):
+    per_level = form == "per_level"
+    if per_level and isinstance(values, list | tuple) and any(map(np.ndim, values)):
         if len(values) != n_columns:
             raise ValueError(f"{where} has {len(values)} arrays for {n_columns} columns")
         values = values[i]
     array = as_floats(values, where)
-    expected = n_levels if name == "pseudo_counts" else n_columns
+    expected = n_levels if per_level else n_columns
     if array.ndim == 0:
         value = float(array)
     elif array.shape == (expected,):
-        value = float(array[h if name == "pseudo_counts" else i])
+        value = float(array[h if per_level else i])
     else:
-        what = "level" if name == "pseudo_counts" else "column of the family"
+        what = "level" if per_level else "column of the family"
         raise ValueError(
             f"{where} must be a number or one per {what} ({expected}), got shape {array.shape}"
         )
-    if name != "mu0" and value <= 0:
+    if form != "location" and value <= 0:
         raise ValueError(f"{where} must be positive, got {value}")
     return value
 
@@ -210,17 +182,15 @@ def grids_in_units(model, families):
         if FAMILIES[family].joint:
             out[family] = row_grids_in_units(family, grids[int(columns[0])], columns, table)
             continue
-        out[family] = {name: [] for name in NAMES[family]}
+        out[family] = {name: [] for name in FAMILIES[family].names()}
         for j in columns:
-            per_level = []
-            names = coordinates(family, int(table.n_levels[j]))
-            for name, grid in zip(names, grids[int(j)]):
+            of_column = {name: [] for name in out[family]}
+            pairs = coordinates(family, int(table.n_levels[j]))
+            for (name, form), grid in zip(pairs, grids[int(j)]):
                 if grid is not None:
-                    grid = to_user(name, grid, table.offsets[j], table.scales[j])
-                if name == "pseudo_counts":
-                    per_level.append(grid)
-                else:
-                    out[family][name].append(grid)
-            if per_level:
-                out[family]["pseudo_counts"].append(per_level)
+                    grid = to_user(form, grid, table.offsets[j], table.scales[j])
+                of_column[name].append(grid)
+            for name, form in dict(pairs).items():
+                parts = of_column[name]
+                out[family][name].append(parts if form == "per_level" else parts[0])
     return out

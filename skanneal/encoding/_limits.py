@@ -12,8 +12,15 @@ import numpy as np
 
 from ..families._scaling import LARGEST_CELL
 
-LIMITS = {"location": (0.0, LARGEST_CELL), "covariance": (1e-24, LARGEST_CELL**2)}
-POSITIVE = 1e-12, 1e12
+# By form: the least and the greatest size, and of what.
+VARIANCE = 1e-24, LARGEST_CELL**2, " columns' variances"
+LIMITS = {
+    "location": (0.0, LARGEST_CELL, " columns' spreads"),
+    "scale": (1e-12, LARGEST_CELL, " columns' means"),
+    "variance": VARIANCE,
+    "covariance": VARIANCE,
+}
+POSITIVE = 1e-12, 1e12, ""
 
 
 def as_floats(values, where):
@@ -37,15 +44,13 @@ def check_cells(cells, form, where):
     cells : float or array
         For a covariance, its diagonal.
     form : str
-        As in families/_forms.py; a variance is a covariance.
+        As in families/_forms.py.
     where : str
         What the error names.
     """
-    least, most = LIMITS.get(form, POSITIVE)
+    least, most, of = LIMITS.get(form, POSITIVE)
     sizes = np.abs(cells)
     if not ((sizes >= least) & (sizes <= most)).all():
-        of = " columns' spreads" if form == "location" else ""
-        of = " columns' variances" if form == "covariance" else of
         raise ValueError(
             f"{where} is out of all proportion: it must lie within {least:g} and {most:g}{of}"
         )

@@ -1,15 +1,11 @@
-"""Hyperparameters of row families between the user's units and cell units.
-
-A number is offset + scale * cell: a location moves with both, a covariance with the product of its
-two columns' scales; everything else has no unit.
-"""
+"""Hyperparameters of row families between the user's units and cell units (families/_forms.py)."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
 
 from ..families import FAMILIES
-from ..families._forms import diagonal, flatten, starts, unflatten
+from ..families._forms import diagonal, flatten, starts, to_cells, to_user, unflatten
 from ._limits import as_floats, check_cells
 
 ASYMMETRY = 1e-8  # that a covariance may have, relative to the standard deviations' product
@@ -51,7 +47,7 @@ def prepare_rows(family, named, columns, table, at, n_given):
         if name in named:
             where = f"hyperparameters[{family!r}][{name!r}]"
             value = _of_columns(READ[form](named[name], n_given, where), at)
-            values[h] = _to_cells(form, value, table.offsets[columns], table.scales[columns])
+            values[h] = to_cells(form, value, table.offsets[columns], table.scales[columns])
             check_cells(np.diag(values[h]) if form == "covariance" else values[h], form, where)
             stop = None if form == "common" else ends[h + 1]
             grid[ends[h] : stop] = [None] * np.size(flatten([form], [values[h]], n_columns))
@@ -67,30 +63,15 @@ def _of_columns(value, at):
     return value[np.ix_(*[at] * np.ndim(value))] if np.ndim(value) else value
 
 
-def _to_cells(form, value, offsets, scales):
-    with np.errstate(over="ignore", under="ignore"):
-        if form == "location":
-            return (value - offsets) / scales
-        return value / scales / scales[:, None] if form == "covariance" else value
-
-
-def _to_user(form, value, offsets, scales):
-    with np.errstate(over="ignore"):  # a variance of numbers near 1e300 is no float64
-        if form == "location":
-            return value * scales + offsets
-        return value * scales * scales[:, None] if form == "covariance" else value
-
-
 def row_values_in_units(family, arrays, columns, offsets, scales):
     """A draw's hyperparameters of a row family, by name, in their natural shapes.
 
-    arrays : the draw's; offsets, scales : of all columns of the table
+    family : its class; arrays : its block's; offsets, scales : of all columns of the table
     """
-    member = FAMILIES[family]
     units = offsets[columns], scales[columns]
     out = {}
-    for name, form in zip(member.coordinate_names, member.forms):
-        value = _to_user(form, arrays[f"{family}/{name}"], *units)
+    for name, form in zip(family.coordinate_names, family.forms):
+        value = to_user(form, arrays[name], *units)
         out[name] = float(value) if np.ndim(value) == 0 else value
     return out
 
@@ -103,11 +84,13 @@ def row_grids_in_units(family, grid, columns, table):
     out = {}
     for h, (name, form) in enumerate(zip(member.coordinate_names, member.forms)):
         parts = grid[ends[h] : ends[h + 1]]
-        if form == "covariance":
-            parts = [parts[i] for i in diagonal(n_columns)]
-            parts = [p if p is None else p * s * s for p, s in zip(parts, scales)]
-        elif form == "location":
-            parts = [p if p is None else p * s + o for p, s, o in zip(parts, scales, offsets)]
+        if form in ("covariance", "location"):
+            if form == "covariance":
+                form, parts = "variance", [parts[i] for i in diagonal(n_columns)]
+            parts = [
+                p if p is None else to_user(form, p, o, s)
+                for p, o, s in zip(parts, offsets, scales)
+            ]
         out[name] = parts[0] if form in ("positive", "common") else parts
     return out
 

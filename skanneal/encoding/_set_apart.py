@@ -12,7 +12,8 @@ so that there is something to cluster; in queries its cells are missing.
 
 import numpy as np
 
-from ._codecs import CODECS, ConstantCodec
+from ..families import FAMILIES
+from ._codecs import ConstantCodec
 
 
 class SetApart:
@@ -55,9 +56,10 @@ class SetApart:
         """
         values = [None] * len(codecs)
         for j, codec in enumerate(codecs):
-            if getattr(codec, "is_constant", False) and not {j, codec.family} & set(proper):
+            unbounded = FAMILIES[codec.family].bounds_density is not None
+            if unbounded and codec.is_constant and not {j, codec.family} & set(proper):
                 values[j] = codec.offset
-                codecs[j] = ConstantCodec(codec.offset)
+                codecs[j] = ConstantCodec(codec.family, codec.offset)
                 columns[j] = np.where(np.isnan(columns[j]), np.nan, 0.0)
         return cls(values, n_indicators)
 
@@ -113,5 +115,5 @@ class SetApart:
 def by_family(codecs):
     """Map each family to the places of its codecs, in the registry's order, "constant" last."""
     of = np.array([codec.family for codec in codecs], dtype=object)
-    families = (*CODECS, ConstantCodec.family)
+    families = (*FAMILIES, ConstantCodec.family)
     return {family: np.flatnonzero(of == family) for family in families if (of == family).any()}

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..families import reads_sparse
 from ..likelihoods import LIKELIHOODS, Likelihood
 from ..parallel import InterruptNote, TimeLimit, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
@@ -419,7 +420,6 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = isinstance(self.likelihood, str) and (
-            FAMILY.get(self.likelihood) == "multinomial"
-        )
+        named = isinstance(self.likelihood, str)
+        tags.input_tags.sparse = named and reads_sparse(FAMILY.get(self.likelihood))
         return tags

@@ -9,8 +9,8 @@ from sklearn.utils._missing import is_scalar_nan
 from sklearn.utils._param_validation import StrOptions
 
 from ..chains import ChainPlan, run_chain
-from ..encoding import CountRowCodec, Encoder, prepare, with_scale
-from ..families import FAMILIES, Table
+from ..encoding import Encoder, prepare, with_bounds
+from ..families import Table, reads_sparse
 from ..moves import MOVES
 from ..parallel import TimeLimit, spawn_seeds
 from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedule
@@ -28,7 +28,7 @@ class BaseAnnealed(BaseTable, BaseChains):
     _parameter_constraints: dict = {
         **BaseTable._parameter_constraints,
         **BaseChains._parameter_constraints,
-        "families": [StrOptions({"auto", *FAMILIES}), Mapping],
+        "families": [str, Mapping],
         "schedule": [StrOptions(SCHEDULES.keys()), BaseSchedule],
         "moves": [StrOptions({"auto"}), tuple, list],
     }
@@ -87,7 +87,7 @@ class BaseAnnealed(BaseTable, BaseChains):
             X,
             self.families,
             indicators=self._indicators(),
-            proper=with_scale(self.hyperparameters),
+            proper=with_bounds(self.hyperparameters),
         )
         self._check_families(encoder)
         table = Table(*encoder.table_schema)
@@ -140,9 +140,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
-        tags.input_tags.sparse = (
-            isinstance(self.families, str) and self.families == CountRowCodec.family
-        )
+        tags.input_tags.sparse = reads_sparse(self.families)
         return tags
 
 

@@ -19,12 +19,11 @@ class AnnealedDPMixture(BaseAnnealed):
     ----------
     families : "auto", str or mapping, default="auto"
         What the columns are. "auto": floats are "normal", booleans "bernoulli", strings and
-        categories "categorical", integers "categorical" up to 20 distinct values, else "normal";
-        "poisson" only when named. A family's name, or a mapping of families to columns (names,
-        positions or a mask). Three families describe whole rows of their columns, and take no
-        missing cells: "multivariate_normal", with a full covariance in each cluster,
-        "known_normal", with one given covariance, and "multinomial", for rows of counts; named for
-        all columns, it reads sparse matrices and arrays, which are never made dense.
+        categories "categorical", integers "categorical" up to 20 distinct values, else "normal".
+        A family's name, or a mapping of families to columns (names, positions or a mask); the user
+        guide lists the families. Some describe whole rows of their columns, and take no missing
+        cells. One of them reads sparse matrices and arrays of counts, which are never made dense,
+        where it is named for all columns.
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
@@ -35,14 +34,10 @@ class AnnealedDPMixture(BaseAnnealed):
         Discount of the Pitman-Yor process, in [0, 1); 0 is the Dirichlet process.
     hyperparameters : "infer" or mapping, default="infer"
         "infer": Gibbs on data-scaled grids. A mapping of families to values in the user's units
-        fixes them: normal (mu0, kappa0, nu0, sigma2_0), categorical (pseudo_counts), bernoulli
-        (a, b), poisson (shape, rate); each a number or one value per column of the family
-        (pseudo-counts: per level). What is left out is inferred. Of whole rows:
-        multivariate_normal (mu0, kappa0, nu0, scale0), of which mu0 is not inferred, and
-        known_normal (covariance, prior_mean, prior_covariance), of which covariance must be given
-        and nothing is inferred, multinomial (pseudo_counts), a number for all columns or one value
-        for each; a covariance or scale0 is a number (that multiple of the identity),
-        a vector (the diagonal) or a matrix.
+        fixes them, by the names of the user guide's table of families: each a number or one value
+        per column of the family (pseudo-counts: per level). What is left out is inferred, but for
+        what a family of whole rows must be given or does not infer. Of such a family a covariance
+        is a number (that multiple of the identity), a vector (the diagonal) or a matrix.
     moves : "auto" or tuple of str, default="auto"
         Moves beside the hyperparameters': "gibbs" and "split_merge". "auto" is both.
     point_estimate : {"map", "vi", "binder"}, default="map"

@@ -32,9 +32,9 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
     ----------
     families : "auto", str or mapping, default="auto"
         What the columns are. "auto": floats are "normal", booleans "bernoulli", strings and
-        categories "categorical", integers "categorical" up to 20 distinct values, else "normal";
-        "poisson" only when named. A family's name, or a mapping of families to columns (names,
-        positions or a mask).
+        categories "categorical", integers "categorical" up to 20 distinct values, else "normal".
+        A family's name, or a mapping of families to columns (names, positions or a mask); the user
+        guide lists the families, of which those of single columns serve here.
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
@@ -51,9 +51,8 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         None copies `discount`.
     hyperparameters : "infer" or mapping, default="infer"
         "infer": Gibbs on data-scaled grids. A mapping of families to values in the user's units
-        fixes them: normal (mu0, kappa0, nu0, sigma2_0), categorical (pseudo_counts), bernoulli
-        (a, b), poisson (shape, rate); each a number or one value per column of the family
-        (pseudo-counts: per level). What is left out is inferred.
+        fixes them, by the names of the user guide's table of families: each a number or one value
+        per column of the family (pseudo-counts: per level). What is left out is inferred.
     missing_indicator : columns, default=()
         Names, positions or a mask of the columns whose gaps may tell something. The presence of
         their cells is modelled as a boolean column of its own, which is not shown but takes part in

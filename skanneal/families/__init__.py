@@ -1,29 +1,48 @@
 """Likelihood families and the table of encoded rows.
 
-To add a family: one file with its class (the contract is `FamilyBlock`) and one line in FAMILIES.
+A family is one file, `_<name>.pyx`, whose class says all that anyone needs of it (the contract is
+`FamilyBlock`), and one line here.
 """
 
+from importlib import import_module
+
 from ._base import FamilyBlock
-from ._bernoulli import Bernoulli
-from ._categorical import Categorical
-from ._known_normal import KnownNormal
-from ._multinomial import Multinomial
-from ._multivariate_normal import MultivariateNormal
-from ._normal import Normal
-from ._poisson import Poisson
 from ._table import MISSING_COUNT, Table
 
+
+def _family(name):
+    """The class in the family's file that has its name."""
+    members = vars(import_module(f"._{name}", __name__)).values()
+    return next(member for member in members if getattr(member, "family", None) == name)
+
+
+# By name. Blocks add to a row's scores in this order, on which the bits of a sum depend.
 FAMILIES = {
-    family.family: family
-    for family in (
-        Normal,
-        Categorical,
-        Bernoulli,
-        Poisson,
-        MultivariateNormal,
-        KnownNormal,
-        Multinomial,
+    name: _family(name)
+    for name in (
+        "normal",
+        "categorical",
+        "bernoulli",
+        "poisson",
+        "gamma_exponential",
+        "multivariate_normal",
+        "known_normal",
+        "multinomial",
     )
 }
 
-__all__ = ["FAMILIES", "MISSING_COUNT", "FamilyBlock", "Table"]
+
+def default_family(dtype):
+    """Name of the family that families="auto" gives to "float", "levels" or "boolean" columns.
+
+    It is the first in the registry that says so.
+    """
+    return next(name for name, family in FAMILIES.items() if family.default_for == dtype)
+
+
+def reads_sparse(name):
+    """Whether this names a family whose rows may come as a sparse matrix."""
+    return isinstance(name, str) and name in FAMILIES and FAMILIES[name].cells == "count_row"
+
+
+__all__ = ["FAMILIES", "MISSING_COUNT", "FamilyBlock", "Table", "default_family", "reads_sparse"]

@@ -89,11 +89,17 @@ cdef class FamilyBlock:
         For each feature, whether a cell may be missing. By default as the table has it.
     """
 
-    family = None
-    joint = False           # a row family?
-    coordinate_names = ()
-    forms = ()              # of a row family's hyperparameters, see _forms.py
-    required = ()           # hyperparameters of a row family that a user must give
+    family = None           # the name
+    joint = False           # a row family? It takes no missing cells
+    cells = None            # what a cell is: a key of CODECS (encoding/_codecs.py)
+    default_for = None      # what families="auto" gives it: "float", "levels" or "boolean" columns
+    coordinate_names = ()   # of the hyperparameters
+    forms = ()              # theirs, in this order: how long, in which unit; see _forms.py
+    argument_names = ()     # their names as a user gives them in a tuple, where the order differs
+    required = ()           # those that a user must give
+    # The hyperparameter without which a cluster of one value has no bounds to its density: columns
+    # of one value are set apart unless it is given. None: such columns are modelled as any other.
+    bounds_density = None
 
     def __init__(self, Table table, columns, hyper=None, n_slots=16, gappy=None):
         columns = np.asarray(columns, dtype=np.int64)
@@ -223,7 +229,56 @@ cdef class FamilyBlock:
             total += self.log_marginal_feature(f, k)
         return total
 
+    def statistics(self):
+        """Return by name all that `from_arrays` needs of the slots but `size`.
+
+        The last axis of each array is the slot; a column family's first is the feature, in the
+        table's order of columns."""
+        raise NotImplementedError
+
+    def parameters(self):
+        """Return by name what else `from_arrays` needs, the hyperparameters among it; a column
+        family's features stand in the table's order of columns."""
+        raise NotImplementedError
+
+    def predictive_mean(self, Py_ssize_t f):
+        """Centre of a number's predictive in every slot, in cell units: (n_slots,).
+
+        A row family's takes the place of the column. Families of levels have
+        `predictive_probabilities` instead, (n_levels, n_slots)."""
+        raise NotImplementedError
+
+    def predictive_variance(self, Py_ssize_t f):
+        """Variance of a number's predictive in every slot, in cell units: (n_slots,).
+
+        Asked of families that take gaps."""
+        raise NotImplementedError
+
     # ---- shared ---------------------------------------------------------------------------------
+
+    @classmethod
+    def names(cls):
+        """The hyperparameters' names in the order in which a user may give them without names."""
+        return cls.argument_names or cls.coordinate_names
+
+    @classmethod
+    def hyper_of(cls, arrays):
+        """From what `to_arrays` gave, each feature's hyperparameters: list of float64 vectors."""
+        return list(np.stack([arrays[name] for name in cls.coordinate_names], axis=1))
+
+    def to_arrays(self, slots=None):
+        """Statistics and hyperparameters as a flat dict of arrays.
+
+        Parameters
+        ----------
+        slots : int or int array, optional
+            So many first slots, or these. By default all.
+        """
+        slots = slice(slots) if np.ndim(slots) == 0 else slots
+        arrays = {"columns": np.sort(self.columns)}
+        for name, value in {"size": np.asarray(self.size), **self.statistics()}.items():
+            arrays[name] = value[..., slots].copy()
+        return arrays | self.parameters()
 
     @classmethod
     def key_columns(cls, columns):

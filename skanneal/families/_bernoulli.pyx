@@ -11,4 +11,8 @@ cdef class Bernoulli(Categorical):
     """Booleans. Coordinates of a feature's hyperparameters: b, a."""
 
     family = "bernoulli"
+    cells = "boolean"
+    default_for = "boolean"
     coordinate_names = ("b", "a")
+    forms = ("positive", "positive")
+    argument_names = ("a", "b")

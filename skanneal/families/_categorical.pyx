@@ -97,7 +97,10 @@ cdef class Categorical(FamilyBlock):
     """Codes. Coordinates of a feature's hyperparameters: one pseudo-count per level."""
 
     family = "categorical"
+    cells = "level"
+    default_for = "levels"
     coordinate_names = ("pseudo_counts",)
+    forms = ("per_level",)
 
     @staticmethod
     def default_hyper(n_levels):
@@ -365,22 +368,31 @@ cdef class Categorical(FamilyBlock):
             out[i] = min(code, len(cumulative) - 1)
         return out
 
-    def to_arrays(self, n_slots=None):
-        """Statistics and hyperparameters of the first n_slots slots, features by column."""
-        n_slots = self.n_slots if n_slots is None else n_slots
-        order = np.argsort(self.columns)
-        counts = [self._counts(f)[:, :n_slots] for f in order]
-        size = np.asarray(self.size)[:n_slots].copy()
-        present = np.array([c.sum(axis=0) for c in counts], dtype=np.int64).reshape(-1, n_slots)
+    def statistics(self):
+        """Counts of all features' levels, one after another, and of missing cells in every slot."""
+        counts = [self._counts(f) for f in np.argsort(self.columns)]
+        present = np.array([c.sum(axis=0) for c in counts], dtype=np.int64)
         return {
-            "columns": np.asarray(self.columns)[order],
-            "gappy": np.asarray(self.gappy)[order],
-            "size": size,
-            "n_levels": np.array([len(c) for c in counts], dtype=np.int64),
-            "count": np.concatenate([np.zeros((0, n_slots), np.int32), *counts]),
-            "missing": (size - present).astype(np.int32),
-            "pseudo_counts": np.concatenate([np.zeros(0)] + [self.get_hyper(f) for f in order]),
+            "count": np.concatenate([np.zeros((0, self.n_slots), np.int32), *counts]),
+            "missing": (np.asarray(self.size) - present.reshape(-1, self.n_slots)).astype(np.int32),
         }
+
+    def parameters(self):
+        """Gaps, numbers of levels and all pseudo-counts, features by column."""
+        order = np.argsort(self.columns)
+        hyper = [self.get_hyper(f) for f in order]
+        return {
+            "gappy": self.gappy[order],
+            "n_levels": np.array([len(a) for a in hyper], dtype=np.int64),
+            "pseudo_counts": np.concatenate([np.zeros(0), *hyper]),
+        }
+
+    @classmethod
+    def hyper_of(cls, arrays):
+        """Each feature's pseudo-counts."""
+        stops = np.cumsum(arrays["n_levels"])
+        starts = stops - arrays["n_levels"]
+        return [arrays["pseudo_counts"][start:stop] for start, stop in zip(starts, stops)]
 
     @classmethod
     def from_arrays(cls, arrays, table, n_slots=None):
@@ -388,7 +400,7 @@ cdef class Categorical(FamilyBlock):
         cdef Categorical block
         n, stops = len(arrays["size"]), np.cumsum(arrays["n_levels"])
         starts = stops - arrays["n_levels"]
-        hyper = [arrays["pseudo_counts"][a:b] for a, b in zip(starts, stops)]
+        hyper = cls.hyper_of(arrays)
         block = cls(table, arrays["columns"], hyper, max(n, n_slots or 0), arrays["gappy"])
         at = np.searchsorted(arrays["columns"], block.columns)
         count = np.asarray(block.count)

@@ -1,4 +1,15 @@
-"""Hyperparameters of a row family: one flat vector, and arrays of their natural forms.
+"""Forms of hyperparameters: in which unit they are, and of what length.
+
+A number of the user's is offset + scale * cell, so a hyperparameter in cell units is
+
+    form                    in the user's units
+    location                offset + scale * value
+    scale                   scale * value
+    variance, covariance    the product of its two columns' scales * value
+    any other               value: it has no unit
+
+A column family has one coordinate of each form, or one for each level of the form "per_level". The
+hyperparameters of a row family are one flat vector, and arrays of their natural forms:
 
     form         natural shape            in the flat vector
     positive     ()                       1
@@ -13,6 +24,30 @@ A covariance that is set coordinate by coordinate is symmetric by construction.
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
+
+
+def to_cells(form, values, offset, scale):
+    """Values of a form in cell units; of a covariance matrix with the arrays of its columns."""
+    with np.errstate(over="ignore", under="ignore"):
+        if form == "location":
+            return (values - offset) / scale
+        if form == "scale":
+            return values / scale
+        if form == "covariance":
+            return values / scale / scale[:, None]
+        return values / scale / scale if form == "variance" else values
+
+
+def to_user(form, values, offset, scale):
+    """The inverse of to_cells."""
+    with np.errstate(over="ignore"):  # a variance of numbers near 1e300 is no float64
+        if form == "location":
+            return values * scale + offset
+        if form == "scale":
+            return values * scale
+        if form == "covariance":
+            return values * scale * scale[:, None]
+        return values * scale * scale if form == "variance" else values
 
 
 def length(form, n_columns):

@@ -62,9 +62,11 @@ cdef class KnownNormal(FamilyBlock):
 
     family = "known_normal"
     joint = True
+    cells = "number"
     coordinate_names = ("covariance", "prior_mean", "prior_covariance")
     forms = ("covariance", "location", "covariance")
     required = ("covariance",)
+    bounds_density = "covariance"
 
     cdef KnownBlock block
     cdef Py_ssize_t d
@@ -337,18 +339,14 @@ cdef class KnownNormal(FamilyBlock):
 
     # ---- state as arrays ------------------------------------------------------------------------
 
-    def to_arrays(self, n_slots=None):
-        """Statistics and hyperparameters of the first n_slots slots; sums are of z."""
-        n_slots = self.n_slots if n_slots is None else n_slots
+    def statistics(self):
+        """Sum of z and centred sum of squares of every slot."""
         total = np.asarray(self.sum).transpose(1, 0, 2).reshape(self.d, -1)
-        arrays = {
-            "columns": self.columns.copy(),
-            "size": np.asarray(self.size)[:n_slots].copy(),
-            "sum": np.ascontiguousarray(total[:, :n_slots]),
-            "squares": np.asarray(self.squares)[:n_slots].copy(),
-        }
-        values = unflatten(self.forms, self.hyper, self.d)
-        return arrays | dict(zip(self.coordinate_names, values))
+        return {"sum": total, "squares": np.asarray(self.squares)}
+
+    def parameters(self):
+        """Hyperparameters in their natural forms."""
+        return dict(zip(self.coordinate_names, unflatten(self.forms, self.hyper, self.d)))
 
     @classmethod
     def from_arrays(cls, arrays, table, n_slots=None):

@@ -82,6 +82,7 @@ cdef class Multinomial(FamilyBlock):
 
     family = "multinomial"
     joint = True
+    cells = "count_row"
     coordinate_names = ("pseudo_counts",)
     forms = ("common",)
 
@@ -498,17 +499,19 @@ cdef class Multinomial(FamilyBlock):
 
     # ---- arrays ---------------------------------------------------------------------------------
 
-    def to_arrays(self, n_slots=None):
-        """Statistics and hyperparameters of the first n_slots slots, and totals to sample from."""
-        n_slots = self.n_slots if n_slots is None else n_slots
+    def statistics(self):
+        """Counts of the columns, their sum and that of the rows' coefficients in every slot."""
+        return {
+            "count": np.asarray(self.count).T,
+            "total": np.asarray(self.total),
+            "log_coefficients": np.asarray(self.log_coefficients),
+        }
+
+    def parameters(self):
+        """Pseudo-counts, and totals to sample from."""
         hyper = self.get_hyper(0)
         return {
-            "columns": self.columns.copy(),
             "gappy": self.gappy.copy(),
-            "size": np.asarray(self.size)[:n_slots].copy(),
-            "count": np.ascontiguousarray(np.asarray(self.count)[:n_slots].T),
-            "total": np.asarray(self.total)[:n_slots].copy(),
-            "log_coefficients": np.asarray(self.log_coefficients)[:n_slots].copy(),
             "pseudo_counts": hyper[0] if self.common else hyper,
             "row_totals": self.row_totals.copy(),
         }

@@ -86,8 +86,10 @@ cdef class MultivariateNormal(FamilyBlock):
 
     family = "multivariate_normal"
     joint = True
+    cells = "number"
     coordinate_names = ("mu0", "kappa0", "nu0", "scale0")
     forms = ("location", "positive", "positive", "covariance")
+    bounds_density = "scale0"
 
     cdef MvnBlock block
     cdef Py_ssize_t d, stride
@@ -521,20 +523,20 @@ cdef class MultivariateNormal(FamilyBlock):
 
     # ---- state as arrays ------------------------------------------------------------------------
 
-    def to_arrays(self, n_slots=None):
-        """Statistics and hyperparameters of the first n_slots slots; matrices packed."""
-        n_slots = self.n_slots if n_slots is None else n_slots
+    def statistics(self):
+        """Mean, scatter and factor of every slot, matrices packed, and the factor's updates."""
         rows, columns = np.tril_indices(self.d)
-        arrays = {
-            "columns": self.columns.copy(),
-            "size": np.asarray(self.size)[:n_slots].copy(),
-            "updates": np.asarray(self.updates)[:n_slots].copy(),
-            "mean": np.ascontiguousarray(np.asarray(self.mean)[:n_slots, :self.d].T),
-            "scatter": np.ascontiguousarray(np.asarray(self.scatter)[:n_slots, rows, columns].T),
-            "factor": np.ascontiguousarray(np.asarray(self.factor)[:n_slots, rows, columns].T),
+        return {
+            "updates": np.asarray(self.updates),
+            "mean": np.asarray(self.mean)[:, :self.d].T,
+            "scatter": np.asarray(self.scatter)[:, rows, columns].T,
+            "factor": np.asarray(self.factor)[:, rows, columns].T,
         }
+
+    def parameters(self):
+        """Hyperparameters in their natural forms."""
         values = unflatten(self.forms, self.hyper, self.d)
-        return arrays | {n: np.array(v) for n, v in zip(self.coordinate_names, values)}
+        return {name: np.array(value) for name, value in zip(self.coordinate_names, values)}
 
     @classmethod
     def from_arrays(cls, arrays, table, n_slots=None):

@@ -24,6 +24,8 @@ from ._table cimport Table, is_far
 from ._base import partition_batches
 from ._scaling import ordinary
 
+LEAST_DEGREES = 3.0   # in a variance
+
 cdef double LOG_PI = 1.1447298858494002
 
 cdef extern from "_normal.h" nogil:
@@ -88,7 +90,11 @@ cdef class Normal(FamilyBlock):
     """Numbers. Coordinates of a feature's hyperparameters: mu0, kappa0, nu0, sigma2_0."""
 
     family = "normal"
+    cells = "number"
+    default_for = "float"
     coordinate_names = ("mu0", "kappa0", "nu0", "sigma2_0")
+    forms = ("location", "positive", "positive", "variance")
+    bounds_density = "sigma2_0"
 
     cdef NormalBlock block
     cdef double[:, ::1] hyper            # (4, n_features)
@@ -378,6 +384,15 @@ cdef class Normal(FamilyBlock):
         """Centre of the predictive in every slot, in cell units."""
         return self._posterior(f)[2]
 
+    def predictive_variance(self, Py_ssize_t f):
+        """Variance of the predictive in every slot, in cell units.
+
+        Student's t has none below two degrees of freedom: fewer than LEAST_DEGREES count as so
+        many."""
+        kappa, nu, _, squares = self._posterior(f)
+        degrees = np.maximum(nu, LEAST_DEGREES)
+        return squares / nu * (1 + 1 / kappa) * degrees / (degrees - 2)
+
     def sample_feature(self, Py_ssize_t f, slots, bit_generator):
         """One predictive cell for each of `slots`: float64 of the same shape, in cell units."""
         cdef bitgen_t *rng = bitgen(bit_generator)
@@ -393,31 +408,27 @@ cdef class Normal(FamilyBlock):
                 spread[k] / (2.0 * standard_gamma(rng, 0.5 * degrees[k])))
         return np.asarray(out)
 
-    def to_arrays(self, n_slots=None):
-        """Statistics and hyperparameters of the first n_slots slots, features by column."""
-        n_slots = self.n_slots if n_slots is None else n_slots
+    def statistics(self):
+        """Cells, mean and centred sum of squares of each feature in every slot."""
         order = np.argsort(self.columns)
         dense = order < self.n_dense
-        present = np.where(dense[:, None], np.asarray(self.size)[None, :n_slots],
-                           np.asarray(self.present).T[order, :n_slots])
-        arrays = {
-            "columns": np.asarray(self.columns)[order],
-            "gappy": np.asarray(self.gappy)[order],
-            "size": np.asarray(self.size)[:n_slots].copy(),
-            "n": present,
-            "mean": np.ascontiguousarray(np.asarray(self.mean).T[order, :n_slots]),
-            "m2": np.ascontiguousarray(np.asarray(self.m2).T[order, :n_slots]),
+        return {
+            "n": np.where(dense[:, None], np.asarray(self.size), np.asarray(self.present).T[order]),
+            "mean": np.asarray(self.mean).T[order],
+            "m2": np.asarray(self.m2).T[order],
         }
-        for h, name in enumerate(self.coordinate_names):
-            arrays[name] = np.asarray(self.hyper)[h, order]
-        return arrays
+
+    def parameters(self):
+        """Gaps and hyperparameters, features by column."""
+        order = np.argsort(self.columns)
+        hyper = np.asarray(self.hyper)[:, order]
+        return {"gappy": self.gappy[order], **dict(zip(self.coordinate_names, hyper))}
 
     @classmethod
     def from_arrays(cls, arrays, table, n_slots=None):
         """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
-        hyper = np.stack([arrays[name] for name in cls.coordinate_names], axis=1)
         n = len(arrays["size"])
-        cdef Normal block = cls(table, arrays["columns"], list(hyper),
+        cdef Normal block = cls(table, arrays["columns"], cls.hyper_of(arrays),
                                 max(n, n_slots or 0), arrays["gappy"])
         at = np.searchsorted(arrays["columns"], block.columns)
         np.asarray(block.size)[:n] = arrays["size"]

@@ -93,7 +93,9 @@ cdef class Poisson(FamilyBlock):
     """Counts. Coordinates of a feature's hyperparameters: shape, rate."""
 
     family = "poisson"
+    cells = "count"
     coordinate_names = ("shape", "rate")
+    forms = ("positive", "positive")
 
     cdef double[:, ::1] hyper        # (2, n_features)
     cdef int64_t[:, ::1] n, total    # (n_features, n_slots) cells and their sum
@@ -323,6 +325,11 @@ cdef class Poisson(FamilyBlock):
         return ((self.hyper[0, f] + np.asarray(self.total)[f])
                 / (self.hyper[1, f] + np.asarray(self.n)[f]))
 
+    def predictive_variance(self, Py_ssize_t f):
+        """Variance of the predictive in every slot."""
+        rate = self.hyper[1, f] + np.asarray(self.n)[f]
+        return self.predictive_mean(f) * (1 + 1 / rate)
+
     def sample_feature(self, Py_ssize_t f, slots, bit_generator):
         """One predictive count for each of `slots`: float64 of the same shape."""
         cdef bitgen_t *rng = bitgen(bit_generator)
@@ -334,30 +341,29 @@ cdef class Poisson(FamilyBlock):
                              / (self.hyper[1, f] + self.n[f, slot[i]]))
         return np.asarray(out)
 
-    def to_arrays(self, n_slots=None):
-        """Statistics and hyperparameters of the first n_slots slots, features by column."""
-        n_slots = self.n_slots if n_slots is None else n_slots
+    def statistics(self):
+        """Cells, their sum and that of log x! of each feature in every slot."""
         order = np.argsort(self.columns)
-        arrays = {
-            "columns": np.asarray(self.columns)[order],
-            "gappy": np.asarray(self.gappy)[order],
-            "size": np.asarray(self.size)[:n_slots].copy(),
-            "n": np.asarray(self.n)[order, :n_slots],
-            "total": np.asarray(self.total)[order, :n_slots],
-            "log_factorial_units": np.asarray(self.units)[order, :n_slots],
-            "log_factorial_rest": np.asarray(self.rest)[order, :n_slots],
+        return {
+            "n": np.asarray(self.n)[order],
+            "total": np.asarray(self.total)[order],
+            "log_factorial_units": np.asarray(self.units)[order],
+            "log_factorial_rest": np.asarray(self.rest)[order],
         }
-        for h, name in enumerate(self.coordinate_names):
-            arrays[name] = np.asarray(self.hyper)[h, order]
-        return arrays
+
+    def parameters(self):
+        """Gaps and hyperparameters, features by column."""
+        order = np.argsort(self.columns)
+        hyper = np.asarray(self.hyper)[:, order]
+        return {"gappy": self.gappy[order], **dict(zip(self.coordinate_names, hyper))}
 
     @classmethod
     def from_arrays(cls, arrays, table, n_slots=None):
         """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
         cdef Poisson block
         n = len(arrays["size"])
-        hyper = np.stack([arrays[name] for name in cls.coordinate_names], axis=1)
-        block = cls(table, arrays["columns"], list(hyper), max(n, n_slots or 0), arrays["gappy"])
+        hyper = cls.hyper_of(arrays)
+        block = cls(table, arrays["columns"], hyper, max(n, n_slots or 0), arrays["gappy"])
         at = np.searchsorted(arrays["columns"], block.columns)
         np.asarray(block.size)[:n] = arrays["size"]
         np.asarray(block.n)[:, :n] = arrays["n"][at]

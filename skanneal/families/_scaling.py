@@ -87,6 +87,26 @@ def offset_and_scale(values):
     return float(offset / shrink), max(float(scale), float(np.finfo(np.float64).tiny))
 
 
+def scale_from_zero(values):
+    """Mean of the ordinary values, none of them negative; 1 if it is 0.
+
+    Parameters
+    ----------
+    values : float64 array of shape (n,)
+        Without NaN.
+
+    Returns
+    -------
+    scale : float
+    """
+    values = ordinary(values)
+    largest = values.max(initial=0.0)
+    if largest == 0.0:
+        return 1.0
+    mean = largest * np.mean(values / largest)  # their sum may overflow
+    return max(float(mean), float(np.finfo(np.float64).tiny))
+
+
 def standardised(values, offset, scale):
     """Cells of numbers: float32 of (value - offset) / scale.
 

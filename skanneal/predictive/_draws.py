@@ -4,8 +4,9 @@
 
 import numpy as np
 
-from ..encoding import NAMES, row_values_in_units, to_user
+from ..encoding import row_values_in_units
 from ..families import FAMILIES
+from ..families._forms import to_user
 from ..summary import relabel
 
 
@@ -132,8 +133,7 @@ class CrossCatDraw:
         return self.arrays[f"view{self.stored(v)}/{name}"]
 
     def _parts(self, v):
-        prefix = f"view{self.stored(v)}/"
-        return {n.removeprefix(prefix): a for n, a in self.arrays.items() if n.startswith(prefix)}
+        return _under(f"view{self.stored(v)}/", self.arrays)
 
     def __repr__(self):
         components = "+".join(map(str, self.n_components))
@@ -168,34 +168,30 @@ def _sizes(arrays):
 def _in_units(parts, n_columns, offsets, scales):
     """Hyperparameters of the first n_columns columns, from the arrays of each view."""
     out = {}
-    for family, names in NAMES.items():
-        of = [arrays for arrays in parts if f"{family}/columns" in arrays]
-        columns = np.concatenate(
-            [np.empty(0, int), *[arrays[f"{family}/columns"] for arrays in of]]
-        )
-        if FAMILIES[family].joint:
-            if np.any(columns < n_columns):
-                out[family] = row_values_in_units(family, of[0], columns, offsets, scales)
-            continue
+    for name, family in FAMILIES.items():
+        of = [_under(f"{name}/", arrays) for arrays in parts if f"{name}/columns" in arrays]
+        columns = np.concatenate([np.empty(0, int), *[arrays["columns"] for arrays in of]])
         order = np.argsort(columns)[: np.count_nonzero(columns < n_columns)]
         if not len(order):
             continue
-        if f"{family}/pseudo_counts" in of[0]:
-            counts = [counts for arrays in of for counts in _pseudo_counts(arrays, family)]
-            counts = [counts[i] for i in order]
-            if family == "bernoulli":
-                counts = np.array(counts)
-                out[family] = {"a": counts[:, 1], "b": counts[:, 0]}
-            else:
-                out[family] = {"pseudo_counts": counts}
+        if family.joint:
+            out[name] = row_values_in_units(family, of[0], columns, offsets, scales)
             continue
+        vectors = [vector for arrays in of for vector in family.hyper_of(arrays)]
+        vectors = [vectors[i] for i in order]
         units = offsets[columns[order]], scales[columns[order]]
-        values = {name: np.concatenate([a[f"{family}/{name}"] for a in of]) for name in names}
-        out[family] = {name: to_user(name, values[name][order], *units) for name in names}
+        if family.forms == ("per_level",):
+            out[name] = {family.coordinate_names[0]: vectors}
+            continue
+        pairs = zip(family.coordinate_names, family.forms)
+        values = {
+            coordinate: to_user(form, np.array([vector[h] for vector in vectors]), *units)
+            for h, (coordinate, form) in enumerate(pairs)
+        }
+        out[name] = {coordinate: values[coordinate] for coordinate in family.names()}
     return out
 
 
-def _pseudo_counts(arrays, family):
-    """One array per column of the family."""
-    stops = np.cumsum(arrays[f"{family}/n_levels"])[:-1]
-    return np.split(arrays[f"{family}/pseudo_counts"], stops)
+def _under(prefix, arrays):
+    """The arrays whose names begin so, without the prefix."""
+    return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

@@ -14,7 +14,6 @@ from ..families import Table
 from ..states import state_from_arrays
 
 BLOCK_BYTES = 1 << 25  # of scores held at a time
-LEAST_DEGREES = 3.0  # Student's t of fewer degrees of freedom counts as one of these in a variance
 
 
 class View:
@@ -68,7 +67,7 @@ class View:
     def variances(self, column):
         """Variance of a number's predictive, in cell units: (K + 1,)."""
         block, f = self.features[column]
-        return VARIANCES[block.family](block, f)[self.slots]
+        return block.predictive_variance(f)[self.slots]
 
     def sample_cells(self, column, at, bit_generator):
         """One cell for each of the clusters `at` (indices into slots), in cell units."""
@@ -379,19 +378,3 @@ def _most_probable(probabilities):
     levels = probabilities.argmax(axis=1)
     best = np.take_along_axis(probabilities, levels[:, None], axis=1)[:, 0]
     return levels, np.maximum(1.0 - best, 0.0)
-
-
-def _normal_variances(block, f):
-    kappa, nu, _, squares = block._posterior(f)
-    degrees = np.maximum(nu, LEAST_DEGREES)
-    return squares / nu * (1 + 1 / kappa) * degrees / (degrees - 2)
-
-
-def _poisson_variances(block, f):
-    arrays = block.to_arrays()
-    at = np.searchsorted(arrays["columns"], block.columns[f])
-    mean = block.predictive_mean(f)
-    return mean * (1 + 1 / (arrays["rate"][at] + arrays["n"][at]))
-
-
-VARIANCES = {"normal": _normal_variances, "poisson": _poisson_variances}

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from ..chains import ChainPlan
-from ..encoding import Encoder, prepare, with_scale
+from ..encoding import Encoder, prepare, with_bounds
 from ..families import Table
 from ..families._scaling import ordinary
 from ..likelihoods import LIKELIHOODS, Gaussian, Likelihood, TableRows, checked
@@ -143,7 +143,7 @@ def _encoded(estimator, name, X, source):
     """
     given = estimator.hyperparameters
     given = given[name] if isinstance(given, Mapping) and name in given else {}
-    proper = with_scale({FAMILY[name]: given})
+    proper = with_bounds({FAMILY[name]: given})
     encoder = Encoder()
     columns = encoder.fit_encode(estimator, X, FAMILY[name], proper=proper)
     constants = encoder.apart.constants

@@ -29,11 +29,6 @@ cdef extern from "_draw.h" nogil:
 cdef enum:
     MEMO = 1024
 
-# Arrays of a block whose last axis is the slot.
-SLOT_STATISTICS = ("size", "n", "mean", "m2", "count", "missing", "total", "log_factorial_units",
-                   "log_factorial_rest", "scatter", "factor", "updates", "sum", "squares",
-                   "log_coefficients")
-
 
 cdef class Mixture:
     """A Pitman-Yor mixture of products of families, over the rows of a subsample.
@@ -418,23 +413,20 @@ cdef class Mixture:
 
         Slots up to the highest in use, statistics bit for bit; or, `numbered`, without the empty
         slots: clusters 0 .. K - 1."""
-        n_slots = max(1, int(np.max(np.flatnonzero(self.counts), initial=-1)) + 1)
+        used = np.flatnonzero(self.counts)
+        slots, labels = max(1, int(np.max(used, initial=-1)) + 1), np.asarray(self.labels).copy()
+        if numbered:
+            number = np.full(self.n_slots + 1, -1, dtype=np.int32)
+            number[used] = np.arange(len(used))
+            slots, labels = used, number[labels]
         arrays = {
-            "labels": np.asarray(self.labels).copy(),
+            "labels": labels,
             "concentration": np.array(self.prior.concentration),
             "discount": np.array(self.prior.discount),
         }
         for block in self.blocks:
-            for name, value in block.to_arrays(n_slots).items():
+            for name, value in block.to_arrays(slots).items():
                 arrays[f"{block.family}/{name}"] = value
-        if numbered:
-            used = np.flatnonzero(self.counts)
-            number = np.full(self.n_slots + 1, -1, dtype=np.int32)
-            number[used] = np.arange(len(used))
-            arrays["labels"] = number[arrays["labels"]]
-            for name, value in arrays.items():
-                if "/" in name and name.split("/")[1] in SLOT_STATISTICS:
-                    arrays[name] = np.ascontiguousarray(value[..., used])
         return arrays
 
     @classmethod
