@@ -65,7 +65,7 @@ class Encoder:
     """
 
     def fit(self, estimator, X, families="auto", name="X", indicators=(), proper=()):
-        """`fit_encode` for those who need no cells.
+        """Do as `fit_encode` does, but return no cells.
 
         Returns
         -------
@@ -179,7 +179,7 @@ class Encoder:
         return self.names.n_columns
 
     def indicators_of(self, positions):
-        """Where the indicators of columns stand in the encoded table: a list of int."""
+        """Places of the columns' indicators in the encoded table: a list of int."""
         return (self.n_columns + np.flatnonzero(np.isin(self.indicators, positions))).tolist()
 
     def _presence(self, columns):

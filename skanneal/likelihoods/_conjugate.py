@@ -45,7 +45,7 @@ class ConjugateLikelihood(TableLikelihood):
     # ---- what a family's likelihood writes ------------------------------------------------------
 
     def _take_hyper(self):
-        """What depends on the hyperparameters alone."""
+        """Compute what depends on the hyperparameters alone."""
         raise NotImplementedError
 
     def _statistics_arrays(self, statistics, sizes):
@@ -70,7 +70,7 @@ class ConjugateLikelihood(TableLikelihood):
 
     @property
     def infers(self):
-        """Is there a hyperparameter with a grid?"""
+        """Whether any hyperparameter has a grid."""
         return any(grid is not None for grids in self.grids for grid in grids)
 
     def sizes(self, statistics):

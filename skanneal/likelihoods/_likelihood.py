@@ -26,7 +26,7 @@ class Likelihood:
     Attributes
     ----------
     conjugate : bool
-        Can the atoms be integrated out? Only a `ConjugateLikelihood` can.
+        Whether the atoms can be integrated out, as only those of a `ConjugateLikelihood` can.
 
     Examples
     --------
@@ -216,7 +216,7 @@ class Likelihood:
 
     @property
     def proposes(self):
-        """Does it have the two methods of a proposal?"""
+        """Whether it has the two methods of a proposal."""
         cls = type(self)
         return all(
             getattr(cls, name) is not getattr(Likelihood, name)
@@ -251,5 +251,5 @@ class Likelihood:
         return theta
 
     def log_jacobian(self, n_rows):
-        """What to add to a log density of n_rows encoded rows to have it in the user's units."""
+        """The term that brings a log density of n_rows encoded rows into the user's units."""
         return 0.0

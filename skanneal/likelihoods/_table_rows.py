@@ -22,7 +22,7 @@ class TableLikelihood(Likelihood):
         Without rows.
     """
 
-    writes_float64 = False  # may `out` of log_lik be float64, too?
+    writes_float64 = False  # whether log_lik also takes a float64 array for `out`
 
     def __init__(self, table):
         self.schema = table.empty_like()
@@ -52,7 +52,7 @@ class TableLikelihood(Likelihood):
         return cls(table, *args, **options)
 
     def score(self, rows, prepared, n_atoms, out):
-        """`log_lik`, which takes wider lines here: without a copy."""
+        """`log_lik` without a copy, since it takes wider lines here."""
         if out.dtype == np.float32 or self.writes_float64:
             self.log_lik(rows, prepared, out)
         else:

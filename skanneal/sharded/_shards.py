@@ -111,7 +111,7 @@ class Shards:
 
 
 class UnreadShard:
-    """Which rows a shard has and how to encode them; small enough to travel."""
+    """The rows of a shard and how to encode them, in an object that is small when pickled."""
 
     def __init__(self, source, n_shards, p, encode):
         self.source, self.n_shards, self.p, self.encode = source, n_shards, p, encode
