@@ -60,7 +60,7 @@ from accelerated_references import (
     variational_bayes,
 )
 from skanneal import AcceleratedDPMixture
-from skanneal.chains._chain import Chain
+from skanneal.chains import Chain
 from skanneal.schedules import AcceleratedSchedule
 
 ALGORITHMS = ("accelerated", "hybrid", "auxiliary", "importance", "slice", "collapsed")

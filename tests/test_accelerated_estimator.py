@@ -520,7 +520,7 @@ class TestInterruptsAndErrors:
             "sharded._fit.first_labels",
             "estimators._accelerated_dp.ShardedRun",
             "estimators._accelerated_dp.read",
-            "estimators._base_chains.padded",
+            "estimators._base_chains.side_by_side",
         ],
     )
     def test_an_error_at_any_stage_keeps_the_earlier_fit(self, where, monkeypatch):

@@ -154,7 +154,7 @@ POINTS = {
     "a synchronisation": (chains.AcceleratedChain, "synchronise"),
     "a record": (chains.AcceleratedChain, "record"),
     "a draw": (chains.AcceleratedChain, "draw"),
-    "the summary": (base, "padded"),
+    "the summary": (base, "side_by_side"),
 }
 
 

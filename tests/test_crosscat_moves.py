@@ -45,7 +45,7 @@ from mixtures import (
     reference_log_likelihood,
 )
 from reference import EXAMPLES
-from skanneal.chains._chain import ChainPlan, run_chain
+from skanneal.chains import ChainPlan, run_chain
 from skanneal.families import FAMILIES
 from skanneal.moves import (
     ColumnBlock,

@@ -587,7 +587,7 @@ class TestInterruptsAndErrors:
             "estimators._base_chains.run_chain",
             "estimators._annealed.prepare",
             "predictive._point.point_estimate",
-            "estimators._base_chains.padded",
+            "estimators._base_chains.side_by_side",
         ],
     )
     def test_an_error_at_any_stage_keeps_the_earlier_fit(self, where, monkeypatch):

@@ -43,7 +43,7 @@ from mixtures import (
     set_partition,
 )
 from reference import EXAMPLES
-from skanneal.chains._chain import ChainPlan, run_chain
+from skanneal.chains import ChainPlan, run_chain
 from skanneal.families import FAMILIES
 from skanneal.moves import (
     FeatureHyperparameters,

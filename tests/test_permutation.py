@@ -42,7 +42,8 @@ from permutation_enumeration import (
     uniform_order,
 )
 from reference import EXAMPLES, ROW_EXAMPLES
-from skanneal.chains._chain import Chain, ChainPlan, run_chain
+from skanneal.chains import ChainPlan, run_chain
+from skanneal.chains._move_policy import EvenWork
 from skanneal.families import MISSING_COUNT, Table
 from skanneal.moves import Gibbs, Permutation, SplitMerge
 from skanneal.moves._order_programs import Segments
@@ -563,14 +564,15 @@ def test_work_that_follows_the_state_is_seen(monkeypatch):
     """Had every sweep as many proposals as cost what its Gibbs pass has cost, states would count
     by what they cost."""
 
-    def share_work(self, segment, stop):
-        for i, move in enumerate(self.structure):
-            self.credit[i] += (segment.stop - segment.start) * self.state.n_clusters
+    def make(self, state, bit_generator, segment, burn_in, stop):
+        for i, move in enumerate(self.moves):
+            self.credit[i] += (segment.stop - segment.start) * state.n_clusters
             while self.credit[i] > 0:
-                info = move.sweep(self.state, self.bit_generator, beta=segment.beta)
+                info = move.sweep(state, bit_generator, beta=segment.beta)
                 self.credit[i] -= max(1, info.work)
+        return 0.0, 0.0
 
-    monkeypatch.setattr(Chain, "_share_work", share_work)
+    monkeypatch.setattr(EvenWork, "make", make)
     counts = end_of_chains(PRIOR_GRID, CHAINS["prior"], MOVES["split_merge"], 700, seed=18)
     assert count_p_value(counts, law_of_chains(PRIOR_GRID)) < REJECT
 

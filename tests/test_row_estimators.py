@@ -13,8 +13,9 @@ from sklearn.model_selection import cross_val_score
 from mixtures import ROW_FAMILIES, hyper_vector, make_table, random_rows
 from reference import log_predictive
 from skanneal import AnnealedDPMixture, CrossCatPY
-from skanneal.chains._chain import Chain, ChainPlan
+from skanneal.chains import Chain, ChainPlan
 from skanneal.families import FAMILIES
+from skanneal.parallel import StopFlag
 from skanneal.schedules import LinearAnneal, PriorGibbs, SequentialGibbs
 from test_estimators import same_bits
 from test_states import same_arrays
@@ -282,12 +283,12 @@ class TestRuns:
         schedule = LinearAnneal(n_sweeps=6, final_sweeps=2)
         if start == "prior":
             schedule = PriorGibbs(n_sweeps=4)
-        straight = Chain(model, schedule, np.random.SeedSequence(28))
+        straight = Chain.begin(model, schedule, np.random.SeedSequence(28))
         straight.run()
-        chain, n_stored = Chain(model, schedule, np.random.SeedSequence(28)), 0
+        chain, n_stored = Chain.begin(model, schedule, np.random.SeedSequence(28)), 0
         while (segment := chain.pacer.next(0.0)) is not None:
-            assert chain._churn(segment, None)
-            chain._move(segment, chain.state.subsample.size == n, None)
+            assert chain.make_assignments(segment, StopFlag())
+            chain.make_moves(segment, StopFlag())
             chain = Chain.from_arrays(pickle.loads(pickle.dumps(chain.to_arrays())), model)
             chain.state.validate()
             n_stored += 1

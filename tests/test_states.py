@@ -27,9 +27,10 @@ from mixtures import (
     set_partition,
 )
 from reference import log_marginal, log_predictive
-from skanneal.chains._chain import Chain, ChainPlan, run_chain
+from skanneal.chains import Chain, ChainPlan, run_chain
 from skanneal.families import FAMILIES
 from skanneal.moves import SplitMerge, churn
+from skanneal.parallel import StopFlag
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal, PriorGibbs, size_at
 from skanneal.states import CrossCat, Mixture, Subsample
@@ -503,14 +504,14 @@ def test_a_resumed_chain_is_bit_for_bit(selection, start):
     schedule = LinearAnneal(n_sweeps=6, final_sweeps=2, selection=selection)
     if start == "prior":
         schedule = PriorGibbs(n_sweeps=4, selection=selection)
-    straight = Chain(model, schedule, np.random.SeedSequence(28))
+    straight = Chain.begin(model, schedule, np.random.SeedSequence(28))
     straight.run()
     # the chain is stored and restored again and again while it runs
-    chain = Chain(model, schedule, np.random.SeedSequence(28))
+    chain = Chain.begin(model, schedule, np.random.SeedSequence(28))
     n_stored = 0
     while (segment := chain.pacer.next(0.0)) is not None:
-        assert chain._churn(segment, None)
-        chain._move(segment, chain.state.subsample.size == n, None)
+        assert chain.make_assignments(segment, StopFlag())
+        chain.make_moves(segment, StopFlag())
         if n_stored % 3 == 0:
             arrays = pickle.loads(pickle.dumps(chain.to_arrays()))
             chain = Chain.from_arrays(arrays, model)

@@ -1,6 +1,17 @@
 """What a chain plans, runs, records and restores."""
 
-from ._chain import Chain, run_chain
-from ._plan import ChainPlan, first_state
+from ._chain import Chain
+from ._plan import ChainPlan
+from ._run import run_chain
+from ._snapshot import read_snapshot, write_snapshot
+from ._trace import Trace, side_by_side
 
-__all__ = ["Chain", "ChainPlan", "first_state", "run_chain"]
+__all__ = [
+    "Chain",
+    "ChainPlan",
+    "Trace",
+    "read_snapshot",
+    "run_chain",
+    "side_by_side",
+    "write_snapshot",
+]

@@ -3,40 +3,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import time
+from collections import defaultdict
 
 import numpy as np
 
-from ..parallel._time_limit import OutOfTime
+from ..parallel import OutOfTime
 from ..schedules._cost import lower_median
 
-GUARD = 4.0  # times the seconds expected of moves: with less time left they may be thrown away
-COPY_SHARE = 0.05  # of the seconds expected of moves: so much a copy of the state may take
-LAST_TIMES = 3  # of a move, of which the median is what the next one is expected to take
+GUARD = 4.0  # moves are guarded if they may take longer than the time left over this factor
+COPY_SHARE = 0.05  # a copy of the state costs next to nothing below this share of the moves' time
+LAST_TIMES = 3  # a move is expected to take the median of its last times, of so many
 
 
 class ChainClock:
-    """Seconds of a chain, and of its moves.
-
-    Parameters
-    ----------
-    names : iterable
-        Of what is timed.
+    """The seconds that a chain has run, and those that its moves take.
 
     Attributes
     ----------
     seconds : float
-        Of the chain, up to its last complete segment.
+        How long the chain had run at the end of its last complete segment.
     end : float
-        Seconds of the chain at which its time is over.
+        The chain's time is over when it has run for so many seconds.
     flag : StopFlag or None
-        Set then, or with the one that asks the chain to stop; None without a limit.
+        It is set then, or with the flag that asks the chain to stop; None without a limit.
     guarded : bool
         Whether moves are under way that can be taken back.
     """
 
-    def __init__(self, names):
+    def __init__(self):
         self.seconds, self.end, self.flag, self.guarded = 0.0, np.inf, None, False
-        self.last = {name: [] for name in names}  # seconds per row of S
+        self._last = defaultdict(list)  # name -> seconds per row of the subsample
         self._stop, self._began = None, time.perf_counter()
 
     def start(self):
@@ -44,20 +40,20 @@ class ChainClock:
         self._began = time.perf_counter() - self.seconds
 
     def limit(self, stop, max_time):
-        """Let the time be over in so many seconds."""
+        """Let the time be over in so many seconds, or when `stop` is set."""
         self._stop, self.flag = stop, stop.within(max_time)
         self.end = self.now() + max_time
 
     def now(self):
-        """Seconds of the chain."""
+        """Return for how many seconds the chain has run."""
         return time.perf_counter() - self._began
 
     def tick(self):
-        """Take over the seconds of a complete segment."""
+        """Note that a segment is complete."""
         self.seconds = self.now()
 
     def cancel(self):
-        """Stop waiting for the end."""
+        """Stop waiting for the end: the flag is not set any more."""
         if self.flag is not None:
             self.flag.cancel()
 
@@ -67,18 +63,23 @@ class ChainClock:
             raise OutOfTime
 
     def note(self, name, began, n_rows):
-        """Take in what began at `began` seconds, with so many rows in."""
+        """Note that what is called `name` began at `began` seconds and ends now.
+
+        Its duration is taken to be proportional to the rows that are in, of which there are
+        `n_rows`.
+        """
         rate = (self.now() - began) / max(n_rows, 1)
-        self.last[name] = [*self.last[name][1 - LAST_TIMES :], rate]
+        self._last[name] = [*self._last[name][1 - LAST_TIMES :], rate]
 
     def expected(self, name, n_rows, unknown=np.inf):
-        """Seconds that it will take."""
-        return lower_median(self.last[name]) * n_rows if self.last[name] else unknown
+        """Return the seconds that it will take, or `unknown` if it was never noted."""
+        return lower_median(self._last[name]) * n_rows if self._last[name] else unknown
 
     def is_guard_due(self, expected, left, n_rows):
-        """Whether moves are to be such that they can be taken back.
+        """Return whether moves are to be guarded, so that they can be taken back.
 
-        That is when they may take longer than what is left, or where a copy costs next to nothing.
+        They are where they may take longer than the time left, and where a copy of the state costs
+        next to nothing.
         """
         copy = self.expected("copy", n_rows, 0.0)
         return GUARD * expected > left or copy < COPY_SHARE * expected

@@ -1,4 +1,4 @@
-"""What the chains of a fit share, and the state they begin with."""
+"""What the chains of a fit share."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..families import FAMILIES, Table
-from ..partition_priors import first_prior
-from ..states import CrossCat, Mixture
+from ..families import Table
 
 
 class ChainPlan(NamedTuple):
@@ -54,20 +52,3 @@ class ChainPlan(NamedTuple):
     options: dict = {}
     even_work: bool = False
     init: int | np.ndarray | None = None
-
-
-def first_state(model, subsample, bit_generator):
-    """A state without rows; the features' partition, if there is one, drawn from its prior."""
-    prior = first_prior(model.prior_grid)
-    if model.view_grid is not None:
-        view_prior = first_prior(model.view_grid)
-        view_of = view_prior.draw(model.table.n_columns, bit_generator)
-        return CrossCat.start(
-            model.table, model.families, model.hyper, view_of, view_prior, prior, subsample
-        )
-    blocks = []
-    for name, columns in model.families.items():
-        family = FAMILIES[name]
-        hyper = [model.hyper[int(j)] for j in family.key_columns(columns)]
-        blocks.append(family(model.table, columns, hyper))
-    return Mixture(model.table, blocks, prior, subsample)

@@ -323,7 +323,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
                     complaints.append(self._too_short(limit, algorithm, late))
                 schedule = realised(lengths)
             draws = [[data.draw(arrays) for arrays in of_chain] for of_chain in draws]
-            traces = [{n: np.array(v) for n, v in chain.trace.items()} for chain in chains]
+            traces = [chain.trace.to_arrays() for chain in chains]
             states = [chain.to_arrays() for chain in chains]
             fitted = self._of_chains(draws, traces, states, data.shards.n_rows)
             flat = [draw for of_chain in draws for draw in of_chain]

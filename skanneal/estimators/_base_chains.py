@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
-from ..chains import run_chain
+from ..chains import run_chain, side_by_side
 from ..parallel import StopFlag, n_workers, run_tasks, spawn_seeds
 from ..summary import diagnose
 
@@ -149,7 +149,7 @@ class BaseChains(BaseEstimator):
 
     def _of_chains(self, draws, traces, states, n_rows):
         """Fitted attributes; R-hat and ESS are of the final full-data stage, burn-in left out."""
-        trace = padded(traces)
+        trace = side_by_side(traces)
         full = final_stage(trace, n_rows)
         scalars = [name for name in trace if name not in UNDIAGNOSED]
         final = {name: np.where(full, trace[name], np.nan) for name in scalars}
@@ -201,12 +201,3 @@ def final_stage(trace, n_rows):
     """Which records are of the final full-data stage, burn-in left out: (n_chains, n_records)."""
     full = trace["n_assigned"] == n_rows
     return full & (trace["burn_in"] == 0) if "burn_in" in trace else full
-
-
-def padded(traces):
-    """Chains side by side, padded with nan: dict of arrays (n_chains, n_records)."""
-    longest = max(len(trace["sweeps"]) for trace in traces)
-    return {
-        name: np.array([np.r_[t[name], np.full(longest - len(t[name]), np.nan)] for t in traces])
-        for name in traces[0]
-    }

@@ -8,11 +8,12 @@ next segment needs.
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-import json
 import time
 
 import numpy as np
 
+from .._native._packing import pack
+from ..chains import Trace, read_snapshot, write_snapshot
 from ..moves._random import draw_index
 from ..partition_priors import PitmanYor, first_prior
 from ._accelerated_stage import AcceleratedStage
@@ -23,7 +24,6 @@ from ._slice_sampler import SliceSampler
 from ._split_merge import split_and_merge
 from ._uncollapsed import Uncollapsed
 
-FORMAT = 1
 POINT_PASSES = 2  # over rows on disk, which the point estimate takes at least
 STAGES = {
     "accelerated": (("accelerated", AcceleratedStage), ("exact", ExactStage)),
@@ -58,7 +58,7 @@ class AcceleratedChain:
         prior = first_prior(self.prior_grid)
         dealt = [labels[shards.rows_of(p)].astype(np.int32) for p in range(shards.n_shards)]
         self.state = Uncollapsed(likelihood, prior, dealt)
-        self.trace = {}
+        self.trace = Trace()
         self.seconds, self.done = 0.0, 0
         self.n_tried = self.n_accepted = 0  # splits and merges of features
 
@@ -108,15 +108,13 @@ class AcceleratedChain:
 
     def record(self, burn_in):
         """Append to the trace."""
-        values = {
+        now = {
             "seconds": self.seconds,
             "sweeps": self.done,
             "n_assigned": self.shards.n_rows,
-            "burn_in": float(burn_in),
-            **self.state.scalars(),
+            "burn_in": burn_in,
         }
-        for name, value in values.items():
-            self.trace.setdefault(name, []).append(float(value))
+        self.trace.record(now | self.state.scalars())
 
     def labels(self):
         """Feature of every row, in the order of X: int32 (n_rows,)."""
@@ -136,7 +134,7 @@ class AcceleratedChain:
         }
         if likelihood.conjugate:
             return arrays | likelihood.arrays(state.statistics, state.sizes) | likelihood.state()
-        arrays |= {f"likelihood/{name}": value for name, value in likelihood.state().items()}
+        arrays |= pack({"likelihood": likelihood.state()})
         prior_theta = likelihood.prior_draw(N_PRIOR_DRAWS, self.generator)
         return arrays | {
             "features/size": state.sizes,
@@ -147,33 +145,24 @@ class AcceleratedChain:
 
     def to_arrays(self):
         """Everything needed to run on: a flat dict of arrays."""
-        arrays = {f"state/{name}": value for name, value in self.state.to_arrays().items()}
-        arrays |= {f"trace/{name}": np.array(values) for name, values in self.trace.items()}
         header = {
-            "format": FORMAT,
             "generator": self.generator.bit_generator.state,
             "seconds": self.seconds,
             "done": self.done,
         }
-        return arrays | {"header": np.array(json.dumps(header))}
+        parts = {"state": self.state.to_arrays(), "trace": self.trace.to_arrays()}
+        return write_snapshot(header, parts)
 
     @classmethod
     def from_arrays(cls, arrays, shards, likelihood, prior_grid):
         """The chain whose to_arrays() gave `arrays`, on the same shards."""
-        header = json.loads(str(arrays["header"]))
-        if header["format"] != FORMAT:
-            raise ValueError(f"state of format {header['format']}, this version reads {FORMAT}")
+        header, parts = read_snapshot(arrays)
         new = cls.__new__(cls)
         new.shards, new.prior_grid = shards, np.asarray(prior_grid, dtype=np.float64)
-        state = {n.removeprefix("state/"): v for n, v in arrays.items() if n.startswith("state/")}
-        new.state = Uncollapsed.from_arrays(state, likelihood)
+        new.state = Uncollapsed.from_arrays(parts["state"], likelihood)
         new.generator = np.random.Generator(np.random.PCG64())
         new.generator.bit_generator.state = header["generator"]
-        new.trace = {
-            n.removeprefix("trace/"): v.tolist()
-            for n, v in arrays.items()
-            if n.startswith("trace/")
-        }
+        new.trace = Trace.from_arrays(parts.get("trace", {}))
         new.seconds, new.done = header["seconds"], header["done"]
         new.n_tried = new.n_accepted = 0
         return new

@@ -6,6 +6,7 @@ import copy
 
 import numpy as np
 
+from .._native._packing import part_of
 from ._new_cluster import log_new_cluster
 from ._segments import scored_blocks
 
@@ -33,9 +34,7 @@ class FeatureDraw:
     def __init__(self, arrays, likelihood):
         self.arrays = arrays
         self.likelihood = copy.deepcopy(likelihood)
-        prefix = "likelihood/"
-        state = {n.removeprefix(prefix): v for n, v in arrays.items() if n.startswith(prefix)}
-        self.likelihood.set_state(state)
+        self.likelihood.set_state(part_of(arrays, "likelihood"))
 
     labels = property(lambda self: self.arrays["labels"])
     concentration = property(lambda self: float(self.arrays["concentration"]))

@@ -10,6 +10,7 @@ and then its own new ones; `gather` puts the reports together and drops atoms th
 
 import numpy as np
 
+from .._native._packing import pack, part_of
 from ..partition_priors import PitmanYor
 
 
@@ -138,7 +139,7 @@ class Uncollapsed:
     def to_arrays(self):
         """Flat dict of arrays from which `from_arrays` makes an equal state."""
         arrays = {f"labels{p}": labels for p, labels in enumerate(self.labels)}
-        arrays |= {f"likelihood/{k}": v for k, v in self.likelihood.state().items()}
+        arrays |= pack({"likelihood": self.likelihood.state()})
         arrays["members"], arrays["statistics"] = self.members, self.statistics
         arrays["log_lik"] = np.array(self.log_lik)
         arrays["prior"] = np.array([self.prior.concentration, self.prior.discount])
@@ -149,12 +150,7 @@ class Uncollapsed:
     @classmethod
     def from_arrays(cls, arrays, likelihood):
         """The state whose to_arrays() gave `arrays`; `likelihood` gets its parameters back."""
-        of_likelihood = {
-            name.removeprefix("likelihood/"): value
-            for name, value in arrays.items()
-            if name.startswith("likelihood/")
-        }
-        likelihood.set_state(of_likelihood)
+        likelihood.set_state(part_of(arrays, "likelihood"))
         n_shards = len(arrays["members"])
         labels = [arrays[f"labels{p}"] for p in range(n_shards)]
         new = cls(likelihood, PitmanYor(*arrays["prior"]), labels)

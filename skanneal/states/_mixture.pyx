@@ -15,6 +15,7 @@ from numpy.random cimport bitgen_t
 import numpy as np
 
 from .._native._random cimport bitgen, uniform
+from .._native._packing import unpack
 from ..families import FAMILIES
 from ..families._base cimport TILE, FamilyBlock, aligned_zeros
 from ..families._table cimport Table
@@ -436,12 +437,8 @@ cdef class Mixture:
         `table` may be one without rows (same columns): the mixture then answers queries only.
         """
         cdef Mixture new
-        families = {}
-        for name, value in arrays.items():
-            if "/" in name:
-                family, name = name.split("/", 1)
-                families.setdefault(family, {})[name] = value
-        blocks = [FAMILIES[family].from_arrays(parts, table) for family, parts in families.items()]
+        parts = unpack(arrays)
+        blocks = [FAMILIES[family].from_arrays(own, table) for family, own in parts.items()]
         prior = PitmanYor(float(arrays["concentration"]), float(arrays["discount"]))
         new = cls(table, blocks, prior, subsample)
         size = blocks[0].sizes()

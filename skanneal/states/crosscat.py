@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._native._packing import pack, unpack
 from ..families import FAMILIES
 from ..partition_priors import PitmanYor
 from ._mixture import Mixture
@@ -256,18 +257,13 @@ class CrossCat:
             "view_concentration": np.array(self.prior.concentration),
             "view_discount": np.array(self.prior.discount),
         }
-        for v, view in enumerate(self.views):
-            arrays |= {f"view{v}/{name}": value for name, value in view.to_arrays(numbered).items()}
-        return arrays
+        views = {f"view{v}": view.to_arrays(numbered) for v, view in enumerate(self.views)}
+        return arrays | pack(views)
 
     @classmethod
     def from_arrays(cls, arrays, table, subsample=None):
         """The state whose to_arrays() gave `arrays`; a table without rows answers queries only."""
-        parts = {}
-        for name, value in arrays.items():
-            if "/" in name:
-                view, name = name.split("/", 1)
-                parts.setdefault(view, {})[name] = value
+        parts = unpack(arrays)
         views = [
             Mixture.from_arrays(parts[f"view{v}"], table, subsample) for v in range(len(parts))
         ]

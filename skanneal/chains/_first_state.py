@@ -1,0 +1,58 @@
+"""The state that a chain begins with."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ..families import FAMILIES
+from ..partition_priors import first_prior
+from ..states import CrossCat, Mixture
+
+
+def first_state(plan, subsample, start, bit_generator):
+    """Return the state that a chain begins with.
+
+    The partition of the features, if there is one, is drawn from its prior.
+
+    Parameters
+    ----------
+    plan : ChainPlan
+    subsample : Subsample
+        Without rows; it gets all of them if the chain starts with labelled rows.
+    start : {"empty", "prior"}
+        Whether the state has no rows, or all of them, labelled as the plan's `init` says.
+    bit_generator : numpy.random.BitGenerator
+        The chain's.
+    """
+    state = _empty_state(plan, subsample, bit_generator)
+    if start == "prior":
+        subsample.fill()
+        for view in state.views:
+            labels = _first_labels(plan, view, bit_generator)
+            view.replace(np.arange(plan.table.n_rows), labels)
+    return state
+
+
+def _empty_state(plan, subsample, bit_generator):
+    prior = first_prior(plan.prior_grid)
+    if plan.view_grid is not None:
+        view_prior = first_prior(plan.view_grid)
+        view_of = view_prior.draw(plan.table.n_columns, bit_generator)
+        return CrossCat.start(
+            plan.table, plan.families, plan.hyper, view_of, view_prior, prior, subsample
+        )
+    blocks = []
+    for name, columns in plan.families.items():
+        family = FAMILIES[name]
+        hyper = [plan.hyper[int(j)] for j in family.key_columns(columns)]
+        blocks.append(family(plan.table, columns, hyper))
+    return Mixture(plan.table, blocks, prior, subsample)
+
+
+def _first_labels(plan, view, bit_generator):
+    if isinstance(plan.init, np.ndarray):
+        return plan.init
+    n_rows = plan.table.n_rows
+    if plan.init is None:
+        return view.prior.draw(n_rows, bit_generator)
+    return (np.random.Generator(bit_generator).random(n_rows) * plan.init).astype(int)

@@ -1,0 +1,81 @@
+"""What follows each churn of a chain: structure moves, then hyperparameters."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from ..moves import (
+    COLUMN_MOVES,
+    MOVES,
+    EachView,
+    FeatureHyperparameters,
+    PartitionHyperparameters,
+)
+from ._move_policy import EvenWork, Turns
+
+
+class ChainMoves:
+    """The moves of a plan, made for one chain.
+
+    Parameters
+    ----------
+    plan : ChainPlan
+    clock : ChainClock
+        The chain's; the moves poll it.
+
+    Attributes
+    ----------
+    policy : MovePolicy
+        It says which structure moves are made, and how often.
+    adaptive : list of moves
+        Those that adapt during burn-in: they have attributes `burn_in` and `tuning`.
+    took : dict
+        Seconds of the last moves, as `Pacer.next` asks for them.
+    """
+
+    def __init__(self, plan, clock):
+        structure = [
+            COLUMN_MOVES[name](plan.prior_grid)
+            if name in COLUMN_MOVES
+            else EachView(MOVES[name](**plan.options.get(name, {})))
+            for name in plan.moves
+            if name != "gibbs"
+        ]
+        inner = [getattr(move, "move", move) for move in structure]
+        self.adaptive = [move for move in inner if hasattr(move, "burn_in")]
+        self.policy = (EvenWork if plan.even_work else Turns)(structure, clock)
+        self.hyperparameters = [EachView(PartitionHyperparameters(plan.prior_grid))]
+        if plan.view_grid is not None:
+            self.hyperparameters.append(PartitionHyperparameters(plan.view_grid))
+        self.hyperparameters.append(EachView(FeatureHyperparameters(plan.grids)))
+        for move in (*structure, *self.hyperparameters):
+            move.poll = clock.poll
+        self.clock = clock
+        self.skip()
+
+    def skip(self):
+        """Note that no moves follow a segment."""
+        self.took = {"moves": 0.0, "missing": 0.0}
+
+    def make(self, state, bit_generator, segment, burn_in, stop):
+        """Make the moves that follow a segment."""
+        made, missing = self.policy.make(state, bit_generator, segment, burn_in, stop)
+        began = self.clock.now()
+        for move in self.hyperparameters:
+            move.sweep(state, bit_generator, beta=segment.beta)
+        self.clock.note("hyperparameters", began, state.subsample.size)
+        self.took = {"moves": made + self.clock.now() - began, "missing": missing}
+
+    def expected(self, state, segment):
+        """Return the seconds that `make` will take; infinity if a due move was never made."""
+        hyperparameters = self.clock.expected("hyperparameters", state.subsample.size)
+        return self.policy.expected(state, segment) + hyperparameters
+
+    def memory(self):
+        """Return what the moves have learnt so far, in a form that JSON can hold."""
+        tuning = [tuned.tuning for tuned in (self.policy, *self.adaptive)]
+        return self.policy.memory() | {"tuning": tuning}
+
+    def recall(self, memory):
+        """Take back what `memory` returned; other entries are ignored."""
+        self.policy.recall(memory)
+        for tuned, tuning in zip((self.policy, *self.adaptive), memory["tuning"]):
+            tuned.tuning = tuning

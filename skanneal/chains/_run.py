@@ -1,0 +1,93 @@
+"""Run one chain: arrays in, draws, trace and state out."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import time
+
+import numpy as np
+
+from ..parallel import LEAST, StopFlag
+from ..schedules import CustomAnneal
+from ._chain import Chain
+
+# A fit that ends within this factor of its limit, and so many seconds more, is not warned of.
+LATE, LATE_SECONDS = 1.05, 0.1
+
+
+def run_chain(
+    plan, schedule, seed, n_draws=1, thin=1, state=None, verbose=0, stop=None, max_time=None
+):
+    """Run one chain from its beginning, or on from a state.
+
+    The result is a pure function of (plan, schedule, seed), or of (plan, schedule, state), unless
+    there is a time limit.
+
+    Parameters
+    ----------
+    plan : ChainPlan
+        Data, prior and moves.
+    schedule : BaseSchedule
+        Validated.
+    seed : numpy.random.SeedSequence
+        Of this chain alone; not used with `state`.
+    n_draws, thin : int
+        The first draw is the schedule's end state, each further one `thin` full-data sweeps later.
+        With `state`, every draw comes `thin` sweeps after the one before.
+    state : dict of arrays, optional
+        A chain's to_arrays().
+    verbose : int, default=0
+        Above 0: print a line per record of the trace.
+    stop : StopFlag, optional
+        Raised to end early, with the state as it then is.
+    max_time : float or None, default=None
+        Seconds from here on that the chain may take; None is the schedule's own `max_time`, if it
+        has one.
+
+    Returns
+    -------
+    dict
+        "draws" (list of flat dicts of arrays), "trace" (dict of float arrays), "state" (flat dict
+        of arrays), "schedule" (what was run, as a schedule without a time limit), "complete",
+        "in_time" (whether all rows were in, and once through a sweep, in time or nearly so).
+    """
+    began, stop = time.perf_counter(), StopFlag() if stop is None else stop
+    max_time = schedule.max_time if max_time is None else max_time
+    if state is None:
+        chain = Chain.begin(plan, schedule, seed, (n_draws - 1) * thin, max_time)
+    else:
+        chain = Chain.from_arrays(state, plan)
+        chain.pacer.extend(thin)
+    if max_time is not None:
+        chain.limit(stop, max(max_time - (time.perf_counter() - began), LEAST))
+    try:
+        draws, complete = _drawn(chain, n_draws, thin, stop, verbose)
+    finally:
+        chain.clock.cancel()
+    timed = max_time is not None and state is None
+    if timed:
+        schedule = CustomAnneal.from_path(chain.pacer.realised(), selection=schedule.selection)
+    return {
+        "draws": draws,
+        "trace": chain.trace.to_arrays(),
+        "state": chain.to_arrays(),
+        "schedule": schedule,
+        "complete": complete,
+        "in_time": not timed or (chain.reached or np.inf) <= LATE * chain.clock.end + LATE_SECONDS,
+    }
+
+
+def _drawn(chain, n_draws, thin, stop, verbose):
+    """Return the draws, without one that would not be whole, and whether nothing stopped them."""
+    chain.verbose = verbose
+    draws, complete = [], True
+    while complete and len(draws) < n_draws:
+        if draws:
+            if chain.clock.seconds >= chain.clock.end:
+                break
+            chain.pacer.extend(thin)
+        complete = chain.run(stop)
+        if complete or not draws:
+            draws.append(chain.draw())
+    if not chain.trace or stop.is_set():
+        chain.record()
+    return draws, complete or not stop.is_set()

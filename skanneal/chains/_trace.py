@@ -1,0 +1,49 @@
+"""The trace of a run: named scalars, one value of each per record."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+
+class Trace(dict):
+    """The values recorded so far: name -> list of floats."""
+
+    def record(self, scalars):
+        """Append one value of every scalar.
+
+        Parameters
+        ----------
+        scalars : dict of str to number
+            The same names at every call.
+        """
+        for name, value in scalars.items():
+            self.setdefault(name, []).append(float(value))
+
+    def to_arrays(self):
+        """Return a dict of float arrays of shape (n_records,)."""
+        return {name: np.array(values) for name, values in self.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays):
+        """Return the trace whose `to_arrays` gave `arrays`."""
+        return cls((name, values.tolist()) for name, values in arrays.items())
+
+
+def side_by_side(traces):
+    """Put the traces of several chains into one dict of arrays.
+
+    Parameters
+    ----------
+    traces : list of dict
+        Float arrays of shape (n_records,), the same names for every chain.
+
+    Returns
+    -------
+    trace : dict of str to ndarray of shape (n_chains, n_records)
+        Shorter chains are padded with NaN.
+    """
+    longest = max(len(trace["sweeps"]) for trace in traces)
+    return {
+        name: np.array([np.r_[t[name], np.full(longest - len(t[name]), np.nan)] for t in traces])
+        for name in traces[0]
+    }
