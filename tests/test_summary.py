@@ -10,8 +10,8 @@ import pytest
 from enumeration import canonical, partitions
 from skanneal.summary import (
     POINT_ESTIMATES,
+    _coclustering,
     _losses,
-    _partitions,
     coclustering,
     expected_binder,
     expected_vi,
@@ -204,7 +204,7 @@ def test_bad_input(draws, log_joints, method, message):
 
 # ------------------------------------------------------------------------------------ co-clustering
 def test_coclustering_counts_shared_clusters(monkeypatch):
-    monkeypatch.setattr(_partitions, "_COCLUSTERING_BLOCK", 20)
+    monkeypatch.setattr(_coclustering, "_BLOCK_CELLS", 20)
     draws = list(np.random.default_rng(0).integers(0, 3, size=(7, 9)))
     shares = coclustering(draws)
     for i, j in product(range(9), repeat=2):

@@ -1,14 +1,9 @@
 """Independent tasks over independent seeds, and the time that they may take."""
 
-from ._tasks import (
-    InterruptNote,
-    StopFlag,
-    keep_on_interrupt,
-    n_workers,
-    run_task,
-    run_tasks,
-    spawn_seeds,
-)
+from ._interrupts import InterruptNote
+from ._seeds import spawn_seeds
+from ._stop_flag import StopFlag
+from ._tasks import keep_on_interrupt, n_workers, run_task, run_tasks
 from ._time_limit import LEAST, OutOfTime, TimeLimit
 
 __all__ = [

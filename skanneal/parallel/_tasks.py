@@ -12,79 +12,16 @@ processes do not see the flag: what they had returned before the interrupt is ke
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-import contextlib
-import numbers
-import signal
-import threading
-
-import numpy as np
 from joblib.parallel import get_active_backend
-from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
-_ENTROPY_WORDS = 4  # of 32 bits: as many as SeedSequence draws from the operating system
-
-
-def spawn_seeds(random_state, n):
-    """Seeds for n independent streams of random numbers.
-
-    Parameters
-    ----------
-    random_state : int, None, RandomState, Generator or SeedSequence
-        An int or a SeedSequence gives the same seeds at every call. A RandomState or a Generator
-        advances, so that every call gives others; None stands for NumPy's global RandomState, as
-        everywhere in scikit-learn.
-    n : int
-        Number of seeds.
-
-    Returns
-    -------
-    seeds : list of SeedSequence
-
-    Raises
-    ------
-    ValueError
-        If `random_state` is none of these, or a negative int.
-
-    Examples
-    --------
-    >>> from skanneal.parallel import spawn_seeds
-    >>> first, second = spawn_seeds(0, 2)
-    >>> first.spawn_key, second.spawn_key
-    ((0,), (1,))
-    """
-    return _root(random_state).spawn(n)
-
-
-def _root(random_state):
-    """A SeedSequence of our own: `spawn` changes its parent, which may be the caller's."""
-    if isinstance(random_state, np.random.SeedSequence):
-        return np.random.SeedSequence(
-            random_state.entropy,
-            spawn_key=random_state.spawn_key,
-            pool_size=random_state.pool_size,
-        )
-    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
-        if random_state < 0:
-            raise ValueError(f"random_state must not be negative, got {random_state}.")
-        return np.random.SeedSequence(int(random_state))
-    if isinstance(random_state, np.random.Generator):
-        # Raw output: NumPy guarantees the streams of bit generators, not those of a Generator.
-        words = random_state.bit_generator.random_raw(_ENTROPY_WORDS)
-    elif random_state is None or isinstance(random_state, np.random.RandomState):
-        words = check_random_state(random_state).randint(
-            2**32, size=_ENTROPY_WORDS, dtype=np.uint32
-        )
-    else:
-        raise ValueError(
-            "random_state must be an int, None, a RandomState, a Generator or a SeedSequence, got"
-            f" {random_state!r}."
-        )
-    return np.random.SeedSequence(words.tolist())
+from ._interrupts import interrupt_sets
+from ._ledger import Ledger
+from ._stop_flag import StopFlag
 
 
 def n_workers(n_jobs):
-    """How many tasks run at a time.
+    """Return how many tasks run at a time.
 
     Parameters
     ----------
@@ -98,76 +35,6 @@ def n_workers(n_jobs):
     backend, configured = get_active_backend(prefer="threads")
     n_jobs = configured if n_jobs is None else n_jobs
     return backend.effective_n_jobs(backend.default_n_jobs if n_jobs is None else n_jobs)
-
-
-class StopFlag:
-    """Asks running tasks to return what they have.
-
-    Threads share one flag. A copy sent to another process is on its own.
-
-    Parameters
-    ----------
-    seconds : float, optional
-        The flag sets itself after so long, until `cancel` is called.
-
-    Attributes
-    ----------
-    array : ndarray of int32 of shape (1,)
-        Not zero once the flag is set. Compiled kernels poll it without the GIL.
-    seconds : float or None
-        As given.
-    asked : bool
-        Whether `set` was called.
-
-    Examples
-    --------
-    >>> from skanneal.parallel import StopFlag
-    >>> stop = StopFlag()
-    >>> stop.set()
-    >>> stop.is_set(), int(stop.array[0])
-    (True, 1)
-    """
-
-    def __init__(self, seconds=None):
-        self.array = np.zeros(1, dtype=np.int32)
-        self.seconds, self.asked = seconds, False
-        self._timer, self._heirs = None, []
-        if seconds is not None:
-            self._timer = threading.Timer(max(0.0, seconds), self._expire)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def within(self, seconds):
-        """A flag that is set with this one, or after so long."""
-        heir = StopFlag(seconds)
-        self._heirs.append(heir)
-        if self.is_set():
-            heir.set()
-        return heir
-
-    def _expire(self):
-        self.array[0] = 1
-
-    def set(self):
-        """Ask to stop; it cannot be taken back."""
-        self.asked = True
-        self.array[0] = 1
-        for heir in self._heirs:
-            heir.set()
-
-    def cancel(self):
-        """Stop the clock."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def is_set(self):
-        """Whether `set` was called or the time is up.
-
-        Returns
-        -------
-        is_set : bool
-        """
-        return bool(self.array[0])
 
 
 def run_tasks(function, tasks, n_jobs=None, verbose=0):
@@ -249,7 +116,7 @@ def keep_on_interrupt(dispatch, n_tasks, seconds=None):
     n_tasks : int
         Number of tasks.
     seconds : float, optional
-        After so long the flag is set.
+        The flag is set after so long.
 
     Returns
     -------
@@ -258,9 +125,9 @@ def keep_on_interrupt(dispatch, n_tasks, seconds=None):
     interrupted : bool
         Whether there was an interrupt.
     """
-    stop, ledger = StopFlag(seconds), _Ledger()
+    stop, ledger = StopFlag(seconds), Ledger()
     try:
-        with _interrupt_sets(stop, ledger):
+        with interrupt_sets(stop, ledger):
             results = dispatch(stop, ledger)
     except KeyboardInterrupt:
         stop.set()
@@ -276,7 +143,7 @@ def keep_on_interrupt(dispatch, n_tasks, seconds=None):
 
 
 def run_task(function, i, task, stop, ledger):
-    """Call ``function(*task, stop=stop)`` as task number i; None where it is too late to begin."""
+    """Call ``function(*task, stop=stop)`` as task i; return None if it is too late to begin."""
     if not ledger.begin(stop):
         return None
     try:
@@ -287,105 +154,3 @@ def run_task(function, i, task, stop, ledger):
         raise
     finally:
         ledger.end()
-
-
-class _Ledger:
-    """Which tasks of this process are under way, and the results there are, by task number."""
-
-    def __init__(self):
-        self.results = {}
-        self.n_running = 0
-        self.changed = threading.Condition()
-
-    def __reduce__(self):
-        # Locks cannot travel: in another process a ledger of its own, which nobody reads.
-        return _Ledger, ()
-
-    def begin(self, stop):
-        """Count a task in, unless it is too late to begin."""
-        with self.changed:
-            if stop.asked:
-                return False
-            self.n_running += 1
-            return True
-
-    def end(self):
-        with self.changed:
-            self.n_running -= 1
-            self.changed.notify_all()
-
-    def join(self):
-        """Wait for the tasks under way; call it once the stop flag is set."""
-        with self.changed:
-            self.changed.wait_for(lambda: self.n_running == 0)
-
-
-@contextlib.contextmanager
-def _interrupt_sets(stop, ledger):
-    """Let the first SIGINT set the stop flag instead of raising KeyboardInterrupt.
-
-    Raised between any two bytecodes of a task in the main thread, the exception would leave its
-    state torn. Elsewhere than in the main thread signals cannot be handled, and a handler that is
-    not Python's own is somebody's wish: nothing is changed then.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    ours = before is signal.default_int_handler or isinstance(before, InterruptNote)
-    if not _in_main_thread() or not ours:
-        yield
-        return
-
-    def set_flag(signum, frame):
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        stop.set()
-        # No lock here: this may run while this very thread holds it. With no task in this process
-        # the work is done in others, which the flag does not reach.
-        if ledger.n_running == 0:
-            raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, set_flag)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-class InterruptNote:
-    """Between tasks: the first SIGINT is noted, and raises nothing that would tear a state.
-
-    A context manager, inside of which `run_tasks` handles the signal as ever.
-
-    Attributes
-    ----------
-    noted : bool
-        Whether there was an interrupt between tasks.
-
-    Examples
-    --------
-    >>> import signal
-    >>> from skanneal.parallel import InterruptNote
-    >>> with InterruptNote() as note:
-    ...     signal.raise_signal(signal.SIGINT)
-    >>> note.noted
-    True
-    """
-
-    def __init__(self):
-        self.noted = False
-
-    def __call__(self, signum, frame):
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        self.noted = True
-
-    def __enter__(self):
-        is_pythons = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if _in_main_thread() and is_pythons:
-            signal.signal(signal.SIGINT, self)
-        return self
-
-    def __exit__(self, *error):
-        if signal.getsignal(signal.SIGINT) is self:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _in_main_thread():
-    return threading.current_thread() is threading.main_thread()

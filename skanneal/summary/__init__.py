@@ -1,17 +1,11 @@
 """From draws to what they say: partitions that stand for them, and whether chains agree."""
 
+from ._coclustering import coclustering
 from ._diagnostics import diagnose, drift, ess, r_hat, tail_ess
-from ._losses import LOSSES, relabel
-from ._partitions import (
-    POINT_ESTIMATES,
-    Profile,
-    coclustering,
-    expected_binder,
-    expected_vi,
-    point_estimate,
-    profile_clusters,
-    rank_clusters,
-)
+from ._labels import rank_clusters, relabel
+from ._losses import LOSSES
+from ._point_estimates import POINT_ESTIMATES, expected_binder, expected_vi, point_estimate
+from ._profiles import Profile, profile_clusters
 from ._settled import warn_unless_settled
 
 __all__ = [

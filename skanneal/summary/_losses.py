@@ -24,6 +24,8 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.special import xlogy
 
+from ._labels import checked, relabel
+
 # Work is counted, never timed, so that a result depends on nothing but the draws.
 _CANDIDATE_WORK = 5 * 10**7  # cells looked at to rank the draws
 _DESCENT_WORK = 3 * 10**7  # (atom, draw, cluster) triples scored over all descents
@@ -52,43 +54,6 @@ class _Draws(NamedTuple):
     codes: np.ndarray  # (n_draws, n_atoms) int64: clusters, numbered on from draw to draw
     n_codes: int
     atom_of: np.ndarray  # (n_rows,) int64
-
-
-def relabel(labels):
-    """Number clusters from 0 in order of their first rows.
-
-    Parameters
-    ----------
-    labels : array-like of int of shape (n_rows,)
-        Any integers, one per cluster.
-
-    Returns
-    -------
-    labels : ndarray of int64 of shape (n_rows,)
-
-    Examples
-    --------
-    >>> from skanneal.summary import relabel
-    >>> relabel([7, 7, 2, 9, 2])
-    array([0, 0, 1, 2, 1])
-    """
-    _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
-    number = np.empty(len(first), dtype=np.int64)
-    number[np.argsort(first)] = np.arange(len(first))
-    return number[codes]
-
-
-def checked(labels_list):
-    """The draws' labels as arrays of one length."""
-    labels_list = [np.asarray(labels) for labels in labels_list]
-    if not labels_list:
-        raise ValueError("labels_list must hold at least one partition.")
-    for labels in labels_list:
-        if labels.ndim != 1 or len(labels) != len(labels_list[0]):
-            raise ValueError("labels_list must hold one-dimensional arrays of one length.")
-        if labels.dtype.kind not in "iu" and labels.size:
-            raise ValueError(f"labels_list must hold integers, got {labels.dtype}.")
-    return labels_list
 
 
 def expected_loss(labels, labels_list, loss):

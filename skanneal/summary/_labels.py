@@ -1,0 +1,71 @@
+"""Labels of a partition: their numbering, and a check of what a user gives."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+
+def relabel(labels):
+    """Number clusters from 0 in order of their first rows.
+
+    Parameters
+    ----------
+    labels : array-like of int of shape (n_rows,)
+        Any integers, one per cluster.
+
+    Returns
+    -------
+    labels : ndarray of int64 of shape (n_rows,)
+
+    Examples
+    --------
+    >>> from skanneal.summary import relabel
+    >>> relabel([7, 7, 2, 9, 2])
+    array([0, 0, 1, 2, 1])
+    """
+    _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
+    number = np.empty(len(first), dtype=np.int64)
+    number[np.argsort(first)] = np.arange(len(first))
+    return number[codes]
+
+
+def rank_clusters(labels):
+    """Number clusters from the largest.
+
+    Parameters
+    ----------
+    labels : array-like of int of shape (n_rows,)
+        Any integers, one per cluster.
+
+    Returns
+    -------
+    ranks : ndarray of int64 of shape (n_rows,)
+        0 in the largest cluster; of equals the one with the earliest row comes first.
+    sizes : ndarray of int64 of shape (n_clusters,)
+        Not increasing.
+
+    Examples
+    --------
+    >>> from skanneal.summary import rank_clusters
+    >>> rank_clusters([0, 5, 5, 5, 2])
+    (array([1, 0, 0, 0, 2]), array([3, 1, 1]))
+    """
+    codes = relabel(labels)
+    sizes = np.bincount(codes)
+    order = np.argsort(-sizes, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return rank[codes], sizes[order]
+
+
+def checked(labels_list):
+    """Return the draws' labels as arrays, if they are integers and of one length."""
+    labels_list = [np.asarray(labels) for labels in labels_list]
+    if not labels_list:
+        raise ValueError("labels_list must hold at least one partition.")
+    for labels in labels_list:
+        if labels.ndim != 1 or len(labels) != len(labels_list[0]):
+            raise ValueError("labels_list must hold one-dimensional arrays of one length.")
+        if labels.dtype.kind not in "iu" and labels.size:
+            raise ValueError(f"labels_list must hold integers, got {labels.dtype}.")
+    return labels_list
