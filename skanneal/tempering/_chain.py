@@ -45,7 +45,7 @@ class Plan(NamedTuple):
     max_time: float | None
 
 
-class Trace(NamedTuple):
+class Iterations(NamedTuple):
     """What `Walk.advance` writes, a row per iteration."""
 
     draws: np.ndarray
@@ -169,7 +169,7 @@ class _Chain:
         per_iteration = None if plan.max_time is None else plan.max_time / (n + plan.n_draws)
         self.deadline = None if plan.max_time is None else began + plan.max_time
         self.inner.set_adapting(True)
-        history, done, fit_seconds = [Trace.empty(0, self, plan.recentre)], 0, 0.0
+        history, done, fit_seconds = [Iterations.empty(0, self, plan.recentre)], 0, 0.0
         stages = [n // 8, n // 4, n // 2, *([3 * n // 4] if plan.recentre else []), n]
         for stage in stages:
             self.walk.reset_counts()
@@ -182,7 +182,7 @@ class _Chain:
             if plan.adapt_ladder and len(self.betas) > 2:
                 self.adapt_ladder()
             if stage >= n // 2 and plan.metric == "diagonal":
-                recent = np.concatenate([trace.draws for trace in history[-2:]])
+                recent = np.concatenate([made.draws for made in history[-2:]])
                 self.inner.set_scale(posterior_scale(recent))
                 self.inner.set_adapting(False)
                 self.inner.set_adapting(True)
@@ -196,7 +196,7 @@ class _Chain:
         self.inner.set_adapting(False)
         self.walk.reset_counts()
         if plan.n_exchanges:
-            last = np.concatenate([trace.draws for trace in history])[done // 2 :]
+            last = np.concatenate([made.draws for made in history])[done // 2 :]
             self.walk.set_reference(last.mean(axis=0) if len(last) else self.levels.get_theta(0))
         self.seconds_warmup = time.perf_counter() - began
         return done
@@ -217,12 +217,12 @@ class _Chain:
                     break
         self.inner.set_adapting(True)
 
-    def recentre(self, traces):
+    def recentre(self, history):
         """Tilt the levels of fewer rows to what the target is where the chain has been."""
-        scale = posterior_scale(np.concatenate([trace.draws for trace in traces]))
+        scale = posterior_scale(np.concatenate([made.draws for made in history]))
         n_tilts = N_TILTS if isinstance(self.walk, TransitionWalk) else 1
         powers = self.sizes[0] / self.sizes[1:]
-        if recentre(self.levels, traces, scale, powers, self.generator, n_tilts):
+        if recentre(self.levels, history, scale, powers, self.generator, n_tilts):
             self.inner.set_adapting(True)
 
     def choose_base_moves(self, last):
@@ -263,7 +263,7 @@ class _Chain:
 
     def advance(self, n, deadline, candidates=False, least=0):
         """Up to n iterations: as many as there is time for, and `least` anyway."""
-        trace = Trace.empty(n, self, candidates)
+        made = Iterations.empty(n, self, candidates)
         elapsed = np.empty(n)
         done, chunk, quickest = 0, 1, np.inf  # seconds of an iteration: others were held up
         while done < n and not (self.stop is not None and self.stop.is_set()):
@@ -275,7 +275,7 @@ class _Chain:
                 if done:
                     chunk = min(chunk, max(1, int(left / quickest)))
             part = slice(done, min(n, done + chunk))
-            self.walk.advance(*(array[part] for array in trace))
+            self.walk.advance(*(array[part] for array in made))
             quickest = min(quickest, (time.perf_counter() - began) / (part.stop - part.start))
             done = part.stop
             now = time.perf_counter()
@@ -283,7 +283,7 @@ class _Chain:
             if now - began < CHUNK_SECONDS:
                 chunk *= 2
         self.elapsed = elapsed[:done]
-        return Trace(*(array[:done] for array in trace))
+        return Iterations(*(array[:done] for array in made))
 
 
 def distinct_sizes(betas, n_rows):

@@ -11,7 +11,7 @@ FEW_POINTS, MOST_POINTS = 200, 1000  # that a set of rows is judged by, that a t
 LEAST_POINTS = 10
 
 
-def recentre(levels, traces, scale, powers, generator, n_tilts):
+def recentre(levels, history, scale, powers, generator, n_tilts):
     """Tilt the levels of fewer rows; leave them as they are where too little is known.
 
     A small set of rows stands for all rows more or less well by chance, so many random sets are
@@ -21,7 +21,7 @@ def recentre(levels, traces, scale, powers, generator, n_tilts):
     Parameters
     ----------
     levels : Levels
-    traces : list of Trace
+    history : list of Iterations
         The chain's latest iterations.
     scale : ndarray of shape (n_parameters,)
         Units of theta.
@@ -36,15 +36,15 @@ def recentre(levels, traces, scale, powers, generator, n_tilts):
     tilted : bool
     """
     bound, former = levels.target, levels.target.get_order()
-    draws = np.concatenate([np.c_[trace.draws, trace.densities[:, 1]] for trace in traces])
-    proposed = np.concatenate([trace.candidates for trace in traces])
+    draws = np.concatenate([np.c_[made.draws, made.densities[:, 1]] for made in history])
+    proposed = np.concatenate([made.candidates for made in history])
     met = distinct(
         np.concatenate([thinned(draws, 4 * MOST_POINTS), thinned(proposed, 4 * MOST_POINTS)])
     )
     if len(met) < LEAST_POINTS:
         return False
     centre = draws[:, :-1].mean(axis=0)
-    typical = np.median(np.concatenate([trace.densities.sum(axis=1) for trace in traces]))
+    typical = np.median(np.concatenate([made.densities.sum(axis=1) for made in history]))
 
     def seen(rows):
         """The rows' points, and what the levels say of them."""
