@@ -47,12 +47,14 @@
 #undef LEVEL
 #pragma GCC pop_options
 
-/* The table of one function's variants, indexed by level. */
 #define VARIANTS(f) {f##_0, f##_1, f##_2}
 #else
 #define SKANNEAL_LEVELS 1
 #define VARIANTS(f) {f##_0}
 #endif
+
+/* Defines f_v, the table of a function's variants, indexed by level. */
+#define DISPATCH(f) static __typeof__(&f##_0) const f##_v[] = VARIANTS(f)
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options

@@ -2,6 +2,7 @@
  *
  * A logarithm for loops, included once per instruction set: NAME is the set's own.
  */
+#include "_artanh_series.h"
 
 /* log x, x positive and normal: the series of 2 artanh((m - 1) / (m + 1)), m in [sqrt(1/2),
  * sqrt(2)). Loops over it become vectors. */
@@ -17,12 +18,6 @@ static inline __attribute__((always_inline, unused)) double NAME(log_wide)(doubl
     memcpy(&e, &exponent, sizeof e);
     double s = (m - 1.0) / (m + 1.0), z = s * s, p = 1.0 / 19.0;
     p = p * z + 1.0 / 17.0;
-    p = p * z + 1.0 / 15.0;
-    p = p * z + 1.0 / 13.0;
-    p = p * z + 1.0 / 11.0;
-    p = p * z + 1.0 / 9.0;
-    p = p * z + 1.0 / 7.0;
-    p = p * z + 1.0 / 5.0;
-    p = p * z + 1.0 / 3.0;
+    ARTANH_SERIES(p, z);
     return (e - (4503599627370496.0 + 1023.0)) * 0.69314718055994530942 + 2.0 * (s + s * z * p);
 }

@@ -13,6 +13,8 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "_artanh_series.h"
+
 #define HALF_LOG_2PI 0.91893853320467274178
 #define TABULATED 1024 /* counts below have their log x! in a table */
 #define UNIT 1024.0
@@ -36,20 +38,13 @@ static inline double stirling_rest(double z)
     return r * (1.0 / 12.0 - r2 * (1.0 / 360.0 - r2 * (1.0 / 1260.0 - r2 / 1680.0)));
 }
 
-/* log(1 + t) - t: with r = t / (2 + t), 2 (r + r^3 / 3 + ...) - t = r (2 (r^2 / 3 + ...) - t). */
+/* log(1 + t) - t, t > -1. */
 static inline double log1p_less(double t)
 {
+    double out;
     if (t < -0.25 || t > 0.3) return log1p(t) - t;
-    double r = t / (2.0 + t), y = r * r, p = 1.0 / 19.0;
-    p = p * y + 1.0 / 17.0;
-    p = p * y + 1.0 / 15.0;
-    p = p * y + 1.0 / 13.0;
-    p = p * y + 1.0 / 11.0;
-    p = p * y + 1.0 / 9.0;
-    p = p * y + 1.0 / 7.0;
-    p = p * y + 1.0 / 5.0;
-    p = p * y + 1.0 / 3.0;
-    return r * (2.0 * y * p - t);
+    LOG1P_LESS_SERIES(out, t, 1);
+    return out;
 }
 
 /* log x! - (x log x - x), which is -log Poisson(x | x). */
@@ -100,13 +95,7 @@ static inline void add_log_ratio(double *sum, double n, double a, double b)
     double lost = (fma(-s, below, above) - s * rest) / below;
     p = p * z + 1.0 / 19.0;
     p = p * z + 1.0 / 17.0;
-    p = p * z + 1.0 / 15.0;
-    p = p * z + 1.0 / 13.0;
-    p = p * z + 1.0 / 11.0;
-    p = p * z + 1.0 / 9.0;
-    p = p * z + 1.0 / 7.0;
-    p = p * z + 1.0 / 5.0;
-    p = p * z + 1.0 / 3.0;
+    ARTANH_SERIES(p, z);
     add_product(sum, n, e * 0.693147180369123816490); /* 33 bits of log 2, then the rest */
     add_product(sum, 2.0 * n, s);
     sum[1] += n * (e * 1.90821492927058770002e-10 + 2.0 * (lost + s * z * p));

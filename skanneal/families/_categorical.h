@@ -34,15 +34,9 @@ typedef struct {
 #define KERNELS "../families/_categorical_kernels.h"
 #include "../_native/_dispatch.h"
 
-typedef void (*categorical_add_scores_t)(CategoricalBlock *, const char *, int64_t, float *);
-typedef void (*categorical_update_t)(CategoricalBlock *, const char *, int64_t, int);
-typedef void (*categorical_refresh_t)(CategoricalBlock *, int64_t);
-typedef float (*categorical_score_without_t)(CategoricalBlock *, const char *, int64_t);
-typedef void (*fill_log_table_t)(float *, float, int64_t);
-static const categorical_add_scores_t categorical_add_scores_v[] = VARIANTS(categorical_add_scores);
-static const categorical_update_t categorical_update_v[] = VARIANTS(categorical_update);
-static const categorical_refresh_t categorical_refresh_v[] = VARIANTS(categorical_refresh);
-static const categorical_score_without_t categorical_score_without_v[] =
-    VARIANTS(categorical_score_without);
-static const fill_log_table_t fill_log_table_v[] = VARIANTS(fill_log_table);
+DISPATCH(categorical_add_scores);
+DISPATCH(categorical_update);
+DISPATCH(categorical_refresh);
+DISPATCH(categorical_score_without);
+DISPATCH(fill_log_table);
 #endif

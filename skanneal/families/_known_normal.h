@@ -35,14 +35,9 @@ typedef struct {
 #define KERNELS "../families/_known_normal_kernels.h"
 #include "../_native/_dispatch.h"
 
-typedef void (*known_add_scores_t)(KnownBlock *, const char *, int64_t, float *);
-typedef void (*known_update_t)(KnownBlock *, const char *, int64_t, int);
-typedef void (*known_extend_t)(KnownBlock *, const char *, int64_t, int64_t);
-typedef void (*known_refresh_t)(KnownBlock *, int64_t);
-typedef float (*known_score_without_t)(KnownBlock *, const char *, int64_t);
-static const known_add_scores_t known_add_scores_v[] = VARIANTS(known_add_scores);
-static const known_update_t known_update_v[] = VARIANTS(known_update);
-static const known_extend_t known_extend_v[] = VARIANTS(known_extend);
-static const known_refresh_t known_refresh_v[] = VARIANTS(known_refresh);
-static const known_score_without_t known_score_without_v[] = VARIANTS(known_score_without);
+DISPATCH(known_add_scores);
+DISPATCH(known_update);
+DISPATCH(known_extend);
+DISPATCH(known_refresh);
+DISPATCH(known_score_without);
 #endif

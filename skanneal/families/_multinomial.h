@@ -21,7 +21,5 @@ static inline int lowest_bit(uint64_t x) { return __builtin_ctzll(x); } /* x not
 #define KERNELS "../families/_multinomial_kernels.h"
 #include "../_native/_dispatch.h"
 
-typedef void (*multinomial_add_scores_t)(const MultinomialBlock *, const uint32_t *, int64_t,
-                                         int64_t, double, int64_t, float *);
-static const multinomial_add_scores_t multinomial_add_scores_v[] = VARIANTS(multinomial_add_scores);
+DISPATCH(multinomial_add_scores);
 #endif

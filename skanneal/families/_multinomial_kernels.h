@@ -35,18 +35,12 @@ INLINE void NAME(add_many)(double *sum, const float *v, double x)
         sum[i] += NAME(stirling)(v[i] + x) - NAME(stirling)((double)v[i] + FIRST);
 }
 
-/* log(1 + t) - t, t in [0, 1/4]: as in _math.h. */
+/* log(1 + t) - t, t in [0, 1/4]. */
 INLINE double NAME(log1p_less)(double t)
 {
-    double r = t / (2.0 + t), y = r * r, p = 1.0 / 17.0;
-    p = p * y + 1.0 / 15.0;
-    p = p * y + 1.0 / 13.0;
-    p = p * y + 1.0 / 11.0;
-    p = p * y + 1.0 / 9.0;
-    p = p * y + 1.0 / 7.0;
-    p = p * y + 1.0 / 5.0;
-    p = p * y + 1.0 / 3.0;
-    return r * (2.0 * y * p - t);
+    double out;
+    LOG1P_LESS_SERIES(out, t, 0);
+    return out;
 }
 
 /* log (T)_X for the slots of a tile: a total of 10^13 has log Gamma(T) to 0.03 only, so it is

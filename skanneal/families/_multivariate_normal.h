@@ -40,21 +40,13 @@ typedef struct {
 #define KERNELS "../families/_multivariate_normal_kernels.h"
 #include "../_native/_dispatch.h"
 
-typedef void (*mvn_add_scores_t)(const MvnBlock *, const char *, int64_t, float *);
-typedef void (*mvn_update_t)(MvnBlock *, const char *, int64_t, int);
-typedef void (*mvn_slot_t)(MvnBlock *, int64_t);
-typedef float (*mvn_score_without_t)(MvnBlock *, const char *, int64_t);
-typedef double (*mvn_factorise_t)(MvnBlock *, double, const double *, const double *, int, double *);
-typedef int (*mvn_rank_one_t)(MvnBlock *, double *, const double *, double);
-typedef double (*mvn_log_det_t)(const MvnBlock *, const double *);
-typedef double (*mvn_solve_t)(const MvnBlock *, const double *, const double *, double *);
-static const mvn_add_scores_t mvn_add_scores_v[] = VARIANTS(mvn_add_scores);
-static const mvn_update_t mvn_update_v[] = VARIANTS(mvn_update);
-static const mvn_slot_t mvn_refresh_v[] = VARIANTS(mvn_refresh);
-static const mvn_slot_t mvn_refactor_v[] = VARIANTS(mvn_refactor);
-static const mvn_score_without_t mvn_score_without_v[] = VARIANTS(mvn_score_without);
-static const mvn_factorise_t mvn_factorise_v[] = VARIANTS(mvn_factorise);
-static const mvn_rank_one_t mvn_rank_one_v[] = VARIANTS(mvn_rank_one);
-static const mvn_log_det_t mvn_log_det_v[] = VARIANTS(mvn_log_det);
-static const mvn_solve_t mvn_solve_v[] = VARIANTS(mvn_solve);
+DISPATCH(mvn_add_scores);
+DISPATCH(mvn_update);
+DISPATCH(mvn_refresh);
+DISPATCH(mvn_refactor);
+DISPATCH(mvn_score_without);
+DISPATCH(mvn_factorise);
+DISPATCH(mvn_rank_one);
+DISPATCH(mvn_log_det);
+DISPATCH(mvn_solve);
 #endif

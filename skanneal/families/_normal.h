@@ -31,14 +31,9 @@ typedef struct {
 #define KERNELS "../families/_normal_kernels.h"
 #include "../_native/_dispatch.h"
 
-typedef void (*normal_add_scores_t)(const NormalBlock *, const char *, int64_t, float *);
-typedef void (*normal_update_t)(NormalBlock *, const char *, int64_t, int);
-typedef void (*normal_refresh_t)(NormalBlock *, int64_t);
-typedef float (*normal_score_without_t)(NormalBlock *, const char *, int64_t);
-typedef void (*normal_sum_cells_t)(double *, const float *, int64_t, int);
-static const normal_sum_cells_t normal_sum_cells_v[] = VARIANTS(normal_sum_cells);
-static const normal_score_without_t normal_score_without_v[] = VARIANTS(normal_score_without);
-static const normal_add_scores_t normal_add_scores_v[] = VARIANTS(normal_add_scores);
-static const normal_update_t normal_update_v[] = VARIANTS(normal_update);
-static const normal_refresh_t normal_refresh_v[] = VARIANTS(normal_refresh);
+DISPATCH(normal_sum_cells);
+DISPATCH(normal_score_without);
+DISPATCH(normal_add_scores);
+DISPATCH(normal_update);
+DISPATCH(normal_refresh);
 #endif

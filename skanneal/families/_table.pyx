@@ -26,7 +26,7 @@ import copyreg
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._native._math cimport log_gamma
+from .._native._math cimport fill_log_factorials, log_factorial, log_gamma
 from .._native._random cimport bitgen, standard_normal
 
 from ._scaling import FAR
@@ -55,7 +55,7 @@ cdef inline uint32_t code(const char *cell, Py_ssize_t width) noexcept nogil:
     return (<const uint16_t *> cell)[0] if width == 2 else (<const uint32_t *> cell)[0]
 
 
-cdef double[::1] LOG_FACTORIAL = np.array([log_gamma(x + 1.0) for x in range(256)])
+fill_log_factorials()
 
 
 cdef class Table:
@@ -195,7 +195,7 @@ cdef class Table:
             for e in range(cell[i].start, cell[i].start + cell[i].n):
                 x = entry[e, 1]
                 cell[i].total += x
-                log_factorials += LOG_FACTORIAL[x] if x < 256 else log_gamma(x + 1.0)
+                log_factorials += log_factorial(x)
             cell[i].log_coefficient = log_gamma(cell[i].total + 1.0) - log_factorials
         return cells
 

@@ -36,8 +36,6 @@ static inline void prefetch_entries(const uint32_t *entry, int64_t n)
 #define KERNELS "../likelihoods/_product_wide_kernels.h"
 #include "../_native/_dispatch.h"
 
-typedef void (*product_scores_t)(const ProductWeights *, const ProductRow *, int64_t);
-typedef void (*product_wide_t)(const ProductWeights *, const ProductRow *, int64_t, int);
-static const product_scores_t product_scores_v[] = VARIANTS(product_scores);
-static const product_wide_t product_wide_v[] = VARIANTS(product_wide);
+DISPATCH(product_scores);
+DISPATCH(product_wide);
 #endif

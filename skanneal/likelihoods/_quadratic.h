@@ -25,7 +25,6 @@ typedef struct {
 #define KERNELS "../likelihoods/_quadratic_kernels.h"
 #include "../_native/_dispatch.h"
 
-typedef void (*quadratic_scores_t)(const QuadraticBlock *, const float *, int64_t, int64_t, float *);
-static const quadratic_scores_t quadratic_diagonal_v[] = VARIANTS(quadratic_diagonal);
-static const quadratic_scores_t quadratic_full_v[] = VARIANTS(quadratic_full);
+DISPATCH(quadratic_diagonal);
+DISPATCH(quadratic_full);
 #endif

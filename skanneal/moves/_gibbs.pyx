@@ -11,6 +11,7 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
+from .._native._prefetch cimport prefetch, prefetch_line
 from .._native._random cimport bitgen
 from ..states._mixture cimport Mixture
 from ..states._subsample cimport Subsample
@@ -20,36 +21,21 @@ cdef enum:
     ROOM = 2048     # steps planned at a time: about a millisecond's work
     AHEAD = 8       # steps between the prefetch of a row and its use
 
-cdef extern from *:
-    """
-    #if defined(__GNUC__)
-    #define PREFETCH(p) __builtin_prefetch(p, 0, 3)
-    #else
-    #define PREFETCH(p)
-    #endif
-    """
-    void PREFETCH(const void *p) nogil
-
-
 cdef int follow(Mixture mixture, const int64_t *steps, Py_ssize_t n, float beta,
                 bitgen_t *rng) except -1 nogil:
     """Carry out planned steps in one mixture."""
-    cdef Py_ssize_t i = 0, ahead, at
+    cdef Py_ssize_t i = 0, ahead
     cdef int64_t row
-    cdef const char *cells
     cdef Py_ssize_t row_bytes = mixture.table.row_bytes
     while i < n:
         for ahead in range(i + AHEAD, min(i + AHEAD + 2, n)):
             row = steps[ahead]
             if row < 0:
                 row = ~row
-                PREFETCH(&mixture.labels[row])
+                prefetch_line(&mixture.labels[row])
             elif ~row == steps[ahead - 1]:
                 continue    # it has just left: on its way already
-            cells = mixture.table.row(row)
-            for at in range(0, row_bytes, 64):
-                PREFETCH(cells + at)
-            PREFETCH(cells + row_bytes - 1)
+            prefetch(mixture.table.row(row), row_bytes)
         row = steps[i]
         if row < 0 and i + 1 < n and steps[i + 1] == ~row:   # leaves and enters
             mixture.gibbs_step(~row, beta, rng)

@@ -25,6 +25,7 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
+from .._native._prefetch cimport prefetch
 from .._native._random cimport below, bitgen, uniform
 from ..families._base cimport TILE, FamilyBlock, aligned_zeros
 from ..states._mixture cimport Mixture
@@ -34,17 +35,6 @@ cdef enum:
     AHEAD = 8               # rows between the prefetch of a row and its use
     UNDERFLOW = -746        # exp of less is zero
     EMPTY = TILE - 1        # the slot that no segment takes
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__)
-    #define PREFETCH(p) __builtin_prefetch(p, 0, 3)
-    #else
-    #define PREFETCH(p)
-    #endif
-    """
-    void PREFETCH(const void *p) nogil
-
 
 cdef inline double log_add(double a, double b) noexcept nogil:
     """log(exp(a) + exp(b))."""
@@ -284,15 +274,10 @@ cdef class Segments:
                   bint scans) except -1 nogil:
         """Add row r of the order to every segment, and open one with it."""
         cdef const char *cells = mixture.table.row(row[r])
-        cdef Py_ssize_t n = self.n_active, i, k = self.slots.take()
-        cdef Py_ssize_t row_bytes = mixture.table.row_bytes, at
+        cdef Py_ssize_t n = self.n_active, i, k = self.slots.take(), at
         cdef double best = -INFINITY, total = 0.0, log_b
-        cdef const char *later
         if r + AHEAD < self.n:
-            later = mixture.table.row(row[r + AHEAD])
-            for at in range(0, row_bytes, 64):
-                PREFETCH(later + at)
-            PREFETCH(later + row_bytes - 1)
+            prefetch(mixture.table.row(row[r + AHEAD]), mixture.table.row_bytes)
         self.first[n], self.slot[n], self.log_lik[n] = r, k, 0.0
         n += 1
         self.slots.score(cells)

@@ -5,13 +5,13 @@
 #ifndef SKANNEAL_ASSIGN_H
 #define SKANNEAL_ASSIGN_H
 #include <stdint.h>
+
+#define SHORT 8 /* atoms on a row's shortlist */
+
 #undef KERNELS
 #define KERNELS "../sharded/_assign_kernels.h"
 #include "../_native/_dispatch.h"
-typedef int64_t (*draw_feature_t)(const float *, const float *, float, int64_t, double, float *,
-                                  double *);
-typedef void (*shortlist_t)(const float *, const float *, int64_t, float *, int32_t *, float *);
-static const draw_feature_t draw_feature_v[] = VARIANTS(draw_feature);
-static const draw_feature_t draw_above_v[] = VARIANTS(draw_above);
-static const shortlist_t shortlist_v[] = VARIANTS(shortlist);
+DISPATCH(draw_feature);
+DISPATCH(draw_above);
+DISPATCH(shortlist);
 #endif

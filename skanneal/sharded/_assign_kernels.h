@@ -8,7 +8,6 @@
 
 #define GROUP 4        /* tiles */
 #define NEGLIGIBLE -87.0f /* log weights below the largest by more are zero in float32 */
-#define SHORT 8        /* features on a row's shortlist */
 
 #undef WEIGHTED
 #undef ABOVE

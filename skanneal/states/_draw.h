@@ -8,6 +8,5 @@
 #undef KERNELS
 #define KERNELS "../states/_draw_kernels.h"
 #include "../_native/_dispatch.h"
-typedef int64_t (*draw_slot_t)(const float *, const float *, float, int64_t, double, float *);
-static const draw_slot_t draw_slot_v[] = VARIANTS(draw_slot);
+DISPATCH(draw_slot);
 #endif

@@ -21,10 +21,6 @@ typedef struct {
 #define KERNELS "../tempering/_gaussian_process_kernels.h"
 #include "../_native/_dispatch.h"
 
-typedef void (*gp_covariance_t)(const GpRows *, const GpRows *, int, double, int64_t, double *,
-                                double *);
-typedef void (*gp_contract_t)(const GpRows *, int64_t, const double *, const double *,
-                              const double *, double *, double *);
-static const gp_covariance_t gp_covariance_v[] = VARIANTS(gp_covariance);
-static const gp_contract_t gp_contract_v[] = VARIANTS(gp_contract);
+DISPATCH(gp_covariance);
+DISPATCH(gp_contract);
 #endif
