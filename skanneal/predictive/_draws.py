@@ -4,6 +4,7 @@
 
 import numpy as np
 
+from .._native._packing import part_of
 from ..encoding import row_values_in_units
 from ..families import FAMILIES
 from ..families._forms import to_user
@@ -133,7 +134,7 @@ class CrossCatDraw:
         return self.arrays[f"view{self.stored(v)}/{name}"]
 
     def _parts(self, v):
-        return _under(f"view{self.stored(v)}/", self.arrays)
+        return part_of(self.arrays, f"view{self.stored(v)}")
 
     def __repr__(self):
         components = "+".join(map(str, self.n_components))
@@ -169,7 +170,7 @@ def _in_units(parts, n_columns, offsets, scales):
     """Hyperparameters of the first n_columns columns, from the arrays of each view."""
     out = {}
     for name, family in FAMILIES.items():
-        of = [_under(f"{name}/", arrays) for arrays in parts if f"{name}/columns" in arrays]
+        of = [part_of(arrays, name) for arrays in parts if f"{name}/columns" in arrays]
         columns = np.concatenate([np.empty(0, int), *[arrays["columns"] for arrays in of]])
         order = np.argsort(columns)[: np.count_nonzero(columns < n_columns)]
         if not len(order):
@@ -190,8 +191,3 @@ def _in_units(parts, n_columns, offsets, scales):
         }
         out[name] = {coordinate: values[coordinate] for coordinate in family.names()}
     return out
-
-
-def _under(prefix, arrays):
-    """The arrays whose names begin so, without the prefix."""
-    return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
