@@ -34,9 +34,8 @@ def rows(family, n=16):
         return rng.poisson(4.0, size=(n, 2))
     if family in ("bernoulli", "categorical"):
         return np.c_[np.arange(n) % 2, np.arange(n) // 2 % 2]
-    if FAMILIES[family].cells == "non_negative":
-        return rng.exponential(size=(n, 2))
-    return np.c_[np.arange(n) % 2, np.arange(n) // 2 % 2] * 2.0 - 1.0
+    numbers = np.c_[np.arange(n) % 2, np.arange(n) // 2 % 2] * 2.0  # of mean 1 and spread 1
+    return numbers if FAMILIES[family].cells == "non_negative" else numbers - 1.0
 
 
 def models(family, given):
