@@ -92,7 +92,8 @@ def priors():
     """The public partition priors, by the names of their classes."""
     members = {name: getattr(partition_priors, name) for name in partition_priors.__all__}
     found = {name: c for name, c in members.items() if hasattr(c, "log_probability")}
-    return [name for name, c in found.items() if not c.__subclasses__()]  # no contract
+    bases = {base for c in found.values() for base in c.__mro__[1:]}  # the contract is no prior
+    return [name for name, c in found.items() if c not in bases]
 
 
 # ---- estimators with short runs -----------------------------------------------------------------

@@ -693,8 +693,8 @@ class FixedPool(ColumnBlock):
         fresh = self._fresh(state, 1, bit_generator)
         scores = beta * self._scores(state, np.arange(state.table.n_columns), fresh)
         view_of = state.view_of
-        pair = state.prior.concentration, state.prior.discount
-        state.reassign(choose_views(view_of, scores, *pair, 1.0, 1, bit_generator), fresh)
+        chosen = choose_views(view_of, scores, state.prior, 1.0, 1, bit_generator)
+        state.reassign(chosen, fresh)
 
 
 class SetsFault(ColumnSets):
@@ -722,8 +722,8 @@ class ViewsFault(ViewSplitMerge):
         super().__init__(row_grid)
         self.right_views, self.right_subset = views, subset
 
-    def _log_ratio(self, log_g, *others):
-        right = super()._log_ratio(log_g, *others)
+    def _log_ratio(self, state, log_g, *others):
+        right = super()._log_ratio(state, log_g, *others)
         return right if self.right_views else right - np.log1p(1.0 / len(log_g))
 
     def _log_g(self, state, features, others, sizes, beta):
@@ -745,8 +745,8 @@ class ReallocationFault(ViewReallocation):
         right = super()._log_ratio(state, n_views, whole, parts, goes, log_choice)
         return right if self.right_views else right + np.log(n_views + 1.0)
 
-    def _log_proposal(self, n_rows):
-        right = super()._log_proposal(n_rows)
+    def _log_proposal(self, state):
+        right = super()._log_proposal(state)
         return right if self.right_pairs else right + 1.0
 
 

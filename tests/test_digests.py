@@ -125,8 +125,7 @@ def members():
     yield from (f"likelihood/{name}/" for name in likelihoods.LIKELIHOODS)
     algorithms = digest_cases.options(skanneal.AcceleratedDPMixture, "algorithm")
     yield from (f"likelihood/gaussian/{name}" for name in algorithms)
-    priors = [getattr(partition_priors, name) for name in partition_priors.__all__]
-    yield from (f"prior/{p.__name__}/" for p in priors if hasattr(p, "log_probability"))
+    yield from (f"prior/{p.__name__}/" for p in partition_priors.PARTITION_PRIORS.values())
     yield from (f"tempering/mean/{name}/" for name in tempering.METHODS)
     yield from (f"tempering/mean/none/{name}" for name in tempering.INNER)
     yield from (f"backend/{name}" for name in ("threads", "processes", "dask"))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from skanneal.likelihoods import LIKELIHOODS
+from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import AcceleratedSchedule
 from skanneal.sharded._point import Instantiated, point_of
 from skanneal.states import Mixture
@@ -100,7 +101,7 @@ def test_a_row_alone_is_weighed_without_its_feature():
     """Its own feature fits it as no other; with the feature integrated out it joins the rest."""
     rows = np.array([[3.0, 3.0, 3.0]] * 9 + [[4.0, 3.0, 3.0]])
     fit = np.log([1.0, 9.0])  # log f of the last row with the nine and alone
-    draw = type("Draw", (), {"sizes": np.array([9, 1]), "discount": 0.0})()
+    draw = type("Draw", (), {"sizes": np.array([9, 1]), "prior": PitmanYor(1.0)})()
     clusters, labels = Instantiated(draw), np.array([0] * 9 + [1])
     for of_new, expected in ((np.log(0.5), 0), (np.log(20.0), 1)):
         joint = np.tile([*(fit + np.log([9, 1])), of_new], (10, 1))

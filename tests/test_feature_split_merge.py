@@ -193,7 +193,14 @@ def test_exact_with_many_draws(arguments, wrap):
 
 
 # ------------------------------------------------------------------------------------------ faults
-def plant(fault, monkeypatch):
+class OneMore(PitmanYor):
+    """Counts a cluster more than there are."""
+
+    def log_split(self, n_clusters, a, b):
+        return super().log_split(n_clusters + 1, a, b)
+
+
+def plant(fault, one, monkeypatch):
     """Make the move wrong."""
     if fault == "sides at no price":
 
@@ -204,8 +211,7 @@ def plant(fault, monkeypatch):
         right = module.divide_rows
         monkeypatch.setattr(module, "divide_rows", divide)
     elif fault == "one cluster more":
-        ratio = module.log_prior_ratio
-        monkeypatch.setattr(module, "log_prior_ratio", lambda p, k, a, b: ratio(p, k + 1, a, b))
+        monkeypatch.setattr(one, "prior", OneMore(*one.prior.point))
     elif fault == "pairs alike":
         monkeypatch.setattr(module, "log_pair_ratio", lambda n_rows, size: 0.0)
 
@@ -228,15 +234,17 @@ LONG_FAULTS = [
 
 @pytest.mark.parametrize("fault, arguments, wrap, n_draws", FAULTS)
 def test_a_fault_is_seen(fault, arguments, wrap, n_draws, monkeypatch):
-    plant(fault, monkeypatch)
-    assert p_value(case(*arguments, wrap), 3, n_draws) < FAULT
+    one = case(*arguments, wrap)
+    plant(fault, one, monkeypatch)
+    assert p_value(one, 3, n_draws) < FAULT
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault, arguments, wrap, n_draws", LONG_FAULTS)
 def test_a_fault_is_seen_with_many_draws(fault, arguments, wrap, n_draws, monkeypatch):
-    plant(fault, monkeypatch)
-    assert p_value(case(*arguments, wrap), 4, n_draws) < FAULT
+    one = case(*arguments, wrap)
+    plant(fault, one, monkeypatch)
+    assert p_value(one, 4, n_draws) < FAULT
 
 
 # ------------------------------------------------------------------------------------------- parts

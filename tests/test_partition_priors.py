@@ -1,17 +1,36 @@
-"""Pitman-Yor and Dirichlet process priors against all partitions of a few rows.
+"""Every partition prior against its weights and all partitions of a few rows.
+
+Pitman-Yor and Dirichlet process priors against formulas of their own, too.
 
 Random tests: fixed seeds, one try, false alarm once in 10,000.
 """
 
 import math
+import pickle
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from enumeration import canonical, check_counts, clusters, count_p_value, log_eppf, partitions
+from mixtures import hyper_vector, make_table
+from reference import EXAMPLES
+from skanneal.chains import ChainPlan, run_chain
 from skanneal.moves import PartitionHyperparameters
-from skanneal.partition_priors import PitmanYor, concentrations, first_prior, within
+from skanneal.partition_priors import (
+    PARTITION_PRIORS,
+    PartitionPrior,
+    PitmanYor,
+    concentrations,
+    first_point,
+    prior_from_arrays,
+    within,
+)
+from skanneal.schedules import LinearAnneal
+from skanneal.sharded._exact_stage import ExactStage
+from skanneal.sharded._slice_sampler import SliceSampler
+from skanneal.states import CrossCat, Mixture
 
 POINTS = [(1.0, 0.0), (0.3, 0.0), (5.0, 0.0), (1.0, 0.3), (0.4, 0.75), (-0.2, 0.5)]
 every_point = pytest.mark.parametrize(("concentration", "discount"), POINTS)
@@ -38,6 +57,166 @@ def test_log_probability(n, concentration, discount):
     assert total == pytest.approx(1.0, abs=1e-12)
 
 
+# ------------------------------------------------------------------------------ every prior
+# Points of the grid at which a prior is tried.
+TRIED = {"pitman_yor": POINTS}
+CASES = [(name, point) for name in PARTITION_PRIORS for point in TRIED[name]]
+every_prior = pytest.mark.parametrize(("name", "point"), CASES)
+
+
+def weights_of(prior, sizes):
+    """Weights of each cluster and of a new one, from the contract."""
+    return np.array([*(size - prior.reduction for size in sizes), prior.open_weight(len(sizes))])
+
+
+def log_by_weights(prior, labels):
+    """Log probability of a partition as rows come in one by one."""
+    total, counts = 0.0, {}
+    for label in labels:
+        if counts:
+            weights = weights_of(prior, list(counts.values()))
+            at = list(counts).index(label) if label in counts else -1
+            total += math.log(weights[at] / weights.sum())
+        counts[label] = counts.get(label, 0) + 1
+    return total
+
+
+@every_prior
+def test_weights_add_up(name, point):
+    prior = PARTITION_PRIORS[name](*point)
+    for sizes in ([1], [3, 1], [2, 2, 1], [40, 1, 7, 2]):
+        weights = weights_of(prior, sizes)
+        assert (weights >= 0).all()
+        assert weights.sum() == pytest.approx(prior.total_weight(sum(sizes)))
+        expected = np.log(weights / weights.sum())
+        np.testing.assert_allclose(prior.log_weights(np.array(sizes)), expected, rtol=1e-12)
+    assert prior.log_weights(np.zeros(0, np.int64)).tolist() == [0.0]  # the first row opens one
+
+
+@every_prior
+def test_probabilities_are_products_of_weights(name, point):
+    prior, total = PARTITION_PRIORS[name](*point), 0.0
+    for labels in partitions(6):
+        sizes = [len(rows) for rows in clusters(labels)]
+        log_probability = prior.log_probability([0, *sizes, 0])  # empty slots change nothing
+        assert log_probability == pytest.approx(log_by_weights(prior, labels), abs=1e-12)
+        factors = prior.log_number(len(sizes), 6) + sum(prior.log_size(c) for c in sizes)
+        assert log_probability == pytest.approx(factors, abs=1e-12)
+        total += math.exp(log_probability)
+    assert total == pytest.approx(1.0, abs=1e-12)
+
+
+@every_prior
+def test_draws_follow_the_weights(name, point):
+    prior, bit_generator = PARTITION_PRIORS[name](*point), np.random.PCG64(14)
+    of = {
+        labels: math.exp(prior.log_probability([len(c) for c in clusters(labels)]))
+        for labels in partitions(4)
+    }
+    counts = Counter(tuple(prior.draw(4, bit_generator).tolist()) for _ in range(5000))
+    check_counts(counts, of)
+    wrong = {labels: weight * 1.5 ** max(labels) for labels, weight in of.items()}  # a control
+    norm = sum(wrong.values())
+    assert count_p_value(counts, {labels: w / norm for labels, w in wrong.items()}) < 1e-6
+
+
+@every_prior
+def test_parts_agree_with_probabilities(name, point):
+    prior = PARTITION_PRIORS[name](*point)
+    apart, joined = [3, 4, 2], [7, 2]
+    split = prior.log_probability(apart) - prior.log_probability(joined)
+    assert prior.log_split(2, 3, 4) == pytest.approx(split, abs=1e-12)
+    assert prior.log_split(2, 3, np.array([4, 4])) == pytest.approx([split, split], abs=1e-12)
+    openings = prior.log_openings(5)
+    expected = [prior.log_number(k, 5) + prior.log_total(5) for k in range(1, 6)]
+    assert openings[1:6] == pytest.approx(expected, abs=1e-12) and len(openings) == 7
+    grid = np.array(TRIED[name])
+    scores = prior.grid_scores([3, 1, 1], grid)
+    expected = [prior.at(other).log_probability([3, 1, 1]) for other in grid]
+    np.testing.assert_allclose(scores, expected, rtol=1e-10)
+    alike = [other for other in map(prior.at, grid) if other.reduction == prior.reduction]
+    mean = np.logaddexp.reduce([[other.log_number(k, 5) for k in range(1, 6)] for other in alike])
+    assert prior.log_openings_over(grid, 5)[1:6] == pytest.approx(mean, abs=1e-12)
+
+
+@every_prior
+def test_a_prior_is_its_point(name, point):
+    prior = PARTITION_PRIORS[name](*point)
+    assert (prior.name, prior.point) == (name, point)
+    assert prior.scalars() == dict(zip(prior.coordinates, point))
+    other = prior.at(TRIED[name][0])
+    assert type(other) is type(prior) and other.point == TRIED[name][0]
+    copies = [pickle.loads(pickle.dumps(prior))]
+    copies += [prior_from_arrays(prior.to_arrays(of), of) for of in ("", "view_")]
+    for copy in copies:
+        assert type(copy) is type(prior)
+        assert copy.point == point and copy.reduction == prior.reduction
+
+
+@every_prior
+def test_expected_clusters(name, point):
+    """The mean number of clusters, within 5 standard errors (false alarm: 1 in a million)."""
+    prior, bit_generator = PARTITION_PRIORS[name](*point), np.random.PCG64(15)
+    (mean,) = prior.expected_clusters(np.array([point]), 60)
+    found = [prior.draw(60, bit_generator).max() + 1 for _ in range(3000)]
+    assert abs(np.mean(found) - mean) < 5 * np.std(found) / math.sqrt(3000)
+
+
+class Other(PitmanYor):
+    """A new prior: in Python, and with the weights of Pitman and Yor."""
+
+    name = "other"
+
+
+class WithoutSticks(PitmanYor):
+    """A prior without weights by stick breaking."""
+
+    name = "without_sticks"
+    stick_breaking = PartitionPrior.stick_breaking
+
+
+@pytest.mark.parametrize("view_grid", [None, np.array([(1.0, 0.2), (2.0, 0.2)])])
+def test_a_new_prior_needs_one_line(view_grid, monkeypatch):
+    """Its chains make the draws of Pitman and Yor, with priors of its own kind."""
+    values, hyper = EXAMPLES["normal"]
+    columns = [("normal", values[:8], hyper), ("normal", values[:8][::-1], hyper)]
+    vectors = {j: hyper_vector("normal", hyper) for j in range(2)}
+    moves = ("gibbs", "split_merge", "permutation")
+    moves += () if view_grid is None else ("column_gibbs", "column_block", "column_sets")
+    moves += () if view_grid is None else ("view_split_merge", "view_reallocation")
+    plan = ChainPlan(
+        make_table(columns),
+        {"normal": np.arange(2)},
+        vectors,
+        {j: [None] * len(vector) for j, vector in vectors.items()},
+        np.array([(0.5, 0.3), (2.0, 0.3)]),
+        moves,
+        view_grid=view_grid,
+        partition_prior="other",
+    )
+    seed = np.random.SeedSequence(1)
+    with pytest.raises(KeyError, match="other"):
+        run_chain(plan, LinearAnneal(n_sweeps=8), seed)
+    monkeypatch.setitem(PARTITION_PRIORS, "other", Other)
+    (draw,) = run_chain(plan, LinearAnneal(n_sweeps=8), seed)["draws"]
+    usual = run_chain(plan._replace(partition_prior="pitman_yor"), LinearAnneal(n_sweeps=8), seed)
+    for key, value in usual["draws"][0].items():
+        np.testing.assert_array_equal(draw[key], value)
+    kind = Mixture if view_grid is None else CrossCat
+    state = kind.from_arrays(draw, plan.table.empty_like())
+    assert type(state.prior) is Other
+    assert {type(view.prior) for view in state.views} == {Other}
+
+
+@pytest.mark.parametrize("stage", [SliceSampler(2), ExactStage(2)])
+def test_what_breaks_sticks_refuses_other_priors(stage):
+    state = SimpleNamespace(prior=WithoutSticks(1.0), members=np.ones((1, 1), np.int64))
+    generator = np.random.Generator(np.random.PCG64(1))
+    with pytest.raises(ValueError, match="'without_sticks' has no weights by stick breaking"):
+        stage.plan(state, 1, generator)
+
+
+# ------------------------------------------------------------------------------ Pitman and Yor
 def test_no_rows():
     prior = PitmanYor(1.0, 0.3)
     assert prior.log_probability([]) == prior.log_probability([0, 0]) == 0.0
@@ -120,7 +299,7 @@ class Singletons:
 @pytest.mark.parametrize("discounts", [(0.0,), (0.0, 0.5)])
 def test_a_subsample_chooses_from_the_grid_of_its_own_size(discounts):
     grid = np.array([(a, d) for d in discounts for a in concentrations(30_000)])
-    assert first_prior(grid).concentration == first_prior(within(grid, 0)).concentration <= 10.0
+    assert first_point(grid)[0] == first_point(within(grid, 0))[0] <= 10.0
     for n, end in ((60, 100.0), (1000, 100.0), (5000, 10**2.7), (30_000, grid[:, 0].max())):
         np.testing.assert_allclose(within(grid, n)[:, 0].max(), end)
         state, bit_generator, found = Singletons(n), np.random.PCG64(1), 0.0

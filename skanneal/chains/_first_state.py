@@ -5,7 +5,7 @@
 import numpy as np
 
 from ..families import FAMILIES
-from ..partition_priors import first_prior
+from ..partition_priors import PARTITION_PRIORS, first_point
 from ..states import CrossCat, Mixture
 
 
@@ -34,9 +34,10 @@ def first_state(plan, subsample, start, bit_generator):
 
 
 def _empty_state(plan, subsample, bit_generator):
-    prior = first_prior(plan.prior_grid)
+    kind = PARTITION_PRIORS[plan.partition_prior]
+    prior = kind(*first_point(plan.prior_grid))
     if plan.view_grid is not None:
-        view_prior = first_prior(plan.view_grid)
+        view_prior = kind(*first_point(plan.view_grid))
         view_of = view_prior.draw(plan.table.n_columns, bit_generator)
         return CrossCat.start(
             plan.table, plan.families, plan.hyper, view_of, view_prior, prior, subsample

@@ -39,6 +39,8 @@ class ChainPlan(NamedTuple):
         For stratified selection.
     view_grid : array of shape (n_points, 2) or None
         The same pairs for the partition of features into views; None: one mixture.
+    partition_prior : str
+        Name in PARTITION_PRIORS, of both partitions' prior.
     """
 
     table: Table
@@ -49,6 +51,7 @@ class ChainPlan(NamedTuple):
     moves: tuple
     strata: np.ndarray | None = None
     view_grid: np.ndarray | None = None
+    partition_prior: str = "pitman_yor"
     options: dict = {}
     even_work: bool = False
     init: int | np.ndarray | None = None

@@ -57,7 +57,7 @@ def allocate(Mixture view, rows, labels, double beta, bit_generator):
                     total += exp(view.log_prior[k] + beta * view.log_lik[k] - largest)
             log_z += largest + log(total)
             if t:
-                log_z -= log(t + view.prior.concentration)
+                log_z -= log(view.prior.total(t))
             if not forced:
                 k = view.draw(<float> beta, rng)
             elif slot_of[label[t]] < 0:

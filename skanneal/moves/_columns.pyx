@@ -7,10 +7,11 @@ from numpy.random cimport bitgen_t
 import numpy as np
 
 from .._native._random cimport below, bitgen, uniform
+from ..partition_priors._base cimport PartitionPrior
 
 
-def choose_views(view_of, scores, double concentration, double discount, double mean_empty,
-                 Py_ssize_t n_passes, bit_generator):
+def choose_views(view_of, scores, PartitionPrior prior, double mean_empty, Py_ssize_t n_passes,
+                 bit_generator):
     """Gibbs steps of every feature, in random order, on a fixed table of scores.
 
     Parameters
@@ -19,10 +20,10 @@ def choose_views(view_of, scores, double concentration, double discount, double 
         View of each feature.
     scores : float64 array of shape (n_columns, n_views)
         beta times the feature's log marginal likelihood in each view, empty ones included.
-    concentration, discount : float
-        Of the prior over partitions of the features.
+    prior : PartitionPrior
+        Over partitions of the features.
     mean_empty : float
-        Expected number of fresh views; each empty one has the share (alpha + d V) / mean_empty.
+        Expected number of fresh views; each empty one has the share open(V) / mean_empty.
     n_passes : int
         Steps per feature.
     bit_generator : numpy.random.BitGenerator
@@ -52,10 +53,10 @@ def choose_views(view_of, scores, double concentration, double discount, double 
                 for v in range(n_views):
                     n_filled += size[v] > 0
                 # the only feature opens a view with probability 1
-                share = log((concentration + discount * n_filled) / mean_empty) if n_filled else 0.0
+                share = log(prior.open(n_filled) / mean_empty) if n_filled else 0.0
                 best = -1e308
                 for v in range(n_views):
-                    weight[v] = score[f, v] + (log(size[v] - discount) if size[v] else share)
+                    weight[v] = score[f, v] + (prior.log_join(size[v]) if size[v] else share)
                     best = max(best, weight[v])
                 total = 0.0
                 for v in range(n_views):
@@ -71,7 +72,7 @@ def choose_views(view_of, scores, double concentration, double discount, double 
     return np.asarray(of)
 
 
-def seat(view_of, const int64_t[::1] chosen, double concentration, double discount, bit_generator):
+def seat(view_of, const int64_t[::1] chosen, PartitionPrior prior, bit_generator):
     """Draw the views of some features from the prior, given those of the others.
 
     Parameters
@@ -80,8 +81,8 @@ def seat(view_of, const int64_t[::1] chosen, double concentration, double discou
         View of each feature.
     chosen : int64 array of shape (n_chosen,)
         Features that are taken out and seated again, one after another.
-    concentration, discount : float
-        Of the prior over partitions of the features.
+    prior : PartitionPrior
+        Over partitions of the features.
     bit_generator : numpy.random.BitGenerator
 
     Returns
@@ -102,11 +103,11 @@ def seat(view_of, const int64_t[::1] chosen, double concentration, double discou
             size[of[chosen[i]]] -= 1
         for i in range(chosen.shape[0]):
             # the first feature opens a view with probability 1
-            u = uniform(rng) * (n_seated + concentration) if n_seated else INFINITY
+            u = uniform(rng) * prior.total(n_seated) if n_seated else INFINITY
             v = 0
             while v < n_views:
                 if size[v]:
-                    u -= size[v] - discount
+                    u -= size[v] - prior.reduction
                     if u < 0.0:
                         break
                 v += 1

@@ -23,9 +23,9 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._native._math cimport log_rising
 from .._native._random cimport below, bitgen, uniform
 from ..families._base cimport TILE, FamilyBlock, aligned_zeros
+from ..partition_priors._base cimport PartitionPrior
 from ..states._mixture cimport Mixture
 from .info import MoveInfo, Polled
 
@@ -81,7 +81,7 @@ cdef class Pair:
         side: which of the two each row joins, written, or read if `forced`.
         """
         cdef const char *cells
-        cdef double d = mixture.prior.discount, log_q = 0.0, log_odds
+        cdef double d = mixture.prior.reduction, log_q = 0.0, log_odds
         cdef Py_ssize_t t, b
         self.empty()
         self.insert(mixture.table.row(rows[0]), 0)
@@ -169,7 +169,7 @@ cdef propose(Mixture mixture, Pair pair, rows, bit_generator, double beta):
     cdef int64_t n = all_rows.shape[0], i = below(rng, n), j, at, count = 2, row, other
     cdef Py_ssize_t a = mixture.labels[all_rows[i]], b
     cdef bint split = uniform(rng) < same_share(mixture.counts[a], n)
-    cdef double log_ratio, log_q, d = mixture.prior.discount
+    cdef double log_ratio, log_q
     j = partner(mixture, all_rows, i, split, rng)
     b = mixture.labels[all_rows[j]]
     members = np.empty(mixture.counts[a] + (0 if split else mixture.counts[b]), dtype=np.int64)
@@ -188,7 +188,7 @@ cdef propose(Mixture mixture, Pair pair, rows, bit_generator, double beta):
             for at in range(count):
                 side[at] = mixture.labels[members[at]] == b
         log_q = pair.allocate(mixture, members, side, not split, beta, rng)
-    log_ratio = log_split_prior(mixture, pair, mixture.n_clusters - (0 if split else 1), d) - log_q
+    log_ratio = log_split_prior(mixture.prior, pair, mixture.n_clusters - (not split)) - log_q
     log_ratio += log_partner(pair.size[0], n, False) - log_partner(count, n, True)
     if split:
         log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - log_marginal(mixture, a))
@@ -229,11 +229,10 @@ cdef int64_t partner(Mixture mixture, const int64_t[::1] rows, int64_t i, bint s
     return i
 
 
-cdef double log_split_prior(Mixture mixture, Pair pair, int64_t n_clusters, double d) noexcept:
+cdef double log_split_prior(PartitionPrior prior, Pair pair, int64_t n_clusters) except? 1.0:
     """log of (alpha + K d) G(n_i) G(n_j) / G(n), K clusters before the split."""
-    return (mixture.prior.log_open(n_clusters) + log_rising(1.0 - d, pair.size[0] - 1.0)
-            + log_rising(1.0 - d, pair.size[1] - 1.0)
-            - log_rising(1.0 - d, pair.size[0] + pair.size[1] - 1.0))
+    return (prior.log_open(n_clusters) + prior.log_size(pair.size[0])
+            + prior.log_size(pair.size[1]) - prior.log_size(pair.size[0] + pair.size[1]))
 
 
 cdef double log_merged(Mixture mixture, Pair pair) except? 1.0:

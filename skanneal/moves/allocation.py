@@ -3,9 +3,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
-from scipy.special import gammaln, psi
 
-from ..partition_priors import PitmanYor
 from ..states import FreshView
 from ._allocate import allocate
 from ._random import below, draw_index
@@ -48,29 +46,19 @@ class AllocatingMove(Polled):
 
     def _point(self, prior):
         """The place of a view's pair on the grid."""
-        pair = (prior.concentration, prior.discount)
-        return int(np.flatnonzero(np.all(self.row_grid == pair, axis=1))[0])
+        return int(np.flatnonzero(np.all(self.row_grid == prior.point, axis=1))[0])
 
-    def _log_proposal(self, n_rows):
+    def _log_proposal(self, state):
         """log t: a pair is proposed inversely to the clusters it expects, which are the cost."""
-        alpha, d = self.row_grid.T
-        with np.errstate(divide="ignore", invalid="ignore"):
-            growth = np.exp(
-                gammaln(alpha + d + n_rows)
-                - gammaln(alpha + d)
-                - gammaln(alpha + n_rows)
-                + gammaln(alpha)
-            )
-            expected = np.where(
-                d > 0, alpha / d * (growth - 1.0), alpha * (psi(alpha + n_rows) - psi(alpha))
-            )
+        n_rows = state.subsample.size
+        expected = state.views[0].prior.expected_clusters(self.row_grid, n_rows)
         weights = 1.0 / (1.0 + np.maximum(np.nan_to_num(expected, nan=n_rows), 0.0))
         return np.log(weights / weights.sum())
 
     def _propose(self, state, features, rows, beta, bit_generator):
         """A view of these features: its prior's place on the grid, log Z, slots of the rows."""
         generator = np.random.Generator(bit_generator)
-        point = draw_index(self._log_proposal(len(rows)), generator)
+        point = draw_index(self._log_proposal(state), generator)
         return point, *self._allocate(state, features, point, rows, None, beta, bit_generator)
 
     def _retrace(self, state, v, rows, beta, bit_generator):
@@ -82,9 +70,12 @@ class AllocatingMove(Polled):
     def _allocate(self, state, features, point, rows, labels, beta, bit_generator):
         """(log Z, slots of the rows) of a view of these features alone."""
         self.poll()
-        view = state.new_view(features, PitmanYor(*self.row_grid[point]))
+        view = state.new_view(features, self._prior(state, point))
         log_z = allocate(view, rows, labels, beta, bit_generator)
         return log_z, view.labels_of(rows)
 
-    def _fresh(self, point, labels):
-        return FreshView(PitmanYor(*self.row_grid[point]), labels)
+    def _fresh(self, state, point, labels):
+        return FreshView(self._prior(state, point), labels)
+
+    def _prior(self, state, point):
+        return state.views[0].prior.at(self.row_grid[point])

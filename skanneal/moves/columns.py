@@ -9,7 +9,6 @@ discount) from the hyperprior, then a partition of S; nothing is copied from a v
 
 import numpy as np
 
-from ..partition_priors import PitmanYor
 from ..states import FreshView
 from ._columns import choose_views, seat
 from ._random import below, draw_index, draw_poisson
@@ -34,10 +33,10 @@ class _ColumnMove(Polled):
     def _fresh(self, state, n_views, bit_generator):
         """Views from their prior: list of FreshView."""
         generator = np.random.Generator(bit_generator)
-        n = state.subsample.size
+        n, kind = state.subsample.size, state.views[0].prior
         views = []
         for _ in range(n_views):
-            prior = PitmanYor(*self.row_grid[below(len(self.row_grid), generator)])
+            prior = kind.at(self.row_grid[below(len(self.row_grid), generator)])
             views.append(FreshView(prior, prior.draw(n, bit_generator).astype(np.int32)))
         return views
 
@@ -88,9 +87,8 @@ class ColumnBlock(_ColumnMove):
         return MoveInfo(n_columns, moved, work)
 
     def _choose(self, state, view_of, scores, bit_generator):
-        alpha, d = state.prior.concentration, state.prior.discount
         return choose_views(
-            view_of, scores, alpha, d, self.n_auxiliary, self.n_passes, bit_generator
+            view_of, scores, state.prior, self.n_auxiliary, self.n_passes, bit_generator
         )
 
 
@@ -144,12 +142,12 @@ class ColumnGibbs(_ColumnMove):
 
     def _log_prior(self, state, sizes, alone, n_fresh):
         """Log prior weight of the views, `sizes` without the feature, and of the fresh ones."""
-        alpha, d = state.prior.concentration, state.prior.discount
+        prior = state.prior
         n_filled = np.count_nonzero(sizes)
         # the only feature opens a view with probability 1
-        share = np.log((alpha + d * n_filled) / self.n_auxiliary) if n_filled else 0.0
+        share = np.log(prior.open_weight(n_filled) / self.n_auxiliary) if n_filled else 0.0
         weights = np.full(len(sizes) + n_fresh, share)
-        weights[: len(sizes)][sizes > 0] = np.log(sizes[sizes > 0] - d)
+        weights[: len(sizes)][sizes > 0] = np.log(sizes[sizes > 0] - prior.reduction)
         return weights
 
 
@@ -190,8 +188,7 @@ class ColumnSets(_ColumnMove):
         n_columns, n_views = state.table.n_columns, state.n_views
         blocks = state.prior.draw(n_columns, bit_generator)
         chosen = np.flatnonzero(blocks == blocks[below(n_columns, generator)])
-        alpha, d = state.prior.concentration, state.prior.discount
-        after = seat(state.view_of, chosen.astype(np.int64), alpha, d, bit_generator)
+        after = seat(state.view_of, chosen.astype(np.int64), state.prior, bit_generator)
         fresh = self._fresh(state, max(0, int(after.max()) + 1 - n_views), bit_generator)
         scores = self._scores(state, chosen, fresh)
         at = np.arange(len(chosen))

@@ -6,7 +6,7 @@ coordinate given the partition; concentration and discount jointly.
 
 import numpy as np
 
-from ..partition_priors import PitmanYor, within
+from ..partition_priors import within
 from ._random import draw_index
 from .info import MoveInfo, Polled
 
@@ -94,5 +94,5 @@ class PartitionHyperparameters:
         sizes = state.sizes()
         grid = within(self.grid, sizes.sum())
         index = draw_index(state.prior.grid_scores(sizes, grid), np.random.Generator(bit_generator))
-        state.set_prior(PitmanYor(*grid[index]))
+        state.set_prior(state.prior.at(grid[index]))
         return MoveInfo(1, 1, 1)

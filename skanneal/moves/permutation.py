@@ -27,7 +27,7 @@ step, which leaves the joint law invariant. Any move may follow.
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from ..partition_priors import within
 from ._order_programs import Segments, scan_order
@@ -132,7 +132,7 @@ class Permutation(Polled):
 
     def _log_size(self, state, n, law):
         """log of what a cluster of 0 .. n rows weighs beside its likelihood."""
-        d = state.prior.discount
+        d = state.prior.reduction
         sizes = np.arange(1.0, n + 1.0)
         out = gammaln(sizes - d) - gammaln(1.0 - d)
         if law == "uniform":
@@ -143,32 +143,16 @@ class Permutation(Polled):
 
     def _log_number(self, state, n, law):
         """log A(K) / K!, of projections log A(K), up to a constant: K = 0 .. n + 1."""
-        prior = state.prior
         if self.grid is None:
-            out = _log_openings(prior.concentration, prior.discount, n)
+            out = state.prior.log_openings(n)
         else:
-            grid = within(self.grid, n)
-            alphas = grid[grid[:, 1] == prior.discount, 0]
-            out = logsumexp(
-                [_log_openings(a, prior.discount, n) - _log_rising(a, n) for a in alphas], axis=0
-            )
+            out = state.prior.log_openings_over(within(self.grid, n), n)
         return out if law == "projection" else out - gammaln(np.arange(1.0, n + 3.0))
 
     def _log_tau(self, log_number):
         """The secant of log A at the reference number of clusters."""
         reference = min(max(self.tuning, 1), len(log_number) - 2)
         return log_number[reference + 1] - log_number[reference]
-
-
-def _log_openings(concentration, discount, n):
-    """log prod_{i=1..K-1} (alpha + i d), K = 0 .. n + 1: what the number of clusters weighs."""
-    factors = concentration + discount * np.arange(1.0, n + 1.0)
-    return np.concatenate([[0.0, 0.0], np.cumsum(np.log(factors))])
-
-
-def _log_rising(concentration, n):
-    """log of (alpha + 1) ... (alpha + n - 1)."""
-    return gammaln(concentration + n) - gammaln(concentration + 1.0)
 
 
 # ---- orders -------------------------------------------------------------------------------------

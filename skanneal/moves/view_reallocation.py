@@ -29,7 +29,7 @@ where V counts the views before the split. i and z are drawn alike in both direc
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
-from scipy.special import expit, gammaln
+from scipy.special import expit
 
 from ._random import below
 from .allocation import AllocatingMove
@@ -73,7 +73,7 @@ class ViewReallocation(AllocatingMove):
             return False, 4 * len(rows)
         view_of = state.view_of.copy()
         view_of[parts[0]], view_of[parts[1]] = state.n_views, state.n_views + 1
-        state.reassign(view_of, [self._fresh(point, labels) for point, _, labels in made])
+        state.reassign(view_of, [self._fresh(state, point, labels) for point, _, labels in made])
         return True, 4 * len(rows)
 
     def _merge(self, state, view, bit_generator, beta):
@@ -97,7 +97,7 @@ class ViewReallocation(AllocatingMove):
             return False, 4 * len(rows)
         view_of = state.view_of.copy()
         view_of[own] = state.n_views
-        state.reassign(view_of, [self._fresh(point, labels)])
+        state.reassign(view_of, [self._fresh(state, point, labels)])
         return True, 4 * len(rows)
 
     def _going(self, state, chosen, own, rows, beta, bit_generator):
@@ -113,16 +113,9 @@ class ViewReallocation(AllocatingMove):
 
     def _log_ratio(self, state, n_views, whole, parts, goes, log_choice):
         """log A of a split among n_views views; whole and parts are (point, log Z, ...)."""
-        log_t = self._log_proposal(state.subsample.size)
-        alpha, d = state.prior.concentration, state.prior.discount
+        log_t = self._log_proposal(state)
         n, m = len(goes), int(goes.sum())
-        log_prior = (
-            np.log(alpha + d * n_views)
-            + gammaln(m - d)
-            + gammaln(n - m - d)
-            - gammaln(n - d)
-            - gammaln(1.0 - d)
-        )
+        log_prior = state.prior.log_split(n_views, m, n - m)
         log_parts = sum(part[1] - log_t[part[0]] for part in parts)
         log_whole = whole[1] - log_t[whole[0]]
         log_views = np.log(n) - np.log(n_views + 1.0) - np.log(m)

@@ -55,7 +55,7 @@ class ViewSplitMerge(AllocatingMove):
         features, rows = np.flatnonzero(state.view_of == view), state.subsample.rows()
         log_g = self._log_g(state, features, others, state.sizes()[others], beta)
         point, log_z = self._retrace(state, view, rows, beta, bit_generator)
-        log_ratio = self._log_ratio(log_g, log_z, point, len(rows))
+        log_ratio = self._log_ratio(state, log_g, log_z, point)
         work = len(rows) * (len(others) + 1)
         if np.log1p(-generator.random()) >= log_ratio:
             return False, work
@@ -77,18 +77,18 @@ class ViewSplitMerge(AllocatingMove):
         sizes = state.sizes()
         sizes[view] -= n_leaving
         log_g = self._log_g(state, features, np.arange(state.n_views), sizes, beta)
-        log_ratio = -self._log_ratio(log_g, log_z, point, len(rows))
+        log_ratio = -self._log_ratio(state, log_g, log_z, point)
         work = len(rows) * (state.n_views + 1)
         if np.log1p(-generator.random()) >= log_ratio:
             return False, work
         view_of = state.view_of.copy()
         view_of[features] = state.n_views
-        state.reassign(view_of, [self._fresh(point, labels)])
+        state.reassign(view_of, [self._fresh(state, point, labels)])
         return True, work
 
-    def _log_ratio(self, log_g, log_z, point, n_rows):
+    def _log_ratio(self, state, log_g, log_z, point):
         """log A."""
-        log_proposal = self._log_proposal(n_rows)
+        log_proposal = self._log_proposal(state)
         n_others = len(log_g)
         return (
             logsumexp(log_g)
@@ -103,18 +103,12 @@ class ViewSplitMerge(AllocatingMove):
         rows = state.subsample.rows()
         labels = state.row_labels(rows)[others]
         scores = self.column_scores(state, features, rows, labels).sum(axis=0)
-        m, alpha, d = len(features), state.prior.concentration, state.prior.discount
+        m = len(features)
         log_subset = (
             -np.log(sizes + m - 1.0)
             - gammaln(sizes + m + 1.0)
             + gammaln(m + 1.0)
             + gammaln(sizes + 1.0)
         )
-        log_prior = (
-            np.log(alpha + d * len(others))
-            + gammaln(m - d)
-            + gammaln(sizes - d)
-            - gammaln(sizes + m - d)
-            - gammaln(1.0 - d)
-        )
+        log_prior = state.prior.log_split(len(others), m, sizes)
         return beta * scores + log_subset - log_prior

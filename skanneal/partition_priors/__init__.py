@@ -1,6 +1,27 @@
-"""Priors over partitions."""
+"""Priors over partitions.
 
-from ._grid import concentrations, first_prior, within
-from ._pitman_yor import PitmanYor
+To add a prior: one file with its class (the contract is in `_base.pxd`) and its import here.
+`PARTITION_PRIORS` and `__all__` follow from the imports.
+"""
 
-__all__ = ["PitmanYor", "concentrations", "first_prior", "within"]
+from ._base import UNNAMED as UNNAMED
+from ._base import PartitionPrior as PartitionPrior
+from ._grid import concentrations as concentrations
+from ._grid import first_point as first_point
+from ._grid import within as within
+from ._pitman_yor import PitmanYor as PitmanYor
+
+PARTITION_PRIORS = {
+    member.name: member
+    for member in list(globals().values())
+    if isinstance(member, type) and issubclass(member, PartitionPrior) and member.name
+}
+
+
+def prior_from_arrays(arrays, of=""):
+    """The prior whose ``to_arrays(of)`` is among the arrays."""
+    kind = PARTITION_PRIORS[str(arrays.get(of + "prior", UNNAMED))]
+    return kind(*(float(arrays[of + name]) for name in kind.coordinates))
+
+
+__all__ = sorted(name for name in globals() if not name.startswith("_"))

@@ -9,8 +9,6 @@ n / 4 clusters ask for.
 
 import numpy as np
 
-from ._pitman_yor import PitmanYor
-
 LEAST_END, ROWS_PER_UNIT = 100.0, 10
 CONCENTRATIONS = np.geomspace(0.1, LEAST_END, 31)
 
@@ -47,7 +45,7 @@ def within(grid, n):
     return grid if kept.all() or not kept.any() else grid[kept]
 
 
-def first_prior(grid):
-    """The prior to begin with: the middle of the pairs that few rows choose from."""
+def first_point(grid):
+    """The pair to begin with: the middle of those that few rows choose from."""
     grid = within(grid, 0)
-    return PitmanYor(*grid[len(grid) // 2])
+    return grid[len(grid) // 2]

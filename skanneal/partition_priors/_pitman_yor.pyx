@@ -11,12 +11,14 @@ from libc.stdint cimport int64_t
 from numpy.random cimport bitgen_t
 
 import numpy as np
+from scipy.special import gammaln, gammasgn, psi
 
 from .._native._math cimport log_rising
 from .._native._random cimport bitgen, uniform
+from ._base cimport PartitionPrior
 
 
-cdef class PitmanYor:
+cdef class PitmanYor(PartitionPrior):
     """Pitman-Yor partition prior.
 
     Parameters
@@ -33,6 +35,8 @@ cdef class PitmanYor:
     -1.791759
     """
 
+    name = "pitman_yor"
+
     def __init__(self, concentration, discount=0.0):
         if not 0.0 <= discount < 1.0:
             raise ValueError(f"discount must be in [0, 1), got {discount!r}")
@@ -41,37 +45,31 @@ cdef class PitmanYor:
                 f"concentration must be above -discount = {-discount}, got {concentration!r}"
             )
         self.concentration, self.discount = concentration, discount
+        self.reduction = discount
 
-    cdef double log_join(self, int64_t n_k) noexcept nogil:
-        """Log weight of joining a cluster of n_k rows."""
-        return log(n_k - self.discount)
+    cdef double open(self, int64_t n_clusters) noexcept nogil:
+        return self.concentration + self.discount * n_clusters
 
-    cdef double log_open(self, int64_t n_clusters) noexcept nogil:
-        """Log weight of opening a cluster beside n_clusters; the first row always does."""
-        if n_clusters == 0:
-            return 0.0
-        return log(self.concentration + self.discount * n_clusters)
+    cdef double total(self, int64_t n) noexcept nogil:
+        return n + self.concentration
 
-    def log_probability(self, sizes):
-        """Log probability of a partition with the given cluster sizes."""
-        sizes = np.asarray(sizes, dtype=np.int64)
-        sizes, repeats = np.unique(sizes[sizes > 0], return_counts=True)
-        return float(self.log_number(int(repeats.sum()), int((sizes * repeats).sum()))
-                     + sum(r * self.log_size(int(c)) for c, r in zip(sizes, repeats)))
+    cpdef double log_total(self, int64_t n):
+        return log_rising(self.concentration + 1.0, n - 1.0)
 
-    def log_number(self, n_clusters, n):
-        """A(K): the factor of the number of clusters K, for n rows."""
-        cdef double total = 0.0
-        cdef int64_t i
-        if n == 0:
-            return 0.0
-        for i in range(1, n_clusters):
-            total += log(self.concentration + i * self.discount)
-        return total - log_rising(self.concentration + 1.0, n - 1.0)
+    def stick_breaking(self):
+        """Beta(1 - discount, concentration + k discount) is the share of the k-th stick."""
+        return self.concentration, self.discount
 
-    def log_size(self, size):
-        """B(c): the factor of a cluster of `size` rows."""
-        return log_rising(1.0 - self.discount, size - 1.0)
+    def expected_clusters(self, grid, n):
+        """The mean, exactly: float64 (n_points,)."""
+        alpha, d = grid.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            growth = gammasgn(alpha) * np.exp(
+                gammaln(alpha + d + n) - gammaln(alpha + d) - gammaln(alpha + n) + gammaln(alpha)
+            )
+            return np.where(
+                d > 0, alpha / d * (growth - 1.0), alpha * (psi(alpha + n) - psi(alpha))
+            )
 
     def grid_scores(self, sizes, grid):
         """Log probability of a partition at each (concentration, discount) of `grid`: (n,)."""

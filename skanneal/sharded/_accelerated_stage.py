@@ -53,7 +53,7 @@ def accelerated_segment(rows, labels, theta, sizes, likelihood, prior, n_steps, 
     sizes : int64 array of shape (K,)
         Rows of each atom, of all shards.
     likelihood : Likelihood
-    prior : PitmanYor
+    prior : PartitionPrior
     n_steps : int
         Sub-iterations.
     seed : list of int
@@ -65,9 +65,9 @@ def accelerated_segment(rows, labels, theta, sizes, likelihood, prior, n_steps, 
     """
     rng = bit_generator(seed)
     generator = np.random.Generator(rng)
-    n_shared, d = len(theta), prior.discount
+    n_shared, reduction = len(theta), prior.reduction
     labels, members = labels.copy(), sizes.copy()
-    log_weight = np.log(members - d)
+    log_weight = np.log(members - reduction)
     atom = np.empty((len(rows), SHORTLIST), np.int32)
     value = np.empty((len(rows), SHORTLIST), np.float32)
     key = tiled(log_weight)
@@ -75,7 +75,7 @@ def accelerated_segment(rows, labels, theta, sizes, likelihood, prior, n_steps, 
         part = slice(start, start + len(scores))
         shortlist_rows(scores, key, atom[part], value[part])
     born = _Born(len(rows), theta)
-    log_place = np.log((prior.concentration + d * n_shared) / born.n_places)
+    log_place = np.log(prior.open_weight(n_shared) / born.n_places)
     for _ in range(n_steps):
         if stop.is_set():
             break
@@ -89,7 +89,7 @@ def accelerated_segment(rows, labels, theta, sizes, likelihood, prior, n_steps, 
             log_weight,
             born.members,
             born.log_weight,
-            d,
+            reduction,
             log_place,
             rng,
             stop.array,

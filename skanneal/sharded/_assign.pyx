@@ -15,7 +15,7 @@ import numpy as np
 
 from .._native._random cimport below, bitgen, uniform
 from ..families._base cimport TILE, aligned_zeros
-from ..partition_priors._pitman_yor cimport PitmanYor
+from ..partition_priors._base cimport PartitionPrior
 from ..states._mixture cimport Mixture
 
 cdef extern from "_assign.h" nogil:
@@ -198,7 +198,7 @@ def sweep_tail(Mixture tail, int32_t[::1] labels, const int32_t[::1] drawn,
     cdef Py_ssize_t i, k, stuck = -1
     cdef int64_t n_tail = 0
     cdef int32_t z
-    cdef double first = log(tail.prior.concentration) - log(share), mass, scale, odds
+    cdef double first = log(tail.prior.open(0)) - log(share), mass, scale, odds
     cdef Py_ssize_t room = tail.n_slots
     cdef float[::1] scratch = scratch_for(room)
     for k in range(tail.n_slots):
@@ -241,14 +241,14 @@ def sweep_tail(Mixture tail, int32_t[::1] labels, const int32_t[::1] drawn,
     return i == labels.shape[0], stuck
 
 
-cdef inline float log_members(int64_t n, float discount) noexcept nogil:
-    return <float> log(n - discount) if n > 0 else -INFINITY
+cdef inline float log_members(int64_t n, float reduction) noexcept nogil:
+    return <float> log(n - reduction) if n > 0 else -INFINITY
 
 
 def accelerated_rows(int32_t[::1] labels, const int32_t[:, ::1] feature,
                      const float[:, ::1] value, const float[:, ::1] local,
                      int64_t[::1] members, double[::1] log_weight, int64_t[::1] local_members,
-                     float[::1] local_weight, double discount,
+                     float[::1] local_weight, double reduction,
                      double log_place, bit_generator, int32_t[::1] stop):
     """One sub-iteration of the accelerated stage on a shard.
 
@@ -264,8 +264,9 @@ def accelerated_rows(int32_t[::1] labels, const int32_t[:, ::1] feature,
         Rows of all shards as they were at the synchronisation, and of this one as they are; rows of
         this shard.
     log_weight, local_weight : float64 (K,), float32 (width,), written
-        log (n - d); empty places: log_place; -inf where there is nothing.
-    discount : float
+        log (n - reduction); empty places: log_place; -inf where there is nothing.
+    reduction : float
+        Of the partition prior.
     log_place : float
         Log weight of an empty place; one that its last row has left is empty again.
     bit_generator : numpy.random.BitGenerator
@@ -290,11 +291,11 @@ def accelerated_rows(int32_t[::1] labels, const int32_t[:, ::1] feature,
             z = labels[i]
             if z < n_shared:
                 members[z] -= 1
-                log_weight[z] = log_members(members[z], discount)
+                log_weight[z] = log_members(members[z], reduction)
             else:
                 z -= n_shared
                 local_members[z] -= 1
-                local_weight[z] = log_members(local_members[z], discount) \
+                local_weight[z] = log_members(local_members[z], reduction) \
                     if local_members[z] else <float> log_place
             mass = -INFINITY
             k = draw_feature_v[LEVEL](&local[i, 0], &local_weight[0], 0.0, n_tiles, uniform(rng),
@@ -321,11 +322,11 @@ def accelerated_rows(int32_t[::1] labels, const int32_t[:, ::1] feature,
             z = labels[i]
             if z < n_shared:
                 members[z] += 1
-                log_weight[z] = log_members(members[z], discount)
+                log_weight[z] = log_members(members[z], reduction)
             else:
                 z -= n_shared
                 local_members[z] += 1
-                local_weight[z] = log_members(local_members[z], discount)
+                local_weight[z] = log_members(local_members[z], reduction)
         else:
             i = labels.shape[0]
     return i == labels.shape[0]
@@ -333,7 +334,7 @@ def accelerated_rows(int32_t[::1] labels, const int32_t[:, ::1] feature,
 
 def auxiliary_rows(Py_ssize_t first, const float[:, ::1] scores, int32_t[::1] labels,
                    int64_t[::1] members, float[::1] log_weight, int32_t[::1] places,
-                   int64_t[::1] numbers, PitmanYor prior, const double[::1] log_new, rest,
+                   int64_t[::1] numbers, PartitionPrior prior, const double[::1] log_new, rest,
                    bit_generator):
     """Algorithm 8 on the rows of a block, up to the one that takes a place.
 
@@ -352,7 +353,7 @@ def auxiliary_rows(Py_ssize_t first, const float[:, ::1] scores, int32_t[::1] la
         Columns of the m empty features; -1 where one was taken or given up. None if m is 0.
     numbers : int64 array of shape (2,), written
         Clusters and rows in columns of `scores`.
-    prior : PitmanYor
+    prior : PartitionPrior
     log_new : float64 array of shape (n,)
         Log marginal likelihood of each row, if a new feature is integrated out; else empty.
     rest : None or (log_mass, drawn, members, held, log_tail, share)
@@ -387,7 +388,7 @@ def auxiliary_rows(Py_ssize_t first, const float[:, ::1] scores, int32_t[::1] la
             else:
                 numbers[1] -= 1
                 members[z] -= 1
-                log_weight[z] = log_members(members[z], prior.discount)
+                log_weight[z] = log_members(members[z], prior.reduction)
                 if members[z] == 0:
                     numbers[0] -= 1
                     if n_places:   # its theta replaces that of a place chosen at random
@@ -402,7 +403,7 @@ def auxiliary_rows(Py_ssize_t first, const float[:, ::1] scores, int32_t[::1] la
                                       &scratch[0], &mass)
             if beside:   # the prior's first cluster weighs 1, not its concentration
                 other = log_mass[i] - log_tail + (
-                    log(numbers[1] + share) if numbers[1] else log(share / prior.concentration))
+                    log(numbers[1] + share) if numbers[1] else log(share / prior.open(0)))
             if integrated:
                 new = opening + log_new[i]
             top = max(mass, max(other, new))
@@ -421,7 +422,7 @@ def auxiliary_rows(Py_ssize_t first, const float[:, ::1] scores, int32_t[::1] la
                 break
             labels[i] = <int32_t> k
             members[k] += 1
-            log_weight[k] = log_members(members[k], prior.discount)
+            log_weight[k] = log_members(members[k], prior.reduction)
             if members[k] == 1:
                 numbers[0] += 1
                 for j in range(n_places):

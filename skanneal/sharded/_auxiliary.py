@@ -94,7 +94,7 @@ class Places:
     theta : array of shape (K, ...)
     labels : int32 array of shape (n,)
         0 .. K - 1, or -1 for rows of other atoms.
-    prior : PitmanYor
+    prior : PartitionPrior
     n_auxiliary : int
         m; 0 if the empty atoms do not persist.
     rng : numpy.random.PCG64
@@ -135,7 +135,7 @@ class Places:
         self.theta, self.members = theta, members
         self.numbers = np.array([len(used), members.sum()])
         with np.errstate(divide="ignore", invalid="ignore"):
-            log_weight = np.log(members - self.prior.discount)
+            log_weight = np.log(members - self.prior.reduction)
         self.log_weight = tiled(np.where(members > 0, log_weight, -np.inf))
         self.prepared = self.likelihood.prepare(theta[: len(used)])
         self.places = np.full(len(empty), -1, np.int32)
@@ -189,7 +189,7 @@ class Places:
 
     def _weigh(self, k):
         n = self.members[k]
-        self.log_weight[k] = np.log(n - self.prior.discount) if n else -np.inf
+        self.log_weight[k] = np.log(n - self.prior.reduction) if n else -np.inf
 
     def empty(self):
         """theta of the empty atoms."""
@@ -320,4 +320,4 @@ def sweep_proposed(places, rows, stop):
 
 def _log_open(prior, n_clusters):
     """Log weight of a new cluster beside n_clusters; the first row always opens one."""
-    return np.log(prior.concentration + prior.discount * n_clusters) if n_clusters else 0.0
+    return np.log(prior.open_weight(n_clusters)) if n_clusters else 0.0

@@ -15,7 +15,7 @@ import numpy as np
 from .._native._packing import pack
 from ..chains import Trace, read_snapshot, write_snapshot
 from ..moves._random import draw_index
-from ..partition_priors import PitmanYor, first_prior
+from ..partition_priors import PitmanYor, first_point
 from ._accelerated_stage import AcceleratedStage
 from ._auxiliary import Auxiliary, Importance
 from ._exact_stage import ExactStage
@@ -55,7 +55,7 @@ class AcceleratedChain:
     def __init__(self, shards, likelihood, prior_grid, labels, seed):
         self.shards, self.prior_grid = shards, np.asarray(prior_grid, dtype=np.float64)
         self.generator = np.random.Generator(np.random.PCG64(seed))
-        prior = first_prior(self.prior_grid)
+        prior = PitmanYor(*first_point(self.prior_grid))
         dealt = [labels[shards.rows_of(p)].astype(np.int32) for p in range(shards.n_shards)]
         self.state = Uncollapsed(likelihood, prior, dealt)
         self.trace = Trace()
@@ -94,7 +94,7 @@ class AcceleratedChain:
             state.theta = likelihood.draw(state.statistics, theta, generator)
         if len(self.prior_grid) > 1:
             scores = state.prior.grid_scores(state.sizes, self.prior_grid)
-            state.prior = PitmanYor(*self.prior_grid[draw_index(scores, generator)])
+            state.prior = state.prior.at(self.prior_grid[draw_index(scores, generator)])
 
     def log_lik_tasks(self):
         """Arguments of `labelled_log_lik` for every shard, if the rows have to be asked."""
@@ -128,8 +128,7 @@ class AcceleratedChain:
         state, likelihood = self.state, self.state.likelihood
         arrays = {
             "labels": self.labels(),
-            "concentration": np.array(state.prior.concentration),
-            "discount": np.array(state.prior.discount),
+            **state.prior.to_arrays(),
             "log_joint": np.array(state.log_joint()),
         }
         if likelihood.conjugate:

@@ -7,6 +7,7 @@ import copy
 import numpy as np
 
 from .._native._packing import part_of
+from ..partition_priors import prior_from_arrays
 from ._new_cluster import log_new_cluster
 from ._segments import scored_blocks
 
@@ -40,6 +41,7 @@ class FeatureDraw:
     concentration = property(lambda self: float(self.arrays["concentration"]))
     discount = property(lambda self: float(self.arrays["discount"]))
     log_joint = property(lambda self: float(self.arrays["log_joint"]))
+    prior = property(lambda self: prior_from_arrays(self.arrays))
     sizes = property(lambda self: self.arrays["features/size"])
     n_components = property(lambda self: len(self.sizes))
     theta = property(lambda self: self.arrays["theta"])
@@ -54,13 +56,13 @@ def weights_in_components(draw, rows):
     out = np.empty((len(rows), draw.n_components))
     for start, scores in scored_blocks(draw.likelihood, rows, draw.theta, dtype=float):
         out[start : start + len(scores)] = scores[:, : draw.n_components]
-    return out + np.log(draw.sizes - draw.discount)
+    return out + np.log(draw.sizes - draw.prior.reduction)
 
 
 def joint_weights(draw, rows):
     """log w_c f(row | theta_c) in the user's units, a new cluster last: (n_rows, K + 1)."""
-    alpha, d, arrays = draw.concentration, draw.discount, draw.arrays
+    prior, arrays = draw.prior, draw.arrays
     log_m = log_new_cluster(draw.likelihood, rows, arrays["prior_theta"], arrays["proposal_seed"])
-    log_open = np.log(alpha + d * draw.n_components)
+    log_open = np.log(prior.open_weight(draw.n_components))
     joint = np.column_stack([weights_in_components(draw, rows), log_open + log_m])
-    return joint - np.log(draw.sizes.sum() + alpha) + draw.likelihood.log_jacobian(1)
+    return joint - np.log(prior.total_weight(draw.sizes.sum())) + draw.likelihood.log_jacobian(1)

@@ -52,7 +52,7 @@ class ExactStage(Stage):
         """(function, arguments of each shard) of the next segment."""
         members = state.members
         n_shards, n_atoms = members.shape
-        alpha, d = state.prior.concentration, state.prior.discount
+        alpha, d = state.prior.stick_breaking()
         free = self.draw_free(n_shards, d, generator)
         own = members > 0
         anchored, wide = self.split(own, free)

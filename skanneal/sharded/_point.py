@@ -14,7 +14,7 @@ import copy
 import numpy as np
 
 from ..moves import iterated_conditional_modes
-from ..partition_priors import PitmanYor
+from ..partition_priors import prior_from_arrays
 from ..states import Mixture, Subsample
 from ..summary import point_estimate
 from ._draws import joint_weights
@@ -128,11 +128,12 @@ class Instantiated:
         """
         draw, sizes, labels, moved = self.draw, self.sizes, labels.copy(), 0
         joint = joint_weights(draw, rows) if joint is None else joint
-        fit, alone = joint[:, :-1] - np.log(draw.sizes - draw.discount), joint[:, -1]
+        reduction = draw.prior.reduction
+        fit, alone = joint[:, :-1] - np.log(draw.sizes - reduction), joint[:, -1]
         for i, k in enumerate(labels):
             sizes[k] -= 1
             with np.errstate(divide="ignore"):
-                weights = fit[i] + np.log(np.where(sizes > 0, sizes - draw.discount, 0.0))
+                weights = fit[i] + np.log(np.where(sizes > 0, sizes - reduction, 0.0))
             if sizes[k] == 0:
                 weights[k] = alone[i]
             best = int(weights.argmax())
@@ -172,6 +173,6 @@ def _state(data, draw, labels):
         likelihood, shards = draw.likelihood, data.shards
     labels, n = np.asarray(labels, dtype=np.int32), int(np.max(labels)) + 1
     dealt = [labels[shards.rows_of(p)] for p in range(shards.n_shards)]
-    state = Uncollapsed(likelihood, PitmanYor(draw.concentration, draw.discount), dealt)
+    state = Uncollapsed(likelihood, prior_from_arrays(draw.arrays), dealt)
     state.gather([report(likelihood, shards.encoded(p), own, n) for p, own in enumerate(dealt)])
     return state

@@ -47,6 +47,6 @@ class FeatureQueries:
         joint = weights_in_components(self.point, self.read(columns))
         # a row that none of them can produce: nothing but their weights is known of it
         impossible = np.isneginf(joint).all(axis=1)
-        joint[impossible] = np.log(self.point.sizes - self.point.discount)
+        joint[impossible] = np.log(self.point.sizes - self.point.prior.reduction)
         out = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
         return out / out.sum(axis=1, keepdims=True)

@@ -43,7 +43,7 @@ class SliceSampler(Stage):
 
     def plan(self, state, n_steps, generator):
         """(function, arguments of each shard) of the next segment."""
-        alpha, d = state.prior.concentration, state.prior.discount
+        alpha, d = state.prior.stick_breaking()
         sizes, n_clusters = state.sizes, state.n_clusters
         log_w = draw_weights(np.r_[sizes - d, alpha + d * n_clusters], generator)
         log_times = _log_exponentials(n_clusters, generator) - log_w[:-1]

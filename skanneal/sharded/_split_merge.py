@@ -33,7 +33,6 @@ and wants another one of its cluster has none, does nothing, and its cluster is 
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from ..moves._random import below
 from ..moves.info import MoveInfo
@@ -281,7 +280,7 @@ def _accept(state, pairs, moved, proposal, generator):
         total = int(sizes[pair.k_i] + (0 if pair.splits else sizes[pair.k_j]))
         second = int(n_second[m])
         log_ratio = (
-            log_prior_ratio(state.prior, n_clusters - (not pair.splits), total - second, second)
+            state.prior.log_split(n_clusters - (not pair.splits), total - second, second)
             + log_pair_ratio(state.n_rows, total)
             + log_l[m]
             - log_a[m]
@@ -305,14 +304,6 @@ def _accept(state, pairs, moved, proposal, generator):
         new_theta = None if new_theta is None else np.array(new_theta)
         state.replace(labels, np.array(statistics), new_theta)
     return n_accepted
-
-
-def log_prior_ratio(prior, n_clusters, a, b):
-    """Log of a partition's probability with sides of a and b rows apart to that without, which has
-    n_clusters clusters."""
-    d = prior.discount
-    log_gammas = gammaln(a - d) + gammaln(b - d) - gammaln(a + b - d) - gammaln(1.0 - d)
-    return np.log(prior.concentration + d * n_clusters) + log_gammas
 
 
 def log_pair_ratio(n_rows, size):

@@ -11,7 +11,7 @@ and then its own new ones; `gather` puts the reports together and drops atoms th
 import numpy as np
 
 from .._native._packing import pack, part_of
-from ..partition_priors import PitmanYor
+from ..partition_priors import prior_from_arrays
 
 
 class Uncollapsed:
@@ -21,7 +21,7 @@ class Uncollapsed:
     ----------
     likelihood : Likelihood
         Its global parameters belong to the state.
-    prior : PitmanYor
+    prior : PartitionPrior
     labels : list of int32 array of shape (n_rows of the shard,)
         0 .. K - 1.
 
@@ -132,8 +132,7 @@ class Uncollapsed:
         return {
             "n_components": self.n_clusters,
             "log_joint": self.log_joint(),
-            "concentration": self.prior.concentration,
-            "discount": self.prior.discount,
+            **self.prior.scalars(),
         }
 
     def to_arrays(self):
@@ -142,7 +141,7 @@ class Uncollapsed:
         arrays |= pack({"likelihood": self.likelihood.state()})
         arrays["members"], arrays["statistics"] = self.members, self.statistics
         arrays["log_lik"] = np.array(self.log_lik)
-        arrays["prior"] = np.array([self.prior.concentration, self.prior.discount])
+        arrays |= self.prior.to_arrays()
         if self.theta is not None:
             arrays["theta"] = self.theta
         return arrays
@@ -153,7 +152,7 @@ class Uncollapsed:
         likelihood.set_state(part_of(arrays, "likelihood"))
         n_shards = len(arrays["members"])
         labels = [arrays[f"labels{p}"] for p in range(n_shards)]
-        new = cls(likelihood, PitmanYor(*arrays["prior"]), labels)
+        new = cls(likelihood, prior_from_arrays(arrays), labels)
         new.members, new.statistics = arrays["members"], arrays["statistics"]
         new.theta, new.log_lik = arrays.get("theta"), float(arrays["log_lik"])
         return new

@@ -3,13 +3,13 @@ from libc.stdint cimport int32_t, int64_t
 from numpy.random cimport bitgen_t
 
 from ..families._table cimport Table
-from ..partition_priors._pitman_yor cimport PitmanYor
+from ..partition_priors._base cimport PartitionPrior
 from ._subsample cimport Subsample
 
 cdef class Mixture:
     cdef readonly Table table
     cdef readonly Subsample subsample   # shared with other views; not owned
-    cdef readonly PitmanYor prior
+    cdef readonly PartitionPrior prior
     cdef readonly tuple blocks          # FamilyBlock, one per family
     cdef dict spares                    # moves' empty copies of these blocks, by name
     cdef PyObject **pointer             # the same, borrowed, for code without the GIL

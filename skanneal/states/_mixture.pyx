@@ -19,7 +19,8 @@ from .._native._packing import unpack
 from ..families import FAMILIES
 from ..families._base cimport TILE, FamilyBlock, aligned_zeros
 from ..families._table cimport Table
-from ..partition_priors._pitman_yor cimport PitmanYor
+from ..partition_priors import prior_from_arrays
+from ..partition_priors._base cimport PartitionPrior
 from ._subsample cimport Subsample
 
 cdef extern from "_draw.h" nogil:
@@ -32,7 +33,7 @@ cdef enum:
 
 
 cdef class Mixture:
-    """A Pitman-Yor mixture of products of families, over the rows of a subsample.
+    """A mixture of products of families, over the rows of a subsample.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ cdef class Mixture:
         Encoded rows.
     blocks : sequence of FamilyBlock
         One block per family; together they own every column of this view.
-    prior : PitmanYor
+    prior : PartitionPrior
         Prior over partitions of S.
     subsample : Subsample
         S, which other views may share; this object never changes it.
@@ -49,7 +50,7 @@ cdef class Mixture:
     def __cinit__(self, *args, **kwargs):
         self.pointer = NULL
 
-    def __init__(self, Table table, blocks, PitmanYor prior, Subsample subsample):
+    def __init__(self, Table table, blocks, PartitionPrior prior, Subsample subsample):
         self.level = skanneal_level()
         self.table, self.subsample = table, subsample
         self.labels = np.full(table.n_rows, -1, dtype=np.int32)
@@ -85,7 +86,7 @@ cdef class Mixture:
         self.weight = aligned_zeros((self.n_slots,), np.float32)
         self.n_clusters = int(np.count_nonzero(counts))
 
-    def set_prior(self, PitmanYor prior):
+    def set_prior(self, PartitionPrior prior):
         """Exchange the partition prior."""
         cdef Py_ssize_t k
         self.prior = prior
@@ -393,20 +394,14 @@ cdef class Mixture:
     def log_weights(self):
         """Log weight of each cluster and of a new one for the next row, normalised: (K + 1,)."""
         counts = np.asarray(self.counts)
-        sizes = counts[counts > 0].astype(np.float64)
-        d, n = self.prior.discount, sizes.sum()
-        if n == 0:
-            return np.zeros(1)
-        weights = np.r_[sizes - d, self.prior.concentration + d * len(sizes)]
-        return np.log(weights / (n + self.prior.concentration))
+        return self.prior.log_weights(counts[counts > 0])
 
     def scalars(self):
         """What a trace records: dict of numbers that do not depend on the clusters' labels."""
         return {
             "n_components": self.n_clusters,
             "log_joint": self.log_joint(),
-            "concentration": self.prior.concentration,
-            "discount": self.prior.discount,
+            **self.prior.scalars(),
         }
 
     def to_arrays(self, numbered=False):
@@ -422,8 +417,7 @@ cdef class Mixture:
             slots, labels = used, number[labels]
         arrays = {
             "labels": labels,
-            "concentration": np.array(self.prior.concentration),
-            "discount": np.array(self.prior.discount),
+            **self.prior.to_arrays(),
         }
         for block in self.blocks:
             for name, value in block.to_arrays(slots).items():
@@ -439,7 +433,7 @@ cdef class Mixture:
         cdef Mixture new
         parts = unpack(arrays)
         blocks = [FAMILIES[family].from_arrays(own, table) for family, own in parts.items()]
-        prior = PitmanYor(float(arrays["concentration"]), float(arrays["discount"]))
+        prior = prior_from_arrays(arrays)
         new = cls(table, blocks, prior, subsample)
         size = blocks[0].sizes()
         counts = np.zeros(max(block.n_slots for block in blocks), np.int64)

@@ -1,7 +1,7 @@
 """CrossCat: features partitioned into views, each view a mixture over the same rows.
 
-    features  view_of ~ PitmanYor(view_concentration, view_discount)
-    rows      in view v ~ PitmanYor of the view's own concentration and discount
+    features  view_of ~ a partition prior
+    rows      in view v ~ a partition prior of the view's own
     cells     independent given their view's clusters
 
 All views share one subsample S: a row enters or leaves all of them together.
@@ -15,7 +15,7 @@ import numpy as np
 
 from .._native._packing import pack, unpack
 from ..families import FAMILIES
-from ..partition_priors import PitmanYor
+from ..partition_priors import PartitionPrior, prior_from_arrays
 from ._mixture import Mixture
 
 
@@ -24,13 +24,13 @@ class FreshView(NamedTuple):
 
     Attributes
     ----------
-    prior : PitmanYor
+    prior : PartitionPrior
         Of its rows.
     labels : int32 array of shape (n,)
         Slots of the rows of S, in the subsample's order.
     """
 
-    prior: PitmanYor
+    prior: PartitionPrior
     labels: np.ndarray
 
 
@@ -45,7 +45,7 @@ class CrossCat:
         Each with at least one feature; together they own every column.
     view_of : array-like of int, shape (n_columns,)
         Index into `views` of each column.
-    prior : PitmanYor
+    prior : PartitionPrior
         Over partitions of the features.
     subsample : Subsample
         S, shared by the views.
@@ -73,9 +73,9 @@ class CrossCat:
             Each column's hyperparameters.
         view_of : int array of shape (n_columns,)
             View of each column: 0 .. n_views - 1, each with a column.
-        view_prior : PitmanYor
+        view_prior : PartitionPrior
             Of the features.
-        prior : PitmanYor
+        prior : PartitionPrior
             Of the rows of every view.
         subsample : Subsample
             S, empty.
@@ -239,14 +239,13 @@ class CrossCat:
 
     def scalars(self):
         """What a trace records; clusters are summed over views, priors of rows averaged."""
+        priors = [view.prior.scalars() for view in self.views]
         return {
             "n_components": self.n_clusters,
             "log_joint": self.log_joint(),
-            "concentration": np.mean([view.prior.concentration for view in self.views]),
-            "discount": np.mean([view.prior.discount for view in self.views]),
+            **{name: np.mean([prior[name] for prior in priors]) for name in priors[0]},
             "n_views": self.n_views,
-            "view_concentration": self.prior.concentration,
-            "view_discount": self.prior.discount,
+            **{f"view_{name}": value for name, value in self.prior.scalars().items()},
         }
 
     def to_arrays(self, numbered=False):
@@ -254,8 +253,7 @@ class CrossCat:
         as for Mixture."""
         arrays = {
             "view_of": self.view_of.copy(),
-            "view_concentration": np.array(self.prior.concentration),
-            "view_discount": np.array(self.prior.discount),
+            **self.prior.to_arrays("view_"),
         }
         views = {f"view{v}": view.to_arrays(numbered) for v, view in enumerate(self.views)}
         return arrays | pack(views)
@@ -267,7 +265,7 @@ class CrossCat:
         views = [
             Mixture.from_arrays(parts[f"view{v}"], table, subsample) for v in range(len(parts))
         ]
-        prior = PitmanYor(float(arrays["view_concentration"]), float(arrays["view_discount"]))
+        prior = prior_from_arrays(arrays, "view_")
         return cls(table, views, arrays["view_of"], prior, subsample)
 
     def validate(self):

@@ -1,0 +1,137 @@
+"""What partition priors share; the contract and its formulas are in `_base.pxd`."""
+
+from libc.math cimport log
+from libc.stdint cimport int64_t
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from .._native._math cimport log_rising
+
+UNNAMED = "pitman_yor"      # stored without its name: it was the only prior once
+
+
+cdef class PartitionPrior:
+    """Base of the partition priors."""
+
+    name = ""           # in PARTITION_PRIORS
+    coordinates = ("concentration", "discount")     # of a point of the grid
+
+    cdef double open(self, int64_t n_clusters) noexcept nogil:
+        """Weight of opening a cluster beside n_clusters."""
+        return 0.0
+
+    cdef double total(self, int64_t n) noexcept nogil:
+        """Sum of the weights of all clusters of n rows and of a new one."""
+        return 0.0
+
+    cpdef double log_total(self, int64_t n):
+        """log of total(1) .. total(n - 1)."""
+        raise NotImplementedError
+
+    def draw(self, n, bit_generator):
+        """Labels of n rows drawn from the prior, contiguous in order of appearance: int64 (n,)."""
+        raise NotImplementedError
+
+    def expected_clusters(self, grid, n):
+        """About how many clusters n rows have at each point of a grid: float64 (n_points,)."""
+        raise NotImplementedError
+
+    def stick_breaking(self):
+        """(concentration, discount) of the weights as broken sticks: what an algorithm asks that
+        instantiates weights of infinitely many clusters."""
+        raise ValueError(f"the partition prior {self.name!r} has no weights by stick breaking, "
+                         f"which this algorithm instantiates")
+
+    # ---- inherited ------------------------------------------------------------------------------
+
+    cdef double log_join(self, int64_t n_k) noexcept nogil:
+        """Log weight of joining a cluster of n_k rows."""
+        return log(n_k - self.reduction)
+
+    cdef double log_open(self, int64_t n_clusters) noexcept nogil:
+        """Log weight of opening a cluster beside n_clusters; the first row always does."""
+        return log(self.open(n_clusters)) if n_clusters else 0.0
+
+    @property
+    def point(self):
+        """The prior's place on a grid: a float for each of `coordinates`."""
+        return tuple(getattr(self, coordinate) for coordinate in self.coordinates)
+
+    def at(self, point):
+        """The prior of this kind at another point of the grid."""
+        return type(self)(*point)
+
+    def scalars(self):
+        """What a trace records: dict of str to float."""
+        return dict(zip(self.coordinates, self.point))
+
+    def to_arrays(self, of=""):
+        """A flat dict of arrays, their names beginning with `of`, from which `prior_from_arrays`
+        makes the prior."""
+        arrays = {of + name: np.array(value) for name, value in self.scalars().items()}
+        if self.name != UNNAMED:
+            arrays[of + "prior"] = np.array(self.name)
+        return arrays
+
+    def open_weight(self, n_clusters):
+        """Weight of opening a cluster beside n_clusters; the first row always does."""
+        return self.open(n_clusters)
+
+    def total_weight(self, n):
+        """Sum of the weights of all clusters of n rows and of a new one."""
+        return self.total(n)
+
+    def log_weights(self, sizes):
+        """Log probability of each cluster and of a new one for the next row: (K + 1,)."""
+        n = sizes.sum()
+        if n == 0:
+            return np.zeros(1)
+        weights = np.r_[sizes - self.reduction, self.open(len(sizes))]
+        return np.log(weights / self.total(n))
+
+    cpdef double log_size(self, int64_t size):
+        """B(c): the factor of a cluster of `size` rows."""
+        return log_rising(1.0 - self.reduction, size - 1.0)
+
+    def log_number(self, n_clusters, n):
+        """A(K): the factor of the number of clusters K, for n rows."""
+        cdef double total = 0.0
+        cdef int64_t i
+        if n == 0:
+            return 0.0
+        for i in range(1, n_clusters):
+            total += log(self.open(i))
+        return total - self.log_total(n)
+
+    def log_probability(self, sizes):
+        """Log probability of a partition with the given cluster sizes."""
+        sizes = np.asarray(sizes, dtype=np.int64)
+        sizes, repeats = np.unique(sizes[sizes > 0], return_counts=True)
+        return float(self.log_number(int(repeats.sum()), int((sizes * repeats).sum()))
+                     + sum(r * self.log_size(int(c)) for c, r in zip(sizes, repeats)))
+
+    def log_split(self, n_clusters, a, b):
+        """Log probability of a partition with clusters of a and b rows, over that with them as
+        one, which has n_clusters clusters; b may be an array."""
+        s = self.reduction
+        sizes = gammaln(a - s) + gammaln(b - s) - gammaln(a + b - s) - gammaln(1.0 - s)
+        return np.log(self.open(n_clusters)) + sizes
+
+    def log_openings(self, n):
+        """log of open(1) .. open(K - 1), K = 0 .. n + 1: what the number of clusters weighs."""
+        cdef double[::1] weight = np.empty(n)
+        cdef int64_t i
+        for i in range(n):
+            weight[i] = self.open(i + 1)
+        return np.concatenate([[0.0, 0.0], np.cumsum(np.log(weight))])
+
+    def log_openings_over(self, grid, n):
+        """log of the mean of A(K) over the points of a grid where sizes weigh as they do here, up
+        to a constant: K = 0 .. n + 1."""
+        priors = [prior for prior in map(self.at, grid) if prior.reduction == self.reduction]
+        return logsumexp([prior.log_openings(n) - prior.log_total(n) for prior in priors], axis=0)
+
+    def grid_scores(self, sizes, grid):
+        """Log probability of a partition at each point of a grid: (n_points,)."""
+        return np.array([self.at(point).log_probability(sizes) for point in grid])
