@@ -51,7 +51,7 @@ from skanneal import PermutationDPMixture
 from skanneal.families import FAMILIES, Table
 from skanneal.families._forms import flatten
 from skanneal.moves import Permutation
-from skanneal.moves._order_programs import Segments
+from skanneal.moves._order_programs import OrderProgram
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import SCHEDULES, PriorGibbs
 from skanneal.states import Mixture, Subsample
@@ -488,7 +488,7 @@ def forward(mixture, order, law, tolerance):
     move, n = Permutation(law, "beam", tolerance), len(order)
     move.tuning = mixture.n_clusters
     log_tau = move._log_tau(move._log_number(mixture, n, law))
-    segments = Segments(mixture)
+    segments = OrderProgram(mixture)
     segments.follow(mixture)
     segments.forward(mixture, order, move._log_size(mixture, n, law) + log_tau, 1.0, tolerance)
     log_g = segments.log_sums()

@@ -30,8 +30,8 @@ import numpy as np
 from row_step import build_all, compile_bare
 from skanneal.families import FAMILIES, Table
 from skanneal.moves import Permutation
-from skanneal.moves._order_programs import Segments
-from skanneal.moves.permutation import _by_projection, _uniform_order
+from skanneal.moves._order_programs import OrderProgram
+from skanneal.moves._permutation import _by_projection, _uniform_order
 from skanneal.partition_priors import PitmanYor
 from skanneal.states import Mixture, Subsample
 
@@ -169,7 +169,7 @@ def compare(config, libraries, n_rows, n_repeats):
 
         call = (mixture, order, log_size, 1.0, TOLERANCE)
         tracemalloc.start()
-        segments = Segments(mixture)
+        segments = OrderProgram(mixture)
         segments.forward(*call)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

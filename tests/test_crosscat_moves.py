@@ -45,6 +45,7 @@ from mixtures import (
     reference_log_likelihood,
 )
 from reference import EXAMPLES
+from skanneal import moves as room
 from skanneal.chains import ChainPlan, run_chain
 from skanneal.families import FAMILIES
 from skanneal.moves import (
@@ -59,7 +60,7 @@ from skanneal.moves import (
     ViewSplitMerge,
     churn,
 )
-from skanneal.moves._columns import choose_views
+from skanneal.moves._column_kernels import choose_views
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal
 from skanneal.states import CrossCat, FreshView, Mixture, Subsample, state_from_arrays
@@ -428,11 +429,8 @@ def alone(make):
 
 
 MOVES = {
-    "column_gibbs": alone(ColumnGibbs),
+    **{name: alone(move) for name, move in room.COLUMN_MOVES.items()},
     "column_block": alone(lambda grid: ColumnBlock(grid, n_auxiliary=1.5)),
-    "column_sets": alone(ColumnSets),
-    "view_split_merge": alone(ViewSplitMerge),
-    "view_reallocation": alone(ViewReallocation),
     "column_gibbs, one auxiliary": alone(lambda grid: ColumnGibbs(grid, n_auxiliary=1)),
     "column_block, one pass": alone(lambda grid: ColumnBlock(grid, n_auxiliary=4, n_passes=1)),
     "all": lambda grid: [
@@ -495,14 +493,8 @@ def check_stays(case, law, make, n_starts, n_rounds=2, seed=1):
 
 
 # ------------------------------------------------------------------ moves leave their law
-COLUMN_MOVES = [
-    "column_gibbs",
-    "column_block",
-    "column_sets",
-    "view_split_merge",
-    "view_reallocation",
-]
-EVERY = [ColumnGibbs, ColumnBlock, ColumnSets, ViewSplitMerge, ViewReallocation]
+COLUMN_MOVES = list(room.COLUMN_MOVES)
+EVERY = list(room.COLUMN_MOVES.values())
 # (data, prior, moves, starts)
 FIXED = [
     *product(["agree", "differ"], ["PY"], COLUMN_MOVES, [2000]),

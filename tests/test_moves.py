@@ -43,6 +43,7 @@ from mixtures import (
     set_partition,
 )
 from reference import EXAMPLES
+from skanneal import moves as room
 from skanneal.chains import ChainPlan, run_chain
 from skanneal.families import FAMILIES
 from skanneal.moves import (
@@ -398,9 +399,17 @@ def after_moves(data, concentration, discount, moves, n_chains, *, beta=1.0, sta
     return canonical_counts(counts)
 
 
+def exact(move):
+    """A move with its defaults, as it is once burn-in is over."""
+    made = move()
+    made.burn_in = False
+    return made
+
+
+# every registered move, with Gibbs after it
 MOVES = {
+    **{name: [exact(move), Gibbs()] for name, move in room.MOVES.items()},
     "split_merge": [SplitMerge(n_proposals=50)],
-    "gibbs": [Gibbs(), Gibbs()],
     "both": [SplitMerge(n_proposals=20), Gibbs()],
 }
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skanneal.families import FAMILIES, Table
-from skanneal.moves._order_programs import Segments
+from skanneal.moves._order_programs import OrderProgram
 from skanneal.partition_priors import PitmanYor
 from skanneal.sharded._assign import block, draw_rows, move_all_but_last, sweep_tail, tiled
 from skanneal.states import Mixture, Subsample
@@ -81,7 +81,7 @@ def test_a_slot_that_is_drawn_is_open(mu0):
 def test_cuts_without_a_weight():
     n = 6
     _, mixture = numbers(n)
-    segments = Segments(mixture)
+    segments = OrderProgram(mixture)
     segments.forward(mixture, np.arange(n), np.zeros(n + 1))
     labels = segments.draw_exact(np.zeros(n + 1), np.random.PCG64(0))
     assert ((labels >= 0) & (labels < n)).all()

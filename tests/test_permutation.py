@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-import skanneal.moves.permutation as permutation
+import skanneal.moves._permutation as permutation
 from enumeration import (
     Target,
     canonical,
@@ -46,7 +46,7 @@ from skanneal.chains import ChainPlan, run_chain
 from skanneal.chains._move_policy import EvenWork
 from skanneal.families import MISSING_COUNT, Table
 from skanneal.moves import Gibbs, Permutation, SplitMerge
-from skanneal.moves._order_programs import Segments
+from skanneal.moves._order_programs import OrderProgram
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal, PriorGibbs, SequentialGibbs
 from test_multinomial import make_mixture as multinomial_mixture
@@ -390,11 +390,11 @@ def test_faulty_moves_are_seen(fault):
 def test_a_beam_that_holds_whatever_is_there_is_seen(monkeypatch):
     """Without the rejection of what the beam does not hold."""
 
-    class Holds(Segments):
+    class Holds(OrderProgram):
         def holds(self, labels):
             return True
 
-    monkeypatch.setattr(permutation, "Segments", Holds)
+    monkeypatch.setattr(permutation, "OrderProgram", Holds)
     counts = after([move("uniform", "beam", 0.3)] * 2, "PY", 3000, 10, n=4)
     assert count_p_value(counts, target(4, "PY").posterior()) < REJECT
 
@@ -407,10 +407,10 @@ def test_a_projection_that_is_not_given_back_is_seen(monkeypatch):
 
 # ------------------------------------------------------------------------ programs
 def forward(prior, order, tolerance=0.0, seed=12):
-    """(Segments, its log B as the oracle's array, bit generator)."""
+    """(OrderProgram, its log B as the oracle's array, bit generator)."""
     mixture, bit_generator = make_mixture(data(7), *PRIORS[prior], seed=seed)
     set_partition(mixture, [0] * 7)
-    segments = mixture.spare("segments", Segments)
+    segments = mixture.spare("segments", OrderProgram)
     log_size = Permutation()._log_size(mixture, len(order), "uniform") + 0.7
     segments.forward(mixture, np.array(order), log_size, 1.0, tolerance)
     log_weights = np.full((len(order) + 1,) * 2, -np.inf)
@@ -491,7 +491,7 @@ def test_programs_of_many_rows():
     columns = [("normal", rng.normal(size=700).tolist(), EXAMPLES["normal"][1])]
     mixture, bit_generator = make_mixture(columns, 1.0, 0.0, seed=13)
     set_partition(mixture, [0] * 700)
-    segments = mixture.spare("segments", Segments)
+    segments = mixture.spare("segments", OrderProgram)
     sums = []
     # updates, and scores by tiles, with one slot that stays empty
     whole = sum(2 * r + math.ceil((r + (r > 15)) / 16) for r in range(1, 701))

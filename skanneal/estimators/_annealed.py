@@ -32,7 +32,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         "schedule": [StrOptions(SCHEDULES.keys()), BaseSchedule],
         "moves": [StrOptions({"auto"}), tuple, list],
     }
-    _moves = tuple(MOVES)  # what `moves` may name
+    _move_registries = (MOVES,)  # of what `moves` may name
     _auto_moves = ("gibbs", "split_merge")
 
     def _fit(self, X, strata):
@@ -97,7 +97,7 @@ class BaseAnnealed(BaseTable, BaseChains):
     def _resolve_moves(self):
         if isinstance(self.moves, str):
             return self._auto_moves
-        known = self._moves
+        known = [name for registry in self._move_registries for name in registry]
         unknown = [move for move in self.moves if not (isinstance(move, str) and move in known)]
         if unknown or "gibbs" not in self.moves:
             raise ValueError(

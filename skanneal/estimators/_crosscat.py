@@ -171,10 +171,13 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         "missing_indicator": [str, int, tuple, list, np.ndarray],
         "output": [StrOptions({"codes", "onehot", "proba"})],
     }
-    _moves = (*MOVES, *COLUMN_MOVES)
+    _move_registries = (MOVES, COLUMN_MOVES)
     _auto_moves = (
         *BaseAnnealed._auto_moves,
-        *(move for move in COLUMN_MOVES if move != "column_gibbs"),
+        "column_block",
+        "column_sets",
+        "view_split_merge",
+        "view_reallocation",
     )
     _draw_type = CrossCatDraw
 

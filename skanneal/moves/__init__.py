@@ -2,44 +2,39 @@
 
 A move has sweep(state, bit_generator, *, beta) -> MoveInfo; `exact` is False for one that is meant
 for burn-in only, `tempered` says whether it takes beta != 1, and structure moves have a `weight`:
-their share of the turns while S grows. To add one: one file with its class and one line in MOVES.
+their share of the turns while S grows. One that users may name has a `name` and says what it
+`acts_on`: "rows", of every mixture by itself, or "columns", of the views of a CrossCat.
+
+To add a move: one file with its class, and its import here. `MOVES`, `COLUMN_MOVES` and `__all__`
+follow from the imports, whose form, ``X as X``, tells type checkers that X is public.
 """
 
-from ._gibbs import Gibbs, churn, iterated_conditional_modes
-from ._split_merge import SplitMerge
-from .columns import ColumnBlock, ColumnGibbs, ColumnSets
-from .hyperparameters import EachView, FeatureHyperparameters, PartitionHyperparameters
-from .info import MoveInfo
-from .permutation import EXACT_ROWS, PERMUTATIONS, PROGRAMS, Permutation
-from .view_reallocation import ViewReallocation
-from .view_split_merge import ViewSplitMerge
+from ._column_block import ColumnBlock as ColumnBlock
+from ._column_gibbs import ColumnGibbs as ColumnGibbs
+from ._column_sets import ColumnSets as ColumnSets
+from ._gibbs import Gibbs as Gibbs
+from ._gibbs import churn as churn
+from ._gibbs import iterated_conditional_modes as iterated_conditional_modes
+from ._hyperparameters import EachView as EachView
+from ._hyperparameters import FeatureHyperparameters as FeatureHyperparameters
+from ._hyperparameters import PartitionHyperparameters as PartitionHyperparameters
+from ._info import MoveInfo as MoveInfo
+from ._permutation import EXACT_ROWS as EXACT_ROWS
+from ._permutation import PERMUTATIONS as PERMUTATIONS
+from ._permutation import PROGRAMS as PROGRAMS
+from ._permutation import Permutation as Permutation
+from ._split_merge import SplitMerge as SplitMerge
+from ._view_reallocation import ViewReallocation as ViewReallocation
+from ._view_split_merge import ViewSplitMerge as ViewSplitMerge
 
-# What an estimator's `moves` may name, beside the hyperparameters that always follow.
-MOVES = {move.name: move for move in (Gibbs, SplitMerge, Permutation)}
-# Moves of features between views: made with the hyperprior of a view's own pair.
-COLUMN_MOVES = {
-    move.name: move
-    for move in (ColumnBlock, ColumnGibbs, ColumnSets, ViewSplitMerge, ViewReallocation)
-}
 
-__all__ = [
-    "COLUMN_MOVES",
-    "EXACT_ROWS",
-    "MOVES",
-    "PERMUTATIONS",
-    "PROGRAMS",
-    "ColumnBlock",
-    "ColumnGibbs",
-    "ColumnSets",
-    "EachView",
-    "FeatureHyperparameters",
-    "Gibbs",
-    "MoveInfo",
-    "PartitionHyperparameters",
-    "Permutation",
-    "SplitMerge",
-    "ViewReallocation",
-    "ViewSplitMerge",
-    "churn",
-    "iterated_conditional_modes",
-]
+def _acting_on(what):
+    """The moves imported here that act on rows, or on columns, by their names."""
+    moves = [member for member in globals().values() if getattr(member, "acts_on", None) == what]
+    return {move.name: move for move in moves}
+
+
+MOVES = _acting_on("rows")  # what an estimator's `moves` may name, where there is one mixture
+COLUMN_MOVES = _acting_on("columns")  # what it may name besides, where columns have views
+
+__all__ = sorted(name for name in globals() if not name.startswith("_"))

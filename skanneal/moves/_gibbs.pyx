@@ -15,7 +15,7 @@ from .._native._prefetch cimport prefetch, prefetch_line
 from .._native._random cimport bitgen
 from ..states._mixture cimport Mixture
 from ..states._subsample cimport Subsample
-from .info import MoveInfo
+from ._info import MoveInfo
 
 cdef enum:
     ROOM = 2048     # steps planned at a time: about a millisecond's work
@@ -133,6 +133,7 @@ class Gibbs:
     """
 
     name = "gibbs"
+    acts_on = "rows"
     exact = True
     tempered = True
 

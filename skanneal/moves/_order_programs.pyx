@@ -1,18 +1,18 @@
-"""Dynamic programs over the clusterings that cut an order of the rows into segments.
+"""Dynamic programs over the clusterings that cut an order of the rows into runs.
 
 Given an order, let B(s, r) be the weight of rows s .. r - 1 of it as one cluster. The forward pass
-computes, for every r, the weights of the segments that end there,
+computes, for every r, the weights of the runs that end there,
 
     g(r) = sum over s of g(s) B(s, r),    g(0) = 1,
 
 and the backward pass draws a segmentation with probability proportional to the product of its B
-(Liang, Jordan and Taskar 2007, section 3). Every segment that is kept has a slot in spare blocks,
+(Liang, Jordan and Taskar 2007, section 3). Every run that is kept has a slot in spare blocks,
 and all of them grow by the same row at once, so that a step costs what scoring a row in as many
 clusters costs.
 
-The beam keeps, for every r, the smallest set of segments with all but `tolerance` of the sum, the
-new one {r} always among them; a segment that was dropped never comes back. It is built from the
-order and the data alone. Then g is the sum over kept segments, and segmentations into kept segments
+The beam keeps, for every r, the smallest set of runs with all but `tolerance` of the sum, the
+new one {r} always among them; a run that was dropped never comes back. It is built from the
+order and the data alone. Then g is the sum over kept runs, and cuts into kept runs
 are drawn with probability proportional to their product of B.
 """
 
@@ -34,7 +34,7 @@ cdef enum:
     ROWS_AT_A_TIME = 256    # between two looks for an interrupt
     AHEAD = 8               # rows between the prefetch of a row and its use
     UNDERFLOW = -746        # exp of less is zero
-    EMPTY = TILE - 1        # the slot that no segment takes
+    EMPTY = TILE - 1        # the slot that no run takes
 
 cdef inline double log_add(double a, double b) noexcept nogil:
     """log(exp(a) + exp(b))."""
@@ -51,9 +51,9 @@ def resized(array, n):
 
 
 cdef class Slots:
-    """Spare clusters of a mixture's families: a slot per segment or per row.
+    """Spare clusters of a mixture's families: a slot per run or per row.
 
-    One slot stays empty: its scores are those of a segment that begins with the row.
+    One slot stays empty: its scores are those of a run that begins with the row.
     """
 
     cdef list blocks
@@ -160,7 +160,7 @@ cdef class Slots:
             (<FamilyBlock> self.pointer[b]).extend(cells, n_tiles, opened)
 
 
-cdef class Segments:
+cdef class OrderProgram:
     """The forward pass over one order of rows, and draws from it.
 
     Parameters
@@ -177,12 +177,12 @@ cdef class Segments:
     cdef Slots slots, points
     cdef readonly int64_t work
     cdef Py_ssize_t n, oldest           # rows; the first that still has a slot of its own
-    # the segments kept at the present row, oldest first
+    # the runs kept at the present row, oldest first
     cdef Py_ssize_t n_active
     cdef int64_t[::1] first, slot       # place of the first row; slot
-    cdef double[::1] log_lik, weight    # of the segment; of all that ends with it
+    cdef double[::1] log_lik, weight    # of the run; of all that ends with it
     cdef double[::1] share              # exp(weight - the largest)
-    # what was kept, row by row: the segments that end after row r are at start[r] .. start[r + 1]
+    # what was kept, row by row: the runs that end after row r are at start[r] .. start[r + 1]
     cdef int64_t[::1] start, kept_first
     cdef double[::1] kept_weight
     cdef double[::1] log_g              # log g(r), r = 0 .. n
@@ -205,14 +205,14 @@ cdef class Segments:
             self.points.follow(mixture)
 
     cdef int reserve(self, Py_ssize_t n) except -1:
-        """Room for n segments at once."""
+        """Room for n runs at once."""
         self.first, self.slot = resized(self.first, n), resized(self.slot, n)
         self.log_lik, self.weight = resized(self.log_lik, n), resized(self.weight, n)
         self.share = np.empty(n)
         return 0
 
     cdef int reserve_kept(self, Py_ssize_t n) except -1 nogil:
-        """Room for n kept segments in all."""
+        """Room for n kept runs in all."""
         if n > self.kept_first.shape[0]:
             with gil:
                 self.kept_first = resized(self.kept_first, 2 * n)
@@ -221,7 +221,7 @@ cdef class Segments:
 
     def forward(self, Mixture mixture, order, log_size, double beta=1.0, double tolerance=0.0,
                 transitions=False, poll=None):
-        """Weigh the segments of an order.
+        """Weigh the runs of an order.
 
         Parameters
         ----------
@@ -229,13 +229,13 @@ cdef class Segments:
         order : int64 array of shape (n,)
             Rows of the table.
         log_size : float64 array of shape (n + 1,)
-            What a segment of each length weighs beside its likelihood, in logarithms.
+            What a run of each length weighs beside its likelihood, in logarithms.
         beta : float, default=1.0
             Exponent of the likelihood.
         tolerance : float, default=0.0
-            Share of the sum that the beam may drop at each row; 0 keeps every segment.
+            Share of the sum that the beam may drop at each row; 0 keeps every run.
         transitions : bool, default=False
-            Whether B also has the probability that the Markov Gibbs scan runs through the segment
+            Whether B also has the probability that the Markov Gibbs scan runs through the run
             in this order, prod_t k(x_t, x_{t + 1}) / sum over the later rows of k(x_t, .).
         poll : callable or None, default=None
             Called now and then; what it raises ends the pass.
@@ -272,7 +272,7 @@ cdef class Segments:
     cdef int step(self, Mixture mixture, const int64_t[::1] row, Py_ssize_t r,
                   const double[::1] of_size, double beta, double tolerance,
                   bint scans) except -1 nogil:
-        """Add row r of the order to every segment, and open one with it."""
+        """Add row r of the order to every run, and open one with it."""
         cdef const char *cells = mixture.table.row(row[r])
         cdef Py_ssize_t n = self.n_active, i, k = self.slots.take(), at
         cdef double best = -INFINITY, total = 0.0, log_b
@@ -313,7 +313,7 @@ cdef class Segments:
         return 0
 
     cdef void prune(self, double tolerance) noexcept nogil:
-        """Drop the lightest segments, as long as all that is dropped stays within the tolerance."""
+        """Drop the lightest runs, as long as all that is dropped stays within the tolerance."""
         cdef Py_ssize_t n = self.n_active, i, least, kept = 0
         cdef double total = 0.0, allowed
         for i in range(n):
@@ -339,7 +339,7 @@ cdef class Segments:
         self.n_active = kept
 
     cdef int scan(self, const char *cells, Py_ssize_t r) except -1 nogil:
-        """Transitions from the earlier rows to row r, and of the whole segments up to it."""
+        """Transitions from the earlier rows to row r, and of the whole runs up to it."""
         cdef Py_ssize_t t, k
         cdef double log_k
         self.points.score(cells)
@@ -359,7 +359,7 @@ cdef class Segments:
     # ---- from the weights to clusterings --------------------------------------------------------
 
     def kept(self):
-        """For each row of the order, (first, log B) of the segments that were kept there.
+        """For each row of the order, (first, log B) of the runs that were kept there.
 
         Two lists of n arrays.
         """
@@ -374,7 +374,7 @@ cdef class Segments:
         return np.asarray(self.log_g).copy()
 
     def holds(self, labels):
-        """Whether a clustering, rows in the order, is one of kept segments."""
+        """Whether a clustering, rows in the order, is one of kept runs."""
         cdef const int64_t[::1] label = np.ascontiguousarray(labels, dtype=np.int64)
         cdef int64_t first = 0, r, i
         for r in range(1, self.n + 1):
@@ -394,11 +394,11 @@ cdef class Segments:
         Returns
         -------
         labels : int64 array of shape (n,)
-            By place in the order, 0 .. K - 1, each a segment.
+            By place in the order, 0 .. K - 1, each a run.
         """
         cdef bitgen_t *rng = bitgen(bit_generator)
         cdef int64_t[::1] label = np.empty(self.n, np.int64)
-        cdef int64_t r = self.n, i, s, n_segments = 0
+        cdef int64_t r = self.n, i, s, n_runs = 0
         cdef double u
         with nogil:
             while r > 0:
@@ -410,15 +410,15 @@ cdef class Segments:
                         break
                     i -= 1
                 for s in range(self.kept_first[i], r):
-                    label[s] = n_segments
-                n_segments += 1
+                    label[s] = n_runs
+                n_runs += 1
                 r = self.kept_first[i]
-        return n_segments - 1 - np.asarray(label)
+        return n_runs - 1 - np.asarray(label)
 
     def draw_exact(self, log_number, bit_generator):
         """Cut the order with probability proportional to A(K) times the product of B.
 
-        Every segment must have been kept (tolerance 0). O(n^3) time, O(n^2) memory.
+        Every run must have been kept (tolerance 0). O(n^3) time, O(n^2) memory.
 
         Parameters
         ----------
@@ -459,7 +459,7 @@ cdef class Segments:
         return np.asarray(label)
 
     cdef inline double log_b(self, Py_ssize_t s, Py_ssize_t r) noexcept nogil:
-        """log B of rows s .. r - 1, where every segment was kept."""
+        """log B of rows s .. r - 1, where every run was kept."""
         return self.kept_weight[self.start[r - 1] + s] - self.log_g[s]
 
 

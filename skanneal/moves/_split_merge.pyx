@@ -27,10 +27,10 @@ from .._native._random cimport below, bitgen, uniform
 from ..families._base cimport TILE, FamilyBlock, aligned_zeros
 from ..partition_priors._base cimport PartitionPrior
 from ..states._mixture cimport Mixture
-from .info import MoveInfo, Polled
+from ._info import MoveInfo, Polled
 
 
-cdef class Pair:
+cdef class SplitSides:
     """The two clusters of a split: one spare block per family."""
 
     cdef list blocks
@@ -135,6 +135,7 @@ class SplitMerge(Polled):
     """
 
     name = "split_merge"
+    acts_on = "rows"
     weight = 4
     exact = True
     tempered = True
@@ -151,7 +152,7 @@ class SplitMerge(Polled):
             n = state.subsample.size
             n_proposals = min(n, 20, max(3, 4000 // n))
         rows = state.subsample.rows()
-        pair = state.spare("pair", Pair)
+        pair = state.spare("pair", SplitSides)
         accepted = work = 0
         for _ in range(n_proposals):
             self.poll()
@@ -161,7 +162,7 @@ class SplitMerge(Polled):
         return MoveInfo(n_proposals, accepted, work)
 
 
-cdef propose(Mixture mixture, Pair pair, rows, bit_generator, double beta):
+cdef propose(Mixture mixture, SplitSides pair, rows, bit_generator, double beta):
     """One proposal: (accepted, work)."""
     cdef bitgen_t *rng = bitgen(bit_generator)
     cdef int64_t[::1] all_rows = rows, members
@@ -229,13 +230,13 @@ cdef int64_t partner(Mixture mixture, const int64_t[::1] rows, int64_t i, bint s
     return i
 
 
-cdef double log_split_prior(PartitionPrior prior, Pair pair, int64_t n_clusters) except? 1.0:
+cdef double log_split_prior(PartitionPrior prior, SplitSides pair, int64_t n_clusters) except? 1.0:
     """log of (alpha + K d) G(n_i) G(n_j) / G(n), K clusters before the split."""
     return (prior.log_open(n_clusters) + prior.log_size(pair.size[0])
             + prior.log_size(pair.size[1]) - prior.log_size(pair.size[0] + pair.size[1]))
 
 
-cdef double log_merged(Mixture mixture, Pair pair) except? 1.0:
+cdef double log_merged(Mixture mixture, SplitSides pair) except? 1.0:
     """Log marginal of the two clusters as one; the pair's second is left empty."""
     cdef FamilyBlock block
     for block in pair.blocks:
@@ -243,7 +244,7 @@ cdef double log_merged(Mixture mixture, Pair pair) except? 1.0:
     return pair.log_marginal(0)
 
 
-cdef accept_split(Mixture mixture, Pair pair, Py_ssize_t slot, int64_t[::1] members,
+cdef accept_split(Mixture mixture, SplitSides pair, Py_ssize_t slot, int64_t[::1] members,
                   int32_t[::1] side):
     """The first cluster keeps the slot, the second takes the open one."""
     cdef FamilyBlock block, spare

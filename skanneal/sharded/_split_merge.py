@@ -34,12 +34,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..moves._info import MoveInfo
 from ..moves._random import below
-from ..moves.info import MoveInfo
 from ._segments import bit_generator, scored_blocks, words
 
 
-class Pair(NamedTuple):
+class RowPair(NamedTuple):
     """The clusters of rows i and j, and the shard of each row and its place there."""
 
     k_i: int
@@ -133,7 +133,7 @@ def draw_pairs(state, n_pairs, generator):
 
     Returns
     -------
-    list of Pair
+    list of RowPair
     """
     ends = np.cumsum([len(labels) for labels in state.labels])
     sizes, taken, pairs = state.sizes, set(), []
@@ -156,7 +156,7 @@ def draw_pairs(state, n_pairs, generator):
             continue
         taken |= {k, k_other}
         if (p, at) != (q, other):
-            pairs.append(Pair(k, k_other, (p, at), (q, other)))
+            pairs.append(RowPair(k, k_other, (p, at), (q, other)))
     return pairs
 
 

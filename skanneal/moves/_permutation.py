@@ -1,8 +1,8 @@
 """Permutation-augmented moves (Liang, Jordan and Taskar 2007), for Dirichlet and Pitman-Yor priors.
 
 The partition is augmented by an order of the rows in which every cluster stands together. Given the
-order, all 2^(n - 1) partitions that cut it into segments are weighed at once by a dynamic program
-(`_segments`), and one of them is drawn.
+order, all 2^(n - 1) partitions that cut it into runs are weighed at once by a dynamic program
+(`_order_programs`), and one of them is drawn.
 
 The prior is A(K) prod B(c), and an order drawn given a partition has probability 1 / K! times a
 factor per cluster that goes into B:
@@ -30,10 +30,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from ..partition_priors import within
-from ._order_programs import Segments, scan_order
+from ._hyperparameters import PartitionHyperparameters
+from ._info import MoveInfo, Polled
+from ._order_programs import OrderProgram, scan_order
 from ._random import below
-from .hyperparameters import PartitionHyperparameters
-from .info import MoveInfo, Polled
 
 PERMUTATIONS = ("projection", "uniform", "markov")
 PROGRAMS = ("auto", "exact", "quadratic", "beam")
@@ -50,16 +50,17 @@ class Permutation(Polled):
         Where orders come from. Projections alternate at random with uniform orders once burn-in is
         over, for a projection alone cannot reach every partition.
     program : {"auto", "exact", "quadratic", "beam"}, default="auto"
-        "exact": O(n^3). "quadratic": all segments, O(n^2), with Metropolis and Hastings. "beam":
-        the segments that matter, about O(n). "auto": "exact" up to 40 rows, "beam" beyond.
+        "exact": O(n^3). "quadratic": all runs, O(n^2), with Metropolis and Hastings. "beam":
+        the runs that matter, about O(n). "auto": "exact" up to 40 rows, "beam" beyond.
     tolerance : float, default=1e-32
-        Share of the sum over segments that the beam may drop at each row.
+        Share of the sum over runs that the beam may drop at each row.
     grid : array of shape (n_points, 2) or None, default=None
         (concentration, discount) pairs of equal weight: the concentration is integrated out over
         those of the present discount. None: it is what the mixture has.
     """
 
     name = "permutation"
+    acts_on = "rows"
     weight = 2
     exact = True
     tempered = True
@@ -97,31 +98,32 @@ class Permutation(Polled):
         else:
             place = _scanned_order(state, labels, rows, bit_generator)
         order, before = rows[place], labels[place]
-        segments, program = state.spare("segments", Segments), self._program(n)
+        order_program = state.spare("order_program", OrderProgram)
+        program = self._program(n)
         log_number, log_size = self._log_number(state, n, law), self._log_size(state, n, law)
         self.poll()
         tolerance, log_tau = self.tolerance if program == "beam" else 0.0, 0.0
         if program != "exact":
             log_tau = self._log_tau(log_number)
         weights = log_size + log_tau
-        segments.forward(state, order, weights, beta, tolerance, law == "markov", self.poll)
+        order_program.forward(state, order, weights, beta, tolerance, law == "markov", self.poll)
         self.poll()
         if program == "exact":
-            after, log_ratio = segments.draw_exact(log_number, bit_generator), 0.0
-        elif climb or segments.holds(before):
-            after = segments.draw(bit_generator)
+            after, log_ratio = order_program.draw_exact(log_number, bit_generator), 0.0
+        elif climb or order_program.holds(before):
+            after = order_program.draw(bit_generator)
             old, new = state.n_clusters, int(after.max()) + 1
             log_ratio = log_number[new] - log_number[old] - (new - old) * log_tau
         else:
-            return MoveInfo(1, 0, segments.work)
+            return MoveInfo(1, 0, order_program.work)
         if not climb:
             if law == "projection" and not _gives_back(after, place, at, rows):
-                return MoveInfo(1, 0, segments.work)
+                return MoveInfo(1, 0, order_program.work)
             if np.log1p(-generator.random()) >= log_ratio:
-                return MoveInfo(1, 0, segments.work)
+                return MoveInfo(1, 0, order_program.work)
         if not _same_partition(before, after):
             state.replace(order, after)
-        return MoveInfo(1, 1, segments.work)
+        return MoveInfo(1, 1, order_program.work)
 
     # ---- weights --------------------------------------------------------------------------------
 

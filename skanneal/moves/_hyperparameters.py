@@ -7,8 +7,8 @@ coordinate given the partition; concentration and discount jointly.
 import numpy as np
 
 from ..partition_priors import within
+from ._info import MoveInfo, Polled
 from ._random import draw_index
-from .info import MoveInfo, Polled
 
 
 class EachView(Polled):

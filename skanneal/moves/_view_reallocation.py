@@ -31,8 +31,8 @@ where V counts the views before the split. i and z are drawn alike in both direc
 import numpy as np
 from scipy.special import expit
 
+from ._allocating_move import AllocatingMove
 from ._random import below
-from .allocation import AllocatingMove
 
 EITHER = 0.05  # least probability of going with the chosen feature, and of not
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from ..states import FreshView
 from ._allocate import allocate
+from ._info import MoveInfo, Polled
 from ._random import below, draw_index
-from .info import MoveInfo, Polled
 
 
 class AllocatingMove(Polled):
@@ -24,6 +24,7 @@ class AllocatingMove(Polled):
         Per sweep.
     """
 
+    acts_on = "columns"
     weight = 1
     exact = True
     tempered = True

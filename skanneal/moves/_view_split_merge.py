@@ -26,8 +26,8 @@ a merge is accepted with min(1, A), a split with min(1, 1 / A), A = G t (V + 1) 
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from ._allocating_move import AllocatingMove
 from ._random import below, draw_index
-from .allocation import AllocatingMove
 
 
 class ViewSplitMerge(AllocatingMove):

@@ -1,0 +1,68 @@
+"""Gibbs steps of one column after another, between the views of a CrossCat."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ._column_move import ColumnMove
+from ._info import MoveInfo
+from ._random import draw_index
+
+
+class ColumnGibbs(ColumnMove):
+    """Auxiliary-variable Gibbs (Neal 2000, algorithm 8) of one column after another.
+
+    The column is taken out; if it was alone, its view is one of the auxiliaries. A view that holds
+    n_v others has weight (n_v - d) L, each auxiliary (alpha + d V) / n_auxiliary L.
+
+    Parameters
+    ----------
+    row_grid : ndarray of shape (n_points, 2)
+        (concentration, discount) pairs of equal weight: the hyperprior of a view's own pair.
+    n_auxiliary : int, default=3
+        Auxiliary views per step.
+    """
+
+    name = "column_gibbs"
+    weight = 2
+
+    def __init__(self, row_grid, n_auxiliary=3):
+        super().__init__(row_grid)
+        self.n_auxiliary = n_auxiliary
+
+    def sweep(self, state, bit_generator, *, beta=1.0):
+        """One step of every column, in random order."""
+        generator = np.random.Generator(bit_generator)
+        order = np.argsort(generator.random(state.table.n_columns), kind="stable")
+        moved = work = 0
+        for column in order:
+            changed, n_views = self._step(state, int(column), bit_generator, beta)
+            moved += changed
+            work += state.subsample.size * n_views
+        return MoveInfo(len(order), moved, work)
+
+    def _step(self, state, column, bit_generator, beta):
+        """(whether the column changed views, views scored)."""
+        own = state.view_of[column]
+        sizes = state.sizes()
+        sizes[own] -= 1
+        alone = sizes[own] == 0
+        fresh = self._fresh(state, self.n_auxiliary - alone, bit_generator)
+        scores = beta * self._scores(state, [column], fresh)[0]
+        log_weights = scores + self._log_prior(state, sizes, alone, len(fresh))
+        choice = draw_index(log_weights, np.random.Generator(bit_generator))
+        if choice != own:
+            view_of = state.view_of.copy()
+            view_of[column] = choice
+            state.reassign(view_of, fresh)
+        return choice != own, len(scores)
+
+    def _log_prior(self, state, sizes, alone, n_fresh):
+        """Log prior weight of the views, `sizes` without the column, and of the fresh ones."""
+        prior = state.prior
+        n_filled = np.count_nonzero(sizes)
+        # the only column opens a view with probability 1
+        share = np.log(prior.open_weight(n_filled) / self.n_auxiliary) if n_filled else 0.0
+        weights = np.full(len(sizes) + n_fresh, share)
+        weights[: len(sizes)][sizes > 0] = np.log(sizes[sizes > 0] - prior.reduction)
+        return weights

@@ -1,0 +1,47 @@
+"""What moves of columns between the views of a CrossCat share (Obermeyer et al. 2014, section 4).
+
+L_f(view) is the marginal likelihood of column f's cells under the view's partition of the rows of
+S. A view that no column is in yet is drawn from its prior alone: the pair (concentration,
+discount) from the hyperprior, then a partition of S; nothing is copied from a view that exists.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ..states import FreshView
+from ._info import Polled
+from ._random import below
+
+
+class ColumnMove(Polled):
+    """Base: moves that draw views from their prior.
+
+    Parameters
+    ----------
+    row_grid : ndarray of shape (n_points, 2)
+        (concentration, discount) pairs of equal weight: the hyperprior of a view's own pair.
+    """
+
+    acts_on = "columns"
+    exact = True
+    tempered = True
+
+    def __init__(self, row_grid):
+        self.row_grid = np.asarray(row_grid, dtype=np.float64)
+
+    def _fresh(self, state, n_views, bit_generator):
+        """Views from their prior: list of FreshView."""
+        generator = np.random.Generator(bit_generator)
+        n, kind = state.subsample.size, state.views[0].prior
+        views = []
+        for _ in range(n_views):
+            prior = kind.at(self.row_grid[below(len(self.row_grid), generator)])
+            views.append(FreshView(prior, prior.draw(n, bit_generator).astype(np.int32)))
+        return views
+
+    def _scores(self, state, columns, fresh):
+        """log L of columns in the state's views and then in the fresh ones: (n, n_views)."""
+        rows = state.subsample.rows()
+        labels = np.concatenate([state.row_labels(rows), *(view.labels[None] for view in fresh)])
+        return self.column_scores(state, np.asarray(columns), rows, labels)

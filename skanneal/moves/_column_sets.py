@@ -1,0 +1,60 @@
+"""Sets of columns seated anew by the prior, in the views of a CrossCat."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ._column_kernels import seat
+from ._column_move import ColumnMove
+from ._info import MoveInfo
+from ._random import below
+
+
+class ColumnSets(ColumnMove):
+    """Metropolis-Hastings: a set of columns is seated anew by the prior alone.
+
+    The set is the block of a random column in a fresh draw from the columns' prior, so it does
+    not depend on the state. All of it is taken out, views left empty are dropped, and the columns
+    are seated one after another by the prior; the ratio is that of the likelihoods.
+
+    Parameters
+    ----------
+    row_grid : ndarray of shape (n_points, 2)
+        (concentration, discount) pairs of equal weight: the hyperprior of a view's own pair.
+    n_proposals : int, default=2
+        Per sweep.
+    """
+
+    name = "column_sets"
+    weight = 1
+
+    def __init__(self, row_grid, n_proposals=2):
+        super().__init__(row_grid)
+        self.n_proposals = n_proposals
+
+    def sweep(self, state, bit_generator, *, beta=1.0):
+        """`n_proposals` proposals."""
+        accepted = work = 0
+        for _ in range(self.n_proposals):
+            changed, scored = self._propose(state, bit_generator, beta)
+            accepted += changed
+            work += scored
+        return MoveInfo(self.n_proposals, accepted, work)
+
+    def _propose(self, state, bit_generator, beta):
+        """(whether the columns now sit elsewhere, work in row scores)."""
+        generator = np.random.Generator(bit_generator)
+        n_columns, n_views = state.table.n_columns, state.n_views
+        blocks = state.prior.draw(n_columns, bit_generator)
+        chosen = np.flatnonzero(blocks == blocks[below(n_columns, generator)])
+        after = seat(state.view_of, chosen.astype(np.int64), state.prior, bit_generator)
+        fresh = self._fresh(state, max(0, int(after.max()) + 1 - n_views), bit_generator)
+        scores = self._scores(state, chosen, fresh)
+        at = np.arange(len(chosen))
+        log_ratio = beta * np.sum(scores[at, after[chosen]] - scores[at, state.view_of[chosen]])
+        if np.log1p(-generator.random()) >= log_ratio:
+            return False, scores.size
+        changed = bool(np.any(after != state.view_of))
+        if changed:
+            state.reassign(after, fresh)
+        return changed, state.subsample.size * scores.shape[1]
