@@ -140,6 +140,7 @@ class Rates(Likelihood):
 
 
 class TestScikitLearn:
+    @pytest.mark.slow
     def test_check_estimator_with_many_steps(self):
         schedule = AcceleratedSchedule(n_exact=300)
         assert failures(AcceleratedDPMixture(likelihood="gaussian", schedule=schedule)) == []

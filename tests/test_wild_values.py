@@ -80,7 +80,7 @@ def test_what_is_just_inside_the_fences_leaves_the_variance_on_its_grid(share):
 
 def test_cells_of_the_others_keep_their_digits_and_the_wild_one_its_place():
     values = np.r_[np.random.default_rng(3).normal(3.0, 2.0, size=300), 1e14, -1e300]
-    codec = NumberCodec.fit(read_array("column", values))
+    codec = NumberCodec.fit(read_array("column", values), "normal")
     cells = codec.encode(read_array("column", values))
     restored = codec.offset + codec.scale * cells.astype(float)
     np.testing.assert_allclose(restored[:300], values[:300], atol=1e-6)
