@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "skanneal"
+SUFFIXES = {".py", ".pyx", ".pxd"}
 
 # The first name below skanneal, a room -> its floor; "" is skanneal/__init__.py, which sees all.
 FLOORS = {
@@ -50,7 +51,7 @@ def module_files(package):
     """Map each module's dotted name to its source files (.py, .pyx, .pxd)."""
     files = {}
     for path in sorted(package.rglob("*")):
-        if path.suffix in {".py", ".pyx", ".pxd"}:
+        if path.suffix in SUFFIXES:
             parts = [package.name, *path.relative_to(package).with_suffix("").parts]
             if parts[-1] == "__init__":
                 parts.pop()
@@ -119,6 +120,30 @@ def violations(package):
 
 def test_package_has_no_violation():
     assert violations(PACKAGE) == []
+
+
+def test_every_module_stands_in_a_room():
+    assert [path.name for path in PACKAGE.glob("*.p*") if path.suffix in SUFFIXES] == [
+        "__init__.py"
+    ]
+
+
+# What is longer than 500 lines: one algorithm, whose formulas are read side by side.
+LONG = {
+    "families/_multinomial.pyx": "rows of counts, dense and sparse, with one set of statistics",
+    "families/_multivariate_normal.pyx": "updates of Cholesky factors beside what they score",
+    "moves/_order_programs.pyx": "the exact, the quadratic and the beam program over one order",
+}
+
+
+def test_files_are_short():
+    lengths = {
+        path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8").count("\n")
+        for path in PACKAGE.rglob("*")
+        if path.suffix in SUFFIXES
+    }
+    assert {name for name, length in lengths.items() if length > 500} == LONG.keys()
+    assert max(lengths.values()) <= 600
 
 
 def test_reader_sees_the_package():
