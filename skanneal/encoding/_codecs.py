@@ -163,11 +163,9 @@ class LevelCodec:
         return table[codes]
 
 
-class BooleanCodec:
-    """False and True, or 0 and 1."""
+class _UnscaledCodec:
+    """Base of codecs that learn nothing from a column: fit only refuses what they cannot hold."""
 
-    dtype = "u1"
-    n_levels = 2
     offset = 0.0
     scale = 1.0
 
@@ -179,6 +177,13 @@ class BooleanCodec:
         codec = cls(family)
         codec.encode(column)
         return codec
+
+
+class BooleanCodec(_UnscaledCodec):
+    """False and True, or 0 and 1."""
+
+    dtype = "u1"
+    n_levels = 2
 
     def encode(self, column):
         values = _as_numbers(column, self.family)
@@ -202,22 +207,11 @@ class BooleanCodec:
         return codes.astype(bool)
 
 
-class CountCodec:
+class CountCodec(_UnscaledCodec):
     """Non-negative integers below 2**32 - 1."""
 
     dtype = "u4"
     n_levels = 0
-    offset = 0.0
-    scale = 1.0
-
-    def __init__(self, family):
-        self.family = family
-
-    @classmethod
-    def fit(cls, column, family):
-        codec = cls(family)
-        codec.encode(column)
-        return codec
 
     def encode(self, column):
         values = _as_numbers(column, self.family)
