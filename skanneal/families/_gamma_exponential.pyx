@@ -13,8 +13,9 @@ Stirling's formula for lgamma(z) its logarithm is
 without differences of large numbers. Source: Gelman et al., Bayesian Data Analysis, 2.6.
 
 A cell is the number over the mean of the column's ordinary numbers. b is in the unit of x. The
-grids: a from 0.1 to 100, b the same times the column's mean, so that a/b is about 1 over it where
-both are alike.
+grids: a from 0.1 to 100; b from a tenth of the column's short times (the 5 % quantile of those above
+0) to 100 times its mean. A cluster of short times has a small S, so a larger b would be its scale;
+with a = 0.1 the logarithm of the rate has a nearly flat prior below 1/b, over many decades.
 
 A cell is float32, so that a float64 sum of cells of like size is exact, and taking one out again
 as well; a far cell would leave few digits of the others' sum.
@@ -40,6 +41,7 @@ cdef enum:
 # Lomax's distribution has a mean from alpha > 1 on and a variance from alpha > 2 on.
 LEAST_OF_MEAN = 2.0       # a smaller alpha counts as so much in the mean
 LEAST_OF_VARIANCE = 3.0   # and in the variance
+LEAST_SHORT = 1e-6        # of the mean: shorter times than that do not lengthen the grid
 
 
 cdef inline double cell_at(const char *row, int32_t position) noexcept nogil:
@@ -78,11 +80,14 @@ cdef class GammaExponential(FamilyBlock):
 
     @staticmethod
     def grids(cells, n_levels):
-        """Grids around the column's mean: see the module."""
+        """Grids from the column's short times to well above its mean: see the module."""
         cells = np.asarray(cells, dtype=np.float64)
         cells = ordinary(cells[~np.isnan(cells)])
-        mean = (float(cells.mean()) if len(cells) else 0.0) or 1.0
-        return [np.geomspace(0.1, 100.0, 16), np.geomspace(0.1, 100.0, 16) * mean]
+        cells = cells[cells > 0.0]
+        short, mean = (np.quantile(cells, 0.05), cells.mean()) if len(cells) else (1.0, 1.0)
+        low, high = 0.1 * max(short, LEAST_SHORT * mean), 100.0 * mean
+        n_points = 1 + int(np.ceil(5.0 * np.log10(high / low)))  # as dense as the grid of a
+        return [np.geomspace(0.1, 100.0, 16), np.geomspace(low, high, n_points)]
 
     def _set_up(self, table, hyper):
         self.hyper = np.ascontiguousarray(np.array(hyper, dtype=np.float64).reshape(-1, 2).T)
