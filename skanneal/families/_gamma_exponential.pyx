@@ -13,9 +13,9 @@ Stirling's formula for lgamma(z) its logarithm is
 without differences of large numbers. Source: Gelman et al., Bayesian Data Analysis, 2.6.
 
 A cell is the number over the mean of the column's ordinary numbers. b is in the unit of x. The
-grids: a from 0.1 to 100; b from a tenth of the column's short times (the 5 % quantile of those above
-0) to 100 times its mean. A cluster of short times has a small S, so a larger b would be its scale;
-with a = 0.1 the logarithm of the rate has a nearly flat prior below 1/b, over many decades.
+grids: a from 0.1 to 100; b from a tenth of the column's short times (the 5 % quantile of those
+above 0) to 100 times its mean. A cluster of short times has a small S, so a larger b would be its
+scale; with a = 0.1 the logarithm of the rate has a nearly flat prior below 1/b, over many decades.
 
 A cell is float32, so that a float64 sum of cells of like size is exact, and taking one out again
 as well; a far cell would leave few digits of the others' sum.
