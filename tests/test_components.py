@@ -572,7 +572,7 @@ def drift_mixture(kind, seed):
 @pytest.mark.parametrize(
     ("kind", "beta"),
     [
-        ("mixed", 0.0),
+        pytest.param("mixed", 0.0, marks=pytest.mark.slow),
         ("offset", 0.0),
         ("offset", 1.0),
         ("constant", 1.0),

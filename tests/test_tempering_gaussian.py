@@ -35,8 +35,10 @@ def problem(d, n_rows=40):
     return GaussianMeanTarget(X, covariance, prior_scale=1.5)
 
 
-@pytest.mark.parametrize("d", DIMENSIONS)
-@pytest.mark.parametrize("inner", ("mh", "hmc"))
+@pytest.mark.parametrize(
+    ("inner", "d"),
+    [("mh", 5), ("hmc", 5), ("hmc", 50), pytest.param("mh", 50, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("method, options", OPTIONS)
 def test_moments(method, options, inner, d):
     target = problem(d)

@@ -10,8 +10,8 @@ from ..parallel import LEAST, StopFlag
 from ..schedules import CustomAnneal
 from ._chain import Chain
 
-# A fit that ends within this factor of its limit, and so many seconds more, is not warned of.
-LATE, LATE_SECONDS = 1.05, 0.1
+# A chain may end so much later than its limit without a warning: a share of it, and seconds.
+LATE_SHARE, LATE_SECONDS = 0.05, 0.1
 
 
 def run_chain(
@@ -63,8 +63,10 @@ def run_chain(
         draws, complete = _drawn(chain, n_draws, thin, stop, verbose)
     finally:
         chain.clock.cancel()
-    timed = max_time is not None and state is None
+    timed, in_time = max_time is not None and state is None, True
     if timed:
+        late = (chain.reached or np.inf) - chain.clock.end
+        in_time = late <= LATE_SHARE * max_time + LATE_SECONDS
         schedule = CustomAnneal.from_path(chain.pacer.realised(), selection=schedule.selection)
     return {
         "draws": draws,
@@ -72,7 +74,7 @@ def run_chain(
         "state": chain.to_arrays(),
         "schedule": schedule,
         "complete": complete,
-        "in_time": not timed or (chain.reached or np.inf) <= LATE * chain.clock.end + LATE_SECONDS,
+        "in_time": in_time,
     }
 
 
