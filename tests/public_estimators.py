@@ -16,10 +16,14 @@ def names():
 
 
 def default(name):
-    """An estimator as it comes; of many iterations, which only the tempered ones count, fewer."""
+    """An estimator as it comes, but with fewer chains and, of many iterations, fewer."""
     make = getattr(skanneal, name)
-    tempered = "n_warmup" in inspect.signature(make).parameters
-    return make(n_chains=2, n_draws=30, n_warmup=30) if tempered else make()
+    takes = inspect.signature(make).parameters
+    if "n_warmup" in takes:
+        return make(n_chains=2, n_draws=30, n_warmup=30)
+    if make is skanneal.AcceleratedDPMixture:
+        return make(schedule=AcceleratedSchedule(n_exact=300))
+    return make(estimator=default("CrossCatPY")) if "estimator" in takes else make(n_chains=2)
 
 
 def quick(name, **given):

@@ -21,7 +21,6 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 
 from backends import dask_cluster, kill_dask_worker, ray_cluster
-from public_estimators import failures
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture
 from skanneal.likelihoods import LIKELIHOODS, Likelihood
 from skanneal.parallel import StopFlag
@@ -140,11 +139,6 @@ class Rates(Likelihood):
 
 
 class TestScikitLearn:
-    @pytest.mark.slow
-    def test_check_estimator_with_many_steps(self):
-        schedule = AcceleratedSchedule(n_exact=300)
-        assert failures(AcceleratedDPMixture(likelihood="gaussian", schedule=schedule)) == []
-
     def test_grid_search_over_schedules(self):
         X, _ = two_clusters()
         one, two = AcceleratedSchedule(n_accelerated=2, n_exact=3), AcceleratedSchedule(n_exact=5)
