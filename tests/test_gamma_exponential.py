@@ -114,18 +114,22 @@ def test_hyperparameters_are_in_the_users_units():
 
 
 def test_clusters_of_short_times_keep_their_scale():
-    """Scales 1 to 3600 in one column: a prior that is wide enough for the longest is of no effect
-    on the shortest. Held-out rows lose 0.05 nats where the grid of b begins at a tenth of the
-    column's mean; with known labels it would be 0.006 (14 parameters, 1,200 rows)."""
+    """Scales 1 to 3600 in one column: a prior that reaches to the longest leaves the shortest alone.
+
+    With known labels, held-out rows would lose 14 / (2 * 1200) = 0.006 nats on average. The
+    control has b at a tenth of the columns' mean, which is many times the shortest scale.
+    """
     rng = np.random.default_rng(5)
     scales = np.array([1.0, 60.0, 3600.0])
     groups = rng.integers(3, size=1800)
     X = rng.exponential(scales[groups, None], size=(1800, 4))
-    model = AnnealedDPMixture(families=NAME, n_chains=1, random_state=0).fit(X[:1200])
     of_group = np.stack([-4 * np.log(s) - X[1200:].sum(axis=1) / s for s in scales], axis=1)
     truth = np.logaddexp.reduce(of_group - np.log(3.0), axis=1)
+    model = AnnealedDPMixture(families=NAME, n_chains=1, random_state=0).fit(X[:1200])
     assert model.n_clusters_ == 3
     assert np.mean(truth - model.score_samples(X[1200:])) < 0.02
+    model.set_params(hyperparameters={NAME: {"b": 0.1 * X.mean()}}).fit(X[:1200])
+    assert np.mean(truth - model.score_samples(X[1200:])) > 0.025
 
 
 def test_constant_columns_are_columns_as_others():

@@ -169,8 +169,8 @@ class Chain:
         """Make the moves that follow a segment; return whether the state may be kept as a draw.
 
         They all wait for SETTLED rows: with few rows, a tiny variance within clusters and one
-        cluster per row explain the data as well as anything, as does one view for every feature,
-        and a chain on high-dimensional data seldom leaves such a state again.
+        cluster per row explain the data as well as anything, as does one view for every column,
+        and a chain on a table of many columns seldom leaves such a state again.
 
         Moves for which a time limit leaves no room are left out, all of a segment's, and those
         that are not done in time are taken back; the realised schedule says so.
@@ -247,7 +247,7 @@ class Chain:
     def draw(self):
         """Return what is kept of a draw: the state, without the subsample, generator and tuning.
 
-        Clusters are numbered 0 .. K - 1 in the order of their slots.
+        Components are numbered 0 .. K - 1 in the order of their slots.
         """
         state = completed(self.state)
         return state.to_arrays(numbered=True) | {"log_joint": np.array(state.log_joint())}

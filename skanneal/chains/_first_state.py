@@ -12,7 +12,7 @@ from ..states import CrossCat, Mixture
 def first_state(plan, subsample, start, bit_generator):
     """Return the state that a chain begins with.
 
-    The partition of the features, if there is one, is drawn from its prior.
+    The partition of the columns, if there is one, is drawn from its prior.
 
     Parameters
     ----------

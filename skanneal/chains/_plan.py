@@ -38,7 +38,7 @@ class ChainPlan(NamedTuple):
     strata : int array of shape (n_rows,) or None
         For stratified selection.
     view_grid : array of shape (n_points, 2) or None
-        The same pairs for the partition of features into views; None: one mixture.
+        The same pairs for the partition of columns into views; None: one mixture.
     partition_prior : str
         Name in PARTITION_PRIORS, of both partitions' prior.
     """

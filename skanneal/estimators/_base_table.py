@@ -245,9 +245,9 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
             fit saw no level.
         uncertainty : ndarray of shape (n_rows, n_columns)
             If asked for. Of a filled number the posterior predictive standard deviation, in its
-            units, where Student's t distributions of less than three degrees of freedom, whose
-            variance may be infinite, count as if they had three; of a filled level one minus its
-            probability. 0 for observed cells.
+            units, where distributions that may have no variance (Student's t of fewer than 3
+            degrees of freedom, Lomax's of a shape below 3) count as if they had 3; of a filled
+            level one minus its probability. 0 for observed cells.
         """
         queries, encoder = self._queries(), self._encoder
         values, spreads, missing = queries.fill(encoder.encode(self, X))

@@ -29,7 +29,7 @@ class TimeLimit:
 
     Examples
     --------
-    >>> from skanneal.parallel._time_limit import TimeLimit
+    >>> from skanneal.parallel import TimeLimit
     >>> TimeLimit(3.0, None, 2.0).seconds
     2.0
     >>> TimeLimit(None).left

@@ -11,8 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from ..parallel import n_workers, run_tasks, spawn_seeds
-from ..parallel._time_limit import TimeLimit
+from ..parallel import TimeLimit, n_workers, run_tasks, spawn_seeds
 from ..schedules import BaseLadder, GeometricLadder
 from ._chain import METHODS, SUBSAMPLED, Plan, run_chain
 from ._gradients import check_gradient as check
