@@ -114,7 +114,7 @@ def test_hyperparameters_are_in_the_users_units():
 
 
 def test_clusters_of_short_times_keep_their_scale():
-    """Scales 1 to 3600 in one column: a prior that reaches to the longest leaves the shortest alone.
+    """Scales 1 to 3600 in one column: the prior of all leaves the shortest alone.
 
     With known labels, held-out rows would lose 14 / (2 * 1200) = 0.006 nats on average. The
     control has b at a tenth of the columns' mean, which is many times the shortest scale.
