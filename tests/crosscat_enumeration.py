@@ -2,7 +2,8 @@
 
 A state is a tuple of views ``(features, content)`` in the order of their first features; a content
 is ``(labels, point)``: the canonical partition of the rows and the index of the view's own
-(concentration, discount) in a grid of pairs with equal weights. Columns as in enumeration.py.
+(concentration, discount) in a grid of pairs, of given weights or equal ones; (0, 0) is one cluster
+of all rows. Columns as in enumeration.py.
 
 Features are partitioned by PY(alpha_f, d_f), the rows of each view by PY(alpha_v, d_v), and
 a feature's cells have the product of the marginal likelihoods of its view's clusters:
@@ -43,7 +44,9 @@ class CrossCatTarget:
     columns : list of (family, values, hyper)
     view_prior : (concentration, discount) of the partition of features
     row_grid : sequence of (concentration, discount)
-        Each view's own pair is one of these, equally likely a priori.
+        Each view's own pair is one of these.
+    row_weights : sequence of float or None
+        Their probabilities a priori; None: all alike.
     beta : float
         Exponent of the likelihood.
     sum_points : bool
@@ -51,17 +54,29 @@ class CrossCatTarget:
     """
 
     def __init__(
-        self, columns, view_prior=(1.0, 0.0), row_grid=((1.0, 0.0),), *, beta=1.0, sum_points=False
+        self,
+        columns,
+        view_prior=(1.0, 0.0),
+        row_grid=((1.0, 0.0),),
+        *,
+        row_weights=None,
+        beta=1.0,
+        sum_points=False,
     ):
         self.columns = columns
         self.concentration, self.discount = view_prior
         self.row_grid, self.beta = list(row_grid), beta
         self.n_features, self.n_rows = len(columns), len(columns[0][1])
         self.prior = defaultdict(float)  # of a fresh view's content
+        weights = row_weights or [1 / len(self.row_grid)] * len(self.row_grid)
         for labels, (point, pair) in product(partitions(self.n_rows), enumerate(self.row_grid)):
-            log_prior = log_eppf([len(rows) for rows in clusters(labels)], *pair)
             key = labels, 0 if sum_points else point
-            self.prior[key] += math.exp(log_prior) / len(self.row_grid)
+            if pair == (0.0, 0.0):
+                if max(labels) == 0:
+                    self.prior[key] += weights[point]
+                continue
+            log_prior = log_eppf([len(rows) for rows in clusters(labels)], *pair)
+            self.prior[key] += math.exp(log_prior) * weights[point]
         self.log_lik = [self._log_marginals(*column) for column in columns]
         self.cache = {}
 

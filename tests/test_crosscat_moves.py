@@ -61,7 +61,7 @@ from skanneal.moves import (
     churn,
 )
 from skanneal.moves._column_kernels import choose_views
-from skanneal.partition_priors import PitmanYor
+from skanneal.partition_priors import PitmanYor, PriorGrid
 from skanneal.schedules import LinearAnneal
 from skanneal.states import CrossCat, FreshView, Mixture, Subsample, state_from_arrays
 
@@ -82,13 +82,21 @@ def column(family, values, **other):
 class Case(NamedTuple):
     """A data set with its hyperpriors; a grid of one point is a fixed value.
 
-    A column's hyper is a mapping or a list of them.
+    A column's hyper is a mapping or a list of them. Weights of None are equal ones.
     """
 
     columns: list
     view_grid: list
     row_grid: list
     beta: float = 1.0
+    view_weights: tuple | None = None
+    row_weights: tuple | None = None
+
+    def grid_of(self, what):
+        """The PriorGrid of "view" or "row"."""
+        weights = getattr(self, f"{what}_weights")
+        log_weights = None if weights is None else np.log(weights)
+        return PriorGrid(getattr(self, f"{what}_grid"), log_weights)
 
     @property
     def n_rows(self):
@@ -164,14 +172,23 @@ def hyper_case():
     return Case(columns, *PRIORS["PY"])
 
 
+def weighted_case():
+    """Pairs of unequal weight, and views of one cluster: concentration and discount are 0."""
+    row_grid = [(0.0, 0.0), (0.7, 0.3), (2.0, 0.0)]
+    weights = {"view_weights": (0.8, 0.2), "row_weights": (0.6, 0.1, 0.3)}
+    return Case(DATA["differ"], PRIORS["PY"][0], row_grid, **weights)
+
+
 def joint_law(case):
     """Law of (point of the features' pair, every column's hyper, state)."""
     log_weights = {}
     indices_of = product(*[range(len(mappings)) for mappings in case.mappings()])
     for (g, pair), indices in product(enumerate(case.view_grid), indices_of):
-        target = CrossCatTarget(case.with_hypers(indices), pair, case.row_grid, beta=case.beta)
+        columns, weights = case.with_hypers(indices), case.row_weights
+        target = CrossCatTarget(columns, pair, case.row_grid, row_weights=weights, beta=case.beta)
+        log_weight = math.log(case.view_weights[g]) if case.view_weights else 0.0
         for state in target.states():
-            log_weights[g, indices, state] = target.log_joint(state)
+            log_weights[g, indices, state] = log_weight + target.log_joint(state)
     return normalised(log_weights)
 
 
@@ -179,6 +196,17 @@ def joint_law(case):
 def law_of(*arguments):
     """joint_law of make_case(...), kept."""
     return joint_law(make_case(*arguments))
+
+
+@cache
+def weighted_law():
+    """joint_law of weighted_case(), kept."""
+    return joint_law(weighted_case())
+
+
+def weighted_points(key):
+    """The points of the features' pair and of the views' of the first and third feature."""
+    return key[0], content_of(key, 0)[1], content_of(key, 2)[1]
 
 
 def views_of(key):
@@ -447,11 +475,11 @@ MOVES = {
 
 def moves_of(case, make):
     """Column moves and row moves, and the hyperparameters' where they are inferred."""
-    moves = make(np.array(case.row_grid))
+    moves = make(case.grid_of("row"))
     if len(case.row_grid) > 1:
-        moves.append(EachView(PartitionHyperparameters(np.array(case.row_grid))))
+        moves.append(EachView(PartitionHyperparameters(case.grid_of("row"))))
     if len(case.view_grid) > 1:
-        moves.append(PartitionHyperparameters(np.array(case.view_grid)))
+        moves.append(PartitionHyperparameters(case.grid_of("view")))
     grids = {}
     for j, ((family, _, _), mappings) in enumerate(zip(case.columns, case.mappings())):
         vectors = np.array([hyper_vector(family, mapping) for mapping in mappings])
@@ -527,6 +555,32 @@ def test_inferred_pairs_by_few_chains(moves):
 
 def test_everything_inferred_by_few_chains():
     check_stays(hyper_case(), joint_law(hyper_case()), MOVES["all"], 80)
+
+
+@pytest.mark.parametrize("moves", [*COLUMN_MOVES, "all"])
+def test_weighted_pairs_and_null_views_by_few_chains(moves):
+    """The hyperprior's weights, one cluster of all rows among its points."""
+    check_stays(weighted_case(), weighted_law(), MOVES[moves], 120)
+
+
+def test_annealed_chains_with_null_views_by_few():
+    schedule = LinearAnneal(n_sweeps=16, final_sweeps=12)
+    check_all(chain_counts(weighted_case(), CHAIN_MOVES["all"], schedule, 60, 13), weighted_law())
+
+
+@pytest.mark.parametrize("moves", COLUMN_MOVES)
+def test_moves_that_ignore_the_weights_fail(moves):
+    """Control: each move takes the pairs for equally probable."""
+    case, law = weighted_case(), weighted_law()
+    equal = case._replace(row_weights=None, view_weights=None)
+    counts = ends(case, draws_of(law, 400, 8), moves_of(equal, MOVES[moves]), 2, 8)
+    assert count_p_value(summed(counts, weighted_points), summed(law, weighted_points)) < REJECT
+
+
+@SLOW
+@pytest.mark.parametrize("moves", [*COLUMN_MOVES, "all"])
+def test_weighted_pairs_and_null_views(moves):
+    check_stays(weighted_case(), weighted_law(), MOVES[moves], 1000)
 
 
 @SLOW
@@ -933,9 +987,9 @@ def chain_counts(case, moves, schedule, n_chains, seed):
         {family: np.array(at) for family, at in families.items()},
         hyper,
         {j: [None] * len(values) for j, values in hyper.items()},
-        np.array(case.row_grid),
+        case.grid_of("row"),
         moves,
-        view_grid=np.array(case.view_grid),
+        view_grid=case.grid_of("view"),
     )
     counts = Counter()
     for child in np.random.SeedSequence(seed).spawn(n_chains):

@@ -593,10 +593,10 @@ def test_concentration_and_discount_off_by_one_fail():
     class OneMore(PartitionHyperparameters):
         def sweep(self, state, bit_generator, *, beta=1.0):
             sizes = np.append(state.sizes(), 1)
-            scores = state.prior.grid_scores(sizes, self.grid)
+            scores = state.prior.grid_scores(sizes, self.grid.points)
             weights = np.cumsum(np.exp(scores - scores.max()))
             u = np.random.Generator(bit_generator).random() * weights[-1]
-            state.set_prior(PitmanYor(*self.grid[int(np.searchsorted(weights, u))]))
+            state.set_prior(PitmanYor(*self.grid.points[int(np.searchsorted(weights, u))]))
 
     columns, oracle, grids, law = inferred("others", True)
     p_values = []

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from enumeration import canonical, check_counts, clusters, count_p_value, log_eppf, partitions
 from mixtures import hyper_vector, make_table
@@ -22,10 +23,10 @@ from skanneal.partition_priors import (
     PARTITION_PRIORS,
     PartitionPrior,
     PitmanYor,
+    PriorGrid,
     concentrations,
-    first_point,
+    gamma_of,
     prior_from_arrays,
-    within,
 )
 from skanneal.schedules import LinearAnneal
 from skanneal.sharded._exact_stage import ExactStage
@@ -132,11 +133,19 @@ def test_parts_agree_with_probabilities(name, point):
     assert openings[1:6] == pytest.approx(expected, abs=1e-12) and len(openings) == 7
     grid = np.array(TRIED[name])
     scores = prior.grid_scores([3, 1, 1], grid)
-    expected = [prior.at(other).log_probability([3, 1, 1]) for other in grid]
+    kind = type(prior)
+    expected = [kind(*other).log_probability([3, 1, 1]) for other in grid]
     np.testing.assert_allclose(scores, expected, rtol=1e-10)
-    alike = [other for other in map(prior.at, grid) if other.reduction == prior.reduction]
-    mean = np.logaddexp.reduce([[other.log_number(k, 5) for k in range(1, 6)] for other in alike])
-    assert prior.log_openings_over(grid, 5)[1:6] == pytest.approx(mean, abs=1e-12)
+    log_weights = np.arange(len(grid)) / 3
+    others = [(kind(*other), weight) for other, weight in zip(grid, log_weights)]
+    terms = [
+        [weight + other.log_number(k, 5) for k in range(1, 6)]
+        for other, weight in others
+        if other.reduction == prior.reduction
+    ]
+    mean = np.logaddexp.reduce(terms) - np.logaddexp.reduce(log_weights)
+    found = prior.log_openings_over(PriorGrid(grid, log_weights), 5)[1:6]
+    assert found == pytest.approx(mean, abs=1e-12)
 
 
 @every_prior
@@ -144,10 +153,14 @@ def test_a_prior_is_its_point(name, point):
     prior = PARTITION_PRIORS[name](*point)
     assert (prior.name, prior.point) == (name, point)
     assert prior.scalars() == dict(zip(prior.coordinates, point))
-    other = prior.at(TRIED[name][0])
-    assert type(other) is type(prior) and other.point == TRIED[name][0]
+    grid = PriorGrid(TRIED[name], np.log(np.arange(1.0, len(TRIED[name]) + 1)))
+    other = grid.prior(1, type(prior))
+    assert type(other) is type(prior) and other.point == TRIED[name][1] and grid.place(other) == 1
+    assert other.log_weight == pytest.approx(np.log(2.0 / sum(range(len(grid) + 1))))
     copies = [pickle.loads(pickle.dumps(prior))]
     copies += [prior_from_arrays(prior.to_arrays(of), of) for of in ("", "view_")]
+    stored = prior_from_arrays(other.to_arrays("view_"), "view_")
+    assert stored.log_weight == pickle.loads(pickle.dumps(other)).log_weight == other.log_weight
     for copy in copies:
         assert type(copy) is type(prior)
         assert copy.point == point and copy.reduction == prior.reduction
@@ -189,7 +202,7 @@ def test_a_new_prior_needs_one_line(view_grid, monkeypatch):
         {"normal": np.arange(2)},
         vectors,
         {j: [None] * len(vector) for j, vector in vectors.items()},
-        np.array([(0.5, 0.3), (2.0, 0.3)]),
+        PriorGrid([(0.5, 0.3), (2.0, 0.3)]),
         moves,
         view_grid=view_grid,
         partition_prior="other",
@@ -275,10 +288,10 @@ def test_concentrations_reach_beyond_what_the_rows_ask_for(n, n_clusters):
 
 
 def test_concentrations_go_on_with_equal_ratios():
-    few = np.geomspace(0.1, 100.0, 31)
+    few = np.geomspace(0.01, 100.0, 41)
     for n in (0, 1, 1000, 1001, 12_345, 10**7):
         points = concentrations(n)
-        np.testing.assert_array_equal(points[:31], few)
+        np.testing.assert_array_equal(points[:41], few)
         np.testing.assert_allclose(np.diff(np.log10(points)), 0.1, rtol=1e-9)
         assert points[-1] >= max(100.0, n / 10) > points[-2]
 
@@ -298,17 +311,18 @@ class Singletons:
 
 @pytest.mark.parametrize("discounts", [(0.0,), (0.0, 0.5)])
 def test_a_subsample_chooses_from_the_grid_of_its_own_size(discounts):
-    grid = np.array([(a, d) for d in discounts for a in concentrations(30_000)])
-    assert first_point(grid)[0] == first_point(within(grid, 0))[0] <= 10.0
-    for n, end in ((60, 100.0), (1000, 100.0), (5000, 10**2.7), (30_000, grid[:, 0].max())):
-        np.testing.assert_allclose(within(grid, n)[:, 0].max(), end)
+    points = np.array([(a, d) for d in discounts for a in concentrations(30_000)])
+    grid = PriorGrid(points)
+    assert points[grid.first()][0] <= 10.0
+    for n, end in ((60, 100.0), (1000, 100.0), (5000, 10**2.7), (30_000, points[:, 0].max())):
+        np.testing.assert_allclose(points[grid.within(n), 0].max(), end)
         state, bit_generator, found = Singletons(n), np.random.PCG64(1), 0.0
         for _ in range(50 if n < 5000 else 5):
             PartitionHyperparameters(grid).sweep(state, bit_generator)
             found = max(found, state.prior.concentration)
         assert found == pytest.approx(end)
-    fixed = np.array([(500.0, d) for d in discounts])  # what a user has set is kept
-    assert within(fixed, 10) is fixed
+    fixed = PriorGrid([(500.0, d) for d in discounts])  # what a user has set is kept
+    assert len(fixed.within(10)) == len(fixed)
 
 
 @every_point
@@ -348,8 +362,8 @@ def test_labels_are_contiguous_and_repeatable():
     [
         (1.0, 1.0, "discount"),
         (1.0, -0.1, "discount"),
-        (0.0, 0.0, "concentration"),
-        (-0.3, 0.3, "concentration"),
+        (-0.1, 0.0, "concentration"),
+        (-0.4, 0.3, "concentration"),
         (float("nan"), 0.0, "concentration"),
         (1.0, float("nan"), "discount"),
     ],
@@ -357,3 +371,74 @@ def test_labels_are_contiguous_and_repeatable():
 def test_parameters_out_of_range(concentration, discount, name):
     with pytest.raises(ValueError, match=name):
         PitmanYor(concentration, discount)
+
+
+# ------------------------------------------------------------------------------ hyperpriors
+def law_of_number(grid, n):
+    """Probability of 1 .. n clusters of n rows under a grid, by the recursion over rows."""
+    out = np.zeros(n)
+    for (alpha, d), log_weight in zip(grid.points, grid.log_weights):
+        law = np.zeros(n + 1)
+        law[1] = 1.0
+        for i in range(1, n):
+            opening = (alpha + d * np.arange(n + 1)) / (i + alpha)
+            law = law * (1.0 - opening) + np.r_[0.0, law[:-1] * opening[:-1]]
+        out += math.exp(log_weight) * law[1:]
+    return out
+
+
+@pytest.mark.parametrize(
+    ("n", "expected_clusters", "low", "high"),
+    [(300, None, 1, 17), (900, None, 1, 30), (300, (1, 30), 1, 30), (400, (3, 40), 3, 40)],
+)
+def test_most_of_the_prior_is_on_the_expected_numbers(n, expected_clusters, low, high):
+    """A tenth below and above; the binomial nature of K at n rows costs some hundredths."""
+    law = law_of_number(PitmanYor.grid(n, "infer", 0.0, expected_clusters), n)
+    assert law.sum() == pytest.approx(1.0, abs=1e-10)
+    assert law[:low].sum() == pytest.approx(0.1, abs=0.03)
+    assert law[high - 1 :].sum() == pytest.approx(0.1, abs=0.03)
+    flat = PriorGrid(PitmanYor.grid(n, "infer", 0.0).points)  # control: equal weights
+    assert law_of_number(flat, n)[high - 1 :].sum() > 0.2
+
+
+def test_the_prior_of_the_discount_is_uniform_but_for_what_it_makes_impossible():
+    grid = PitmanYor.grid(1000, "infer", "infer", (2, 900))
+    weights = np.exp(grid.log_weights)
+    share = [weights[np.isclose(grid.points[:, 1], d)].sum() for d in np.linspace(0, 0.9, 10)]
+    assert share[0] < 1.15 * share[2] and np.all(np.diff(share) < 0)
+    few = PitmanYor.grid(1000, "infer", "infer", (2, 20))
+    assert np.exp(few.log_weights[few.points[:, 1] > 0.55]).sum() < 1e-3
+
+
+def test_the_null_point_is_one_cluster():
+    grid = PitmanYor.grid(50, null=True)
+    assert tuple(grid.points[0]) == (0.0, 0.0)
+    assert grid.log_weights[0] == pytest.approx(math.log(0.5))
+    assert grid.points[grid.first()].sum() > 0
+    null = grid.prior(0, PitmanYor)
+    assert null.log_probability([50]) == 0.0 and null.log_probability([49, 1]) == -np.inf
+    assert not null.draw(50, np.random.PCG64(1)).any()
+    assert null.log_weights(np.array([3])).tolist() == [0.0, -np.inf]
+    assert null.expected_clusters(grid.points, 50)[0] == 1.0
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 10**7])
+def test_grids_of_any_number_of_rows(n):
+    for discount in (0.0, 0.5, "infer"):
+        grid = PitmanYor.grid(n, "infer", discount)
+        assert np.isfinite(grid.log_weights).all() and len(grid) >= 30
+        assert np.exp(grid.log_weights).sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "mean"), [(10, 11, 10.5), (1, 2, 1.5), (1, 30, None), (5, 1000, None)]
+)
+def test_gamma_of(low, high, mean):
+    """Quantiles of the negative binomial; a narrow interval counts as its middle."""
+    shape, scale = gamma_of((low, high), 10**6)
+    if mean:
+        assert 1 + shape * scale == pytest.approx(mean)
+        return
+    more = stats.nbinom(shape, 1 / (1 + scale))
+    assert more.cdf(low - 1) == pytest.approx(0.1, abs=1e-6)
+    assert more.sf(high - 2) == pytest.approx(0.1, abs=1e-6)

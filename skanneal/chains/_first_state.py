@@ -5,7 +5,7 @@
 import numpy as np
 
 from ..families import FAMILIES
-from ..partition_priors import PARTITION_PRIORS, first_point
+from ..partition_priors import PARTITION_PRIORS, PriorGrid
 from ..states import CrossCat, Mixture
 
 
@@ -35,9 +35,9 @@ def first_state(plan, subsample, start, bit_generator):
 
 def _empty_state(plan, subsample, bit_generator):
     kind = PARTITION_PRIORS[plan.partition_prior]
-    prior = kind(*first_point(plan.prior_grid))
+    prior = _first_prior(plan.prior_grid, kind)
     if plan.view_grid is not None:
-        view_prior = kind(*first_point(plan.view_grid))
+        view_prior = _first_prior(plan.view_grid, kind)
         view_of = view_prior.draw(plan.table.n_columns, bit_generator)
         return CrossCat.start(
             plan.table, plan.families, plan.hyper, view_of, view_prior, prior, subsample
@@ -48,6 +48,11 @@ def _empty_state(plan, subsample, bit_generator):
         hyper = [plan.hyper[int(j)] for j in family.key_columns(columns)]
         blocks.append(family(plan.table, columns, hyper))
     return Mixture(plan.table, blocks, prior, subsample)
+
+
+def _first_prior(grid, kind):
+    grid = PriorGrid.of(grid)
+    return grid.prior(grid.first(), kind)
 
 
 def _first_labels(plan, view, bit_generator):

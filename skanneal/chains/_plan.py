@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..families import Table
+from ..partition_priors import PriorGrid
 
 
 class ChainPlan(NamedTuple):
@@ -23,7 +24,7 @@ class ChainPlan(NamedTuple):
         first column.
     grids : dict of int to list of (array or None)
         Under the same columns, the grids of the coordinates that are inferred.
-    prior_grid : array of shape (n_points, 2)
+    prior_grid : PriorGrid or array of shape (n_points, 2)
         (concentration, discount) pairs, sorted by discount; one point if fixed.
     moves : tuple of str
         Names in MOVES or COLUMN_MOVES. "gibbs" is the churn itself.
@@ -37,7 +38,7 @@ class ChainPlan(NamedTuple):
         the labels; None draws from the partition prior.
     strata : int array of shape (n_rows,) or None
         For stratified selection.
-    view_grid : array of shape (n_points, 2) or None
+    view_grid : PriorGrid, array of shape (n_points, 2) or None
         The same pairs for the partition of columns into views; None: one mixture.
     partition_prior : str
         Name in PARTITION_PRIORS, of both partitions' prior.
@@ -47,10 +48,10 @@ class ChainPlan(NamedTuple):
     families: dict
     hyper: dict
     grids: dict
-    prior_grid: np.ndarray
+    prior_grid: PriorGrid | np.ndarray
     moves: tuple
     strata: np.ndarray | None = None
-    view_grid: np.ndarray | None = None
+    view_grid: PriorGrid | np.ndarray | None = None
     partition_prior: str = "pitman_yor"
     options: dict = {}
     even_work: bool = False

@@ -5,7 +5,6 @@ from ._encoder import Encoder
 from ._given import check_whole_rows, encode_given, put_given
 from ._hyperparameters import (
     grids_in_units,
-    partition_grid,
     prepare,
     with_bounds,
 )
@@ -17,7 +16,6 @@ __all__ = [
     "encode_given",
     "grids_in_units",
     "open_table",
-    "partition_grid",
     "prepare",
     "put_given",
     "row_values_in_units",

@@ -3,47 +3,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 from collections.abc import Mapping
-from numbers import Real
 
 import numpy as np
 
 from ..families import FAMILIES
 from ..families._forms import to_cells, to_user
-from ..partition_priors import concentrations
 from ._limits import as_floats, check_cells
 from ._row_hyperparameters import prepare_rows, row_grids_in_units
-
-HIGHEST = 1e9  # concentration: with it, log-gamma functions still tell one row more
-DISCOUNTS = np.linspace(0.0, 0.9, 10)
-
-
-def partition_grid(concentration, discount, n=0, of=""):
-    """(concentration, discount) pairs to choose from, sorted by discount: (n_points, 2).
-
-    Parameters
-    ----------
-    concentration, discount : "infer" or float
-        A number is kept.
-    n : int, default=0
-        What is partitioned: with many rows the inferred concentration may be higher.
-    of : str, default=""
-        What error messages put before the two names.
-    """
-    for name, value in (("concentration", concentration), ("discount", discount)):
-        if value != "infer" and not (isinstance(value, Real) and abs(value) <= HIGHEST):
-            raise ValueError(
-                f"{of}{name} must be 'infer' or a number, of at most {HIGHEST:g}, got {value!r}"
-            )
-    discounts = DISCOUNTS if discount == "infer" else np.array([float(discount)])
-    alphas = concentrations(n) if concentration == "infer" else np.array([float(concentration)])
-    if discounts.min() < 0 or discounts.max() >= 1:
-        raise ValueError(f"{of}discount must be in [0, 1), got {discount!r}")
-    if alphas.min() <= -discounts.min():
-        raise ValueError(
-            f"{of}concentration must be above minus the discount, got {concentration!r} with "
-            f"{of}discount={discount!r}"
-        )
-    return np.array([(a, d) for d in discounts for a in alphas])
 
 
 def with_bounds(hyperparameters):
@@ -174,10 +140,10 @@ def grids_in_units(model, families):
         what is a number, and one per column for a vector or for the diagonal of a matrix.
     """
     table, grids, out = model.table, model.grids, {}
-    for of, points in (("", model.prior_grid), ("view_", model.view_grid)):
-        if points is not None:
-            out[f"{of}concentration"] = np.unique(points[:, 0])
-            out[f"{of}discount"] = np.unique(points[:, 1])
+    for of, grid in (("", model.prior_grid), ("view_", model.view_grid)):
+        if grid is not None:
+            out[f"{of}concentration"] = np.unique(grid.points[:, 0])
+            out[f"{of}discount"] = np.unique(grid.points[:, 1])
     for family, columns in families.items():
         if FAMILIES[family].joint:
             out[family] = row_grids_in_units(family, grids[int(columns[0])], columns, table)

@@ -64,6 +64,10 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         Concentration of the process.
     discount : "infer" or float, default=0.0
         Discount of the Pitman-Yor process, in [0, 1); 0 is the Dirichlet process.
+    expected_clusters : (float, float) or None, default=None
+        How many components there may be: a prior of an inferred concentration. There are `low` or
+        fewer with probability 0.1, and `high` or more with probability 0.1. None is from 1 to the
+        square root of the number of rows, at least to 10.
     algorithm : str, default="auto"
         "accelerated": the accelerated stage, then the exact one. "hybrid": the exact stage alone.
         "auxiliary": Neal's algorithm 8. "importance": algorithm 8 with atoms proposed by the
@@ -192,6 +196,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         hyperparameters="infer",
         concentration="infer",
         discount=0.0,
+        expected_clusters=None,
         algorithm="auto",
         schedule=None,
         n_shards=2,
@@ -211,6 +216,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         self.hyperparameters = hyperparameters
         self.concentration = concentration
         self.discount = discount
+        self.expected_clusters = expected_clusters
         self.algorithm = algorithm
         self.schedule = schedule
         self.n_shards = n_shards

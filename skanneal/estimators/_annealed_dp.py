@@ -32,6 +32,10 @@ class AnnealedDPMixture(BaseAnnealed):
         Concentration of the process: how readily new clusters open. Above ``-discount``.
     discount : "infer" or float, default=0.0
         Discount of the Pitman-Yor process, in [0, 1); 0 is the Dirichlet process.
+    expected_clusters : (float, float) or None, default=None
+        How many components there may be: a prior of an inferred concentration. There are `low` or
+        fewer with probability 0.1, and `high` or more with probability 0.1. None is from 1 to the
+        square root of the number of rows, at least to 10.
     hyperparameters : "infer" or mapping, default="infer"
         "infer": Gibbs on data-scaled grids. A mapping of families to values in the user's units
         fixes them, by the names of the user guide's table of families: each a number or one value
@@ -120,6 +124,7 @@ class AnnealedDPMixture(BaseAnnealed):
         schedule="anneal",
         concentration="infer",
         discount=0.0,
+        expected_clusters=None,
         hyperparameters="infer",
         moves="auto",
         point_estimate="map",
@@ -136,6 +141,7 @@ class AnnealedDPMixture(BaseAnnealed):
         self.schedule = schedule
         self.concentration = concentration
         self.discount = discount
+        self.expected_clusters = expected_clusters
         self.hyperparameters = hyperparameters
         self.moves = moves
         self.point_estimate = point_estimate

@@ -168,13 +168,13 @@ class BaseChains(BaseEstimator):
     def _complaints(self, fitted, n_rows, **grids):
         """What to say of chains that disagree or that stay at the end of a grid.
 
-        grids : by the name of the parameter, the grid of (value, discount) pairs.
+        grids : by the name of the parameter, the PriorGrid of (value, discount) pairs.
         """
         trace = fitted["trace_"]
         n_records = (trace["n_assigned"] == n_rows).sum(axis=1).min()
         complaints = self._complaints_of_r_hat(fitted["r_hat_"]["log_joint"], n_records)
         for name, grid in grids.items():
-            points = np.unique(grid[:, 0])
+            points = np.unique(grid.points[:, 0])
             values = trace[name][final_stage(trace, n_rows)] if len(points) > 1 else np.empty(0)
             at_end = np.isclose(values, points[-1])
             if len(at_end) >= ENOUGH_RECORDS and np.mean(at_end) > 0.5:

@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..encoding import grids_in_units, open_table, partition_grid
+from ..encoding import grids_in_units, open_table
+from ..partition_priors import PARTITION_PRIORS
 from ..predictive._draws import Draw
 from ..predictive._point import mixture_arrays
 from ..predictive._queries import MixtureQueries
@@ -27,6 +28,7 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
     _parameter_constraints: dict = {
         "concentration": [StrOptions({"infer"}), Real],
         "discount": [StrOptions({"infer"}), Real],
+        "expected_clusters": [tuple, list, None],
         "hyperparameters": [StrOptions({"infer"}), Mapping],
         "point_estimate": [StrOptions(set(POINT_ESTIMATES))],
     }
@@ -61,7 +63,18 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
 
     def _prior_grids(self, n_rows=0, n_columns=0):
         """The grids of the partition priors, by the name of the concentration."""
-        return {"concentration": partition_grid(self.concentration, self.discount, n_rows)}
+        return {"concentration": self._row_grid(n_rows)}
+
+    def _row_grid(self, n_rows, null=False):
+        """The grid of the prior over partitions of the rows."""
+        return PARTITION_PRIORS["pitman_yor"].grid(
+            n_rows, self._concentration, self.discount, self.expected_clusters, null
+        )
+
+    @property
+    def _concentration(self):
+        """`concentration` as the partition prior takes it."""
+        return self.concentration
 
     @staticmethod
     def _of_table(encoder, plan):

@@ -9,9 +9,9 @@ from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ..encoding import partition_grid
 from ..families import FAMILIES
 from ..moves import COLUMN_MOVES, MOVES
+from ..partition_priors import PARTITION_PRIORS
 from ..predictive._crosscat import CrossCatQueries
 from ..predictive._draws import CrossCatDraw, largest_view, n_shown, shown_views
 from ..predictive._point import crosscat_arrays, point_partitions
@@ -49,6 +49,13 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         copies `concentration`.
     view_discount : "infer", float or None, default=None
         None copies `discount`.
+    expected_clusters : (float, float) or None, default=None
+        How many components a view may have: a prior of an inferred concentration. There are `low`
+        or fewer with probability 0.1, and `high` or more with probability 0.1. None is from 1 to
+        the square root of the number of rows, at least to 10. Beside it a view has one
+        component of all rows with probability 0.5: its columns are then independent.
+    expected_views : (float, float) or None, default=None
+        The same of the number of views, for an inferred `view_concentration` and the columns.
     hyperparameters : "infer" or mapping, default="infer"
         "infer": Gibbs on data-scaled grids. A mapping of families to values in the user's units
         fixes them, by the names of the user guide's table of families: each a number or one value
@@ -168,6 +175,7 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         **BaseAnnealed._parameter_constraints,
         "view_concentration": [StrOptions({"infer"}), Real, None],
         "view_discount": [StrOptions({"infer"}), Real, None],
+        "expected_views": [tuple, list, None],
         "missing_indicator": [str, int, tuple, list, np.ndarray],
         "output": [StrOptions({"codes", "onehot", "proba"})],
     }
@@ -190,6 +198,8 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         discount="infer",
         view_concentration=None,
         view_discount=None,
+        expected_clusters=None,
+        expected_views=None,
         hyperparameters="infer",
         missing_indicator=(),
         moves="auto",
@@ -210,6 +220,8 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         self.discount = discount
         self.view_concentration = view_concentration
         self.view_discount = view_discount
+        self.expected_clusters = expected_clusters
+        self.expected_views = expected_views
         self.hyperparameters = hyperparameters
         self.missing_indicator = missing_indicator
         self.moves = moves
@@ -432,8 +444,10 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
                 (self.view_discount, self.discount),
             )
         ]
-        grid = partition_grid(*view, n_columns, of="view_")
-        return super()._prior_grids(n_rows) | {"view_concentration": grid}
+        view_grid = PARTITION_PRIORS["pitman_yor"].grid(
+            n_columns, *view, self.expected_views, of="view_"
+        )
+        return {"concentration": self._row_grid(n_rows, null=True), "view_concentration": view_grid}
 
     def _indicators(self):
         return self.missing_indicator

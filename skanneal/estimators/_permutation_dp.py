@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..encoding import partition_grid
 from ..moves import EXACT_ROWS, PERMUTATIONS, PROGRAMS
 from ..schedules import PriorGibbs, SequentialGibbs, size_at
 from ._annealed import BaseAnnealed
@@ -41,6 +40,10 @@ class PermutationDPMixture(BaseAnnealed):
         permutation moves' weights.
     discount : "infer" or float, default=0.0
         Discount of the Pitman-Yor process, in [0, 1); 0 is the Dirichlet process.
+    expected_clusters : (float, float) or None, default=None
+        How many components there may be: a prior of an inferred concentration. There are `low` or
+        fewer with probability 0.1, and `high` or more with probability 0.1. None is from 1 to the
+        square root of the number of rows, at least to 10.
     hyperparameters : "infer" or mapping, default="infer"
         As in `AnnealedDPMixture`.
     moves : tuple of str, default=("gibbs", "permutation", "split_merge")
@@ -154,6 +157,7 @@ class PermutationDPMixture(BaseAnnealed):
         schedule="anneal",
         concentration="infer",
         discount=0.0,
+        expected_clusters=None,
         hyperparameters="infer",
         moves=("gibbs", "permutation", "split_merge"),
         permutation="projection",
@@ -174,6 +178,7 @@ class PermutationDPMixture(BaseAnnealed):
         self.schedule = schedule
         self.concentration = concentration
         self.discount = discount
+        self.expected_clusters = expected_clusters
         self.hyperparameters = hyperparameters
         self.moves = moves
         self.permutation = permutation
@@ -219,9 +224,9 @@ class PermutationDPMixture(BaseAnnealed):
     def _marginal(self):
         return isinstance(self.concentration, str) and self.concentration == "marginal"
 
-    def _prior_grids(self, n_rows=0, n_columns=0):
-        concentration = "infer" if self._marginal else self.concentration
-        return {"concentration": partition_grid(concentration, self.discount, n_rows)}
+    @property
+    def _concentration(self):
+        return "infer" if self._marginal else self.concentration
 
     def _started(self, schedule, n_rows):
         if self.init is None:

@@ -4,6 +4,7 @@
 
 import numpy as np
 
+from ..partition_priors import PriorGrid
 from ..states import FreshView
 from ._allocate import allocate
 from ._info import MoveInfo, Polled
@@ -18,8 +19,8 @@ class AllocatingMove(Polled):
 
     Parameters
     ----------
-    row_grid : ndarray of shape (n_points, 2)
-        (concentration, discount) pairs of equal weight: the hyperprior of a view's own pair.
+    row_grid : PriorGrid or ndarray of shape (n_points, 2)
+        The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
     n_proposals : int
         Per sweep.
     """
@@ -30,7 +31,7 @@ class AllocatingMove(Polled):
     tempered = True
 
     def __init__(self, row_grid, n_proposals):
-        self.row_grid = np.asarray(row_grid, dtype=np.float64)
+        self.row_grid = PriorGrid.of(row_grid)
         self.n_proposals = n_proposals
 
     def sweep(self, state, bit_generator, *, beta=1.0):
@@ -45,14 +46,10 @@ class AllocatingMove(Polled):
             work += scored
         return MoveInfo(self.n_proposals, accepted, work)
 
-    def _point(self, prior):
-        """The place of a view's pair on the grid."""
-        return int(np.flatnonzero(np.all(self.row_grid == prior.point, axis=1))[0])
-
     def _log_proposal(self, state):
         """log t: a pair is proposed inversely to the clusters it expects, which are the cost."""
         n_rows = state.subsample.size
-        expected = state.views[0].prior.expected_clusters(self.row_grid, n_rows)
+        expected = state.views[0].prior.expected_clusters(self.row_grid.points, n_rows)
         weights = 1.0 / (1.0 + np.maximum(np.nan_to_num(expected, nan=n_rows), 0.0))
         return np.log(weights / weights.sum())
 
@@ -65,7 +62,7 @@ class AllocatingMove(Polled):
     def _retrace(self, state, v, rows, beta, bit_generator):
         """The same of a view as it is: its prior's place on the grid, log Z."""
         view, features = state.views[v], np.flatnonzero(state.view_of == v)
-        point, labels = self._point(view.prior), view.labels_of(rows)
+        point, labels = self.row_grid.place(view.prior), view.labels_of(rows)
         return point, self._allocate(state, features, point, rows, labels, beta, bit_generator)[0]
 
     def _allocate(self, state, features, point, rows, labels, beta, bit_generator):
@@ -79,4 +76,4 @@ class AllocatingMove(Polled):
         return FreshView(self._prior(state, point), labels)
 
     def _prior(self, state, point):
-        return state.views[0].prior.at(self.row_grid[point])
+        return self.row_grid.prior(point, type(state.views[0].prior))

@@ -20,8 +20,8 @@ class ColumnBlock(ColumnMove):
 
     Parameters
     ----------
-    row_grid : ndarray of shape (n_points, 2)
-        (concentration, discount) pairs of equal weight: the hyperprior of a view's own pair.
+    row_grid : PriorGrid or ndarray of shape (n_points, 2)
+        The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
     n_auxiliary : float, default=8
         Mean number of fresh views.
     n_passes : int, default=4

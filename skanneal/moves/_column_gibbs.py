@@ -17,8 +17,8 @@ class ColumnGibbs(ColumnMove):
 
     Parameters
     ----------
-    row_grid : ndarray of shape (n_points, 2)
-        (concentration, discount) pairs of equal weight: the hyperprior of a view's own pair.
+    row_grid : PriorGrid or ndarray of shape (n_points, 2)
+        The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
     n_auxiliary : int, default=3
         Auxiliary views per step.
     """

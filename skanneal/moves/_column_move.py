@@ -9,9 +9,10 @@ discount) from the hyperprior, then a partition of S; nothing is copied from a v
 
 import numpy as np
 
+from ..partition_priors import PriorGrid
 from ..states import FreshView
 from ._info import Polled
-from ._random import below
+from ._random import draw_index
 
 
 class ColumnMove(Polled):
@@ -19,8 +20,8 @@ class ColumnMove(Polled):
 
     Parameters
     ----------
-    row_grid : ndarray of shape (n_points, 2)
-        (concentration, discount) pairs of equal weight: the hyperprior of a view's own pair.
+    row_grid : PriorGrid or ndarray of shape (n_points, 2)
+        The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
     """
 
     acts_on = "columns"
@@ -28,15 +29,15 @@ class ColumnMove(Polled):
     tempered = True
 
     def __init__(self, row_grid):
-        self.row_grid = np.asarray(row_grid, dtype=np.float64)
+        self.row_grid = PriorGrid.of(row_grid)
 
     def _fresh(self, state, n_views, bit_generator):
         """Views from their prior: list of FreshView."""
         generator = np.random.Generator(bit_generator)
-        n, kind = state.subsample.size, state.views[0].prior
+        n, kind = state.subsample.size, type(state.views[0].prior)
         views = []
         for _ in range(n_views):
-            prior = kind.at(self.row_grid[below(len(self.row_grid), generator)])
+            prior = self.row_grid.prior(draw_index(self.row_grid.log_weights, generator), kind)
             views.append(FreshView(prior, prior.draw(n, bit_generator).astype(np.int32)))
         return views
 

@@ -19,8 +19,8 @@ class ColumnSets(ColumnMove):
 
     Parameters
     ----------
-    row_grid : ndarray of shape (n_points, 2)
-        (concentration, discount) pairs of equal weight: the hyperprior of a view's own pair.
+    row_grid : PriorGrid or ndarray of shape (n_points, 2)
+        The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
     n_proposals : int, default=2
         Per sweep.
     """

@@ -1,12 +1,13 @@
 """Grid Gibbs over hyperparameters: each is drawn from its exact conditional on a grid.
 
-The priors are uniform over the grids' points. A feature's hyperparameters are drawn coordinate by
-coordinate given the partition; concentration and discount jointly.
+The priors of a feature's hyperparameters are uniform over the grids' points; these are drawn
+coordinate by coordinate given the partition. Concentration and discount are drawn jointly, from the
+grid of the partition prior with its weights.
 """
 
 import numpy as np
 
-from ..partition_priors import within
+from ..partition_priors import PriorGrid
 from ._info import MoveInfo, Polled
 from ._random import draw_index
 
@@ -76,8 +77,8 @@ class PartitionHyperparameters:
 
     Parameters
     ----------
-    grid : ndarray of shape (n_points, 2)
-        Pairs (concentration, discount).
+    grid : PriorGrid or ndarray of shape (n_points, 2)
+        Pairs (concentration, discount); an array weighs them alike.
     """
 
     name = "partition_hyperparameters"
@@ -85,14 +86,16 @@ class PartitionHyperparameters:
     tempered = True
 
     def __init__(self, grid):
-        self.grid = np.asarray(grid, dtype=np.float64)
+        self.grid = PriorGrid.of(grid)
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """Draw the pair given the sizes of the clusters; the likelihood has no part in it."""
         if len(self.grid) < 2:
             return MoveInfo(0, 0, 0)
         sizes = state.sizes()
-        grid = within(self.grid, sizes.sum())
-        index = draw_index(state.prior.grid_scores(sizes, grid), np.random.Generator(bit_generator))
-        state.set_prior(state.prior.at(grid[index]))
+        places = self.grid.within(sizes.sum())
+        scores = state.prior.grid_scores(sizes, self.grid.points[places])
+        log_weights = scores + self.grid.log_weights[places]
+        place = places[draw_index(log_weights, np.random.Generator(bit_generator))]
+        state.set_prior(self.grid.prior(place, type(state.prior)))
         return MoveInfo(1, 1, 1)

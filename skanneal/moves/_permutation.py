@@ -29,7 +29,7 @@ step, which leaves the joint law invariant. Any move may follow.
 import numpy as np
 from scipy.special import gammaln
 
-from ..partition_priors import within
+from ..partition_priors import PriorGrid
 from ._hyperparameters import PartitionHyperparameters
 from ._info import MoveInfo, Polled
 from ._order_programs import OrderProgram, scan_order
@@ -54,7 +54,7 @@ class Permutation(Polled):
         the runs that matter, about O(n). "auto": "exact" up to 40 rows, "beam" beyond.
     tolerance : float, default=1e-32
         Share of the sum over runs that the beam may drop at each row.
-    grid : array of shape (n_points, 2) or None, default=None
+    grid : PriorGrid, array of shape (n_points, 2) or None, default=None
         (concentration, discount) pairs of equal weight: the concentration is integrated out over
         those of the present discount. None: it is what the mixture has.
     """
@@ -67,7 +67,7 @@ class Permutation(Polled):
 
     def __init__(self, permutation="projection", program="auto", tolerance=1e-32, grid=None):
         self.permutation, self.program, self.tolerance = permutation, program, tolerance
-        self.grid = grid
+        self.grid = None if grid is None else PriorGrid.of(grid)
         self.burn_in = False  # set by the chain: hill climbs are allowed, and tau follows
         self.tuning = None  # the reference number of clusters
 
@@ -148,7 +148,7 @@ class Permutation(Polled):
         if self.grid is None:
             out = state.prior.log_openings(n)
         else:
-            out = state.prior.log_openings_over(within(self.grid, n), n)
+            out = state.prior.log_openings_over(self.grid, n)
         return out if law == "projection" else out - gammaln(np.arange(1.0, n + 3.0))
 
     def _log_tau(self, log_number):

@@ -42,8 +42,8 @@ class ViewReallocation(AllocatingMove):
 
     Parameters
     ----------
-    row_grid : ndarray of shape (n_points, 2)
-        (concentration, discount) pairs of equal weight: the hyperprior of a view's own pair.
+    row_grid : PriorGrid or ndarray of shape (n_points, 2)
+        The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
     n_proposals : int, default=2
         Per sweep.
     """
@@ -113,12 +113,10 @@ class ViewReallocation(AllocatingMove):
 
     def _log_ratio(self, state, n_views, whole, parts, goes, log_choice):
         """log A of a split among n_views views; whole and parts are (point, log Z, ...)."""
-        log_t = self._log_proposal(state)
+        log_h = self.row_grid.log_weights - self._log_proposal(state)
         n, m = len(goes), int(goes.sum())
         log_prior = state.prior.log_split(n_views, m, n - m)
-        log_parts = sum(part[1] - log_t[part[0]] for part in parts)
-        log_whole = whole[1] - log_t[whole[0]]
+        log_parts = sum(part[1] + log_h[part[0]] for part in parts)
+        log_whole = whole[1] + log_h[whole[0]]
         log_views = np.log(n) - np.log(n_views + 1.0) - np.log(m)
-        return (
-            log_parts - log_whole - np.log(len(self.row_grid)) + log_prior + log_views - log_choice
-        )
+        return log_parts - log_whole + log_prior + log_views - log_choice

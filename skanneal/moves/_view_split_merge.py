@@ -35,8 +35,8 @@ class ViewSplitMerge(AllocatingMove):
 
     Parameters
     ----------
-    row_grid : ndarray of shape (n_points, 2)
-        (concentration, discount) pairs of equal weight: the hyperprior of a view's own pair.
+    row_grid : PriorGrid or ndarray of shape (n_points, 2)
+        The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
     n_proposals : int, default=4
         Per sweep.
     """
@@ -94,7 +94,7 @@ class ViewSplitMerge(AllocatingMove):
             logsumexp(log_g)
             - log_z
             + log_proposal[point]
-            + np.log(len(self.row_grid))
+            - self.row_grid.log_weights[point]
             + np.log1p(1.0 / n_others)
         )
 

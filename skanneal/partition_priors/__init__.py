@@ -6,9 +6,10 @@ To add a prior: one file with its class (the contract is in `_base.pxd`) and its
 
 from ._base import UNNAMED as UNNAMED
 from ._base import PartitionPrior as PartitionPrior
+from ._expected_clusters import check_expected_clusters as check_expected_clusters
+from ._expected_clusters import gamma_of as gamma_of
+from ._grid import PriorGrid as PriorGrid
 from ._grid import concentrations as concentrations
-from ._grid import first_point as first_point
-from ._grid import within as within
 from ._pitman_yor import PitmanYor as PitmanYor
 
 PARTITION_PRIORS = {
@@ -21,7 +22,9 @@ PARTITION_PRIORS = {
 def prior_from_arrays(arrays, of=""):
     """The prior whose ``to_arrays(of)`` is among the arrays."""
     kind = PARTITION_PRIORS[str(arrays.get(of + "prior", UNNAMED))]
-    return kind(*(float(arrays[of + name]) for name in kind.coordinates))
+    prior = kind(*(float(arrays[of + name]) for name in kind.coordinates))
+    prior.log_weight = float(arrays.get(of + "log_weight", 0.0))
+    return prior
 
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))

@@ -16,11 +16,12 @@ from libc.stdint cimport int64_t
 
 cdef class PartitionPrior:
     cdef readonly double reduction
+    cdef public double log_weight       # of its point among those of a grid; 0 if it is given
     # written by the prior
     cdef double open(self, int64_t n_clusters) noexcept nogil
     cdef double total(self, int64_t n) noexcept nogil
     cpdef double log_total(self, int64_t n)     # log of the product of total(i), i = 1 .. n - 1
-    # .. and, in Python: draw(n, bit_generator) and expected_clusters(grid, n)
+    # .. and, in Python: draw(n, bit_generator), expected_clusters(points, n) and grid(n, ...)
     cdef double log_join(self, int64_t n_k) noexcept nogil
     cdef double log_open(self, int64_t n_clusters) noexcept nogil
     cpdef double log_size(self, int64_t size)

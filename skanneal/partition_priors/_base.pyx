@@ -33,8 +33,38 @@ cdef class PartitionPrior:
         """Labels of n rows drawn from the prior, contiguous in order of appearance: int64 (n,)."""
         raise NotImplementedError
 
-    def expected_clusters(self, grid, n):
-        """About how many clusters n rows have at each point of a grid: float64 (n_points,)."""
+    @staticmethod
+    def expected_clusters(points, n):
+        """About how many clusters n rows have at each point: float64 (n_points,)."""
+        raise NotImplementedError
+
+    @staticmethod
+    def grid(n, concentration="infer", discount="infer", expected_clusters=None, null=False,
+             of=""):
+        """The points that the prior's parameters are inferred from, with their hyperprior.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        concentration, discount : "infer" or float
+            A number is kept.
+        expected_clusters : (float, float) or None
+            Low and high: 80 % of the hyperprior for the number of clusters are between them.
+        null : bool
+            Whether half of the hyperprior is one cluster of all rows.
+        of : str
+            What error messages put before the names of the parameters.
+
+        Returns
+        -------
+        grid : PriorGrid
+
+        Raises
+        ------
+        ValueError
+            That names the parameter which this prior cannot take.
+        """
         raise NotImplementedError
 
     def stick_breaking(self):
@@ -58,10 +88,6 @@ cdef class PartitionPrior:
         """The prior's place on a grid: a float for each of `coordinates`."""
         return tuple(getattr(self, coordinate) for coordinate in self.coordinates)
 
-    def at(self, point):
-        """The prior of this kind at another point of the grid."""
-        return type(self)(*point)
-
     def scalars(self):
         """What a trace records: dict of str to float."""
         return dict(zip(self.coordinates, self.point))
@@ -70,6 +96,7 @@ cdef class PartitionPrior:
         """A flat dict of arrays, their names beginning with `of`, from which `prior_from_arrays`
         makes the prior."""
         arrays = {of + name: np.array(value) for name, value in self.scalars().items()}
+        arrays[of + "log_weight"] = np.array(self.log_weight)
         if self.name != UNNAMED:
             arrays[of + "prior"] = np.array(self.name)
         return arrays
@@ -88,7 +115,7 @@ cdef class PartitionPrior:
         if n == 0:
             return np.zeros(1)
         weights = np.r_[sizes - self.reduction, self.open(len(sizes))]
-        return np.log(weights / self.total(n))
+        return _log(weights / self.total(n))
 
     cpdef double log_size(self, int64_t size):
         """B(c): the factor of a cluster of `size` rows."""
@@ -116,7 +143,7 @@ cdef class PartitionPrior:
         one, which has n_clusters clusters; b may be an array."""
         s = self.reduction
         sizes = gammaln(a - s) + gammaln(b - s) - gammaln(a + b - s) - gammaln(1.0 - s)
-        return np.log(self.open(n_clusters)) + sizes
+        return _log(self.open(n_clusters)) + sizes
 
     def log_openings(self, n):
         """log of open(1) .. open(K - 1), K = 0 .. n + 1: what the number of clusters weighs."""
@@ -124,14 +151,23 @@ cdef class PartitionPrior:
         cdef int64_t i
         for i in range(n):
             weight[i] = self.open(i + 1)
-        return np.concatenate([[0.0, 0.0], np.cumsum(np.log(weight))])
+        return np.concatenate([[0.0, 0.0], np.cumsum(_log(weight))])
 
     def log_openings_over(self, grid, n):
-        """log of the mean of A(K) over the points of a grid where sizes weigh as they do here, up
-        to a constant: K = 0 .. n + 1."""
-        priors = [prior for prior in map(self.at, grid) if prior.reduction == self.reduction]
-        return logsumexp([prior.log_openings(n) - prior.log_total(n) for prior in priors], axis=0)
+        """log of the mean of A(K) over the points that n rows choose from and where sizes weigh as
+        they do here, up to a constant: K = 0 .. n + 1."""
+        priors = (grid.prior(i, type(self)) for i in grid.within(n))
+        return logsumexp([
+            prior.log_weight + prior.log_openings(n) - prior.log_total(n)
+            for prior in priors if prior.reduction == self.reduction
+        ], axis=0)
 
-    def grid_scores(self, sizes, grid):
-        """Log probability of a partition at each point of a grid: (n_points,)."""
-        return np.array([self.at(point).log_probability(sizes) for point in grid])
+    def grid_scores(self, sizes, points):
+        """Log probability of a partition at each of several points: (n_points,)."""
+        return np.array([type(self)(*point).log_probability(sizes) for point in points])
+
+
+def _log(weights):
+    """Logarithms; -inf of a weight of 0, that of a cluster which cannot be opened."""
+    with np.errstate(divide="ignore"):
+        return np.log(weights)

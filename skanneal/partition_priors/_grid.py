@@ -1,4 +1,4 @@
-"""The grid of (concentration, discount) pairs, which grows with the number of rows.
+"""The points that a prior's parameters are inferred from, and their hyperprior.
 
 Concentrations have equal ratios, ten points to a factor of ten. A partition of n rows into K
 clusters asks for an alpha with about K = alpha log(1 + n / alpha): the grid's end, n / 10, is what
@@ -8,9 +8,10 @@ n / 4 clusters ask for.
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
+from scipy.special import logsumexp
 
 LEAST_END, ROWS_PER_UNIT = 100.0, 10
-CONCENTRATIONS = np.geomspace(0.1, LEAST_END, 31)
+CONCENTRATIONS = np.geomspace(0.01, LEAST_END, 41)
 
 
 def end_of_grid(n):
@@ -24,28 +25,78 @@ def concentrations(n):
     return np.r_[CONCENTRATIONS, LEAST_END * 10 ** (np.arange(1, further + 1) / 10)]
 
 
-def within(grid, n):
-    """The pairs that a subsample of n rows chooses from.
-
-    With a grid of pairs for more rows, a chain that begins with few could take every row for a
-    cluster of its own, with a concentration from which it does not come back.
+class PriorGrid:
+    """Points of a partition prior's parameters, each with its probability.
 
     Parameters
     ----------
-    grid : ndarray of shape (n_points, 2)
+    points : array-like of shape (n_points, 2)
         (concentration, discount) pairs.
-    n : int
+    log_weights : array-like of shape (n_points,) or None, default=None
+        Log of the hyperprior, up to a constant; None weighs all points alike.
 
-    Returns
-    -------
-    ndarray of shape (n_kept, 2)
-        All pairs, if none is below the end of the grid for n rows: a user has set them.
+    Attributes
+    ----------
+    points : ndarray of shape (n_points, 2)
+    log_weights : ndarray of shape (n_points,)
+        Normalised.
     """
-    kept = grid[:, 0] <= concentrations(n)[-1] * (1 + 1e-9)
-    return grid if kept.all() or not kept.any() else grid[kept]
 
+    def __init__(self, points, log_weights=None):
+        self.points = np.asarray(points, dtype=np.float64)
+        log_weights = np.zeros(len(self.points)) if log_weights is None else log_weights
+        self.log_weights = log_weights - logsumexp(log_weights)
 
-def first_point(grid):
-    """The pair to begin with: the middle of those that few rows choose from."""
-    grid = within(grid, 0)
-    return grid[len(grid) // 2]
+    @classmethod
+    def of(cls, grid):
+        """Return a grid as it is, and an array of points as a grid of equal weights."""
+        return grid if isinstance(grid, cls) else cls(grid)
+
+    def __len__(self):
+        return len(self.points)
+
+    def prior(self, i, kind):
+        """Return the prior at the i-th point.
+
+        Parameters
+        ----------
+        i : int
+        kind : subclass of PartitionPrior
+        """
+        prior = kind(*self.points[i])
+        prior.log_weight = self.log_weights[i]
+        return prior
+
+    def place(self, prior):
+        """Return the number of a prior's point."""
+        return int(np.flatnonzero(np.all(self.points == prior.point, axis=1))[0])
+
+    def within(self, n):
+        """Return which points a subsample of n rows chooses from.
+
+        With a grid of pairs for more rows, a chain that begins with few could take every row for a
+        cluster of its own, with a concentration from which it does not come back.
+
+        Parameters
+        ----------
+        n : int
+
+        Returns
+        -------
+        places : ndarray of shape (n_kept,)
+            All points, if none is below the end of the grid for n rows: a user has set them.
+        """
+        kept = self.points[:, 0] <= concentrations(n)[-1] * (1 + 1e-9)
+        return np.flatnonzero(kept if kept.any() else ~kept)
+
+    def first(self):
+        """Return the point to begin with: the median of those that few rows choose from.
+
+        A point at which no second cluster ever opens is left out.
+        """
+        places = self.within(0)
+        opening = places[self.points[places].sum(axis=1) > 0]
+        places = opening if len(opening) else places
+        weights = np.exp(self.log_weights[places])
+        half = np.searchsorted(np.cumsum(weights), weights.sum() / 2 * (1 + 1e-9))
+        return places[half]

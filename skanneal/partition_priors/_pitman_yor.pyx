@@ -11,11 +11,21 @@ from libc.stdint cimport int64_t
 from numpy.random cimport bitgen_t
 
 import numpy as np
-from scipy.special import gammaln, gammasgn, psi
+from scipy.special import gammaincc, gammaln, gammasgn, psi
 
 from .._native._math cimport log_rising
 from .._native._random cimport bitgen, uniform
 from ._base cimport PartitionPrior
+
+from numbers import Real
+
+from ._expected_clusters import check_expected_clusters, gamma_of
+from ._grid import PriorGrid, concentrations
+
+HIGHEST = 1e9   # concentration: with it, log-gamma functions still tell one row more
+DISCOUNTS = np.linspace(0.0, 0.9, 10)
+STEP = 10 ** 0.05   # half a step of the grid of concentrations
+LEAST_WEIGHT = 1e-100
 
 
 cdef class PitmanYor(PartitionPrior):
@@ -24,7 +34,7 @@ cdef class PitmanYor(PartitionPrior):
     Parameters
     ----------
     concentration : float
-        alpha > -discount.
+        alpha >= -discount; at this value no second cluster ever opens.
     discount : float, default=0.0
         0 <= d < 1.
 
@@ -40,9 +50,9 @@ cdef class PitmanYor(PartitionPrior):
     def __init__(self, concentration, discount=0.0):
         if not 0.0 <= discount < 1.0:
             raise ValueError(f"discount must be in [0, 1), got {discount!r}")
-        if not concentration > -discount:
+        if not concentration >= -discount:
             raise ValueError(
-                f"concentration must be above -discount = {-discount}, got {concentration!r}"
+                f"concentration must be at least -discount = {-discount}, got {concentration!r}"
             )
         self.concentration, self.discount = concentration, discount
         self.reduction = discount
@@ -60,39 +70,62 @@ cdef class PitmanYor(PartitionPrior):
         """Beta(1 - discount, concentration + k discount) is the share of the k-th stick."""
         return self.concentration, self.discount
 
-    def expected_clusters(self, grid, n):
+    @staticmethod
+    def expected_clusters(points, n):
         """The mean, exactly: float64 (n_points,)."""
-        alpha, d = grid.T
+        alpha, d = np.asarray(points, dtype=np.float64).T
         with np.errstate(divide="ignore", invalid="ignore"):
             growth = gammasgn(alpha) * np.exp(
                 gammaln(alpha + d + n) - gammaln(alpha + d) - gammaln(alpha + n) + gammaln(alpha)
             )
-            return np.where(
+            mean = np.where(
                 d > 0, alpha / d * (growth - 1.0), alpha * (psi(alpha + n) - psi(alpha))
             )
+        return np.where(alpha + d > 0, mean, 1.0)
 
-    def grid_scores(self, sizes, grid):
-        """Log probability of a partition at each (concentration, discount) of `grid`: (n,)."""
+    @staticmethod
+    def grid(n, concentration="infer", discount="infer", expected_clusters=None, null=False,
+             of=""):
+        """Inferred are the discount, uniformly, and given it the expected number of clusters, less
+        one, by a gamma law (`gamma_of`) cut to what the discount allows."""
+        _check(concentration, discount, expected_clusters, of)
+        discounts = DISCOUNTS if discount == "infer" else np.array([float(discount)])
+        if concentration != "infer":
+            points = np.array([(float(concentration), d) for d in discounts])
+            return PriorGrid(points)
+        n = max(n, 2)   # of one row every point says the same
+        alphas, gamma = concentrations(n), gamma_of(expected_clusters, n)
+        points = np.array([(a, d) for d in discounts for a in alphas])
+        weights = np.concatenate([_weights(alphas, d, n, *gamma) for d in discounts])
+        kept = weights > LEAST_WEIGHT
+        points, weights = points[kept], weights[kept] / weights[kept].sum()
+        if null:
+            points = np.r_[[(0.0, 0.0)], points]
+            weights = np.r_[0.5, 0.5 * weights]
+        return PriorGrid(points, np.log(weights))
+
+    def grid_scores(self, sizes, points):
+        """Log probability of a partition at each (concentration, discount): (n_points,)."""
         sizes = np.asarray(sizes, dtype=np.int64)
         size, repeat = np.unique(sizes[sizes > 0], return_counts=True)
         cdef const int64_t[::1] c = size, r = repeat.astype(np.int64)
-        cdef const double[:, ::1] points = np.ascontiguousarray(grid, dtype=np.float64)
-        cdef double[::1] out = np.zeros(len(points))
+        cdef const double[:, ::1] pair = np.ascontiguousarray(points, dtype=np.float64)
+        cdef double[::1] out = np.zeros(len(pair))
         cdef int64_t n = (size * repeat).sum(), n_clusters = repeat.sum(), i
         cdef Py_ssize_t g, n_alphas = 0
         cdef double alpha, d, product, of_sizes = 0.0, last = -1.0
-        cdef double[::1] of_alpha = np.empty(len(points))
+        cdef double[::1] of_alpha = np.empty(len(pair))
         if n == 0:
             return np.asarray(out)
         with nogil:
-            for g in range(points.shape[0]):
-                alpha, d = points[g, 0], points[g, 1]
+            for g in range(pair.shape[0]):
+                alpha, d = pair[g, 0], pair[g, 1]
                 if d != last:   # grids go through the discounts one by one
                     of_sizes, last = 0.0, d
                     for i in range(c.shape[0]):
                         of_sizes += r[i] * log_rising(1.0 - d, c[i] - 1.0)
                 # ... and mostly through the same concentrations for each
-                if n_alphas == 0 or points[g % n_alphas, 0] != alpha:
+                if n_alphas == 0 or pair[g % n_alphas, 0] != alpha:
                     of_alpha[g] = log_rising(alpha + 1.0, n - 1.0)
                     n_alphas = g + 1
                 else:
@@ -132,3 +165,36 @@ cdef class PitmanYor(PartitionPrior):
                         break
                 labels[i] = labels[j]
         return np.asarray(labels)
+
+
+def _check(concentration, discount, expected_clusters, of):
+    """Raise a ValueError that names the parameter at fault."""
+    for name, value in (("concentration", concentration), ("discount", discount)):
+        if value != "infer" and not (isinstance(value, Real) and abs(value) <= HIGHEST):
+            raise ValueError(
+                f"{of}{name} must be 'infer' or a number, of at most {HIGHEST:g}, got {value!r}"
+            )
+    least = 0.0 if discount == "infer" else discount
+    if not 0.0 <= least < 1.0:
+        raise ValueError(f"{of}discount must be in [0, 1), got {discount!r}")
+    if concentration != "infer" and concentration <= -least:
+        raise ValueError(
+            f"{of}concentration must be above minus the discount, got {concentration!r} with "
+            f"{of}discount={discount!r}"
+        )
+    what = "expected_views" if of else "expected_clusters"
+    check_expected_clusters(expected_clusters, what)
+    if expected_clusters is not None and concentration != "infer":
+        raise ValueError(
+            f"{what}={expected_clusters!r} is a prior of the {of}concentration, which is fixed at "
+            f"{concentration!r}: leave one of the two out"
+        )
+
+
+def _weights(alphas, d, n, shape, scale):
+    """Probability of each concentration, given the discount, up to what the discount leaves out."""
+    edges = np.append(alphas / STEP, alphas.max() * STEP)
+    more = PitmanYor.expected_clusters(np.column_stack([edges, np.full(len(edges), d)]), n) - 1.0
+    if d == 0.0:
+        more[0] = 0.0   # the least concentration stands for all below it
+    return -np.diff(gammaincc(shape, np.maximum(more, 0.0) / scale))

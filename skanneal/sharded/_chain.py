@@ -15,7 +15,7 @@ import numpy as np
 from .._native._packing import pack
 from ..chains import Trace, read_snapshot, write_snapshot
 from ..moves._random import draw_index
-from ..partition_priors import PitmanYor, first_point
+from ..partition_priors import PitmanYor, PriorGrid
 from ._accelerated_stage import AcceleratedStage
 from ._auxiliary import Auxiliary, Importance
 from ._exact_stage import ExactStage
@@ -45,7 +45,7 @@ class AcceleratedChain:
     shards : Shards
     likelihood : Likelihood
         The chain's own: its global parameters change.
-    prior_grid : array of shape (n_points, 2)
+    prior_grid : PriorGrid or array of shape (n_points, 2)
         (concentration, discount) pairs.
     labels : int array of shape (n_rows,)
         Where the rows are at first: 0 .. K - 1.
@@ -53,9 +53,9 @@ class AcceleratedChain:
     """
 
     def __init__(self, shards, likelihood, prior_grid, labels, seed):
-        self.shards, self.prior_grid = shards, np.asarray(prior_grid, dtype=np.float64)
+        self.shards, self.prior_grid = shards, PriorGrid.of(prior_grid)
         self.generator = np.random.Generator(np.random.PCG64(seed))
-        prior = PitmanYor(*first_point(self.prior_grid))
+        prior = self.prior_grid.prior(self.prior_grid.first(), PitmanYor)
         dealt = [labels[shards.rows_of(p)].astype(np.int32) for p in range(shards.n_shards)]
         self.state = Uncollapsed(likelihood, prior, dealt)
         self.trace = Trace()
@@ -93,8 +93,9 @@ class AcceleratedChain:
             likelihood.update(theta, state.statistics, state.sizes, generator)
             state.theta = likelihood.draw(state.statistics, theta, generator)
         if len(self.prior_grid) > 1:
-            scores = state.prior.grid_scores(state.sizes, self.prior_grid)
-            state.prior = state.prior.at(self.prior_grid[draw_index(scores, generator)])
+            scores = state.prior.grid_scores(state.sizes, self.prior_grid.points)
+            place = draw_index(scores + self.prior_grid.log_weights, generator)
+            state.prior = self.prior_grid.prior(place, PitmanYor)
 
     def log_lik_tasks(self):
         """Arguments of `labelled_log_lik` for every shard, if the rows have to be asked."""
@@ -157,7 +158,7 @@ class AcceleratedChain:
         """The chain whose to_arrays() gave `arrays`, on the same shards."""
         header, parts = read_snapshot(arrays)
         new = cls.__new__(cls)
-        new.shards, new.prior_grid = shards, np.asarray(prior_grid, dtype=np.float64)
+        new.shards, new.prior_grid = shards, PriorGrid.of(prior_grid)
         new.state = Uncollapsed.from_arrays(parts["state"], likelihood)
         new.generator = np.random.Generator(np.random.PCG64())
         new.generator.bit_generator.state = header["generator"]

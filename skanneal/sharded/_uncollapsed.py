@@ -124,7 +124,7 @@ class Uncollapsed:
             log_lik = float(self.likelihood.log_marginal(self.statistics).sum())
         else:
             log_lik = float(self.likelihood.log_prior(self.theta).sum()) + self.log_lik
-        log_prior = self.prior.log_probability(self.sizes)
+        log_prior = self.prior.log_probability(self.sizes) + self.prior.log_weight
         return log_prior + log_lik + self.likelihood.log_jacobian(self.n_rows)
 
     def scalars(self):

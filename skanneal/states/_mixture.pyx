@@ -371,8 +371,9 @@ cdef class Mixture:
         return total
 
     def log_joint(self, beta=1.0):
-        """log p(partition) + beta log p(x_S | partition, hyperparameters)."""
-        return self.prior.log_probability(self.counts) + beta * self.log_likelihood()
+        """log p(prior's point) p(partition | it) + beta log p(x_S | partition, hyperparameters)."""
+        log_prior = self.prior.log_weight + self.prior.log_probability(self.counts)
+        return log_prior + beta * self.log_likelihood()
 
     def score_rows(self, Table table, start=0, stop=None):
         """Log predictive of queries in each cluster and in a new one, in the user's units.

@@ -125,10 +125,10 @@ class CrossCat:
         return np.stack([view.labels_of(rows) for view in self.views])
 
     def log_joint(self, beta=1.0):
-        """log p(views) + sum of the views' log p(rows) + beta log p(x_S | all partitions)."""
-        return self.prior.log_probability(self.sizes()) + sum(
-            view.log_joint(beta) for view in self.views
-        )
+        """log p(views) + sum of the views' log p(rows) + beta log p(x_S | all partitions); the
+        probability of each prior's point on its grid is counted with it."""
+        log_prior = self.prior.log_weight + self.prior.log_probability(self.sizes())
+        return log_prior + sum(view.log_joint(beta) for view in self.views)
 
     # ---- features move --------------------------------------------------------------------------
 
