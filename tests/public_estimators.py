@@ -5,7 +5,7 @@ import inspect
 from sklearn.utils import estimator_checks
 
 import skanneal
-from skanneal.schedules import AcceleratedSchedule, SequentialGibbs
+from skanneal.schedules import AcceleratedSchedule, LinearAnneal, SequentialGibbs
 
 SCHEDULES = (SequentialGibbs(n_sweeps=3), AcceleratedSchedule(n_accelerated=3, n_exact=3))
 
@@ -16,14 +16,17 @@ def names():
 
 
 def default(name):
-    """An estimator as it comes, but with fewer chains and, of many iterations, fewer."""
+    """An estimator as it comes, but with fewer chains and draws, and fewer iterations."""
     make = getattr(skanneal, name)
     takes = inspect.signature(make).parameters
+    fewer = {"n_chains": 2, "n_draws": 1, "schedule": LinearAnneal(n_sweeps=12)}
     if "n_warmup" in takes:
-        return make(n_chains=2, n_draws=30, n_warmup=30)
+        fewer = {"n_chains": 2, "n_draws": 20, "n_warmup": 20}
     if make is skanneal.AcceleratedDPMixture:
-        return make(schedule=AcceleratedSchedule(n_exact=300))
-    return make(estimator=default("CrossCatPY")) if "estimator" in takes else make(n_chains=2)
+        fewer |= {"n_chains": 1, "schedule": AcceleratedSchedule(n_exact=100)}
+    if "estimator" in takes:
+        fewer["estimator"] = default("CrossCatPY")
+    return make(**{name: value for name, value in fewer.items() if name in takes})
 
 
 def quick(name, **given):

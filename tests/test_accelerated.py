@@ -470,6 +470,7 @@ def fitted_p_value(algorithm, n_chains, seed):
         algorithm=algorithm,
         schedule=AcceleratedSchedule(n_accelerated=2, n_exact=24, sync_every=2),
         n_chains=n_chains,
+        n_draws=1,
         random_state=seed,
     )
     with warnings.catch_warnings():

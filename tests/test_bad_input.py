@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 import scipy.sparse
 
+from cheap import ONE_DRAW
 from skanneal import AnnealedDPMixture
 from skanneal.schedules import (
     SCHEDULES,
@@ -32,7 +33,7 @@ X = np.random.default_rng(0).normal(size=(20, 2))
 
 def mixture(**parameters):
     defaults = {"schedule": SequentialGibbs(n_sweeps=3), "n_chains": 1, "random_state": 0}
-    return AnnealedDPMixture(**(defaults | parameters))
+    return AnnealedDPMixture(**(ONE_DRAW | defaults | parameters))
 
 
 def spoilt(value):

@@ -10,15 +10,16 @@ from skanneal import AcceleratedDPMixture, AnnealedDPMixture, CrossCatPY, Permut
 from skanneal.schedules import AcceleratedSchedule, PriorGibbs
 
 N_ROWS = 1200  # beyond 1000, from where the grid grows
+ONE = {"n_chains": 1, "n_draws": 1}
 SWEEPS = PriorGibbs(n_sweeps=30)
 SEGMENTS = AcceleratedSchedule(n_accelerated=0, n_exact=30, sync_every=1)
 TIGHT = {"mu0": 0.0, "kappa0": 1e-8, "nu0": 1e7, "sigma2_0": 1e-6}  # what a cluster is like
 ESTIMATORS = {
-    "annealed": AnnealedDPMixture(schedule=SWEEPS, n_chains=1),
-    "permutation": PermutationDPMixture(schedule=SWEEPS, n_chains=1, moves=("gibbs",)),
-    "crosscat": CrossCatPY(schedule=SWEEPS, n_chains=1, moves=("gibbs",), discount=0.0),
-    "hybrid": AcceleratedDPMixture(algorithm="hybrid", schedule=SEGMENTS),
-    "collapsed": AcceleratedDPMixture(algorithm="collapsed", schedule=SEGMENTS),
+    "annealed": AnnealedDPMixture(schedule=SWEEPS, **ONE),
+    "permutation": PermutationDPMixture(schedule=SWEEPS, **ONE, moves=("gibbs",)),
+    "crosscat": CrossCatPY(schedule=SWEEPS, **ONE, moves=("gibbs",), discount=0.0),
+    "hybrid": AcceleratedDPMixture(algorithm="hybrid", schedule=SEGMENTS, n_draws=1),
+    "collapsed": AcceleratedDPMixture(algorithm="collapsed", schedule=SEGMENTS, n_draws=1),
 }
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
 
@@ -57,7 +58,7 @@ def test_nothing_is_said_of_few_clusters(name):
 
 def test_grids_of_features_are_those_of_their_number():
     grids = (
-        CrossCatPY(n_chains=1, schedule=PriorGibbs(n_sweeps=2), random_state=0)
+        CrossCatPY(schedule=PriorGibbs(n_sweeps=2), **ONE, random_state=0)
         .fit(np.random.default_rng(0).normal(size=(N_ROWS, 2)))
         .hyperparameter_grids_
     )

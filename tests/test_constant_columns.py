@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
+from cheap import CHEAP
 from skanneal import (
     AcceleratedDPMixture,
     AnnealedDPMixture,
@@ -192,7 +193,7 @@ def test_a_missing_indicator_of_a_constant_column_is_modelled():
     rng = np.random.default_rng(0)
     side = np.arange(80) % 2
     X = np.column_stack([6.0 * side + rng.normal(size=80), np.where(side, 5.0, np.nan)])
-    model = CrossCatPY(missing_indicator=[1], n_chains=1, random_state=0).fit(X)
+    model = CrossCatPY(missing_indicator=[1], n_chains=1, random_state=0, **CHEAP).fit(X)
     assert list(model.families_) == ["normal", "constant"]
     score = model.score_samples([[6.0, 5.0], [6.0, np.nan], [6.0, 4.0]])
     assert score[0] > score[1] + 1.0  # present on that side
@@ -200,7 +201,7 @@ def test_a_missing_indicator_of_a_constant_column_is_modelled():
     rows = model.sample(400)
     assert set(np.unique(rows[~np.isnan(rows[:, 1]), 1])) == {5.0}
     assert 0.3 < np.isnan(rows[:, 1]).mean() < 0.7
-    alone = CrossCatPY(missing_indicator=[0], n_chains=1, random_state=0).fit(X[:, 1:])
+    alone = CrossCatPY(missing_indicator=[0], n_chains=1, random_state=0, **CHEAP).fit(X[:, 1:])
     assert np.isfinite(alone.score_samples(X[:4, 1:])).all()
     assert alone.n_views_ == 1
     assert alone.predict(X[:4, 1:]).shape == (4,)

@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
 
+from cheap import CHEAP, ONE_DRAW
 from reference import log_marginal
 from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
 from skanneal.displays import CoassignmentDisplay, TraceDisplay
@@ -56,7 +57,7 @@ SCALARS = {
 def quick(**parameters):
     """A quick estimator for arrays."""
     defaults = {"schedule": SequentialGibbs(n_sweeps=4), "n_chains": 1, "random_state": 0}
-    return CrossCatPY(**(defaults | parameters))
+    return CrossCatPY(**(ONE_DRAW | defaults | parameters))
 
 
 def two_views(n_rows=100, seed=0):
@@ -109,7 +110,8 @@ class TestScikitLearn:
 
     def test_cross_validation_of_density_and_labels(self):
         X = two_views()
-        single = AnnealedDPMixture(schedule=SequentialGibbs(n_sweeps=4), n_chains=1, random_state=0)
+        options = {"schedule": SequentialGibbs(n_sweeps=4), "n_chains": 1, "random_state": 0}
+        single = AnnealedDPMixture(**ONE_DRAW, **options)
         shared = np.hstack(
             [X, 4 * np.sign(X[:, :1]) + np.random.default_rng(1).normal(size=X.shape)]
         )
@@ -206,7 +208,7 @@ class TestFit:
         rng = np.random.default_rng(0)
         sides = rng.integers(3, size=(2, 300))
         X = np.hstack([side[:, None] * 6 + rng.normal(size=(300, 4)) for side in sides])
-        model = CrossCatPY(n_chains=2, random_state=0).fit(X)
+        model = CrossCatPY(n_chains=2, random_state=0, **CHEAP).fit(X)
         assert model.view_labels_.tolist() == [0] * 4 + [1] * 4 and model.n_views_ == 2
         for labels, side in zip(model.row_labels_, sides):
             assert adjusted_rand_score(labels, side) > 0.95
@@ -735,7 +737,8 @@ class TestImputer:
 
     def test_a_single_mixture_as_the_model(self):
         X = self.gappy()
-        model = AnnealedDPMixture(schedule=SequentialGibbs(n_sweeps=4), n_chains=1, random_state=0)
+        options = {"schedule": SequentialGibbs(n_sweeps=4), "n_chains": 1, "random_state": 0}
+        model = AnnealedDPMixture(**ONE_DRAW, **options)
         filled = CrossCatImputer(model).fit_transform(X)
         np.testing.assert_array_equal(filled, clone(model).fit(X).impute(X))
 
@@ -745,6 +748,7 @@ class TestImputer:
         X = np.column_stack([np.where(side, 5.0, -5.0) + 0.1 * rng.normal(size=400), side])
         X = pd.DataFrame(X, columns=["x", "side"]).astype({"side": bool}).astype(object)
         options = {"schedule": SequentialGibbs(n_sweeps=10), "n_chains": 2, "random_state": 0}
+        options |= ONE_DRAW
         gap = pd.DataFrame({"x": [None, None], "side": [None, True]}, dtype=object)
         found = {
             strategy: CrossCatImputer(CrossCatPY(**options), strategy=strategy).fit(X)

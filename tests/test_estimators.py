@@ -21,6 +21,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from cheap import ONE_DRAW
 from reference import is_missing, log_predictive, observed
 from skanneal import AnnealedDPMixture
 from skanneal.estimators._annealed import sketch
@@ -47,7 +48,7 @@ FAMILY_OF_MIXED = {
 def mixture(**parameters):
     """A quick estimator."""
     defaults = {"schedule": SHORT, "n_chains": 1, "random_state": 0}
-    return AnnealedDPMixture(**(defaults | parameters))
+    return AnnealedDPMixture(**(ONE_DRAW | defaults | parameters))
 
 
 def two_clusters(n_rows=60, n_columns=2, seed=0):

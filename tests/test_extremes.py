@@ -41,9 +41,9 @@ def rows(family, n=16):
 def models(family, given):
     """Estimators with these hyperparameters of a family, the others inferred where they may be."""
     given = dict.fromkeys(getattr(FAMILIES[family], "required", ()), 1.0) | given
-    short = PriorGibbs(n_sweeps=2)
+    short = {"schedule": PriorGibbs(n_sweeps=2), "n_draws": 1, "random_state": 0}
     fixed = {family: given}
-    yield AnnealedDPMixture(families=family, hyperparameters=fixed, schedule=short, random_state=0)
+    yield AnnealedDPMixture(families=family, hyperparameters=fixed, **short)
     if family in LIKELIHOOD:
         likelihood = LIKELIHOOD[family]
         for algorithm in ("accelerated", "collapsed"):
@@ -99,7 +99,7 @@ def test_limits_together(family):
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: f"{str(value):.12}")
 def test_partition_priors(name, value):
     X = rows("normal")
-    model = AnnealedDPMixture(schedule=PriorGibbs(n_sweeps=2), random_state=0)
+    model = AnnealedDPMixture(schedule=PriorGibbs(n_sweeps=2), n_draws=1, random_state=0)
     model.set_params(**{name: value})
     try:
         model.fit(X)

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 
+from cheap import CHEAP
 from mixtures import hyper_vector, make_mixture
 from reference import log_marginal, log_predictive
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
@@ -39,7 +40,7 @@ def times(n=60, seed=0):
 
 def fitted(estimator=AnnealedDPMixture, **parameters):
     schedule = PriorGibbs if estimator is PermutationDPMixture else SequentialGibbs
-    defaults = {"families": NAME, "schedule": schedule(n_sweeps=6), "n_chains": 1}
+    defaults = {"families": NAME, "schedule": schedule(n_sweeps=6), "n_chains": 1, "n_draws": 1}
     return estimator(**{**defaults, "random_state": 0, **parameters}).fit(times())
 
 
@@ -125,7 +126,7 @@ def test_clusters_of_short_times_keep_their_scale():
     X = rng.exponential(scales[groups, None], size=(1800, 4))
     of_group = np.stack([-4 * np.log(s) - X[1200:].sum(axis=1) / s for s in scales], axis=1)
     truth = np.logaddexp.reduce(of_group - np.log(3.0), axis=1)
-    model = AnnealedDPMixture(families=NAME, n_chains=1, random_state=0).fit(X[:1200])
+    model = AnnealedDPMixture(families=NAME, n_chains=1, random_state=0, **CHEAP).fit(X[:1200])
     assert model.n_clusters_ == 3
     assert np.mean(truth - model.score_samples(X[1200:])) < 0.02
     model.set_params(hyperparameters={NAME: {"b": 0.1 * X.mean()}}).fit(X[:1200])
@@ -141,7 +142,7 @@ def test_constant_columns_are_columns_as_others():
 
 
 def test_it_is_never_chosen_by_itself():
-    model = AnnealedDPMixture(n_chains=1, schedule=SequentialGibbs(n_sweeps=2), random_state=0)
+    model = AnnealedDPMixture(n_chains=1, random_state=0, **CHEAP)
     assert NAME not in model.fit(times()).families_
 
 
@@ -154,7 +155,7 @@ def test_it_is_never_chosen_by_itself():
     ],
 )
 def test_errors_name_the_column(cell, message):
-    model = AnnealedDPMixture(families=NAME, n_chains=1, random_state=0)
+    model = AnnealedDPMixture(families=NAME, n_chains=1, n_draws=1, random_state=0)
     X = pd.DataFrame(np.abs(times()[:, :2]), columns=["other", "wait"])
     model.set_params(schedule=SequentialGibbs(n_sweeps=2)).fit(X)
     X.loc[3, "wait"] = cell

@@ -10,7 +10,7 @@ import pytest
 from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
 from skanneal.schedules import SequentialGibbs
 
-SHORT = {"schedule": SequentialGibbs(n_sweeps=2), "n_chains": 1, "random_state": 0}
+SHORT = {"schedule": SequentialGibbs(n_sweeps=2), "n_chains": 1, "n_draws": 1, "random_state": 0}
 N_ROWS = 12
 CELLS = {
     "normal": [1.5, 2.5, None] * 4,

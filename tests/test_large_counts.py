@@ -284,6 +284,7 @@ def test_sums_of_all_sources(name, container, tmp_path, monkeypatch):
         algorithm="slice",
         schedule=AcceleratedSchedule(n_accelerated=0, n_exact=2),
         init=1,
+        n_draws=1,
         random_state=0,
     ).fit(CONTAINERS[container](X, tmp_path))
     (draw,) = model.draws_[0]

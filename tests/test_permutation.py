@@ -144,7 +144,7 @@ def uniform_matrix(prior, form, law=uniform_order, grid=False):
 @pytest.mark.parametrize("form", UNIFORM_FORMS)
 def test_uniform_orders(prior, form):
     apply = move("uniform", *UNIFORM_FORMS[form])
-    counts = transitions(prior, lambda m, rng: apply.sweep(m, rng), 100)
+    counts = transitions(prior, lambda m, rng: apply.sweep(m, rng), 40)
     check_counts(counts, law_of(uniform_matrix(prior, form)))
 
 
@@ -152,15 +152,16 @@ def test_uniform_orders(prior, form):
 @pytest.mark.parametrize("form", ["exact", "quadratic", "beam"])
 def test_markov_scans(prior, form):
     apply = move("markov", *UNIFORM_FORMS[form])
-    counts = transitions(prior, lambda m, rng: apply.sweep(m, rng), 60)
+    counts = transitions(prior, lambda m, rng: apply.sweep(m, rng), 30)
     check_counts(counts, law_of(uniform_matrix(prior, form, markov_order)))
 
 
 @every_prior
 @pytest.mark.parametrize("form", ["exact", "quadratic", "beam"])
-def test_concentration_integrated_out(prior, form):
+@pytest.mark.parametrize("n_runs", [30, pytest.param(500, marks=pytest.mark.slow)])
+def test_concentration_integrated_out(prior, form, n_runs):
     apply = move("uniform", *UNIFORM_FORMS[form], grid=alpha_grid(prior))
-    counts = transitions(prior, lambda m, rng: apply.sweep(m, rng), 80)
+    counts = transitions(prior, lambda m, rng: apply.sweep(m, rng), n_runs)
     check_counts(counts, law_of(uniform_matrix(prior, form, grid=True)))
 
 
@@ -178,9 +179,10 @@ def project(made, monkeypatch, prior, n_runs, at=AT):
 @every_prior
 @pytest.mark.parametrize("eps", [0.0, 0.1])
 @pytest.mark.parametrize("at", [AT, np.array([0.5, -1.0, 0.5, 0.5])], ids=["distinct", "tied"])
-def test_projections(monkeypatch, prior, eps, at):
+@pytest.mark.parametrize("n_runs", [40, pytest.param(500, marks=pytest.mark.slow)])
+def test_projections(monkeypatch, prior, eps, at, n_runs):
     made = move("projection", "beam" if eps else "quadratic", eps)
-    counts = project(made, monkeypatch, prior, 100, at)
+    counts = project(made, monkeypatch, prior, n_runs, at)
     matrix = projection_matrix(target(4, prior), at[:4].tolist(), tau(prior, "projection"), eps=eps)
     check_counts(counts, law_of(matrix))
 
@@ -188,7 +190,7 @@ def test_projections(monkeypatch, prior, eps, at):
 @every_prior
 def test_hill_climb(monkeypatch, prior):
     made = move("projection", "beam", 0.1, climb=True)
-    counts = project(made, monkeypatch, prior, 100)
+    counts = project(made, monkeypatch, prior, 60)
     matrix = hill_climb_matrix(target(4, prior), AT[:4].tolist(), tau(prior, "projection"), eps=0.1)
     check_counts(counts, law_of(matrix))
 
@@ -234,7 +236,7 @@ HYBRIDS = {
 @every_prior
 @pytest.mark.parametrize("hybrid", HYBRIDS)
 def test_posterior_is_left(prior, hybrid):
-    counts = after(HYBRIDS[hybrid], prior, 600, 3)
+    counts = after(HYBRIDS[hybrid], prior, 250, 3)
     check_counts(counts, target(5, prior).posterior())
 
 
@@ -252,7 +254,7 @@ def test_moves_move(hybrid):
     law = normalised(dict.fromkeys(partitions(5), 0.0))
     posterior = target(5, "PY").posterior()
     assert count_p_value(after([], "PY", 4000, 5, law), posterior) < REJECT
-    check_counts(after(HYBRIDS[hybrid] * 12, "PY", 250, 5, law), posterior)
+    check_counts(after(HYBRIDS[hybrid] * 12, "PY", 120, 5, law), posterior)
 
 
 def test_tempered_posterior_is_left():
@@ -278,7 +280,7 @@ def test_row_families(family, law):
     mixture, bit_generator = make(columns, *PRIORS["PY"], seed=17)
     posterior = Target(columns, *PRIORS["PY"]).posterior()
     counts = Counter()
-    for i in np.random.default_rng(17).choice(len(posterior), 500, p=list(posterior.values())):
+    for i in np.random.default_rng(17).choice(len(posterior), 250, p=list(posterior.values())):
         set_partition(mixture, list(posterior)[i])
         for each in [move(law, "beam", 0.05)] * 4:
             each.sweep(mixture, bit_generator)
@@ -381,7 +383,7 @@ SMALL = pytest.param("tau adapts", marks=pytest.mark.slow)  # a bias that takes 
 
 @pytest.mark.parametrize("fault", [SMALL, *list(FAULTS)[1:]])
 def test_faulty_moves_are_seen(fault):
-    n_runs = 40_000 if fault == "tau adapts" else 3000
+    n_runs = 40_000 if fault == "tau adapts" else 1500
     FAULTS[fault].tuning = REFERENCE
     counts = after([FAULTS[fault]] * 2, "PY", n_runs, 9, n=4)
     assert count_p_value(counts, target(4, "PY").posterior()) < REJECT
@@ -395,7 +397,7 @@ def test_a_beam_that_holds_whatever_is_there_is_seen(monkeypatch):
             return True
 
     monkeypatch.setattr(permutation, "OrderProgram", Holds)
-    counts = after([move("uniform", "beam", 0.3)] * 2, "PY", 3000, 10, n=4)
+    counts = after([move("uniform", "beam", 0.3)] * 2, "PY", 1500, 10, n=4)
     assert count_p_value(counts, target(4, "PY").posterior()) < REJECT
 
 
@@ -555,7 +557,7 @@ MOVES = {
     ],
 )
 def test_hybrids(moves, grid):
-    counts = end_of_chains(grid, CHAINS["prior"], MOVES[moves], 150)
+    counts = end_of_chains(grid, CHAINS["prior"], MOVES[moves], 80)
     check_counts(counts, law_of_chains(grid))
 
 
@@ -589,7 +591,7 @@ def test_work_that_follows_the_state_is_seen(monkeypatch):
     ],
 )
 def test_starts(schedule, init):
-    counts = end_of_chains(PRIOR_GRID, CHAINS[schedule], MOVES["all"], 150, init=init)
+    counts = end_of_chains(PRIOR_GRID, CHAINS[schedule], MOVES["all"], 80, init=init)
     check_counts(counts, law_of_chains(PRIOR_GRID))
 
 
@@ -598,7 +600,7 @@ def test_starts(schedule, init):
 def test_concentration_integrated_out_in_chains(program, moves):
     options = {"permutation": {"program": program, "grid": PRIOR_GRID, "tolerance": 0.05}}
     options["split_merge"] = OPTIONS["split_merge"]
-    counts = end_of_chains(PRIOR_GRID, CHAINS["prior"], MOVES[moves], 200, options=options)
+    counts = end_of_chains(PRIOR_GRID, CHAINS["prior"], MOVES[moves], 100, options=options)
     check_counts(counts, law_of_chains(PRIOR_GRID))
 
 
@@ -648,9 +650,10 @@ slow_but = {law: () if law == "uniform" else pytest.mark.slow for law in permuta
 @pytest.mark.parametrize("law", [pytest.param(law, marks=slow_but[law]) for law in slow_but])
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("grid", GRIDS)
-def test_integrated_out_concentration_in_every_order_of_moves(grid, order, law):
+@pytest.mark.parametrize("n_runs", [250, pytest.param(3000, marks=pytest.mark.slow)])
+def test_integrated_out_concentration_in_every_order_of_moves(grid, order, law, n_runs):
     beta = 0.5 if law == "markov" else 1.0
-    assert from_joint_to_joint(ORDERS[order], GRIDS[grid], law, 600, 19, beta=beta) > 1e-4
+    assert from_joint_to_joint(ORDERS[order], GRIDS[grid], law, n_runs, 19, beta=beta) > 1e-4
 
 
 class StaleConcentration(Permutation):
@@ -667,5 +670,5 @@ class StaleConcentration(Permutation):
 @pytest.mark.parametrize("order", [name for name in ORDERS if "gibbs-" in name.split("perm")[0]])
 def test_a_stale_concentration_is_seen(order):
     grid = GRIDS["fixed discount"]
-    p = from_joint_to_joint(ORDERS[order], grid, "uniform", 2000, 20, kind=StaleConcentration)
+    p = from_joint_to_joint(ORDERS[order], grid, "uniform", 1000, 20, kind=StaleConcentration)
     assert p < REJECT

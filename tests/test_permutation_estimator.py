@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 
+from cheap import CHEAP
 from skanneal import AnnealedDPMixture, PermutationDPMixture
 from skanneal.moves import EXACT_ROWS, PERMUTATIONS, PROGRAMS
 from skanneal.schedules import (
@@ -28,7 +29,7 @@ INITS = (None, "one", 5, "sequential")
 
 def mixture(**parameters):
     """A quick estimator."""
-    defaults = {"n_chains": 1, "random_state": 0}
+    defaults = {"n_chains": 1, "n_draws": 1, "random_state": 0}
     return PermutationDPMixture(**(defaults | parameters))
 
 
@@ -137,7 +138,8 @@ class TestFit:
 
     def test_annealed_dp_takes_the_move(self):
         X, labels = three_clusters()
-        model = AnnealedDPMixture(moves=("gibbs", "permutation"), n_chains=1, random_state=0).fit(X)
+        options = {"moves": ("gibbs", "permutation"), "n_chains": 1, "random_state": 0}
+        model = AnnealedDPMixture(**CHEAP, **options).fit(X)
         assert adjusted_rand_score(labels, model.labels_) > 0.98
 
     def test_warm_start_goes_on(self):

@@ -38,6 +38,7 @@ def mixture(family, **parameters):
         "hyperparameters": {family: GIVEN[family]} if GIVEN[family] else "infer",
         "schedule": SequentialGibbs(n_sweeps=4),
         "n_chains": 2,
+        "n_draws": 1,
         "random_state": 0,
     }
     return AnnealedDPMixture(**(defaults | parameters))

@@ -558,7 +558,7 @@ class Doubling(BaseSchedule):
 
 
 def test_a_new_schedule_needs_one_line(monkeypatch):
-    model = AnnealedDPMixture(schedule="doubling", n_chains=1, random_state=0)
+    model = AnnealedDPMixture(schedule="doubling", n_chains=1, n_draws=1, random_state=0)
     data = np.linspace(-1, 1, 40)[:, None]
     for refused in (model.fit, CrossCatPY(schedule="doubling").fit):
         with pytest.raises(ValueError, match="'sequential_gibbs'"):

@@ -113,7 +113,8 @@ def test_a_limit_travels_by_the_time_of_day(clock):
 # ------------------------------------------------------------------------------------ estimators
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_limit_is_for_all_chains_together(n_jobs):
-    model = AnnealedDPMixture(n_chains=6, n_jobs=n_jobs, max_time=0.9, random_state=0)
+    options = {"n_chains": 6, "n_draws": 1, "random_state": 0}
+    model = AnnealedDPMixture(n_jobs=n_jobs, max_time=0.9, **options)
     assert seconds_of(model, rows()) < 0.9 + BUSY
     assert len(model.draws_) == 6
     assert_refit(model, rows())
@@ -189,7 +190,7 @@ def test_further_draws_that_are_not_whole_are_left_out():
 @pytest.mark.parametrize("estimator", MIXTURES)
 def test_a_warm_start_keeps_its_own_limit(estimator):
     X = rows(200)
-    model = estimator(n_chains=2, warm_start=True, random_state=0).fit(X)
+    model = estimator(n_chains=2, n_draws=1, warm_start=True, random_state=0).fit(X)
     before = model.n_sweeps_
     model.set_params(n_draws=3, thin=10**6, max_time=0.3)
     assert seconds_of(model, X) < 0.3 + BUSY
@@ -246,13 +247,13 @@ def test_too_little_time_for_draws_is_said():
 def test_an_imputer_s_estimator_has_a_limit():
     X = rows(200)
     X[::7, 0] = np.nan
-    imputer = CrossCatImputer(CrossCatPY(n_chains=2, max_time=0.4), random_state=0)
+    imputer = CrossCatImputer(CrossCatPY(n_chains=2, n_draws=1, max_time=0.4), random_state=0)
     assert seconds_of(imputer, X) < 0.4 + BUSY
     assert np.isfinite(imputer.transform(X)).all()
 
 
 def test_a_grid_search_over_limits():
-    model = AnnealedDPMixture(n_chains=1, random_state=0)
+    model = AnnealedDPMixture(n_chains=1, n_draws=1, random_state=0)
     search = GridSearchCV(model, {"max_time": [0.05, 0.1]}, cv=2).fit(rows(100))
     assert search.best_params_["max_time"] in (0.05, 0.1)
 

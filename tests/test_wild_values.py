@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from cheap import CHEAP
 from skanneal import (
     AcceleratedDPMixture,
     AnnealedDPMixture,
@@ -156,12 +157,12 @@ def test_the_marginal_likelihood_of_a_wild_row_alone(wild):
 
 SCHEDULE = AcceleratedSchedule(n_accelerated=20, n_exact=100)
 MODELS = {
-    "annealed": lambda: AnnealedDPMixture(n_chains=1, random_state=0),
+    "annealed": lambda: AnnealedDPMixture(n_chains=1, random_state=0, **CHEAP),
     "multivariate": lambda: AnnealedDPMixture(
-        families="multivariate_normal", n_chains=1, random_state=0
+        families="multivariate_normal", n_chains=1, random_state=0, **CHEAP
     ),
-    "permutation": lambda: PermutationDPMixture(n_chains=1, random_state=0),
-    "crosscat": lambda: CrossCatPY(n_chains=1, random_state=0),
+    "permutation": lambda: PermutationDPMixture(n_chains=1, n_draws=1, random_state=0),
+    "crosscat": lambda: CrossCatPY(n_chains=1, random_state=0, **CHEAP),
     "gaussian": lambda: AcceleratedDPMixture(
         likelihood="gaussian", schedule=SCHEDULE, random_state=0
     ),
