@@ -1,9 +1,13 @@
 """Sphinx configuration: MyST pages, numpydoc API pages, a sphinx-gallery of examples."""
 
 import inspect
+import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks" / "fits"))
+
+import page
 from skanneal.families import FAMILIES
 from skanneal.moves import MOVES
 from skanneal.schedules import SCHEDULES
@@ -56,14 +60,18 @@ def registry_table(registry, heading):
     return "\n".join(lines) + "\n"
 
 
-def write_registry_tables(app):
-    """Write the tables that the pages include, so that a registered name appears by itself."""
+def write_included(app):
+    """Write what the pages include: tables of the registries, so that a registered name appears by
+    itself, and the results of benchmarks, so that figures come from the lines that were measured.
+    """
     folder = Path(app.srcdir, "generated")
     folder.mkdir(exist_ok=True)
     for heading, registry in (("family", FAMILIES), ("move", MOVES), ("schedule", SCHEDULES)):
         table = registry_table(registry, heading)
         Path(folder, f"table_{heading}.md").write_text(table, encoding="utf-8")
+    Path(folder, "table_kinds.md").write_text(page.kinds_in_words(), encoding="utf-8")
+    Path(folder, "table_problems.md").write_text(page.tables(), encoding="utf-8")
 
 
 def setup(app):
-    app.connect("builder-inited", write_registry_tables)
+    app.connect("builder-inited", write_included)

@@ -1,0 +1,118 @@
+"""Default fits, fits cut short and other schedules, each against the reference of its problem.
+
+    python benchmarks/fits/fits.py                            # 40 minutes, then cut
+    python benchmarks/fits/fits.py --kinds rare --seeds 3 --ways default cut
+
+`references.py` comes first: a problem without a finished reference of the same commit is passed
+over. The ways to fit a problem:
+
+- default: the estimator's defaults;
+- cut: a tenth of the sweeps that the default fit of the same seed made;
+- any schedule's name: that schedule with as many sweeps as the default fit made, and as many draws.
+
+The gap is the mean difference of the held-out rows' log densities, reference less fit, with its
+standard error over rows; a reference's density is that of as many draws as a default fit has.
+Results are lines of `benchmarks/results/problems.jsonl`; a cell that is there is not run again.
+"""
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from lines import Clock, Lines, Stopwatch, package_commit
+from models import estimator, fitted, labels_compared, n_components
+from problems import KINDS
+from references import KEYS, chosen, command_line, from_steps
+from skanneal.schedules import resolve_schedule
+
+CUT = 0.1
+WAYS = ("default", "cut", "sequential_gibbs", "linear_anneal")
+
+
+def cell(problem, seed, way, reference, n_sweeps):
+    """The record of one fit.
+
+    Parameters
+    ----------
+    problem : Problem
+    seed : int
+    way : str
+        In WAYS.
+    reference : dict
+        The problem's.
+    n_sweeps : float or None
+        Of the default fit, further draws included; not used by way "default".
+    """
+    model = estimator(problem, seed)
+    if way != "default":
+        model.set_params(**of_work(model, way, n_sweeps))
+    with Stopwatch() as watch:
+        fitted(model, problem.train)
+    density = model.score_samples(problem.fresh)
+    difference = from_steps(reference["log_density"]) - density
+    n_fitted = float(np.median(n_components(model)))
+    low, high = reference["components"]
+    converged = getattr(model, "converged_", None)
+    record = {
+        "gap": round(float(difference.mean()), 5),
+        "error": round(float(difference.std(ddof=1) / np.sqrt(len(difference))), 5),
+        "components": n_fitted,
+        "inside": low <= n_fitted <= high,
+        "converged": None if converged is None else bool(converged),
+        "sweeps": round(model.n_sweeps_, 1),
+        "seconds": watch.seconds,
+        "load": watch.load,
+    }
+    if problem.bayes is not None:
+        ari = adjusted_rand_score(problem.bayes, labels_compared(model))
+        record["ari"] = round(float(ari), 4)
+    if problem.log_density is not None:
+        record["to_truth"] = round(float((problem.log_density - density).mean()), 5)
+    return record
+
+
+def of_work(model, way, n_sweeps):
+    """Parameters of the cut fit, or of another schedule with the default fit's sweeps.
+
+    Draws after the first take `thin` sweeps each, which count; a cut fit keeps fewer draws where
+    they would take more than half of its sweeps.
+    """
+    name = model.schedule if way == "cut" else way
+    total = CUT * n_sweeps if way == "cut" else n_sweeps
+    n_draws = min(model.n_draws, max(1, round(total / 2 / model.thin)))
+    schedule = resolve_schedule(name)
+    least = 1 + getattr(schedule, "final_sweeps", 0)
+    first = max(total - (n_draws - 1) * model.thin, least)
+    return {"schedule": schedule.set_params(n_sweeps=first), "n_draws": n_draws}
+
+
+def main():
+    parser = command_line(__doc__.splitlines()[0])
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    options = parser.parse_args()
+    clock, commit = Clock(options.minutes), package_commit()
+    references = Lines(options.results / "references.jsonl", KEYS)
+    lines = Lines(options.results / "problems.jsonl", (*KEYS, "way"))
+    for name, seed in chosen(options):
+        reference = references.get(commit, name, seed)
+        ways = [way for way in options.ways if lines.get(commit, name, seed, way) is None]
+        if reference is None or "needs" in reference or not ways:
+            continue
+        problem = KINDS[name](seed)
+        for way in ways:
+            if clock.left() <= 0:
+                raise SystemExit("The time is over; the same command goes on from here.")
+            default = lines.get(commit, name, seed, "default")
+            if default is None and way != "default":
+                raise SystemExit("The other ways are measured by the default fit: name it first.")
+            sweeps = default and default["sweeps"]
+            record = cell(problem, seed, way, reference, sweeps)
+            lines.add({"commit": commit, "kind": name, "seed": seed, "way": way} | record)
+            print(
+                f"{name} {seed} {way}: gap {record['gap']:.4f}, {record['components']:g} "
+                f"components, {record['seconds']:.1f} s",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
