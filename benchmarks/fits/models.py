@@ -80,7 +80,9 @@ def restart(model, X, view_of, partitions):
     state, rows = state_from_arrays(parts["state"], table, subsample), subsample.rows()
     labels = [np.ascontiguousarray(partition[rows], dtype=np.int32) for partition in partitions]
     if isinstance(state, CrossCat):
-        fresh = [FreshView(state.views[0].prior, of_view) for of_view in labels]
+        # The columns' prior, and no view's, which may allow one component only: the concentrations
+        # of views are drawn anew after the first sweep.
+        fresh = [FreshView(state.prior, of_view) for of_view in labels]
         state.reassign(state.n_views + np.asarray(view_of), fresh)
     else:
         state.replace(rows, labels[0])

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from lines import RESULTS, Clock, Lines, Stopwatch, package_commit
-from models import chains, draw_log_densities, estimator, fitted, n_components, run_on
+from models import all_draws, chains, draw_log_densities, estimator, fitted, n_components, run_on
 from problems import KINDS
 from real_tables import read_from
 
@@ -46,7 +46,7 @@ def reference(problem, seed, clock, times):
     needed = times * watch.seconds
     if needed > clock.left():
         return {"needs": round(needed)}
-    n_wanted = default.n_chains * default.n_draws
+    n_wanted = len(all_draws(default))
     with Stopwatch() as watch:
         models = chains(problem, SEED + 10 * seed, default)
         n_draws = max(N_DRAWS, -(-n_wanted // len(models)))
