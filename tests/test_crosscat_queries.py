@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
+from cheap import CHEAP
 from reference import is_missing, log_predictive, observed
 from skanneal import AnnealedDPMixture, CrossCatPY
 from skanneal.families import Table
@@ -244,7 +245,7 @@ class TestDensities:
         """Negative control: a mixture over all columns has other densities."""
         model, _, _ = fitted
         options = {"families": {"poisson": ["count"]}, "random_state": 1, "n_chains": 2}
-        other = AnnealedDPMixture(**options).fit(crosscat_frame())
+        other = AnnealedDPMixture(**CHEAP, **options).fit(crosscat_frame())
         gap = np.abs(model.score_samples(query)[1:] - other.score_samples(query)[1:])
         assert gap.min() > 1e-3
 
@@ -421,7 +422,8 @@ class TestMissingCells:
 
     def test_a_single_mixture_tells_its_uncertainty_too(self):
         X = crosscat_frame()
-        model = AnnealedDPMixture(families={"poisson": ["count"]}, n_chains=1, random_state=0)
+        options = {"families": {"poisson": ["count"]}, "n_chains": 1, "random_state": 0}
+        model = AnnealedDPMixture(**CHEAP, **options)
         filled, uncertainty = model.fit(X).impute(X, return_std=True)
         assert filled.equals(model.impute(X))
         assert ((uncertainty > 0) == X.isna().to_numpy()).all()
@@ -644,7 +646,7 @@ class TestMutualInformation:
         rng = np.random.default_rng(0)
         X = rng.multivariate_normal([0, 0], [[1, 0.9], [0.9, 1]], size=2000)
         schedule = SequentialGibbs(n_sweeps=30)
-        model = CrossCatPY(schedule=schedule, n_chains=1, random_state=0).fit(X)
+        model = CrossCatPY(schedule=schedule, n_chains=1, n_draws=1, random_state=0).fit(X)
         assert model.mutual_information(normalized=True)[0, 1] == pytest.approx(0.9, abs=0.05)
 
     def test_independent_estimates_agree_within_their_error(self, fitted):
@@ -685,6 +687,45 @@ class TestRowsAndColumns:
         np.testing.assert_allclose(
             model.dependence_probability(["count", "size"]), np.array(expected)[[4, 0]][:, [4, 0]]
         )
+
+    def test_columns_of_a_view_of_one_cluster_depend_on_nothing(self):
+        """By counting, in draws with so many clusters in each view."""
+        X = crosscat_frame()
+        model = crosscat().fit(X)
+        draws, encoder = all_draws(model), model._encoder
+        table = Table(*encoder.table_schema)
+        table.append(encoder.encode(model, X))
+        n_clusters = ([2, 1], [3, 1], [1, 1, 1], [1, 1, 1])
+        for draw, views, sizes in zip(draws, VIEWS, n_clusters):
+            labels = [np.arange(40) % k for k in sizes]
+            parts = np.array(views), labels, [0] * len(sizes), draw
+            draw.arrays = crosscat_arrays(*parts, encoder.table_families, table)
+
+        def share(depend):
+            """The share of draws in which `depend` says of each pair that it depends."""
+            return [
+                [
+                    np.mean([i == j or depend(v[i], v[j], k) for v, k in zip(VIEWS, n_clusters)])
+                    for j in range(6)
+                ]
+                for i in range(6)
+            ]
+
+        found = model.dependence_probability()
+        np.testing.assert_allclose(found, share(lambda v, w, sizes: v == w and sizes[v] > 1))
+        assert np.abs(found - share(lambda v, w, sizes: v == w)).max() == 1.0
+        assert [draw.n_views for draw in draws] == [2, 2, 3, 3]  # such a view is a view
+
+        # a new row may open another cluster, unless concentration and discount are 0
+        assert model.mutual_information()[found == 0].max() > 1e-6
+        for draw, sizes in zip(draws, n_clusters):
+            for v in np.flatnonzero(np.array(sizes) == 1):
+                for name in ("concentration", "discount"):
+                    draw.arrays[f"view{draw.stored(v)}/{name}"] = np.array(0.0)
+        assert model.mutual_information()[found == 0].max() < 1e-9
+        assert np.isfinite(model.score_samples(X)).all()
+        assert np.isfinite(model.surprisal(X)[X.notna().to_numpy()]).all()
+        assert not model.impute(X).isna().any(axis=None)
 
     @pytest.mark.parametrize("columns", [None, ["size"], ["colour", "count"]])
     def test_row_similarity_by_counting(self, fitted, columns):
@@ -769,8 +810,8 @@ class TestRowsAndColumns:
         X = np.where(rng.random(100_000) < 0.5, 4.0, -4.0)[:, None] + rng.normal(size=(100_000, 2))
         fixed = {"normal": {"mu0": 0.0, "kappa0": 1.0, "nu0": 3.0, "sigma2_0": 1.0}}
         schedule = SequentialGibbs(n_sweeps=1)
-        model = CrossCatPY(schedule=schedule, n_chains=1, random_state=0, hyperparameters=fixed)
-        model.set_params(moves=("gibbs",)).fit(X)
+        model = CrossCatPY(schedule=schedule, n_chains=1, n_draws=1, random_state=0)
+        model.set_params(moves=("gibbs",), hyperparameters=fixed).fit(X)
         with pytest.raises(ValueError, match=r"100000 x 100000 .* 74\.5 GiB.*most_similar_rows"):
             model.row_similarity()
         assert model.row_similarity([5, 6]).shape == (2, 100_000)

@@ -24,9 +24,10 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
 
     The columns of a table of numbers, categories and counts, with gaps, are partitioned into views
     by a Pitman-Yor process; in each view another Pitman-Yor process partitions the rows, and within
-    a view's cluster columns are independent [2]_. Columns of one view depend on each other, columns
-    of different views do not. Number of views, clusters and all hyperparameters are inferred, by a
-    chain that grows from an empty subsample to all rows (subsample annealing, [1]_).
+    a view's cluster columns are independent [2]_. Columns of one view depend on each other, unless
+    its rows form a single cluster; columns of different views do not. Number of views, clusters and
+    all hyperparameters are inferred, by a chain that grows from an empty subsample to all rows
+    (subsample annealing, [1]_).
 
     Parameters
     ----------
@@ -104,7 +105,8 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
     ----------
     view_labels_ : ndarray of shape (n_columns,), int64
         The point estimate's view of each column, numbered from 0 in the order of the columns; -1 of
-        a column that is constant in fit.
+        a column that is constant in fit. A view whose rows form one cluster counts as the others
+        do, here and in `n_views_`, though no column of it depends on another.
     row_labels_ : list of ndarray of shape (n_rows,), int64
         For each view its clusters of the training rows, numbered from 0.
     labels_ : ndarray of shape (n_rows,), int64
@@ -333,8 +335,8 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         Returns
         -------
         probabilities : ndarray of shape (n_compared, n_compared)
-            Share of the draws, of all chains, in which two columns are in one view: 0 of a column
-            that is constant in fit, and of each with itself 1.
+            Share of the draws, of all chains, in which two columns are in one view with more than
+            one component: 0 of a column that is constant in fit, and of each with itself 1.
         """
         return self._queries().dependence_probability(columns)
 
@@ -344,7 +346,8 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         """How much columns tell about each other.
 
         The mutual information of each pair under each draw's predictive density, averaged over
-        chains and draws: zero where a draw has the two in different views.
+        chains and draws: zero where a draw has the two in different views, and in a view of one
+        cluster no more than comes of the chance that a row opens another.
 
         Parameters
         ----------
@@ -383,7 +386,8 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         """How often rows share their clusters.
 
         Of two training rows the share of views in which they are in one cluster, averaged over
-        chains and draws; of a new row the probability that it is in the other's cluster.
+        chains and draws; of a new row the probability that it is in the other's cluster. A view of
+        one cluster counts as the others do, and makes all rows alike.
 
         Parameters
         ----------

@@ -19,9 +19,11 @@ class CrossCatQueries(MixtureQueries):
     """What the draws of a CrossCat say about rows, and about columns."""
 
     def dependence_probability(self, columns):
-        """Share of the draws in which two columns are in one view: (n_compared, n_compared)."""
+        """Share of the draws in which two columns are in one view of several components.
+
+        Shape (n_compared, n_compared)."""
         positions = self.positions(columns, "columns")
-        views = np.array([draw.view_labels[positions] for draw in self.draws])
+        views = np.array([draw.dependent_labels[positions] for draw in self.draws])
         together = (views[:, :, None] == views[:, None, :]) & (views[:, :, None] >= 0)
         probabilities = np.mean(together, axis=0)
         probabilities[np.equal.outer(positions, positions)] = 1.0
