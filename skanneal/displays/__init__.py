@@ -1,7 +1,7 @@
 """Pictures of fitted estimators, in scikit-learn's manner: compute once, draw as often as wanted.
 
 The displays read public attributes only: ``trace_``, ``draws_``, ``labels_``, ``features_``,
-``view_labels_``. One file each; matplotlib is imported to draw, not before.
+``view_labels_``, ``chain_weights_``. One file each; matplotlib is imported to draw, not before.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from ..summary import coclustering, rank_clusters, relabel
+from ..summary import coclustering, counted_chains, rank_clusters, relabel
 from ._axes import axes_of, square
 
 
@@ -54,7 +54,8 @@ class CoassignmentDisplay:
         Parameters
         ----------
         estimator : estimator
-            Fitted; its ``draws_`` of all chains count alike.
+            Fitted; its ``draws_`` count alike, but for those of chains of negligible
+            ``chain_weights_``, which are left out.
         max_rows : int, default=1000
             Of more rows, so many are shown: evenly spaced ones of the rows sorted by cluster.
         ax : matplotlib Axes or None, default=None
@@ -70,7 +71,9 @@ class CoassignmentDisplay:
         check_is_fitted(estimator, ["draws_", "labels_"])
         if max_rows < 1:
             raise ValueError(f"max_rows must be at least 1, got {max_rows}.")
-        draws = [np.asarray(draw.labels) for chain in estimator.draws_ for draw in chain]
+        n_chains = len(estimator.draws_)
+        counted = counted_chains(getattr(estimator, "chain_weights_", np.ones(n_chains)))
+        draws = [np.asarray(draw.labels) for c in counted for draw in estimator.draws_[c]]
         by_size, _ = rank_clusters(estimator.labels_)
         # Within a cluster, rows that share their clusters in the draws come side by side.
         rows = np.lexsort([*(relabel(draw) for draw in draws), by_size])

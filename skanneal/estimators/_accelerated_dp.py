@@ -87,8 +87,8 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
     point_estimate : {"map", "vi", "binder"}, default="map"
         `labels_` is the most probable partition found (the draw of highest log joint density, from
         which each row moves to its best cluster until none would leave), or the partition of least
-        expected variation of information or Binder loss. With a time limit, they take what is
-        left of it, or a tenth.
+        expected variation of information or Binder loss. These two ask for 20 draws or more in all.
+        With a time limit, they take what is left of it, or a tenth.
     n_chains : int, default=1
         Independent chains.
     n_draws : int, default=1
@@ -389,7 +389,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         if likelihood.conjugate:
             return super()._queries()
         read_rows = likelihood.encode if self._encoder is None else likelihood.rows
-        return FeatureQueries(self._all_draws, self._point, read_rows)
+        return FeatureQueries(self._weighted_draws[0], self._point, read_rows)
 
     def _encoded(self, X):
         if self._encoder is None:

@@ -13,6 +13,7 @@ from ..encoding import Encoder, prepare, with_bounds
 from ..families import Table, reads_sparse
 from ..moves import MOVES
 from ..parallel import TimeLimit, spawn_seeds
+from ..predictive._loo import chain_weights
 from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedule
 from ..states import Mixture
 from ._base_chains import INTERRUPTED, BaseChains
@@ -69,6 +70,7 @@ class BaseAnnealed(BaseTable, BaseChains):
                 raise KeyboardInterrupt
             fitted = self._results(encoder, plan, results)
             complaints = self._complaints(fitted, table.n_rows, **priors)
+            complaints += self._complaints_of_weights(fitted["chain_weights_"])
             if interrupted:
                 complaints.append(INTERRUPTED)
             elif limit and not all(result["in_time"] for result in results):
@@ -93,6 +95,23 @@ class BaseAnnealed(BaseTable, BaseChains):
         table = Table(*encoder.table_schema)
         table.append(encoder.apart.stored(columns, 0.0))
         return encoder, table
+
+    def _weigh(self, fitted, table):
+        return {"chain_weights_": chain_weights(fitted["draws_"], table)}
+
+    @staticmethod
+    def _complaints_of_weights(weights):
+        """What to say if chains do not count alike."""
+        low = np.flatnonzero(weights < weights.max())
+        if not len(low):
+            return []
+        named = ", ".join(f"{c} ({weights[c]:.2g})" for c in low)
+        return [
+            f"Chains count differently in queries, since the rows are less probable under some of "
+            f"them: of {len(weights)} chains that would count {1 / len(weights):.2g} each, these "
+            f"count less: {named}. All weights are in `chain_weights_`. Raise the schedule's "
+            f"n_sweeps, or look at `trace_`."
+        ]
 
     def _resolve_moves(self):
         if isinstance(self.moves, str):

@@ -15,8 +15,10 @@ from ..partition_priors import PARTITION_PRIORS
 from ..predictive._draws import Draw
 from ..predictive._point import mixture_arrays
 from ..predictive._queries import MixtureQueries
-from ..summary import POINT_ESTIMATES
+from ..summary import LOSSES, POINT_ESTIMATES, counted_chains
 from ._base_chains import SAMPLE
+
+ENOUGH_DRAWS = 20  # of all chains, below which a mean over partitions says little
 
 
 class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
@@ -98,27 +100,49 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         """Fitted attributes of chains that `_run_chains` has run."""
         draws = [[self._draw_type(arrays, encoder) for arrays in r["draws"]] for r in results]
         traces, states = ([result[key] for result in results] for key in ("trace", "state"))
-        return {
+        fitted = {
             "schedule_": results[0]["schedule"],
             **self._of_chains(draws, traces, states, plan.table.n_rows),
             **self._of_table(encoder, plan),
-            **self._summary([draw for chain in draws for draw in chain], encoder, plan),
         }
+        fitted |= self._weigh(fitted, plan.table)
+        return fitted | self._summary(_draws_for_labels(fitted), encoder, plan)
+
+    def _weigh(self, fitted, table):
+        """Fitted attributes: how much each chain counts, where chains do not count alike."""
+        return {}
 
     def _summary(self, draws, encoder, plan):
         """Fitted attributes: the point estimate."""
         return self._of_point(Draw(mixture_arrays(draws, self.point_estimate, plan.table), encoder))
+
+    def _complaints(self, fitted, n_rows, **grids):
+        """What to say of the chains, and of a mean over few partitions."""
+        complaints = super()._complaints(fitted, n_rows, **grids)
+        n_draws = len(_draws_for_labels(fitted))
+        if self.point_estimate in LOSSES and n_draws < ENOUGH_DRAWS:
+            complaints.append(
+                f"point_estimate={self.point_estimate!r} averages over {n_draws} draws in all: of "
+                f"so few the best partition may have more clusters than any of them. Raise n_draws "
+                f"(now {self.n_draws} per chain), so that there are {ENOUGH_DRAWS} or more."
+            )
+        return complaints
 
     # ---- queries --------------------------------------------------------------------------------
 
     def _queries(self):
         """What answers queries."""
         check_is_fitted(self)
-        return MixtureQueries(self._all_draws, self._point, self._encoder)
+        draws, weights = self._weighted_draws
+        return MixtureQueries(draws, self._point, self._encoder, weights)
 
     @property
-    def _all_draws(self):
-        return [draw for chain in self.draws_ for draw in chain]
+    def _weighted_draws(self):
+        """The draws of the chains that count, and the weight of each, 1 where it is largest."""
+        weights = getattr(self, "chain_weights_", np.ones(len(self.draws_)))
+        of_draws = np.repeat(weights / weights.max(), [len(chain) for chain in self.draws_])
+        draws = [draw for chain in self.draws_ for draw in chain]
+        return [draw for draw, weight in zip(draws, of_draws) if weight], of_draws[of_draws > 0]
 
     def _encoded(self, X):
         """Encoded columns of a query."""
@@ -266,3 +290,10 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         values, spreads, missing = queries.fill(encoder.encode(self, X))
         filled = open_table(X, "X", sparse=True).fill(encoder.replacements(values, missing))
         return (filled, queries.uncertainty(spreads, missing)) if return_std else filled
+
+
+def _draws_for_labels(fitted):
+    """The draws that the point estimate is made of: those of all chains that count enough."""
+    chains = fitted["draws_"]
+    counted = counted_chains(fitted.get("chain_weights_", np.ones(len(chains))))
+    return [draw for c in counted for draw in chains[c]]

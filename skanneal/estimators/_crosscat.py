@@ -79,7 +79,7 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         `view_labels_` is the partition of the columns of least expected variation of information or
         Binder loss over the draws, and for each of its views `row_labels_` the partition of the
         rows of least expected loss over the draws, each of which stands with that of its views
-        that shares most columns (by the Jaccard index).
+        that shares most columns (by the Jaccard index). These two ask for 20 draws or more in all.
     n_chains : int, default=4
         Independent chains.
     n_draws : int, default=1
@@ -126,6 +126,11 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         padded with nan.
     r_hat_, ess_ : dict of float
         Of the scalars in the trace's final full-data stage; nan where it is too short.
+    chain_weights_ : ndarray of shape (n_chains,)
+        How much each chain counts in queries; they sum to 1. Equal where chains predict equally
+        well. Chains under which the rows, each left out in turn, are less probable count less, or 0
+        (stacking; see the user guide), and `fit` warns. Labels come from the chains of at least a
+        twentieth of the mean weight; all draws stay in `draws_`.
     families_ : dict of str to ndarray
         Positions of each family's columns; as "constant" those of columns of numbers that have one
         value in all rows, and are set apart.
@@ -316,7 +321,8 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
 
     def _queries(self):
         check_is_fitted(self)
-        return CrossCatQueries(self._all_draws, self._point, self._encoder)
+        draws, weights = self._weighted_draws
+        return CrossCatQueries(draws, self._point, self._encoder, weights)
 
     def _compared(self, queries, rows, what):
         """Training rows or new ones, by what the user named."""

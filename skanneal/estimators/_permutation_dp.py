@@ -66,7 +66,7 @@ class PermutationDPMixture(BaseAnnealed):
     point_estimate : {"map", "vi", "binder"}, default="map"
         `labels_` is the most probable partition found (the draw of highest log joint density, from
         which each row moves to its best cluster until none would leave), or the partition of least
-        expected variation of information or Binder loss.
+        expected variation of information or Binder loss. These two ask for 20 draws or more in all.
     n_chains : int, default=4
         Independent chains.
     n_draws : int, default=1
@@ -101,6 +101,11 @@ class PermutationDPMixture(BaseAnnealed):
     r_hat_, ess_ : dict of float
         Of the scalars in the trace's final full-data stage, burn-in left out; nan where it is too
         short.
+    chain_weights_ : ndarray of shape (n_chains,)
+        How much each chain counts in queries; they sum to 1. Equal where chains predict equally
+        well. Chains under which the rows, each left out in turn, are less probable count less, or 0
+        (stacking; see the user guide), and `fit` warns. Labels come from the chains of at least a
+        twentieth of the mean weight; all draws stay in `draws_`.
     families_ : dict of str to ndarray
         Positions of each family's columns; as "constant" those of columns of numbers that have one
         value in all rows, and are set apart.

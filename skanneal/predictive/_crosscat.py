@@ -25,7 +25,7 @@ class CrossCatQueries(MixtureQueries):
         positions = self.positions(columns, "columns")
         views = np.array([draw.dependent_labels[positions] for draw in self.draws])
         together = (views[:, :, None] == views[:, None, :]) & (views[:, :, None] >= 0)
-        probabilities = np.mean(together, axis=0)
+        probabilities = np.tensordot(self.draw_weights, together, axes=1) / self.draw_weights.sum()
         probabilities[np.equal.outer(positions, positions)] = 1.0
         return probabilities
 
@@ -64,7 +64,7 @@ class CrossCatQueries(MixtureQueries):
                 f"{8 * one.n_rows * two.n_rows / 2**30:.1f} GiB: name fewer rows, or ask "
                 "most_similar_rows"
             )
-        return one.similarity(two, self.positions(columns, "columns"))
+        return one.similarity(two, self.positions(columns, "columns"), self.draw_weights)
 
     def most_similar_rows(self, one, n_neighbors, columns):
         """Similarities and positions of the most similar training rows: (one.n_rows, n_neighbors).
@@ -81,7 +81,7 @@ class CrossCatQueries(MixtureQueries):
         step = max(1, BLOCK_NUMBERS // two.n_rows)
         for start in range(0, one.n_rows, step):
             block = one.part(slice(start, start + step))
-            found = block.similarity(two, used)
+            found = block.similarity(two, used, self.draw_weights)
             order = found - TIE * np.arange(two.n_rows)
             if block.positions is not None:
                 order[np.arange(block.n_rows), block.positions] = -np.inf

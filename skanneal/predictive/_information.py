@@ -39,16 +39,16 @@ def mutual_information(predictor, columns, n_samples, seed):
     """
     bit_generator = np.random.PCG64(seed)
     information, variance = np.zeros((2, len(columns), len(columns)))
-    for views in predictor.draws:
+    for views, weight in zip(predictor.draws, predictor.draw_weights):
         for view in views:
             at = [i for i, column in enumerate(columns) if column in view.features]
             if at:
                 own = [columns[i] for i in at]
                 mean, error = _of_view(predictor, view, own, n_samples, bit_generator)
-                information[np.ix_(at, at)] += mean
-                variance[np.ix_(at, at)] += error**2
-    n_draws = len(predictor.draws)
-    return np.maximum(information / n_draws, 0.0), np.sqrt(variance) / n_draws
+                information[np.ix_(at, at)] += weight * mean
+                variance[np.ix_(at, at)] += (weight * error) ** 2
+    total = predictor.draw_weights.sum()
+    return np.maximum(information / total, 0.0), np.sqrt(variance) / total
 
 
 def _of_view(predictor, view, columns, n_samples, bit_generator):

@@ -2,7 +2,7 @@
 
 A row's density under a draw is the product over the draw's views of sum_c w_c p(row_v | x_c), the
 new cluster's term included; a mixture is its own only view. Densities are averaged over draws, not
-their logarithms. The training data are not needed.
+their logarithms; a draw may count less than others. The training data are not needed.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -110,16 +110,21 @@ class Predictor:
     draws : list of Draw or CrossCatDraw
     schema : Schema
         Of the Table.
+    draw_weights : float64 array of shape (n_draws,), default=None
+        How much each draw counts, above 0; by default all count 1.
 
     Attributes
     ----------
     draws : list of list of View
+    draw_weights : float64 array of shape (n_draws,)
     main : list of int
         For each draw, the view that stands for the whole where only one can.
     """
 
-    def __init__(self, draws, schema):
+    def __init__(self, draws, schema, draw_weights=None):
         self.schema = schema
+        self.draw_weights = np.ones(len(draws)) if draw_weights is None else draw_weights
+        self._log_draw_weights = np.log(self.draw_weights)
         empty = Table(*schema)
         self.draws = [
             [View(mixture) for mixture in state_from_arrays(draw.arrays, empty).views]
@@ -140,30 +145,33 @@ class Predictor:
     # ---- densities ------------------------------------------------------------------------------
 
     def log_densities(self, table):
-        """Log density of each row under each draw: (n_rows, n_draws)."""
+        """Log of each draw's weight times its density of each row: (n_rows, n_draws)."""
         out = np.empty((table.n_rows, len(self.draws)))
         for start, stop in self._blocks(table):
             for d, views in enumerate(self.draws):
-                out[start:stop, d] = sum(
-                    logsumexp(view.joint(table, start, stop), axis=1) for view in views
-                )
+                per_view = (logsumexp(view.joint(table, start, stop), axis=1) for view in views)
+                out[start:stop, d] = sum(per_view, self._log_draw_weights[d])
         return out
 
     def log_density(self, table):
         """Log predictive density of each row: (n_rows,)."""
-        return _mean_of_logs(self.log_densities(table).T)
+        return self._mean_of_logs(self.log_densities(table).T)
+
+    def _mean_of_logs(self, logs):
+        """log of the mean over draws of what has these logarithms, weights included."""
+        return logsumexp(logs, axis=0) - np.log(self.draw_weights.sum())
 
     def new_cluster_probability(self, table):
         """Probability that each row opens a cluster of its own in the main view: (n_rows,)."""
         out = np.empty(table.n_rows)
         for start, stop in self._blocks(table):
             new, whole = [], []
-            for views, main in zip(self.draws, self.main):
+            for views, main, log_weight in zip(self.draws, self.main, self._log_draw_weights):
                 joints = [view.joint(table, start, stop) for view in views]
                 per_view = [logsumexp(joint, axis=1) for joint in joints]
-                whole.append(sum(per_view))
+                whole.append(sum(per_view, log_weight))
                 new.append(joints[main][:, -1] + (whole[-1] - per_view[main]))
-            out[start:stop] = np.exp(_mean_of_logs(new) - _mean_of_logs(whole))
+            out[start:stop] = np.exp(self._mean_of_logs(new) - self._mean_of_logs(whole))
         return out
 
     def cluster_probabilities(self, table, v=0):
@@ -190,18 +198,18 @@ class Predictor:
         for start, stop in self._blocks(table, self._n_weights):
             whole = []
             without = [[] for _ in range(table.n_columns)]
-            for views in self.draws:
+            for views, log_weight in zip(self.draws, self._log_draw_weights):
                 joints = [view.joint(table, start, stop) for view in views]
                 per_view = [logsumexp(joint, axis=1) for joint in joints]
-                whole.append(sum(per_view))
+                whole.append(sum(per_view, log_weight))
                 for view, joint, own in zip(views, joints, per_view):
                     others = whole[-1] - own
                     for column in view.features:
                         cells = view.cell_scores(column, table, start, stop)
                         without[column].append(others + logsumexp(joint - cells, axis=1))
-            whole = _mean_of_logs(whole)
+            whole = self._mean_of_logs(whole)
             for j in range(n_columns):
-                out[start:stop, j] = _mean_of_logs(without[j]) - whole
+                out[start:stop, j] = self._mean_of_logs(without[j]) - whole
         for j in range(n_columns):
             out[table.missing(j), j] = np.nan
         return out
@@ -253,7 +261,7 @@ class Predictor:
         """For each draw, by column: P(draw, cluster of the column's view | row), (rows, K + 1)."""
         joints = [[view.joint(table, start, stop) for view in views] for views in self.draws]
         per_view = [[logsumexp(joint, axis=1) for joint in of_draw] for of_draw in joints]
-        totals = [sum(of_draw) for of_draw in per_view]
+        totals = [sum(*summands) for summands in zip(per_view, self._log_draw_weights)]
         whole = logsumexp(totals, axis=0)
         out = []
         for views, of_draw, sums, total in zip(self.draws, joints, per_view, totals):
@@ -353,11 +361,6 @@ class Predictor:
         step = max(1, BLOCK_BYTES // (8 * max(width, widest)))
         for start in range(0, table.n_rows, step):
             yield start, min(start + step, table.n_rows)
-
-
-def _mean_of_logs(logs):
-    """log of the mean of exp."""
-    return logsumexp(logs, axis=0) - np.log(len(logs))
 
 
 def _choose(cumulative, uniforms):

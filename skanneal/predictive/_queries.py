@@ -25,15 +25,18 @@ class MixtureQueries:
     point : Draw or CrossCatDraw
         The point estimate.
     encoder : Encoder
+    draw_weights : float64 array of shape (n_draws,), default=None
+        How much each draw counts, above 0; by default all count 1.
     """
 
-    def __init__(self, draws, point, encoder):
+    def __init__(self, draws, point, encoder, draw_weights=None):
         self.draws, self.point, self.encoder = draws, point, encoder
+        self.draw_weights = np.ones(len(draws)) if draw_weights is None else draw_weights
 
     @cached_property
     def predictor(self):
         """The predictor that averages over all draws."""
-        return Predictor(self.draws, self.encoder.table_schema)
+        return Predictor(self.draws, self.encoder.table_schema, self.draw_weights)
 
     @cached_property
     def of_point(self):

@@ -45,19 +45,22 @@ class Memberships:
             self.views_of, clusters, None if self.positions is None else self.positions[rows]
         )
 
-    def similarity(self, other, columns):
+    def similarity(self, other, columns, draw_weights):
         """Mean over draws of the mean over views of sharing a cluster: (n_rows, other.n_rows).
 
+        Each draw counts by its weight.
         Only the views that hold one of the columns count; columns in no view tell no rows apart.
         """
         out = np.zeros((self.n_rows, other.n_rows))
-        for view_of, one, two in zip(self.views_of, self.clusters, other.clusters):
+        total = draw_weights.sum()
+        of_draws = zip(self.views_of, self.clusters, other.clusters, draw_weights)
+        for view_of, one, two, weight in of_draws:
             views = np.unique(view_of[columns])
             views = views[views >= 0]
             if not len(views):
-                out += 1.0 / len(self.views_of)
+                out += weight / total
             for v in views:
-                out += _shared(one[v], two[v]) / (len(views) * len(self.views_of))
+                out += _shared(one[v], two[v]) / (len(views) * total / weight)
         return out
 
 

@@ -34,6 +34,7 @@ cdef class Mixture:
     cdef void score(self, Py_ssize_t row) noexcept nogil
     cdef Py_ssize_t draw(self, float beta, bitgen_t *rng) noexcept nogil
     cdef int gibbs_step(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil
+    cdef double log_without(self, Py_ssize_t row) noexcept nogil
     cdef bint assign_greedily(self, Py_ssize_t row) except -1 nogil
     cdef int settle_open(self) except -1 nogil
     cdef int grow(self) except -1

@@ -7,7 +7,7 @@ and used again later; exactly one empty slot, the lowest, is open: it stands for
 """
 
 from cpython.ref cimport PyObject
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
@@ -223,6 +223,30 @@ cdef class Mixture:
             self.insert(row, new)
         return 0
 
+    cdef double log_without(self, Py_ssize_t row) noexcept nogil:
+        """What `logs_without` gives of one row, before the prior's weights are normalised."""
+        cdef Py_ssize_t b, i, k = self.labels[row], opens = self.open_slot
+        cdef const char *cells = self.table.row(row)
+        cdef float log_lik = 0.0, log_prior = self.log_prior[k], log_open = self.log_prior[opens]
+        cdef double largest = -INFINITY, total = 0.0
+        self.score(row)
+        if self.counts[k] == 1:   # without the row there is no such cluster
+            self.log_prior[k] = -INFINITY
+            self.log_prior[opens] = <float> self.prior.log_open(self.n_clusters - 1)
+        else:
+            for b in range(self.n_blocks):
+                log_lik += (<FamilyBlock> self.pointer[b]).score_without(cells, k)
+            self.log_lik[k] = log_lik
+            self.log_prior[k] = self.log_join(self.counts[k] - 1)
+        for i in range(self.n_tiles * TILE):
+            if self.log_prior[i] > -INFINITY:
+                largest = max(largest, <double> self.log_prior[i] + self.log_lik[i])
+        for i in range(self.n_tiles * TILE):
+            if self.log_prior[i] > -INFINITY:
+                total += exp(<double> self.log_prior[i] + self.log_lik[i] - largest)
+        self.log_prior[k], self.log_prior[opens] = log_prior, log_open
+        return largest + log(total)
+
     cdef bint assign_greedily(self, Py_ssize_t row) except -1 nogil:
         """Move a labelled row where it fits best; whether that is elsewhere."""
         cdef Py_ssize_t b, i, best, k = self.labels[row]
@@ -297,6 +321,20 @@ cdef class Mixture:
         if self.labels[row] < 0:
             raise ValueError(f"row {row} has no label")
         self.gibbs_step(row, beta, bitgen(bit_generator))
+
+    def logs_without(self, int64_t[::1] rows):
+        """log p(row | the other rows of S and their labels) of rows of S, float64 (n,).
+
+        The row's own label is summed out, over the clusters without the row and a new one. In cell
+        units, as a Gibbs step scores: terms of the row alone, the same in every state, may be
+        missing. The state stays as it is.
+        """
+        cdef Py_ssize_t i, n_others = np.sum(self.counts) - 1
+        cdef double[::1] out = np.empty(rows.shape[0])
+        with nogil:
+            for i in range(rows.shape[0]):
+                out[i] = self.log_without(rows[i])
+        return np.asarray(out) - (log(self.prior.total(n_others)) if n_others else 0.0)
 
     def members(self, k):
         """Rows of S in slot k."""

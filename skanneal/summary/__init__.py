@@ -7,12 +7,14 @@ from ._losses import LOSSES
 from ._point_estimates import POINT_ESTIMATES, expected_binder, expected_vi, point_estimate
 from ._profiles import Profile, profile_clusters
 from ._settled import warn_unless_settled
+from ._stacking import counted_chains, stacking_weights
 
 __all__ = [
     "LOSSES",
     "POINT_ESTIMATES",
     "Profile",
     "coclustering",
+    "counted_chains",
     "diagnose",
     "drift",
     "ess",
@@ -23,6 +25,7 @@ __all__ = [
     "r_hat",
     "rank_clusters",
     "relabel",
+    "stacking_weights",
     "tail_ess",
     "warn_unless_settled",
 ]

@@ -1,0 +1,82 @@
+"""How probable training rows are under each chain, each row left out.
+
+For a draw s (a partition z and hyperparameters h), the density of row i given the other rows is
+p(x_i | x_-i, z_-i, h), the row's own label summed out; with several views it is the product over
+them. The draws have seen the row, so that the density under their chain is the importance-sampling
+estimate
+
+    p(x_i | x_-i) = 1 / mean_s 1 / p(x_i | x_-i, z_-i^s, h^s)
+
+(Gelfand, Dey and Chang 1992; Vehtari, Gelman and Gabry 2017). It is exact in the limit of many
+draws; the mean's variance may be infinite where one row has much to say about the others' labels,
+and with few draws the estimate is too high. That does little harm to a comparison of chains with
+equally many draws, which is all that it serves. The worst draws count most: a chain that was still
+on its way when its first draw was kept is judged by that one.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ..states import state_from_arrays
+from ..summary import stacking_weights
+
+MOST_ROWS = 2000  # about which chains are compared
+
+
+def chain_weights(chains, table, agree=False):
+    """How much each chain counts: (n_chains,), summing to 1.
+
+    Parameters
+    ----------
+    chains : list of list of Draw or CrossCatDraw
+    table : Table
+        The training rows.
+    agree : bool, default=False
+        Whether the chains are known to agree: then all count alike, and nothing is computed.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_chains,)
+    """
+    if agree or len(chains) == 1:
+        return np.full(len(chains), 1.0 / len(chains))
+    return stacking_weights(chain_log_densities(chains, table))
+
+
+def chain_log_densities(chains, table):
+    """Leave-one-out log predictive density of training rows under each chain.
+
+    Parameters
+    ----------
+    chains : list of list of Draw or CrossCatDraw
+    table : Table
+        The training rows.
+
+    Returns
+    -------
+    log_densities : ndarray of shape (n_chains, n_compared)
+        Of all rows, or of 2000 that depend on nothing but the number of rows; in cell units, terms
+        of the row alone missing.
+    """
+    rows = compared_rows(table.n_rows)
+    out = np.empty((len(chains), len(rows)))
+    for of_chain, draws in zip(out, chains):
+        logs = [log_densities_without(draw, table, rows) for draw in draws]
+        of_chain[:] = np.log(len(draws)) - logsumexp(np.negative(logs), axis=0)
+    return out
+
+
+def log_densities_without(draw, table, rows):
+    """Log density of each of these rows given all others and the draw: (n,)."""
+    state = state_from_arrays(draw.arrays, table)
+    return sum(view.logs_without(rows) for view in state.views)
+
+
+def compared_rows(n_rows):
+    """Which rows chains are compared about, ascending."""
+    if n_rows <= MOST_ROWS:
+        return np.arange(n_rows)
+    order = np.argsort(np.random.Generator(np.random.PCG64(0)).random(n_rows), kind="stable")
+    return np.sort(order[:MOST_ROWS])
