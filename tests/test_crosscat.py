@@ -241,14 +241,18 @@ class TestFit:
             assert len(draw.hyperparameters["normal"]["mu0"]) == 2
 
     def test_log_joint(self):
-        """log p(views) + log p(clusters of each view) + log p(x | clusters), in X's units."""
+        """log p(views) + log p(clusters of each view) + log p(x | clusters), in X's units; each
+        prior's point counts with its probability on the grid."""
         X = crosscat_frame()
+        of_rows, of_columns = PitmanYor.grid(len(X), null=True), PitmanYor.grid(X.shape[1])
         for draw in all_draws(crosscat(missing_indicator=()).fit(X)):
             prior = PitmanYor(draw.view_concentration, draw.view_discount)
             total = prior.log_probability(np.bincount(draw.view_labels))
+            total += of_columns.log_weights[of_columns.place(prior)]
             for v in range(draw.n_views):
                 prior = PitmanYor(draw.concentration[v], draw.discount[v])
                 total += prior.log_probability(draw.sizes[v])
+                total += of_rows.log_weights[of_rows.place(prior)]
             for j, family in enumerate(FAMILY.values()):
                 v = draw.view_labels[j]
                 for c in range(draw.n_components[v]):

@@ -25,6 +25,7 @@ from cheap import ONE_DRAW
 from reference import is_missing, log_predictive, observed
 from skanneal import AnnealedDPMixture
 from skanneal.estimators._annealed import sketch
+from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import (
     SCHEDULES,
     CustomAnneal,
@@ -293,7 +294,8 @@ class TestFit:
         model = mixed_model().fit(X)
         columns, rows = oracle_columns(X), oracle_rows(X, X)
         draw = model.draws_[1][1]
-        total = 0.0
+        grid = PitmanYor.grid(20, "infer", model.discount)
+        total = grid.log_weights[grid.place(PitmanYor(draw.concentration, draw.discount))]
         for i in range(20):
             seen = draw.labels[:i]
             clusters = list(dict.fromkeys(seen))
