@@ -435,7 +435,7 @@ class TestReproducibility:
 
 
 class TestParameters:
-    @pytest.mark.filterwarnings("ignore:Chains disagree")  # on 40 rows, with short chains
+    @pytest.mark.filterwarnings("ignore:The chains do not agree")  # on 40 rows, with short chains
     def test_discounts_and_concentrations(self):
         X = crosscat_frame()
         fixed = crosscat(concentration=2.0, discount=0.25).fit(X)

@@ -125,7 +125,7 @@ def kinds():
     }
 
 
-@pytest.mark.filterwarnings("ignore:Chains disagree")
+@pytest.mark.filterwarnings("ignore:The chains do not agree")
 @pytest.mark.parametrize("algorithm, discount", FITS)
 @pytest.mark.parametrize("kind", ["own", "logistic_normal", "subclass"])
 def test_log_joint_is_of_the_state_that_is_kept(kind, algorithm, discount):

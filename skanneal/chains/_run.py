@@ -15,7 +15,7 @@ LATE_SHARE, LATE_SECONDS = 0.05, 0.1
 
 
 def run_chain(
-    plan, schedule, seed, n_draws=1, thin=1, state=None, verbose=0, stop=None, max_time=None
+    plan, schedule, seed, n_draws=1, thin=1, state=None, verbose=0, stop=None, max_time=None, lead=0
 ):
     """Run one chain from its beginning, or on from a state.
 
@@ -31,7 +31,8 @@ def run_chain(
     seed : numpy.random.SeedSequence
         Of this chain alone; not used with `state`.
     n_draws, thin : int
-        The first draw is the schedule's end state, each further one `thin` full-data sweeps later.
+        The first draw is the schedule's end state, or `lead` full-data sweeps later; each further
+        one comes `thin` sweeps after the one before.
         With `state`, every draw comes `thin` sweeps after the one before.
     state : dict of arrays, optional
         A chain's to_arrays().
@@ -42,6 +43,8 @@ def run_chain(
     max_time : float or None, default=None
         Seconds from here on that the chain may take; None is the schedule's own `max_time`, if it
         has one.
+    lead : int, default=0
+        Full-data sweeps between the schedule's end and the first draw; not used with `state`.
 
     Returns
     -------
@@ -53,7 +56,8 @@ def run_chain(
     began, stop = time.perf_counter(), StopFlag() if stop is None else stop
     max_time = schedule.max_time if max_time is None else max_time
     if state is None:
-        chain = Chain.begin(plan, schedule, seed, (n_draws - 1) * thin, max_time)
+        chain = Chain.begin(plan, schedule, seed, lead + (n_draws - 1) * thin, max_time)
+        chain.pacer.extend(lead)
     else:
         chain = Chain.from_arrays(state, plan)
         chain.pacer.extend(thin)

@@ -186,7 +186,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         "n_auxiliary": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"one", "kmeans"}), Interval(Integral, 1, None, closed="left")],
     }
-    _disagreement = BaseChains._disagreement.replace("n_sweeps", "n_exact")
+    _advice = BaseChains._advice.replace("n_sweeps", "n_exact")
     _same_rows = "X, likelihood, n_shards, or whether algorithm is 'collapsed',"
 
     def __init__(
@@ -355,7 +355,9 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         states, plan = self._first_states(data.fingerprint), data.plan(grid)
         starts = seeds[-1].spawn(self.n_chains)
         plans = [plan._replace(init=first_labels(self.init, data, start)) for start in starts]
-        results, interrupted = self._run_chains(limit, plans, gibbs, seeds, states)
+        results, interrupted = self._run_chains(
+            limit, plans, [gibbs] * len(plans), seeds, states, self.n_draws, self.thin
+        )
         began = np.nanmax(self.trace_["sweeps"]) if self._goes_on else 0.0
         if interrupted and all(r["trace"]["sweeps"][-1] <= began for r in results):
             raise KeyboardInterrupt  # no state but those to begin with

@@ -3,10 +3,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 from collections.abc import Mapping
+from numbers import Integral
 
 import numpy as np
 from sklearn.utils._missing import is_scalar_nan
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..chains import ChainPlan, run_chain
 from ..encoding import Encoder, prepare, with_bounds
@@ -18,9 +19,12 @@ from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedu
 from ..states import Mixture
 from ._base_chains import INTERRUPTED, BaseChains
 from ._base_table import BaseTable
+from ._rounds import run_rounds
 
 SKETCH_ROWS = 2000
 BLOCK_ROWS = 8192  # scored at a time
+DRAWS, FEW_DRAWS = 25, 4  # per chain by default, and on the largest tables
+DRAWS_BYTES = 2**28  # that the labels of all draws may take by default
 
 
 class BaseAnnealed(BaseTable, BaseChains):
@@ -29,18 +33,21 @@ class BaseAnnealed(BaseTable, BaseChains):
     _parameter_constraints: dict = {
         **BaseTable._parameter_constraints,
         **BaseChains._parameter_constraints,
+        "n_draws": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "families": [str, Mapping],
         "schedule": [StrOptions(SCHEDULES.keys()), BaseSchedule],
         "moves": [StrOptions({"auto"}), tuple, list],
     }
     _move_registries = (MOVES,)  # of what `moves` may name
     _auto_moves = ("gibbs", "split_merge")
+    _has_views, _sweep_cost = False, 1.0
 
     def _fit(self, X, strata):
         """The whole fit; returns what `_keep` takes."""
         schedule = resolve_schedule(self.schedule)
         limit = TimeLimit(self.max_time, schedule.max_time)
         schedule.set_params(max_time=None)
+        auto = schedule.is_auto
         moves = self._resolve_moves()
         self._prior_grids()  # whose errors come before any work
         with self._all_or_nothing():
@@ -63,12 +70,14 @@ class BaseAnnealed(BaseTable, BaseChains):
             states = self._first_states(fingerprint)
             if not self._goes_on:
                 plan = plan._replace(strata=self._strata(strata, schedule, plan, seed_of_strata))
-            plans = [plan] * self.n_chains
-            results, interrupted = self._run_chains(limit, plans, schedule, seeds, states)
+            results, interrupted, verdict, block = self._run(
+                limit, plan, schedule, seeds, states, auto
+            )
             results = [result for result in results if result["trace"]["n_components"][-1] > 0]
             if not results:
                 raise KeyboardInterrupt
-            fitted = self._results(encoder, plan, results)
+            fitted = self._results(encoder, plan, results, verdict)
+            fitted["converged_"] &= not interrupted
             complaints = self._complaints(fitted, table.n_rows, **priors)
             complaints += self._complaints_of_weights(fitted["chain_weights_"])
             if interrupted:
@@ -79,7 +88,7 @@ class BaseAnnealed(BaseTable, BaseChains):
                     f"cluster: the fit took {limit.taken:.3g} seconds. Give more time, or fewer "
                     f"rows, columns or chains."
                 )
-        return fitted | {"_fingerprint": fingerprint}, complaints
+        return fitted | {"_fingerprint": fingerprint, "_block": block}, complaints
 
     def _read(self, X):
         """The encoder fitted to a table, and its encoded rows."""
@@ -137,6 +146,51 @@ class BaseAnnealed(BaseTable, BaseChains):
         if schedule.selection != "stratified":
             return None
         return sketch(plan, seed)
+
+    def _run(self, limit, plan, schedule, seeds, states, auto):
+        """Run the chains, in rounds if the schedule does not number its sweeps and time may pass.
+
+        Returns what `run_rounds` does; without rounds there are no verdict and no block.
+        """
+        plans, n_draws = [plan] * self.n_chains, self._n_draws(auto, plan.table)
+        if not auto or limit:
+            ways = [schedule] * self.n_chains
+            results = self._run_chains(limit, plans, ways, seeds, states, n_draws, self.thin)
+            return *results, None, 0
+        ways = self._ways(schedule, plan.table.n_rows)
+
+        def run(later, thin, lead):
+            return self._run_chains(limit, plans, ways, seeds, later or states, n_draws, thin, lead)
+
+        earlier = self._block if self._goes_on else 0
+        return run_rounds(run, plan.table, n_draws, self.thin, self._sweep_cost, earlier)
+
+    def _n_draws(self, auto, table):
+        """Draws per chain. By default a schedule of so many sweeps has one, its end, so that it
+        does no more than these; where the sweeps are not numbered there are DRAWS, or fewer if
+        their labels would take much memory.
+        """
+        if self.n_draws != "auto":
+            return self.n_draws
+        if not auto:
+            return 1
+        size = 4 * table.n_rows * (table.n_columns if self._has_views else 1)  # bytes, at most
+        return max(FEW_DRAWS, min(DRAWS, DRAWS_BYTES // (size * self.n_chains)))
+
+    def _ways(self, schedule, n_rows):
+        """Each chain's schedule where rounds follow: every second chain comes another way.
+
+        Chains that agree although they began differently are more likely to have arrived. The other
+        way is the sequential pass and as many assignments as the schedule makes, or if that is the
+        schedule's own, annealing.
+        """
+        if isinstance(schedule, SequentialGibbs):
+            other = resolve_schedule("anneal")
+        else:
+            n_sweeps = schedule.path(n_rows).assignments[-1] / n_rows
+            other = SequentialGibbs(n_sweeps=float(n_sweeps))
+        other.set_params(selection=schedule.selection)
+        return [other if chain % 2 else schedule for chain in range(self.n_chains)]
 
     # ---- what a subclass may say otherwise ------------------------------------------------------
 

@@ -27,7 +27,9 @@ class AnnealedDPMixture(BaseAnnealed):
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
-        `skanneal.schedules`.
+        `skanneal.schedules`. With ``n_sweeps="auto"``, as "anneal" has it, blocks of full-data
+        sweeps follow, each twice as long as the last, until the chains agree or their work is done;
+        every second chain then begins with a sequential pass.
     concentration : "infer" or float, default="infer"
         Concentration of the process: how readily new clusters open. Above ``-discount``.
     discount : "infer" or float, default=0.0
@@ -50,10 +52,13 @@ class AnnealedDPMixture(BaseAnnealed):
         expected variation of information or Binder loss. These two ask for 20 draws or more in all.
     n_chains : int, default=4
         Independent chains.
-    n_draws : int, default=1
-        Draws kept per chain: the schedule's end, then one every `thin` full-data sweeps.
+    n_draws : int or "auto", default="auto"
+        Draws kept per chain: where there are blocks, spread evenly over the last one; otherwise
+        the schedule's end, then one every `thin` full-data sweeps. "auto": 1 if the schedule's
+        `n_sweeps` is a number, so that no sweep is added; else 25, or as few as 4 where the labels
+        of all draws would take more than 256 MiB.
     thin : int, default=1
-        Sweeps between draws.
+        Sweeps between draws; where there are blocks, the least number of them.
     max_time : float or None, default=None
         Seconds of wall clock that the fit may take, all of it; where the schedule has a `max_time`
         too, the smaller holds. The schedule is stretched or compressed to it.
@@ -62,7 +67,8 @@ class AnnealedDPMixture(BaseAnnealed):
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         An int gives the same fit every time, for any `n_jobs` and backend.
     warm_start : bool, default=False
-        Whether a second `fit`, on the same rows, goes on with ``n_draws * thin`` full-data sweeps.
+        Whether a second `fit`, on the same rows, goes on: with ``n_draws * thin`` full-data sweeps,
+        or where there are blocks, with one that is twice as long as the last.
     verbose : int, default=0
         Above 0: print a line per record of the trace.
 
@@ -78,8 +84,16 @@ class AnnealedDPMixture(BaseAnnealed):
     trace_ : dict of ndarray of shape (n_chains, n_records)
         "seconds", "sweeps", "n_assigned", "n_components", "log_joint", "concentration", "discount";
         padded with nan.
+    converged_ : bool
+        Whether all figures of `convergence_` are within their limits. Never with one chain, fewer
+        than 20 final sweeps or 4 draws per chain, or after an interrupt.
+    convergence_ : dict
+        "figures": by name ("r_hat of log_joint" and so on) dicts of "value", "limit" and "agrees",
+        which is None where there is too little to tell. "agreeing": for each chain, whether it is
+        one of the most chains of which no two are at odds.
     r_hat_, ess_ : dict of float
-        Of the scalars in the trace's final full-data stage; nan where it is too short.
+        Of the scalars in the trace's final full-data stage, or last block; nan where it is too
+        short.
     chain_weights_ : ndarray of shape (n_chains,)
         How much each chain counts in queries; they sum to 1. Equal where chains predict equally
         well. Chains under which the rows, each left out in turn, are less probable count less, or 0
@@ -134,7 +148,7 @@ class AnnealedDPMixture(BaseAnnealed):
         moves="auto",
         point_estimate="map",
         n_chains=4,
-        n_draws=1,
+        n_draws="auto",
         thin=1,
         max_time=None,
         n_jobs=None,

@@ -14,13 +14,10 @@ from sklearn.utils._param_validation import Interval
 
 from ..chains import run_chain, side_by_side
 from ..parallel import StopFlag, n_workers, run_tasks, spawn_seeds
-from ..summary import diagnose
+from ._verdict import disagreement, final_stage, judged
 
 SAMPLE, INFORMATION, POINT = 1, 2, 3  # purposes of `_seed`; 0 is the start of the chains
-UNDIAGNOSED = ("seconds", "sweeps", "n_assigned", "burn_in")  # entries of the trace that only go up
-DISAGREE = 1.1  # R-hat above which chains are said to disagree
-ENOUGH_RECORDS = 20  # per chain, below which nothing is said
-ROUNDING = 1e-6  # nats between log joint densities that say nothing
+ENOUGH_RECORDS = 20  # at the end of a grid, below which nothing is said
 INTERRUPTED = "The fit was interrupted: it keeps the last complete state of each chain."
 
 
@@ -41,9 +38,9 @@ class BaseChains(BaseEstimator):
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
     }
-    _disagreement = (
-        "Chains disagree: R-hat of the log joint density is {:.2f}. Raise the schedule's n_sweeps, "
-        "or look at `trace_`."
+    _advice = (
+        "Give it more sweeps (a larger number as the schedule's n_sweeps, or warm_start), or look "
+        "at `trace_`."
     )
     _same_rows = "X or families"  # what may not differ between a fit and the one that goes on
 
@@ -125,15 +122,15 @@ class BaseChains(BaseEstimator):
             )
         return self._states
 
-    def _run_chains(self, limit, plans, schedule, seeds, states):
+    def _run_chains(self, limit, plans, schedules, seeds, states, n_draws, thin, lead=0):
         """(Results of the chains, without those that an interrupt left out; interrupted).
 
         A chain that goes on from an earlier fit is never left out: one that did not begin, or that
         was lost with its process, is where it was. If that is so of all, there are no results.
         """
         tasks = [
-            (limit, number, plan, schedule, seed, self.n_draws, self.thin, state, self.verbose)
-            for number, (plan, seed, state) in enumerate(zip(plans, seeds, states))
+            (limit, number, lead, *own, n_draws, thin, state, self.verbose)
+            for number, (*own, state) in enumerate(zip(plans, schedules, seeds, states))
         ]
         task = functools.partial(chain_task, len(tasks), n_workers(self.n_jobs))
         results, interrupted = run_tasks(task, tasks, n_jobs=self.n_jobs)
@@ -147,21 +144,16 @@ class BaseChains(BaseEstimator):
 
     # ---- what the chains leave behind -----------------------------------------------------------
 
-    def _of_chains(self, draws, traces, states, n_rows):
-        """Fitted attributes; R-hat and ESS are of the final full-data stage, burn-in left out."""
+    def _of_chains(self, draws, traces, states, n_rows, verdict=None):
+        """Fitted attributes; `verdict` is what `judged` says of the chains, unless asked before."""
+        if verdict is None:
+            verdict = judged(traces, [[draw.arrays for draw in chain] for chain in draws], n_rows)
         trace = side_by_side(traces)
-        full = final_stage(trace, n_rows)
-        scalars = [name for name in trace if name not in UNDIAGNOSED]
-        final = {name: np.where(full, trace[name], np.nan) for name in scalars}
-        if full.any() and np.ptp(trace["log_joint"][full]) < ROUNDING:
-            final["log_joint"][full] = trace["log_joint"][full][0]
-        r_hats, esses = diagnose(final)
         return {
             "draws_": draws,
             "trace_": trace,
             "n_sweeps_": float(np.nanmax(trace["sweeps"])),
-            "r_hat_": r_hats,
-            "ess_": esses,
+            **verdict,
             "_states": states,
         }
 
@@ -170,9 +162,7 @@ class BaseChains(BaseEstimator):
 
         grids : by the name of the parameter, the PriorGrid of (value, discount) pairs.
         """
-        trace = fitted["trace_"]
-        n_records = (trace["n_assigned"] == n_rows).sum(axis=1).min()
-        complaints = self._complaints_of_r_hat(fitted["r_hat_"]["log_joint"], n_records)
+        trace, complaints = fitted["trace_"], disagreement(fitted["convergence_"], self._advice)
         for name, grid in grids.items():
             points = np.unique(grid.points[:, 0])
             values = trace[name][final_stage(trace, n_rows)] if len(points) > 1 else np.empty(0)
@@ -185,19 +175,8 @@ class BaseChains(BaseEstimator):
                 )
         return complaints
 
-    def _complaints_of_r_hat(self, worst, n_records):
-        """What to say if the worst R-hat tells that the chains disagree."""
-        disagree = n_records >= ENOUGH_RECORDS and worst > DISAGREE
-        return [self._disagreement.format(worst)] if disagree else []
 
-
-def chain_task(n_tasks, n_at_a_time, limit, number, *arguments, stop):
+def chain_task(n_tasks, n_at_a_time, limit, number, lead, *arguments, stop):
     """A chain with its share of what is left of the time."""
     seconds = limit.share(number, n_tasks, n_at_a_time)
-    return run_chain(*arguments, stop=stop, max_time=seconds)
-
-
-def final_stage(trace, n_rows):
-    """Which records are of the final full-data stage, burn-in left out: (n_chains, n_records)."""
-    full = trace["n_assigned"] == n_rows
-    return full & (trace["burn_in"] == 0) if "burn_in" in trace else full
+    return run_chain(*arguments, stop=stop, max_time=seconds, lead=lead)

@@ -96,13 +96,13 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
             "_point": point,
         }
 
-    def _results(self, encoder, plan, results):
-        """Fitted attributes of chains that `_run_chains` has run."""
+    def _results(self, encoder, plan, results, verdict=None):
+        """Fitted attributes of chains that `_run_chains` has run; see `_of_chains`."""
         draws = [[self._draw_type(arrays, encoder) for arrays in r["draws"]] for r in results]
         traces, states = ([result[key] for result in results] for key in ("trace", "state"))
         fitted = {
             "schedule_": results[0]["schedule"],
-            **self._of_chains(draws, traces, states, plan.table.n_rows),
+            **self._of_chains(draws, traces, states, plan.table.n_rows, verdict),
             **self._of_table(encoder, plan),
         }
         fitted |= self._weigh(fitted, plan.table)

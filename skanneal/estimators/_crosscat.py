@@ -39,7 +39,9 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
-        `skanneal.schedules`.
+        `skanneal.schedules`. With ``n_sweeps="auto"``, as "anneal" has it, blocks of full-data
+        sweeps follow, each twice as long as the last, until the chains agree or their work is done;
+        every second chain then begins with a sequential pass.
     concentration : "infer" or float, default="infer"
         Concentration of the rows' process in every view: how readily new clusters open. Above
         ``-discount``.
@@ -82,10 +84,13 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         that shares most columns (by the Jaccard index). These two ask for 20 draws or more in all.
     n_chains : int, default=4
         Independent chains.
-    n_draws : int, default=1
-        Draws kept per chain: the schedule's end, then one every `thin` full-data sweeps.
+    n_draws : int or "auto", default="auto"
+        Draws kept per chain: where there are blocks, spread evenly over the last one; otherwise
+        the schedule's end, then one every `thin` full-data sweeps. "auto": 1 if the schedule's
+        `n_sweeps` is a number, so that no sweep is added; else 25, or as few as 4 where the labels
+        of all draws would take more than 256 MiB.
     thin : int, default=1
-        Sweeps between draws.
+        Sweeps between draws; where there are blocks, the least number of them.
     output : {"codes", "onehot", "proba"}, default="codes"
         What `transform` gives for each view: the most probable cluster as a code or as one column
         per cluster with a single 1, or the clusters' probabilities.
@@ -97,7 +102,8 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         An int gives the same fit every time, for any `n_jobs` and backend.
     warm_start : bool, default=False
-        Whether a second `fit`, on the same rows, goes on with ``n_draws * thin`` full-data sweeps.
+        Whether a second `fit`, on the same rows, goes on: with ``n_draws * thin`` full-data sweeps,
+        or where there are blocks, with one that is twice as long as the last.
     verbose : int, default=0
         Above 0: print a line per record of the trace.
 
@@ -124,8 +130,16 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         "seconds", "sweeps", "n_assigned", "n_views", "n_components" (of all views), "log_joint",
         "concentration" and "discount" (means over views), "view_concentration", "view_discount";
         padded with nan.
+    converged_ : bool
+        Whether all figures of `convergence_` are within their limits. Never with one chain, fewer
+        than 20 final sweeps or 4 draws per chain, or after an interrupt.
+    convergence_ : dict
+        "figures": by name ("r_hat of log_joint" and so on) dicts of "value", "limit" and "agrees",
+        which is None where there is too little to tell. "agreeing": for each chain, whether it is
+        one of the most chains of which no two are at odds.
     r_hat_, ess_ : dict of float
-        Of the scalars in the trace's final full-data stage; nan where it is too short.
+        Of the scalars in the trace's final full-data stage, or last block; nan where it is too
+        short.
     chain_weights_ : ndarray of shape (n_chains,)
         How much each chain counts in queries; they sum to 1. Equal where chains predict equally
         well. Chains under which the rows, each left out in turn, are less probable count less, or 0
@@ -195,6 +209,7 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         "view_reallocation",
     )
     _draw_type = CrossCatDraw
+    _has_views, _sweep_cost = True, 6.0  # measured
 
     def __init__(
         self,
@@ -212,7 +227,7 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         moves="auto",
         point_estimate="map",
         n_chains=4,
-        n_draws=1,
+        n_draws="auto",
         thin=1,
         output="codes",
         max_time=None,

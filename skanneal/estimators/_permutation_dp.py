@@ -69,10 +69,13 @@ class PermutationDPMixture(BaseAnnealed):
         expected variation of information or Binder loss. These two ask for 20 draws or more in all.
     n_chains : int, default=4
         Independent chains.
-    n_draws : int, default=1
-        Draws kept per chain: the schedule's end, then one every `thin` full-data sweeps.
+    n_draws : int or "auto", default="auto"
+        Draws kept per chain: where there are blocks, spread evenly over the last one; otherwise
+        the schedule's end, then one every `thin` full-data sweeps. "auto": 1 if the schedule's
+        `n_sweeps` is a number, so that no sweep is added; else 25, or as few as 4 where the labels
+        of all draws would take more than 256 MiB.
     thin : int, default=1
-        Sweeps between draws.
+        Sweeps between draws; where there are blocks, the least number of them.
     max_time : float or None, default=None
         Seconds of wall clock that the fit may take, all of it; where the schedule has a `max_time`
         too, the smaller holds. The schedule is stretched or compressed to it.
@@ -81,7 +84,8 @@ class PermutationDPMixture(BaseAnnealed):
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         An int gives the same fit every time, for any `n_jobs` and backend.
     warm_start : bool, default=False
-        Whether a second `fit`, on the same rows, goes on with ``n_draws * thin`` full-data sweeps.
+        Whether a second `fit`, on the same rows, goes on: with ``n_draws * thin`` full-data sweeps,
+        or where there are blocks, with one that is twice as long as the last.
     verbose : int, default=0
         Above 0: print a line per record of the trace.
 
@@ -98,9 +102,16 @@ class PermutationDPMixture(BaseAnnealed):
         "seconds", "sweeps", "n_assigned", "n_components", "log_joint", "concentration", "discount"
         and, with permutation moves, "burn_in": 1 for the first half of the sweeps, in which these
         climb and adapt, 0 for the rest, which leaves the posterior as it is; padded with nan.
+    converged_ : bool
+        Whether all figures of `convergence_` are within their limits. Never with one chain, fewer
+        than 20 final sweeps or 4 draws per chain, or after an interrupt.
+    convergence_ : dict
+        "figures": by name ("r_hat of log_joint" and so on) dicts of "value", "limit" and "agrees",
+        which is None where there is too little to tell. "agreeing": for each chain, whether it is
+        one of the most chains of which no two are at odds.
     r_hat_, ess_ : dict of float
-        Of the scalars in the trace's final full-data stage, burn-in left out; nan where it is too
-        short.
+        Of the scalars in the trace's final full-data stage, or last block, burn-in left out; nan
+        where it is too short.
     chain_weights_ : ndarray of shape (n_chains,)
         How much each chain counts in queries; they sum to 1. Equal where chains predict equally
         well. Chains under which the rows, each left out in turn, are less probable count less, or 0
@@ -171,7 +182,7 @@ class PermutationDPMixture(BaseAnnealed):
         beam_tolerance=1e-32,
         point_estimate="map",
         n_chains=4,
-        n_draws=1,
+        n_draws="auto",
         thin=1,
         max_time=None,
         n_jobs=None,
@@ -253,6 +264,11 @@ class PermutationDPMixture(BaseAnnealed):
         if isinstance(self.init, Integral) and self.init > n_rows:
             raise ValueError(f"init={self.init} clusters are more than the {n_rows} rows")
         return schedule
+
+    def _ways(self, schedule, n_rows):
+        if self.init is None:
+            return super()._ways(schedule, n_rows)
+        return [schedule] * self.n_chains
 
     def _running(self, priors, n_rows):
         if self.program == "exact" and n_rows > EXACT_ROWS:

@@ -15,6 +15,13 @@ from ..tempering import INNER, METHODS, BaseInnerSampler, sample
 from ..tempering._sample import INTERRUPTED
 from ._base_chains import BaseChains
 
+DISAGREE = 1.1  # R-hat above which chains are said to disagree
+ENOUGH_DRAWS = 20  # per chain, below which nothing is said
+DISAGREEMENT = (
+    "the chains disagree (R-hat {:.2f}): draw more (n_draws, n_warmup), or try another method, "
+    "ladder (schedule) or inner sampler."
+)
+
 
 class BaseTempered(BaseChains):
     """Base of the tempered estimators; see a subclass for parameters and attributes.
@@ -34,10 +41,6 @@ class BaseTempered(BaseChains):
         "schedule": [BaseLadder, None],
         "n_warmup": [Interval(Integral, 0, None, closed="left")],
     }
-    _disagreement = (
-        "the chains disagree (R-hat {:.2f}): draw more (n_draws, n_warmup), or try another method, "
-        "ladder (schedule) or inner sampler."
-    )
 
     def _rows(self, X, *y, **options):
         """Validated rows in one order in memory, since sums over them round by it."""
@@ -86,5 +89,7 @@ class BaseTempered(BaseChains):
             "sizes_": result.sizes,
         }
         worst = np.max(np.nan_to_num(result.r_hat, nan=1.0))
-        complaints = self._complaints_of_r_hat(worst, result.draws.shape[1])
-        return fitted, complaints + [INTERRUPTED] * interrupted
+        complaints = [INTERRUPTED] * interrupted
+        if result.draws.shape[1] >= ENOUGH_DRAWS and worst > DISAGREE:
+            complaints.insert(0, DISAGREEMENT.format(worst))
+        return fitted, complaints

@@ -150,6 +150,14 @@ class CrossCatDraw:
         )
 
 
+def partitions(arrays, rows):
+    """The view of each encoded column in a draw, and each view's clusters of some rows."""
+    if "view_of" not in arrays:
+        return np.zeros(1, dtype=np.int64), [arrays["labels"][rows]]
+    stored, view_of = np.unique(arrays["view_of"], return_inverse=True)
+    return view_of, [arrays[f"view{v}/labels"][rows] for v in stored]
+
+
 def shown_views(table_view_labels, apart):
     """The view of each column of the user, of that of each column of the Table; -1 where it is in
     none."""

@@ -19,9 +19,10 @@ class AcceleratingAnneal(BaseAnneal):
 
     Parameters
     ----------
-    n_sweeps : float or None, default=None
+    n_sweeps : float, "auto" or None, default=None
         Assignments divided by rows, final sweeps included. None: as many as the curve gives, which
         is ``1 + passes + final_sweeps`` for up to `small_size` rows; a number rescales the pairs.
+        "auto": these, then as many full-data sweeps as the chains need to agree.
     passes : float, default=500
         Remove/assign pairs per added row while the subsample is small.
     small_size : float, default=4e3
@@ -45,15 +46,16 @@ class AcceleratingAnneal(BaseAnneal):
 
     _parameter_constraints: dict = {
         **BaseAnneal._parameter_constraints,
-        "n_sweeps": [Interval(Real, 1, None, closed="left"), None],
+        "n_sweeps": [*BaseAnneal._parameter_constraints["n_sweeps"], None],
         "passes": [Interval(Real, 0, None, closed="neither")],
         "small_size": [Interval(Real, 0, None, closed="neither")],
         "big_size": [Interval(Real, 0, None, closed="neither")],
     }
 
+    _way = None
     # "anneal" is the estimators' default.
     _names = {
-        "anneal": {"passes": 60, "small_size": 200, "big_size": 1e7},
+        "anneal": {"n_sweeps": "auto", "passes": 60, "small_size": 200, "big_size": 1e7},
         "accelerating_anneal": {},
     }
 
@@ -100,12 +102,12 @@ class AcceleratingAnneal(BaseAnneal):
         n_steps = int(np.ceil(np.log(n_rows / first) / 0.04)) + 1
         grid = np.unique(np.rint(np.geomspace(first, n_rows, n_steps)).astype(np.int64))
         sizes = np.concatenate([[0], grid[:-1], [n_rows]]) if len(grid) > 1 else [0, n_rows]
-        pairs = self._pairs(np.asarray(sizes, dtype=float))
-        if self.n_sweeps is not None:
-            pairs *= (self.n_sweeps - self.final_sweeps - 1) * n_rows / pairs[-1]
+        pairs, n_sweeps = self._pairs(np.asarray(sizes, dtype=float)), self._length()
+        if n_sweeps is not None:
+            pairs *= (n_sweeps - self.final_sweeps - 1) * n_rows / pairs[-1]
         assignments = np.asarray(sizes, dtype=np.int64) + np.rint(pairs).astype(np.int64)
         knots = [(int(a), int(n), 1.0) for a, n in zip(assignments, sizes)]
         final = round(self.final_sweeps * n_rows)
-        if self.n_sweeps is not None:
-            final = round(self.n_sweeps * n_rows) - knots[-1][0]
+        if n_sweeps is not None:
+            final = round(n_sweeps * n_rows) - knots[-1][0]
         return [*knots, (knots[-1][0] + final, n_rows, 1.0)]

@@ -23,7 +23,8 @@ SELECTIONS = ("random", "window", "stratified")
 class BaseSchedule(BaseEstimator):
     """Base of the schedules: a subclass stores its parameters and writes `_knots`.
 
-    `_knots(n_rows)` returns (assignment, size, beta) triples from 0 assignments to all rows;
+    `_knots(n_rows)` returns (assignment, size, beta) triples from 0 assignments to all rows, for
+    `_length()` sweeps; `_way` is that length where `n_sweeps` is "auto";
     `_start` says whether the rows are labelled from the prior first, `_burn_in` in how many
     assignments moves may adapt (None: half), `_skipped` after which nothing but the churn is run.
     `_names` are the strings that an estimator's `schedule` may be, each with the parameters it
@@ -31,17 +32,25 @@ class BaseSchedule(BaseEstimator):
     """
 
     _parameter_constraints: dict = {
-        "n_sweeps": [Interval(Real, 1, None, closed="left")],
+        "n_sweeps": [Interval(Real, 1, None, closed="left"), StrOptions({"auto"})],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "selection": [StrOptions(set(SELECTIONS))],
     }
     _names: dict = {}
+    _way = 1.0
     _start = "empty"
     _burn_in = None
     _skipped = ()
 
+    @property
+    def is_auto(self):
+        """Whether the chains are to go on beyond the path, until they agree."""
+        return isinstance(self.n_sweeps, str)
+
     def path(self, n_rows):
         """Return subsample size and energy exponent by assignment.
+
+        With ``n_sweeps="auto"`` it is the schedule's own way to the full data.
 
         Parameters
         ----------
@@ -115,9 +124,15 @@ class BaseSchedule(BaseEstimator):
     def _check_together(self):
         """Raise a ValueError where parameters do not fit each other."""
 
+    def _length(self):
+        """Return the path's number of sweeps, or None where other parameters determine it."""
+        return self._way if self.is_auto else self.n_sweeps
+
 
 class BaseAnneal(BaseSchedule):
     """Base of the schedules that anneal and end with `final_sweeps` of all rows."""
+
+    _way = 20.0
 
     _parameter_constraints: dict = {
         **BaseSchedule._parameter_constraints,
@@ -133,11 +148,8 @@ class BaseAnneal(BaseSchedule):
                 f"one of n_sweeps={n_sweeps!r} to bring all rows in."
             )
 
-    def _length(self):
-        """Return the number of sweeps, or None where other parameters determine it."""
-        return self.n_sweeps
-
     def _stages(self, n_rows):
         """Return the assignments before the final sweeps, and all of them."""
-        before = max(n_rows, round((self.n_sweeps - self.final_sweeps) * n_rows))
-        return before, max(before, round(self.n_sweeps * n_rows))
+        n_sweeps = self._length()
+        before = max(n_rows, round((n_sweeps - self.final_sweeps) * n_rows))
+        return before, max(before, round(n_sweeps * n_rows))

@@ -24,6 +24,7 @@ SETTLED = 50  # rows in the subsample from which on a chain runs more than the c
 _HOLD = 0.005
 # Shares of the time: what the pace starts from, how far it looks back, the most of one segment.
 _PACE_START, _PACE_MEMORY, _PACE_JUMP = 0.02, 0.05, 0.05
+_FURTHER = 0.35  # of the time is kept for the sweeps that follow the path, if they need as much
 _PART = 0.05  # of a sweep: a shorter last segment is not worth its moves
 
 
@@ -37,7 +38,7 @@ class Budget:
     max_time : float
         Seconds from the chain's beginning.
     further_sweeps : float
-        Full-data sweeps that follow the path and have to fit in too.
+        Full-data sweeps that follow the path, as far as there is time for them.
     """
 
     _STATE = (
@@ -235,7 +236,8 @@ class Budget:
         self.planned_at = seconds
         pace = self._pace
         full = pace * self.cost.of_sweep(self._n_rows)[0] / self._n_rows
-        rest = self.max_time - seconds - self.further_sweeps * self._n_rows * full
+        further = self.further_sweeps * self._n_rows * full
+        rest = self.max_time - seconds - min(further, _FURTHER * self.max_time)
         end = self._at[-1]
         if self.position >= self._final_from:
             self.expected = start + max(rest, 0.0) / full
@@ -336,7 +338,7 @@ class Budget:
         """Seconds that the sweeps which follow the path will take."""
         if not self.further_sweeps:
             return 0.0
-        return self.further_sweeps * self._pace * self._sweep()[0]
+        return min(self.further_sweeps * self._pace * self._sweep()[0], _FURTHER * self.max_time)
 
     def _move(self, left):
         """Advance to the next knot of the shape or by `left` assignments; return those used."""

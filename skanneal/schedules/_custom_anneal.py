@@ -26,9 +26,9 @@ class CustomAnneal(BaseAnneal):
         Where the values of `size` hold: floats from 0 to 1 are shares of the assignments, integers
         are numbers of assignments and need integers in `size`; None is equally spaced. Between the
         points the size changes linearly.
-    n_sweeps : float or None, default=None
+    n_sweeps : float, "auto" or None, default=None
         Assignments divided by rows, final sweeps included. None: 20, or with integers in `at` as
-        many as they say.
+        many as they say. "auto": these, then as many full-data sweeps as the chains need to agree.
     exponent : callable, array-like of shape (n_points,) or None, default=None
         Exponent of the likelihood, given as `size` is given, ending at 1; None is 1 throughout.
     start : {"empty", "prior"}, default="empty"
@@ -61,7 +61,7 @@ class CustomAnneal(BaseAnneal):
         **BaseAnneal._parameter_constraints,
         "size": [callable, "array-like"],
         "at": ["array-like", None],
-        "n_sweeps": [Interval(Real, 1, None, closed="left"), None],
+        "n_sweeps": [*BaseAnneal._parameter_constraints["n_sweeps"], None],
         "exponent": [callable, "array-like", None],
         "start": [StrOptions({"empty", "prior"})],
         "burn_in": [Interval(Integral, 0, None, closed="left"), None],
@@ -158,11 +158,11 @@ class CustomAnneal(BaseAnneal):
                 raise ValueError("at holds integers (assignments): exponent must be an array.")
 
     def _length(self):
-        """Return `n_sweeps`, or 20 where neither it nor `at` says how many."""
+        """Return `n_sweeps`; where it is no number, None if `at` says how many, else 20."""
+        if isinstance(self.n_sweeps, Real):
+            return self.n_sweeps
         at = as_positions(self.at)
-        if self.n_sweeps is None and (at is None or at.dtype.kind == "f"):
-            return 20
-        return self.n_sweeps
+        return self._way if at is None or at.dtype.kind == "f" else None
 
     def _knots(self, n_rows):
         sizes, exponents, at = self._curves()

@@ -17,8 +17,9 @@ class EnergyAnneal(BaseAnneal):
 
     Parameters
     ----------
-    n_sweeps : float, default=20
-        Assignments divided by rows, final sweeps and sequential pass included.
+    n_sweeps : float or "auto", default=20
+        Assignments divided by rows, final sweeps and sequential pass included. "auto": 20, then
+        as many full-data sweeps as the chains need to agree.
     beta_min : float, default=0.1
         Exponent at the beginning, in [0, 1].
     start : {"prior", "sequential"}, default="prior"

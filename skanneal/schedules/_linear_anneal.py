@@ -12,8 +12,9 @@ class LinearAnneal(BaseAnneal):
 
     Parameters
     ----------
-    n_sweeps : float, default=20
-        Assignments divided by rows, final sweeps included.
+    n_sweeps : float or "auto", default=20
+        Assignments divided by rows, final sweeps included. "auto": 20, then as many full-data
+        sweeps as the chains need to agree.
     final_sweeps : float, default=2
         Full-data sweeps at the end; at most ``n_sweeps - 1``.
     max_time : float or None, default=None

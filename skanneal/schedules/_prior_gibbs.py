@@ -10,8 +10,9 @@ class PriorGibbs(BaseSchedule):
 
     Parameters
     ----------
-    n_sweeps : float, default=20
-        Assignments divided by rows. Labelling from the prior is not counted.
+    n_sweeps : float or "auto", default=20
+        Assignments divided by rows. Labelling from the prior is not counted. "auto": one
+        sweep, then as many as the chains need to agree.
     max_time : float or None, default=None
         Seconds to stretch or compress the schedule to.
     selection : {"random", "window", "stratified"}, default="random"
@@ -33,4 +34,4 @@ class PriorGibbs(BaseSchedule):
         self.selection = selection
 
     def _knots(self, n_rows):
-        return [(0, n_rows, 1.0), (max(1, round(self.n_sweeps * n_rows)), n_rows, 1.0)]
+        return [(0, n_rows, 1.0), (max(1, round(self._length() * n_rows)), n_rows, 1.0)]

@@ -10,8 +10,9 @@ class SequentialGibbs(BaseSchedule):
 
     Parameters
     ----------
-    n_sweeps : float, default=20
-        Assignments divided by rows; the sequential pass is the first sweep.
+    n_sweeps : float or "auto", default=20
+        Assignments divided by rows; the sequential pass is the first sweep. "auto": that
+        pass, then as many sweeps as the chains need to agree.
     max_time : float or None, default=None
         Seconds to stretch or compress the full-data sweeps to. The sequential pass is always run.
     selection : {"random", "window", "stratified"}, default="random"
@@ -33,5 +34,5 @@ class SequentialGibbs(BaseSchedule):
         self.selection = selection
 
     def _knots(self, n_rows):
-        total = max(n_rows, round(self.n_sweeps * n_rows))
+        total = max(n_rows, round(self._length() * n_rows))
         return [(0, 0, 1.0), (n_rows, n_rows, 1.0), (total, n_rows, 1.0)]

@@ -1,6 +1,7 @@
 """From draws to what they say: partitions that stand for them, and whether chains agree."""
 
 from ._coclustering import coclustering
+from ._convergence import agreeing_chains, convergence
 from ._diagnostics import diagnose, drift, ess, r_hat, tail_ess
 from ._labels import rank_clusters, relabel
 from ._losses import LOSSES
@@ -13,7 +14,9 @@ __all__ = [
     "LOSSES",
     "POINT_ESTIMATES",
     "Profile",
+    "agreeing_chains",
     "coclustering",
+    "convergence",
     "counted_chains",
     "diagnose",
     "drift",

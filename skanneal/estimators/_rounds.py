@@ -1,0 +1,99 @@
+"""Rounds of full-data sweeps, each twice as long as the last, until the chains of a fit agree.
+
+The first round runs the schedule and a block of sweeps; every further one goes on from there. Only
+the last block's draws are kept, so that what is judged is what is kept, and that the beginning
+counts for nothing. Work is counted, never timed: a fit is the same wherever it runs.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import math
+
+import numpy as np
+
+from ._verdict import judged
+
+BLOCK = 25  # sweeps of the first block
+MOST_SWEEPS = 400  # of all blocks together
+# So many sweeps of a table of so many rows and columns take as long as its blocks may. The time of
+# other tables grows with the square root of their cells; where rows are few, with these as well.
+REFERENCE_SWEEPS, REFERENCE_ROWS, REFERENCE_COLUMNS = 500, 10_000, 20
+FEW_ROWS = 1000
+# A sweep costs as much as if there were so many more rows, and so many more columns.
+OVERHEAD_ROWS, OVERHEAD_COLUMNS = 1000, 4
+TILE = 16  # components are scored so many at a time
+
+
+def run_rounds(run, table, n_draws, thin, cost, earlier=0):
+    """Run chains until they agree or their work is done.
+
+    Parameters
+    ----------
+    run : callable
+        ``run(states, thin, lead)`` returns what `run_chain` does of every chain, and whether there
+        was an interrupt. Without states it begins, or goes on with an earlier fit.
+    table : Table
+    n_draws : int
+        Draws that are kept of each chain, spread evenly over the last block.
+    thin : int
+        Least number of sweeps between two of them.
+    cost : float
+        What a sweep costs, that of a mixture without views being 1.
+    earlier : int
+        Sweeps of the last block of the earlier fit, if there is one.
+
+    Returns
+    -------
+    results : list of dict
+    interrupted : bool
+    verdict : dict or None
+        As `judged` returns it; None after an interrupt.
+    block : int
+        Sweeps of the last block.
+    """
+    every = max(thin, math.ceil(max(BLOCK, 2 * earlier) / n_draws))
+    results, interrupted = run(None, every, every)
+    done, most = every * n_draws, None
+    while not interrupted:
+        traces, draws = ([result[key] for result in results] for key in ("trace", "draws"))
+        verdict = judged(traces, draws, table.n_rows, every * n_draws)
+        most = most_sweeps(table, traces, cost) if most is None else most
+        if verdict["converged_"] or len(results) < 2 or done + 2 * every * n_draws > most:
+            return results, False, verdict, every * n_draws
+        every, before = 2 * every, results
+        results, interrupted = run([result["state"] for result in before], every, 0)
+        if interrupted:
+            results = [_joined(*pair, n_draws) for pair in zip(before, results)]
+        done += every * n_draws
+    return results, True, None, every * n_draws
+
+
+def most_sweeps(table, traces, cost):
+    """Return how many sweeps of all rows may follow the schedule.
+
+    Parameters
+    ----------
+    table : Table
+    traces : list of dict
+        Of the first round; the numbers of components enter.
+    cost : float
+        As in `run_rounds`.
+    """
+    n_rows, n_columns = table.n_rows, table.n_columns
+    n_components = [t["n_components"][-1] / t.get("n_views", [1.0])[-1] for t in traces]
+    n_tiles = np.ceil(np.array(n_components) / TILE).mean()
+    size = n_rows * n_columns / (REFERENCE_ROWS * REFERENCE_COLUMNS)
+    time = REFERENCE_SWEEPS * math.sqrt(size) * min(1.0, n_rows / FEW_ROWS)
+    sweep = cost * _work(n_rows, n_columns * n_tiles) / _work(REFERENCE_ROWS, REFERENCE_COLUMNS)
+    return min(MOST_SWEEPS, time / sweep)
+
+
+def _work(n_rows, n_columns):
+    return (n_rows + OVERHEAD_ROWS) * (n_columns + OVERHEAD_COLUMNS)
+
+
+def _joined(before, after, n_draws):
+    """What an interrupt leaves of a round: the last draws, of that round and of the one before."""
+    if after["trace"]["sweeps"][-1] == before["trace"]["sweeps"][-1]:
+        return before  # it had not begun
+    return after | {"draws": [*before["draws"], *after["draws"]][-n_draws:]}

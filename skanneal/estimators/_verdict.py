@@ -1,0 +1,68 @@
+"""What the traces and the draws of several chains say about their convergence."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ..chains import side_by_side
+from ..predictive._draws import partitions
+from ..summary import convergence, diagnose
+
+UNDIAGNOSED = ("seconds", "sweeps", "n_assigned", "burn_in")  # entries of the trace that only go up
+COMPARED_ROWS = 500  # of which partitions are compared
+ROUNDING = 1e-6  # nats between log joint densities that say nothing
+
+
+def judged(traces, draws, n_rows, block=None):
+    """Fitted attributes: whether chains agree, R-hat and effective sample size.
+
+    Parameters
+    ----------
+    traces : list of dict
+        Of each chain, float arrays of shape (n_records,).
+    draws : list of list of dict
+        Of each chain, the draws' arrays.
+    n_rows : int
+        Rows of the data.
+    block : int or None
+        How many of the last records are judged; None: all of the final full-data stage, burn-in
+        left out.
+    """
+    trace = side_by_side(traces)
+    full = final_stage(trace, n_rows)
+    if block is not None:
+        full &= np.cumsum(full[:, ::-1], axis=1)[:, ::-1] <= block
+    final = {name: np.where(full, trace[name], np.nan) for name in trace if name not in UNDIAGNOSED}
+    if full.any() and np.ptp(trace["log_joint"][full]) < ROUNDING:
+        final["log_joint"][full] = trace["log_joint"][full][0]
+    rows = np.linspace(0, n_rows - 1, min(n_rows, COMPARED_ROWS)).astype(np.int64)
+    found = convergence(final, [[partitions(arrays, rows) for arrays in of] for of in draws])
+    r_hats, esses = diagnose(final)
+    return {
+        "r_hat_": r_hats,
+        "ess_": esses,
+        "converged_": found.pop("converged"),
+        "convergence_": found,
+    }
+
+
+def final_stage(trace, n_rows):
+    """Which records are of the final full-data stage, burn-in left out: (n_chains, n_records)."""
+    full = trace["n_assigned"] == n_rows
+    return full & (trace["burn_in"] == 0) if "burn_in" in trace else full
+
+
+def disagreement(convergence, advice):
+    """What to say of chains that disagree; nothing where there is too little to tell.
+
+    There are no figures in it, so that Python shows it once where many fits have it to say.
+    """
+    failed = [name for name, figure in convergence["figures"].items() if figure["agrees"] is False]
+    if not failed:
+        return []
+    odd = np.flatnonzero(~convergence["agreeing"])
+    alone = f" At odds with the others: chain {', '.join(map(str, odd))}." if len(odd) else ""
+    return [
+        f"The chains do not agree, going by {', '.join(failed)}; `convergence_` has the figures."
+        f"{alone} {advice}"
+    ]

@@ -1,0 +1,218 @@
+"""`n_sweeps="auto"`: rounds of blocks until chains agree, and what a fit then claims."""
+
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
+from skanneal.estimators import _annealed, _rounds
+from skanneal.estimators._rounds import BLOCK, MOST_SWEEPS, most_sweeps, run_rounds
+from skanneal.schedules import LinearAnneal, PriorGibbs, SequentialGibbs, resolve_schedule
+
+MIXTURES = [AnnealedDPMixture, PermutationDPMixture, CrossCatPY]
+# What keeps rows where they are: no split-merge, and clusters that no row is drawn to.
+STUCK = {"moves": ("gibbs",), "concentration": 1.0}
+
+
+def rows(n_rows=60, n_columns=3, seed=0):
+    rng = np.random.default_rng(seed)
+    side = np.where(np.arange(n_rows) % 2, 4.0, -4.0)
+    return side[:, None] + rng.normal(size=(n_rows, n_columns))
+
+
+def many_clusters(n_rows=400):
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(20, 8)) * 30
+    return centres[np.arange(n_rows) % 20] + rng.normal(size=(n_rows, 8))
+
+
+def stuck(**parameters):
+    fixed = {"normal": {"mu0": 0.0, "kappa0": 0.01, "nu0": 4.0, "sigma2_0": 1.0}}
+    return AnnealedDPMixture(hyperparameters=fixed, random_state=0, **STUCK, **parameters)
+
+
+def same_bits(one, two):
+    for a, b in zip(one.draws_, two.draws_, strict=True):
+        for draw, other in zip(a, b, strict=True):
+            assert all(np.array_equal(draw.arrays[k], other.arrays[k]) for k in draw.arrays)
+    assert one.converged_ == two.converged_ and one.n_sweeps_ == two.n_sweeps_
+
+
+# ---- the rounds ---------------------------------------------------------------------------------
+
+
+class Chains:
+    """Stands for chains: each has made so many sweeps; verdicts and interrupts are given."""
+
+    def __init__(self, monkeypatch, agree_in=None, interrupt_in=None, n_rows=10_000):
+        self.agree_in, self.interrupt_in, self.calls = agree_in, interrupt_in, []
+        self.judged_blocks = []
+        self.table = Size(n_rows, 20)
+        monkeypatch.setattr(_rounds, "judged", self.judged)
+
+    def judged(self, traces, draws, n_rows, block):
+        self.judged_blocks.append(block)
+        return {"converged_": self.agree_in == len(self.judged_blocks)}
+
+    def __call__(self, states, thin, lead):
+        before = [10, 10] if states is None else states
+        interrupted = self.interrupt_in == len(self.calls)
+        self.calls.append((states, thin, lead))
+        made = [thin if interrupted else 5 * thin, 0 if interrupted else 5 * thin]
+        return [
+            {
+                "trace": {"sweeps": [n + more], "n_components": [7.0]},
+                "draws": [n + more] if interrupted else [n + i * thin for i in range(1, 6)],
+                "state": n + more,
+            }
+            for n, more in zip(before, made)
+        ], interrupted
+
+    def run(self, **parameters):
+        return run_rounds(self, self.table, **({"n_draws": 5, "thin": 1, "cost": 1.0} | parameters))
+
+
+class Size:
+    def __init__(self, n_rows, n_columns):
+        self.n_rows, self.n_columns = n_rows, n_columns
+
+
+def test_blocks_double_until_the_chains_agree(monkeypatch):
+    chains = Chains(monkeypatch, agree_in=3)
+    results, interrupted, verdict, block = chains.run()
+    assert chains.calls == [(None, 5, 5), ([35, 35], 10, 0), ([85, 85], 20, 0)]
+    assert chains.judged_blocks == [25, 50, 100] and block == 100
+    assert results[0]["draws"] == [105, 125, 145, 165, 185]
+    assert verdict == {"converged_": True} and not interrupted
+
+
+def test_work_has_a_cap(monkeypatch):
+    chains = Chains(monkeypatch)
+    results, _, verdict, block = chains.run()
+    assert block == 200 and sum(chains.judged_blocks) <= MOST_SWEEPS
+    assert results[0]["state"] == 10 + 25 + 50 + 100 + 200 and not verdict["converged_"]
+    # Ten times the cost: no more than the reference's time.
+    chains = Chains(monkeypatch)
+    chains.run(cost=10.0)
+    assert chains.judged_blocks == [25]
+
+
+def test_draws_and_thin_make_the_first_block_longer(monkeypatch):
+    chains = Chains(monkeypatch, agree_in=1)
+    chains.run(thin=8)
+    assert chains.judged_blocks == [40]
+    chains = Chains(monkeypatch, agree_in=1)
+    chains.run(earlier=60)  # a second fit goes on with twice the last block
+    assert chains.judged_blocks == [120]
+
+
+def test_an_interrupt_keeps_the_last_draws(monkeypatch):
+    chains = Chains(monkeypatch, interrupt_in=1)
+    results, interrupted, verdict, _ = chains.run()
+    assert interrupted and verdict is None
+    assert results[0]["draws"] == [20, 25, 30, 35, 45] and results[0]["state"] == 45
+    assert results[1]["draws"] == [15, 20, 25, 30, 35]  # it had not begun
+
+
+@pytest.mark.parametrize("components", [1.0, 160.0])
+def test_the_cap_falls_with_the_size(components):
+    def most(n_rows, n_columns, cost=1.0):
+        trace = {"n_components": np.array([components])}
+        return most_sweeps(Size(n_rows, n_columns), [trace], cost)
+
+    assert most(50, 2) < most(200, 2) <= MOST_SWEEPS
+    assert most(10**6, 20) < most(10**5, 20) < most(10**4, 20) <= MOST_SWEEPS
+    assert most(10**4, 200) < most(10**4, 20)
+    assert most(10**4, 20, 6.0) < most(10**4, 20)
+
+
+# ---- fits ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", MIXTURES)
+def test_the_bits_do_not_depend_on_jobs(estimator):
+    X = rows()
+    one = estimator(random_state=0).fit(X)
+    same_bits(one, estimator(random_state=0, n_jobs=2).fit(X))
+
+
+def test_the_bits_do_not_depend_on_the_backend():
+    X, model = rows(300), AnnealedDPMixture(n_chains=2, random_state=0)
+    one = clone(model).fit(X)
+    with joblib.parallel_config("loky", n_jobs=2):
+        same_bits(one, clone(model).fit(X))
+
+
+@pytest.mark.parametrize("estimator", [AnnealedDPMixture, PermutationDPMixture])
+def test_an_easy_table_is_claimed_in_silence(estimator):
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(4, 12)) * 8
+    X = centres[np.arange(300) % 4] + rng.normal(size=(300, 12))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = estimator(random_state=0).fit(X)
+    assert model.converged_ and model.convergence_["agreeing"].all()
+    assert [len(chain) for chain in model.draws_] == [25] * 4
+    figures = model.convergence_["figures"]
+    assert all(figure["agrees"] for figure in figures.values())
+    path = resolve_schedule("anneal").path(300)
+    assert model.n_sweeps_ == path.assignments[-1] / 300 + BLOCK
+
+
+def test_opposite_starts_that_stay_apart_are_no_claim():
+    """Sequential chains find other clusters than those that begin with a draw from the prior."""
+    with pytest.warns(ConvergenceWarning, match="do not agree.*convergence_") as record:
+        model = stuck(schedule=PriorGibbs(n_sweeps="auto")).fit(many_clusters())
+    assert record[0].filename == __file__ and len(record) == 1
+    assert not model.converged_ and not model.convergence_["agreeing"].all()
+    assert not model.convergence_["figures"]["distance of rows"]["agrees"]
+    # All chains from one start are on a plateau: what they have not seen, they cannot tell.
+    model = stuck(schedule=SequentialGibbs(n_sweeps=60), n_draws=25).fit(many_clusters())
+    assert model.converged_
+
+
+def test_fits_of_a_tenth_of_the_work_do_not_claim():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 2))  # many overlapping clusters, which mix slowly
+    for seed in range(5):
+        model = AnnealedDPMixture(
+            schedule=SequentialGibbs(n_sweeps=1), n_draws=25, random_state=seed
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            assert not model.fit(X).converged_
+
+
+def test_a_number_of_sweeps_stays_exact_and_short_ones_say_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = AnnealedDPMixture(schedule=LinearAnneal(n_sweeps=7), random_state=0).fit(rows())
+        assert model.n_sweeps_ == 7.0 and [len(chain) for chain in model.draws_] == [1] * 4
+        assert not model.converged_
+        single = AnnealedDPMixture(n_chains=1, random_state=0).fit(rows())
+    assert not single.converged_ and len(single.draws_[0]) == 25
+
+
+def test_a_limit_of_time_rules():
+    model = AnnealedDPMixture(max_time=0.5, random_state=0, n_chains=2).fit(rows(200))
+    assert model.schedule_.max_time is None and not model.schedule_.is_auto
+    assert isinstance(model.converged_, bool) and 1 <= len(model.draws_[0]) <= 25
+
+
+def test_a_warm_start_goes_on_with_twice_the_block():
+    model = AnnealedDPMixture(n_chains=1, n_draws=5, warm_start=True, random_state=0).fit(rows())
+    first = model.n_sweeps_
+    assert model.fit(rows()).n_sweeps_ == first + 2 * BLOCK
+    assert model.fit(rows()).n_sweeps_ == first + 6 * BLOCK
+
+
+def test_many_rows_have_fewer_draws_by_default(monkeypatch):
+    monkeypatch.setattr(_annealed, "DRAWS_BYTES", 4 * 60 * 4 * 7)
+    model = AnnealedDPMixture(random_state=0).fit(rows())
+    assert [len(chain) for chain in model.draws_] == [7] * 4
+    monkeypatch.setattr(_annealed, "DRAWS_BYTES", 1)
+    assert len(AnnealedDPMixture(n_chains=1, random_state=0).fit(rows()).draws_[0]) == 4
