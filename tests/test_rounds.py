@@ -141,7 +141,7 @@ def test_the_bits_do_not_depend_on_jobs(estimator):
 
 
 def test_the_bits_do_not_depend_on_the_backend():
-    X, model = rows(300), AnnealedDPMixture(n_chains=2, random_state=0)
+    X, model = rows(), AnnealedDPMixture(n_chains=2, random_state=0)
     one = clone(model).fit(X)
     with joblib.parallel_config("loky", n_jobs=2):
         same_bits(one, clone(model).fit(X))

@@ -59,8 +59,9 @@ def convergence(scalars, partitions):
         found, at_odds = _of_partitions(name, chains)
         figures |= found
         apart |= at_odds
-    with np.errstate(all="ignore"):
-        heights = np.nan_to_num(np.nanmean(scalars["log_joint"], axis=1), nan=-np.inf)
+    log_joints = np.asarray(scalars["log_joint"], dtype=np.float64)
+    recorded = np.maximum(np.isfinite(log_joints).sum(axis=1), 1)
+    heights = np.nansum(log_joints, axis=1) / recorded
     return {
         "figures": figures,
         "agreeing": agreeing_chains(apart, heights),
