@@ -6,11 +6,13 @@ of the largest clusters into demo.png, or the path given on the command line.
 """
 
 import sys
+import warnings
 
 import matplotlib
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
@@ -82,7 +84,9 @@ def main(path="demo.png"):
     pca = PCA(N_COMPONENTS, random_state=0).fit(images)
     points, held_out = pca.transform(images), pca.transform(held_out)
 
-    model = AnnealedDPMixture(random_state=0).fit(points)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a line of its own says it
+        model = AnnealedDPMixture(random_state=0).fit(points)
     gaussian = GaussianMixture(1).fit(points)
 
     agreement = adjusted_rand_score(digits, model.labels_)
@@ -91,6 +95,7 @@ def main(path="demo.png"):
     print(f"adjusted Rand index     {agreement:.2f}   (0: chance, 1: exactly the ten digits)")
     print(f"held-out log density    {model.score(held_out):.2f}   per image")
     print(f"  of a single Gaussian  {gaussian.score(held_out):.2f}")
+    print(f"chains agree            {'yes' if model.converged_ else 'no: see convergence_'}")
     draw_picture(path, images, points, model.labels_)
     print(f"picture                 {path}")
 
