@@ -39,9 +39,7 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
-        `skanneal.schedules`. With ``n_sweeps="auto"``, as "anneal" has it, blocks of full-data
-        sweeps follow, each twice as long as the last, until the chains agree or their work is done;
-        every second chain then begins with a sequential pass.
+        `skanneal.schedules`; blocks of sweeps follow as in `AnnealedDPMixture`.
     concentration : "infer" or float, default="infer"
         Concentration of the rows' process in every view: how readily new clusters open. Above
         ``-discount``.
@@ -85,10 +83,7 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
     n_chains : int, default=4
         Independent chains.
     n_draws : int or "auto", default="auto"
-        Draws kept per chain: where there are blocks, spread evenly over the last one; otherwise
-        the schedule's end, then one every `thin` full-data sweeps. "auto": 1 if the schedule's
-        `n_sweeps` is a number, so that no sweep is added; else 25, or as few as 4 where the labels
-        of all draws would take more than 256 MiB.
+        Draws kept per chain, as in `AnnealedDPMixture`.
     thin : int, default=1
         Sweeps between draws; where there are blocks, the least number of them.
     output : {"codes", "onehot", "proba"}, default="codes"
@@ -130,13 +125,8 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         "seconds", "sweeps", "n_assigned", "n_views", "n_components" (of all views), "log_joint",
         "concentration" and "discount" (means over views), "view_concentration", "view_discount";
         padded with nan.
-    converged_ : bool
-        Whether all figures of `convergence_` are within their limits. Never with one chain, fewer
-        than 20 final sweeps or 4 draws per chain, or after an interrupt.
-    convergence_ : dict
-        "figures": by name ("r_hat of log_joint" and so on) dicts of "value", "limit" and "agrees",
-        which is None where there is too little to tell. "agreeing": for each chain, whether it is
-        one of the most chains of which no two are at odds.
+    converged_, convergence_ : bool, dict
+        Whether the chains agree, and the figures that say so, as in `AnnealedDPMixture`.
     r_hat_, ess_ : dict of float
         Of the scalars in the trace's final full-data stage, or last block; nan where it is too
         short.
