@@ -248,7 +248,6 @@ def one_problem(modules, monkeypatch):
     monkeypatch.setattr(modules["problems"], "KINDS", {"only": only})
     for name in ("references", "fits", "page"):
         monkeypatch.setattr(modules[name], "KINDS", {"only": only})
-    monkeypatch.setattr(modules["references"], "TIMES", 0.5)
     monkeypatch.setattr(modules["references"], "N_DRAWS", 5)
     return made
 
@@ -264,7 +263,7 @@ def test_a_finished_cell_is_not_run_again(modules, one_problem, monkeypatch, tmp
     assert one_problem == []
     run(fits, monkeypatch, "--results", tmp_path)  # without a reference there is no cell
     assert one_problem == []
-    run(references, monkeypatch, "--results", tmp_path)
+    run(references, monkeypatch, "--results", tmp_path, "--times", 0.5)
     run(fits, monkeypatch, "--results", tmp_path, "--ways", "default", "cut")
     assert len(one_problem) == 2
     before = {path.name: path.read_text() for path in tmp_path.glob("*.jsonl")}
@@ -291,7 +290,7 @@ def test_a_reference_for_which_time_is_short_is_run_by_a_longer_run(
     lines.add({"commit": commit, "kind": "only", "seed": 0, "needs": 120})
     run(modules["references"], monkeypatch, "--results", tmp_path, "--minutes", 1)
     assert one_problem == []
-    run(modules["references"], monkeypatch, "--results", tmp_path, "--minutes", 10)
+    run(modules["references"], monkeypatch, "--results", tmp_path, "--minutes", 10, "--times", 0.5)
     assert one_problem == [0]
 
 
@@ -302,8 +301,8 @@ def write_lines(folder):
     start = {"score": -1.0, "components": [2, 4]}
     other = {"score": -1.25, "components": [7, 9]}
     references = [
-        {"kind": "rare", "seed": 0, "resolved": True, "starts": {"one": start}},
-        {"kind": "rare", "seed": 1, "resolved": True, "starts": {"one": start}},
+        {"kind": "rare", "seed": 0, "resolved": True, "starts": {"one": start}, "times": 50},
+        {"kind": "rare", "seed": 1, "resolved": True, "starts": {"one": start}, "times": 20},
         {"kind": "levels", "seed": 0, "resolved": False, "starts": {"one": start, "many": other}},
         {"kind": "tables", "seed": 6, "needs": 7200},
     ]
@@ -333,7 +332,7 @@ def test_the_tables_are_made_from_the_lines(modules, tmp_path):
     assert "9.0" not in text  # a gap to what nobody knows
     assert "- levels, seed 0: the starts' scores differ by 0.2500; components from" in text
     assert "- tables, seed 6: about 120 minutes" in text
-    assert "`abc1234`" in text
+    assert "**Package of commit `abc1234`** (references of 20 and 50 times the work)" in text
 
 
 def test_a_version_without_claims_has_dashes(modules, tmp_path):

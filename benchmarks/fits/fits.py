@@ -28,7 +28,7 @@ CUT = 0.1
 WAYS = ("default", "cut", "sequential_gibbs", "linear_anneal")
 
 
-def cell(problem, seed, way, reference, n_sweeps):
+def cell(problem, seed, way, reference, default):
     """The record of one fit.
 
     Parameters
@@ -39,12 +39,12 @@ def cell(problem, seed, way, reference, n_sweeps):
         In WAYS.
     reference : dict
         The problem's.
-    n_sweeps : float or None
-        Of the default fit, further draws included; not used by way "default".
+    default : dict or None
+        The record of the default fit; not used by way "default".
     """
     model = estimator(problem, seed)
     if way != "default":
-        model.set_params(**of_work(model, way, n_sweeps))
+        model.set_params(**of_work(model, way, default["sweeps"], default["draws"]))
     with Stopwatch() as watch:
         fitted(model, problem.train)
     density = model.score_samples(problem.fresh)
@@ -59,6 +59,7 @@ def cell(problem, seed, way, reference, n_sweeps):
         "inside": low <= n_fitted <= high,
         "converged": None if converged is None else bool(converged),
         "sweeps": round(model.n_sweeps_, 1),
+        "draws": len(model.draws_[0]),
         "seconds": watch.seconds,
         "load": watch.load,
     }
@@ -70,15 +71,15 @@ def cell(problem, seed, way, reference, n_sweeps):
     return record
 
 
-def of_work(model, way, n_sweeps):
+def of_work(model, way, sweeps, draws):
     """Parameters of the cut fit, or of another schedule with the default fit's sweeps.
 
-    Draws after the first take `thin` sweeps each, which count; a cut fit keeps fewer draws where
-    they would take more than half of its sweeps.
+    Draws after the first take `thin` sweeps each, which count; a fit keeps fewer draws where they
+    would take more than half of its sweeps.
     """
     name = model.schedule if way == "cut" else way
-    total = CUT * n_sweeps if way == "cut" else n_sweeps
-    n_draws = min(model.n_draws, max(1, round(total / 2 / model.thin)))
+    total = CUT * sweeps if way == "cut" else sweeps
+    n_draws = min(draws, max(1, round(total / 2 / model.thin)))
     schedule = resolve_schedule(name)
     least = 1 + getattr(schedule, "final_sweeps", 0)
     first = max(total - (n_draws - 1) * model.thin, least)
@@ -104,8 +105,7 @@ def main():
             default = lines.get(commit, name, seed, "default")
             if default is None and way != "default":
                 raise SystemExit("The other ways are measured by the default fit: name it first.")
-            sweeps = default and default["sweeps"]
-            record = cell(problem, seed, way, reference, sweeps)
+            record = cell(problem, seed, way, reference, default)
             lines.add({"commit": commit, "kind": name, "seed": seed, "way": way} | record)
             print(
                 f"{name} {seed} {way}: gap {record['gap']:.4f}, {record['components']:g} "

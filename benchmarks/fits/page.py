@@ -62,7 +62,9 @@ def of_commit(commit, references, cells):
     good = {key: record for key, record in cells.items() if key[:2] in resolved}
     names = list(dict.fromkeys(name for name, _, _ in good))
     rows = [row(name, {k: r for k, r in good.items() if k[0] == name}) for name in names]
-    parts = [f"**Package of commit `{commit}`**"]
+    times = sorted({record["times"] for record in references.values() if "times" in record})
+    work = " and ".join(f"{n:g}" for n in times)
+    parts = [f"**Package of commit `{commit}`** (references of {work} times the work)"]
     if names:
         parts.append(markdown(HEADINGS, [*rows, row("all", good)]))
     schedules = list(dict.fromkeys(way for *_, way in good if way not in ("default", "cut")))

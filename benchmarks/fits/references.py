@@ -3,6 +3,7 @@
     python benchmarks/fits/references.py                              # 40 minutes, then cut
     python benchmarks/fits/references.py --kinds rare levels --seeds 3 --minutes 120
     python benchmarks/fits/references.py --data DATA_FOLDER           # more real tables
+    python benchmarks/fits/references.py --times 20                   # shorter chains
 
 For each problem five chains begin at the true components (a real table's classes), at one
 component, at many random ones, after one sequential sweep, and at the end of a default chain.
@@ -62,6 +63,7 @@ def reference(problem, seed, clock, times):
     return {
         "n_rows": len(problem.train),
         "n_columns": problem.train.shape[1],
+        "times": times,
         "n_draws": n_wanted,
         "n_sweeps": burn_in + thin * n_draws,
         **agreement(densities, numbers),
@@ -155,7 +157,9 @@ def command_line(description):
 
 
 def main():
-    options = command_line(__doc__.splitlines()[0]).parse_args()
+    parser = command_line(__doc__.splitlines()[0])
+    parser.add_argument("--times", type=float, default=TIMES, help="the work of a default fit")
+    options = parser.parse_args()
     clock, commit = Clock(options.minutes), package_commit()
     lines = Lines(options.results / "references.jsonl", KEYS)
     for name, seed in chosen(options):
@@ -164,7 +168,7 @@ def main():
             continue
         if before and before["needs"] > clock.left():
             continue
-        record = reference(KINDS[name](seed), seed, clock, TIMES)
+        record = reference(KINDS[name](seed), seed, clock, options.times)
         lines.add({"commit": commit, "kind": name, "seed": seed} | record)
         if "needs" in record:
             print(f"{name} {seed}: left out, needs {record['needs']} s", flush=True)
