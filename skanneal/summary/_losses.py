@@ -8,7 +8,7 @@ and N rows, two losses have one form,
 f(n) = n log n and scale N for the variation of information (in nats; Meilă 2007), f(n) = n^2 and
 scale N^2 for Binder's loss (1978): the share of ordered pairs of rows that one partition joins and
 the other parts. The mean over the draws is minimised, as in Dahl, Johnson and Müller (2022), by
-descent from the best draws.
+descent from the best draws and from one cluster of all rows.
 
 Rows that no draw parts, an *atom*, count as one weighted row in all of this: for both losses some
 minimiser leaves the atoms whole (the loss is concave in how an atom is shared out between two
@@ -71,7 +71,7 @@ def minimise(labels_list, loss):
     """Labels of the rows: the partition found to have the least expected loss."""
     draws = _gather(labels_list)
     best, best_value, work = None, np.inf, 0
-    for start in _ranked_draws(draws, loss):
+    for start in _starts(draws, loss):
         labels, value, descent_work = _descend(draws, loss, start, _DESCENT_WORK - work)
         if value < best_value:
             best, best_value = labels, value
@@ -131,14 +131,16 @@ def _value(draws, loss, table):
 
 
 # ---------------------------------------------------------------------------------------- descent
-def _ranked_draws(draws, loss):
-    """Distinct draws' labels of the atoms, the least expected loss first.
+def _starts(draws, loss):
+    """Labels of the atoms from which to descend, the least expected loss first.
 
-    Of very many draws, evenly spaced ones are ranked.
+    They are the distinct draws, of very many evenly spaced ones, and all rows in one cluster: where
+    draws have little in common, that is better than any of them, and none descends to it.
     """
     n_draws, n_atoms = draws.codes.shape
     n_ranked = min(n_draws, max(1, _CANDIDATE_WORK // max(1, n_draws * n_atoms)))
-    candidates = {}
+    one = np.zeros(n_atoms, dtype=np.int64)
+    candidates = {one.tobytes(): one}
     for i in np.linspace(0, n_draws - 1, n_ranked).astype(int):
         labels = relabel(draws.codes[i])
         candidates.setdefault(labels.tobytes(), labels)
