@@ -324,7 +324,8 @@ def together(draw, table):
 def with_a_bad_chain(monkeypatch):
     """Fits in which one chain has all rows in one cluster and claims to be the most probable."""
 
-    def weigh(chains, table):
+    def weigh(chains, table, agree):
+        assert not agree, "two draws are too few to say so"
         if len(chains) > 1:
             for draw in chains[2]:
                 draw.arrays = together(draw, table)
@@ -339,7 +340,7 @@ ESTIMATORS = (AnnealedDPMixture, PermutationDPMixture, CrossCatPY)
 @pytest.mark.parametrize("cls", ESTIMATORS)
 class TestOneBadChain:
     def fitted(self, cls, **parameters):
-        with pytest.warns(ConvergenceWarning, match=r"4 chains .* these count less: 2 \(0\)"):
+        with pytest.warns(ConvergenceWarning, match="count less .* chain 2; `chain_weights_`"):
             return quick(cls, **parameters).fit(data())
 
     @pytest.mark.usefixtures("with_a_bad_chain")
@@ -380,7 +381,7 @@ class TestOneBadChain:
     def test_equal_weights(self, cls):
         """One chain, or chains that agree: nothing is weighed, and nothing said."""
         with warnings.catch_warnings():
-            warnings.filterwarnings("error", "Chains count differently")
+            warnings.filterwarnings("error", "The rows are less probable")
             one = quick(cls, n_chains=1).fit(data())
             four = quick(cls).fit(data())
         np.testing.assert_array_equal(one.chain_weights_, [1.0])
@@ -397,6 +398,28 @@ def test_chains_known_to_agree_are_not_compared(monkeypatch):
     monkeypatch.setattr(_loo, "chain_log_densities", None)
     np.testing.assert_array_equal(chain_weights([[], []], None, agree=True), [0.5, 0.5])
     np.testing.assert_array_equal(chain_weights([[]], None), [1.0])
+    model = quick(schedule="anneal", n_draws="auto").fit(data())
+    assert model.converged_
+    np.testing.assert_array_equal(model.chain_weights_, [0.25] * 4)
+    with pytest.raises(TypeError):
+        quick().fit(data())
+
+
+def test_which_draws_labels_are_made_of():
+    """Means over partitions ask for chains that agree, among those that count."""
+    chains = [["a", "b"], ["c", "d"], ["e", "f"]]
+
+    def chosen(method, agreeing, weights):
+        fitted = {"draws_": chains, "chain_weights_": np.array(weights)}
+        fitted["convergence_"] = {"agreeing": np.array(agreeing, dtype=bool)}
+        return "".join(AnnealedDPMixture(point_estimate=method)._draws_for_labels(fitted))
+
+    for method in ("vi", "binder"):
+        assert chosen(method, [1, 1, 1], [1 / 3, 1 / 3, 1 / 3]) == "abcdef"
+        assert chosen(method, [1, 0, 1], [1 / 3, 1 / 3, 1 / 3]) == "abef"
+        assert chosen(method, [1, 0, 1], [0.5, 0.5, 0.0]) == "ab"
+        assert chosen(method, [1, 0, 1], [0.0, 0.99, 0.01]) == "cd"
+    assert chosen("map", [1, 0, 0], [0.5, 0.5, 0.0]) == "abcd"
 
 
 def weak(n_rows, seed=0):
@@ -488,7 +511,7 @@ class TestQueriesOfChainsThatCountDifferently:
 @pytest.mark.parametrize("method", ["vi", "binder"])
 def test_a_mean_over_few_partitions(method):
     model = quick(n_chains=2, n_draws=9, point_estimate=method)
-    with pytest.warns(ConvergenceWarning, match=f"'{method}' averages over 18 draws .* n_draws"):
+    with pytest.warns(ConvergenceWarning, match=f"'{method}' averages over 18 draws: .* n_draws"):
         model.fit(data(40))
     for enough in ({"n_draws": 10}, {"point_estimate": "map"}):
         with warnings.catch_warnings(record=True) as found:

@@ -106,20 +106,16 @@ class BaseAnnealed(BaseTable, BaseChains):
         return encoder, table
 
     def _weigh(self, fitted, table):
-        return {"chain_weights_": chain_weights(fitted["draws_"], table)}
+        return {"chain_weights_": chain_weights(fitted["draws_"], table, fitted["converged_"])}
 
-    @staticmethod
-    def _complaints_of_weights(weights):
-        """What to say if chains do not count alike."""
-        low = np.flatnonzero(weights < weights.max())
-        if not len(low):
+    def _complaints_of_weights(self, weights):
+        """What to say if chains do not count alike; without figures, as in `disagreement`."""
+        low = ", ".join(map(str, np.flatnonzero(weights < weights.max())))
+        if not low:
             return []
-        named = ", ".join(f"{c} ({weights[c]:.2g})" for c in low)
         return [
-            f"Chains count differently in queries, since the rows are less probable under some of "
-            f"them: of {len(weights)} chains that would count {1 / len(weights):.2g} each, these "
-            f"count less: {named}. All weights are in `chain_weights_`. Raise the schedule's "
-            f"n_sweeps, or look at `trace_`."
+            f"The rows are less probable under some chains, which count less in queries, or not at "
+            f"all: chain {low}; `chain_weights_` has the weights. {self._advice}"
         ]
 
     def _resolve_moves(self):

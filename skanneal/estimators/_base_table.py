@@ -106,7 +106,7 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
             **self._of_table(encoder, plan),
         }
         fitted |= self._weigh(fitted, plan.table)
-        return fitted | self._summary(_draws_for_labels(fitted), encoder, plan)
+        return fitted | self._summary(self._draws_for_labels(fitted), encoder, plan)
 
     def _weigh(self, fitted, table):
         """Fitted attributes: how much each chain counts, where chains do not count alike."""
@@ -119,14 +119,27 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
     def _complaints(self, fitted, n_rows, **grids):
         """What to say of the chains, and of a mean over few partitions."""
         complaints = super()._complaints(fitted, n_rows, **grids)
-        n_draws = len(_draws_for_labels(fitted))
+        n_draws = len(self._draws_for_labels(fitted))
         if self.point_estimate in LOSSES and n_draws < ENOUGH_DRAWS:
             complaints.append(
-                f"point_estimate={self.point_estimate!r} averages over {n_draws} draws in all: of "
-                f"so few the best partition may have more clusters than any of them. Raise n_draws "
-                f"(now {self.n_draws} per chain), so that there are {ENOUGH_DRAWS} or more."
+                f"point_estimate={self.point_estimate!r} averages over {n_draws} draws: of so few "
+                f"the best partition may have more clusters than any of them. Raise n_draws, so "
+                f"that the chains that agree have {ENOUGH_DRAWS} or more."
             )
         return complaints
+
+    def _draws_for_labels(self, fitted):
+        """The draws that the point estimate is made of: of chains whose weight is not negligible.
+
+        A mean over partitions takes of these the chains that agree, if there are any: between
+        chains at odds it would lie in the middle of nowhere.
+        """
+        chains = fitted["draws_"]
+        chosen = counted_chains(fitted.get("chain_weights_", np.ones(len(chains))))
+        if self.point_estimate in LOSSES:
+            agreeing = np.intersect1d(chosen, np.flatnonzero(fitted["convergence_"]["agreeing"]))
+            chosen = agreeing if len(agreeing) else chosen
+        return [draw for c in chosen for draw in chains[c]]
 
     # ---- queries --------------------------------------------------------------------------------
 
@@ -290,10 +303,3 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         values, spreads, missing = queries.fill(encoder.encode(self, X))
         filled = open_table(X, "X", sparse=True).fill(encoder.replacements(values, missing))
         return (filled, queries.uncertainty(spreads, missing)) if return_std else filled
-
-
-def _draws_for_labels(fitted):
-    """The draws that the point estimate is made of: those of all chains that count enough."""
-    chains = fitted["draws_"]
-    counted = counted_chains(fitted.get("chain_weights_", np.ones(len(chains))))
-    return [draw for c in counted for draw in chains[c]]
