@@ -59,6 +59,10 @@ PRIORS = {
         "fixed": {"concentration": 1.5, "discount": 0.3},
         "inferred": {"concentration": "infer", "discount": "infer"},
     },
+    "Finite": {
+        "static": {"partition_prior": "finite"},
+        "dynamic": {"partition_prior": "finite", "concentration": 2.0},
+    },
 }
 
 
@@ -337,7 +341,8 @@ def choice_cases():
     for maker in (mixture, crosscat, accelerated):
         for prior in priors():
             for name, chosen in PRIORS[prior].items():
-                yield f"prior/{prior}/{name}/{maker.__name__}", fit(maker(**chosen), times())
+                if set(chosen) <= set(maker()().get_params()):
+                    yield f"prior/{prior}/{name}/{maker.__name__}", fit(maker(**chosen), times())
         for method in options(skanneal.AnnealedDPMixture, "point_estimate"):
             model = maker(point_estimate=method, n_draws=4)
             yield f"point_estimate/{method}/{maker.__name__}", fit(model, times())

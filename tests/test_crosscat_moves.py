@@ -91,6 +91,8 @@ class Case(NamedTuple):
     beta: float = 1.0
     view_weights: tuple | None = None
     row_weights: tuple | None = None
+    kind: type = PitmanYor
+    target: type = CrossCatTarget
 
     def grid_of(self, what):
         """The PriorGrid of "view" or "row"."""
@@ -185,7 +187,7 @@ def joint_law(case):
     indices_of = product(*[range(len(mappings)) for mappings in case.mappings()])
     for (g, pair), indices in product(enumerate(case.view_grid), indices_of):
         columns, weights = case.with_hypers(indices), case.row_weights
-        target = CrossCatTarget(columns, pair, case.row_grid, row_weights=weights, beta=case.beta)
+        target = case.target(columns, pair, case.row_grid, row_weights=weights, beta=case.beta)
         log_weight = math.log(case.view_weights[g]) if case.view_weights else 0.0
         for state in target.states():
             log_weights[g, indices, state] = log_weight + target.log_joint(state)
@@ -409,9 +411,9 @@ def make_state(case, key, table, subsample):
     for v, (features, (labels, point)) in enumerate(views):
         view_of[list(features)] = v
         blocks = view_blocks(table, columns, features)
-        mixtures.append(Mixture(table, blocks, PitmanYor(*case.row_grid[point]), subsample))
+        mixtures.append(Mixture(table, blocks, case.kind(*case.row_grid[point]), subsample))
         mixtures[-1].replace(rows, np.array(labels))
-    return CrossCat(table, mixtures, view_of, PitmanYor(*case.view_grid[g]), subsample)
+    return CrossCat(table, mixtures, view_of, case.kind(*case.view_grid[g]), subsample)
 
 
 def hypers_of(state):
@@ -990,6 +992,7 @@ def chain_counts(case, moves, schedule, n_chains, seed):
         case.grid_of("row"),
         moves,
         view_grid=case.grid_of("view"),
+        partition_prior=case.kind.name,
     )
     counts = Counter()
     for child in np.random.SeedSequence(seed).spawn(n_chains):

@@ -15,12 +15,14 @@ import pytest
 from scipy import stats
 
 from enumeration import canonical, check_counts, clusters, count_p_value, log_eppf, partitions
+from finite_enumeration import log_finite
 from mixtures import hyper_vector, make_table
 from reference import EXAMPLES
 from skanneal.chains import ChainPlan, run_chain
 from skanneal.moves import PartitionHyperparameters
 from skanneal.partition_priors import (
     PARTITION_PRIORS,
+    Finite,
     PartitionPrior,
     PitmanYor,
     PriorGrid,
@@ -60,7 +62,10 @@ def test_log_probability(n, concentration, discount):
 
 # ------------------------------------------------------------------------------ every prior
 # Points of the grid at which a prior is tried.
-TRIED = {"pitman_yor": POINTS}
+TRIED = {
+    "pitman_yor": POINTS,
+    "finite": [(3.0, -1.0), (2.0, -1.0), (8.0, -1.0), (0.9, -0.3), (2.0, -0.5), (0.7, -0.7 / 50)],
+}
 CASES = [(name, point) for name in PARTITION_PRIORS for point in TRIED[name]]
 every_prior = pytest.mark.parametrize(("name", "point"), CASES)
 
@@ -77,6 +82,8 @@ def log_by_weights(prior, labels):
         if counts:
             weights = weights_of(prior, list(counts.values()))
             at = list(counts).index(label) if label in counts else -1
+            if weights[at] == 0:
+                return -math.inf
             total += math.log(weights[at] / weights.sum())
         counts[label] = counts.get(label, 0) + 1
     return total
@@ -88,8 +95,12 @@ def test_weights_add_up(name, point):
     for sizes in ([1], [3, 1], [2, 2, 1], [40, 1, 7, 2]):
         weights = weights_of(prior, sizes)
         assert (weights >= 0).all()
+        if prior.log_probability(sizes) == -math.inf:
+            assert weights[-1] == 0  # nor may there be one more
+            continue
         assert weights.sum() == pytest.approx(prior.total_weight(sum(sizes)))
-        expected = np.log(weights / weights.sum())
+        with np.errstate(divide="ignore"):
+            expected = np.log(weights / weights.sum())
         np.testing.assert_allclose(prior.log_weights(np.array(sizes)), expected, rtol=1e-12)
     assert prior.log_weights(np.zeros(0, np.int64)).tolist() == [0.0]  # the first row opens one
 
@@ -125,7 +136,9 @@ def test_draws_follow_the_weights(name, point):
 def test_parts_agree_with_probabilities(name, point):
     prior = PARTITION_PRIORS[name](*point)
     apart, joined = [3, 4, 2], [7, 2]
-    split = prior.log_probability(apart) - prior.log_probability(joined)
+    split = -math.inf
+    if prior.log_probability(joined) > split:
+        split = prior.log_probability(apart) - prior.log_probability(joined)
     assert prior.log_split(2, 3, 4) == pytest.approx(split, abs=1e-12)
     assert prior.log_split(2, 3, np.array([4, 4])) == pytest.approx([split, split], abs=1e-12)
     openings = prior.log_openings(5)
@@ -146,6 +159,9 @@ def test_parts_agree_with_probabilities(name, point):
     mean = np.logaddexp.reduce(terms) - np.logaddexp.reduce(log_weights)
     found = prior.log_openings_over(PriorGrid(grid, log_weights), 5)[1:6]
     assert found == pytest.approx(mean, abs=1e-12)
+    for k in (k for k in (1, 4) if np.isfinite(found[k - 1])):
+        opening = prior.log_opening_over(PriorGrid(grid, log_weights), k, 5)
+        assert opening == pytest.approx(found[k] - found[k - 1], abs=1e-10)
 
 
 @every_prior
@@ -227,6 +243,72 @@ def test_what_breaks_sticks_refuses_other_priors(stage):
     generator = np.random.Generator(np.random.PCG64(1))
     with pytest.raises(ValueError, match="'without_sticks' has no weights by stick breaking"):
         stage.plan(state, 1, generator)
+
+
+# ------------------------------------------------------------------------------ finite mixtures
+COMPONENTS = [(1, 1.0), (2, 1.0), (3, 0.3), (4, 2.5), (7, 0.1), (50, 0.02)]
+every_component = pytest.mark.parametrize(("n_components", "gamma"), COMPONENTS)
+
+
+@every_component
+@pytest.mark.parametrize("n", [1, 2, 4, 6])
+def test_finite_log_probability(n_components, gamma, n):
+    prior = Finite(gamma * n_components, -gamma)
+    assert prior.max_clusters == n_components
+    total = 0.0
+    for labels in partitions(n):
+        sizes = [len(rows) for rows in clusters(labels)]
+        expected = log_finite(sizes, n_components, gamma)
+        assert prior.log_probability(sizes) == pytest.approx(expected, abs=1e-11)
+        assert prior.grid_scores(sizes, [prior.point])[0] == pytest.approx(expected, abs=1e-11)
+        total += math.exp(expected)
+    assert total == pytest.approx(1.0, abs=1e-11)
+    # control: infinitely many components weigh otherwise
+    infinite = PitmanYor(gamma * n_components).log_probability([1] * n)
+    assert n == 1 or abs(infinite - log_finite([1] * n, n_components, gamma)) > 1e-3
+
+
+@every_component
+def test_no_cluster_beyond_the_last(n_components, gamma):
+    """Exactly none, whatever concentration and discount multiply to in floating point."""
+    prior = Finite(gamma * n_components, -gamma)
+    assert prior.open_weight(n_components) == prior.open_weight(n_components + 1) == 0.0
+    assert prior.open_weight(n_components - 1) == gamma
+    labels = [prior.draw(300, np.random.PCG64(seed)) for seed in range(20)]
+    assert max(of.max() for of in labels) < n_components
+    assert prior.log_weights(np.ones(n_components, np.int64))[-1] == -np.inf
+    assert prior.log_split(n_components, 3, np.array([1, 2])).tolist() == [-np.inf] * 2
+
+
+@every_component
+def test_finite_expected_clusters(n_components, gamma):
+    """The formula with Gamma functions, and one component, which has all rows."""
+    point = np.array([(gamma * n_components, -gamma)])
+    (found,) = Finite(*point[0]).expected_clusters(point, 9)
+    without = 0.0
+    if n_components > 1:
+        a, b = gamma * n_components, gamma * (n_components - 1)
+        without = math.exp(
+            math.lgamma(a) - math.lgamma(b) + math.lgamma(9 + b) - math.lgamma(9 + a)
+        )
+    assert found == pytest.approx(n_components * (1.0 - without), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("concentration", "discount", "name"),
+    [
+        (1.0, 0.0, "discount"),
+        (1.0, float("-inf"), "discount"),
+        (1.0, float("nan"), "discount"),
+        (2.5, -1.0, "concentration"),
+        (0.0, -1.0, "concentration"),
+        (float("inf"), -1.0, "concentration"),
+        (float("nan"), -1.0, "concentration"),
+    ],
+)
+def test_points_that_are_no_finite_mixture(concentration, discount, name):
+    with pytest.raises(ValueError, match=name):
+        Finite(concentration, discount)
 
 
 # ------------------------------------------------------------------------------ Pitman and Yor

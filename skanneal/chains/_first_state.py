@@ -29,6 +29,7 @@ def first_state(plan, subsample, start, bit_generator):
         subsample.fill()
         for view in state.views:
             labels = _first_labels(plan, view, bit_generator)
+            view.set_prior(view.prior.holding(len(np.unique(labels))))
             view.replace(np.arange(plan.table.n_rows), labels)
     return state
 

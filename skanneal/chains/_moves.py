@@ -9,6 +9,7 @@ from ..moves import (
     FeatureHyperparameters,
     PartitionHyperparameters,
 )
+from ..partition_priors import PARTITION_PRIORS
 from ._move_policy import EvenWork, Turns
 
 
@@ -35,7 +36,7 @@ class ChainMoves:
         structure = [
             COLUMN_MOVES[name](plan.prior_grid)
             if name in COLUMN_MOVES
-            else EachView(MOVES[name](**plan.options.get(name, {})))
+            else EachView(MOVES[name](**_options(plan, name)))
             for name in plan.moves
             if name != "gibbs"
         ]
@@ -79,3 +80,13 @@ class ChainMoves:
         self.policy.recall(memory)
         for tuned, tuning in zip((self.policy, *self.adaptive), memory["tuning"]):
             tuned.tuning = tuning
+
+
+def _options(plan, name):
+    """Parameters of a move of rows.
+
+    Where a point of the grid bounds the number of clusters, the points are integrated out.
+    """
+    options = plan.options.get(name, {})
+    bounded = PARTITION_PRIORS[plan.partition_prior].bounded
+    return options | {"grid": plan.prior_grid} if bounded else options

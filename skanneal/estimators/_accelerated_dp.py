@@ -46,7 +46,8 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
     Each cluster has an *atom*: parameters of a likelihood, instantiated, so that shards of the rows
     can be sampled side by side and any likelihood will do. A first, approximate stage makes
     atoms from rows that are ill explained; then an exact stage leaves the posterior invariant
-    (Zhang, Williamson and Perez-Cruz [1]_, corrected: see the user guide).
+    (Zhang, Williamson and Perez-Cruz [1]_, corrected: see the user guide). Its samplers instantiate
+    weights of infinitely many clusters: the prior is always that of a process.
 
     Parameters
     ----------

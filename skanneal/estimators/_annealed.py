@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 from collections.abc import Mapping
+from inspect import signature
 from numbers import Integral
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..encoding import Encoder, prepare, with_bounds
 from ..families import Table, reads_sparse
 from ..moves import MOVES
 from ..parallel import TimeLimit, spawn_seeds
+from ..partition_priors import PARTITION_PRIORS
 from ..predictive._loo import chain_weights
 from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedule
 from ..states import Mixture
@@ -35,6 +37,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         **BaseChains._parameter_constraints,
         "n_draws": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "families": [str, Mapping],
+        "partition_prior": [StrOptions(set(PARTITION_PRIORS))],
         "schedule": [StrOptions(SCHEDULES.keys()), BaseSchedule],
         "moves": [StrOptions({"auto"}), tuple, list],
     }
@@ -49,6 +52,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         schedule.set_params(max_time=None)
         auto = schedule.is_auto
         moves = self._resolve_moves()
+        self._check_partition_prior(moves)
         self._prior_grids()  # whose errors come before any work
         with self._all_or_nothing():
             encoder, table = self._read(X)
@@ -64,6 +68,7 @@ class BaseAnnealed(BaseTable, BaseChains):
                 priors["concentration"],
                 moves,
                 view_grid=priors.get("view_concentration"),
+                partition_prior=self.partition_prior,
                 **self._running(priors, table.n_rows),
             )
             fingerprint = encoder.fingerprint(table)
@@ -129,6 +134,25 @@ class BaseAnnealed(BaseTable, BaseChains):
                 f"got {self.moves!r}"
             )
         return tuple(self.moves)
+
+    def _check_partition_prior(self, moves):
+        """Refuse what does not go with a bounded number of clusters."""
+        if not PARTITION_PRIORS[self.partition_prior].bounded:
+            return
+        prior = f"partition_prior={self.partition_prior!r}"
+        parameters = signature(type(self)).parameters
+        for name in ("discount", "view_discount"):
+            if name in parameters and getattr(self, name) != parameters[name].default:
+                raise ValueError(
+                    f"{name} is a parameter of process priors and must be left out with {prior}, "
+                    f"got {getattr(self, name)!r}"
+                )
+        if "split_merge" not in moves:
+            raise ValueError(
+                f"moves must have 'split_merge' with {prior}, got {self.moves!r}: row by row, a "
+                f"chain opens no cluster where all components have rows, and hardly ever another "
+                f"component while there is nothing for it to hold"
+            )
 
     def _strata(self, strata, schedule, plan, seed):
         """Codes of the rows' strata for stratified selection, given or from a sketch."""

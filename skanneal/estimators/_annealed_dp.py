@@ -30,14 +30,22 @@ class AnnealedDPMixture(BaseAnnealed):
         `skanneal.schedules`. With ``n_sweeps="auto"``, as "anneal" has it, blocks of full-data
         sweeps follow, each twice as long as the last, until the chains agree or their work is done;
         every second chain then begins with a sequential pass.
+    partition_prior : {"pitman_yor", "finite"}, default="pitman_yor"
+        The law of who shares a component. "pitman_yor": a Dirichlet or Pitman-Yor process, whose
+        number of components grows with the rows. "finite": a mixture of a random number M of
+        components with weights from a symmetric Dirichlet distribution. M - 1 is
+        beta-negative-binomial (1, 4, 3), or as `expected_clusters` says. Needs "split_merge".
     concentration : "infer" or float, default="infer"
-        Concentration of the process: how readily new clusters open. Above ``-discount``.
+        Concentration of the process: how readily new clusters open. Above ``-discount``. With
+        "finite" the sum of the parameters of the Dirichlet distribution; "infer": 1 for each of the
+        M components.
     discount : "infer" or float, default=0.0
         Discount of the Pitman-Yor process, in [0, 1); 0 is the Dirichlet process.
     expected_clusters : (float, float) or None, default=None
         How many components there may be: a prior of an inferred concentration. There are `low` or
         fewer with probability 0.1, and `high` or more with probability 0.1. None is from 1 to the
-        square root of the number of rows, at least to 10.
+        square root of the number of rows, at least to 10. With "finite" it is a prior of M
+        itself.
     hyperparameters : "infer" or mapping, default="infer"
         "infer": Gibbs on data-scaled grids. A mapping of families to values in the user's units
         fixes them, by the names of the user guide's table of families: each a number or one value
@@ -141,6 +149,7 @@ class AnnealedDPMixture(BaseAnnealed):
         *,
         families="auto",
         schedule="anneal",
+        partition_prior="pitman_yor",
         concentration="infer",
         discount=0.0,
         expected_clusters=None,
@@ -158,6 +167,7 @@ class AnnealedDPMixture(BaseAnnealed):
     ):
         self.families = families
         self.schedule = schedule
+        self.partition_prior = partition_prior
         self.concentration = concentration
         self.discount = discount
         self.expected_clusters = expected_clusters

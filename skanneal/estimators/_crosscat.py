@@ -40,9 +40,11 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
         `skanneal.schedules`; blocks of sweeps follow as in `AnnealedDPMixture`.
+    partition_prior : {"pitman_yor", "finite"}, default="pitman_yor"
+        As in `AnnealedDPMixture`, of the rows of every view and of the columns.
     concentration : "infer" or float, default="infer"
         Concentration of the rows' process in every view: how readily new clusters open. Above
-        ``-discount``.
+        ``-discount``, and with "finite" as in `AnnealedDPMixture`.
     discount : "infer" or float, default="infer"
         Discount of the rows' process in every view, in [0, 1); 0 is the Dirichlet process.
     view_concentration : "infer", float or None, default=None
@@ -51,9 +53,7 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
     view_discount : "infer", float or None, default=None
         None copies `discount`.
     expected_clusters : (float, float) or None, default=None
-        How many components a view may have: a prior of an inferred concentration. There are `low`
-        or fewer with probability 0.1, and `high` or more with probability 0.1. None is from 1 to
-        the square root of the number of rows, at least to 10. Beside it a view has one
+        As in `AnnealedDPMixture`, how many components a view may have. Beside it a view has one
         component of all rows with probability 0.5: its columns are then independent.
     expected_views : (float, float) or None, default=None
         The same of the number of views, for an inferred `view_concentration` and the columns.
@@ -206,6 +206,7 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         *,
         families="auto",
         schedule="anneal",
+        partition_prior="pitman_yor",
         concentration="infer",
         discount="infer",
         view_concentration=None,
@@ -228,6 +229,7 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
     ):
         self.families = families
         self.schedule = schedule
+        self.partition_prior = partition_prior
         self.concentration = concentration
         self.discount = discount
         self.view_concentration = view_concentration
@@ -452,6 +454,7 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
     # ---- parts of fit ---------------------------------------------------------------------------
 
     def _prior_grids(self, n_rows=0, n_columns=0):
+        row_grid = self._row_grid(n_rows, null=True)
         view = [
             plain if of_views is None else of_views
             for of_views, plain in (
@@ -459,10 +462,10 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
                 (self.view_discount, self.discount),
             )
         ]
-        view_grid = PARTITION_PRIORS["pitman_yor"].grid(
+        view_grid = PARTITION_PRIORS[self.partition_prior].grid(
             n_columns, *view, self.expected_views, of="view_"
         )
-        return {"concentration": self._row_grid(n_rows, null=True), "view_concentration": view_grid}
+        return {"concentration": row_grid, "view_concentration": view_grid}
 
     def _indicators(self):
         return self.missing_indicator

@@ -35,9 +35,15 @@ class PermutationDPMixture(BaseAnnealed):
     schedule : str or schedule, default="anneal"
         How the subsample grows, as in `AnnealedDPMixture`. With `init`, "anneal" stands for
         ``PriorGibbs`` with 30 sweeps, and more for fewer than 20,000 rows.
+    partition_prior : {"pitman_yor", "finite"}, default="pitman_yor"
+        The law of who shares a component. "pitman_yor": a Dirichlet or Pitman-Yor process, whose
+        number of components grows with the rows. "finite": a mixture of a random number M of
+        components with weights from a symmetric Dirichlet distribution. M - 1 is
+        beta-negative-binomial (1, 4, 3), or as `expected_clusters` says. Needs "split_merge".
     concentration : "infer", "marginal" or float, default="infer"
         Concentration of the process. "marginal" integrates it out, over the grid of "infer", in the
-        permutation moves' weights.
+        permutation moves' weights. With "finite" the sum of the parameters of the Dirichlet
+        distribution; "infer" and "marginal": 1 for each of the M components.
     discount : "infer" or float, default=0.0
         Discount of the Pitman-Yor process, in [0, 1); 0 is the Dirichlet process.
     expected_clusters : (float, float) or None, default=None
@@ -171,6 +177,7 @@ class PermutationDPMixture(BaseAnnealed):
         *,
         families="auto",
         schedule="anneal",
+        partition_prior="pitman_yor",
         concentration="infer",
         discount=0.0,
         expected_clusters=None,
@@ -192,6 +199,7 @@ class PermutationDPMixture(BaseAnnealed):
     ):
         self.families = families
         self.schedule = schedule
+        self.partition_prior = partition_prior
         self.concentration = concentration
         self.discount = discount
         self.expected_clusters = expected_clusters

@@ -62,7 +62,8 @@ class ColumnGibbs(ColumnMove):
         prior = state.prior
         n_filled = np.count_nonzero(sizes)
         # the only column opens a view with probability 1
-        share = np.log(prior.open_weight(n_filled) / self.n_auxiliary) if n_filled else 0.0
+        with np.errstate(divide="ignore"):  # where no view may open
+            share = np.log(prior.open_weight(n_filled) / self.n_auxiliary) if n_filled else 0.0
         weights = np.full(len(sizes) + n_fresh, share)
         weights[: len(sizes)][sizes > 0] = np.log(sizes[sizes > 0] - prior.reduction)
         return weights

@@ -40,7 +40,7 @@ def choose_views(view_of, scores, PartitionPrior prior, double mean_empty, Py_ss
     cdef double[::1] weight = np.empty(n_views)
     cdef bitgen_t *rng = bitgen(bit_generator)
     cdef double share, best, total, u
-    cdef int64_t n_filled
+    cdef int64_t n_filled, last
     with nogil:
         for _pass in range(n_passes):
             for i in range(n_columns - 1, 0, -1):
@@ -63,11 +63,14 @@ def choose_views(view_of, scores, PartitionPrior prior, double mean_empty, Py_ss
                     weight[v] = exp(weight[v] - best)
                     total += weight[v]
                 u = uniform(rng) * total
-                v = 0
-                while v < n_views - 1 and u >= weight[v]:
-                    u -= weight[v]
-                    v += 1
-                of[f] = v
+                last = n_views - 1
+                for v in range(n_views):
+                    if weight[v] > 0.0:     # rounding must not lead to a view of weight zero
+                        last = v
+                        if u < weight[v]:
+                            break
+                        u -= weight[v]
+                of[f] = v = last
                 size[v] += 1
     return np.asarray(of)
 
@@ -94,7 +97,7 @@ def seat(view_of, const int64_t[::1] chosen, PartitionPrior prior, bit_generator
     cdef Py_ssize_t n_views = int(view_of.max()) + 1, i, v
     cdef int64_t[::1] size = np.zeros(n_views + chosen.shape[0], dtype=np.int64)
     cdef bitgen_t *rng = bitgen(bit_generator)
-    cdef int64_t n_seated = of.shape[0] - chosen.shape[0]
+    cdef int64_t n_seated = of.shape[0] - chosen.shape[0], n_filled, last = 0
     cdef double u
     with nogil:
         for i in range(of.shape[0]):
@@ -104,13 +107,17 @@ def seat(view_of, const int64_t[::1] chosen, PartitionPrior prior, bit_generator
         for i in range(chosen.shape[0]):
             # the first feature opens a view with probability 1
             u = uniform(rng) * prior.total(n_seated) if n_seated else INFINITY
-            v = 0
+            v = n_filled = 0
             while v < n_views:
                 if size[v]:
+                    last = v
+                    n_filled += 1
                     u -= size[v] - prior.reduction
                     if u < 0.0:
                         break
                 v += 1
+            if v == n_views and n_seated and prior.open(n_filled) == 0.0:
+                v = last    # by rounding
             n_views = max(n_views, v + 1)
             of[chosen[i]] = v
             size[v] += 1

@@ -19,9 +19,7 @@ burn-in and is fixed then. A clustering that the beam does not hold, and a proje
 would be in another order, are rejected. In burn-in the projection is a hill climb: whatever is
 drawn is taken.
 
-Where the concentration is integrated out, the move leaves the partition's law with a known discount
-invariant; (concentration, discount) are therefore drawn given the partition as the move's last
-step, which leaves the joint law invariant. Any move may follow.
+The concentration may be integrated out (`Integrated`).
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -29,9 +27,8 @@ step, which leaves the joint law invariant. Any move may follow.
 import numpy as np
 from scipy.special import gammaln
 
-from ..partition_priors import PriorGrid
-from ._hyperparameters import PartitionHyperparameters
 from ._info import MoveInfo, Polled
+from ._integrated import Integrated
 from ._order_programs import OrderProgram, scan_order
 from ._random import below
 
@@ -67,7 +64,7 @@ class Permutation(Polled):
 
     def __init__(self, permutation="projection", program="auto", tolerance=1e-32, grid=None):
         self.permutation, self.program, self.tolerance = permutation, program, tolerance
-        self.grid = None if grid is None else PriorGrid.of(grid)
+        self.integrated = None if grid is None else Integrated(grid)
         self.burn_in = False  # set by the chain: hill climbs are allowed, and tau follows
         self.tuning = None  # the reference number of clusters
 
@@ -83,8 +80,8 @@ class Permutation(Polled):
         if law == "projection" and not climb:
             law = ("projection", "uniform")[below(2, np.random.Generator(bit_generator))]
         info = self._move(state, rows, law, climb, beta, bit_generator)
-        if self.grid is not None:
-            PartitionHyperparameters(self.grid).sweep(state, bit_generator)
+        if self.integrated is not None:
+            self.integrated.draw(state, bit_generator)
         return info
 
     def _move(self, state, rows, law, climb, beta, bit_generator):
@@ -116,6 +113,8 @@ class Permutation(Polled):
             log_ratio = log_number[new] - log_number[old] - (new - old) * log_tau
         else:
             return MoveInfo(1, 0, order_program.work)
+        if log_ratio == -np.inf:  # more clusters than there may be
+            return MoveInfo(1, 0, order_program.work)
         if not climb:
             if law == "projection" and not _gives_back(after, place, at, rows):
                 return MoveInfo(1, 0, order_program.work)
@@ -145,15 +144,16 @@ class Permutation(Polled):
 
     def _log_number(self, state, n, law):
         """log A(K) / K!, of projections log A(K), up to a constant: K = 0 .. n + 1."""
-        if self.grid is None:
+        if self.integrated is None:
             out = state.prior.log_openings(n)
         else:
-            out = state.prior.log_openings_over(self.grid, n)
+            out = self.integrated.log_openings(state.prior, n)
         return out if law == "projection" else out - gammaln(np.arange(1.0, n + 3.0))
 
     def _log_tau(self, log_number):
-        """The secant of log A at the reference number of clusters."""
-        reference = min(max(self.tuning, 1), len(log_number) - 2)
+        """The secant of log A at the reference number of clusters, or the last where it has one."""
+        most = np.count_nonzero(log_number > -np.inf) - 1
+        reference = min(max(self.tuning, 1), len(log_number) - 2, most - 1)
         return log_number[reference + 1] - log_number[reference]
 
 

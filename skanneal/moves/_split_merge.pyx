@@ -9,7 +9,9 @@ With K clusters before the split, and r(j) the probability of j given i,
 
     A = (alpha + K d) G(n_i) G(n_j) / G(n) (m_i m_j / m)^beta / q  r_split(j) / r_whole(j),
 
-G(c) = (1 - d)_{c - 1}.
+G(c) = (1 - d)_{c - 1}. Where every point of the prior's grid bounds the number of clusters, a split
+would have to wait until a greater one is drawn, which the clusters as they are speak against. The
+points of the present discount are then averaged over, in the place of alpha + K d (`Integrated`).
 
 q is computed from the same float32 scores that make the allocation, so their rounding does not bias
 the move.
@@ -28,6 +30,7 @@ from ..families._base cimport TILE, FamilyBlock, aligned_zeros
 from ..partition_priors._base cimport PartitionPrior
 from ..states._mixture cimport Mixture
 from ._info import MoveInfo, Polled
+from ._integrated import Integrated
 
 
 cdef class SplitSides:
@@ -132,6 +135,10 @@ class SplitMerge(Polled):
         Proposals per sweep. None: by the number of rows in S, at most 20 while it is small and
         proposals cost nothing, 3 from some 1000 rows on. It may look at S but not at the labels: a
         number that depended on those would be biased.
+    grid : PriorGrid, array of shape (n_points, 2) or None, default=None
+        (concentration, discount) pairs: the concentration is integrated out over those of the
+        present discount, and the pair drawn given the partition in the end. None: it is what the
+        mixture has.
     """
 
     name = "split_merge"
@@ -140,8 +147,9 @@ class SplitMerge(Polled):
     exact = True
     tempered = True
 
-    def __init__(self, n_proposals=None):
+    def __init__(self, n_proposals=None, grid=None):
         self.n_proposals = n_proposals
+        self.integrated = None if grid is None else Integrated(grid)
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """`n_proposals` proposals; returns MoveInfo."""
@@ -156,18 +164,20 @@ class SplitMerge(Polled):
         accepted = work = 0
         for _ in range(n_proposals):
             self.poll()
-            done, scores = propose(state, pair, rows, bit_generator, beta)
+            done, scores = propose(state, pair, rows, bit_generator, beta, self.integrated)
             accepted += done
             work += scores
+        if self.integrated is not None:
+            self.integrated.draw(state, bit_generator)
         return MoveInfo(n_proposals, accepted, work)
 
 
-cdef propose(Mixture mixture, SplitSides pair, rows, bit_generator, double beta):
+cdef propose(Mixture mixture, SplitSides pair, rows, bit_generator, double beta, integrated):
     """One proposal: (accepted, work)."""
     cdef bitgen_t *rng = bitgen(bit_generator)
     cdef int64_t[::1] all_rows = rows, members
     cdef int32_t[::1] side
-    cdef int64_t n = all_rows.shape[0], i = below(rng, n), j, at, count = 2, row, other
+    cdef int64_t n = all_rows.shape[0], i = below(rng, n), j, at, count = 2, row, other, n_before
     cdef Py_ssize_t a = mixture.labels[all_rows[i]], b
     cdef bint split = uniform(rng) < same_share(mixture.counts[a], n)
     cdef double log_ratio, log_q
@@ -189,7 +199,10 @@ cdef propose(Mixture mixture, SplitSides pair, rows, bit_generator, double beta)
             for at in range(count):
                 side[at] = mixture.labels[members[at]] == b
         log_q = pair.allocate(mixture, members, side, not split, beta, rng)
-    log_ratio = log_split_prior(mixture.prior, pair, mixture.n_clusters - (not split)) - log_q
+    n_before = mixture.n_clusters - (not split)
+    log_ratio = (mixture.prior.log_open(n_before) if integrated is None
+                 else integrated.log_opening(mixture.prior, n_before, n))
+    log_ratio += log_split_sizes(mixture.prior, pair) - log_q
     log_ratio += log_partner(pair.size[0], n, False) - log_partner(count, n, True)
     if split:
         log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - log_marginal(mixture, a))
@@ -230,10 +243,10 @@ cdef int64_t partner(Mixture mixture, const int64_t[::1] rows, int64_t i, bint s
     return i
 
 
-cdef double log_split_prior(PartitionPrior prior, SplitSides pair, int64_t n_clusters) except? 1.0:
-    """log of (alpha + K d) G(n_i) G(n_j) / G(n), K clusters before the split."""
-    return (prior.log_open(n_clusters) + prior.log_size(pair.size[0])
-            + prior.log_size(pair.size[1]) - prior.log_size(pair.size[0] + pair.size[1]))
+cdef double log_split_sizes(PartitionPrior prior, SplitSides pair) except? 1.0:
+    """log of G(n_i) G(n_j) / G(n)."""
+    return (prior.log_size(pair.size[0]) + prior.log_size(pair.size[1])
+            - prior.log_size(pair.size[0] + pair.size[1]))
 
 
 cdef double log_merged(Mixture mixture, SplitSides pair) except? 1.0:

@@ -56,7 +56,7 @@ class ViewReallocation(AllocatingMove):
     def _split(self, state, view, bit_generator, beta):
         generator = np.random.Generator(bit_generator)
         own, rows = np.flatnonzero(state.view_of == view), state.subsample.rows()
-        if len(own) == 1:
+        if len(own) == 1 or state.prior.open_weight(state.n_views) == 0:
             return False, 0
         chosen = own[below(len(own), generator)]
         going = self._going(state, chosen, own, rows, beta, bit_generator)

@@ -68,7 +68,7 @@ class ViewSplitMerge(AllocatingMove):
         """(accepted, work) of sending features of a view to one of their own."""
         generator = np.random.Generator(bit_generator)
         own, rows = np.flatnonzero(state.view_of == view), state.subsample.rows()
-        if len(own) == 1:
+        if len(own) == 1 or state.prior.open_weight(state.n_views) == 0:
             return False, 0
         n_leaving = 1 + below(len(own) - 1, generator)
         order = np.argsort(generator.random(len(own)), kind="stable")

@@ -8,6 +8,7 @@ from ._base import UNNAMED as UNNAMED
 from ._base import PartitionPrior as PartitionPrior
 from ._expected_clusters import check_expected_clusters as check_expected_clusters
 from ._expected_clusters import gamma_of as gamma_of
+from ._finite import Finite as Finite
 from ._grid import PriorGrid as PriorGrid
 from ._grid import concentrations as concentrations
 from ._pitman_yor import PitmanYor as PitmanYor

@@ -16,6 +16,7 @@ cdef class PartitionPrior:
 
     name = ""           # in PARTITION_PRIORS
     coordinates = ("concentration", "discount")     # of a point of the grid
+    bounded = False     # whether a point of the grid allows so many clusters only
 
     cdef double open(self, int64_t n_clusters) noexcept nogil:
         """Weight of opening a cluster beside n_clusters."""
@@ -82,6 +83,10 @@ cdef class PartitionPrior:
     cdef double log_open(self, int64_t n_clusters) noexcept nogil:
         """Log weight of opening a cluster beside n_clusters; the first row always does."""
         return log(self.open(n_clusters)) if n_clusters else 0.0
+
+    def holding(self, n_clusters):
+        """The prior itself, or where it allows fewer clusters one of its kind that allows them."""
+        return self
 
     @property
     def point(self):
@@ -161,6 +166,17 @@ cdef class PartitionPrior:
             prior.log_weight + prior.log_openings(n) - prior.log_total(n)
             for prior in priors if prior.reduction == self.reduction
         ], axis=0)
+
+    def log_opening_over(self, grid, n_clusters, n):
+        """log of the weight of opening a cluster beside n_clusters, averaged over the points that n
+        rows choose from and where sizes weigh as they do here, by what they say of n rows."""
+        priors = [grid.prior(i, type(self)) for i in grid.within(n)]
+        priors = [prior for prior in priors if prior.reduction == self.reduction]
+        before, after = (
+            logsumexp([prior.log_weight + prior.log_number(k, n) for prior in priors])
+            for k in (n_clusters, n_clusters + 1)
+        )
+        return after - before
 
     def grid_scores(self, sizes, points):
         """Log probability of a partition at each of several points: (n_points,)."""

@@ -34,6 +34,8 @@ class PriorGrid:
         (concentration, discount) pairs.
     log_weights : array-like of shape (n_points,) or None, default=None
         Log of the hyperprior, up to a constant; None weighs all points alike.
+    whole : bool, default=False
+        Whether a subsample, however small, chooses from all points.
 
     Attributes
     ----------
@@ -42,7 +44,8 @@ class PriorGrid:
         Normalised.
     """
 
-    def __init__(self, points, log_weights=None):
+    def __init__(self, points, log_weights=None, whole=False):
+        self.whole = whole
         self.points = np.asarray(points, dtype=np.float64)
         log_weights = np.zeros(len(self.points)) if log_weights is None else log_weights
         self.log_weights = log_weights - logsumexp(log_weights)
@@ -86,7 +89,7 @@ class PriorGrid:
         places : ndarray of shape (n_kept,)
             All points, if none is below the end of the grid for n rows: a user has set them.
         """
-        kept = self.points[:, 0] <= concentrations(n)[-1] * (1 + 1e-9)
+        kept = self.whole | (self.points[:, 0] <= concentrations(n)[-1] * (1 + 1e-9))
         return np.flatnonzero(kept if kept.any() else ~kept)
 
     def first(self):

@@ -30,6 +30,7 @@ def mixture_arrays(draws, method, table):
     best = draws[int(np.argmax(log_joints))]
     mixture = Mixture.from_arrays(best.arrays, table, _all_rows(table))
     rows = np.arange(table.n_rows)
+    mixture.set_prior(mixture.prior.holding(int(labels.max()) + 1))
     mixture.replace(rows, labels)
     if method == "map" and iterated_conditional_modes(mixture):
         mixture.replace(rows, relabel(mixture.get_labels()))
@@ -97,11 +98,13 @@ def crosscat_arrays(view_of, row_labels, sources, best, families, table):
     arrays : dict of str to ndarray
     """
     before = state_from_arrays(best.arrays, table.empty_like())
-    start = (before.hyper(), view_of, before.prior, before.views[0].prior)
+    view_prior = before.prior.holding(int(view_of.max()) + 1)
+    start = (before.hyper(), view_of, view_prior, before.views[0].prior)
     state = CrossCat.start(table, families, *start, _all_rows(table))
     rows = np.arange(table.n_rows)
     for view, labels, source in zip(state.views, row_labels, sources):
-        view.set_prior(before.views[best.stored(source)].prior)
+        prior = before.views[best.stored(source)].prior
+        view.set_prior(prior.holding(int(labels.max()) + 1))
         view.replace(rows, labels)
     return state.to_arrays(numbered=True) | {"log_joint": np.array(state.log_joint())}
 
