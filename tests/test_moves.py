@@ -141,7 +141,7 @@ class NowAndThen:
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_posterior_with_split_merge_by_few_chains(data, discount, schedule):
     """The same with split-merge proposals among the segments."""
-    check_posterior(data, discount, schedule, 300, [NowAndThen(SplitMerge(n_proposals=5), 19)])
+    check_posterior(data, discount, schedule, 150, [NowAndThen(SplitMerge(n_proposals=5), 19)])
 
 
 @pytest.mark.slow
@@ -353,7 +353,7 @@ def test_energy_of_one_half(discount):
     law = posterior("mixed", 1.0, discount, 0.5)
     mixture, bit_generator = make_mixture(COLUMNS["mixed"], 1.0, discount, seed=12)
     knots = np.array([[0, 0], [N, N], [30 * N, N]])
-    for move, n_chains in [(None, 6000), (SplitMerge(n_proposals=9), 600)]:
+    for move, n_chains in [(None, 3000), (SplitMerge(n_proposals=9), 300)]:
         counts = Counter()
         for _ in range(n_chains):
             restart(mixture, bit_generator)
@@ -418,18 +418,18 @@ MOVES = {
 @both_priors
 @pytest.mark.parametrize("moves", MOVES)
 def test_moves_leave_the_posterior(data, discount, moves):
-    counts = after_moves(data, 1.0, discount, MOVES[moves], 500)
+    counts = after_moves(data, 1.0, discount, MOVES[moves], 250)
     check_counts(counts, posterior(data, 1.0, discount))
 
 
 @pytest.mark.parametrize(("concentration", "discount"), [(0.4, 0.6), (3.0, 0.0), (-0.1, 0.3)])
 def test_split_merge_leaves_other_priors(concentration, discount):
-    counts = after_moves("mixed", concentration, discount, MOVES["split_merge"], 500)
+    counts = after_moves("mixed", concentration, discount, MOVES["split_merge"], 250)
     check_counts(counts, posterior("mixed", concentration, discount))
 
 
 def test_split_merge_leaves_the_tempered_posterior():
-    counts = after_moves("mixed", 1.0, 0.3, MOVES["split_merge"], 500, beta=0.5)
+    counts = after_moves("mixed", 1.0, 0.3, MOVES["split_merge"], 250, beta=0.5)
     check_counts(counts, posterior("mixed", 1.0, 0.3, 0.5))
 
 
@@ -437,7 +437,7 @@ def test_split_merge_moves():
     """Control: from another law the moves go to the posterior, so they do move."""
     start = normalised(dict.fromkeys(partitions(N), 0.0))
     none = after_moves("mixed", 1.0, 0.3, [], 5000, start=start)
-    some = after_moves("mixed", 1.0, 0.3, [SplitMerge(n_proposals=150)], 300, start=start)
+    some = after_moves("mixed", 1.0, 0.3, [SplitMerge(n_proposals=150)], 150, start=start)
     assert count_p_value(none, posterior("mixed", 1.0, 0.3)) < REJECT
     check_counts(some, posterior("mixed", 1.0, 0.3))
 
@@ -456,7 +456,7 @@ def test_split_merge_in_the_long_run():
     set_partition(mixture, [0, 0, 1, 1])
     moves = [SplitMerge(), Gibbs()]
     counts = Counter()
-    for _ in range(1000):
+    for _ in range(400):
         for move in moves:
             move.sweep(mixture, bit_generator)
         for _ in range(8):
@@ -577,7 +577,7 @@ def summed(counts, *positions):
 @pytest.mark.parametrize("data", ["normal", "others", "codes"])
 @pytest.mark.parametrize("prior", [False, True], ids=["fixed", "inferred"])
 def test_hyperparameters_leave_the_joint_law(data, prior):
-    counts, law = hyper_states(data, prior, FeatureHyperparameters, 1000, 17)
+    counts, law = hyper_states(data, prior, FeatureHyperparameters, 500, 17)
     for positions in [(0,), (1, 2), (3,), (0, 1, 2, 3)]:
         check_counts(summed(counts, *positions), marginal(law, *positions))
 
@@ -668,7 +668,7 @@ def check_chains(data, schedule, moves, n_chains, seed):
 
 
 def test_chains_with_everything_inferred_by_few():
-    check_chains("others", INFERRED, ("gibbs",), 100, 21)
+    check_chains("others", INFERRED, ("gibbs",), 50, 21)
 
 
 @pytest.mark.slow
@@ -685,7 +685,7 @@ def test_rows_of_a_cluster_are_exchangeable():
     mixture, bit_generator = make_mixture(columns, 1.0, 0.3, seed=23)
     segments = joined(SequentialGibbs(n_sweeps=12).path(N))
     counts = Counter()
-    for _ in range(10_000):
+    for _ in range(5000):
         restart(mixture, bit_generator)
         run_segments(mixture, bit_generator, segments)
         labels = np.empty(N, int)

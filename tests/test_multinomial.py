@@ -21,6 +21,7 @@ from scipy.special import gammaln
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import cross_val_score
 
+from cheap import CHEAP
 from enumeration import (
     annealed_sizes,
     check_counts,
@@ -571,7 +572,7 @@ def test_posterior(data, discount, split_merge):
     schedule = LinearAnneal(n_sweeps=30, final_sweeps=10)
     moves = [SplitMerge(n_proposals=2)] if split_merge else []
     segments = segments_of(schedule, N) if split_merge else joined(schedule.path(N))
-    counts = end_labels(mixture, bit_generator, segments, 400 if split_merge else 4000, moves)
+    counts = end_labels(mixture, bit_generator, segments, 200 if split_merge else 2000, moves)
     mixture.validate()
     check_counts(counts, enumerate_posterior(COLUMNS[data], 1.0, discount))
     if not split_merge:
@@ -584,7 +585,7 @@ def test_split_merge_mixes_with_gibbs():
     mixture, bit_generator = make_mixture(COLUMNS["alone"], 1.0, 0.3, seed=2)
     schedule = LinearAnneal(n_sweeps=3, final_sweeps=1)
     segments = segments_of(schedule, N)
-    counts = end_labels(mixture, bit_generator, segments, 3000, [SplitMerge(n_proposals=10)])
+    counts = end_labels(mixture, bit_generator, segments, 1000, [SplitMerge(n_proposals=10)])
     check_counts(counts, enumerate_posterior(COLUMNS["alone"], 1.0, 0.3))
     silent = enumerate_posterior(COLUMNS["alone"], 1.0, 0.3, beta=0.0)
     assert count_p_value(counts, silent) < REJECT
@@ -594,7 +595,7 @@ def test_split_merge_mixes_with_gibbs():
 def test_law_of_the_annealed_path(selection):
     mixture, bit_generator = make_mixture(COLUMNS["mixed"], 1.0, 0.3, 5, selection)
     path = LinearAnneal(n_sweeps=2, final_sweeps=0).path(N)
-    counts = end_labels(mixture, bit_generator, joined(path), 15_000)
+    counts = end_labels(mixture, bit_generator, joined(path), 6000)
     law = schedule_law(COLUMNS["mixed"], annealed_sizes(N, 1), selection, 1.0, 0.3)
     check_counts(counts, law)
     other = schedule_law(COLUMNS["mixed"], annealed_sizes(N, 1), selection, 1.0, 0.0)
@@ -611,7 +612,7 @@ def test_hyperparameter_from_its_exact_conditional():
     move = FeatureHyperparameters({0: [grid]})
     segments = segments_of(LinearAnneal(n_sweeps=30, final_sweeps=10), N)
     counts = Counter()
-    for _ in range(1500):
+    for _ in range(500):
         end_labels(mixture, bit_generator, segments, 1, [move])
         counts[mixture.blocks[0].get_hyper(0)[0]] += 1
     law = {grid[index]: p for (index,), p in marginal(joint, 3).items()}
@@ -676,7 +677,7 @@ def corpus(n_rows=60, seed=0):
 
 
 def fitted(X, families="multinomial", **options):
-    options = {"n_chains": 2, "random_state": 3} | options
+    options = {**CHEAP, "n_chains": 2, "random_state": 3} | options
     return AnnealedDPMixture(families=families, **options).fit(X)
 
 
@@ -892,7 +893,7 @@ def test_same_bits_for_any_number_of_jobs_and_backend():
 
 def test_cross_validation_and_a_pickle():
     X = csr_array(corpus()[0])
-    model = AnnealedDPMixture(families="multinomial", n_chains=1, random_state=0)
+    model = AnnealedDPMixture(families="multinomial", n_chains=1, random_state=0, **CHEAP)
     scores = cross_val_score(model, X, cv=3)
     assert np.all(np.isfinite(scores))
     model.fit(X)

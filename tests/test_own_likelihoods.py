@@ -179,6 +179,7 @@ def test_numbers_of_a_subclass_are_in_the_users_units():
         model = AcceleratedDPMixture(
             likelihood=own,
             schedule=AcceleratedSchedule(n_accelerated=2, n_exact=5),
+            n_draws=1,
             random_state=0,
         )
         fits.append(model.fit(factor * X))
@@ -248,7 +249,7 @@ def inferred_p_value(stage, dealt, n_chains, seed):
 
 @each_stage
 def test_subclass_inferred(stage, dealt):
-    assert inferred_p_value(stage, dealt, 100, 2) > LEVEL
+    assert inferred_p_value(stage, dealt, 60, 2) > LEVEL
 
 
 @pytest.mark.slow
