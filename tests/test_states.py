@@ -28,6 +28,7 @@ from mixtures import (
 )
 from reference import log_marginal, log_predictive
 from skanneal.chains import Chain, ChainPlan, run_chain
+from skanneal.chains._moves import ChainMoves
 from skanneal.families import FAMILIES
 from skanneal.moves import SplitMerge, churn
 from skanneal.parallel import StopFlag
@@ -537,6 +538,21 @@ def test_further_draws_equal_a_longer_run():
     assert not same_arrays(draws[0], draws[1])
     for name in set(together["trace"]) - {"seconds"}:
         np.testing.assert_array_equal(together["trace"][name], more["trace"][name])
+
+
+@pytest.mark.parametrize(("n", "least"), [(8, 8), (30, 10), (60, 15), (120, 30), (260, 50)])
+def test_moves_wait_for_rows(n, least, monkeypatch):
+    """For 50 of them, or a quarter of all, but at least for 10; at full data they never wait."""
+    sizes, real = set(), ChainMoves.make
+
+    def make(self, state, *rest):
+        sizes.add(state.subsample.size)
+        return real(self, state, *rest)
+
+    monkeypatch.setattr(ChainMoves, "make", make)
+    schedule = LinearAnneal(n_sweeps=40, final_sweeps=1)  # a churn for each row or two that enter
+    run_chain(model_of(random_columns(["bernoulli"], n, 1)), schedule, np.random.SeedSequence(2))
+    assert least <= min(sizes) <= 1.5 * least and max(sizes) == n
 
 
 # ------------------------------------------------------------------ contracts of later work

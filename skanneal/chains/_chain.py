@@ -13,7 +13,7 @@ import numpy as np
 from ..moves import churn
 from ..parallel import OutOfTime, StopFlag
 from ..schedules import Pacer, Segment
-from ..schedules._budget import SETTLED
+from ..schedules._budget import settled_rows
 from ..states import Subsample, state_from_arrays
 from ._clock import ChainClock
 from ._completed import completed
@@ -168,9 +168,10 @@ class Chain:
     def make_moves(self, segment, stop):
         """Make the moves that follow a segment; return whether the state may be kept as a draw.
 
-        They all wait for SETTLED rows: with few rows, a tiny variance within clusters and one
+        They all wait for `settled_rows`: with few rows, a tiny variance within clusters and one
         cluster per row explain the data as well as anything, as does one view for every column,
-        and a chain on a table of many columns seldom leaves such a state again.
+        and a chain on a table of many columns seldom leaves such a state again. On a table of few
+        rows they wait for fewer: the sweeps of all rows alone seldom take merged views apart.
 
         Moves for which a time limit leaves no room are left out, all of a segment's, and those
         that are not done in time are taken back; the realised schedule says so.
@@ -179,7 +180,8 @@ class Chain:
         self.state.compact()
         if DEBUG:
             self.state.validate()
-        waits = not self.is_full and self.state.subsample.size < SETTLED
+        few = self.state.subsample.size < settled_rows(self.plan.table.n_rows)
+        waits = few and not self.is_full
         if waits or self.pacer.skips(segment.stop):
             return True
         if self.clock.flag is None:
