@@ -135,6 +135,10 @@ class BaseAnnealed(BaseTable, BaseChains):
             )
         return tuple(self.moves)
 
+    @property
+    def _partition_prior(self):
+        return self.partition_prior
+
     def _check_partition_prior(self, moves):
         """Refuse what does not go with a bounded number of clusters."""
         if not PARTITION_PRIORS[self.partition_prior].bounded:

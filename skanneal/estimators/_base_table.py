@@ -67,11 +67,11 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         """The grids of the partition priors, by the name of the concentration."""
         return {"concentration": self._row_grid(n_rows)}
 
-    partition_prior = "pitman_yor"  # what an estimator has that has no such parameter
+    _partition_prior = "pitman_yor"  # of an estimator that has no parameter for it
 
     def _row_grid(self, n_rows, null=False):
         """The grid of the prior over partitions of the rows."""
-        return PARTITION_PRIORS[self.partition_prior].grid(
+        return PARTITION_PRIORS[self._partition_prior].grid(
             n_rows, self._concentration, self.discount, self.expected_clusters, null
         )
 
