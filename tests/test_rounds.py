@@ -217,3 +217,27 @@ def test_many_rows_have_fewer_draws_by_default(monkeypatch):
     assert [len(chain) for chain in model.draws_] == [7] * 4
     monkeypatch.setattr(_annealed, "DRAWS_BYTES", 1)
     assert len(AnnealedDPMixture(n_chains=1, random_state=0).fit(rows()).draws_[0]) == 4
+
+
+def test_every_second_chain_begins_in_another_way(monkeypatch):
+    begun = []
+    real = _annealed.BaseAnnealed._run_chains
+
+    def noted(self, limit, plans, schedules, *rest):
+        begun.append((list(plans), list(schedules)))
+        return real(self, limit, plans, schedules, *rest)
+
+    monkeypatch.setattr(_annealed.BaseAnnealed, "_run_chains", noted)
+    AnnealedDPMixture(n_chains=3, n_draws=1, random_state=0).fit(rows())
+    assert [type(s).__name__ for s in begun[0][1]] == [
+        "AcceleratingAnneal",
+        "SequentialGibbs",
+        "AcceleratingAnneal",
+    ]
+    CrossCatPY(n_chains=2, n_draws=1, random_state=0).fit(rows())
+    assert [plan.one_view for plan in begun[-1][0]] == [False, True]
+    # Where the user says how chains begin, or how many sweeps they make, all do the same.
+    PermutationDPMixture(init="one", n_chains=2, n_draws=1, random_state=0).fit(rows())
+    assert begun[-1][1][0] is begun[-1][1][1]
+    CrossCatPY(schedule=LinearAnneal(n_sweeps=5), n_chains=2, random_state=0).fit(rows())
+    assert not any(plan.one_view for plan in begun[-1][0])

@@ -12,7 +12,8 @@ from ..states import CrossCat, Mixture
 def first_state(plan, subsample, start, bit_generator):
     """Return the state that a chain begins with.
 
-    The partition of the columns, if there is one, is drawn from its prior.
+    The partition of the columns, if there is one, is drawn from its prior, or as the plan says one
+    view.
 
     Parameters
     ----------
@@ -39,7 +40,10 @@ def _empty_state(plan, subsample, bit_generator):
     prior = _first_prior(plan.prior_grid, kind)
     if plan.view_grid is not None:
         view_prior = _first_prior(plan.view_grid, kind)
-        view_of = view_prior.draw(plan.table.n_columns, bit_generator)
+        n_columns = plan.table.n_columns
+        view_of = np.zeros(n_columns, dtype=np.int64)
+        if not plan.one_view:
+            view_of = view_prior.draw(n_columns, bit_generator)
         return CrossCat.start(
             plan.table, plan.families, plan.hyper, view_of, view_prior, prior, subsample
         )

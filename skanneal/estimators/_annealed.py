@@ -26,6 +26,7 @@ from ._rounds import run_rounds
 SKETCH_ROWS = 2000
 BLOCK_ROWS = 8192  # scored at a time
 DRAWS, FEW_DRAWS = 25, 4  # per chain by default, and on the largest tables
+OTHER_SWEEPS = 10.0  # that chains of the other way make before the blocks begin
 DRAWS_BYTES = 2**28  # that the labels of all draws may take by default
 
 
@@ -176,15 +177,18 @@ class BaseAnnealed(BaseTable, BaseChains):
 
         Returns what `run_rounds` does; without rounds there are no verdict and no block.
         """
-        plans, n_draws = [plan] * self.n_chains, self._n_draws(auto, plan.table)
-        if not auto or limit:
-            ways = [schedule] * self.n_chains
-            results = self._run_chains(limit, plans, ways, seeds, states, n_draws, self.thin)
-            return *results, None, 0
-        ways = self._ways(schedule, plan.table.n_rows)
+        n_draws, starts = self._n_draws(auto, plan.table), [(plan, schedule)] * self.n_chains
+        in_rounds = auto and not limit
+        if in_rounds:
+            starts[1::2] = [self._other_start(plan, schedule)] * len(starts[1::2])
+        plans, schedules = zip(*starts)
 
         def run(later, thin, lead):
-            return self._run_chains(limit, plans, ways, seeds, later or states, n_draws, thin, lead)
+            states_now = later or states
+            return self._run_chains(limit, plans, schedules, seeds, states_now, n_draws, thin, lead)
+
+        if not in_rounds:
+            return *run(None, self.thin, 0), None, 0
 
         earlier = self._block if self._goes_on else 0
         return run_rounds(run, plan.table, n_draws, self.thin, self._sweep_cost, earlier)
@@ -201,22 +205,20 @@ class BaseAnnealed(BaseTable, BaseChains):
         size = 4 * table.n_rows * (table.n_columns if self._has_views else 1)  # bytes, at most
         return max(FEW_DRAWS, min(DRAWS, DRAWS_BYTES // (size * self.n_chains)))
 
-    def _ways(self, schedule, n_rows):
-        """Each chain's schedule where rounds follow: every second chain comes another way.
+    # ---- what a subclass may say otherwise ------------------------------------------------------
+
+    def _other_start(self, plan, schedule):
+        """The plan and the schedule of every second chain where rounds follow.
 
         Chains that agree although they began differently are more likely to have arrived. The other
-        way is the sequential pass and as many assignments as the schedule makes, or if that is the
-        schedule's own, annealing.
+        way is the sequential pass and a few sweeps, or if that is the schedule's own, annealing.
         """
         if isinstance(schedule, SequentialGibbs):
             other = resolve_schedule("anneal")
         else:
-            n_sweeps = schedule.path(n_rows).assignments[-1] / n_rows
-            other = SequentialGibbs(n_sweeps=float(n_sweeps))
-        other.set_params(selection=schedule.selection)
-        return [other if chain % 2 else schedule for chain in range(self.n_chains)]
-
-    # ---- what a subclass may say otherwise ------------------------------------------------------
+            n_sweeps = schedule.path(plan.table.n_rows).assignments[-1] / plan.table.n_rows
+            other = SequentialGibbs(n_sweeps=float(min(n_sweeps, OTHER_SWEEPS)))
+        return plan, other.set_params(selection=schedule.selection)
 
     def _started(self, schedule, n_rows):
         """The schedule from the start that the estimator asks for."""

@@ -90,15 +90,13 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         What `transform` gives for each view: the most probable cluster as a code or as one column
         per cluster with a single 1, or the clusters' probabilities.
     max_time : float or None, default=None
-        Seconds of wall clock that the fit may take, all of it; where the schedule has a `max_time`
-        too, the smaller holds. The schedule is stretched or compressed to it.
+        Seconds of wall clock that the fit may take, all of it, as in `AnnealedDPMixture`.
     n_jobs : int or None, default=None
         Chains run at a time, through joblib (threads by default; the GIL is released).
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         An int gives the same fit every time, for any `n_jobs` and backend.
     warm_start : bool, default=False
-        Whether a second `fit`, on the same rows, goes on: with ``n_draws * thin`` full-data sweeps,
-        or where there are blocks, with one that is twice as long as the last.
+        Whether a second `fit`, on the same rows, goes on, as in `AnnealedDPMixture`.
     verbose : int, default=0
         Above 0: print a line per record of the trace.
 
@@ -466,6 +464,9 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
             n_columns, *view, self.expected_views, of="view_"
         )
         return {"concentration": row_grid, "view_concentration": view_grid}
+
+    def _other_start(self, plan, schedule):
+        return plan._replace(one_view=True), schedule
 
     def _indicators(self):
         return self.missing_indicator

@@ -273,10 +273,8 @@ class PermutationDPMixture(BaseAnnealed):
             raise ValueError(f"init={self.init} clusters are more than the {n_rows} rows")
         return schedule
 
-    def _ways(self, schedule, n_rows):
-        if self.init is None:
-            return super()._ways(schedule, n_rows)
-        return [schedule] * self.n_chains
+    def _other_start(self, plan, schedule):
+        return super()._other_start(plan, schedule) if self.init is None else (plan, schedule)
 
     def _running(self, priors, n_rows):
         if self.program == "exact" and n_rows > EXACT_ROWS:

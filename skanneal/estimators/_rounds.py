@@ -16,9 +16,9 @@ from ._verdict import judged
 BLOCK = 25  # sweeps of the first block
 MOST_SWEEPS = 400  # of all blocks together
 # So many sweeps of a table of so many rows and columns take as long as its blocks may. The time of
-# other tables grows with the square root of their cells; where rows are few, with these as well.
+# other tables grows with the square root of their cells; where rows are few, with their square too.
 REFERENCE_SWEEPS, REFERENCE_ROWS, REFERENCE_COLUMNS = 500, 10_000, 20
-FEW_ROWS = 1000
+FEW_ROWS = 400
 # A sweep costs as much as if there were so many more rows, and so many more columns.
 OVERHEAD_ROWS, OVERHEAD_COLUMNS = 1000, 4
 TILE = 16  # components are scored so many at a time
@@ -83,7 +83,7 @@ def most_sweeps(table, traces, cost):
     n_components = [t["n_components"][-1] / t.get("n_views", [1.0])[-1] for t in traces]
     n_tiles = np.ceil(np.array(n_components) / TILE).mean()
     size = n_rows * n_columns / (REFERENCE_ROWS * REFERENCE_COLUMNS)
-    time = REFERENCE_SWEEPS * math.sqrt(size) * min(1.0, n_rows / FEW_ROWS)
+    time = REFERENCE_SWEEPS * math.sqrt(size) * min(1.0, (n_rows / FEW_ROWS) ** 2)
     sweep = cost * _work(n_rows, n_columns * n_tiles) / _work(REFERENCE_ROWS, REFERENCE_COLUMNS)
     return min(MOST_SWEEPS, time / sweep)
 
