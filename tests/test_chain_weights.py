@@ -322,23 +322,30 @@ def quick(cls=AnnealedDPMixture, **parameters):
     return cls(**(defaults | parameters))
 
 
-def together(draw, table):
-    """The arrays of a draw whose rows are all put into one cluster."""
+def regrouped(draw, table, labels):
+    """The arrays of a draw with these clusters of the rows in every view."""
     state = _loo.state_from_arrays(draw.arrays, table)
     for view in state.views:
-        view.replace(np.arange(table.n_rows), np.zeros(table.n_rows, int))
-    return state.to_arrays(numbered=True) | {"log_joint": np.array(1e9)}
+        view.replace(np.arange(table.n_rows), labels)
+    return state.to_arrays(numbered=True)
 
 
 @pytest.fixture
 def with_a_bad_chain(monkeypatch):
-    """Fits in which one chain has all rows in one cluster and claims to be the most probable."""
+    """Fits in which one chain has all rows in one cluster and claims to be the most probable.
+
+    The others have the clusters that the rows were drawn from.
+    """
+    true = np.random.default_rng(0).integers(3, size=150)
 
     def weigh(chains, table, agree):
         assert not agree, "two draws are too few to say so"
         if len(chains) > 1:
-            for draw in chains[2]:
-                draw.arrays = together(draw, table)
+            for c, draw in ((c, draw) for c, chain in enumerate(chains) for draw in chain):
+                labels = np.zeros_like(true) if c == 2 else true
+                draw.arrays = regrouped(draw, table, labels) | {
+                    "log_joint": np.array(float(c == 2))
+                }
         return chain_weights(chains, table)
 
     monkeypatch.setattr("skanneal.estimators._annealed.chain_weights", weigh)
