@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture, CrossCatPY
-from skanneal.encoding._hyperparameters import HIGHEST
 from skanneal.encoding._limits import LIMITS, POSITIVE
 from skanneal.families import FAMILIES
+from skanneal.partition_priors._pitman_yor import HIGHEST
 from skanneal.schedules import AcceleratedSchedule, PriorGibbs
 
 LIKELIHOOD = {

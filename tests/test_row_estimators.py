@@ -380,7 +380,7 @@ class TestHyperparameters:
         model = mixture("multivariate_normal", n_draws=8, n_chains=1).fit(scaled)
         grids = model.hyperparameter_grids_["multivariate_normal"]
         assert grids["mu0"] == [None, None] and len(grids["scale0"]) == 2
-        assert np.all(grids["nu0"] > 1)
+        assert grids["nu0"].tolist() == [3.0]
         seen = {name: set() for name in ("kappa0", "nu0", "first", "second")}
         for draw in model.draws_[0]:
             hyper = draw.hyperparameters["multivariate_normal"]
@@ -392,6 +392,7 @@ class TestHyperparameters:
             for j, name in enumerate(("first", "second")):
                 assert np.isclose(grids["scale0"][j], hyper["scale0"][j, j], rtol=1e-9).any()
                 seen[name].add(hyper["scale0"][j, j])
+        assert seen.pop("nu0") == {3.0}
         assert all(len(values) > 1 for values in seen.values())
         np.testing.assert_allclose(
             grids["scale0"][1] / grids["scale0"][0], X.var(axis=0)[1] / X.var(axis=0)[0] * 1e4

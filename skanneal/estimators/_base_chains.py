@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from ..chains import run_chain, side_by_side
 from ..parallel import StopFlag, n_workers, run_tasks, spawn_seeds
+from ._grid_ends import complaints_of_grid_ends
 from ._verdict import disagreement, final_stage, judged
 
 SAMPLE, INFORMATION, POINT = 1, 2, 3  # purposes of `_seed`; 0 is the start of the chains
@@ -173,7 +174,7 @@ class BaseChains(BaseEstimator):
                     f"for more clusters than that. Give {name} as a number above it, or infer the "
                     f"discount."
                 )
-        return complaints
+        return complaints + complaints_of_grid_ends(fitted)
 
 
 def chain_task(n_tasks, n_at_a_time, limit, number, lead, *arguments, stop):

@@ -27,7 +27,7 @@ from ._base cimport TILE, FamilyBlock, aligned_zeros
 from ._table cimport Table, is_far
 
 from ._forms import diagonal, flatten, starts, unflatten
-from ._scaling import ordinary
+from ._normal_grids import DEGREES, START, TOO_WIDE, WEIGHTS, typical_variances
 
 cdef double LOG_PI = 1.1447298858494002
 
@@ -89,6 +89,7 @@ cdef class MultivariateNormal(FamilyBlock):
     cells = "number"
     coordinate_names = ("mu0", "kappa0", "nu0", "scale0")
     forms = ("location", "positive", "positive", "covariance")
+    restricting_ends = {"scale0": TOO_WIDE}
     bounds_density = "scale0"
 
     cdef MvnBlock block
@@ -106,21 +107,21 @@ cdef class MultivariateNormal(FamilyBlock):
     def default_hyper(table, columns):
         """Hyperparameters for columns of mean 0 and variance 1."""
         cdef Py_ssize_t d = len(columns)
-        forms = MultivariateNormal.forms
-        return flatten(forms, [np.zeros(d), 0.1, d + 2.0, 0.9 * np.eye(d)], d)
+        cdef double nu0 = d - 1 + DEGREES
+        return flatten(MultivariateNormal.forms, [np.zeros(d), 0.1, nu0, START * nu0 * np.eye(d)],
+                       d)
 
     @staticmethod
     def grids(table, columns):
         """Grids in cell units, scaled by the columns: see the user guide."""
         cdef Py_ssize_t d = len(columns)
+        cdef double nu0 = d - 1 + DEGREES
         at = starts(MultivariateNormal.forms, d)
         out = [None] * at[4]
-        out[at[1]] = np.geomspace(1e-4, 10.0, 11)
-        out[at[2]] = d + np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+        out[at[1]] = WEIGHTS
+        out[at[2]] = np.array([nu0])
         for j, place in enumerate(diagonal(d)):
-            cells = ordinary(table.column(columns[j]))
-            variance = np.var(cells, dtype=np.float64) if table.n_rows else 1.0
-            out[at[3] + place] = (variance or 1.0) * np.geomspace(1e-4, 64.0, 25)
+            out[at[3] + place] = nu0 * typical_variances(table.column(columns[j]))
         return out
 
     @staticmethod

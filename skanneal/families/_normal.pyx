@@ -22,6 +22,7 @@ from ._base cimport ROWS, TILE, FamilyBlock, aligned_zeros
 from ._table cimport Table, is_far
 
 from ._base import partition_batches
+from ._normal_grids import DEGREES, START, TOO_WIDE, WEIGHTS, typical_variances
 from ._scaling import ordinary
 
 LEAST_DEGREES = 3.0   # in a variance
@@ -94,6 +95,7 @@ cdef class Normal(FamilyBlock):
     default_for = "float"
     coordinate_names = ("mu0", "kappa0", "nu0", "sigma2_0")
     forms = ("location", "positive", "positive", "variance")
+    restricting_ends = {"sigma2_0": TOO_WIDE}
     bounds_density = "sigma2_0"
 
     cdef NormalBlock block
@@ -108,22 +110,19 @@ cdef class Normal(FamilyBlock):
     @staticmethod
     def default_hyper(n_levels):
         """(mu0, kappa0, nu0, sigma2_0) for a column of mean 0 and variance 1."""
-        return np.array([0.0, 0.1, 3.0, 0.3])
+        return np.array([0.0, 0.1, DEGREES, START])
 
     @staticmethod
     def grids(cells, n_levels):
         """Grids in cell units, scaled by the column: see the user guide."""
         cells = np.asarray(cells, dtype=np.float64)
-        cells = ordinary(cells[~np.isnan(cells)])
-        if len(cells) == 0:
-            cells = np.zeros(1)
-        low, high = float(cells.min()), float(cells.max())
-        variance = float(cells.var()) or 1.0
+        cells = cells[~np.isnan(cells)]
+        inside = ordinary(cells) if len(cells) else np.zeros(1)
         return [
-            np.unique(np.linspace(low, high, 21)),
-            np.geomspace(1e-4, 10.0, 11),
-            np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0]),
-            variance * np.geomspace(1e-8, 2.0, 25),
+            np.unique(np.linspace(inside.min(), inside.max(), 21)),
+            WEIGHTS,
+            np.array([DEGREES]),
+            typical_variances(cells),
         ]
 
     def _set_up(self, table, hyper):
