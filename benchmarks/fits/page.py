@@ -142,7 +142,7 @@ def markdown(headings, rows):
 
 def number(value, digits=4):
     """A number's text, or a dash for None."""
-    return NONE if value is None else f"{value:.{digits}f}"
+    return NONE if value is None else f"{round(value, digits) + 0.0:.{digits}f}"  # no -0.0
 
 
 def share(said):
