@@ -132,9 +132,12 @@ def test_log_joint_is_of_the_state_that_is_kept(kind, algorithm, discount):
     likelihood, X, log_density = kinds()[kind]
     n_records = 0
 
+    grid = PitmanYor.grid(len(X), "infer", discount)
+    log_weight = dict(zip(map(tuple, grid.points.tolist()), grid.log_weights))
+
     def of_definition(labels, theta, parameters, prior):
-        sizes = np.bincount(labels).tolist()
-        return log_eppf(sizes, *prior) + log_density(X, labels, theta, parameters)
+        log_prior = log_weight[prior] + log_eppf(np.bincount(labels).tolist(), *prior)
+        return log_prior + log_density(X, labels, theta, parameters)
 
     def on_record(i, chain):
         nonlocal n_records

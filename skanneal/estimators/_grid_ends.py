@@ -20,16 +20,17 @@ def complaints_of_grid_ends(fitted):
     Parameters
     ----------
     fitted : dict
-        Attributes of a fit; one without `hyperparameter_grids_` has no complaints.
+        Attributes of a fit; where atoms are instantiated, there are no complaints.
 
     Returns
     -------
     complaints : list of str
         One per hyperparameter, with all its columns.
     """
-    draws = [draw.hyperparameters for chain in fitted["draws_"] for draw in chain]
-    if len(draws) < ENOUGH_DRAWS or "hyperparameter_grids_" not in fitted:
+    draws = [draw for chain in fitted["draws_"] for draw in chain]
+    if len(draws) < ENOUGH_DRAWS or not hasattr(draws[0], "hyperparameters"):
         return []
+    draws = [draw.hyperparameters for draw in draws]
     encoder, complaints = fitted["_encoder"], []
     for family, columns in encoder.shown_families.items():
         labels = [encoder.names.label(encoder.apart.kept[column]) for column in columns]

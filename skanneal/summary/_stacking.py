@@ -22,6 +22,7 @@ chains, all of one weight, that it does not beat for certain, and itself if it b
 import numpy as np
 
 CERTAIN = 3.0  # standard errors of the mean difference over rows
+ENOUGH_ROWS = 30  # below which a standard error says too little
 MATERIAL = 0.003  # nats per row that are worth a choice
 NEGLIGIBLE = 0.05  # of the mean weight: below it a chain has no say in labels
 _TO_GAIN = MATERIAL / 10  # nats per row that the climb may leave
@@ -42,7 +43,7 @@ def stacking_weights(log_densities):
     weights : ndarray of shape (n_chains,)
         They sum to 1. Equal over the largest set of the best chains that stacked weights do not
         beat by more than 0.003 nats per row and 3 standard errors (paired over rows), and 0 for
-        the others; if every such set is beaten, the stacked weights.
+        the others; if every such set is beaten, the stacked weights. Equal with fewer than 30 rows.
 
     Raises
     ------
@@ -71,7 +72,7 @@ def stacking_weights(log_densities):
     largest = log_densities.max(axis=0)
     possible = largest > -np.inf  # the other rows tell no chain from another
     densities = np.exp(log_densities[:, possible] - largest[possible])
-    if n_chains == 1 or not possible.any():
+    if n_chains == 1 or np.count_nonzero(possible) < ENOUGH_ROWS:
         return np.full(n_chains, 1.0 / n_chains)
     stacked = _climbed(densities)
     best = np.argsort(-log_densities[:, possible].mean(axis=1), kind="stable")
