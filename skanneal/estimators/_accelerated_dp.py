@@ -162,7 +162,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
     >>> from skanneal.schedules import AcceleratedSchedule
     >>> rng = np.random.default_rng(0)
     >>> X = np.r_[rng.multinomial(50, [.6, .3, .1], 100), rng.multinomial(50, [.1, .3, .6], 100)]
-    >>> schedule = AcceleratedSchedule(n_accelerated=20, n_exact=200)
+    >>> schedule = AcceleratedSchedule(n_accelerated=20, n_exact=600)
     >>> model = AcceleratedDPMixture(
     ...     likelihood="multinomial",
     ...     schedule=schedule,
