@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.estimators import _annealed, _rounds
-from skanneal.estimators._rounds import BLOCK, MOST_SWEEPS, most_sweeps, run_rounds
+from skanneal.estimators._rounds import BLOCK, MOST_SWEEPS, SweepCost, most_sweeps, run_rounds
 from skanneal.schedules import LinearAnneal, PriorGibbs, SequentialGibbs, resolve_schedule
 
 MIXTURES = [AnnealedDPMixture, PermutationDPMixture, CrossCatPY]
@@ -73,7 +73,9 @@ class Chains:
         ], interrupted
 
     def run(self, **parameters):
-        return run_rounds(self, self.table, **({"n_draws": 5, "thin": 1, "cost": 1.0} | parameters))
+        return run_rounds(
+            self, self.table, **({"n_draws": 5, "thin": 1, "cost": SweepCost()} | parameters)
+        )
 
 
 class Size:
@@ -97,7 +99,7 @@ def test_work_has_a_cap(monkeypatch):
     assert results[0]["state"] == 10 + 25 + 50 + 100 + 200 and not verdict["converged_"]
     # Ten times the cost: no more than the reference's time.
     chains = Chains(monkeypatch)
-    chains.run(cost=10.0)
+    chains.run(cost=SweepCost(10.0))
     assert chains.judged_blocks == [25]
 
 
@@ -120,14 +122,14 @@ def test_an_interrupt_keeps_the_last_draws(monkeypatch):
 
 @pytest.mark.parametrize("components", [1.0, 160.0])
 def test_the_cap_falls_with_the_size(components):
-    def most(n_rows, n_columns, cost=1.0):
+    def most(n_rows, n_columns, cost=SweepCost()):
         trace = {"n_components": np.array([components])}
         return most_sweeps(Size(n_rows, n_columns), [trace], cost)
 
     assert most(50, 2) < most(200, 2) <= MOST_SWEEPS
     assert most(10**6, 20) < most(10**5, 20) < most(10**4, 20) <= MOST_SWEEPS
     assert most(10**4, 200) < most(10**4, 20)
-    assert most(10**4, 20, 6.0) < most(10**4, 20)
+    assert most(10**4, 20, SweepCost(2.4, 40.0)) < most(10**4, 20)
 
 
 # ---- fits ---------------------------------------------------------------------------------------
@@ -235,9 +237,9 @@ def test_every_second_chain_begins_in_another_way(monkeypatch):
         "AcceleratingAnneal",
     ]
     CrossCatPY(n_chains=2, n_draws=1, random_state=0).fit(rows())
-    assert [plan.one_view for plan in begun[-1][0]] == [False, True]
+    assert [plan.columns_apart for plan in begun[-1][0]] == [False, True]
     # Where the user says how chains begin, or how many sweeps they make, all do the same.
     PermutationDPMixture(init="one", n_chains=2, n_draws=1, random_state=0).fit(rows())
     assert begun[-1][1][0] is begun[-1][1][1]
     CrossCatPY(schedule=LinearAnneal(n_sweeps=5), n_chains=2, random_state=0).fit(rows())
-    assert not any(plan.one_view for plan in begun[-1][0])
+    assert not any(plan.columns_apart for plan in begun[-1][0])

@@ -12,8 +12,8 @@ from ..states import CrossCat, Mixture
 def first_state(plan, subsample, start, bit_generator):
     """Return the state that a chain begins with.
 
-    The partition of the columns, if there is one, is drawn from its prior, or as the plan says one
-    view.
+    The partition of the columns, if there is one, is drawn from its prior, or each column has a
+    view of its own, as the plan says.
 
     Parameters
     ----------
@@ -41,9 +41,10 @@ def _empty_state(plan, subsample, bit_generator):
     if plan.view_grid is not None:
         view_prior = _first_prior(plan.view_grid, kind)
         n_columns = plan.table.n_columns
-        view_of = np.zeros(n_columns, dtype=np.int64)
-        if not plan.one_view:
+        view_of = np.arange(n_columns)
+        if not plan.columns_apart:
             view_of = view_prior.draw(n_columns, bit_generator)
+        view_prior = view_prior.holding(int(view_of.max()) + 1)
         return CrossCat.start(
             plan.table, plan.families, plan.hyper, view_of, view_prior, prior, subsample
         )

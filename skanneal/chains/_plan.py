@@ -40,8 +40,9 @@ class ChainPlan(NamedTuple):
         For stratified selection.
     view_grid : PriorGrid, array of shape (n_points, 2) or None
         The same pairs for the partition of columns into views; None: one mixture.
-    one_view : bool
-        Whether all columns are in one view at first; else their partition is drawn from its prior.
+    columns_apart : bool
+        Whether each column is in a view of its own at first; else their partition is drawn from its
+        prior.
     partition_prior : str
         Name in PARTITION_PRIORS, of both partitions' prior.
     """
@@ -58,4 +59,4 @@ class ChainPlan(NamedTuple):
     options: dict = {}
     even_work: bool = False
     init: int | np.ndarray | None = None
-    one_view: bool = False
+    columns_apart: bool = False

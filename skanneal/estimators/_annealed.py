@@ -21,7 +21,7 @@ from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedu
 from ..states import Mixture
 from ._base_chains import INTERRUPTED, BaseChains
 from ._base_table import BaseTable
-from ._rounds import run_rounds
+from ._rounds import SweepCost, run_rounds
 
 SKETCH_ROWS = 2000
 BLOCK_ROWS = 8192  # scored at a time
@@ -44,7 +44,7 @@ class BaseAnnealed(BaseTable, BaseChains):
     }
     _move_registries = (MOVES,)  # of what `moves` may name
     _auto_moves = ("gibbs", "split_merge")
-    _has_views, _sweep_cost = False, 1.0
+    _has_views, _sweep_cost = False, SweepCost()
 
     def _fit(self, X, strata):
         """The whole fit; returns what `_keep` takes."""

@@ -29,7 +29,7 @@ class AnnealedDPMixture(BaseAnnealed):
         "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
         `skanneal.schedules`. With ``n_sweeps="auto"``, as "anneal" has it, blocks of full-data
         sweeps follow, each twice as long as the last, until the chains agree or their work is done;
-        every second chain then begins with a sequential pass (in `CrossCatPY`, with one view).
+        every second chain then begins with a sequential pass (in `CrossCatPY`, with columns apart).
     partition_prior : {"pitman_yor", "finite"}, default="pitman_yor"
         The law of who shares a component. "pitman_yor": a Dirichlet or Pitman-Yor process, whose
         number of components grows with the rows. "finite": a mixture of a random number M of

@@ -17,6 +17,7 @@ from ..predictive._draws import CrossCatDraw, largest_view, n_shown, shown_views
 from ..predictive._point import crosscat_arrays, point_partitions
 from ._annealed import BaseAnnealed
 from ._base_chains import INFORMATION
+from ._rounds import SweepCost
 
 
 class CrossCatPY(TransformerMixin, BaseAnnealed):
@@ -25,9 +26,8 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
     The columns of a table of numbers, categories and counts, with gaps, are partitioned into views
     by a Pitman-Yor process; in each view another Pitman-Yor process partitions the rows, and within
     a view's cluster columns are independent [2]_. Columns of one view depend on each other, unless
-    its rows form a single cluster; columns of different views do not. Number of views, clusters and
-    all hyperparameters are inferred, by a chain that grows from an empty subsample to all rows
-    (subsample annealing, [1]_).
+    its rows form a single cluster; columns of different views do not. All is inferred by a chain
+    that grows from an empty subsample to all rows (subsample annealing, [1]_).
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
         `skanneal.schedules`; blocks of sweeps follow as in `AnnealedDPMixture`.
     partition_prior : {"pitman_yor", "finite"}, default="pitman_yor"
-        As in `AnnealedDPMixture`, of the rows of every view and of the columns.
+        As in `AnnealedDPMixture`, of rows and of columns.
     concentration : "infer" or float, default="infer"
         Concentration of the rows' process in every view: how readily new clusters open. Above
         ``-discount``, and with "finite" as in `AnnealedDPMixture`.
@@ -197,7 +197,7 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         "view_reallocation",
     )
     _draw_type = CrossCatDraw
-    _has_views, _sweep_cost = True, 6.0  # measured
+    _has_views, _sweep_cost = True, SweepCost(2.4, 40)  # measured
 
     def __init__(
         self,
@@ -466,7 +466,7 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         return {"concentration": row_grid, "view_concentration": view_grid}
 
     def _other_start(self, plan, schedule):
-        return plan._replace(one_view=True), schedule
+        return plan._replace(columns_apart=True), schedule
 
     def _indicators(self):
         return self.missing_indicator

@@ -8,6 +8,7 @@ counts for nothing. Work is counted, never timed: a fit is the same wherever it 
 # SPDX-License-Identifier: BSD-3-Clause
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,9 +20,27 @@ MOST_SWEEPS = 400  # of all blocks together
 # other tables grows with the square root of their cells; where rows are few, with their square too.
 REFERENCE_SWEEPS, REFERENCE_ROWS, REFERENCE_COLUMNS = 500, 10_000, 20
 FEW_ROWS = 400
-# A sweep costs as much as if there were so many more rows, and so many more columns.
-OVERHEAD_ROWS, OVERHEAD_COLUMNS = 1000, 4
+OVERHEAD_ROWS = 1000  # a sweep costs as much as if there were so many more
 TILE = 16  # components are scored so many at a time
+
+
+class SweepCost(NamedTuple):
+    """What a sweep of all rows costs, moves included.
+
+    Attributes
+    ----------
+    factor : float
+        Of a cell, that of a mixture without views being 1.
+    columns : float
+        How many more columns would cost as much as what does not depend on their number.
+    """
+
+    factor: float = 1.0
+    columns: float = 4.0
+
+    def of(self, n_rows, n_columns):
+        """Return the cost for a table of this size."""
+        return self.factor * (n_rows + OVERHEAD_ROWS) * (n_columns + self.columns)
 
 
 def run_rounds(run, table, n_draws, thin, cost, earlier=0):
@@ -37,8 +56,7 @@ def run_rounds(run, table, n_draws, thin, cost, earlier=0):
         Draws that are kept of each chain, spread evenly over the last block.
     thin : int
         Least number of sweeps between two of them.
-    cost : float
-        What a sweep costs, that of a mixture without views being 1.
+    cost : SweepCost
     earlier : int
         Sweeps of the last block of the earlier fit, if there is one.
 
@@ -76,20 +94,15 @@ def most_sweeps(table, traces, cost):
     table : Table
     traces : list of dict
         Of the first round; the numbers of components enter.
-    cost : float
-        As in `run_rounds`.
+    cost : SweepCost
     """
     n_rows, n_columns = table.n_rows, table.n_columns
     n_components = [t["n_components"][-1] / t.get("n_views", [1.0])[-1] for t in traces]
     n_tiles = np.ceil(np.array(n_components) / TILE).mean()
     size = n_rows * n_columns / (REFERENCE_ROWS * REFERENCE_COLUMNS)
     time = REFERENCE_SWEEPS * math.sqrt(size) * min(1.0, (n_rows / FEW_ROWS) ** 2)
-    sweep = cost * _work(n_rows, n_columns * n_tiles) / _work(REFERENCE_ROWS, REFERENCE_COLUMNS)
+    sweep = cost.of(n_rows, n_columns * n_tiles) / SweepCost().of(REFERENCE_ROWS, REFERENCE_COLUMNS)
     return min(MOST_SWEEPS, time / sweep)
-
-
-def _work(n_rows, n_columns):
-    return (n_rows + OVERHEAD_ROWS) * (n_columns + OVERHEAD_COLUMNS)
 
 
 def _joined(before, after, n_draws):
