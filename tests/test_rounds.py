@@ -122,14 +122,14 @@ def test_an_interrupt_keeps_the_last_draws(monkeypatch):
 
 @pytest.mark.parametrize("components", [1.0, 160.0])
 def test_the_cap_falls_with_the_size(components):
-    def most(n_rows, n_columns, cost=SweepCost()):
+    def most(n_rows, n_columns, *cost):
         trace = {"n_components": np.array([components])}
-        return most_sweeps(Size(n_rows, n_columns), [trace], cost)
+        return most_sweeps(Size(n_rows, n_columns), [trace], SweepCost(*cost))
 
     assert most(50, 2) < most(200, 2) <= MOST_SWEEPS
     assert most(10**6, 20) < most(10**5, 20) < most(10**4, 20) <= MOST_SWEEPS
     assert most(10**4, 200) < most(10**4, 20)
-    assert most(10**4, 20, SweepCost(2.4, 40.0)) < most(10**4, 20)
+    assert most(10**4, 20, 2.4, 40.0) < most(10**4, 20)
 
 
 # ---- fits ---------------------------------------------------------------------------------------
