@@ -231,7 +231,8 @@ def checked_coins():
 
 
 USER = [
-    *[(stage, 1) for stage in (Auxiliary(1), Auxiliary(3), Importance(1), Importance(3))],
+    *[(stage, 1) for stage in (Auxiliary(3), Importance(3))],
+    *[pytest.param(stage, 1, marks=pytest.mark.slow) for stage in (Auxiliary(1), Importance(1))],
     *[(SliceSampler(3), 1), (SliceSampler(3), 2)],
     *[(ExactStage(1), 1), (ExactStage(1), 2), (ExactStage(3), 3)],
 ]
@@ -315,7 +316,7 @@ class Unshared(SliceSampler):
 DISCOUNT = 0.1, 0.8
 FAULTS = [
     (Everything, [0, 1, 1], (1.3, 0.0), 200),
-    (TwiceDiscounted, [0, 1, 1], DISCOUNT, 400),
+    pytest.param(TwiceDiscounted, [0, 1, 1], DISCOUNT, 400, marks=pytest.mark.slow),
     pytest.param(Empties, [0, 1, 1], (1.3, 0.0), 800, marks=pytest.mark.slow),
     pytest.param(AllFree, [0, 0, 1, 1], DISCOUNT, 400, marks=pytest.mark.slow),
     pytest.param(Leaves, [0, 1, 1], (1.3, 0.0), 400, marks=pytest.mark.slow),

@@ -220,7 +220,8 @@ class TestFit:
                 np.testing.assert_allclose(feature[1:], np.cov(of.T), rtol=0.5, atol=2e-3)
             expected = mean if likelihood not in ("multinomial", "logistic_normal") else mean / 30
             shown = feature[0] if feature.ndim > 1 else feature
-            np.testing.assert_allclose(shown, expected, rtol=0.02, atol=0.02)
+            atol = 0.05 if likelihood == "logistic_normal" else 0.02  # its features are drawn
+            np.testing.assert_allclose(shown, expected, rtol=0.02, atol=atol)
 
     @pytest.mark.parametrize("method", ["vi", "binder"])
     @pytest.mark.parametrize("likelihood", ["poisson", "logistic_normal"])

@@ -31,6 +31,7 @@ from skanneal.partition_priors import Finite, PriorGrid
 from skanneal.schedules import LinearAnneal
 from test_crosscat_moves import (
     DATA,
+    FEW_CONTROLS,
     MOVES,
     Case,
     chain_counts,
@@ -183,6 +184,10 @@ def moves_with(grid):
     }
 
 
+# by default the form that estimators infer
+STATIC_FIRST = ["static", pytest.param("dynamic", marks=pytest.mark.slow)]
+
+
 @pytest.mark.parametrize("moves", moves_with(None))
 @pytest.mark.parametrize("points", POINTS)
 def test_moves_leave_the_posterior(points, moves):
@@ -191,7 +196,7 @@ def test_moves_leave_the_posterior(points, moves):
 
 
 @pytest.mark.parametrize("moves", list(moves_with(None))[1:])
-@pytest.mark.parametrize("points", INFERRED)
+@pytest.mark.parametrize("points", STATIC_FIRST)
 def test_moves_that_integrate_leave_the_posterior(points, moves):
     """The number of components integrated out and drawn anew."""
     grid = grid_of(points)
@@ -232,7 +237,7 @@ def chain_ends(grid, moves, n_chains, seed):
     return counts
 
 
-@pytest.mark.parametrize("points", INFERRED)
+@pytest.mark.parametrize("points", STATIC_FIRST)
 def test_chains_arrive(points):
     """From no rows, the moves in their default order with the draws of M."""
     moves = ("gibbs", "split_merge", "permutation")
@@ -320,7 +325,10 @@ def test_crosscat_chains_arrive():
     check_all(counts, crosscat_law("differ"))
 
 
-@pytest.mark.parametrize("moves", COLUMN_MOVES)
+@pytest.mark.parametrize(
+    "moves",
+    [m if m in FEW_CONTROLS else pytest.param(m, marks=pytest.mark.slow) for m in COLUMN_MOVES],
+)
 def test_column_moves_without_the_weights_fail(moves):
     """Control: the numbers of components are taken for equally probable."""
     case, law = crosscat_case("differ"), crosscat_law("differ")
