@@ -20,7 +20,7 @@ demo: .venv/installed-plot
 	$(BIN)/python examples/demo.py
 
 test: .venv/installed-test
-	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+	$(BIN)/pytest -n auto $(ARGS)
 
 test-all: .venv/installed-test
 	$(BIN)/pytest -n auto -m "" $(ARGS)
