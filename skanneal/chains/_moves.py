@@ -85,8 +85,11 @@ class ChainMoves:
 def _options(plan, name):
     """Parameters of a move of rows.
 
-    Where a point of the grid bounds the number of clusters, the points are integrated out.
+    Where a point of the grid bounds the number of clusters, moves that can integrate the points out
+    do so.
     """
     options = plan.options.get(name, {})
     bounded = PARTITION_PRIORS[plan.partition_prior].bounded
-    return options | {"grid": plan.prior_grid} if bounded else options
+    if bounded and getattr(MOVES[name], "integrates", False):
+        return options | {"grid": plan.prior_grid}
+    return options

@@ -52,8 +52,8 @@ class Permutation(Polled):
     tolerance : float, default=1e-32
         Share of the sum over runs that the beam may drop at each row.
     grid : PriorGrid, array of shape (n_points, 2) or None, default=None
-        (concentration, discount) pairs of equal weight: the concentration is integrated out over
-        those of the present discount. None: it is what the mixture has.
+        (concentration, discount) pairs; an array weighs them alike. The concentration is integrated
+        out over those of the present discount. None: it is what the mixture has.
     """
 
     name = "permutation"
@@ -61,6 +61,7 @@ class Permutation(Polled):
     weight = 2
     exact = True
     tempered = True
+    integrates = True
 
     def __init__(self, permutation="projection", program="auto", tolerance=1e-32, grid=None):
         self.permutation, self.program, self.tolerance = permutation, program, tolerance

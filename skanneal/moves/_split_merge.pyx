@@ -136,9 +136,9 @@ class SplitMerge(Polled):
         proposals cost nothing, 3 from some 1000 rows on. It may look at S but not at the labels: a
         number that depended on those would be biased.
     grid : PriorGrid, array of shape (n_points, 2) or None, default=None
-        (concentration, discount) pairs: the concentration is integrated out over those of the
-        present discount, and the pair drawn given the partition in the end. None: it is what the
-        mixture has.
+        (concentration, discount) pairs; an array weighs them alike. The concentration is integrated
+        out over those of the present discount, and the pair is drawn given the partition in the
+        end. None: it is what the mixture has.
     """
 
     name = "split_merge"
@@ -146,6 +146,7 @@ class SplitMerge(Polled):
     weight = 4
     exact = True
     tempered = True
+    integrates = True
 
     def __init__(self, n_proposals=None, grid=None):
         self.n_proposals = n_proposals

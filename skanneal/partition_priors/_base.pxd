@@ -8,7 +8,8 @@ open(K). The weights add up to total(n), whatever the partition, so that
 A prior sets `reduction` (s, which is negative where large clusters attract less than their share)
 and writes what is marked below; everything else is inherited and may be overridden where a prior
 knows a faster way. Its constructor takes a point of the grid, whose coordinates are named in
-`coordinates`, and `point` is that point.
+`coordinates`, and `point` is that point. A prior at whose points there may be only so many clusters
+says `bounded = True` and writes `holding`.
 """
 
 from libc.stdint cimport int64_t
