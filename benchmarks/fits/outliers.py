@@ -1,0 +1,106 @@
+"""Outliers of labelled tables, beside those that other packages find.
+
+    python benchmarks/fits/outliers.py DATA_FOLDER              # 40 minutes, then cut
+    python benchmarks/fits/outliers.py DATA_FOLDER --methods tail --seeds 2 --sets 45_wine
+
+The folder has one npz file a table: `X`, and `y`, which is 1 for an outlier (ADBench). At most
+5,000 rows of a table are used, drawn by the seed; a method is fitted to 70 % of them without `y`,
+outliers among them, and scores the other 30 %. Results are lines of
+`benchmarks/results/outliers.jsonl`: area under the ROC curve, and average precision.
+"""
+
+import numpy as np
+from sklearn.ensemble import IsolationForest
+from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.mixture import BayesianGaussianMixture
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import LocalOutlierFactor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skanneal import AnnealedDPMixture
+from suite import Suite, files, settings, some_rows
+
+MOST_ROWS = 5000
+
+
+def default(seed):
+    return AnnealedDPMixture(n_jobs=1, random_state=seed)
+
+
+def isolation_forest(seed):
+    return IsolationForest(random_state=seed)
+
+
+def bayesian_mixture_20(seed):
+    return make_pipeline(StandardScaler(), BayesianGaussianMixture(n_components=20, random_state=seed))
+
+
+def local_outlier_factor(seed):
+    return make_pipeline(StandardScaler(), LocalOutlierFactor(novelty=True))
+
+
+def ecod(seed):
+    from pyod.models.ecod import ECOD
+
+    return ECOD()
+
+
+def copod(seed):
+    from pyod.models.copod import COPOD
+
+    return COPOD()
+
+
+def tail(model, X):
+    return model.score_outliers(X)
+
+
+def density(model, X):
+    return -model.score_samples(X)
+
+
+def decision(model, X):
+    return model.decision_function(X)
+
+
+# how the estimator is made, and how its rows are scored, higher for odder rows
+METHODS = {
+    "scikit-learn": {
+        "isolation_forest": (isolation_forest, density),
+        "bayesian_mixture_20": (bayesian_mixture_20, density),
+        "local_outlier_factor": (local_outlier_factor, density),
+    },
+    "skanneal": {"tail": (default, tail)},
+    "pyod": {"ecod": (ecod, decision), "copod": (copod, decision)},
+}
+
+
+def halves(path, seed):
+    """Training rows, held-out rows, and which of these are outliers."""
+    with np.load(path) as file:
+        X, y = file["X"].astype(float), file["y"].astype(int)
+    rows = some_rows(len(X), MOST_ROWS, seed)
+    parts = train_test_split(X[rows], y[rows], test_size=0.3, stratify=y[rows], random_state=seed)
+    train, fresh, _, odd = parts
+    return train, fresh, odd
+
+
+def measure(path, method, seed):
+    """How well the scores of held-out rows tell the outliers."""
+    train, fresh, odd = halves(path, seed)
+    make, score = method
+    model = make(seed)
+    text = settings(model)
+    scores = score(model.fit(train), fresh)
+    return {
+        "settings": text,
+        "auc": round(float(roc_auc_score(odd, scores)), 4),
+        "average_precision": round(float(average_precision_score(odd, scores)), 4),
+    }
+
+
+SUITE = Suite("outliers", files, METHODS, measure)
+
+if __name__ == "__main__":
+    SUITE.run(__doc__.splitlines()[0])

@@ -1,0 +1,102 @@
+"""What the suites of peers share: cells that are run once each, and the command line.
+
+A cell is one method on one data set with one seed. Its version says what a result depends on: the
+commit of the package for ours, the release of its library for a peer.
+"""
+
+import argparse
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from lines import RESULTS, Clock, Lines, Stopwatch, package_commit
+
+KEYS = "version", "set", "method", "seed"
+
+
+class Suite:
+    """Data sets, methods and what a method's result on a data set is worth.
+
+    Parameters
+    ----------
+    name : str
+        Of the file of results.
+    sets : callable
+        Takes the folder of data sets; gives a dict of set names to what `measure` takes.
+    methods : dict of str to dict of str to object
+        By the distribution that a method comes from, and its name.
+    measure : callable
+        Takes a set, a method and a seed; gives the record of the cell without its keys.
+    """
+
+    def __init__(self, name, sets, methods, measure):
+        self.name, self.sets, self.methods, self.measure = name, sets, methods, measure
+
+    def run(self, description):
+        """Run what the command line asks for and is not among the results yet."""
+        options = self._command_line(description)
+        sets, clock = self.sets(options.data), Clock(options.minutes)
+        known = {name for of in self.methods.values() for name in of}
+        for kind, named, there in (
+            ("set", options.sets, set(sets)),
+            ("method", options.methods, known),
+        ):
+            if unknown := set(named) - there:
+                raise SystemExit(f"no such {kind}: {sorted(unknown)}; there are {sorted(there)}")
+        lines = Lines(options.results / f"{self.name}.jsonl", KEYS)
+        methods = [
+            (release(distribution), name, method)
+            for distribution, of in self.methods.items()
+            for name, method in of.items()
+            if name in (options.methods or known)
+        ]
+        for seed in range(options.seeds):
+            for set_name in options.sets or sets:
+                for its_version, name, method in methods:
+                    cell = its_version, set_name, name, seed
+                    if lines.get(*cell) is not None:
+                        continue
+                    if clock.left() <= 0:
+                        raise SystemExit("The time is over; the same command goes on from here.")
+                    with Stopwatch() as watch, warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        record = self.measure(sets[set_name], method, seed)
+                    record |= {"seconds": watch.seconds, "load": watch.load}
+                    lines.add(dict(zip(KEYS, cell)) | record)
+                    print(*cell, record, flush=True)
+
+    def _command_line(self, description):
+        parser = argparse.ArgumentParser(description=description)
+        parser.add_argument("data", type=Path, help="the folder of data sets")
+        parser.add_argument("--sets", nargs="+", default=[], help="all of them by default")
+        parser.add_argument("--methods", nargs="+", default=[], help="all of them by default")
+        parser.add_argument("--seeds", type=int, default=5)
+        parser.add_argument("--minutes", type=float, default=40, help="begin nothing afterwards")
+        parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the lines")
+        return parser.parse_args()
+
+
+def release(distribution):
+    """What the results of a distribution's methods depend on."""
+    if distribution == "skanneal":
+        return package_commit()
+    return f"{distribution} {version(distribution)}"
+
+
+def files(folder, pattern="*.npz"):
+    """The files of a folder by their stems, in order."""
+    return {path.stem: path for path in sorted(Path(folder).glob(pattern))}
+
+
+def some_rows(n_rows, most, seed):
+    """Which rows are used where there are more than `most`, ascending."""
+    if n_rows <= most:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(seed).choice(n_rows, most, replace=False))
+
+
+def settings(model):
+    """An estimator's parameters that are not its defaults, on one line."""
+    return " ".join(repr(model).split())
