@@ -64,6 +64,7 @@ def assert_exact(*args, **options):
 @pytest.mark.parametrize("name", FAMILY)
 @pytest.mark.parametrize("n", DEALT)
 @each_prior
+@pytest.mark.few(12)
 def test_posteriors_are_spread(name, n, likelihood, alpha, d):
     chances = Case(name, n, likelihood).law(alpha, d)[1]
     assert max(chances) < 0.6
@@ -79,6 +80,7 @@ def test_posteriors_are_spread(name, n, likelihood, alpha, d):
 )
 @each_dealt
 @each_prior
+@pytest.mark.few(5)
 def test_exact_stage(name, likelihood, n, n_shards, alpha, d):
     n_steps = 1 if n_shards % 2 else 3
     n_draws = 400 if n < 6 else 250
@@ -89,6 +91,7 @@ def test_exact_stage(name, likelihood, n, n_shards, alpha, d):
 
 @pytest.mark.parametrize("n, n_shards", [(3, 3), (6, 2)])
 @each_prior
+@pytest.mark.few(1)
 def test_exact_stage_without_likelihood(n, n_shards, alpha, d):
     case, dealt = Case("multinomial", n, "off"), DEALT[n][n_shards]
     assert_exact(ExactStage(3), case, dealt, alpha, d, n_draws=400, seed=2)
@@ -141,6 +144,7 @@ each_other = pytest.mark.parametrize("stage, n_shards", OTHERS, ids=lambda x: ge
 @each_other
 @pytest.mark.parametrize("n", [3, 6])
 @each_prior
+@pytest.mark.few(7)
 def test_other_algorithms(stage, n_shards, n, alpha, d):
     case, dealt = Case("multinomial", n), DEALT[n][n_shards]
     assert_exact(stage, case, dealt, alpha, d, n_draws=300, seed=5)
@@ -179,6 +183,7 @@ each_heavy = pytest.mark.parametrize("alpha, d", HEAVY)
 @pytest.mark.parametrize("cls", [SliceSampler, Near])
 @pytest.mark.parametrize("n, n_shards", [(3, 3), (6, 1)])
 @each_heavy
+@pytest.mark.few(3)
 def test_slices_of_a_heavy_tail(cls, n, n_shards, alpha, d):
     case, dealt = Case("multinomial", n), DEALT[n][n_shards]
     assert_exact(cls(3), case, dealt, alpha, d, n_draws=150, seed=17)
@@ -240,6 +245,7 @@ each_user = pytest.mark.parametrize("stage, n_shards", USER, ids=lambda x: getat
 
 
 @each_user
+@pytest.mark.few(3)
 def test_user_likelihood(stage, n_shards):
     case = Case("coins", 3, user=checked_coins)
     assert_exact(stage, case, DEALT[3][n_shards], 0.7, 0.3, n_draws=300, n_steps=2, seed=7)
@@ -366,6 +372,7 @@ def tails_of(toy, shards, free, rng, **options):
 
 @pytest.mark.parametrize("shards", [(0, 0, 1), (0, 1, 2), (0, 0, 1, 1), (0, 1, 1, 2)])
 @every_prior
+@pytest.mark.few(4)
 def test_rows_of_several_tails_are_reversible(shards, alpha, d):
     toy, rng = toy_of(len(shards), alpha, d), np.random.default_rng(11)
     for free in free_sets(max(shards) + 1, d):
@@ -376,6 +383,7 @@ def test_rows_of_several_tails_are_reversible(shards, alpha, d):
 
 @pytest.mark.parametrize("shards", [(0, 1, 2), (0, 0, 1, 1)])
 @every_prior
+@pytest.mark.few(3)
 def test_weights_of_several_tails_integrate_to_the_posterior(shards, alpha, d):
     toy, rng = toy_of(len(shards), alpha, d), np.random.default_rng(12)
     for free in free_sets(max(shards) + 1, d):

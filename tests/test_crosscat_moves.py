@@ -335,6 +335,7 @@ def test_the_block_sweep_is_exact_with_many_fresh_views():
 
 @every_pair
 @pytest.mark.parametrize("data", ["agree", "differ"])
+@pytest.mark.few(3)
 def test_views_split_and_merge_exactly(pair, data):
     target = CrossCatTarget(DATA[data], pair, [(0.7, 0.3)])
     assert stationary_error(target, view_split_merge_matrix(target, {0: 1.0})) < EXACT
@@ -361,6 +362,7 @@ def test_a_view_of_a_grid_of_pairs_keeps_its_own():
 
 
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.few(2)
 def test_planted_faults_are_seen(fault):
     data = DATA["agree"], (0.8, 0.3), [(0.7, 0.3)]
     target, faulty = CrossCatTarget(*data), fault(*data)
@@ -547,6 +549,7 @@ INFERRED = [
 
 @pytest.mark.parametrize("moves", COLUMN_MOVES)
 @pytest.mark.parametrize(("data", "prior"), [("agree", "steep"), ("differ", "PY")])
+@pytest.mark.few(5)
 def test_moves_leave_the_posterior_by_few_chains(data, prior, moves):
     """150 exact draws, two rounds of each column move alone with row Gibbs."""
     check_stays(make_case(data, prior), law_of(data, prior), MOVES[moves], 150)
@@ -585,6 +588,7 @@ FEW_CONTROLS = ("column_block", "view_split_merge")
     "moves",
     [m if m in FEW_CONTROLS else pytest.param(m, marks=SLOW) for m in COLUMN_MOVES],
 )
+@pytest.mark.few(1)
 def test_moves_that_ignore_the_weights_fail(moves):
     """Control: each move takes the pairs for equally probable."""
     case, law = weighted_case(), weighted_law()
@@ -923,6 +927,7 @@ def test_moves_take_the_prior_from_the_state():
 # ------------------------------------------------------------------ corners
 @pytest.mark.parametrize("make", EVERY)
 @pytest.mark.parametrize("n_features", [1, 2])
+@pytest.mark.few(5)
 def test_few_features(make, n_features):
     """Negative concentrations too: the only feature opens a view with probability 1."""
     case = Case(DATA["3x4"][1 : 1 + n_features], [(-0.2, 0.5)], [(0.7, 0.3)])
@@ -934,6 +939,7 @@ def test_few_features(make, n_features):
 
 @pytest.mark.parametrize("make", EVERY)
 @pytest.mark.parametrize("n_inside", [0, 1, pytest.param(2, marks=SLOW), 3])
+@pytest.mark.few(8)
 def test_moves_look_at_the_subsample_only(make, n_inside):
     """With some rows out, the law is that of the rows in S; the others keep no label."""
     bit_generator = np.random.PCG64(9)

@@ -190,6 +190,7 @@ STATIC_FIRST = ["static", pytest.param("dynamic", marks=pytest.mark.slow)]
 
 @pytest.mark.parametrize("moves", moves_with(None))
 @pytest.mark.parametrize("points", POINTS)
+@pytest.mark.few(20)
 def test_moves_leave_the_posterior(points, moves):
     """Given the number of components."""
     check(after(moves_with(None)[moves], points, 400, 1), law(points))
@@ -197,6 +198,7 @@ def test_moves_leave_the_posterior(points, moves):
 
 @pytest.mark.parametrize("moves", list(moves_with(None))[1:])
 @pytest.mark.parametrize("points", STATIC_FIRST)
+@pytest.mark.few(4)
 def test_moves_that_integrate_leave_the_posterior(points, moves):
     """The number of components integrated out and drawn anew."""
     grid = grid_of(points)
@@ -305,6 +307,7 @@ def crosscat_law(data):
 
 
 @pytest.mark.parametrize("moves", [*COLUMN_MOVES, "all"])
+@pytest.mark.few(3)
 def test_columns_move_between_finitely_many_views(moves):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -329,6 +332,7 @@ def test_crosscat_chains_arrive():
     "moves",
     [m if m in FEW_CONTROLS else pytest.param(m, marks=pytest.mark.slow) for m in COLUMN_MOVES],
 )
+@pytest.mark.few(1)
 def test_column_moves_without_the_weights_fail(moves):
     """Control: the numbers of components are taken for equally probable."""
     case, law = crosscat_case("differ"), crosscat_law("differ")
@@ -351,6 +355,7 @@ QUICK = {"partition_prior": "finite", "n_chains": 1, "random_state": 0}
 @every_estimator
 @pytest.mark.parametrize("concentration", ["infer", 2.0])
 @pytest.mark.parametrize("point_estimate", ["map", "vi"])
+@pytest.mark.few(6)
 def test_estimators(estimator, concentration, point_estimate):
     X = two_groups()
     with warnings.catch_warnings():

@@ -142,6 +142,7 @@ def uniform_matrix(prior, form, law=uniform_order, grid=False):
 
 @every_prior
 @pytest.mark.parametrize("form", UNIFORM_FORMS)
+@pytest.mark.few(6)
 def test_uniform_orders(prior, form):
     apply = move("uniform", *UNIFORM_FORMS[form])
     counts = transitions(prior, lambda m, rng: apply.sweep(m, rng), 40)
@@ -150,6 +151,7 @@ def test_uniform_orders(prior, form):
 
 @every_prior
 @pytest.mark.parametrize("form", ["exact", "quadratic", "beam"])
+@pytest.mark.few(4)
 def test_markov_scans(prior, form):
     apply = move("markov", *UNIFORM_FORMS[form])
     counts = transitions(prior, lambda m, rng: apply.sweep(m, rng), 30)
@@ -159,6 +161,7 @@ def test_markov_scans(prior, form):
 @every_prior
 @pytest.mark.parametrize("form", ["exact", "quadratic", "beam"])
 @pytest.mark.parametrize("n_runs", [30, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.few(4)
 def test_concentration_integrated_out(prior, form, n_runs):
     apply = move("uniform", *UNIFORM_FORMS[form], grid=alpha_grid(prior))
     counts = transitions(prior, lambda m, rng: apply.sweep(m, rng), n_runs)
@@ -180,6 +183,7 @@ def project(made, monkeypatch, prior, n_runs, at=AT):
 @pytest.mark.parametrize("eps", [0.0, 0.1])
 @pytest.mark.parametrize("at", [AT, np.array([0.5, -1.0, 0.5, 0.5])], ids=["distinct", "tied"])
 @pytest.mark.parametrize("n_runs", [40, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.few(5)
 def test_projections(monkeypatch, prior, eps, at, n_runs):
     made = move("projection", "beam" if eps else "quadratic", eps)
     counts = project(made, monkeypatch, prior, n_runs, at)
@@ -235,6 +239,7 @@ HYBRIDS = {
 
 @every_prior
 @pytest.mark.parametrize("hybrid", HYBRIDS)
+@pytest.mark.few(8)
 def test_posterior_is_left(prior, hybrid):
     counts = after(HYBRIDS[hybrid], prior, 250, 3)
     check_counts(counts, target(5, prior).posterior())
@@ -272,6 +277,7 @@ def test_tempered_posterior_is_left():
 
 @pytest.mark.parametrize("family", ["multivariate_normal", "known_normal", "multinomial"])
 @pytest.mark.parametrize("law", permutation.PERMUTATIONS)
+@pytest.mark.few(4)
 def test_row_families(family, law):
     """Alone and beside a gappy column."""
     rows, hyper = ROW_EXAMPLES[family]
@@ -651,6 +657,7 @@ slow_but = {law: () if law == "uniform" else pytest.mark.slow for law in permuta
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("n_runs", [250, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.few(4)
 def test_integrated_out_concentration_in_every_order_of_moves(grid, order, law, n_runs):
     beta = 0.5 if law == "markov" else 1.0
     assert from_joint_to_joint(ORDERS[order], GRIDS[grid], law, n_runs, 19, beta=beta) > 1e-4
