@@ -11,7 +11,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` leaves the slow ones out
 def pytest_collection_modifyitems(items):
-    """Of the variants of a test marked few(n), n are quick, spread over all; the others are slow."""
+    """Of a test marked few(n), n variants are quick; the others are slow."""
     variants = defaultdict(list)
     for item in items:
         if item.get_closest_marker("few") and not item.get_closest_marker("slow"):

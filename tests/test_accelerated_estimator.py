@@ -167,6 +167,7 @@ class TestScikitLearn:
 class TestFit:
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     @pytest.mark.parametrize("likelihood", [*LIKELIHOODS, "own"])
+    @pytest.mark.few(12)
     def test_every_algorithm(self, likelihood, algorithm):
         X, side = counts() if likelihood == "own" else rows_for(likelihood, n_columns=3)
         before = X.copy()
@@ -369,6 +370,7 @@ class TestReproducibility:
 
     @pytest.mark.parametrize("algorithm", ["accelerated", "hybrid", "slice"])
     @pytest.mark.parametrize("n_draws", [1, 3])
+    @pytest.mark.few(2)
     def test_max_time(self, algorithm, n_draws):
         X, _ = two_clusters(300)
         schedule = AcceleratedSchedule(n_exact=10**4, max_time=0.6)
@@ -397,6 +399,7 @@ class TestReproducibility:
         "stage", [AcceleratedStage, ExactStage, Auxiliary, Importance, SliceSampler]
     )
     @pytest.mark.parametrize("name", ["multinomial", "logistic_normal"])
+    @pytest.mark.few(4)
     def test_a_segment_that_is_cut_reports_what_it_has(self, stage, name):
         X, _ = counts(5000)
         likelihood = LIKELIHOODS[name].of(X)
@@ -571,6 +574,7 @@ class TestContainers:
 
     @pytest.mark.parametrize("likelihood", ["multinomial", "gaussian", "poisson", "own"])
     @pytest.mark.parametrize("lazy", [False, True])
+    @pytest.mark.few(3)
     def test_rows_on_disk(self, likelihood, lazy, tmp_path, monkeypatch):
         X, _ = counts() if likelihood == "own" else rows_for(likelihood)
         X = X.astype(np.float64)
@@ -604,6 +608,7 @@ class TestContainers:
 
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     @pytest.mark.parametrize("likelihood", LIKELIHOODS)
+    @pytest.mark.few(10)
     def test_odd_rows(self, likelihood, algorithm):
         """One row, constant columns, equal rows, few columns."""
         if algorithm == "collapsed" and likelihood == "logistic_normal":
@@ -830,8 +835,11 @@ def threads_and(backend, likelihood):
 
 class TestClusters:
     @pytest.mark.parametrize("likelihood", CASES)
+    @pytest.mark.few(1)
     def test_dask(self, likelihood, dask):
         threads_and("dask", likelihood)
+
+    @pytest.mark.slow
 
     def test_a_dask_worker_dies(self, dask):
         X, _ = two_clusters()

@@ -64,6 +64,7 @@ def check_finite(model, X):
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: f"{str(value):.12}")
 @pytest.mark.parametrize("family, name", EACH)
+@pytest.mark.few(150)
 def test_hyperparameters(family, name, value):
     X, where = rows(family), f"hyperparameters[{family!r}][{name!r}]"
     for model in models(family, {name: value}):

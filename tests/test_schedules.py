@@ -253,6 +253,7 @@ def test_realised_gives_the_same_segments(schedule, n_rows):
 @pytest.mark.parametrize("budget", [0.3, 1.5, 8.0])
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 60, 1000])
 @every_schedule
+@pytest.mark.few(140)
 def test_max_time_keeps_the_law_and_its_refit_is_the_same(schedule, n_rows, budget, overhead):
     max_time = budget * n_rows * float(log_cost(n_rows))
     pacer = schedule.pacer(n_rows, max_time)
@@ -287,6 +288,7 @@ def burn_ins(pacer, end=None, cut=None):
 @pytest.mark.parametrize("cut", [None, 0, 7])
 @pytest.mark.parametrize("n_rows", [2, 60])
 @every_schedule
+@pytest.mark.few(28)
 def test_wherever_time_ends_moves_adapt_in_the_refit_as_they_did(schedule, n_rows, cut):
     for end in range(20):
         pacer = schedule.pacer(n_rows, 1e3)
@@ -315,6 +317,7 @@ def power_cost(power):
     ],
     ids=str,
 )
+@pytest.mark.few(24)
 def test_max_time_is_used_and_kept(schedule, budget, cost):
     n_rows = 5000
     sweep = float(cost(n_rows)) * n_rows
@@ -404,6 +407,7 @@ def test_extend_appends_full_data_sweeps(schedule):
 
 @pytest.mark.parametrize("max_time", [None, 2e-3, 2e-2])
 @every_schedule
+@pytest.mark.few(14)
 def test_a_stored_pacer_goes_on_as_if_it_had_not_stopped(schedule, max_time):
     n_rows = 100
 
@@ -707,6 +711,7 @@ def run_held_up(pacer, delay):
 
 @pytest.mark.parametrize("lost", [0.05, 0.5])
 @ALL_OF_THEM
+@pytest.mark.few(4)
 def test_one_segment_that_is_held_up_costs_its_own_time_only(schedule, lost):
     """Wherever it comes: the plan must not take it for what all others will cost."""
     n_rows, max_time = 10_000, 4.0
