@@ -4,6 +4,7 @@ A column is ``(family, values, hyper)`` as in enumeration.py: None and NaN are m
 of a row family are rows of several numbers, one column of the Table for each.
 """
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -65,8 +66,19 @@ def encode(column, values=None):
     family, own, _ = column
     dtype, n_levels = column_type(column)
     missing = {"f4": np.nan, "u4": MISSING_COUNT}[dtype] if n_levels == 0 else n_levels
-    cells = [missing if is_missing(v) else v for v in (own if values is None else values)]
+    ((_, own, _),) = in_cells([(family, own if values is None else values, None)])
+    cells = [missing if is_missing(v) else v for v in own]
     return np.array(cells, dtype=float).astype(dtype)
+
+
+def in_cells(columns):
+    """The columns in cell units: of a column of logarithms the logarithms, which are normal."""
+    out = []
+    for family, values, hyper in columns:
+        if FAMILIES[family].cells == "logarithm":
+            family, values = "normal", [None if is_missing(v) else math.log(v) for v in values]
+        out.append((family, values, hyper))
+    return out
 
 
 def split_rows(columns):
@@ -183,8 +195,9 @@ def reference_log_likelihood(columns, labels):
 
 def random_column(family, n_rows, rng, *, missing=0.0, n_levels=3):
     """A random column whose values are exact in the table's types."""
-    if family == "normal":
+    if family in ("normal", "log_normal"):
         values = np.float32(rng.normal(rng.choice([-2.0, 1.0], n_rows), 0.7)).astype(float)
+        values = np.exp(values) if family == "log_normal" else values
         hyper = {
             "mu0": rng.normal(),
             "kappa0": rng.uniform(0.1, 2),

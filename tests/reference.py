@@ -18,6 +18,8 @@ poisson      Gamma(shape, rate); 1 / x! is in the marginal and in the predictive
 gamma_exponential
              x ~ Exponential(r), r ~ Gamma(a, b):  m(x) = G(a + n) / G(a) b^a / (b + sum x)^(a + n)
              predictive: (a + n) (b + S)^(a + n) / (b + S + x)^(a + n + 1) with S = sum x
+log_normal   log x as of normal; the Jacobian: m(x) = m_normal(log x) / prod x, and the predictive
+             Student t of log x, over x
 multinomial  a value is a row of counts x_1..x_D of sum X; Dirichlet(a_1..a_D), A = sum a, or one a
              for all; N = sum of all n_j = sum of all rows' x_j:
              m(x) = G(A) / G(A + N) prod_j G(a_j + n_j) / G(a_j) prod_rows X! / prod_j x_j!
@@ -200,6 +202,17 @@ def _gamma_exponential_log_marginal(values, hyper):
 def _gamma_exponential_log_predictive(value, values, hyper):
     alpha, beta = _gamma_exponential_posterior(values, hyper)
     return math.log(alpha / beta) - float(alpha + 1) * math.log1p(Fraction(float(value)) / beta)
+
+
+# ------------------------------------------------------------------------ log_normal
+def _log_normal_log_marginal(values, hyper):
+    logs = [math.log(value) for value in values]
+    return _normal_log_marginal(logs, hyper) - math.fsum(logs)
+
+
+def _log_normal_log_predictive(value, values, hyper):
+    logs = [math.log(other) for other in values]
+    return _normal_log_predictive(math.log(value), logs, hyper) - math.log(value)
 
 
 # ----------------------------------------------------------------------- multinomial
@@ -412,6 +425,10 @@ def _normal_integral(values, hyper):
     return special.logsumexp(log_density) + math.log(cell)
 
 
+def _log_normal_integral(values, hyper):
+    return _normal_integral(np.log(values), hyper) - np.log(values).sum()
+
+
 def _categorical_integral(values, hyper):
     # Sticks p = u, (1 - u) v, (1 - u) (1 - v) on logit scales: smooth, and no end is singular.
     pseudo_counts = np.asarray(hyper["pseudo_counts"], dtype=float)
@@ -477,6 +494,7 @@ _LOG_MARGINAL = {
     "bernoulli": _bernoulli_log_marginal,
     "poisson": _poisson_log_marginal,
     "gamma_exponential": _gamma_exponential_log_marginal,
+    "log_normal": _log_normal_log_marginal,
     "multinomial": _multinomial_log_marginal,
     "multivariate_normal": _mvn_log_marginal,
     "known_normal": _known_log_marginal,
@@ -487,6 +505,7 @@ _LOG_PREDICTIVE = {
     "bernoulli": _bernoulli_log_predictive,
     "poisson": _poisson_log_predictive,
     "gamma_exponential": _gamma_exponential_log_predictive,
+    "log_normal": _log_normal_log_predictive,
     "multinomial": _multinomial_log_predictive,
     "multivariate_normal": _mvn_log_predictive,
     "known_normal": _known_log_predictive,
@@ -497,6 +516,7 @@ _INTEGRAL = {
     "bernoulli": _bernoulli_integral,
     "poisson": _poisson_integral,
     "gamma_exponential": _gamma_exponential_integral,
+    "log_normal": _log_normal_integral,
     "multinomial": _multinomial_integral,
     "multivariate_normal": _mvn_integral,
     "known_normal": _known_integral,
@@ -512,6 +532,10 @@ EXAMPLES = {
     "bernoulli": ([True, False, True, False, False, True], {"a": 0.8, "b": 1.3}),
     "poisson": ([0, 6, 1, 4, 3, 0], {"shape": 1.5, "rate": 0.6}),
     "gamma_exponential": ([0.25, 3.5, 0.0, 5.0, 2.25, 0.5], {"a": 1.4, "b": 0.9}),
+    "log_normal": (
+        [0.25, 3.0, 0.5, 6.5, 1.5, 0.375],
+        {"mu0": 0.3, "kappa0": 0.5, "nu0": 6.0, "sigma2_0": 0.7},
+    ),
 }
 # The same of the row families; two columns, of the multinomial three.
 _ROWS = [(-1.25, -0.5), (1.0, 1.5), (-0.75, -1.0), (2.0, 1.25), (0.5, 0.25), (-1.0, 0.0)]
@@ -545,10 +569,7 @@ def log_marginal(family, values, hyper):
     values : sequence of shape (n,)
         Numbers, level codes, truth values, counts or rows; None and NaN are missing.
     hyper : dict
-        normal (mu0, kappa0, nu0, sigma2_0), categorical (pseudo_counts, one per level),
-        bernoulli (a, b), poisson (shape, rate), gamma_exponential (a, b), multivariate_normal
-        (mu0, kappa0, nu0, scale0), known_normal (covariance, prior_mean, prior_covariance),
-        multinomial (pseudo_counts); densities are per unit of ``values``.
+        By the names in EXAMPLES and ROW_EXAMPLES; densities are per unit of ``values``.
 
     Returns
     -------

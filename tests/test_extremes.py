@@ -28,13 +28,15 @@ EACH = [(family, name) for family in FAMILIES for name in FAMILIES[family].names
 
 
 def rows(family, n=16):
-    """Two columns; of numbers the cells are the values: -1 and 1, half each."""
+    """Two columns; of numbers the cells are the values or their logarithms: -1 and 1, half each."""
     rng = np.random.default_rng(0)
     if family in ("poisson", "multinomial"):
         return rng.poisson(4.0, size=(n, 2))
     if family in ("bernoulli", "categorical"):
         return np.c_[np.arange(n) % 2, np.arange(n) // 2 % 2]
     numbers = np.c_[np.arange(n) % 2, np.arange(n) // 2 % 2] * 2.0  # of mean 1 and spread 1
+    if FAMILIES[family].cells == "logarithm":
+        return np.exp(numbers - 1.0)
     return numbers if FAMILIES[family].cells == "non_negative" else numbers - 1.0
 
 

@@ -486,6 +486,7 @@ HYPER_GRIDS = {
     "bernoulli": {"b": [0.3, 3.0], "a": [0.4, 2.5]},
     "poisson": {"shape": [0.5, 4.0], "rate": [0.2, 1.5]},
 }
+HYPER_GRIDS["log_normal"] = HYPER_GRIDS["normal"]
 PRIOR_GRID = np.array([(a, d) for d in (0.0, 0.4) for a in (0.3, 2.0)])
 
 
@@ -503,9 +504,9 @@ def hyper_options(family):
 @cache
 def inferred(data, prior):
     """(columns, grids per column, exact joint law of the state)."""
-    families = {"normal": ["normal"], "others": ["bernoulli", "poisson"], "codes": ["categorical"]}
+    families = {"others": ["bernoulli", "poisson"], "codes": ["categorical"]}.get(data, [data])
     columns, grids, oracle = [], {}, []
-    for j, family in enumerate(families[data]):
+    for j, family in enumerate(families):
         values = column(family, missing={3} if j == 0 else ())[1]
         grids[j], mappings = hyper_options(family)
         columns.append((family, values, mappings[0]))
@@ -574,7 +575,10 @@ def summed(counts, *positions):
     return out
 
 
-@pytest.mark.parametrize("data", ["normal", "others", "codes"])
+INFERRED_DATA = ["normal", "others", "codes", "log_normal"]
+
+
+@pytest.mark.parametrize("data", INFERRED_DATA)
 @pytest.mark.parametrize("prior", [False, True], ids=["fixed", "inferred"])
 def test_hyperparameters_leave_the_joint_law(data, prior):
     counts, law = hyper_states(data, prior, FeatureHyperparameters, 500, 17)
@@ -672,7 +676,7 @@ def test_chains_with_everything_inferred_by_few():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("data", ["normal", "others", "codes"])
+@pytest.mark.parametrize("data", INFERRED_DATA)
 @pytest.mark.parametrize("moves", [("gibbs",), ("gibbs", "split_merge")], ids=["gibbs", "both"])
 def test_chains_with_everything_inferred(data, moves):
     check_chains(data, INFERRED, moves, 500, 22)

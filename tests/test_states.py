@@ -18,6 +18,7 @@ from mixtures import (
     COLUMN_FAMILIES,
     encode,
     hyper_vector,
+    in_cells,
     make_blocks,
     make_mixture,
     make_table,
@@ -562,6 +563,7 @@ def test_fifty_segments_as_a_beam(family):
     n = 60
     columns = random_columns([family], n, 31)
     block = make_blocks(make_table(columns), columns)[0]
+    columns = in_cells(columns)
     beam = block.spare(50)
     assert beam.n_slots >= 50 and not beam.sizes().any()
     first = {}  # slot -> first row of its segment

@@ -2,6 +2,7 @@
 
     number        float32 of (value - offset) / scale       missing NaN
     non_negative  float32 of value / scale                  missing NaN
+    logarithm     float32 of (log value - offset) / scale   missing NaN
     level         codes 0 .. n_levels - 1 in uint8/16/32    missing n_levels, unseen n_levels + 1
     boolean       0 or 1 in uint8                           missing 2
     count         the count in uint32                       missing 2**32 - 1
@@ -37,31 +38,38 @@ class NumberCodec:
 
     Attributes
     ----------
-    is_constant : bool
-        Whether two or more cells of the fit are present, and all of them equal the offset.
+    constant : float or None
+        The value of all cells of the fit that are present, if these are two or more.
     """
 
     dtype = "f4"
     n_levels = 0
 
-    def __init__(self, family, offset, scale, is_constant=False):
+    def __init__(self, family, offset, scale, constant=None):
         self.family = family
         self.offset = offset
         self.scale = scale
-        self.is_constant = is_constant
+        self.constant = constant
 
     @classmethod
     def fit(cls, column, family):
         values = _as_numbers(column, family)
         values = values[~np.isnan(values)]
         is_constant = len(values) > 1 and values.min() == values.max()
-        return cls(family, *offset_and_scale(values), bool(is_constant))
+        constant = float(values[0]) if is_constant else None
+        return cls(family, *offset_and_scale(cls.transformed(values, column.label)), constant)
 
     def encode(self, column):
-        cells = standardised(_as_numbers(column, self.family), self.offset, self.scale)
+        values = self.transformed(_as_numbers(column, self.family), column.label)
+        cells = standardised(values, self.offset, self.scale)
         if FAMILIES[self.family].joint and np.isnan(cells).any():
             raise gap_error(column.label, self.family)
         return cells
+
+    @staticmethod
+    def transformed(values, label):
+        """The numbers that are standardised; errors name the column by its label."""
+        return values
 
     def missing(self, cells):
         return np.isnan(cells)
@@ -94,6 +102,16 @@ class NonNegativeCodec(NumberCodec):
             least = np.nanmin(values)
             raise ValueError(f"{column.label} must hold numbers of at least 0, got {least:g}.")
         return standardised(values, self.offset, self.scale)
+
+
+class LogarithmCodec(NumberCodec):
+    """Real numbers above 0: their logarithms, standardised."""
+
+    @staticmethod
+    def transformed(values, label):
+        if np.any(values <= 0):
+            raise ValueError(f"{label} must hold numbers above 0, got {np.nanmin(values):g}.")
+        return np.log(values)
 
 
 class ConstantCodec:
@@ -310,6 +328,7 @@ class CountRowCodec:
 CODECS = {
     "number": NumberCodec,
     "non_negative": NonNegativeCodec,
+    "logarithm": LogarithmCodec,
     "level": LevelCodec,
     "boolean": BooleanCodec,
     "count": CountCodec,

@@ -202,7 +202,9 @@ class Encoder:
     @property
     def _table_codecs(self):
         if self.apart.stand_in:
-            return [NumberCodec(next(iter(self.given_families)), self.apart.constants[0], 1.0)]
+            family = next(iter(self.given_families))
+            value = codec_of(family).transformed(self.apart.constants[0], self.names.label(0))
+            return [NumberCodec(family, value, 1.0)]
         indicators = [BooleanCodec(default_family("boolean"))] * len(self.indicators)
         return [self.codecs[j] for j in self.apart.kept] + indicators
 

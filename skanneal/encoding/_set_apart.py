@@ -57,9 +57,10 @@ class SetApart:
         values = [None] * len(codecs)
         for j, codec in enumerate(codecs):
             unbounded = FAMILIES[codec.family].bounds_density is not None
-            if unbounded and codec.is_constant and not {j, codec.family} & set(proper):
-                values[j] = codec.offset
-                codecs[j] = ConstantCodec(codec.family, codec.offset)
+            if unbounded and not {j, codec.family} & set(proper):
+                values[j] = codec.constant
+            if values[j] is not None:
+                codecs[j] = ConstantCodec(codec.family, codec.constant)
                 columns[j] = np.where(np.isnan(columns[j]), np.nan, 0.0)
         return cls(values, n_indicators)
 

@@ -25,6 +25,7 @@ FAMILIES = {
         "bernoulli",
         "poisson",
         "gamma_exponential",
+        "log_normal",
         "multivariate_normal",
         "known_normal",
         "multinomial",

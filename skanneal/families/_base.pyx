@@ -259,6 +259,16 @@ cdef class FamilyBlock:
         Asked of families that take gaps."""
         raise NotImplementedError
 
+    @staticmethod
+    def in_units(numbers):
+        """What stands in the user's table for offset + scale * cell: by default just that."""
+        return numbers
+
+    @staticmethod
+    def spread_in_units(numbers, deviations):
+        """Standard deviations in the user's units, of those of offset + scale * cell."""
+        return deviations
+
     # ---- shared ---------------------------------------------------------------------------------
 
     @classmethod

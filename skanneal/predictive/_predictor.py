@@ -245,17 +245,19 @@ class Predictor:
                 rows = np.flatnonzero(missing[j][start:stop])
                 value, spread = fillers[j](np.hstack([share[j][rows] for share in shares]))
                 values[j].append(value)
-                spreads[j].append(
-                    spread if self.schema.n_levels[j] else spread * self.schema.scales[j]
-                )
-        values = [self._in_units(j, np.concatenate(v)) for j, v in enumerate(values)]
-        return values, [np.concatenate(spread) for spread in spreads]
+                spreads[j].append(spread)
+        pairs = zip(map(np.concatenate, values), map(np.concatenate, spreads))
+        filled = [self._in_units(j, *pair) for j, pair in enumerate(pairs)]
+        return [value for value, _ in filled], [spread for _, spread in filled]
 
-    def _in_units(self, j, cells):
-        """Numbers in the user's units, codes as integers."""
+    def _in_units(self, j, cells, deviations=0.0):
+        """Numbers and their standard deviations in the user's units; codes as integers."""
         if self.schema.n_levels[j]:
-            return np.asarray(cells, dtype=np.int64)
-        return cells * self.schema.scales[j] + self.schema.offsets[j]
+            return np.asarray(cells, dtype=np.int64), deviations
+        block, _ = self.view_of(self.draws[0], j).features[j]
+        numbers = cells * self.schema.scales[j] + self.schema.offsets[j]
+        deviations = deviations * self.schema.scales[j]
+        return block.in_units(numbers), block.spread_in_units(numbers, deviations)
 
     def _shares(self, table, start, stop):
         """For each draw, by column: P(draw, cluster of the column's view | row), (rows, K + 1)."""
@@ -335,7 +337,7 @@ class Predictor:
                 at = self._clusters(view, own, generator.random(len(rows)))
                 gaps = [mask[rows] for mask in missing]
                 for j, empty, cells in view.sample(gaps, at, bit_generator):
-                    columns[j][rows[empty]] = self._in_units(j, cells)
+                    columns[j][rows[empty]] = self._in_units(j, cells)[0]
         return columns
 
     def _clusters(self, view, table, uniforms):

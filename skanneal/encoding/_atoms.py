@@ -1,0 +1,47 @@
+"""Atoms of a column of numbers: values that repeat beyond rounding, as the zeros of an amount do.
+
+A value is an atom if it is held by at least LEAST_ROWS rows and by LEAST_SHARE of the column's
+present cells, and by TIMES as many rows as the third most frequent of the NEIGHBOURS values that
+stand nearest to it in the order of the column's distinct values. A column of numbers that were not
+rounded has neighbours of one row each. One of rounded numbers has ties wherever its density is
+high, but there the neighbours have as many; so much more than they is not rounding. The third,
+not the first, since an atom may stand beside others.
+
+A column of NEIGHBOURS distinct values or fewer has no atoms: it is one of levels.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+LEAST_ROWS = 10
+LEAST_SHARE = 0.001
+TIMES = 10.0
+NEIGHBOURS = 8
+MOST = 20  # atoms of a column: the most frequent ones
+
+
+def atoms_of(values):
+    """Find the atoms of a column.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        The present cells: finite numbers.
+
+    Returns
+    -------
+    atoms : float64 array
+        In ascending order; often empty.
+    """
+    places, counts = np.unique(values, return_counts=True)
+    found = np.flatnonzero(counts >= max(LEAST_ROWS, LEAST_SHARE * len(values)))
+    if len(places) <= NEIGHBOURS:
+        return np.empty(0)
+    near = np.clip(found - NEIGHBOURS // 2, 0, len(places) - 1 - NEIGHBOURS)[:, None]
+    near = near + np.arange(NEIGHBOURS)
+    near += near >= found[:, None]  # its neighbours, without itself
+    third = np.partition(counts[near], -3, axis=1)[:, -3]
+    found = found[counts[found] >= TIMES * third]
+    most = found[np.argsort(-counts[found], kind="stable")[:MOST]]
+    return np.sort(places[most]).astype(np.float64)

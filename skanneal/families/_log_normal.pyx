@@ -1,0 +1,66 @@
+"""Log-normal: positive amounts, the normal family on their logarithm.
+
+Model, per feature: log x ~ N(mu, s2) with the normal family's prior, so
+
+    p(x) = p_normal(log x) / x,
+
+whose predictive is a log-Student-t and whose hyperparameters are those of log x. A cell is the
+standardised logarithm. The Jacobian 1/x depends on no cluster: it is in what is reported in the
+user's units, densities and log joints, and not in what the moves compare.
+
+The mean of a log-Student-t does not exist, however many its degrees of freedom. What stands for a
+missing amount is the exponential of the logarithm's mean, which is the median where one cluster
+explains the row. Its spread is the standard deviation of the log-normal of this median whose
+logarithm has the standard deviation found.
+"""
+
+import numpy as np
+
+from ._table cimport Table
+
+from ._normal import Normal
+
+LARGEST = 709.0    # exp of this, and of minus it, is a normal float64
+
+
+class LogNormal(Normal):
+    """Numbers above 0. Coordinates as of Normal, of the numbers' logarithms."""
+
+    family = "log_normal"
+    cells = "logarithm"
+    default_for = None
+
+    def score_feature(self, f, Table table, out, Py_ssize_t start, Py_ssize_t stop):
+        """Add feature f's log predictive density, in the user's units, to out: (rows, n)."""
+        cdef double[:, ::1] scores = out
+        cdef Py_ssize_t position = table.positions[self.columns[f]], i, k
+        cdef double offset = table.offsets[self.columns[f]], scale = table.scales[self.columns[f]]
+        cdef float cell
+        super().score_feature(f, table, out, start, stop)
+        with nogil:
+            for i in range(start, stop):
+                cell = (<const float *> (table.row(i) + position))[0]
+                if cell != cell:
+                    continue
+                for k in range(scores.shape[1]):
+                    scores[i - start, k] -= offset + scale * cell
+
+    def log_jacobian(self):
+        """Sum over cells of -log(scale x): what takes log marginals from cell to user's units."""
+        columns, of = np.sort(self.columns), self.statistics()
+        logs = self.table.offsets[columns, None] + self.table.scales[columns, None] * of["mean"]
+        return super().log_jacobian() - float(np.sum(of["n"] * logs))
+
+    @staticmethod
+    def in_units(numbers):
+        """The numbers of which these are the logarithms."""
+        return np.exp(np.clip(numbers, -LARGEST, LARGEST))
+
+    @staticmethod
+    def spread_in_units(numbers, deviations):
+        """Standard deviations of log-normals of these medians' logarithms and deviations."""
+        # sqrt(exp(s^2) - 1) exp(s^2 / 2), its logarithm first
+        squares = np.square(deviations)
+        with np.errstate(divide="ignore"):
+            logs = squares + 0.5 * np.log(-np.expm1(-squares))
+        return np.exp(np.minimum(numbers + logs, LARGEST))
