@@ -229,6 +229,12 @@ def estimator_cases():
             )
             for strategy in options(skanneal.CrossCatImputer, "strategy")
         },
+        "MixtureOutlierDetector": lambda: {
+            "mixed": fit(
+                functools.partial(skanneal.MixtureOutlierDetector, crosscat()(), random_state=0),
+                mixed(),
+            )
+        },
         "AcceleratedDPMixture": lambda: {
             "warm_start": fit(accelerated(warm_start=True), X, n_fits=2),
             "kmeans": fit(accelerated(init="kmeans", discount="infer"), X),

@@ -33,7 +33,8 @@ def isolation_forest(seed):
 
 
 def bayesian_mixture_20(seed):
-    return make_pipeline(StandardScaler(), BayesianGaussianMixture(n_components=20, random_state=seed))
+    mixture = BayesianGaussianMixture(n_components=20, random_state=seed)
+    return make_pipeline(StandardScaler(), mixture)
 
 
 def local_outlier_factor(seed):

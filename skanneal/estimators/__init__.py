@@ -8,6 +8,7 @@ from ._accelerated_dp import AcceleratedDPMixture as AcceleratedDPMixture
 from ._annealed_dp import AnnealedDPMixture as AnnealedDPMixture
 from ._crosscat import CrossCatPY as CrossCatPY
 from ._imputer import CrossCatImputer as CrossCatImputer
+from ._outlier_detector import MixtureOutlierDetector as MixtureOutlierDetector
 from ._permutation_dp import PermutationDPMixture as PermutationDPMixture
 from ._tempered_gaussian_mean import TemperedGaussianMean as TemperedGaussianMean
 from ._tempered_gp import TemperedGPRegressor as TemperedGPRegressor

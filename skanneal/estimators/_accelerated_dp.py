@@ -425,6 +425,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
     # rows without missing cells, but for `impute`
     sample = available_if(_integrates)(BaseTable.sample)
     surprisal = available_if(_integrates)(BaseTable.surprisal)
+    score_outliers = available_if(_integrates)(BaseTable.score_outliers)
     impute = available_if(_integrates)(BaseTable.impute)
 
     def __sklearn_tags__(self):

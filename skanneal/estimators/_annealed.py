@@ -17,10 +17,11 @@ from ..moves import MOVES
 from ..parallel import TimeLimit, spawn_seeds
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._loo import chain_weights
+from ..predictive._tail import training_scores
 from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedule
 from ..states import Mixture
 from ._base_chains import INTERRUPTED, BaseChains
-from ._base_table import BaseTable
+from ._base_table import BaseTable, weighted_draws
 from ._rounds import SweepCost, run_rounds
 
 SKETCH_ROWS = 2000
@@ -83,6 +84,9 @@ class BaseAnnealed(BaseTable, BaseChains):
             if not results:
                 raise KeyboardInterrupt
             fitted = self._results(encoder, plan, results, verdict)
+            fitted["outlier_scores_"] = training_scores(
+                *weighted_draws(fitted), table, encoder.table_schema
+            )
             fitted["converged_"] &= not interrupted
             complaints = self._complaints(fitted, table.n_rows, **priors)
             complaints += self._complaints_of_weights(fitted["chain_weights_"])

@@ -107,6 +107,9 @@ class AnnealedDPMixture(BaseAnnealed):
         predict equally well. Chains under which the rows, each left out in turn, are less probable
         count less, or 0 (stacking; see the user guide), and `fit` warns. Labels come from chains of
         at least a twentieth of the mean weight; all draws stay in `draws_`.
+    outlier_scores_ : ndarray of shape (n_rows,)
+        How odd each training row is, as `score_outliers` says of new rows, but without itself;
+        from at most 8 of the draws.
     families_ : dict of str to ndarray
         Positions of each family's columns; as "constant" those of columns of numbers that have one
         value in all rows, and are set apart.

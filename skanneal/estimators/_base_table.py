@@ -154,10 +154,7 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
     @property
     def _weighted_draws(self):
         """The draws of the chains that count, and the weight of each, 1 where it is largest."""
-        weights = getattr(self, "chain_weights_", np.ones(len(self.draws_)))
-        of_draws = np.repeat(weights / weights.max(), [len(chain) for chain in self.draws_])
-        draws = [draw for chain in self.draws_ for draw in chain]
-        return [draw for draw, weight in zip(draws, of_draws) if weight], of_draws[of_draws > 0]
+        return weighted_draws(vars(self))
 
     def _encoded(self, X):
         """Encoded columns of a query."""
@@ -280,6 +277,28 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         """
         return self._queries().surprisal(self._encoded(X))
 
+    def score_outliers(self, X):
+        """How odd each row is: how improbable rows as odd as this one are, whatever its gaps.
+
+        A row is odd at the rim of its component, or in a component that is small or diffuse (see
+        the page on outliers). Unlike a density, which has units and spikes, the score
+        has none, and rows with different gaps can be compared. `surprisal` tells which cells make
+        a row odd.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Any cell may be missing. Rows of the fit count as new ones, which `outlier_scores_` does
+            not do.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,)
+            Minus the logarithm of a probability, in nats: higher is odder. Of a column that is
+            constant in fit, another value makes it inf.
+        """
+        return self._queries().outlier_scores(self._encoded(X))
+
     def impute(self, X, return_std=False):
         """Fill missing cells: numbers by their posterior mean, levels by the most probable one.
 
@@ -305,3 +324,13 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         values, spreads, missing = queries.fill(encoder.encode(self, X))
         filled = open_table(X, "X", sparse=True).fill(encoder.replacements(values, missing))
         return (filled, queries.uncertainty(spreads, missing)) if return_std else filled
+
+
+def weighted_draws(fitted):
+    """Of a fit's attributes: the draws of the chains that count, and the weight of each, at most
+    1."""
+    chains = fitted["draws_"]
+    weights = fitted.get("chain_weights_", np.ones(len(chains)))
+    of_draws = np.repeat(weights / weights.max(), [len(chain) for chain in chains])
+    draws = [draw for chain in chains for draw in chain]
+    return [draw for draw, weight in zip(draws, of_draws) if weight], of_draws[of_draws > 0]

@@ -129,10 +129,9 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         Of the scalars in the trace's final full-data stage, or last block; nan where it is too
         short.
     chain_weights_ : ndarray of shape (n_chains,)
-        How much each chain counts in queries; they sum to 1. Equal if `converged_`, or where chains
-        predict equally well. Chains under which the rows, each left out in turn, are less probable
-        count less, or 0 (stacking; see the user guide), and `fit` warns. Labels come from chains of
-        at least a twentieth of the mean weight; all draws stay in `draws_`.
+        How much each chain counts in queries and for labels, as in `AnnealedDPMixture`.
+    outlier_scores_ : ndarray of shape (n_rows,)
+        `score_outliers` of each training row, without the row itself; see `AnnealedDPMixture`.
     families_ : dict of str to ndarray
         Positions of each family's columns; as "constant" those of columns of numbers that have one
         value in all rows, and are set apart.

@@ -269,6 +269,13 @@ cdef class FamilyBlock:
         """Standard deviations in the user's units, of those of offset + scale * cell."""
         return deviations
 
+    def excess_law(self, Py_ssize_t f):
+        """The law of a cell's surprisal above its value at the predictive mean, where it is least.
+
+        (a, b, h) if it is -h log B, B ~ Beta(a, b), in every slot: numbers or arrays (n_slots,).
+        A row family is given the number of observed cells. None: it is not known, and sampled."""
+        return None
+
     # ---- shared ---------------------------------------------------------------------------------
 
     @classmethod
@@ -423,6 +430,18 @@ cdef class FamilyBlock:
         """Log predictive of row i, which slot k holds, in slot k without it."""
         self._check(i, k)
         return self.score_without(self.table.row(i), k)
+
+    def losses_without(self, const int64_t[::1] rows, const int64_t[::1] slots, double[::1] out):
+        """Add to `out` how much more surprising rows are in their slots without themselves."""
+        cdef float[::1] scores = aligned_zeros((self.n_slots,), np.float32)
+        cdef Py_ssize_t i, n_tiles = self.n_slots // TILE
+        cdef const char *row
+        with nogil:
+            for i in range(rows.shape[0]):
+                row = self.table.row(rows[i])
+                scores[:] = 0.0
+                self.add_scores(row, n_tiles, &scores[0])
+                out[i] += scores[slots[i]] - self.score_without(row, slots[i])
 
     def _check(self, Py_ssize_t i, Py_ssize_t k):
         if not 0 <= i < self.table.n_rows:

@@ -45,6 +45,10 @@ class LogNormal(Normal):
                 for k in range(scores.shape[1]):
                     scores[i - start, k] -= offset + scale * cell
 
+    def excess_law(self, f):
+        """Not that of the logarithm, of which the density of the amount is another function."""
+        return None
+
     def log_jacobian(self):
         """Sum over cells of -log(scale x): what takes log marginals from cell to user's units."""
         columns, of = np.sort(self.columns), self.statistics()

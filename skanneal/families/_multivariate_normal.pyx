@@ -497,6 +497,11 @@ cdef class MultivariateNormal(FamilyBlock):
         n, mean = np.asarray(self.size), np.asarray(self.mean)[:, i]
         return self.hyper[i] + n / (self.block.kappa0[0] + n) * (mean - self.hyper[i])
 
+    def excess_law(self, Py_ssize_t n_cells):
+        """Student's t: any of its cells have its degrees of freedom."""
+        a = 0.5 * (self.block.nu0[0] + np.asarray(self.size) - self.d + 1.0)
+        return a, 0.5 * n_cells, a + 0.5 * n_cells
+
     def sample_rows(self, slots, bit_generator):
         """One predictive row for each of `slots`: float64 (n, n_columns), in cell units."""
         cdef bitgen_t *rng = bitgen(bit_generator)

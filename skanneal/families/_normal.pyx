@@ -392,6 +392,11 @@ cdef class Normal(FamilyBlock):
         degrees = np.maximum(nu, LEAST_DEGREES)
         return squares / nu * (1 + 1 / kappa) * degrees / (degrees - 2)
 
+    def excess_law(self, Py_ssize_t f):
+        """Student's t of nu degrees of freedom."""
+        nu = self._posterior(f)[1]
+        return 0.5 * nu, 0.5, 0.5 * (nu + 1.0)
+
     def sample_feature(self, Py_ssize_t f, slots, bit_generator):
         """One predictive cell for each of `slots`: float64 of the same shape, in cell units."""
         cdef bitgen_t *rng = bitgen(bit_generator)

@@ -13,6 +13,7 @@ import numpy as np
 from ..encoding import check_whole_rows, encode_given, put_given
 from ..families import Table
 from ._predictor import Predictor
+from ._tail import outlier_scores
 
 
 class MixtureQueries:
@@ -98,6 +99,11 @@ class MixtureQueries:
         return np.column_stack(
             apart.spread(surprisals, lambda j: np.where(columns[j] == 1.0, np.inf, columns[j]))
         )
+
+    def outlier_scores(self, columns):
+        """How improbable rows as odd as these are: (n_rows,)."""
+        scores = outlier_scores(self.predictor, self.table(columns))
+        return scores - self.encoder.apart.log_density(columns)
 
     def fill(self, columns, strategy="mean", seed=None):
         """What to put into missing cells.

@@ -1,0 +1,164 @@
+"""MixtureOutlierDetector: the rows that a mixture finds odd, in scikit-learn's outlier manner."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from numbers import Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, OutlierMixin, _fit_context, clone
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._annealed import BaseAnnealed
+from ._annealed_dp import AnnealedDPMixture
+
+AUTO_SHARE = 0.01  # of rows that "auto" takes for outliers if there are none
+ORDINARY = 0.9  # of the rows: what is beyond may be outliers, and says nothing of ordinary rows
+
+
+class MixtureOutlierDetector(OutlierMixin, BaseEstimator):
+    """Find rows that are improbable under a mixture, whatever their columns and gaps.
+
+    The score is a tail probability, not a density: of rows at the rim of their component, or in a
+    component that is small or diffuse. So small dense groups of outliers that resemble each other,
+    repeated values and gaps do not hide outliers, or make some.
+
+    Parameters
+    ----------
+    estimator : AnnealedDPMixture, PermutationDPMixture, CrossCatPY or None, default=None
+        The model; a copy is fitted. None is ``AnnealedDPMixture()``.
+    contamination : "auto" or float, default="auto"
+        The share of the training rows that are outliers, in (0, 0.5]. "auto": rows beyond the
+        score that 1 % would exceed if scores had an exponential tail, as they have in a model's own
+        rows, beyond the score that 10 % do exceed.
+    random_state : int, None, RandomState, Generator or SeedSequence, default=None
+        Of the estimator if it has none of its own.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted model; its `surprisal` tells which cells make a row odd.
+    offset_ : float
+        Rows whose `score_samples` is below it are outliers.
+    outlier_scores_ : ndarray of shape (n_rows,)
+        How odd each training row is, scored without itself; higher is odder.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : ndarray of str
+        If X had column names.
+
+    See Also
+    --------
+    AnnealedDPMixture.score_outliers : The score.
+    sklearn.ensemble.IsolationForest : How soon random splits set a row apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal import AnnealedDPMixture, MixtureOutlierDetector
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> X[:2] = 7.0
+    >>> mixture = AnnealedDPMixture(families="multivariate_normal", random_state=0)
+    >>> detector = MixtureOutlierDetector(mixture, contamination=0.01)
+    >>> np.flatnonzero(detector.fit_predict(X) == -1)
+    array([0, 1])
+    """
+
+    _parameter_constraints: dict = {
+        "estimator": [BaseAnnealed, None],
+        "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
+        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
+    }
+
+    def __init__(self, estimator=None, *, contamination="auto", random_state=None):
+        self.estimator = estimator
+        self.contamination = contamination
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y=None):
+        """Fit the model and find where outliers begin.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Outliers may be among the rows. Never changed.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : MixtureOutlierDetector
+
+        Raises
+        ------
+        ValueError, TypeError
+            As the estimator's fit does.
+        """
+        estimator = AnnealedDPMixture() if self.estimator is None else clone(self.estimator)
+        if estimator.random_state is None:
+            estimator.set_params(random_state=self.random_state)
+        estimator.fit(X)
+        validate_data(self, X, reset=True, skip_check_array=True)
+        self.estimator_, self.outlier_scores_ = estimator, estimator.outlier_scores_
+        if self.contamination == "auto":
+            margin = np.log((1 - ORDINARY) / AUTO_SHARE)
+            self.offset_ = -float(np.quantile(self.outlier_scores_, ORDINARY) + margin)
+        else:
+            scores = -estimator.score_outliers(X)
+            self.offset_ = float(np.quantile(scores, self.contamination))
+        return self
+
+    def score_samples(self, X):
+        """Minus how odd each row is.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Any cell may be missing.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,)
+            The logarithm of a probability: lower is odder.
+        """
+        check_is_fitted(self)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return -self.estimator_.score_outliers(X)
+
+    def decision_function(self, X):
+        """`score_samples` less `offset_`.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Any cell may be missing.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,)
+            Below 0 for outliers.
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X):
+        """Which rows are outliers.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Any cell may be missing.
+
+        Returns
+        -------
+        signs : ndarray of shape (n_rows,), int64
+            -1 for outliers, 1 for the others.
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags

@@ -1,0 +1,359 @@
+"""How odd rows are: the probability, under a mixture, of rows as odd as these.
+
+A density has units, spikes, and as many factors as a row has cells; a probability has neither. For
+a draw with components k of weight w_k (a new one among them) and a row x with its pattern of
+gaps, all of what follows being of the observed cells alone, a row is as odd as x in three ways:
+
+- T_k(x): a row of component k has a predictive density as low as x's. x is at the rim of k.
+- S_k: a row's component has no more rows than k. So small groups of rows that resemble each other,
+  however dense, are odd.
+- D_k: a row's component is, weight times density at a typical row, no denser than k: rows of a
+  diffuse component, which may well be in the middle of it, are odd.
+
+The score of x is -log of sum_k w_k S_k D_k T_k(x), the probability averaged over draws; with
+several views, whose parts of a row are independent, the product over views. With one component it
+is -log T(x), exponential of rate 1 for rows of the model.
+
+The law of the surprisal -log p_k: above its least value it is -h log B, B ~ Beta(a, b), for
+Student's t of nu degrees of freedom and d cells (a = nu / 2, b = d / 2, h = a + b), so that T_k is
+exact for one such row family. For sums over columns a gamma distribution has the sum's least
+value, mean and variance, which are exact for Student's t and for levels, and otherwise of a fixed
+sample from all components of the draw, weighted for each.
+
+Training rows are scored without themselves: component sizes and weights, and the surprisal in the
+row's own component, are those without the row; the law of the surprisal keeps it, which matters
+little, as the component then counts little.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import betainc, betaln, digamma, gammaincc, logsumexp, polygamma
+
+from ..states import state_from_arrays
+from ._predictor import BLOCK_BYTES, Predictor, View
+
+SAMPLED = 64  # cells of each component, where the law of a surprisal is not known
+SEED = 0  # of these
+MOST_DRAWS = 8  # of all chains, for training rows
+NEGLIGIBLE = 8.0  # nats below the largest bound of a row's terms, where a term is left out
+UNDERFLOW = 1e-290
+
+
+class Law(NamedTuple):
+    """The law of a surprisal in every component, an array of shape (K + 1,) each.
+
+    least, mean, variance: of the surprisal, the latter two of what it is above the least. beta:
+    (a, b, h) if its law is known, else None.
+    """
+
+    least: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+    beta: tuple | None = None
+
+    @classmethod
+    def of_beta(cls, least, a, b, h):
+        mean = h * (digamma(a + b) - digamma(a))
+        return cls(least, mean, h**2 * (polygamma(1, a) - polygamma(1, a + b)), (a, b, h))
+
+    @classmethod
+    def of_points(cls, surprisals, weights):
+        """From points, (n_points, K + 1) both; the weights of each component sum to 1."""
+        least = np.where(weights > 0, surprisals, np.inf).min(axis=0)
+        above = np.where(weights > 0, surprisals - least, 0.0)
+        mean = (weights * above).sum(axis=0)
+        return cls(least, mean, (weights * (above - mean) ** 2).sum(axis=0))
+
+    def __add__(self, other):
+        parts = (one + two for one, two in zip(self[:3], other[:3]))
+        return Law(*parts)
+
+
+def nothing(view):
+    """The law where no cell is observed."""
+    return Law(*np.zeros((3, len(view.slots))))
+
+
+class ViewTails:
+    """The laws of surprisals in a view of a draw, by pattern of gaps.
+
+    Parameters
+    ----------
+    view : View
+    table : callable
+        Makes a Table of the schema from encoded columns.
+    schema : Schema
+    """
+
+    def __init__(self, view, table, schema):
+        self.view, self.table, self.schema = view, table, schema
+        self.columns = sorted(view.features)
+        self.known = {}
+
+    def law(self, observed):
+        """The law of the surprisal of a row of which these columns are observed: (n_columns,)."""
+        laws = []
+        for block in self.view.mixture.blocks:
+            columns = [int(j) for j in block.columns if observed[j]]
+            if block.joint and columns:
+                laws.append(self._once((block.family, *columns), self._of_row, block, columns))
+            elif not block.joint:
+                laws += [self._once(j, self._of_column, j) for j in columns]
+        return sum(laws[1:], laws[0]) if laws else nothing(self.view)
+
+    def _once(self, key, make, *arguments):
+        if key not in self.known:
+            self.known[key] = make(*arguments)
+        return self.known[key]
+
+    def _of_column(self, j):
+        view, (block, f) = self.view, self.view.features[j]
+        beta = block.excess_law(f)
+        if beta is not None:
+            scores = self._cell_scores(j, view.means(j))
+            return Law.of_beta(-np.diag(scores), *self._of_slots(beta))
+        levels = view.level_probabilities(j)
+        if levels is not None:
+            return Law.of_points(_surprisals(levels.T), levels.T)
+        scores = self._cell_scores(j, view.sample_cells(j, self._each(), np.random.PCG64(SEED)))
+        return Law.of_points(-scores, _shares(scores))
+
+    def _of_row(self, block, columns):
+        beta = block.excess_law(len(columns))
+        if beta is not None:
+            centres = {j: self.view.means(j) for j in columns}
+            return Law.of_beta(-np.diag(self._row_scores(block, centres)), *self._of_slots(beta))
+        rows = block.sample_rows(self.view.slots[self._each()], np.random.PCG64(SEED))
+        if block.cells == "count_row":
+            cells = {columns[0]: csr_array(rows.astype(np.uint32))}
+        else:
+            cells = {int(j): rows[:, i] for i, j in enumerate(block.columns) if j in columns}
+        scores = self._row_scores(block, cells)
+        return Law.of_points(-scores, _shares(scores))
+
+    def _each(self):
+        """Every component several times."""
+        return np.repeat(np.arange(len(self.view.slots)), SAMPLED)
+
+    def _of_slots(self, beta):
+        slots = self.view.slots
+        return tuple(value[slots] if np.ndim(value) else np.full(len(slots), value) for value in beta)
+
+    def _cell_scores(self, j, cells):
+        table = self._table({j: cells})
+        return self.view.cell_scores(j, table, 0, table.n_rows)
+
+    def _row_scores(self, block, cells):
+        table, slots = self._table(cells), self.view.slots
+        scores = np.zeros((table.n_rows, int(slots.max()) + 1))
+        block.score_rows(table, scores, 0, table.n_rows)
+        return scores[:, slots]
+
+    def _table(self, cells):
+        """Rows of which some columns have these cells."""
+        columns = self.schema.missing_cells(next(iter(cells.values())).shape[0])
+        for j, values in cells.items():
+            columns[j] = values.astype(columns[j].dtype)
+        return self.table(columns)
+
+
+def _surprisals(probabilities):
+    with np.errstate(divide="ignore"):
+        return -np.log(probabilities)
+
+
+def _shares(scores):
+    """For each component, how much each point counts: all were drawn from all components alike."""
+    shares = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
+    return shares / shares.sum(axis=0)
+
+
+# ---- the three ways to be odd --------------------------------------------------------------------
+
+
+def log_standing(log_weights, sizes, typical):
+    """log w_k S_k D_k of components, along the last axis.
+
+    Parameters
+    ----------
+    log_weights, sizes : ndarray of shape (..., K + 1)
+    typical : ndarray of shape (..., K + 1)
+        Mean log density in each component.
+    """
+    weights = np.exp(log_weights)
+    shares = _share_up_to(sizes, weights) * _share_up_to(log_weights + typical, weights)
+    with np.errstate(divide="ignore"):
+        return log_weights + np.log(shares)
+
+
+def _share_up_to(keys, weights):
+    """For each component, the weight of those whose key is no larger."""
+    keys, weights = np.broadcast_arrays(keys, weights)
+    order = np.argsort(keys, axis=-1, kind="stable")
+    ranked = np.take_along_axis(keys, order, axis=-1)
+    sums = np.cumsum(np.take_along_axis(weights, order, axis=-1), axis=-1)
+    last = np.ones(keys.shape, dtype=bool)  # of equal keys
+    last[..., :-1] = ranked[..., 1:] != ranked[..., :-1]
+    sums = np.where(last, sums, np.inf)
+    sums = np.minimum.accumulate(sums[..., ::-1], axis=-1)[..., ::-1]
+    out = np.empty(keys.shape)
+    np.put_along_axis(out, order, sums, axis=-1)
+    return out
+
+
+def log_sums(log_standing, excess, laws, pattern):
+    """log sum_k of standing times tail probability: (n_rows,).
+
+    Parameters
+    ----------
+    log_standing : ndarray of shape (n_rows, K + 1)
+    excess : ndarray of shape (n_rows, K + 1)
+        Surprisals above their least value.
+    laws : list of Law
+        One per pattern.
+    pattern : int array of shape (n_rows,)
+        Of each row.
+    """
+    terms = np.full(excess.shape, -np.inf)
+    for p, law in enumerate(laws):
+        rows = np.flatnonzero(pattern == p)
+        standing, above = log_standing[rows], excess[rows]
+        evaluate = _beta_tails if law.beta else _gamma_tails
+        shape = law.beta or (law.mean, law.variance)
+        terms[rows] = evaluate(standing, above, *shape)
+    return logsumexp(terms, axis=1)
+
+
+def _beta_tails(standing, excess, a, b, h):
+    """Terms of a Beta(a, b) law of exp(-surprisal / h)."""
+    with np.errstate(invalid="ignore"):
+        bounds = -excess * a / h - np.log(a) - betaln(a, b)
+        bounds += np.minimum(b - 1.0, 0.0) * np.log1p(-np.exp(-np.maximum(excess, 1e-12) / h))
+        bounds = standing + np.minimum(bounds, 0.0)
+    i, k = np.nonzero(_counts(bounds))
+    return _filled(
+        bounds, i, k, standing[i, k], betainc(a[k], b[k], np.exp(-excess[i, k] / h[k]))
+    )
+
+
+def _gamma_tails(standing, excess, mean, variance):
+    """Terms of a gamma law with this mean and variance; of a law without spread 1 at its point."""
+    spread = variance > 1e-12
+    scale = np.where(spread, variance, 1.0) / np.where(spread, mean, 1.0)
+    shape = np.where(spread, mean, 1.0) / scale
+    x = excess / scale
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Chernoff's bound; beyond it the tail's leading term is within a few nats
+        bounds = np.where(x > shape, shape - x + shape * np.log(x / shape), 0.0)
+        bounds = np.where(np.isinf(x), -np.inf, bounds)
+    bounds = standing + np.where(spread, bounds, np.where(excess > 1e-6, -np.inf, 0.0))
+    i, k = np.nonzero(_counts(bounds) & spread)
+    return _filled(bounds, i, k, standing[i, k], gammaincc(shape[k], x[i, k]))
+
+
+def _counts(bounds):
+    """Which terms of a row's sum can matter: others stay at their bounds, which are small."""
+    return bounds >= bounds.max(axis=1, keepdims=True) - NEGLIGIBLE
+
+
+def _filled(bounds, i, k, standing, tails):
+    """Bounds, of terms that matter replaced by the terms unless they cannot be told from 0."""
+    terms = bounds
+    told = tails > UNDERFLOW
+    terms[i[told], k[told]] = standing[told] + np.log(tails[told])
+    return terms
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+
+def patterns(table, columns):
+    """Which of the columns each row observes: the distinct patterns, and each row's.
+
+    Returns
+    -------
+    observed : bool array of shape (n_patterns, table.n_columns)
+    pattern : int array of shape (n_rows,)
+    """
+    masks = np.zeros((table.n_rows, table.n_columns), dtype=bool)
+    for j in columns:
+        masks[:, j] = ~table.missing(j)
+    observed, pattern = np.unique(masks, axis=0, return_inverse=True)
+    return observed, pattern.reshape(-1)
+
+
+def outlier_scores(predictor, table):
+    """Scores of new rows: (n_rows,)."""
+    if not table.n_rows:
+        return np.empty(0)
+    log_tails = np.zeros((len(predictor.draws), table.n_rows))
+    log_tails += np.log(predictor.draw_weights)[:, None]
+    for views, log_tail in zip(predictor.draws, log_tails):
+        for view in views:
+            log_tail += _of_view(view, table, predictor)
+    return np.log(predictor.draw_weights.sum()) - logsumexp(log_tails, axis=0)
+
+
+def training_scores(draws, draw_weights, table, schema):
+    """Scores of training rows, each without itself, from at most 8 of the draws: (n_rows,)."""
+    at = np.unique(np.linspace(0, len(draws) - 1, MOST_DRAWS).round().astype(int))
+    draws, weights = [draws[i] for i in at], np.asarray(draw_weights)[at]
+    maker = Predictor(draws[:0], schema)
+    log_tails = np.zeros((len(draws), table.n_rows)) + np.log(weights)[:, None]
+    for draw, log_tail in zip(draws, log_tails):
+        for mixture in state_from_arrays(draw.arrays, table).views:
+            log_tail += _of_view(View(mixture), table, maker, training=True)
+    return np.log(weights.sum()) - logsumexp(log_tails, axis=0)
+
+
+def _of_view(view, table, maker, training=False):
+    """log of the view's part of the probability: (n_rows,)."""
+    tails = ViewTails(view, maker.table, maker.schema)
+    observed, pattern = patterns(table, tails.columns)
+    laws = [tails.law(which) for which in observed]
+    typical = -np.array([law.least + law.mean for law in laws])
+    least = np.array([law.least for law in laws])
+    sizes = np.r_[view.mixture.sizes()[view.slots[:-1]], 0]
+    standing = log_standing(view.log_weights, sizes, typical)
+    out = np.empty(table.n_rows)
+    step = max(1, BLOCK_BYTES // (32 * view.mixture.n_slots))
+    for start in range(0, table.n_rows, step):
+        stop = min(start + step, table.n_rows)
+        rows = np.arange(start, stop)
+        surprisals = -view.mixture.score_rows(table, start, stop)[0]
+        own_standing = standing[pattern[rows]]
+        if training:
+            own, loss = own_components(view, rows)
+            surprisals[np.arange(len(rows)), own] += loss
+            own_standing = standing_without(view, sizes, typical, own, pattern[rows])
+        excess = np.maximum(surprisals - least[pattern[rows]], 0.0)
+        out[rows] = log_sums(own_standing, excess, laws, pattern[rows])
+    return out
+
+
+def own_components(view, rows):
+    """Each row's component, and by how much the row is more surprising there without itself."""
+    mixture = view.mixture
+    slots = np.asarray(mixture.get_labels())[rows].astype(np.int64)
+    loss = np.zeros(len(rows))
+    for block in mixture.blocks:
+        block.losses_without(rows, slots, loss)
+    loss[mixture.sizes()[slots] == 1] = 0.0  # without the row there is no such component
+    return np.searchsorted(view.slots[:-1], slots), loss
+
+
+def standing_without(view, sizes, typical, own, pattern):
+    """What `log_standing` is without the row itself: (n_rows, K + 1)."""
+    cases, case = np.unique(np.stack([own, pattern]), axis=1, return_inverse=True)
+    n_cases = cases.shape[1]
+    others = np.repeat(sizes[None], n_cases, axis=0)
+    others[np.arange(n_cases), cases[0]] -= 1
+    log_weights = np.full(others.shape, -np.inf)
+    for row, left in zip(log_weights, others):
+        there = np.r_[np.flatnonzero(left[:-1]), len(left) - 1]
+        row[there] = view.mixture.prior.log_weights(left[there[:-1]])
+    return log_standing(log_weights, others, typical[cases[1]])[case.reshape(-1)]

@@ -1,0 +1,355 @@
+"""Outlier scores: tail probabilities against simulation and slow formulas, invariances, gaps, and
+the detector.
+
+The oracle simulates rows of a component and counts those whose density is as low; where a count
+decides, the false-alarm rate of the binomial bound is 1e-6 per comparison. All else is computed.
+"""
+
+from math import lgamma, log, pi, sqrt
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.ensemble import IsolationForest
+from sklearn.metrics import roc_auc_score
+
+import skanneal
+from mixtures import COLUMN_FAMILIES
+from skanneal import AnnealedDPMixture, CrossCatPY, MixtureOutlierDetector
+from skanneal.predictive import _tail
+from skanneal.predictive._tail import Law, log_standing, log_sums
+from skanneal.schedules import SequentialGibbs
+
+FALSE_ALARM = 1e-6
+QUICK = {"n_chains": 1, "n_draws": 2, "random_state": 0}
+
+
+def quick(families="multivariate_normal", **given):
+    """A fit of few sweeps."""
+    return AnnealedDPMixture(
+        families=families, schedule=SequentialGibbs(n_sweeps=8), **QUICK | given
+    )
+
+
+def groups(n=120, d=3, seed=0):
+    """Rows of two groups, the second a fifth of them."""
+    rng = np.random.default_rng(seed)
+    second = np.arange(n) % 5 == 0
+    return np.where(second[:, None], 6.0, 0.0) + rng.normal(size=(n, d))
+
+
+# ---- the law of one component --------------------------------------------------------------------
+
+
+def one_component(families, X):
+    """A fit of one component and its single draw's first view."""
+    model = quick(families, n_draws=1, concentration=1e-8).fit(X)
+    assert model.draws_[0][0].n_components == 1
+    return model, model._queries().predictor.draws[0][0]
+
+
+def tail_of(model, view, cells):
+    """The probability that the first component has a row of as low a density as these cells."""
+    queries = model._queries()
+    table = queries.table(model._encoded(cells))
+    tails = _tail.ViewTails(view, queries.predictor.table, queries.predictor.schema)
+    observed, pattern = _tail.patterns(table, tails.columns)
+    laws = [tails.law(which) for which in observed]
+    least = np.array([law.least for law in laws])
+    surprisals = -view.mixture.score_rows(table)[0]
+    excess = np.maximum(surprisals - least[pattern], 0.0)
+    only = np.where(np.arange(len(view.slots)) == 0, 0.0, -np.inf)
+    return np.exp(log_sums(np.tile(only, (len(excess), 1)), excess, laws, pattern))
+
+
+def t_tail(x, X, mu0, kappa0, nu0, psi0):
+    """P(a row of the t predictive has a density as low as x's), by F's distribution.
+
+    The normal-inverse-Wishart posterior of rows X, spelt out.
+    """
+    n, d = X.shape
+    mean = X.mean(axis=0)
+    scatter = sum(np.outer(row - mean, row - mean) for row in X)
+    kappa, nu = kappa0 + n, nu0 + n
+    centre = (kappa0 * mu0 + n * mean) / kappa
+    psi = psi0 + scatter + kappa0 * n / kappa * np.outer(mean - mu0, mean - mu0)
+    degrees = nu - d + 1
+    shape = psi * (kappa + 1) / (kappa * degrees)
+    distance = (x - centre) @ np.linalg.solve(shape, x - centre)
+    return stats.f.sf(distance / d, d, degrees)
+
+
+def test_a_row_family_is_exact():
+    X = np.random.default_rng(1).normal(size=(30, 3)) @ np.array([[2, 0, 0], [1, 1, 0], [0, 3, 1]])
+    model, view = one_component("multivariate_normal", X)
+    hyper = model.draws_[0][0].hyperparameters["multivariate_normal"]
+    names = skanneal.families.FAMILIES["multivariate_normal"].coordinate_names
+    mu0, kappa0, nu0, psi0 = (hyper[name] for name in names)
+    rows = X[:5] * np.array([[0.5], [1], [2], [4], [8]])
+    expected = [t_tail(row, X, mu0, kappa0, nu0, psi0) for row in rows]
+    np.testing.assert_allclose(tail_of(model, view, rows), expected, rtol=2e-4)
+
+
+def test_a_single_number_is_exact():
+    x = np.random.default_rng(2).normal(size=(12, 1)) * 5 + 100
+    model, view = one_component("normal", x)
+    hyper = {k: float(v[0]) for k, v in model.draws_[0][0].hyperparameters["normal"].items()}
+    mu0, kappa0, nu0, s0 = (hyper[name] for name in ("mu0", "kappa0", "nu0", "sigma2_0"))
+    rows = 100 + np.array([[0.0], [10.0], [-30.0], [200.0]])
+    expected = [
+        t_tail(row, x, np.array([mu0]), kappa0, nu0, np.array([[nu0 * s0]])) for row in rows
+    ]
+    got = np.array([float(v) for v in tail_of(model, view, rows)])
+    np.testing.assert_allclose(got, expected, rtol=2e-3)
+
+
+COLUMNS = {
+    "normal": lambda rng, n: rng.normal(size=(n, 3)),
+    "categorical": lambda rng, n: rng.integers(0, 4, size=(n, 6)).astype(str).astype(object),
+    "bernoulli": lambda rng, n: rng.random((n, 8)) < np.linspace(0.1, 0.6, 8),
+    "poisson": lambda rng, n: rng.poisson([2.0, 5.0, 9.0], size=(n, 3)),
+    "gamma_exponential": lambda rng, n: rng.exponential([1.0, 2.0, 9.0], size=(n, 3)),
+}
+
+
+@pytest.mark.parametrize("family", COLUMN_FAMILIES)
+def test_sums_over_columns_agree_with_simulation(family):
+    """Within a factor of 1.6 of simulated tails, a few standard errors of the simulation added.
+
+    The gamma law is an approximation, worst for few levels, whose surprisals take few values.
+    """
+    rng = np.random.default_rng(3)
+    make = COLUMNS.get(family, COLUMNS["gamma_exponential"])
+    model, view = one_component(family, make(rng, 80))
+    n = 4000
+    fresh = view.sample(
+        [np.ones(n, dtype=bool)] * len(view.features), np.zeros(n, dtype=int), np.random.PCG64(5)
+    )
+    queries, cells = model._queries(), model._queries().predictor.schema.missing_cells(n)
+    for j, _, values in fresh:
+        cells[j] = np.asarray(values).astype(cells[j].dtype)
+    table = queries.predictor.table(cells)
+    surprisals = -view.mixture.score_rows(table)[0][:, 0]
+    tails = _tail.ViewTails(view, queries.predictor.table, queries.predictor.schema)
+    law = tails.law(np.ones(len(cells), dtype=bool))
+    low = -stats.norm.ppf(FALSE_ALARM)
+    for share in (0.5, 0.1, 0.02):
+        at = np.quantile(surprisals, 1 - share)
+        excess = np.array([[max(at - law.least[0], 0.0)]])
+        one = Law(*(part[:1] for part in law[:3]))
+        got = float(np.exp(log_sums(np.zeros((1, 1)), excess, [one], np.zeros(1, int)))[0])
+        there = np.mean(surprisals >= at - 1e-9), np.mean(surprisals > at + 1e-9)
+        error = low * sqrt(share / n)
+        assert there[1] / 1.6 - error <= got <= there[0] * 1.6 + error
+
+
+def test_the_control_of_the_simulation():
+    """A chi-squared law with twice the columns is found out."""
+    law = Law(*(np.array([value]) for value in (0.0, 3.0, 3.0)))
+    surprisals = 0.5 * stats.chi2.rvs(3, size=4000, random_state=0)
+    at = np.quantile(surprisals, 0.9)
+    got = np.exp(log_sums(np.zeros((1, 1)), np.array([[at]]), [law], np.zeros(1, int)))[0]
+    assert got > 0.1 * 1.6 - stats.norm.ppf(FALSE_ALARM) * sqrt(0.1 / 4000)
+
+
+# ---- the mixture ---------------------------------------------------------------------------------
+
+
+def slow_standing(weights, sizes, typical):
+    """w_k S_k D_k by counting."""
+    out = []
+    for k in range(len(weights)):
+        small = sum(w for w, n in zip(weights, sizes, strict=True) if n <= sizes[k])
+        own = log(weights[k]) + typical[k]
+        diffuse = sum(
+            w for w, t in zip(weights, typical, strict=True) if log(w) + t <= own + 1e-12
+        )
+        out.append(weights[k] * small * diffuse)
+    return out
+
+
+def test_standing():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        sizes = np.r_[rng.integers(1, 5, size=6), 0]
+        weights = np.r_[sizes[:-1], 0.7] / (sizes.sum() + 0.7)
+        typical = rng.integers(0, 3, size=7).astype(float)
+        got = np.exp(log_standing(np.log(weights), sizes, typical))
+        np.testing.assert_allclose(got, slow_standing(weights, sizes, typical))
+
+
+def test_terms_left_out_do_not_count():
+    rng = np.random.default_rng(0)
+    excess, standing = rng.exponential(20.0, size=(200, 5)), np.log(rng.dirichlet(np.ones(5)))
+    a, b, h = rng.uniform(1, 50, 5), np.full(5, 1.5), rng.uniform(2, 50, 5)
+    tails = stats.beta.cdf(np.exp(-excess / h), a, b)
+    law = Law.of_beta(np.zeros(5), a, b, h)
+    got = log_sums(np.tile(standing, (200, 1)), excess, [law], np.zeros(200, int))
+    with np.errstate(divide="ignore"):
+        expected = np.log((np.exp(standing) * tails).sum(axis=1))
+    np.testing.assert_allclose(got, expected, atol=0.01)
+    mean, variance = rng.uniform(1, 9, 5), rng.uniform(1, 9, 5)
+    law = Law(np.zeros(5), mean, variance)
+    tails = stats.gamma.sf(excess, mean**2 / variance, scale=variance / mean)
+    got = log_sums(np.tile(standing, (200, 1)), excess, [law], np.zeros(200, int))
+    np.testing.assert_allclose(got, np.log((np.exp(standing) * tails).sum(axis=1)), atol=0.01)
+
+
+def test_scores_of_far_rows_stay_finite_and_in_order():
+    model = quick().fit(groups())
+    scores = model.score_outliers(np.outer([1e2, 1e3, 1e4, 1e6], np.ones(3)))
+    assert np.isfinite(scores).all() and (np.diff(scores) > 0).all()
+
+
+@pytest.mark.parametrize("families", ["normal", "multivariate_normal"])
+def test_units_and_order_of_rows_do_not_matter(families):
+    X = groups()
+    model, scaled = quick(families).fit(X), quick(families).fit(X * 1024.0)
+    np.testing.assert_allclose(
+        model.score_outliers(X), scaled.score_outliers(X * 1024.0), rtol=1e-3, atol=1e-3
+    )
+    order = np.random.default_rng(0).permutation(len(X))
+    np.testing.assert_allclose(
+        model.score_outliers(X[order]), model.score_outliers(X)[order], rtol=1e-9
+    )
+    shift = model.score_samples(X) - scaled.score_samples(X * 1024.0)
+    assert np.allclose(shift, 3 * log(1024.0), atol=0.01)  # the control: a density has units
+
+
+def test_rows_with_gaps_are_comparable():
+    """Rows of the fit's law with and without gaps have the same mean score, of densities not."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 6)) * 50.0
+    model = quick("normal").fit(X)
+    fresh = rng.normal(size=(2000, 6)) * 50.0
+    gappy = np.where(np.arange(6) < 4, np.nan, fresh)
+    for whole, part in ((model.score_outliers(fresh), model.score_outliers(gappy)),):
+        error = sqrt(whole.var() / 2000 + part.var() / 2000)
+        assert abs(whole.mean() - part.mean()) < 0.1 - stats.norm.ppf(FALSE_ALARM) * error
+    densities = -model.score_samples(fresh), -model.score_samples(gappy)
+    assert densities[0].min() > densities[1].max()
+
+
+def test_a_row_without_cells_is_ordinary():
+    X = groups()
+    model = quick("normal").fit(X)
+    nothing = model.score_outliers(np.full((1, 3), np.nan))
+    assert nothing[0] < np.quantile(model.outlier_scores_, 0.9)
+
+
+def test_a_small_dense_group_is_odd():
+    """Twelve rows that resemble each other: the score finds them, the density does not."""
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(size=(400, 2)), 5 + 0.01 * rng.normal(size=(12, 2))]
+    odd = np.arange(412) >= 400
+    model = quick().fit(X)
+    assert roc_auc_score(odd, model.outlier_scores_) > 0.97
+    assert roc_auc_score(odd, model.score_outliers(X)) > 0.97
+    assert roc_auc_score(odd, -model.score_samples(X)) < 0.5
+
+
+def test_training_rows_are_scored_without_themselves():
+    """Against fits of the same partition and hyperparameters from which the row is left out."""
+    X = groups(n=40, d=2)
+    model = quick("normal", n_draws=1).fit(X)
+    draw = model.draws_[0][0]
+    state = skanneal.states.state_from_arrays(draw.arrays, Reread(model, X).table)
+    view = _tail.View(state)
+    rows = np.arange(len(X))
+    own, loss = _tail.own_components(view, rows)
+    for i in rows[::7]:
+        k = int(draw.labels[i])
+        others = X[(draw.labels == k) & (rows != i)]
+        if not len(others):
+            continue
+        expected = -sum(
+            log_t(X[i, j], others[:, j], *normal_hyper(draw, j)) for j in range(X.shape[1])
+        )
+        with_row = -view.mixture.score_rows(Reread(model, X[i : i + 1]).table)[0][0, own[i]]
+        np.testing.assert_allclose(with_row + loss[i], expected, rtol=1e-4, atol=1e-4)
+
+
+class Reread:
+    """Rows as a fit encodes them."""
+
+    def __init__(self, model, X):
+        self.table = model._queries().table(model._encoded(X))
+
+
+def normal_hyper(draw, j):
+    """mu0, kappa0, nu0 and sigma2_0 of a column."""
+    hyper = draw.hyperparameters["normal"]
+    return [float(hyper[name][j]) for name in ("mu0", "kappa0", "nu0", "sigma2_0")]
+
+
+def log_t(x, others, mu0, kappa0, nu0, sigma2_0):
+    """Log predictive density of a number given those of its component."""
+    n, mean = len(others), others.mean()
+    kappa, nu = kappa0 + n, nu0 + n
+    squares = nu0 * sigma2_0 + ((others - mean) ** 2).sum()
+    squares += kappa0 * n / kappa * (mean - mu0) ** 2
+    rate = kappa / ((kappa + 1) * squares)
+    centre = (kappa0 * mu0 + n * mean) / kappa
+    norm = lgamma((nu + 1) / 2) - lgamma(nu / 2) + 0.5 * log(rate / pi)
+    return norm - 0.5 * (nu + 1) * np.log1p(rate * (x - centre) ** 2)
+
+
+def test_views_multiply():
+    rng = np.random.default_rng(0)
+    X = np.c_[groups(seed=1), rng.permuted(groups(seed=2), axis=0)]
+    model = CrossCatPY(schedule=SequentialGibbs(n_sweeps=8), **QUICK).fit(X)
+    queries = model._queries()
+    table = queries.table(model._encoded(X[:9]))
+    per_draw = [
+        sum(_tail._of_view(view, table, queries.predictor) for view in views)
+        for views in queries.predictor.draws
+    ]
+    expected = -np.log(np.mean(np.exp(per_draw), axis=0))
+    np.testing.assert_allclose(model.score_outliers(X[:9]), expected)
+    assert model.outlier_scores_.shape == (len(X),)
+
+
+def test_a_constant_column_and_an_unseen_level():
+    X = np.c_[groups(), np.ones(120)]
+    model = quick("normal").fit(X)
+    other = X[:3].copy()
+    other[1, 3] = 2.0
+    assert np.isinf(model.score_outliers(other)).tolist() == [False, True, False]
+
+
+# ---- the detector --------------------------------------------------------------------------------
+
+
+def detector(**given):
+    return MixtureOutlierDetector(quick(), **given)
+
+
+def test_the_detector_finds_what_an_isolation_forest_finds():
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(size=(300, 3)), rng.uniform(-8, 8, size=(15, 3))]
+    odd = np.arange(315) >= 300
+    found = detector().fit_predict(X)
+    assert set(found) == {-1, 1}
+    assert (found[odd] == -1).mean() > 0.7 and (found[~odd] == -1).mean() < 0.05
+    fitted = detector().fit(X)
+    forest = IsolationForest(random_state=0).fit(X)
+    ours = roc_auc_score(odd, -fitted.score_samples(X))
+    assert ours > roc_auc_score(odd, -forest.score_samples(X)) - 0.02
+    assert fitted.outlier_scores_.shape == (315,)
+
+
+def test_contamination_says_how_many():
+    X = groups()
+    fitted = detector(contamination=0.05).fit(X)
+    assert (fitted.predict(X) == -1).sum() == 6
+    np.testing.assert_allclose(
+        fitted.decision_function(X), fitted.score_samples(X) - fitted.offset_
+    )
+    np.testing.assert_allclose(fitted.score_samples(X), -fitted.estimator_.score_outliers(X))
+
+
+def test_few_false_alarms_without_outliers():
+    """Expected 1 %; 3 % of 2,000 is more than ten standard errors away."""
+    rng = np.random.default_rng(0)
+    fitted = detector().fit(rng.normal(size=(500, 3)))
+    assert (fitted.predict(rng.normal(size=(2000, 3))) == -1).mean() < 0.03
