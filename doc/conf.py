@@ -8,6 +8,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks" / "fits"))
 
 import page
+import suite_page
 from skanneal.families import FAMILIES
 from skanneal.moves import MOVES
 from skanneal.schedules import SCHEDULES
@@ -71,6 +72,8 @@ def write_included(app):
         Path(folder, f"table_{heading}.md").write_text(table, encoding="utf-8")
     Path(folder, "table_kinds.md").write_text(page.kinds_in_words(), encoding="utf-8")
     Path(folder, "table_problems.md").write_text(page.tables(), encoding="utf-8")
+    for name, table in suite_page.TABLES.items():
+        Path(folder, f"table_{name}.md").write_text(table(), encoding="utf-8")
 
 
 def setup(app):

@@ -840,7 +840,6 @@ class TestClusters:
         threads_and("dask", likelihood)
 
     @pytest.mark.slow
-
     def test_a_dask_worker_dies(self, dask):
         X, _ = two_clusters()
         expected = mixture(n_shards=3).fit(X)

@@ -161,9 +161,7 @@ def slow_standing(weights, sizes, typical):
     for k in range(len(weights)):
         small = sum(w for w, n in zip(weights, sizes, strict=True) if n <= sizes[k])
         own = log(weights[k]) + typical[k]
-        diffuse = sum(
-            w for w, t in zip(weights, typical, strict=True) if log(w) + t <= own + 1e-12
-        )
+        diffuse = sum(w for w, t in zip(weights, typical, strict=True) if log(w) + t <= own + 1e-12)
         out.append(weights[k] * small * diffuse)
     return out
 

@@ -16,7 +16,7 @@ from ..predictive._draws import Draw
 from ..predictive._point import mixture_arrays
 from ..predictive._queries import MixtureQueries
 from ..summary import LOSSES, POINT_ESTIMATES, counted_chains
-from ._base_chains import SAMPLE
+from ._base_chains import IMPUTATIONS, SAMPLE
 
 ENOUGH_DRAWS = 20  # of all chains, below which a mean over partitions says little
 
@@ -299,8 +299,11 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         """
         return self._queries().outlier_scores(self._encoded(X))
 
-    def impute(self, X, return_std=False):
+    def impute(self, X, return_std=False, n_imputations=None):
         """Fill missing cells: numbers by their posterior mean, levels by the most probable one.
+
+        Or, with `n_imputations`, several times by draws from the posterior: for multiple
+        imputation, and for intervals.
 
         Parameters
         ----------
@@ -308,10 +311,16 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
             Not changed.
         return_std : bool, default=False
             Whether to return the uncertainty.
+        n_imputations : int or None, default=None
+            How many times to fill by draws. Each time is made of one draw of a chain, taken in
+            turn: of a component for each row given its cells, and of cells of this component. So
+            the spread between the imputations of a cell is its posterior predictive one, and that
+            between statistics of the filled tables tells how uncertain these are because of the
+            gaps (Rubin's rules). Quantiles over 50 or more are intervals.
 
         Returns
         -------
-        filled : of the type of X
+        filled : of the type of X, or a list of n_imputations of these
             Observed cells untouched. Gaps stay, with a warning, in a categorical column of which
             fit saw no level.
         uncertainty : ndarray of shape (n_rows, n_columns)
@@ -321,8 +330,15 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
             level one minus its probability. 0 for observed cells.
         """
         queries, encoder = self._queries(), self._encoder
-        values, spreads, missing = queries.fill(encoder.encode(self, X))
-        filled = open_table(X, "X", sparse=True).fill(encoder.replacements(values, missing))
+        columns, table = encoder.encode(self, X), open_table(X, "X", sparse=True)
+        if n_imputations is not None:
+            draws, missing = queries.imputations(columns, n_imputations, self._seed(IMPUTATIONS))
+            filled = [table.fill(encoder.replacements(values, missing)) for values in draws]
+            if not return_std:
+                return filled
+        values, spreads, missing = queries.fill(columns)
+        if n_imputations is None:
+            filled = table.fill(encoder.replacements(values, missing))
         return (filled, queries.uncertainty(spreads, missing)) if return_std else filled
 
 

@@ -152,16 +152,61 @@ class CrossCatImputer(TransformerMixin, BaseEstimator):
             Of the type of X (an array for a list), with its dtypes wherever they can hold the
             answers: fractions make a column of integers one of floats.
         """
+        seed = spawn_seeds(self.random_state, 1)[0]
+
+        def drawn(queries, columns):
+            values, _, missing = queries.fill(columns, self.strategy, seed)
+            return [values], missing
+
+        return self._filled(X, drawn)[0]
+
+    def impute(self, X, n_imputations=5):
+        """Fill the gaps several times, each time by draws from the posterior.
+
+        For multiple imputation: analyse each table and pool the results by Rubin's rules. Each is
+        made of one draw of the fit, taken in turn, whatever the strategy.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Not changed.
+        n_imputations : int, default=5
+            How many. Quantiles over 50 or more are intervals.
+
+        Returns
+        -------
+        filled : list of n_imputations ndarrays or frames
+            As `transform` gives them. The spread between them is that of the posterior, as in the
+            estimator's `impute`.
+        """
+        seed = spawn_seeds(self.random_state, 2)[1]
+        return self._filled(X, lambda q, columns: q.imputations(columns, n_imputations, seed))
+
+    def _filled(self, X, ask):
+        """X once for each list of values that `ask` gives of queries and encoded columns."""
         check_is_fitted(self)
         table = open_table(X, "X")
         validate_data(self, X, reset=False, skip_check_array=True)
         missing = self._missing(table)
         used = np.flatnonzero(self._observed)
-        replacements = [
-            (used[j], mask, values)
-            for j, mask, values in self._replacements(self._blanked(table, missing, used))
+        queries = self.estimator_._queries()
+        columns = queries.encoder.encode(None, self._blanked(table, missing, used))
+        several, masks = ask(queries, columns)
+        return [
+            self._with_values(
+                table,
+                missing,
+                [
+                    (used[j], mask, of_column)
+                    for j, mask, of_column in queries.encoder.replacements(values, masks)
+                ],
+            )
+            for values in several
         ]
-        kept = used
+
+    def _with_values(self, table, missing, replacements):
+        """The table with these values for its gaps, and what the parameters ask for beside."""
+        kept = np.flatnonzero(self._observed)
         if self.keep_empty_features:
             kept = np.arange(len(missing))
             empty = ((j, missing[j]) for j in np.flatnonzero(~self._observed))
@@ -234,13 +279,6 @@ class CrossCatImputer(TransformerMixin, BaseEstimator):
             ]
             table = open_table(table.fill(replacements), "X")
         return table.select(used)
-
-    def _replacements(self, X):
-        queries = self.estimator_._queries()
-        columns = queries.encoder.encode(None, X)
-        seed = spawn_seeds(self.random_state, 1)[0]
-        values, _, masks = queries.fill(columns, self.strategy, seed)
-        return queries.encoder.replacements(values, masks)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

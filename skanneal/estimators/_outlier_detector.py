@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, OutlierMixin, _fit_context, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..encoding import open_table
 from ._annealed import BaseAnnealed
 from ._annealed_dp import AnnealedDPMixture
 
@@ -124,6 +125,7 @@ class MixtureOutlierDetector(OutlierMixin, BaseEstimator):
             The logarithm of a probability: lower is odder.
         """
         check_is_fitted(self)
+        open_table(X, "X")  # refuses what is no table, with scikit-learn's words
         validate_data(self, X, reset=False, skip_check_array=True)
         return -self.estimator_.score_outliers(X)
 

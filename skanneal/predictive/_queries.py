@@ -124,21 +124,69 @@ class MixtureQueries:
             Standard deviations, or one minus the level's probability; 0 for "sample".
         missing : list of ndarray of bool of shape (n_rows,)
         """
-        missing, apart = self.encoder.missing(columns), self.encoder.apart
-        rows = np.flatnonzero(reduce(np.logical_or, missing))
-        if not len(rows):
+        missing, table, gaps = self._gappy_rows(columns)
+        if table is None:
             return [np.empty(0)] * len(missing), [np.empty(0)] * len(missing), missing
-        table = self.table(columns).take(rows)
-        gaps = [missing[j][rows] for j in apart.kept]
         if strategy == "sample":
             values = [v[gap] for v, gap in zip(self.predictor.simulate(table, seed), gaps)]
             spreads = [np.zeros(len(v)) for v in values]
         else:
             values, spreads = self.predictor.fill(table, gaps, mode=strategy == "mode")
+        spreads = self.encoder.apart.spread(spreads, lambda j: np.zeros(missing[j].sum()))
+        return self._with_constants(values, missing), spreads[: len(missing)], missing
+
+    def imputations(self, columns, n_imputations, seed):
+        """What to put into missing cells, several times.
+
+        Each time is of one draw: of the row's component given its cells, and of the missing cells
+        of a row of this component. So what rows have in common is uncertain in common.
+
+        Parameters
+        ----------
+        columns : list of ndarray of shape (n_rows,)
+            Encoded.
+        n_imputations : int
+        seed : SeedSequence
+
+        Returns
+        -------
+        values : list of list of ndarray of shape (n_missing,)
+            For each imputation what `fill` gives.
+        missing : list of ndarray of bool of shape (n_rows,)
+        """
+        if not isinstance(n_imputations, Integral) or n_imputations < 1:
+            raise ValueError(f"n_imputations must be a positive integer, got {n_imputations!r}")
+        missing, table, gaps = self._gappy_rows(columns)
+        if table is None:
+            return [[np.empty(0)] * len(missing)] * n_imputations, missing
+        first, *seeds = seed.spawn(n_imputations + 1)
+        # spread evenly over the draws, so that none comes twice before all have come
+        start = np.random.Generator(np.random.PCG64(first)).random()
+        places = (start + np.arange(n_imputations)) / n_imputations
+        shares = np.cumsum(self.draw_weights) / self.draw_weights.sum()
+        used = np.searchsorted(shares[:-1], places, side="right")
+        schema = self.encoder.table_schema
+        predictors = {at: Predictor([self.draws[at]], schema) for at in np.unique(used)}
+        values = []
+        for at, own_seed in zip(used, seeds):
+            cells = [v[gap] for v, gap in zip(predictors[at].simulate(table, own_seed), gaps)]
+            values.append(self._with_constants(cells, missing))
+        return values, missing
+
+    def _gappy_rows(self, columns):
+        """Missing cells, and the rows that have some as a Table (None without any) and theirs."""
+        missing = self.encoder.missing(columns)
+        rows = np.flatnonzero(reduce(np.logical_or, missing))
+        if not len(rows):
+            return missing, None, None
+        gaps = [missing[j][rows] for j in self.encoder.apart.kept]
+        return missing, self.table(columns).take(rows), gaps
+
+    def _with_constants(self, values, missing):
+        """Values of the columns that are modelled among those of all columns."""
+        apart = self.encoder.apart
         filled = [np.full(mask.sum(), apart.constants.get(j)) for j, mask in enumerate(missing)]
-        values = apart.spread(values, filled.__getitem__)[: len(missing)]
-        spreads = apart.spread(spreads, lambda j: np.zeros(len(filled[j])))[: len(missing)]
-        return values, spreads, missing
+        return apart.spread(values, filled.__getitem__)[: len(missing)]
 
     @staticmethod
     def uncertainty(spreads, missing):

@@ -141,7 +141,9 @@ class ViewTails:
 
     def _of_slots(self, beta):
         slots = self.view.slots
-        return tuple(value[slots] if np.ndim(value) else np.full(len(slots), value) for value in beta)
+        return tuple(
+            value[slots] if np.ndim(value) else np.full(len(slots), value) for value in beta
+        )
 
     def _cell_scores(self, j, cells):
         table = self._table({j: cells})
@@ -235,9 +237,7 @@ def _beta_tails(standing, excess, a, b, h):
         bounds += np.minimum(b - 1.0, 0.0) * np.log1p(-np.exp(-np.maximum(excess, 1e-12) / h))
         bounds = standing + np.minimum(bounds, 0.0)
     i, k = np.nonzero(_counts(bounds))
-    return _filled(
-        bounds, i, k, standing[i, k], betainc(a[k], b[k], np.exp(-excess[i, k] / h[k]))
-    )
+    return _filled(bounds, i, k, standing[i, k], betainc(a[k], b[k], np.exp(-excess[i, k] / h[k])))
 
 
 def _gamma_tails(standing, excess, mean, variance):

@@ -1,0 +1,131 @@
+"""Several imputations by draws from the posterior: what varies between them, and how much.
+
+Bounds on means and spreads are those of the normal distribution at a false-alarm rate of 1e-6.
+"""
+
+from math import sqrt
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
+from skanneal.predictive import _queries
+from skanneal.schedules import SequentialGibbs
+
+BOUND = -stats.norm.ppf(0.5e-6)
+
+
+def model(cls=AnnealedDPMixture, **given):
+    options = {"n_chains": 2, "n_draws": 3, "random_state": 0}
+    return cls(schedule=SequentialGibbs(n_sweeps=10), **options | given)
+
+
+def table():
+    """Two groups in two columns of numbers and one of levels, with gaps in rows 0 to 59."""
+    rng = np.random.default_rng(0)
+    group = np.arange(200) % 2
+    frame = pd.DataFrame(
+        {
+            "a": np.where(group, 4.0, -4.0) + rng.normal(size=200),
+            "b": np.where(group, 40.0, -40.0) + 10.0 * rng.normal(size=200),
+            "c": np.where(rng.random(200) < np.where(group, 0.9, 0.2), "yes", "no"),
+        }
+    )
+    frame.loc[:29, "b"] = np.nan
+    frame.loc[30:59, "c"] = None
+    return frame
+
+
+def test_observed_cells_stay_and_gaps_vary():
+    X = table()
+    several = model().fit(X).impute(X, n_imputations=7)
+    assert len(several) == 7
+    for filled in several:
+        assert isinstance(filled, pd.DataFrame) and not filled.isna().any().any()
+        pd.testing.assert_frame_equal(filled.where(X.notna()), X)
+    assert len({tuple(filled.b[:30]) for filled in several}) == 7
+    assert len({tuple(filled.c[30:60]) for filled in several}) == 7
+
+
+def test_the_spread_between_imputations_is_the_posterior_one():
+    """Means and standard deviations of the rows together, against those of `return_std`."""
+    X = table()
+    fitted = model().fit(X)
+    mean, spread = fitted.impute(X, return_std=True)
+    n = 120
+    several, same = fitted.impute(X, return_std=True, n_imputations=n)
+    np.testing.assert_array_equal(same, spread)
+    drawn = np.array([filled.b[:30] for filled in several])
+    scale = spread[:30, 1]
+    assert abs(((drawn - mean.b[:30].to_numpy()) / scale).mean()) < BOUND / sqrt(30 * n)
+    # squares of t's with many degrees of freedom have a standard deviation of about 1.5 at most
+    squares = ((drawn - mean.b[:30].to_numpy()) / scale) ** 2
+    assert abs(squares.mean() - 1.0) < 1.5 * BOUND / sqrt(30 * n)
+    drawn = np.array([filled.c[30:60] == mean.c[30:60] for filled in several])
+    expected = 1.0 - spread[30:60, 2]
+    assert abs((drawn - expected).mean()) < BOUND * 0.5 / sqrt(30 * n)
+    # the control: without a gap's own spread, as means would be
+    assert np.var(drawn.mean(axis=0)) < np.var(drawn)
+
+
+def test_each_imputation_is_of_one_draw_and_all_draws_take_turns(monkeypatch):
+    used = []
+
+    class Noted(_queries.Predictor):
+        def __init__(self, draws, *arguments):
+            super().__init__(draws, *arguments)
+            used.append(list(draws))
+
+    X = table()
+    fitted = model().fit(X)
+    monkeypatch.setattr(_queries, "Predictor", Noted)
+    fitted.chain_weights_ = np.array([0.5, 0.5])
+    fitted.impute(X, n_imputations=6)
+    assert all(len(draws) == 1 for draws in used)
+    assert {id(draws[0]) for draws in used} == {id(d) for chain in fitted.draws_ for d in chain}
+
+
+def test_a_draw_counts_as_its_chain_does():
+    X = table()
+    fitted = model().fit(X)
+    fitted.chain_weights_ = np.array([1.0, 0.0])
+    alone = model().fit(X)
+    alone.draws_, alone.chain_weights_ = alone.draws_[:1], np.ones(1)
+    pairs = zip(fitted.impute(X, n_imputations=4), alone.impute(X, n_imputations=4), strict=True)
+    for one, two in pairs:
+        pd.testing.assert_frame_equal(one, two)
+
+
+def test_the_same_seed_gives_the_same_imputations():
+    X = table()
+    one, two = (model().fit(X).impute(X, n_imputations=3) for _ in range(2))
+    for a, b in zip(one, two, strict=True):
+        pd.testing.assert_frame_equal(a, b)
+
+
+def test_a_table_without_gaps():
+    X = table().dropna()
+    for filled in model().fit(X).impute(X, n_imputations=2):
+        pd.testing.assert_frame_equal(filled, X)
+
+
+@pytest.mark.parametrize("number", [0, -1, 2.5, "3"])
+def test_what_is_no_number_is_refused(number):
+    X = table()
+    with pytest.raises(ValueError, match="n_imputations must be a positive integer"):
+        model().fit(X).impute(X, n_imputations=number)
+
+
+@pytest.mark.parametrize("cls", [AnnealedDPMixture, CrossCatPY])
+def test_the_imputer_gives_tables_as_transform_does(cls):
+    X = table()
+    imputer = CrossCatImputer(model(cls), add_indicator=True, random_state=0).fit(X)
+    several, one = imputer.impute(X, n_imputations=3), imputer.transform(X)
+    assert len(several) == 3
+    for filled in several:
+        assert list(filled) == list(one) and not filled.isna().any().any()
+        pd.testing.assert_frame_equal(filled[["a"]], one[["a"]])
+        pd.testing.assert_frame_equal(filled.filter(like="missing"), one.filter(like="missing"))
+    assert not several[0].equals(several[1])
