@@ -5,6 +5,7 @@ commit of the package for ours, the release of its library for a peer.
 """
 
 import argparse
+import importlib.util
 import warnings
 from importlib.metadata import version
 from pathlib import Path
@@ -46,12 +47,13 @@ class Suite:
             if unknown := set(named) - there:
                 raise SystemExit(f"no such {kind}: {sorted(unknown)}; there are {sorted(there)}")
         lines = Lines(options.results / f"{self.name}.jsonl", KEYS)
-        methods = [
-            (release(distribution), name, method)
-            for distribution, of in self.methods.items()
-            for name, method in of.items()
-            if name in (options.methods or known)
-        ]
+        methods = []
+        for distribution, of in self.methods.items():
+            asked = {name: of[name] for name in of if name in (options.methods or known)}
+            if asked and importlib.util.find_spec(distribution.replace("scikit-learn", "sklearn")):
+                methods += [(release(distribution), *pair) for pair in asked.items()]
+            elif asked:
+                print(f"passed over, as {distribution} is not installed:", *asked, flush=True)
         for seed in range(options.seeds):
             for set_name in options.sets or sets:
                 for its_version, name, method in methods:

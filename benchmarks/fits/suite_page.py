@@ -4,6 +4,7 @@ python benchmarks/fits/suite_page.py      # print them; the documentation includ
 """
 
 import numpy as np
+from scipy.stats import rankdata
 
 from lines import RESULTS, Lines
 from page import NONE, markdown
@@ -62,6 +63,44 @@ def table(suite, measures, folder=RESULTS, groups=()):
     return markdown(headings, rows) + f"\n\nMeans over {len(sets)} tables."
 
 
+def ranks(folder=RESULTS):
+    """Mean ranks of the imputation methods by the share of gaps, and the coverage of intervals."""
+    found = records("imputation", folder)
+    errors = {}  # by cell and measure, the error of each method
+    for of_method, by_set in found.items():
+        for set_name, its_records in by_set.items():
+            for seed, record in enumerate(its_records):
+                for measure in ("error", "falsely_classified"):
+                    if record[measure] is not None:
+                        cell = errors.setdefault((set_name, seed, measure), {})
+                        cell[of_method] = record[measure]
+    whole = {key: cell for key, cell in errors.items() if cell.keys() == found.keys()}
+    rows = []
+    for of_method, by_set in found.items():
+        numbers = [
+            mean_rank([cell for key, cell in whole.items() if key[0].endswith(share)], of_method)
+            for share in (" 10", " 30")
+        ]
+        records_of = [record for its_records in by_set.values() for record in its_records]
+        asked = sum(record.get("intervals", 0) for record in records_of)
+        inside = sum(record.get("covered", 0) for record in records_of)
+        numbers.append(inside / asked if asked else None)
+        version, method = of_method
+        source = version if " " in version else f"{OURS} {version}"
+        rows.append([method.replace("_", " "), source, *map(_text, numbers)])
+    headings = ["method", "from", "rank, 10 %", "rank, 30 %", "coverage of 90 % intervals"]
+    cells = len({key[:2] for key in whole})
+    return markdown(headings, rows) + f"\n\nMean ranks over {cells} tables with gaps."
+
+
+def mean_rank(cells, of_method):
+    """Mean rank of a method's errors among all methods', 1 for the smallest."""
+    if not cells:
+        return None
+    ranks_of = [dict(zip(cell, rankdata(list(cell.values())))) for cell in cells]
+    return float(np.mean([ranks_of_cell[of_method] for ranks_of_cell in ranks_of]))
+
+
 def _text(number):
     return NONE if number is None else f"{number:.3f}"
 
@@ -71,6 +110,7 @@ TABLES = {
         "clustering", {"ari": "ARI", "ami": "AMI"}, groups=("fcps", "graves", "sipu")
     ),
     "outliers": lambda: table("outliers", {"auc": "AUC", "average_precision": "AP"}),
+    "imputation": ranks,
 }
 
 if __name__ == "__main__":

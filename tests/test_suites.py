@@ -1,0 +1,94 @@
+"""The suites of peers: cells run once, go on where they were cut, and stand in the tables."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks" / "fits"))
+
+import clustering
+import imputation
+import outliers
+import suite_page
+from suite import KEYS, Suite, files
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of one labelled table."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = np.c_[4.0 * y, -4.0 * y] + rng.normal(size=(60, 2))
+    np.savez(tmp_path / "fcps_two.npz", X=X, y=y, labels0=y + 1, labels1=np.where(y, 1, 0))
+    return tmp_path
+
+
+def run(suite, monkeypatch, folder, *arguments):
+    monkeypatch.setattr(sys, "argv", ["", str(folder), "--results", str(folder), *arguments])
+    suite.run("A suite.")
+    return (folder / f"{suite.name}.jsonl").read_text().splitlines()
+
+
+CASES = [
+    (clustering.SUITE, ("kmeans_given", "ward_given")),
+    (outliers.SUITE, ("isolation_forest", "local_outlier_factor")),
+]
+
+
+@pytest.mark.parametrize("suite, methods", CASES, ids=lambda case: getattr(case, "name", ""))
+def test_a_cell_is_run_once_and_stands_in_the_table(suite, methods, monkeypatch, folder):
+    one = run(suite, monkeypatch, folder, "--seeds", "1", "--methods", methods[0])
+    assert len(one) == 1
+    lines = run(suite, monkeypatch, folder, "--seeds", "2", "--methods", *methods)
+    assert len(lines) == 4 and lines[0] == one[0]
+    found = suite_page.records(suite.name, folder)
+    assert {method for _, method in found} == set(methods)
+
+
+def test_clusters_are_compared_with_the_best_labelling_without_noise(monkeypatch, folder):
+    path = files(folder)["fcps_two"]
+    record = clustering.measure(path, clustering.kmeans_given, 0)
+    assert record["ari"] == 1.0 and record["n_clusters"] in (1, 2)
+
+
+def test_no_time_no_cell(monkeypatch, folder):
+    with pytest.raises(SystemExit, match="goes on from here"):
+        run(outliers.SUITE, monkeypatch, folder, "--minutes", "0")
+    with pytest.raises(SystemExit, match="no such method"):
+        run(outliers.SUITE, monkeypatch, folder, "--methods", "tails")
+
+
+def test_errors_of_imputation():
+    """Against the formula: means have an error of about one standard deviation."""
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(3.0, 7.0, size=(400, 2)), rng.integers(0, 2, 400)]
+    record = imputation.measure((X, 30), imputation.mean, 0)
+    gaps = imputation.blanked(X, 30, 0)
+    filled = [X[~gaps[:, j], j].mean() for j in range(2)]
+    expected = np.mean(
+        [np.sqrt(((X[gaps[:, j], j] - filled[j]) ** 2).mean()) / X[:, j].std() for j in range(2)]
+    )
+    assert record["error"] == pytest.approx(expected, abs=1e-4)
+    assert 0.3 < record["falsely_classified"] < 0.7
+    assert "covered" not in record
+
+
+def test_ranks(tmp_path):
+    lines = [
+        f'{{"version": "{version}", "set": "iris 10", "method": "{method}", "seed": 0, '
+        f'"error": {error}, "falsely_classified": null}}'
+        for version, method, error in (("peer 1", "mean", 0.9), ("abc", "default", 0.5))
+    ]
+    (tmp_path / "imputation.jsonl").write_text("\n".join(lines) + "\n")
+    text = suite_page.ranks(tmp_path)
+    assert "| mean | peer 1 | 2.000 |" in text and "| default | skanneal abc | 1.000 |" in text
+
+
+def test_each_cell_has_one_key():
+    for suite in (clustering.SUITE, outliers.SUITE, imputation.SUITE):
+        assert isinstance(suite, Suite)
+        names = [name for of in suite.methods.values() for name in of]
+        assert len(names) == len(set(names))
+    assert len(set(KEYS)) == 4
