@@ -1,7 +1,7 @@
 """Outliers of labelled tables, beside those that other packages find.
 
     python benchmarks/fits/outliers.py DATA_FOLDER              # 40 minutes, then cut
-    python benchmarks/fits/outliers.py DATA_FOLDER --methods tail --seeds 2 --sets 45_wine
+    python benchmarks/fits/outliers.py DATA_FOLDER --methods default --seeds 2 --sets 45_wine
 
 The folder has one npz file a table: `X`, and `y`, which is 1 for an outlier (ADBench). At most
 5,000 rows of a table are used, drawn by the seed; a method is fitted to 70 % of them without `y`,
@@ -26,6 +26,10 @@ MOST_ROWS = 5000
 
 def default(seed):
     return AnnealedDPMixture(n_jobs=1, random_state=seed)
+
+
+def full_covariance(seed):
+    return AnnealedDPMixture(families="multivariate_normal", n_jobs=1, random_state=seed)
 
 
 def isolation_forest(seed):
@@ -72,7 +76,11 @@ METHODS = {
         "bayesian_mixture_20": (bayesian_mixture_20, density),
         "local_outlier_factor": (local_outlier_factor, density),
     },
-    "skanneal": {"tail": (default, tail)},
+    "skanneal": {
+        "default": (default, tail),
+        "full_covariance": (full_covariance, tail),
+        "density_of_full_covariance": (full_covariance, density),
+    },
     "pyod": {"ecod": (ecod, decision), "copod": (copod, decision)},
 }
 
