@@ -367,6 +367,7 @@ def test_exact_stage_reaches_every_state():
 
 
 @every_prior
+@pytest.mark.few(1)
 def test_faulty_exact_stages_are_seen(alpha, d):
     toy, silent = toy_of(3, alpha, d), toy_of(3, alpha, d, "off")
     law, silent_law = toy.law(), silent.law()

@@ -315,6 +315,7 @@ class TestOddTables:
         assert len(model.sample(4)) == 4
 
     @pytest.mark.parametrize("schedule", SCHEDULES)
+    @pytest.mark.few(40)
     def test_every_schedule(self, case, schedule):
         if schedule == "accelerating_anneal":
             schedule = AcceleratingAnneal(passes=5)  # 500 passes are much for a table of 20 rows

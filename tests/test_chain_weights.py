@@ -304,6 +304,7 @@ class TestOneBadChain:
 
     @pytest.mark.usefixtures("with_a_bad_chain")
     @pytest.mark.parametrize("method", ["map", "vi", "binder"])
+    @pytest.mark.few(3)
     def test_labels_of_the_others(self, cls, method):
         model = self.fitted(cls, point_estimate=method)
         assert model.n_clusters_ > 1

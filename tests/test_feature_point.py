@@ -62,6 +62,7 @@ def gain_of_a_move(joint, labels):
 
 @pytest.mark.parametrize("likelihood", CONJUGATE)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.few(8)
 def test_no_row_would_leave(likelihood, algorithm):
     X, _ = rows_for(likelihood, n_rows=30)
     model = mixture(likelihood=likelihood, algorithm=algorithm, **RAW).fit(X)

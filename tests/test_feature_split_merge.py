@@ -182,6 +182,7 @@ LEVEL, FAULT = 1e-3 / N_EXACT, 1e-6
 
 
 @pytest.mark.parametrize("arguments, wrap", QUICK, ids=str)
+@pytest.mark.few(2)
 def test_exact(arguments, wrap):
     assert p_value(case(*arguments, wrap), 1, 120) > LEVEL
 
@@ -233,6 +234,7 @@ LONG_FAULTS = [
 
 
 @pytest.mark.parametrize("fault, arguments, wrap, n_draws", FAULTS)
+@pytest.mark.few(1)
 def test_a_fault_is_seen(fault, arguments, wrap, n_draws, monkeypatch):
     one = case(*arguments, wrap)
     plant(fault, one, monkeypatch)

@@ -633,6 +633,7 @@ def test_the_data_tell_the_families_apart():
 @pytest.mark.parametrize("data", COLUMNS)
 @pytest.mark.parametrize("discount", [0.0, 0.3], ids=["DP", "PY"])
 @pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.few(6)
 def test_posterior(data, discount, schedule):
     """Independent chains of 30 sweeps."""
     mixture, bit_generator = make_mixture(COLUMNS[data], 1.0, discount, seed=1)
