@@ -53,7 +53,7 @@ def tail_of(model, view, cells):
     queries = model._queries()
     table = queries.table(model._encoded(cells))
     tails = _tail.ViewTails(view, queries.predictor.table, queries.predictor.schema)
-    observed, pattern = _tail.patterns(table, tails.columns)
+    observed, pattern = _tail.patterns(table)
     laws = [tails.law(which) for which in observed]
     least = np.array([law.least for law in laws])
     surprisals = -view.mixture.score_rows(table)[0]
@@ -214,6 +214,18 @@ def test_units_and_order_of_rows_do_not_matter(families):
     assert np.allclose(shift, 3 * log(1024.0), atol=0.01)  # the control: a density has units
 
 
+def test_patterns():
+    X = groups()
+    rng = np.random.default_rng(1)
+    gappy = np.where(rng.random(X.shape) < 0.3, np.nan, X)
+    model = quick("normal").fit(X)
+    observed, pattern = _tail.patterns(Reread(model, gappy).table)
+    np.testing.assert_array_equal(observed[pattern], ~np.isnan(gappy))
+    assert len(observed) == len(np.unique(np.isnan(gappy), axis=0))
+    whole = _tail.patterns(Reread(model, X).table)
+    assert whole[0].tolist() == [[True] * 3] and not whole[1].any()
+
+
 def test_rows_with_gaps_are_comparable():
     """Rows of the fit's law with and without gaps have the same mean score, of densities not."""
     rng = np.random.default_rng(0)
@@ -298,8 +310,9 @@ def test_views_multiply():
     model = CrossCatPY(schedule=SequentialGibbs(n_sweeps=8), **QUICK).fit(X)
     queries = model._queries()
     table = queries.table(model._encoded(X[:9]))
+    of_rows = _tail.patterns(table)
     per_draw = [
-        sum(_tail._of_view(view, table, queries.predictor) for view in views)
+        sum(_tail._of_view(view, table, of_rows, queries.predictor) for view in views)
         for views in queries.predictor.draws
     ]
     expected = -np.log(np.mean(np.exp(per_draw), axis=0))

@@ -125,7 +125,7 @@ class PermutationDPMixture(BaseAnnealed):
         at least a twentieth of the mean weight; all draws stay in `draws_`.
     outlier_scores_ : ndarray of shape (n_rows,)
         How odd each training row is, as `score_outliers` says of new rows, but without itself;
-        from at most 8 of the draws.
+        from at most 8 of the draws, fewer above 50,000 rows.
     families_ : dict of str to ndarray
         Positions of each family's columns; as "constant" those of columns of numbers that have one
         value in all rows, and are set apart.

@@ -38,7 +38,7 @@ from ._predictor import BLOCK_BYTES, Predictor, View
 
 SAMPLED = 64  # cells of each component, where the law of a surprisal is not known
 SEED = 0  # of these
-MOST_DRAWS = 8  # of all chains, for training rows
+MOST_DRAWS, MOST_SCORES = 8, 400_000  # for training rows: draws of all chains, scores of them all
 NEGLIGIBLE = 8.0  # nats below the largest bound of a row's terms, where a term is left out
 UNDERFLOW = 1e-290
 
@@ -222,7 +222,7 @@ def log_sums(log_standing, excess, laws, pattern):
     """
     terms = np.full(excess.shape, -np.inf)
     for p, law in enumerate(laws):
-        rows = np.flatnonzero(pattern == p)
+        rows = slice(None) if len(laws) == 1 else np.flatnonzero(pattern == p)
         standing, above = log_standing[rows], excess[rows]
         evaluate = _beta_tails if law.beta else _gamma_tails
         shape = law.beta or (law.mean, law.variance)
@@ -271,7 +271,7 @@ def _filled(bounds, i, k, standing, tails):
 # ---- rows ----------------------------------------------------------------------------------------
 
 
-def patterns(table, columns):
+def patterns(table):
     """Which of the columns each row observes: the distinct patterns, and each row's.
 
     Returns
@@ -279,11 +279,15 @@ def patterns(table, columns):
     observed : bool array of shape (n_patterns, table.n_columns)
     pattern : int array of shape (n_rows,)
     """
-    masks = np.zeros((table.n_rows, table.n_columns), dtype=bool)
-    for j in columns:
+    masks = np.ones((table.n_rows, table.n_columns), dtype=bool)
+    for j in range(table.n_columns):
         masks[:, j] = ~table.missing(j)
-    observed, pattern = np.unique(masks, axis=0, return_inverse=True)
-    return observed, pattern.reshape(-1)
+    if masks.all():
+        return masks[:1], np.zeros(table.n_rows, dtype=np.int64)
+    packed = np.packbits(masks, axis=1)
+    keys = packed.view(f"V{packed.shape[1]}")[:, 0]
+    _, first, pattern = np.unique(keys, return_index=True, return_inverse=True)
+    return masks[first], pattern
 
 
 def outlier_scores(predictor, table):
@@ -292,28 +296,34 @@ def outlier_scores(predictor, table):
         return np.empty(0)
     log_tails = np.zeros((len(predictor.draws), table.n_rows))
     log_tails += np.log(predictor.draw_weights)[:, None]
+    of_rows = patterns(table)
     for views, log_tail in zip(predictor.draws, log_tails):
         for view in views:
-            log_tail += _of_view(view, table, predictor)
+            log_tail += _of_view(view, table, of_rows, predictor)
     return np.log(predictor.draw_weights.sum()) - logsumexp(log_tails, axis=0)
 
 
 def training_scores(draws, draw_weights, table, schema):
     """Scores of training rows, each without itself, from at most 8 of the draws: (n_rows,)."""
-    at = np.unique(np.linspace(0, len(draws) - 1, MOST_DRAWS).round().astype(int))
+    n_draws = min(MOST_DRAWS, max(1, MOST_SCORES // table.n_rows))
+    at = np.unique(np.linspace(0, len(draws) - 1, n_draws).round().astype(int))
     draws, weights = [draws[i] for i in at], np.asarray(draw_weights)[at]
     maker = Predictor(draws[:0], schema)
     log_tails = np.zeros((len(draws), table.n_rows)) + np.log(weights)[:, None]
+    of_rows = patterns(table)
     for draw, log_tail in zip(draws, log_tails):
         for mixture in state_from_arrays(draw.arrays, table).views:
-            log_tail += _of_view(View(mixture), table, maker, training=True)
+            log_tail += _of_view(View(mixture), table, of_rows, maker, training=True)
     return np.log(weights.sum()) - logsumexp(log_tails, axis=0)
 
 
-def _of_view(view, table, maker, training=False):
-    """log of the view's part of the probability: (n_rows,)."""
+def _of_view(view, table, of_rows, maker, training=False):
+    """log of the view's part of the probability: (n_rows,); `of_rows` is what `patterns` gives."""
     tails = ViewTails(view, maker.table, maker.schema)
-    observed, pattern = patterns(table, tails.columns)
+    observed, pattern = np.zeros_like(of_rows[0]), of_rows[1]
+    observed[:, tails.columns] = of_rows[0][:, tails.columns]
+    observed, own = np.unique(observed, axis=0, return_inverse=True)
+    pattern = own.reshape(-1)[pattern]
     laws = [tails.law(which) for which in observed]
     typical = -np.array([law.least + law.mean for law in laws])
     least = np.array([law.least for law in laws])
