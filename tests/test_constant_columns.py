@@ -23,12 +23,12 @@ IRIS = load_iris().data
 SHORT = {"n_chains": 1, "n_draws": 2, "random_state": 0}
 LONG, QUICK = SequentialGibbs(n_sweeps=6), AcceleratedSchedule(n_accelerated=4, n_exact=6)
 MODELS = {
-    "annealed": lambda **kw: AnnealedDPMixture(schedule=LONG, **SHORT, **kw),
+    "annealed": lambda **kw: AnnealedDPMixture(families="normal", schedule=LONG, **SHORT, **kw),
     "multivariate": lambda **kw: AnnealedDPMixture(
         families="multivariate_normal", schedule=LONG, **SHORT, **kw
     ),
     "permutation": lambda **kw: PermutationDPMixture(
-        schedule=PriorGibbs(n_sweeps=4), **SHORT, **kw
+        families="normal", schedule=PriorGibbs(n_sweeps=4), **SHORT, **kw
     ),
     "crosscat": lambda **kw: CrossCatPY(schedule=LONG, **SHORT, **kw),
     "gaussian": lambda **kw: AcceleratedDPMixture(

@@ -34,6 +34,7 @@ BUSY = 1.0  # seconds granted to a machine that is busy elsewhere
 PATIENCE = 30.0  # seconds after which a move that nobody stops gives up
 PATHS = [SequentialGibbs(), PriorGibbs(), LinearAnneal(), EnergyAnneal()]
 MIXTURES = [AnnealedDPMixture, PermutationDPMixture, CrossCatPY]
+NORMAL = {"families": "normal"}  # so that the limit is the chains' alone: no family competes
 
 
 def rows(n_rows=600, n_columns=3):
@@ -113,7 +114,7 @@ def test_a_limit_travels_by_the_time_of_day(clock):
 # ------------------------------------------------------------------------------------ estimators
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_limit_is_for_all_chains_together(n_jobs):
-    options = {"n_chains": 6, "n_draws": 1, "random_state": 0}
+    options = {"n_chains": 6, "n_draws": 1, "random_state": 0, **NORMAL}
     model = AnnealedDPMixture(n_jobs=n_jobs, max_time=0.9, **options)
     assert seconds_of(model, rows()) < 0.9 + BUSY
     assert len(model.draws_) == 6
@@ -125,7 +126,8 @@ def test_the_limit_is_for_all_chains_together(n_jobs):
 )
 def test_the_smaller_limit_holds(own, of_schedule):
     schedule = LinearAnneal(max_time=of_schedule)
-    model = AnnealedDPMixture(n_chains=1, schedule=schedule, max_time=own, random_state=0)
+    options = {"n_chains": 1, "schedule": schedule, "random_state": 0, **NORMAL}
+    model = AnnealedDPMixture(max_time=own, **options)
     assert seconds_of(model, rows()) < 0.3 + BUSY
     assert model.trace_["seconds"][0, -1] > 0.15
     assert (
@@ -139,7 +141,8 @@ def test_the_smaller_limit_holds(own, of_schedule):
 @pytest.mark.filterwarnings("ignore:max_time:sklearn.exceptions.ConvergenceWarning")
 def test_wherever_the_clock_cuts_the_realised_schedule_refits(estimator, schedule, max_time):
     X = rows()
-    model = estimator(n_chains=1, schedule=schedule, max_time=max_time, random_state=0)
+    options = {"n_chains": 1, "schedule": schedule, "random_state": 0, **NORMAL}
+    model = estimator(max_time=max_time, **options)
     assert seconds_of(model, X) < max_time + BUSY
     assert model.draws_[0][0].row_labels if estimator is CrossCatPY else [model.labels_]
     assert model.trace_["n_assigned"][0, -1] == len(X)
@@ -170,7 +173,8 @@ def stuck(real, at):
 def test_a_move_that_does_not_end_in_time_is_taken_back(estimator, schedule, move, monkeypatch):
     """As if it had never been begun: the refit, without a clock, does not begin it."""
     X, real = rows(200), move.sweep
-    model = estimator(n_chains=1, schedule=schedule, max_time=0.3, random_state=0)
+    options = {"n_chains": 1, "schedule": schedule, "random_state": 0, **NORMAL}
+    model = estimator(max_time=0.3, **options)
     monkeypatch.setattr(move, "sweep", stuck(real, 1))
     assert seconds_of(model, X) < 0.3 + BUSY
     monkeypatch.setattr(move, "sweep", real)
@@ -180,7 +184,13 @@ def test_a_move_that_does_not_end_in_time_is_taken_back(estimator, schedule, mov
 
 def test_further_draws_that_are_not_whole_are_left_out():
     model = AnnealedDPMixture(
-        n_chains=2, schedule=LinearAnneal(), n_draws=5, thin=10**6, max_time=0.4, random_state=0
+        n_chains=2,
+        schedule=LinearAnneal(),
+        n_draws=5,
+        thin=10**6,
+        max_time=0.4,
+        random_state=0,
+        **NORMAL,
     )
     assert seconds_of(model, rows()) < 0.4 + BUSY
     assert [len(chain) for chain in model.draws_] == [1, 1]

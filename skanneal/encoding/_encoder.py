@@ -9,12 +9,14 @@ temporary.
 
 import warnings
 import zlib
+from copy import copy
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from ..families import default_family, reads_sparse
+from ..families import Table, default_family, reads_sparse
 from ._codecs import BooleanCodec, CountRowCodec, NumberCodec, all_whole, codec_of
+from ._collinear import CollinearCodec, find_collinear
 from ._column_names import ColumnNames
 from ._columns import sparse_error
 from ._containers import Sparse, build_table, open_table
@@ -37,11 +39,8 @@ class Encoder:
     names : ColumnNames
     indicators : ndarray of int
         The columns whose presence is a column of its own.
-    families_ : dict of str to ndarray of int
-        The positions of each family's columns, in the order of the registry; no empty families.
-        Last, as "constant", those of the columns that are set apart.
-    given_families : dict of str to ndarray of int
-        The same before columns were set apart.
+    open_numbers : ndarray of int
+        The columns of numbers whose family was not given: other families of numbers would do.
     apart : SetApart
     layout : dict
         How the container of the fit looked: strings and lists, no cells.
@@ -114,6 +113,7 @@ class Encoder:
             raise sparse_error(name)
         self.indicators = np.unique(self.names.positions(indicators, "missing_indicator"))
         self.codecs, self.dtypes, columns = ([None] * self.n_columns for _ in range(3))
+        open_numbers = []
         if self.counts:
             family = chosen[self.counts[0]]
             rows, dtypes = CountRowCodec.read(table, self.counts, name, family)
@@ -125,14 +125,16 @@ class Encoder:
         for j, family in enumerate(chosen):
             if self.codecs[j] is None:
                 column = table.column(j)
-                family = family or auto_family(column)
+                if family is None:
+                    family = auto_family(column)
+                    if family == default_family("float"):
+                        open_numbers.append(j)
                 self.codecs[j] = codec_of(family).fit(column, family)
                 self.dtypes[j] = column.dtype
                 columns[j] = self.codecs[j].encode(column)
         self.layout = table.layout()
-        self.given_families = by_family(self.codecs)
         self.apart = SetApart.of(self.codecs, columns, proper, len(self.indicators))
-        self.families_ = by_family(self.codecs)
+        self.open_numbers = np.intersect1d(open_numbers, self.apart.kept)
         validate_data(estimator, X, reset=True, skip_check_array=True)
         return columns + self._presence(columns)
 
@@ -166,7 +168,85 @@ class Encoder:
         ]
         if self.counts:
             columns[self.counts[0]] = self.read_counts(table, self.counts, name)
+        deviations = {
+            j: codec.deviates(columns[j], columns)
+            for j, codec in enumerate(self.codecs)
+            if isinstance(codec, CollinearCodec)
+        }
+        columns = [deviations.get(j, cells) for j, cells in enumerate(columns)]
         return columns + self._presence(columns)
+
+    def with_family(self, columns, family):
+        """Return the encoder with another family of numbers for some columns.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Some of `open_numbers`.
+        family : str
+            Its cells must be those of the family that the columns have: no row is encoded anew.
+        """
+        new = copy(self)
+        new.codecs = list(self.codecs)
+        for j in columns:
+            new.codecs[j] = copy(self.codecs[j])
+            new.codecs[j].family = family
+        return new
+
+    def without_collinear(self, cells, columns):
+        """Return the encoder with those columns set apart that are linear functions of others.
+
+        Parameters
+        ----------
+        cells : list of ndarray
+            What `fit_encode` returned.
+        columns : sequence of int
+            Among which to look: numbers of one family.
+        """
+        found = find_collinear(self.codecs, cells, columns)
+        if not found:
+            return self
+        new = copy(self)
+        new.codecs = [found.get(j, codec) for j, codec in enumerate(self.codecs)]
+        new.apart = self.apart.without(found)
+        new.open_numbers = np.setdiff1d(self.open_numbers, list(found))
+        return new
+
+    @property
+    def collinear(self):
+        """Of each column that others determine: its codec, its label and theirs."""
+        label = self.names.label
+        return [
+            (codec, label(j), ", ".join(map(label, codec.sources)))
+            for j, codec in enumerate(self.codecs)
+            if isinstance(codec, CollinearCodec)
+        ]
+
+    def table(self, cells):
+        """Return the Table of the fit's rows, of what `fit_encode` returned."""
+        table = Table(*self.table_schema)
+        table.append(self.apart.stored(cells, 0.0))
+        return table
+
+    def set_apart(self, columns):
+        """What the columns that are set apart hold, in the user's units.
+
+        Parameters
+        ----------
+        columns : list of (ndarray or None)
+            The other columns, in the user's units.
+
+        Returns
+        -------
+        values : dict of int to (float or ndarray)
+        """
+        return {
+            j: codec.value(columns, self.codecs)
+            if isinstance(codec, CollinearCodec)
+            else self.apart.constants[j]
+            for j, codec in enumerate(self.codecs)
+            if j in self.apart.out
+        }
 
     def read_counts(self, table, columns, name):
         """Rows of counts in some columns of a query, as csr_array."""
@@ -190,14 +270,24 @@ class Encoder:
         return [np.uint8(~missing[j]) for j in map(int, self.indicators)]
 
     @property
+    def families_(self):
+        """The positions of each family's columns; as "constant" and "collinear" those set apart."""
+        return by_family([codec.family for codec in self.codecs])
+
+    @property
+    def given_families(self):
+        """`families_` as if no column were set apart."""
+        return by_family([getattr(codec, "given_family", codec.family) for codec in self.codecs])
+
+    @property
     def shown_families(self):
         """`families_` by the columns of the Table, those of the user's columns that it has."""
-        return by_family([self.codecs[j] for j in self.apart.kept])
+        return by_family([self.codecs[j].family for j in self.apart.kept])
 
     @property
     def table_families(self):
         """The families of all columns of the Table."""
-        return by_family(self._table_codecs)
+        return by_family([codec.family for codec in self._table_codecs])
 
     @property
     def _table_codecs(self):

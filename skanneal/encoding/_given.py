@@ -6,6 +6,7 @@ import numpy as np
 
 from ..families import FAMILIES
 from ._codecs import ConstantCodec, CountRowCodec
+from ._collinear import CollinearCodec
 from ._columns import read_objects
 from ._containers import open_table
 
@@ -54,6 +55,9 @@ def encode_given(encoder, cells, name="given"):
                 f"{name}: {column.label} is {codec.value:g} in all rows of the fit, got"
                 f" {value!r}, which has density 0"
             )
+        if isinstance(codec, CollinearCodec):
+            others = ", ".join(map(encoder.names.label, codec.sources))
+            raise ValueError(f"{name}: {column.label} is determined by {others}: give these.")
         for i in at:
             columns[i] = np.uint8(~codec.missing(columns[j]))
     check_whole_rows(encoder, named, name)

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..chains import ChainPlan, run_chain
 from ..encoding import Encoder, prepare, with_bounds
-from ..families import Table, reads_sparse
+from ..families import reads_sparse
 from ..moves import MOVES
 from ..parallel import TimeLimit, spawn_seeds
 from ..partition_priors import PARTITION_PRIORS
@@ -22,6 +22,7 @@ from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedu
 from ..states import Mixture
 from ._base_chains import INTERRUPTED, BaseChains
 from ._base_table import BaseTable, weighted_draws
+from ._family_evidence import choose_family, report, set_collinear_apart
 from ._rounds import SweepCost, run_rounds
 
 SKETCH_ROWS = 2000
@@ -57,22 +58,28 @@ class BaseAnnealed(BaseTable, BaseChains):
         self._check_partition_prior(moves)
         self._prior_grids()  # whose errors come before any work
         with self._all_or_nothing():
-            encoder, table = self._read(X)
-            hyper, grids = prepare(self.hyperparameters, encoder, table)
+            encoder, cells = self._read(X)
+            table = encoder.table(cells)
             *seeds, seed_of_strata = spawn_seeds(self.random_state, self.n_chains + 1)
             schedule = self._started(schedule, table.n_rows)
             priors = self._prior_grids(table.n_rows, table.n_columns)
-            plan = ChainPlan(
-                table,
-                encoder.table_families,
-                hyper,
-                grids,
-                priors["concentration"],
-                moves,
-                view_grid=priors.get("view_concentration"),
-                partition_prior=self.partition_prior,
-                **self._running(priors, table.n_rows),
-            )
+
+            def plan_of(encoder, table):
+                return ChainPlan(
+                    table,
+                    encoder.table_families,
+                    *prepare(self.hyperparameters, encoder, table),
+                    priors["concentration"],
+                    moves,
+                    view_grid=priors.get("view_concentration"),
+                    partition_prior=self.partition_prior,
+                    **self._running(priors, table.n_rows),
+                )
+
+            encoder, evidence = self._decided(encoder, cells, plan_of, seeds[0].spawn(1)[0])
+            if len(encoder.apart.kept) < table.n_columns - len(encoder.indicators):
+                table = encoder.table(cells)
+            plan = plan_of(encoder, table)
             fingerprint = encoder.fingerprint(table)
             states = self._first_states(fingerprint)
             if not self._goes_on:
@@ -98,10 +105,12 @@ class BaseAnnealed(BaseTable, BaseChains):
                     f"cluster: the fit took {limit.taken:.3g} seconds. Give more time, or fewer "
                     f"rows, columns or chains."
                 )
+        if not self._has_views:
+            fitted["family_evidence_"] = evidence
         return fitted | {"_fingerprint": fingerprint, "_block": block}, complaints
 
     def _read(self, X):
-        """The encoder fitted to a table, and its encoded rows."""
+        """The encoder fitted to a table, and its encoded columns."""
         encoder = Encoder()
         columns = encoder.fit_encode(
             self,
@@ -111,9 +120,22 @@ class BaseAnnealed(BaseTable, BaseChains):
             proper=with_bounds(self.hyperparameters),
         )
         self._check_families(encoder)
-        table = Table(*encoder.table_schema)
-        table.append(encoder.apart.stored(columns, 0.0))
-        return encoder, table
+        return encoder, columns
+
+    def _decided(self, encoder, cells, plan_of, seed):
+        """The encoder with the family of the best evidence, or of the fit that this goes on, and
+        without the columns that it does not bear; the evidence."""
+        evidence = getattr(self, "family_evidence_", None) if self._goes_on else None
+        if evidence is None and not self._has_views:
+            evidence = choose_family(
+                encoder, cells, plan_of, self.hyperparameters, seed, self.n_jobs
+            )
+        if evidence is not None:
+            columns = np.intersect1d(evidence["columns"], encoder.open_numbers)
+            encoder = encoder.with_family(columns, evidence["winner"])
+            if self.verbose:
+                print(report(evidence), flush=True)
+        return set_collinear_apart(encoder, cells, with_bounds(self.hyperparameters)), evidence
 
     def _weigh(self, fitted, table):
         return {"chain_weights_": chain_weights(fitted["draws_"], table, fitted["converged_"])}

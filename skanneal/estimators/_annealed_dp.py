@@ -18,8 +18,9 @@ class AnnealedDPMixture(BaseAnnealed):
     Parameters
     ----------
     families : "auto", str or mapping, default="auto"
-        What the columns are. "auto": floats are "normal", booleans "bernoulli", strings and
-        categories "categorical", integers "categorical" up to 20 distinct values, else "normal".
+        What the columns are. "auto": floats are "normal" or, if rows not yet seen are then more
+        probable, "multivariate_normal" (see the user guide), booleans "bernoulli", strings and
+        categories "categorical", integers "categorical" up to 20 distinct values, else as floats.
         A family's name, or a mapping of families to columns (names, positions or a mask); the user
         guide lists the families. Some describe whole rows of their columns, and take no missing
         cells. One of them reads sparse matrices and arrays of counts, which are never made dense,
@@ -112,7 +113,13 @@ class AnnealedDPMixture(BaseAnnealed):
         from at most 8 of the draws, fewer above 50,000 rows.
     families_ : dict of str to ndarray
         Positions of each family's columns; as "constant" those of columns of numbers that have one
-        value in all rows, and are set apart.
+        value in all rows, and are set apart, as "collinear" those that other columns determine.
+    family_evidence_ : dict or None
+        How "auto" chose between the families for numbers: "winner"; "decided_by", which is
+        "evidence" or says why there was no competition; "columns" that competed; "margin" over the
+        nearest rival in nats per row, and its "standard_error"; "n_rows" that the candidates saw,
+        and their "log_density" then of rows that they did not see; "row_steps", the work. None
+        where no column of numbers was left to "auto".
     hyperparameter_grids_ : dict
         The grids, in the user's units.
     schedule_ : schedule

@@ -128,7 +128,9 @@ class PermutationDPMixture(BaseAnnealed):
         from at most 8 of the draws, fewer above 50,000 rows.
     families_ : dict of str to ndarray
         Positions of each family's columns; as "constant" those of columns of numbers that have one
-        value in all rows, and are set apart.
+        value in all rows, and are set apart, as "collinear" those that other columns determine.
+    family_evidence_ : dict or None
+        How "auto" chose between the families for numbers, as in `AnnealedDPMixture`.
     hyperparameter_grids_ : dict
         The grids, in the user's units.
     schedule_ : schedule

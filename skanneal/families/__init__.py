@@ -33,12 +33,18 @@ FAMILIES = {
 }
 
 
-def default_family(dtype):
-    """Name of the family that families="auto" gives to "float", "levels" or "boolean" columns.
+def candidates(dtype):
+    """Names of the families that "auto" may give to "float", "levels" or "boolean" columns.
 
-    It is the first in the registry that says so.
+    They say so themselves (`default_for`), and are of one sort of cell. Where there are several,
+    the evidence chooses; the first is what columns are until then.
     """
-    return next(name for name, family in FAMILIES.items() if family.default_for == dtype)
+    return [name for name, family in FAMILIES.items() if family.default_for == dtype]
+
+
+def default_family(dtype):
+    """Name of the first of the candidates for "float", "levels" or "boolean" columns."""
+    return candidates(dtype)[0]
 
 
 def reads_sparse(name):
@@ -46,4 +52,12 @@ def reads_sparse(name):
     return isinstance(name, str) and name in FAMILIES and FAMILIES[name].cells == "count_row"
 
 
-__all__ = ["FAMILIES", "MISSING_COUNT", "FamilyBlock", "Table", "default_family", "reads_sparse"]
+__all__ = [
+    "FAMILIES",
+    "MISSING_COUNT",
+    "FamilyBlock",
+    "Table",
+    "candidates",
+    "default_family",
+    "reads_sparse",
+]

@@ -87,6 +87,7 @@ cdef class MultivariateNormal(FamilyBlock):
     family = "multivariate_normal"
     joint = True
     cells = "number"
+    default_for = "float"
     coordinate_names = ("mu0", "kappa0", "nu0", "scale0")
     forms = ("location", "positive", "positive", "covariance")
     restricting_ends = {"scale0": TOO_WIDE}

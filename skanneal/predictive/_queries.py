@@ -88,7 +88,9 @@ class MixtureQueries:
         given = {} if given is None else given
         known = encode_given(encoder, given)
         columns = self.predictor.simulate(self.table(known), seed, n=int(n_samples))
-        columns = apart.spread(columns, lambda j: np.full(n_samples, apart.constants[j]))
+        columns = apart.spread(columns, lambda j: None)
+        for j, value in encoder.set_apart(columns).items():
+            columns[j] = np.full(n_samples, value)
         return encoder.decode(put_given(encoder, columns, known, given))
 
     def surprisal(self, columns):
@@ -133,7 +135,7 @@ class MixtureQueries:
         else:
             values, spreads = self.predictor.fill(table, gaps, mode=strategy == "mode")
         spreads = self.encoder.apart.spread(spreads, lambda j: np.zeros(missing[j].sum()))
-        return self._with_constants(values, missing), spreads[: len(missing)], missing
+        return self._with_apart(values, columns, missing), spreads[: len(missing)], missing
 
     def imputations(self, columns, n_imputations, seed):
         """What to put into missing cells, several times.
@@ -170,7 +172,7 @@ class MixtureQueries:
         values = []
         for at, own_seed in zip(used, seeds):
             cells = [v[gap] for v, gap in zip(predictors[at].simulate(table, own_seed), gaps)]
-            values.append(self._with_constants(cells, missing))
+            values.append(self._with_apart(cells, columns, missing))
         return values, missing
 
     def _gappy_rows(self, columns):
@@ -182,11 +184,24 @@ class MixtureQueries:
         gaps = [missing[j][rows] for j in self.encoder.apart.kept]
         return missing, self.table(columns).take(rows), gaps
 
-    def _with_constants(self, values, missing):
-        """Values of the columns that are modelled among those of all columns."""
+    def _with_apart(self, values, columns, missing):
+        """Values of the columns that are modelled, and of those that are set apart."""
         apart = self.encoder.apart
-        filled = [np.full(mask.sum(), apart.constants.get(j)) for j, mask in enumerate(missing)]
-        return apart.spread(values, filled.__getitem__)[: len(missing)]
+        values = apart.spread(values, lambda j: None)[: len(missing)]
+        whole = self._whole(columns, values, missing) if apart.out else None
+        for j, value in self.encoder.set_apart(whole).items():
+            values[j] = np.full(len(missing[j]), value)[missing[j]]
+        return values
+
+    def _whole(self, columns, values, missing):
+        """The columns of the Table in the user's units, gaps filled; None for levels."""
+        out, schema = [None] * len(missing), self.encoder.table_schema
+        for place, j in enumerate(self.encoder.apart.kept):
+            if schema.dtypes[place] == "f4":
+                cells = columns[j].astype(np.float64)
+                out[j] = cells * schema.scales[place] + schema.offsets[place]
+                out[j][missing[j]] = values[j]
+        return out
 
     @staticmethod
     def uncertainty(spreads, missing):

@@ -1,0 +1,113 @@
+"""Columns of numbers that others determine, which clusters with covariances do not see.
+
+Where a column is a linear function of others, as a sum is or a copy, rows lie in a plane, and a
+family with covariances would give them ever more density the thinner its clusters were, whatever
+the clusters. Such a column is set apart as a constant one is (_set_apart.py): its density is a
+point mass at the value that the others give.
+
+Whether there is one is read off a QR decomposition with pivots of the standardised cells, in rows
+without gaps. A cell may be off by what rounding explains: float32 keeps seven digits, but tables
+give three or four, of which a sum of several columns loses some.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from scipy.linalg import qr
+
+from ..families._scaling import standardised
+from ._codecs import NumberCodec, _as_numbers
+
+TOLERANCE = 1e-3  # of a cell, in standard deviations of its column; more for cells farther out
+TOLERANCE_OF_QUERIES = 1e-2  # weights are estimated, and new rows may lie far from those of the fit
+NO_WEIGHT = 1e-4
+MOST_ROWS = 10_000  # that are decomposed; what is found there is tried on all rows
+ROWS_PER_COLUMN = 2  # fewer rows, equal ones counted once, lie in a plane by chance
+
+
+class CollinearCodec(NumberCodec):
+    """A number that is a linear function of other columns.
+
+    Parameters
+    ----------
+    codec : NumberCodec
+        The column's.
+    sources : list of int
+        The other columns.
+    weights : float64 array of shape (n_sources,)
+    intercept : float
+        Its cell is the intercept and the weighted sum of theirs.
+
+    Attributes
+    ----------
+    given_family : str
+        The family of which the column would be.
+    """
+
+    def __init__(self, codec, sources, weights, intercept):
+        super().__init__("collinear", codec.offset, codec.scale)
+        self.given_family = codec.family
+        self.sources, self.weights, self.intercept = sources, weights, intercept
+
+    def encode(self, column):
+        return standardised(_as_numbers(column, self.given_family), self.offset, self.scale)
+
+    def of(self, cells):
+        """The cells that those of all columns give: NaN where one of them is missing."""
+        sources = np.column_stack([cells[j] for j in self.sources]).astype(np.float64)
+        return self.intercept + sources @ self.weights
+
+    def deviates(self, own, cells, tolerance=TOLERANCE_OF_QUERIES):
+        """1 where a cell is not what the others give, else 0; NaN where it is missing."""
+        with np.errstate(invalid="ignore"):
+            off = np.abs(own - self.of(cells)) > tolerance * (1.0 + np.abs(own))
+        return np.where(np.isnan(own), np.nan, off)
+
+    def value(self, columns, codecs):
+        """The numbers that those of all columns give, in the user's units."""
+        cells = {
+            j: (np.asarray(columns[j], dtype=np.float64) - codecs[j].offset) / codecs[j].scale
+            for j in self.sources
+        }
+        return self.of(cells) * self.scale + self.offset
+
+
+def find_collinear(codecs, cells, columns):
+    """Find the columns that are linear functions of earlier ones.
+
+    Parameters
+    ----------
+    codecs : list of NumberCodec
+        Of all columns.
+    cells : list of ndarray of shape (n_rows,)
+        Encoded.
+    columns : sequence of int
+        Among which to look.
+
+    Returns
+    -------
+    found : dict of int to CollinearCodec
+    """
+    rows = np.flatnonzero(~np.any([np.isnan(cells[j]) for j in columns], axis=0))
+    if len(columns) < 2 or len(rows) < ROWS_PER_COLUMN * len(columns):
+        return {}
+    few = rows[:: -(-len(rows) // MOST_ROWS)]
+    matrix = np.column_stack([np.ones(len(few)), *(cells[j][few] for j in columns)])
+    matrix = matrix.astype(np.float64)
+    pivots = np.abs(np.diagonal(qr(matrix, mode="r", pivoting=True)[0]))
+    if pivots.min() > TOLERANCE * np.sqrt(len(few)):
+        return {}
+    if len(np.unique(matrix, axis=0)) < ROWS_PER_COLUMN * len(columns):
+        return {}
+    found, kept = {}, [0]
+    for place, j in enumerate(columns, start=1):
+        weights = np.linalg.lstsq(matrix[:, kept], matrix[:, place], rcond=None)[0]
+        used = np.abs(weights[1:]) > NO_WEIGHT
+        sources = [int(columns[i - 1]) for i in np.array(kept[1:])[used]]
+        codec = CollinearCodec(codecs[j], sources, weights[1:][used], float(weights[0]))
+        of_rows = {i: cells[i][rows] for i in [*sources, j]}
+        if sources and not codec.deviates(of_rows[j], of_rows, TOLERANCE).any():
+            found[int(j)] = codec
+        else:
+            kept.append(place)
+    return found

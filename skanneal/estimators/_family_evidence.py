@@ -1,0 +1,261 @@
+"""Which family describes a table's numbers, decided by the density of rows not yet seen.
+
+The candidates are the families that name columns of numbers as theirs (`default_for`). Each of them
+in turn describes the columns that were left to "auto"; all other columns stay in the model. Some
+rows are set aside to be judged. A short chain of each candidate sees some of the others, then twice
+as many, and so on; its draws, averaged, give every judged row a density. All these densities are
+with respect to Lebesgue measure of the same columns, so that they compare.
+
+The order is settled when the leader is ahead of every rival by several standard errors, and would
+still be ahead if each doubling to come brought the rival as much as the last one may have done: a
+family of more parameters needs more rows, and may yet overtake. If it is never settled, the last
+margins decide, extrapolated to all rows.
+
+Work is counted in row steps, never timed, and depends on the table alone: the families do not hang
+on the schedule, on the number of chains or on the machine.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import math
+import warnings
+
+import numpy as np
+
+from ..chains import run_chain
+from ..families import FAMILIES, candidates
+from ..parallel import run_tasks
+from ..predictive._draws import Draw
+from ..predictive._predictor import Predictor
+from ..schedules import SequentialGibbs
+
+FEWEST_ROWS = 60  # of a table of fewer rows nothing can be told
+MOST_COLUMNS = 50  # of a row family: a row step costs the square of their number
+FEW_ROWS, FOLDS = 400, 4  # of a smaller table every row is judged, in so many folds
+MOST_JUDGED = 1000
+FIRST_ROWS, MOST_ROWS = 100, 16_384  # that a chain sees, at least and at most
+SWEEPS, DRAWS = 8, 3  # of a chain; a draw is kept after each of the last sweeps
+CLEAR = 3.0  # standard errors
+
+
+def choose_family(encoder, cells, plan_of, hyperparameters, seed, n_jobs=None):
+    """Choose the family of the columns of numbers that were left to "auto" by the evidence.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Fitted.
+    cells : list of ndarray
+        The encoded columns of its fit.
+    plan_of : callable
+        ``plan_of(encoder, table)`` returns the `ChainPlan` of a fit.
+    hyperparameters : "infer" or mapping of str to values
+        As the estimators take it.
+    seed : SeedSequence
+    n_jobs : int or None, default=None
+        Chains that run at a time.
+
+    Returns
+    -------
+    evidence : dict or None
+        What becomes `family_evidence_`; None if no column was left to be decided.
+    """
+    names, columns = candidates("float"), encoder.open_numbers
+    given = () if isinstance(hyperparameters, str) else hyperparameters
+    if not len(columns) or any(name in given for name in names):
+        return None
+    if not all(takes_gaps(name) for name in names):
+        columns = np.array([j for j in columns if not np.isnan(cells[j]).any()], dtype=np.int64)
+    reason = None
+    if len(columns) < 2:
+        reason = "a single column without gaps"
+    elif len(columns) > MOST_COLUMNS:
+        reason = f"more than {MOST_COLUMNS} columns"
+    elif len(cells[columns[0]]) < FEWEST_ROWS:
+        reason = f"fewer than {FEWEST_ROWS} rows"
+    if reason is not None:
+        return _evidence(columns, names[0], reason)
+    thinned = encoder.without_collinear(cells, columns)  # of these covariances have no density
+    competing, table = np.intersect1d(columns, thinned.open_numbers), thinned.table(cells)
+    encoders = {name: thinned.with_family(competing, name) for name in names}
+    plans = {name: plan_of(of, table) for name, of in encoders.items()}
+    contest = Contest(encoders, plans, seed, n_jobs)
+    while not contest.settled:
+        contest.double()
+    return contest.evidence(columns)
+
+
+def set_collinear_apart(encoder, cells, proper):
+    """Return the encoder without the columns that their family's covariances would not bear.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    cells : list of ndarray
+        The encoded columns of its fit.
+    proper : collection of str
+        Families whose covariances are bounded by what the user gives.
+
+    Warns
+    -----
+    UserWarning
+        Naming the columns.
+    """
+    for name, columns in encoder.families_.items():
+        family = FAMILIES.get(name)
+        if family is not None and family.joint and family.bounds_density and name not in proper:
+            encoder = encoder.without_collinear(cells, columns)
+    for codec, label, others in encoder.collinear:
+        warnings.warn(
+            f"{label} is a linear function of {others}: it is set apart, since the family "
+            f"{codec.given_family!r} has no density for it.",
+            stacklevel=6,  # the caller of fit
+        )
+    return encoder
+
+
+def takes_gaps(name):
+    """Whether a family takes missing cells."""
+    return not FAMILIES[name].joint
+
+
+def report(evidence):
+    """Return the evidence as a line to print."""
+    line = f"families    {evidence['winner']}"
+    if evidence["decided_by"] != "evidence":
+        return f"{line}, without a competition: {evidence['decided_by']}"
+    return (
+        f"{line}, ahead by {evidence['margin']:.3g} +- {evidence['standard_error']:.2g} nats per "
+        f"row after {evidence['n_rows'][-1]} rows"
+    )
+
+
+class Contest:
+    """A competition of candidates, stage by stage.
+
+    Parameters
+    ----------
+    encoders : dict of str to Encoder
+        Of each candidate; of equal candidates the first wins.
+    plans : dict of str to ChainPlan
+        Under the same names.
+    seed : SeedSequence
+    n_jobs : int or None, default=None
+        Chains that run at a time.
+
+    Attributes
+    ----------
+    sizes : list of int
+        Rows that a chain sees, by stage.
+    splits : list of (int array, int array)
+        Rows that are judged, and rows that a chain may see, in the order in which it does.
+    densities : list of float64 array of shape (n_candidates, n_judged)
+        Log density of every judged row, for the stages that are over.
+    row_steps : int
+        Rows scored so far.
+    """
+
+    def __init__(self, encoders, plans, seed, n_jobs=None):
+        self.encoders, self.plans, self.n_jobs = encoders, plans, n_jobs
+        self.n_rows = n = next(iter(plans.values())).table.n_rows
+        seed_of_order, self._seed = seed.spawn(2)
+        generator = np.random.Generator(np.random.PCG64(seed_of_order))
+        order = np.argsort(generator.random(n), kind="stable")
+        n_judged = min(-(-n // FOLDS), MOST_JUDGED)
+        starts = range(0, n if n < FEW_ROWS else 1, n_judged)
+        self.splits = [
+            (order[start : start + n_judged], np.r_[order[start + n_judged :], order[:start]])
+            for start in starts
+        ]
+        self.sizes = [min(n - n_judged, MOST_ROWS)]
+        while self.sizes[0] >= 2 * FIRST_ROWS:
+            self.sizes.insert(0, self.sizes[0] // 2)
+        self.densities, self.row_steps = [], 0
+
+    def double(self):
+        """Run the next stage."""
+        size = self.sizes[len(self.densities)]
+        pairs = [(name, *split) for name in self.plans for split in self.splits]
+        tasks = [
+            (self.encoders[name], self.plans[name], seen[:size], judged, seed)
+            for (name, judged, seen), seed in zip(pairs, self._seed.spawn(len(pairs)))
+        ]
+        results, interrupted = run_tasks(log_density_of_unseen, tasks, n_jobs=self.n_jobs)
+        if interrupted:
+            raise KeyboardInterrupt
+        self.densities.append(np.concatenate(results).reshape(len(self.plans), -1))
+        self.row_steps += sum(SWEEPS * len(task[2]) + DRAWS * len(task[3]) for task in tasks)
+
+    @property
+    def leader(self):
+        """Index of the candidate that is best if it goes on gaining as 1 / rows lets it."""
+        means = [of_stage.mean(axis=1) for of_stage in self.densities]
+        gain = means[-1] - means[-2] if len(means) > 1 else 0.0
+        return int(np.argmax(means[-1] + gain * (1 - self._size / self.n_rows)))
+
+    @property
+    def settled(self):
+        """Whether the order is not going to change, or nothing more can be asked."""
+        if len(self.densities) in (0, 1, len(self.sizes)):
+            return len(self.densities) == len(self.sizes)
+        ahead, before = map(self._ahead, self.densities[:-3:-1])
+        margin, error = _mean_and_error(ahead)
+        loss, error_of_loss = _mean_and_error(before - ahead)
+        to_come = math.log2(self.n_rows / self._size) * (loss + CLEAR * error_of_loss)
+        return bool((margin > np.maximum(CLEAR * error, to_come)).all())
+
+    def _ahead(self, densities):
+        """By how much the leader gives a row more than each rival does: (n_rivals, n_judged)."""
+        return densities[self.leader] - np.delete(densities, self.leader, axis=0)
+
+    @property
+    def _size(self):
+        return self.sizes[len(self.densities) - 1]
+
+    def evidence(self, columns):
+        """Return what becomes `family_evidence_`."""
+        margin, error = _mean_and_error(self._ahead(self.densities[-1]))
+        nearest = margin.argmin()
+        names = list(self.plans)
+        means = np.array([of_stage.mean(axis=1) for of_stage in self.densities]).T
+        return _evidence(
+            columns,
+            names[self.leader],
+            "evidence",
+            margin=float(margin[nearest]),
+            standard_error=float(error[nearest]),
+            n_rows=np.array(self.sizes[: len(self.densities)]),
+            log_density=dict(zip(names, means)),
+            row_steps=self.row_steps,
+        )
+
+
+def _mean_and_error(rows):
+    """The mean over rows, and its standard error."""
+    return rows.mean(axis=1), rows.std(axis=1) / math.sqrt(rows.shape[1])
+
+
+def log_density_of_unseen(encoder, plan, seen, judged, seed, *, stop):
+    """Log density of the judged rows, averaged over draws of a short chain that sees others."""
+    alone = plan._replace(
+        table=plan.table.take(np.sort(seen)),
+        moves=("gibbs", "split_merge"),
+        even_work=False,
+        init=None,
+    )
+    schedule = SequentialGibbs(n_sweeps=SWEEPS + 1 - DRAWS)
+    result = run_chain(alone, schedule, seed, n_draws=DRAWS, stop=stop)
+    draws = [Draw(arrays, encoder) for arrays in result["draws"]]
+    return Predictor(draws, encoder.table_schema).log_density(plan.table.take(judged))
+
+
+def _evidence(columns, winner, decided_by, **figures):
+    """The dict that `family_evidence_` is; without figures where there was no competition."""
+    nothing = {
+        "margin": np.nan,
+        "standard_error": np.nan,
+        "n_rows": np.empty(0, dtype=np.int64),
+        "log_density": {},
+        "row_steps": 0,
+    }
+    return {"winner": winner, "decided_by": decided_by, "columns": columns} | nothing | figures

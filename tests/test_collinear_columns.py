@@ -1,0 +1,143 @@
+"""Columns that others determine: full covariances do not see them, and give them back."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+
+from skanneal import AnnealedDPMixture, CrossCatPY
+from skanneal.encoding._collinear import find_collinear
+from skanneal.schedules import SequentialGibbs
+
+QUICK = {"n_chains": 1, "schedule": SequentialGibbs(n_sweeps=8), "random_state": 0}
+FULL = "multivariate_normal"
+IRIS = load_iris().data
+COPY, SUM = 4, 5  # of column 1; of column 0 and twice column 2
+WIDE = np.column_stack([IRIS, IRIS[:, 1], 3.0 + IRIS[:, 0] + 2.0 * IRIS[:, 2]])
+
+
+def fitted(X, families="auto", estimator=AnnealedDPMixture, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return estimator(families=families, **QUICK | parameters).fit(X)
+
+
+@pytest.fixture(scope="module")
+def models():
+    return fitted(IRIS), fitted(WIDE)
+
+
+def cells(X):
+    return list(((X - X.mean(axis=0)) / X.std(axis=0)).astype(np.float32).T)
+
+
+class Plain:
+    """What `find_collinear` asks of a codec."""
+
+    family, offset, scale = "normal", 0.0, 1.0
+
+
+def found(X):
+    columns = cells(X)
+    return sorted(find_collinear([Plain] * len(columns), columns, range(len(columns))))
+
+
+def test_later_columns_are_expressed_by_earlier_ones():
+    assert found(WIDE) == [COPY, SUM]
+    assert found(WIDE[:, ::-1]) == [4, 5]
+    assert found(IRIS) == []
+
+
+def test_what_is_nearly_a_sum_is_none():
+    X = WIDE.copy()
+    X[:, SUM] += 0.02 * np.random.default_rng(0).normal(size=len(X))
+    assert found(X) == [COPY]
+
+
+def test_a_sum_of_rounded_numbers_is_one():
+    """As of the angles of the spine, which are given to hundredths."""
+    X = 20.0 * np.random.default_rng(0).normal(size=(200, 3))
+    assert found(np.column_stack([X, X.sum(axis=1)]).round(2)) == [3]
+
+
+def test_few_rows_lie_in_a_plane_by_chance():
+    assert found(np.random.default_rng(0).normal(size=(5, 6))) == []
+
+
+def test_one_row_off_the_plane_is_enough():
+    X = np.tile(WIDE, (200, 1))  # more rows than are decomposed
+    assert found(X) == [COPY, SUM]
+    X[1, SUM] += 0.1
+    assert found(X) == [COPY]
+
+
+@pytest.mark.parametrize("families", ["auto", FULL])
+def test_the_fit_is_that_of_the_other_columns(models, families):
+    plain, wide = models if families == "auto" else (models[0], fitted(WIDE, FULL))
+    assert {name: c.tolist() for name, c in wide.families_.items()} == {
+        FULL: [0, 1, 2, 3],
+        "collinear": [COPY, SUM],
+    }
+    np.testing.assert_array_equal(wide.labels_, plain.labels_)
+    assert wide.draws_[0][0].log_joint == plain.draws_[0][0].log_joint
+    np.testing.assert_array_equal(wide.score_samples(WIDE), plain.score_samples(IRIS))
+    np.testing.assert_array_equal(wide.predict(WIDE), plain.predict(IRIS))
+
+
+def test_fit_warns_by_name():
+    X = pd.DataFrame(WIDE, columns=[*"abcd", "copy", "sum"])
+    with pytest.warns(UserWarning, match="column 'sum' is a linear function of") as warned:
+        AnnealedDPMixture(families=FULL, **QUICK).fit(X)
+    (of_sum,) = (w for w in warned if "'sum'" in str(w.message))
+    assert "column 'a', column 'c'" in str(of_sum.message) and of_sum.filename == __file__
+
+
+def test_families_without_covariances_keep_all_columns():
+    for model in (fitted(WIDE, "normal"), fitted(WIDE, estimator=CrossCatPY)):
+        assert list(model.families_) == ["normal"] and len(model.families_["normal"]) == 6
+
+
+def test_a_given_scale_keeps_all_columns():
+    model = fitted(WIDE, FULL, hyperparameters={FULL: {"scale0": WIDE.var(axis=0)}})
+    assert list(model.families_) == [FULL]
+
+
+def test_another_value_has_density_zero(models):
+    rows = WIDE[:3].copy()
+    rows[0, COPY] += 0.5
+    rows[1, SUM] = np.nan
+    log_density = models[1].score_samples(rows)
+    assert np.isneginf(log_density[0])
+    np.testing.assert_array_equal(log_density[1:], models[0].score_samples(IRIS[1:3]))
+    surprisal = models[1].surprisal(rows)
+    assert np.isposinf(surprisal[0, COPY]) and np.isnan(surprisal[1, SUM])
+    assert (surprisal[2, [COPY, SUM]] == 0).all()
+
+
+def test_samples_lie_in_the_plane(models):
+    rows = models[1].sample(50)
+    np.testing.assert_allclose(rows[:, COPY], rows[:, 1], rtol=1e-5)
+    np.testing.assert_allclose(rows[:, SUM], 3.0 + rows[:, 0] + 2.0 * rows[:, 2], rtol=1e-5)
+
+
+def test_gaps_are_filled_from_the_other_columns(models):
+    rows = WIDE[:4].copy()
+    rows[0, COPY] = rows[1, SUM] = rows[2, SUM] = np.nan
+    filled, deviation = models[1].impute(rows, return_std=True)
+    np.testing.assert_allclose(filled, WIDE[:4], rtol=1e-5)
+    assert (deviation == 0).all()
+
+
+def test_a_determined_column_cannot_be_given(models):
+    with pytest.raises(ValueError, match="column 4 is determined by column 1: give"):
+        models[1].sample(2, given={COPY: 3.0})
+
+
+def test_warm_start_goes_on_with_the_same_columns():
+    model = fitted(WIDE, warm_start=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(WIDE)
+    assert model.families_["collinear"].tolist() == [COPY, SUM]

@@ -1,0 +1,227 @@
+"""families="auto" by evidence: who wins, what it costs, and what stays out of it."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from cheap import CHEAP
+from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
+from skanneal.chains import run_chain
+from skanneal.estimators import _family_evidence as evidence_of
+from skanneal.estimators._family_evidence import Contest
+from skanneal.estimators._rounds import BLOCK
+from skanneal.families import FAMILIES, candidates
+from skanneal.schedules import SequentialGibbs, resolve_schedule
+
+QUICK = {"n_chains": 1, "schedule": SequentialGibbs(n_sweeps=2), "random_state": 0}
+INDEPENDENT, COVARIANCE = candidates("float")[:2]
+
+
+def correlated(n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n_rows, 1)) + 0.1 * rng.normal(size=(n_rows, 4))
+
+
+def fitted(X, estimator=AnnealedDPMixture, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return estimator(**QUICK | parameters).fit(X)
+
+
+# ---- who wins -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", [AnnealedDPMixture, PermutationDPMixture])
+@pytest.mark.parametrize("n_rows", [120, 800])
+def test_covariances_win_where_columns_depend_on_each_other(n_rows, estimator):
+    model = fitted(correlated(n_rows), estimator)
+    evidence = model.family_evidence_
+    assert evidence["winner"] == COVARIANCE and list(model.families_) == [COVARIANCE]
+    assert evidence["decided_by"] == "evidence"
+    assert evidence["margin"] > 5 * evidence["standard_error"]
+    assert evidence["columns"].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("n_rows", [120, 800])
+def test_covariances_do_not_win_where_columns_are_independent(n_rows):
+    """By chance they may: hence noise is allowed for, and no more."""
+    evidence = fitted(np.random.default_rng(1).normal(size=(n_rows, 6))).family_evidence_
+    ahead = evidence["log_density"][COVARIANCE][-1] - evidence["log_density"][INDEPENDENT][-1]
+    assert ahead < 2 * evidence["standard_error"]
+
+
+def test_the_fit_is_that_of_the_named_family():
+    X = correlated(150)
+    auto, named = fitted(X), fitted(X, families=COVARIANCE)
+    assert np.array_equal(auto.labels_, named.labels_)
+    assert auto.draws_[0][0].log_joint == named.draws_[0][0].log_joint
+    assert named.family_evidence_ is None
+
+
+def test_iris_has_three_clusters():
+    model = fitted(load_iris().data, n_chains=2, **CHEAP)
+    assert model.n_clusters_ == 3
+
+
+# ---- when the order is settled ------------------------------------------------------------------
+
+
+def curves(monkeypatch, of_rival):
+    """Let the rival's densities be a function of the rows seen; the other's are -10 throughout."""
+
+    def log_density(encoder, plan, seen, judged, seed, *, stop):
+        if COVARIANCE not in plan.families:
+            return np.full(len(judged), -10.0)
+        noise = np.random.default_rng(judged).normal(size=len(judged))
+        return of_rival(len(seen)) + 0.3 * (noise - noise.mean())
+
+    monkeypatch.setattr(evidence_of, "log_density_of_unseen", log_density)
+    return fitted(correlated(10_000)).family_evidence_
+
+
+def test_a_rival_that_gains_is_waited_for(monkeypatch):
+    evidence = curves(monkeypatch, lambda n: -9.0 - 600.0 / n)
+    first = evidence["log_density"][COVARIANCE][:2]
+    assert (first < -10.3).all()  # behind by many standard errors at first
+    assert evidence["winner"] == COVARIANCE and len(evidence["n_rows"]) > 3
+
+
+def test_a_rival_that_does_not_gain_is_not_waited_for(monkeypatch):
+    evidence = curves(monkeypatch, lambda n: -11.0)
+    assert evidence["winner"] == INDEPENDENT and len(evidence["n_rows"]) == 2
+
+
+def test_the_last_margin_is_extrapolated(monkeypatch):
+    """The rival is behind with three quarters of the rows, but not with all of them."""
+    evidence = curves(monkeypatch, lambda n: -9.89 - 1050.0 / n)
+    assert evidence["margin"] < 0 and evidence["winner"] == COVARIANCE
+
+
+# ---- what it costs ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_rows", [60, 399, 400, 30_000])
+def test_work_is_less_than_half_of_a_default_fit(monkeypatch, n_rows):
+    monkeypatch.setattr(
+        Contest, "settled", property(lambda self: len(self.densities) == len(self.sizes))
+    )
+    monkeypatch.setattr(
+        evidence_of, "log_density_of_unseen", lambda *task, stop: np.zeros(len(task[3]))
+    )
+    evidence = fitted(np.random.default_rng(0).normal(size=(n_rows, 2))).family_evidence_
+    way = resolve_schedule(AnnealedDPMixture().schedule).path(n_rows).assignments[-1]
+    fit = AnnealedDPMixture().n_chains * (way + BLOCK * n_rows)  # and no block after the first
+    assert 0 < evidence["row_steps"] < 0.5 * fit
+
+
+def test_work_is_counted(monkeypatch):
+    sweeps = []
+
+    def spied(plan, *arguments, **parameters):
+        result = run_chain(plan, *arguments, **parameters)
+        sweeps.append((result["trace"]["sweeps"][-1], plan.table.n_rows))
+        return result
+
+    monkeypatch.setattr(evidence_of, "run_chain", spied)
+    evidence = fitted(correlated(500)).family_evidence_
+    judged = evidence_of.DRAWS * 125 * len(sweeps)
+    assert evidence["row_steps"] == sum(round(s * n) for s, n in sweeps) + judged
+
+
+@pytest.mark.parametrize(
+    ("X", "reason"),
+    [
+        (correlated(59), "fewer than 60 rows"),
+        (correlated(100)[:, :1], "a single column without gaps"),
+        (np.random.default_rng(0).normal(size=(100, 51)), "more than 50 columns"),
+    ],
+)
+def test_some_tables_are_decided_at_no_cost(monkeypatch, X, reason):
+    monkeypatch.setattr(Contest, "double", None)
+    evidence = fitted(X).family_evidence_
+    assert (evidence["winner"], evidence["decided_by"]) == (INDEPENDENT, reason)
+    assert evidence["row_steps"] == 0 and np.isnan(evidence["margin"])
+
+
+# ---- what stays out of it -----------------------------------------------------------------------
+
+
+def test_only_numbers_left_to_auto_compete():
+    X = correlated(200)
+    other = np.random.default_rng(1).normal(size=(200, 1))
+    levels = np.where(other > 0, "a", "b").astype(object)
+    rows = np.hstack([levels, X.astype(object), np.full((200, 1), 2.5), other])
+    model = fitted(rows, families={"normal": [6]})
+    families = {name: columns.tolist() for name, columns in model.families_.items()}
+    assert families == {
+        INDEPENDENT: [6],
+        "categorical": [0],
+        COVARIANCE: [1, 2, 3, 4],
+        "constant": [5],
+    }
+    assert np.isfinite(model.score(rows))
+
+
+def test_columns_with_gaps_compete_if_all_candidates_take_gaps():
+    X = correlated(200)
+    X[3, 1] = np.nan
+    evidence = fitted(X).family_evidence_
+    takes = all(evidence_of.takes_gaps(name) for name in candidates("float"))
+    assert evidence["columns"].tolist() == ([0, 1, 2, 3] if takes else [0, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"families": "normal"}, {"hyperparameters": {"normal": {"kappa0": 1.0}}}],
+)
+def test_a_named_family_does_not_compete(parameters):
+    model = fitted(correlated(100), **parameters)
+    assert model.family_evidence_ is None and list(model.families_) == ["normal"]
+
+
+def test_views_have_independent_columns():
+    model = fitted(correlated(100), CrossCatPY)
+    assert list(model.families_) == [INDEPENDENT] and not hasattr(model, "family_evidence_")
+
+
+def test_candidates_are_of_one_sort_of_cell():
+    """The encoder exchanges one for another without encoding any cell anew."""
+    assert len(candidates("float")) >= 2
+    for dtype in ("float", "levels", "boolean"):
+        assert len({FAMILIES[name].cells for name in candidates(dtype)}) == 1
+
+
+# ---- the same again -----------------------------------------------------------------------------
+
+
+def test_evidence_is_a_function_of_the_seed():
+    X = correlated(150)
+    one, two = fitted(X).family_evidence_, fitted(X, n_jobs=2).family_evidence_
+    other = fitted(X, random_state=1).family_evidence_
+    assert one["margin"] == two["margin"] != other["margin"]
+
+
+def test_evidence_does_not_hang_on_the_schedule():
+    X = correlated(150)
+    long = fitted(X, schedule=SequentialGibbs(n_sweeps=4), n_chains=2)
+    assert fitted(X).family_evidence_["margin"] == long.family_evidence_["margin"]
+
+
+def test_warm_start_keeps_the_family(monkeypatch):
+    X = correlated(150)
+    model = fitted(X, warm_start=True, random_state=None)
+    evidence = model.family_evidence_
+    monkeypatch.setattr(Contest, "double", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X)
+    assert model.family_evidence_ is evidence and list(model.families_) == [COVARIANCE]
+
+
+def test_verbose_says_what_was_decided(capsys):
+    fitted(correlated(150), verbose=1)
+    assert capsys.readouterr().out.startswith(f"families    {COVARIANCE}, ahead by ")
+    fitted(correlated(50), verbose=1)
+    assert "without a competition: fewer than 60 rows" in capsys.readouterr().out
