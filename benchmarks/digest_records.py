@@ -21,7 +21,8 @@ DRAW = (
 # Questions to a fitted estimator: its methods, and what they are given beside the rows ..
 ABOUT_ROWS = {
     **dict.fromkeys(("predict", "predict_proba", "new_cluster_proba", "score_samples"), {}),
-    **dict.fromkeys(("surprisal", "transform"), {}),
+    **dict.fromkeys(("surprisal", "score_outliers", "decision_function", "transform"), {}),
+    "imputations": {"n_imputations": 2},
     "impute": {"return_std": True},
     "row_similarity": {"others": [2], "columns": [0]},
     "sample_y": {"n_samples": 2},

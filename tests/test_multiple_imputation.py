@@ -122,7 +122,7 @@ def test_what_is_no_number_is_refused(number):
 def test_the_imputer_gives_tables_as_transform_does(cls):
     X = table()
     imputer = CrossCatImputer(model(cls), add_indicator=True, random_state=0).fit(X)
-    several, one = imputer.impute(X, n_imputations=3), imputer.transform(X)
+    several, one = imputer.imputations(X, n_imputations=3), imputer.transform(X)
     assert len(several) == 3
     for filled in several:
         assert list(filled) == list(one) and not filled.isna().any().any()

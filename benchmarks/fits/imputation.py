@@ -118,8 +118,8 @@ def measure(problem, method, seed):
     ]
     record["error"] = round(float(np.mean(numbers)), 4) if numbers else None
     record["falsely_classified"] = round(float(np.mean(wrong)), 4) if wrong else None
-    if hasattr(model, "impute") and numbers:
-        several = np.array([np.asarray(f, float) for f in model.impute(holed, N_IMPUTATIONS)])
+    if hasattr(model, "imputations") and numbers:
+        several = np.array([np.asarray(f, float) for f in model.imputations(holed, N_IMPUTATIONS)])
         low, high = np.quantile(several, (0.05, 0.95), axis=0)
         asked = gaps & ~few
         record["covered"] = int(((low <= X) & (X <= high))[asked].sum())

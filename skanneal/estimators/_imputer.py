@@ -160,7 +160,7 @@ class CrossCatImputer(TransformerMixin, BaseEstimator):
 
         return self._filled(X, drawn)[0]
 
-    def impute(self, X, n_imputations=5):
+    def imputations(self, X, n_imputations=5):
         """Fill the gaps several times, each time by draws from the posterior.
 
         For multiple imputation: analyse each table and pool the results by Rubin's rules. Each is
