@@ -179,13 +179,13 @@ def test_standing():
 def test_terms_left_out_do_not_count():
     rng = np.random.default_rng(0)
     excess, standing = rng.exponential(20.0, size=(200, 5)), np.log(rng.dirichlet(np.ones(5)))
-    a, b, h = rng.uniform(1, 50, 5), np.full(5, 1.5), rng.uniform(2, 50, 5)
-    tails = stats.beta.cdf(np.exp(-excess / h), a, b)
-    law = Law.of_beta(np.zeros(5), a, b, h)
-    got = log_sums(np.tile(standing, (200, 1)), excess, [law], np.zeros(200, int))
-    with np.errstate(divide="ignore"):
+    for half_d in (0.5, 1.5, 15.0):
+        a, b = rng.uniform(1, 50, 5), np.full(5, half_d)
+        tails = stats.beta.cdf(np.exp(-excess / (a + b)), a, b)
+        law = Law.of_beta(np.zeros(5), a, b, a + b)
+        got = log_sums(np.tile(standing, (200, 1)), excess, [law], np.zeros(200, int))
         expected = np.log((np.exp(standing) * tails).sum(axis=1))
-    np.testing.assert_allclose(got, expected, atol=0.01)
+        np.testing.assert_allclose(got, expected, atol=0.01)
     mean, variance = rng.uniform(1, 9, 5), rng.uniform(1, 9, 5)
     law = Law(np.zeros(5), mean, variance)
     tails = stats.gamma.sf(excess, mean**2 / variance, scale=variance / mean)
@@ -325,7 +325,12 @@ def test_a_constant_column_and_an_unseen_level():
     model = quick("normal").fit(X)
     other = X[:3].copy()
     other[1, 3] = 2.0
-    assert np.isinf(model.score_outliers(other)).tolist() == [False, True, False]
+    added = model.score_outliers(other) - model.score_outliers(X[:3])
+    np.testing.assert_allclose(added, [0.0, log(122.0), 0.0], atol=1e-9)
+    names = np.array(["red", "blue"], dtype=object)[(X[:, :1] > 3).astype(int)]
+    levels = quick("categorical").fit(names)
+    scores = levels.score_outliers(np.array([["red"], ["green"], [None]], dtype=object))
+    assert np.isfinite(scores).all()
 
 
 # ---- the detector --------------------------------------------------------------------------------

@@ -294,8 +294,8 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         Returns
         -------
         scores : ndarray of shape (n_rows,)
-            Minus the logarithm of a probability, in nats: higher is odder. Of a column that is
-            constant in fit, another value makes it inf.
+            Minus the logarithm of a probability, in nats: higher is odder. In a column that is
+            constant in fit to n rows, another value adds log(n + 2).
         """
         return self._queries().outlier_scores(self._encoded(X))
 

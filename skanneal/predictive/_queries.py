@@ -103,9 +103,14 @@ class MixtureQueries:
         )
 
     def outlier_scores(self, columns):
-        """How improbable rows as odd as these are: (n_rows,)."""
+        """How improbable rows as odd as these are: (n_rows,).
+
+        What none of n rows had in a column that is set apart has the probability 1 / (n + 2), by
+        Laplace's rule of succession, not 0: the score stays finite.
+        """
         scores = outlier_scores(self.predictor, self.table(columns))
-        return scores - self.encoder.apart.log_density(columns)
+        n_other = sum(columns[j] == 1.0 for j in self.encoder.apart.out)
+        return scores + n_other * np.log(len(self.point.labels) + 2)
 
     def fill(self, columns, strategy="mean", seed=None):
         """What to put into missing cells.

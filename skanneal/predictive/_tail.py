@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import betainc, betaln, digamma, gammaincc, logsumexp, polygamma
+from scipy.special import betainc, digamma, gammaincc, logsumexp, polygamma
 
 from ..states import state_from_arrays
 from ._predictor import BLOCK_BYTES, Predictor, View
@@ -232,22 +232,25 @@ def log_sums(log_standing, excess, laws, pattern):
 
 def _beta_tails(standing, excess, a, b, h):
     """Terms of a Beta(a, b) law of exp(-surprisal / h)."""
-    with np.errstate(invalid="ignore"):
-        bounds = -excess * a / h - np.log(a) - betaln(a, b)
-        bounds += np.minimum(b - 1.0, 0.0) * np.log1p(-np.exp(-np.maximum(excess, 1e-12) / h))
-        bounds = standing + np.minimum(bounds, 0.0)
+    log_x, log_mean, log_rest = -excess / h, np.log(a / (a + b)), np.log(b / (a + b))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Chernoff's bound of P(G_a / (G_a + G_b) < x) for gamma variables
+        bounds = a * (log_x - log_mean) + b * (np.log(-np.expm1(log_x)) - log_rest)
+    bounds = standing + np.where(log_x < log_mean, bounds, 0.0)
     i, k = np.nonzero(_counts(bounds))
     return _filled(bounds, i, k, standing[i, k], betainc(a[k], b[k], np.exp(-excess[i, k] / h[k])))
 
 
 def _gamma_tails(standing, excess, mean, variance):
-    """Terms of a gamma law with this mean and variance; of a law without spread 1 at its point."""
+    """Terms of a gamma law with this mean and variance; of a law without spread 1 at its point.
+
+    The bound is Chernoff's, as that of a beta law; far out either is within a few nats of the tail.
+    """
     spread = variance > 1e-12
     scale = np.where(spread, variance, 1.0) / np.where(spread, mean, 1.0)
     shape = np.where(spread, mean, 1.0) / scale
     x = excess / scale
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Chernoff's bound; beyond it the tail's leading term is within a few nats
         bounds = np.where(x > shape, shape - x + shape * np.log(x / shape), 0.0)
         bounds = np.where(np.isinf(x), -np.inf, bounds)
     bounds = standing + np.where(spread, bounds, np.where(excess > 1e-6, -np.inf, 0.0))
