@@ -1,8 +1,9 @@
-"""Cluster handwritten digits without saying that there are ten: `make demo` runs this.
+"""Find groups among tumours without knowing a diagnosis: `make demo` runs this.
 
-Prints the number of clusters, how well they match the ten digits, and the log density of images
-that were held out, beside that of a single Gaussian. Draws a map of the images and the mean images
-of the largest clusters into demo.png, or the path given on the command line.
+Each row is a tumour, each column one of 30 measurements of its cells' nuclei; the diagnoses are
+kept back until the end. Prints how the families were chosen, the clusters and who is in them, and
+the log density of tumours that were held out, beside that of scikit-learn's Gaussian mixture. Draws
+the clusters into demo.png, or the path given on the command line.
 """
 
 import sys
@@ -10,93 +11,85 @@ import warnings
 
 import matplotlib
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.decomposition import PCA
+from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import train_test_split
 
 from skanneal import AnnealedDPMixture
 
-N_COMPONENTS = 16
-SHOWN = 36  # clusters, the largest
+SHOWN = "worst concave points", "worst area"
+DIAGNOSES = "malignant", "benign"  # 0 and 1
+MARKERS = "^", "o"
 
 
-def draw_map(ax, positions, labels, colors):
-    """Scatter the images, each in the colour of its cluster."""
-    ax.scatter(*positions.T, c=colors[labels], s=9, linewidths=0)
-    for label in range(min(SHOWN, labels.max() + 1)):
-        x, y = np.median(positions[labels == label], axis=0)
-        ax.annotate(
-            str(label + 1),
-            (x, y),
-            ha="center",
-            va="center",
-            fontsize=8,
-            fontweight="bold",
-            bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": colors[label], "alpha": 0.9},
-        )
-    ax.set(xticks=[], yticks=[], title="The images, coloured by cluster (a t-SNE map)")
-    ax.spines[:].set_visible(False)
+def best_gaussian_mixture(X, held_out):
+    """Score the Gaussian mixture of 1 to 10 components that the BIC prefers."""
+    fits = [GaussianMixture(k, random_state=0).fit(X) for k in range(1, 11)]
+    return min(fits, key=lambda fit: fit.bic(X)).score(held_out)
 
 
-def draw_means(subfigure, images, labels, colors, n_columns=6):
-    """Draw the mean image of the largest clusters, framed in the cluster's colour."""
-    n_clusters = min(SHOWN, labels.max() + 1)
-    n_rows = -(-n_clusters // n_columns)
-    axes = subfigure.subplots(n_rows, n_columns, squeeze=False).ravel()
-    for label, ax in enumerate(axes):
-        if label >= n_clusters:
-            ax.axis("off")
-            continue
-        members = labels == label
-        ax.imshow(images[members].mean(axis=0).reshape(8, 8), cmap="gray_r")
-        ax.set(xticks=[], yticks=[])
-        ax.set_title(f"{label + 1}: {members.sum()} images", fontsize=7, pad=3)
-        ax.spines[:].set(color=colors[label], linewidth=2.5)
-    subfigure.suptitle(
-        f"The mean images of the {n_clusters} largest of {labels.max() + 1} clusters"
-    )
-
-
-def draw_picture(path, images, points, labels):
-    """Write the map and the mean images, clusters numbered from the largest."""
+def draw_picture(path, X, diagnoses, labels):
+    """Write the tumours, coloured by cluster, and each cluster's diagnoses."""
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    order = np.argsort(-np.bincount(labels), kind="stable")
-    labels = np.argsort(order)[labels]
-    colors = matplotlib.colormaps["gist_rainbow"](np.linspace(0, 0.97, len(order)))
-    colors[1::2, :3] *= 0.65
-    positions = TSNE(max_iter=500, random_state=0).fit_transform(points)
-    figure = plt.figure(figsize=(13, 6.2), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(1, 1), wspace=0.03)
-    draw_map(left.subplots(), positions, labels, colors)
-    draw_means(right, images, labels, colors)
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(12, 5.4), width_ratios=(1.3, 1), layout="constrained"
+    )
+    colors = matplotlib.colormaps["tab10"](labels % 10)
+    for diagnosis, marker in enumerate(MARKERS):
+        rows = diagnoses == diagnosis
+        left.scatter(
+            *(X.loc[rows, column] for column in SHOWN),
+            c=colors[rows],
+            marker=marker,
+            s=22,
+            alpha=0.75,
+            linewidths=0,
+        )
+        left.scatter([], [], c="0.4", marker=marker, label=f"{DIAGNOSES[diagnosis]} in truth")
+    left.set(xlabel=SHOWN[0], ylabel=SHOWN[1], title="Tumours, coloured by cluster")
+    left.legend(frameon=False)
+    n_rows = np.bincount(labels)
+    malignant = np.bincount(labels[diagnoses == 0], minlength=len(n_rows))
+    clusters, colors = np.arange(len(n_rows)), matplotlib.colormaps["tab10"](range(len(n_rows)))
+    right.bar(clusters, malignant, color=colors)
+    bars = right.bar(clusters, n_rows - malignant, bottom=malignant, color=colors, alpha=0.3)
+    shares = [f"{share:.0%}" for share in malignant / n_rows]
+    right.bar_label(bars, shares, padding=2)
+    right.set(xlabel="cluster", ylabel="tumours", title="Malignant in truth (dark, and above)")
+    right.set_xticks(clusters, clusters + 1)
+    for ax in (left, right):
+        ax.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)
 
 
 def main(path="demo.png"):
-    images, digits = load_digits(return_X_y=True)
-    images, held_out, digits, _ = train_test_split(images, digits, random_state=0)
-    pca = PCA(N_COMPONENTS, random_state=0).fit(images)
-    points, held_out = pca.transform(images), pca.transform(held_out)
+    X, diagnoses = load_breast_cancer(return_X_y=True, as_frame=True)
+    X, held_out, diagnoses, _ = train_test_split(X, diagnoses.to_numpy(), random_state=0)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a line of its own says it
-        model = AnnealedDPMixture(random_state=0).fit(points)
-    gaussian = GaussianMixture(1).fit(points)
+        model = AnnealedDPMixture(n_jobs=-1, random_state=0).fit(X)
+    order = np.argsort(-np.bincount(model.labels_), kind="stable")
+    labels = np.argsort(order)[model.labels_]  # from the largest cluster on
+    evidence = model.family_evidence_
 
-    agreement = adjusted_rand_score(digits, model.labels_)
-    print(f"{len(points)} images of handwritten digits, as {N_COMPONENTS} principal components")
+    print(f"{len(X)} tumours, {X.shape[1]} measurements each, no diagnosis")
+    print(f"family chosen           {evidence['winner']}")
+    print(f"  ahead by              {evidence['margin']:.1f} nats per tumour")
     print(f"clusters found          {model.n_clusters_}")
-    print(f"adjusted Rand index     {agreement:.2f}   (0: chance, 1: exactly the ten digits)")
-    print(f"held-out log density    {model.score(held_out):.2f}   per image")
-    print(f"  of a single Gaussian  {gaussian.score(held_out):.2f}")
+    for cluster, n_rows in enumerate(np.bincount(labels)):
+        malignant = np.mean(diagnoses[labels == cluster] == 0)
+        print(f"  {cluster + 1}: {n_rows:3d} tumours       {malignant:.0%} malignant")
+    agreement = adjusted_rand_score(diagnoses, labels)
+    print(f"adjusted Rand index     {agreement:.2f}   (0: chance, 1: exactly the diagnoses)")
+    print(f"held-out log density    {model.score(held_out):.2f}   per tumour")
+    print(f"  of a Gaussian mixture {best_gaussian_mixture(X, held_out):.2f}")
     print(f"chains agree            {'yes' if model.converged_ else 'no: see convergence_'}")
-    draw_picture(path, images, points, model.labels_)
+    draw_picture(path, X, diagnoses, labels)
     print(f"picture                 {path}")
 
 

@@ -34,6 +34,7 @@ MOST_COLUMNS = 50  # of a row family: a row step costs the square of their numbe
 FEW_ROWS, FOLDS = 400, 4  # of a smaller table every row is judged, in so many folds
 MOST_JUDGED = 1000
 FIRST_ROWS, MOST_ROWS = 100, 16_384  # that a chain sees, at least and at most
+ROWS_PER_COLUMN = 10  # at least, too: with fewer a family of covariances cannot show what it can do
 SWEEPS, DRAWS = 8, 3  # of a chain; a draw is kept after each of the last sweeps
 CLEAR = 3.0  # standard errors
 
@@ -79,7 +80,8 @@ def choose_family(encoder, cells, plan_of, hyperparameters, seed, n_jobs=None):
     competing, table = np.intersect1d(columns, thinned.open_numbers), thinned.table(cells)
     encoders = {name: thinned.with_family(competing, name) for name in names}
     plans = {name: plan_of(of, table) for name, of in encoders.items()}
-    contest = Contest(encoders, plans, seed, n_jobs)
+    least = max(FIRST_ROWS, ROWS_PER_COLUMN * len(competing))
+    contest = Contest(encoders, plans, least, seed, n_jobs)
     while not contest.settled:
         contest.double()
     return contest.evidence(columns)
@@ -139,6 +141,8 @@ class Contest:
         Of each candidate; of equal candidates the first wins.
     plans : dict of str to ChainPlan
         Under the same names.
+    least : int
+        Rows that a chain sees at first, if there are as many.
     seed : SeedSequence
     n_jobs : int or None, default=None
         Chains that run at a time.
@@ -155,7 +159,7 @@ class Contest:
         Rows scored so far.
     """
 
-    def __init__(self, encoders, plans, seed, n_jobs=None):
+    def __init__(self, encoders, plans, least, seed, n_jobs=None):
         self.encoders, self.plans, self.n_jobs = encoders, plans, n_jobs
         self.n_rows = n = next(iter(plans.values())).table.n_rows
         seed_of_order, self._seed = seed.spawn(2)
@@ -168,7 +172,7 @@ class Contest:
             for start in starts
         ]
         self.sizes = [min(n - n_judged, MOST_ROWS)]
-        while self.sizes[0] >= 2 * FIRST_ROWS:
+        while self.sizes[0] >= 2 * least:
             self.sizes.insert(0, self.sizes[0] // 2)
         self.densities, self.row_steps = [], 0
 
