@@ -41,7 +41,7 @@ from skanneal.sharded._shards import RowSource
 ALGORITHMS = ("accelerated", "hybrid", "auxiliary", "importance", "slice", "collapsed")
 UNCOLLAPSED = ALGORITHMS[:-1]
 COUNTS = ("multinomial", "poisson", "logistic_normal")
-CONJUGATE_ONLY = ("sample", "surprisal", "impute")
+CONJUGATE_ONLY = ("sample", "surprisal", "score_outliers", "impute")
 SHORT = AcceleratedSchedule(n_accelerated=10, n_exact=30, sync_every=5)
 
 
@@ -198,6 +198,7 @@ class TestFit:
         if conjugate:
             assert model.sample(4).shape == (4, X.shape[1])
             assert model.surprisal(X).shape == X.shape
+            assert np.isfinite(model.score_outliers(X)).all()
             np.testing.assert_array_equal(model.impute(X), X)
         assert len(model.features_) == model.n_clusters_
         assert [len(chain) for chain in model.draws_] == [2]

@@ -25,6 +25,7 @@ QUERIES = (
     "new_cluster_proba",
     "score_samples",
     "surprisal",
+    "score_outliers",
     "impute",
     "score",
 )

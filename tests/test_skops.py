@@ -10,7 +10,10 @@ from skanneal.likelihoods import LIKELIHOODS
 GENERATOR = np.random.default_rng(0)
 COUNTS = GENERATOR.multinomial(30, [0.2, 0.3, 0.5], 40)
 NUMBERS = GENERATOR.normal(size=(40, 3))
-QUERIES = ("predict", "predict_proba", "score_samples", "new_cluster_proba", "surprisal", "impute")
+QUERIES = (
+    *("predict", "predict_proba", "score_samples", "new_cluster_proba", "surprisal", "impute"),
+    *("score_outliers", "decision_function"),
+)
 MODELS = [
     *[(quick(name), NUMBERS) for name in names()],
     *[(quick("AcceleratedDPMixture", likelihood=name), COUNTS) for name in LIKELIHOODS],
