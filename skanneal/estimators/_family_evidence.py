@@ -117,8 +117,8 @@ def set_collinear_apart(encoder, cells, proper):
 
 
 def takes_gaps(name):
-    """Whether a family takes missing cells."""
-    return not FAMILIES[name].joint
+    """Whether a family takes missing cells: as it says, or else if it is of single columns."""
+    return getattr(FAMILIES[name], "takes_gaps", not FAMILIES[name].joint)
 
 
 def report(evidence):
