@@ -193,17 +193,17 @@ class Encoder:
             new.codecs[j].family = family
         return new
 
-    def without_collinear(self, cells, columns):
+    def without_collinear(self, X, columns):
         """Return the encoder with those columns set apart that are linear functions of others.
 
         Parameters
         ----------
-        cells : list of ndarray
-            What `fit_encode` returned.
+        X : array-like, frame or list of rows of shape (n_rows, n_columns)
+            The table of the fit, whose numbers are looked at as those of a query are.
         columns : sequence of int
             Among which to look: numbers of one family.
         """
-        found = find_collinear(self.codecs, cells, columns)
+        found = find_collinear(self.codecs, self.encode(None, X), columns)
         if not found:
             return self
         new = copy(self)

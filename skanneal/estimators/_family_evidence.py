@@ -39,15 +39,16 @@ SWEEPS, DRAWS = 8, 3  # of a chain; a draw is kept after each of the last sweeps
 CLEAR = 3.0  # standard errors
 
 
-def choose_family(encoder, cells, plan_of, hyperparameters, seed, n_jobs=None):
+def choose_family(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs=None):
     """Choose the family of the columns of numbers that were left to "auto" by the evidence.
 
     Parameters
     ----------
     encoder : Encoder
         Fitted.
+    X : array-like, frame or list of rows of shape (n_rows, n_columns)
     cells : list of ndarray
-        The encoded columns of its fit.
+        What the encoder's fit made of X.
     plan_of : callable
         ``plan_of(encoder, table)`` returns the `ChainPlan` of a fit.
     hyperparameters : "infer" or mapping of str to values
@@ -76,7 +77,7 @@ def choose_family(encoder, cells, plan_of, hyperparameters, seed, n_jobs=None):
         reason = f"fewer than {FEWEST_ROWS} rows"
     if reason is not None:
         return _evidence(columns, names[0], reason)
-    thinned = encoder.without_collinear(cells, columns)  # of these covariances have no density
+    thinned = encoder.without_collinear(X, columns)  # of these covariances have no density
     competing, table = np.intersect1d(columns, thinned.open_numbers), thinned.table(cells)
     encoders = {name: thinned.with_family(competing, name) for name in names}
     plans = {name: plan_of(of, table) for name, of in encoders.items()}
@@ -87,14 +88,14 @@ def choose_family(encoder, cells, plan_of, hyperparameters, seed, n_jobs=None):
     return contest.evidence(columns)
 
 
-def set_collinear_apart(encoder, cells, proper):
+def set_collinear_apart(encoder, X, proper):
     """Return the encoder without the columns that their family's covariances would not bear.
 
     Parameters
     ----------
     encoder : Encoder
-    cells : list of ndarray
-        The encoded columns of its fit.
+    X : array-like, frame or list of rows of shape (n_rows, n_columns)
+        What it was fitted to.
     proper : collection of str
         Families whose covariances are bounded by what the user gives.
 
@@ -106,7 +107,7 @@ def set_collinear_apart(encoder, cells, proper):
     for name, columns in encoder.families_.items():
         family = FAMILIES.get(name)
         if family is not None and family.joint and family.bounds_density and name not in proper:
-            encoder = encoder.without_collinear(cells, columns)
+            encoder = encoder.without_collinear(X, columns)
     for codec, label, others in encoder.collinear:
         warnings.warn(
             f"{label} is a linear function of {others}: it is set apart, since the family "
