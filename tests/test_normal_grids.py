@@ -14,9 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 from cheap import CHEAP
 from mixtures import make_table
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture, CrossCatPY, PermutationDPMixture
-from skanneal.families import FAMILIES
+from skanneal.chains import ChainPlan
+from skanneal.families import FAMILIES, Table
 from skanneal.families._forms import diagonal, starts
-from skanneal.schedules import AcceleratedSchedule, PriorGibbs
+from skanneal.schedules import AcceleratedSchedule, LinearAnneal, PriorGibbs
 
 DRAWS = {"n_chains": 2, "n_draws": 10, "schedule": PriorGibbs(n_sweeps=30), "random_state": 0}
 JOINT = FAMILIES["multivariate_normal"]
@@ -85,6 +86,37 @@ def test_no_common_shape_traps_a_chain():
     X = means[labels] + np.einsum("nij,nj->ni", turns[labels], rng.normal(size=(4000, 2)))
     model = AnnealedDPMixture(families="multivariate_normal", n_chains=3, random_state=0, **CHEAP)
     assert max(chain[0].n_components for chain in model.fit(X).draws_) <= 30
+
+
+def test_no_cluster_per_row_of_a_small_subsample_traps_a_chain():
+    """One Gaussian of many columns, whose subsamples of 50 rows are best told apart.
+
+    With hyperparameters drawn from 50 rows on, both chains ended with more than 200 components.
+    """
+    X = np.random.default_rng(0).normal(size=(700, 20))
+    schedule = LinearAnneal(n_sweeps=20, final_sweeps=2)
+    model = AnnealedDPMixture(
+        families="multivariate_normal", schedule=schedule, n_chains=2, random_state=0
+    )
+    assert max(chain[0].n_components for chain in model.fit(X).draws_) <= 5
+
+
+@pytest.mark.parametrize(
+    ("family", "n_rows", "d", "settled"),
+    [
+        ("multivariate_normal", 1000, 20, 230),  # 20 means, 210 variances and covariances
+        ("multivariate_normal", 200, 20, 200),
+        ("multivariate_normal", 1000, 2, 50),
+        ("normal", 1000, 20, 50),
+        ("normal", 100, 20, 25),
+        ("normal", 30, 20, 10),
+    ],
+)
+def test_a_chain_waits_for_the_rows_that_a_component_takes(family, n_rows, d, settled):
+    table = Table(["f4"] * d, [0] * d)
+    table.append([np.zeros(n_rows, np.float32)] * d)
+    plan = ChainPlan(table, {family: np.arange(d)}, {}, {}, np.ones((1, 2)), ())
+    assert plan.settled_rows == settled
 
 
 # ------------------------------------------------------------------ what a fit says

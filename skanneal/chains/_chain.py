@@ -13,7 +13,6 @@ import numpy as np
 from ..moves import churn
 from ..parallel import OutOfTime, StopFlag
 from ..schedules import Pacer, Segment
-from ..schedules._budget import settled_rows
 from ..states import Subsample, state_from_arrays
 from ._clock import ChainClock
 from ._completed import completed
@@ -168,8 +167,8 @@ class Chain:
     def make_moves(self, segment, stop):
         """Make the moves that follow a segment; return whether the state may be kept as a draw.
 
-        They all wait for `settled_rows`: with few rows, a tiny variance within clusters and one
-        cluster per row explain the data as well as anything, as does one view for every column,
+        They all wait for the plan's `settled_rows`: with few, a tiny variance within clusters and
+        one cluster per row explain the data as well as anything, as does one view for every column,
         and a chain on a table of many columns seldom leaves such a state again. On a table of few
         rows they wait for fewer: the sweeps of all rows alone seldom take merged views apart.
 
@@ -180,8 +179,7 @@ class Chain:
         self.state.compact()
         if DEBUG:
             self.state.validate()
-        few = self.state.subsample.size < settled_rows(self.plan.table.n_rows)
-        waits = few and not self.is_full
+        waits = self.state.subsample.size < self.plan.settled_rows
         if waits or self.pacer.skips(segment.stop):
             return True
         if self.clock.flag is None:

@@ -6,8 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..families import Table
+from ..families import FAMILIES, Table
 from ..partition_priors import PriorGrid
+
+# Rows in the subsample from which on a chain runs more than the churn: at most, at least, and
+# in between this part of all rows. Families may ask for more.
+MOST_SETTLED, LEAST_SETTLED, SETTLED_PART = 50, 10, 4
 
 
 class ChainPlan(NamedTuple):
@@ -60,3 +64,11 @@ class ChainPlan(NamedTuple):
     even_work: bool = False
     init: int | np.ndarray | None = None
     columns_apart: bool = False
+
+    @property
+    def settled_rows(self):
+        """Rows in the subsample from which on a chain runs more than the churn."""
+        n_rows = self.table.n_rows
+        few = min(MOST_SETTLED, max(LEAST_SETTLED, n_rows // SETTLED_PART))
+        asked = [FAMILIES[name].settled_rows(len(at)) for name, at in self.families.items()]
+        return min(max([few, *asked]), n_rows)

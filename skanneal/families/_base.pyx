@@ -106,6 +106,12 @@ cdef class FamilyBlock:
     # of one value are set apart unless it is given. None: such columns are modelled as any other.
     bounds_density = None
 
+    @staticmethod
+    def settled_rows(n_columns):
+        """Rows that a chain waits for before it draws hyperparameters, if it needs more than a few:
+        as many as it takes to tell a component of all rows from small ones."""
+        return 0
+
     def __init__(self, Table table, columns, hyper=None, n_slots=16, gappy=None):
         columns = np.asarray(columns, dtype=np.int64)
         self.n_slots = self.version = 0

@@ -126,6 +126,13 @@ cdef class MultivariateNormal(FamilyBlock):
         return out
 
     @staticmethod
+    def settled_rows(n_columns):
+        """One row for each parameter of a component. Fewer rows are as probable in many components
+        of a common shape as in one whose covariance they hardly tell; hyperparameters that are
+        drawn then say so, and later rows do not bring them back."""
+        return n_columns * (n_columns + 3) // 2
+
+    @staticmethod
     def check_hyper(flat, n_columns):
         if flat[n_columns + 1] <= n_columns - 1:
             return "nu0", (f"above the family's number of columns less one, {n_columns - 1}, "

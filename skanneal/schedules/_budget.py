@@ -19,20 +19,12 @@ from ._cost import FEW, Cost, lower_median
 
 # Before these shares of the time and of the shape are used, a cost is mostly fixed overhead.
 _FIRST_TIME, _FIRST_SHAPE = 0.01, 0.05
-# Rows in the subsample from which on a chain runs more than the churn: at most, at least, and
-# in between this part of all rows.
-MOST_SETTLED, LEAST_SETTLED, SETTLED_PART = 50, 10, 4
 # Planning costs about as much as a small segment, so speeds hold for this share of the time.
 _HOLD = 0.005
 # Shares of the time: what the pace starts from, how far it looks back, the most of one segment.
 _PACE_START, _PACE_MEMORY, _PACE_JUMP = 0.02, 0.05, 0.05
 _FURTHER = 0.35  # of the time is kept for the sweeps that follow the path, if they need as much
 _PART = 0.05  # of a sweep: a shorter last segment is not worth its moves
-
-
-def settled_rows(n_rows):
-    """Rows in the subsample from which on a chain of so many rows runs more than the churn."""
-    return min(MOST_SETTLED, max(LEAST_SETTLED, n_rows // SETTLED_PART))
 
 
 class Budget:
@@ -207,6 +199,10 @@ class Budget:
         """Take in the time of the last segment and plan again if that is due."""
         if self.last_length > 0:
             took = seconds - self.last_seconds
+            if moves > 0.0 and not self.settled:
+                # What has cost so little would make it look as if costs rose with the size.
+                self.cost, self.settled = Cost(), 1.0
+                self.taken = self.foreseen = _PACE_START * self.max_time
             self._keep_pace(took)
             self.cost.update(self.last_size, self.last_length, took, moves, missing)
             if self.last_size == self._n_rows:
@@ -397,10 +393,6 @@ class Budget:
         knots, beta = step
         (start, size), (stop, reached) = knots[0], knots[-1]
         self.last_size, self.last_length = 0.5 * (size + reached), float(stop - start)
-        if reached >= settled_rows(self._n_rows) and not self.settled:
-            # What has cost so little would make it look as if costs rose with the size.
-            self.cost, self.settled = Cost(), 1.0
-            self.taken = self.foreseen = _PACE_START * self.max_time
         self.betas[-1] = beta
         for number, knot in enumerate(knots[1:], start=1):
             # Inside a segment the exponent is not read, but it must not be 1 before its end.
