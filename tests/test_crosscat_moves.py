@@ -597,6 +597,21 @@ def test_moves_that_ignore_the_weights_fail(moves):
     assert count_p_value(summed(counts, weighted_points), summed(law, weighted_points)) < REJECT
 
 
+def test_pairs_are_proposed_by_the_hyperprior_and_by_what_they_cost():
+    """A tenth for one cluster of all rows; the others by h / (1 + E(K)), E(K) by enumeration."""
+    case, subsample = weighted_case(), Subsample(3, "random", np.random.PCG64(0))
+    subsample.fill()
+    state = make_state(case, fixed_starts(case)[0], make_table(case.columns), subsample)
+    weights = [
+        h / (1 + sum((max(p) + 1) * math.exp(log_eppf(sizes(p), *pair)) for p in partitions(3)))
+        for h, pair in list(zip(case.row_weights, case.row_grid))[1:]
+    ]
+    expected = [0.1, *(0.9 * weight / sum(weights) for weight in weights)]
+    for base in ViewSplitMerge, ViewReallocation:
+        log_proposal = base(case.grid_of("row"))._log_proposal(state)
+        np.testing.assert_allclose(np.exp(log_proposal), expected, rtol=1e-9)
+
+
 @SLOW
 @pytest.mark.parametrize("moves", [*COLUMN_MOVES, "all"])
 def test_weighted_pairs_and_null_views(moves):

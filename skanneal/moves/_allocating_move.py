@@ -3,12 +3,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
+from scipy.special import logsumexp
 
 from ..partition_priors import PriorGrid
 from ..states import FreshView
 from ._allocate import allocate
 from ._info import MoveInfo, Polled
 from ._random import below, draw_index
+
+NULL_SHARE = 0.1  # of the pairs proposed, those at which no second cluster ever opens
 
 
 class AllocatingMove(Polled):
@@ -33,25 +36,44 @@ class AllocatingMove(Polled):
     def __init__(self, row_grid, n_proposals):
         self.row_grid = PriorGrid.of(row_grid)
         self.n_proposals = n_proposals
+        self._known = None  # (rows in S, log t), which costs more than to look it up
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """`n_proposals` proposals."""
         generator = np.random.Generator(bit_generator)
+        n_proposals = self._n_proposals(state)
         accepted = work = 0
-        for _ in range(self.n_proposals):
+        for _ in range(n_proposals):
             merge, view = generator.random() < 0.5, below(state.n_views, generator)
             propose = self._merge if merge else self._split
             changed, scored = propose(state, view, bit_generator, beta)
             accepted += changed
             work += scored
-        return MoveInfo(self.n_proposals, accepted, work)
+        return MoveInfo(n_proposals, accepted, work)
+
+    def _n_proposals(self, state):
+        return self.n_proposals
 
     def _log_proposal(self, state):
-        """log t: a pair is proposed inversely to the clusters it expects, which are the cost."""
+        """log t: the hyperprior over what a pair costs, which is the clusters it expects.
+
+        One cluster of all rows costs least and is probable, but tells no two features apart: it has
+        NULL_SHARE if there are other points.
+        """
         n_rows = state.subsample.size
-        expected = state.views[0].prior.expected_clusters(self.row_grid.points, n_rows)
-        weights = 1.0 / (1.0 + np.maximum(np.nan_to_num(expected, nan=n_rows), 0.0))
-        return np.log(weights / weights.sum())
+        if self._known is None or self._known[0] != n_rows:
+            expected = state.views[0].prior.expected_clusters(self.row_grid.points, n_rows)
+            self._known = n_rows, self._log_t(np.nan_to_num(expected, nan=n_rows))
+        return self._known[1]
+
+    def _log_t(self, expected):
+        costs = 1.0 + np.maximum(expected, 0.0)
+        log_weights = self.row_grid.log_weights - np.log(costs)
+        opens = self.row_grid.opens
+        if opens.any() and not opens.all():
+            log_weights[~opens] += np.log(NULL_SHARE) - logsumexp(log_weights[~opens])
+            log_weights[opens] += np.log1p(-NULL_SHARE) - logsumexp(log_weights[opens])
+        return log_weights - logsumexp(log_weights)
 
     def _propose(self, state, features, rows, beta, bit_generator):
         """A view of these features: its prior's place on the grid, log Z, slots of the rows."""

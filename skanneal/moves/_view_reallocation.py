@@ -44,14 +44,20 @@ class ViewReallocation(AllocatingMove):
     ----------
     row_grid : PriorGrid or ndarray of shape (n_points, 2)
         The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
-    n_proposals : int, default=2
-        Per sweep.
+    n_proposals : int or None, default=None
+        Per sweep. None: 2, and more while S has few rows, which have few sweeps, too: 1000 over
+        their number, at most 10 and at most one per feature.
     """
 
     name = "view_reallocation"
 
-    def __init__(self, row_grid, n_proposals=2):
+    def __init__(self, row_grid, n_proposals=None):
         super().__init__(row_grid, n_proposals)
+
+    def _n_proposals(self, state):
+        if self.n_proposals is not None:
+            return self.n_proposals
+        return max(2, min(10, state.table.n_columns, 1000 // max(state.subsample.size, 1)))
 
     def _split(self, state, view, bit_generator, beta):
         generator = np.random.Generator(bit_generator)

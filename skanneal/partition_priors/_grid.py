@@ -92,13 +92,18 @@ class PriorGrid:
         kept = self.whole | (self.points[:, 0] <= concentrations(n)[-1] * (1 + 1e-9))
         return np.flatnonzero(kept if kept.any() else ~kept)
 
+    @property
+    def opens(self):
+        """Whether a second cluster ever opens, at each point."""
+        return self.points.sum(axis=1) > 0
+
     def first(self):
         """Return the point to begin with: the median of those that few rows choose from.
 
         A point at which no second cluster ever opens is left out.
         """
         places = self.within(0)
-        opening = places[self.points[places].sum(axis=1) > 0]
+        opening = places[self.opens[places]]
         places = opening if len(opening) else places
         weights = np.exp(self.log_weights[places])
         half = np.searchsorted(np.cumsum(weights), weights.sum() / 2 * (1 + 1e-9))
