@@ -20,6 +20,12 @@ def times(n_columns=3, seed=0):
     return np.exp(0.8 * side + 0.3 * rng.normal(size=(N_ROWS, n_columns)))
 
 
+def amounts(n_columns=3, seed=0):
+    """Positive numbers, and zeros in place of three in ten."""
+    zeros = np.random.default_rng(seed + 1).random((N_ROWS, n_columns)) < 0.3
+    return np.where(zeros, 0.0, times(n_columns, seed))
+
+
 def counts(n_columns=3, seed=0):
     rng, side = sides(seed)
     return rng.poisson(1 + 4 * ((side + np.arange(n_columns)) % 3)).astype(float)
@@ -41,6 +47,8 @@ CELLS = {
     "categorical": levels,
     "bernoulli": flags,
     "poisson": counts,
+    "negative_binomial": counts,
+    "semi_continuous": amounts,
     "multinomial": counts,
     "logistic_normal": counts,
 }

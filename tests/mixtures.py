@@ -10,7 +10,7 @@ from collections import Counter
 import numpy as np
 
 from enumeration import canonical, clusters
-from reference import is_missing, log_marginal
+from reference import ATOMS, is_missing, log_marginal
 from skanneal.encoding._codecs import CODECS
 from skanneal.families import FAMILIES, MISSING_COUNT, Table
 from skanneal.families._forms import flatten, starts, unflatten
@@ -94,7 +94,11 @@ def make_table(columns, **options):
     """A Table with the columns' values as rows."""
     columns = split_rows(columns)
     dtypes, n_levels = zip(*(column_type(column) for column in columns), strict=True)
-    table = Table(dtypes, n_levels, **options)
+    atoms = [
+        np.array(ATOMS if FAMILIES[column[0]].cells == "number_or_atom" else [], dtype=np.float32)
+        for column in columns
+    ]
+    table = Table(dtypes, n_levels, atoms=atoms, **options)
     table.append([encode(column) for column in columns])
     return table
 
@@ -195,7 +199,7 @@ def reference_log_likelihood(columns, labels):
 
 def random_column(family, n_rows, rng, *, missing=0.0, n_levels=3):
     """A random column whose values are exact in the table's types."""
-    if family in ("normal", "log_normal"):
+    if family in ("normal", "log_normal", "semi_continuous"):
         values = np.float32(rng.normal(rng.choice([-2.0, 1.0], n_rows), 0.7)).astype(float)
         values = np.exp(values) if family == "log_normal" else values
         hyper = {
@@ -204,6 +208,9 @@ def random_column(family, n_rows, rng, *, missing=0.0, n_levels=3):
             "nu0": rng.uniform(1, 6),
             "sigma2_0": rng.uniform(0.2, 2),
         }
+        if family == "semi_continuous":
+            values = np.where(rng.random(n_rows) < 0.4, rng.choice(ATOMS, n_rows), values)
+            hyper |= {"a": rng.uniform(0.3, 2), "b": rng.uniform(0.3, 2)}
     elif family == "categorical":
         values = rng.integers(n_levels, size=n_rows)
         hyper = {"pseudo_counts": rng.uniform(0.2, 2.0, n_levels).tolist()}

@@ -20,6 +20,10 @@ gamma_exponential
              predictive: (a + n) (b + S)^(a + n) / (b + S + x)^(a + n + 1) with S = sum x
 log_normal   log x as of normal; the Jacobian: m(x) = m_normal(log x) / prod x, and the predictive
              Student t of log x, over x
+semi_continuous
+             a value is one of the ATOMS or stands elsewhere; Dirichlet(b, a, .., a) of which, and
+             elsewhere x as of normal: the product of the two marginals, and of the two predictives,
+             of which an atom has the first alone
 multinomial  a value is a row of counts x_1..x_D of sum X; Dirichlet(a_1..a_D), A = sum a, or one a
              for all; N = sum of all n_j = sum of all rows' x_j:
              m(x) = G(A) / G(A + N) prod_j G(a_j + n_j) / G(a_j) prod_rows X! / prod_j x_j!
@@ -213,6 +217,37 @@ def _log_normal_log_marginal(values, hyper):
 def _log_normal_log_predictive(value, values, hyper):
     logs = [math.log(other) for other in values]
     return _normal_log_predictive(math.log(value), logs, hyper) - math.log(value)
+
+
+# ------------------------------------------------------------------- semi_continuous
+ATOMS = [-0.5, 0.0]
+
+
+def _which(values):
+    """Of each value 0 elsewhere, l at the l-th atom."""
+    return [1 + ATOMS.index(value) if value in ATOMS else 0 for value in values]
+
+
+def _of_which(hyper):
+    return {"pseudo_counts": [hyper["b"]] + [hyper["a"]] * len(ATOMS)}
+
+
+def _elsewhere(values):
+    return [value for value in values if value not in ATOMS]
+
+
+def _semi_continuous_log_marginal(values, hyper):
+    return _categorical_log_marginal(_which(values), _of_which(hyper)) + _normal_log_marginal(
+        _elsewhere(values), hyper
+    )
+
+
+def _semi_continuous_log_predictive(value, values, hyper):
+    (which,) = _which([value])
+    log_share = _categorical_log_predictive(which, _which(values), _of_which(hyper))
+    if which > 0:
+        return log_share
+    return log_share + _normal_log_predictive(value, _elsewhere(values), hyper)
 
 
 # ----------------------------------------------------------------------- multinomial
@@ -450,6 +485,12 @@ def _categorical_integral(values, hyper):
     return special.logsumexp(log_density) + (len(counts) - 1) * math.log(grid[1] - grid[0])
 
 
+def _semi_continuous_integral(values, hyper):
+    return _categorical_integral(_which(values), _of_which(hyper)) + _normal_integral(
+        _elsewhere(values), hyper
+    )
+
+
 def _multinomial_integral(values, hyper):
     n_columns = len(values[0]) if values else 3
     items = [j for row in values for j, count in enumerate(row) for _ in range(count)]
@@ -495,6 +536,7 @@ _LOG_MARGINAL = {
     "poisson": _poisson_log_marginal,
     "gamma_exponential": _gamma_exponential_log_marginal,
     "log_normal": _log_normal_log_marginal,
+    "semi_continuous": _semi_continuous_log_marginal,
     "multinomial": _multinomial_log_marginal,
     "multivariate_normal": _mvn_log_marginal,
     "known_normal": _known_log_marginal,
@@ -506,6 +548,7 @@ _LOG_PREDICTIVE = {
     "poisson": _poisson_log_predictive,
     "gamma_exponential": _gamma_exponential_log_predictive,
     "log_normal": _log_normal_log_predictive,
+    "semi_continuous": _semi_continuous_log_predictive,
     "multinomial": _multinomial_log_predictive,
     "multivariate_normal": _mvn_log_predictive,
     "known_normal": _known_log_predictive,
@@ -517,6 +560,7 @@ _INTEGRAL = {
     "poisson": _poisson_integral,
     "gamma_exponential": _gamma_exponential_integral,
     "log_normal": _log_normal_integral,
+    "semi_continuous": _semi_continuous_integral,
     "multinomial": _multinomial_integral,
     "multivariate_normal": _mvn_integral,
     "known_normal": _known_integral,
@@ -535,6 +579,10 @@ EXAMPLES = {
     "log_normal": (
         [0.25, 3.0, 0.5, 6.5, 1.5, 0.375],
         {"mu0": 0.3, "kappa0": 0.5, "nu0": 6.0, "sigma2_0": 0.7},
+    ),
+    "semi_continuous": (
+        [0.0, 1.5, 0.0, 2.0, -0.5, 1.75],
+        {"mu0": 0.3, "kappa0": 0.5, "nu0": 3.0, "sigma2_0": 0.7, "a": 0.8, "b": 1.3},
     ),
 }
 # The same of the row families; two columns, of the multinomial three.

@@ -487,6 +487,12 @@ HYPER_GRIDS = {
     "poisson": {"shape": [0.5, 4.0], "rate": [0.2, 1.5]},
 }
 HYPER_GRIDS["log_normal"] = HYPER_GRIDS["normal"]
+HYPER_GRIDS["semi_continuous"] = {
+    **{name: [value] for name, value in EXAMPLES["semi_continuous"][1].items()},
+    "sigma2_0": [0.2, 2.0],
+    "a": [0.3, 3.0],
+    "b": [0.4, 2.5],
+}
 PRIOR_GRID = np.array([(a, d) for d in (0.0, 0.4) for a in (0.3, 2.0)])
 
 
@@ -575,7 +581,7 @@ def summed(counts, *positions):
     return out
 
 
-INFERRED_DATA = ["normal", "others", "codes", "log_normal"]
+INFERRED_DATA = ["normal", "others", "codes", "log_normal", "semi_continuous"]
 
 
 @pytest.mark.parametrize("data", INFERRED_DATA)

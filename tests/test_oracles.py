@@ -100,9 +100,11 @@ def test_predictive_sums_to_one(family, n):
 
         ends = [(-600, -60), (-60, 0), (0, 60), (60, 600)]
         total = sum(integrate.quad(of_log, *each)[0] for each in ends)
-    elif family in ("normal", "gamma_exponential"):
-        halves = [(-np.inf, 0), (0, np.inf)] if family == "normal" else [(0, 5), (5, np.inf)]
-        total = sum(integrate.quad(density, *ends)[0] for ends in halves)
+    elif family in ("normal", "gamma_exponential", "semi_continuous"):
+        halves = [(0, 5)] if family == "gamma_exponential" else [(-np.inf, 0), (0, 5)]
+        total = sum(integrate.quad(density, *ends)[0] for ends in [*halves, (5, np.inf)])
+        if family == "semi_continuous":
+            total += sum(map(density, reference.ATOMS))
     else:
         support = {"categorical": range(3), "bernoulli": (False, True), "poisson": range(400)}
         total = math.fsum(map(density, support[family]))

@@ -3,6 +3,7 @@
     number        float32 of (value - offset) / scale       missing NaN
     non_negative  float32 of value / scale                  missing NaN
     logarithm     float32 of (log value - offset) / scale   missing NaN
+    number_or_atom  as number; the cells that are atoms are in the Table's `atoms`
     level         codes 0 .. n_levels - 1 in uint8/16/32    missing n_levels, unseen n_levels + 1
     boolean       0 or 1 in uint8                           missing 2
     count         the count in uint32                       missing 2**32 - 1
@@ -13,8 +14,9 @@ and of a column that is set apart (_set_apart.py)
     constant      0 for the value, 1 for another one        missing NaN
 
 The offset and the scale of a number are the mean and standard deviation of the column's ordinary
-values (families/_scaling.py): in float32 as it stands, 2952788047.4 plus noise of unit size would
-be multiples of 256. The scale of a number that is never negative is their mean.
+values (families/_scaling.py), or of those that are no atoms: in float32 as it stands, 2952788047.4
+plus noise of unit size would be multiples of 256. The scale of a number that is never negative is
+their mean.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -28,6 +30,7 @@ from scipy.sparse import csc_array
 from ..families import FAMILIES, MISSING_COUNT
 from ..families._counts import COUNTS, ROW_COUNTS, refuse_empty_rows
 from ..families._scaling import offset_and_scale, scale_from_zero, standardised
+from ._atoms import atoms_of
 from ._columns import infinity_error
 
 _CODE_DTYPES = (("u1", 1), ("u2", 2), ("u4", 4))
@@ -112,6 +115,58 @@ class LogarithmCodec(NumberCodec):
         if np.any(values <= 0):
             raise ValueError(f"{label} must hold numbers above 0, got {np.nanmin(values):g}.")
         return np.log(values)
+
+
+class AtomCodec(NumberCodec):
+    """Real numbers, some of which are atoms: see families/_semi_continuous.pyx.
+
+    A number is an atom if its cell is within TOUCH of the atom's, which is what float32 may be off:
+    a query in float32 has the atoms of a fit in float64.
+
+    Parameters
+    ----------
+    atoms : float64 array
+        In the user's units, ascending.
+
+    Attributes
+    ----------
+    atom_cells : float32 array
+    """
+
+    TOUCH = 4e-7
+
+    def __init__(self, family, offset, scale, constant, atoms):
+        super().__init__(family, offset, scale, constant)
+        cells = standardised(atoms, offset, scale)
+        apart = np.diff(cells, prepend=-np.inf) > 3 * self.TOUCH * (1 + np.abs(cells))
+        self.atoms, self.atom_cells = atoms[apart], cells[apart]
+
+    @classmethod
+    def fit(cls, column, family):
+        values = _as_numbers(column, family)
+        values = values[~np.isnan(values)]
+        atoms = atoms_of(values)
+        number = NumberCodec.fit(column, family)
+        if number.constant is None:
+            offset, scale = offset_and_scale(values[~np.isin(values, atoms)])
+            return cls(family, offset, scale, None, atoms)
+        return cls(family, number.offset, number.scale, number.constant, atoms)
+
+    def encode(self, column):
+        cells = super().encode(column)
+        at = self._atom_at(cells)
+        return np.where(at < 0, cells, np.r_[self.atom_cells, np.float32(0)][at])
+
+    def decode(self, values):
+        """Numbers in the user's units; an atom is exactly its value."""
+        at = self._atom_at(standardised(values, self.offset, self.scale))
+        return np.where(at < 0, values, np.r_[self.atoms, 0.0][at])
+
+    def _atom_at(self, cells):
+        """Which atom each cell is, -1 for those that are none."""
+        first = np.searchsorted(self.atom_cells, cells - self.TOUCH * (1 + np.abs(cells)))
+        nearest = np.r_[self.atom_cells, np.float32(np.nan)][first]
+        return np.where(np.abs(cells - nearest) <= self.TOUCH * (1 + np.abs(cells)), first, -1)
 
 
 class ConstantCodec:
@@ -329,6 +384,7 @@ CODECS = {
     "number": NumberCodec,
     "non_negative": NonNegativeCodec,
     "logarithm": LogarithmCodec,
+    "number_or_atom": AtomCodec,
     "level": LevelCodec,
     "boolean": BooleanCodec,
     "count": CountCodec,

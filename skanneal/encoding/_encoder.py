@@ -308,6 +308,12 @@ class Encoder:
         """The levels of each column as a list, None for columns that are not categorical."""
         return [getattr(codec, "levels", None) for codec in self.codecs]
 
+    @property
+    def atoms_(self):
+        """By the position of each column with atoms these, in the user's units."""
+        atoms = {j: getattr(codec, "atoms", ()) for j, codec in enumerate(self.codecs)}
+        return {j: values for j, values in atoms.items() if len(values)}
+
     def fingerprint(self, table):
         """Return a number that tells tables apart: by encoded cells, units and constants."""
         units = table.offsets.tolist(), table.scales.tolist(), self.apart.constants

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..families import FAMILIES, default_family
+from ._atoms import atoms_of
 from ._codecs import present_values
 
 MAX_AUTO_LEVELS = 20  # families="auto" takes integers of more distinct values for numbers
@@ -50,10 +51,13 @@ def families_given(families, names):
 
 
 def auto_family(column):
-    """The family by dtype; few distinct integers are taken for codes, many for numbers."""
+    """The family by dtype; few distinct integers are taken for codes, many for numbers, and
+    numbers that repeat beyond rounding for atoms."""
     dtype = column.dtype
     if dtype == "integer":
         dtype = "levels" if _has_few_values(column) else "float"
+    if dtype == "float" and len(atoms_of(present_values(column))):
+        dtype = "atoms"
     return default_family(dtype)
 
 

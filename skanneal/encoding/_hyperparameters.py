@@ -62,7 +62,7 @@ def prepare(hyperparameters, encoder, table):
             fixed = named if i is not None else {}
             n_levels = int(table.n_levels[j])
             start = FAMILIES[family].default_hyper(n_levels)
-            grid = FAMILIES[family].grids(table.column(j), n_levels)
+            grid = FAMILIES[family].grids(table.elsewhere(j), n_levels)
             for h, (name, form) in enumerate(coordinates(family, n_levels)):
                 if name in fixed:
                     where = f"hyperparameters[{family!r}][{name!r}]"

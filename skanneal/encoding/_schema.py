@@ -21,12 +21,15 @@ class Schema(NamedTuple):
         Number of levels; 0 for a column of numbers or counts.
     offsets, scales : float64 array
         A number in the user's units is its cell times the scale, plus the offset.
+    atoms : list of float32 array
+        The cells of each column that are atoms; most often none.
     """
 
     dtypes: list
     n_levels: np.ndarray
     offsets: np.ndarray
     scales: np.ndarray
+    atoms: list
 
     @classmethod
     def of(cls, codecs):
@@ -36,6 +39,7 @@ class Schema(NamedTuple):
             np.array([codec.n_levels for codec in codecs], dtype=np.int64),
             np.array([codec.offset for codec in codecs], dtype=np.float64),
             np.array([codec.scale for codec in codecs], dtype=np.float64),
+            [getattr(codec, "atom_cells", np.empty(0, np.float32)) for codec in codecs],
         )
 
     def missing_cells(self, n_rows):

@@ -120,6 +120,8 @@ class AnnealedDPMixture(BaseAnnealed):
         nearest rival in nats per row, and its "standard_error"; "n_rows" that the candidates saw,
         and their "log_density" then of rows that they did not see; "row_steps", the work. None
         where no column of numbers was left to "auto".
+    atoms_ : dict of int to ndarray
+        By position, the values that a column repeats beyond rounding; see the user guide.
     hyperparameter_grids_ : dict
         The grids, in the user's units.
     schedule_ : schedule

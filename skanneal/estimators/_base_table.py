@@ -85,6 +85,7 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         """Fitted attributes: what the columns are, and the grids in their units."""
         return {
             "families_": encoder.families_,
+            "atoms_": encoder.atoms_,
             "hyperparameter_grids_": grids_in_units(plan, encoder.shown_families),
             "_encoder": encoder,
         }

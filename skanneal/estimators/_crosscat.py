@@ -133,8 +133,9 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
     outlier_scores_ : ndarray of shape (n_rows,)
         `score_outliers` of each training row, without the row itself; see `AnnealedDPMixture`.
     families_ : dict of str to ndarray
-        Positions of each family's columns; as "constant" those of columns of numbers that have one
-        value in all rows, and are set apart.
+        Positions of each family's columns; as "constant" those of columns of one value, set apart.
+    atoms_ : dict of int to ndarray
+        By position, the values that a column repeats beyond rounding; see the user guide.
     hyperparameter_grids_ : dict
         The grids, in the user's units.
     schedule_ : schedule

@@ -131,6 +131,8 @@ class PermutationDPMixture(BaseAnnealed):
         value in all rows, and are set apart, as "collinear" those that other columns determine.
     family_evidence_ : dict or None
         How "auto" chose between the families for numbers, as in `AnnealedDPMixture`.
+    atoms_ : dict of int to ndarray
+        By position, the values that a column repeats beyond rounding; see the user guide.
     hyperparameter_grids_ : dict
         The grids, in the user's units.
     schedule_ : schedule

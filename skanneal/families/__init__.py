@@ -26,6 +26,7 @@ FAMILIES = {
         "poisson",
         "gamma_exponential",
         "log_normal",
+        "semi_continuous",
         "multivariate_normal",
         "known_normal",
         "multinomial",
@@ -34,7 +35,8 @@ FAMILIES = {
 
 
 def candidates(dtype):
-    """Names of the families that "auto" may give to "float", "levels" or "boolean" columns.
+    """Names of the families that "auto" may give to "float", "atoms", "levels" or
+    "boolean" columns.
 
     They say so themselves (`default_for`), and are of one sort of cell. Where there are several,
     the evidence chooses; the first is what columns are until then.

@@ -92,7 +92,7 @@ cdef class FamilyBlock:
     family = None           # the name
     joint = False           # a row family? It takes no missing cells
     cells = None            # what a cell is: a key of CODECS (encoding/_codecs.py)
-    default_for = None      # what families="auto" gives it: "float", "levels" or "boolean" columns
+    default_for = None      # what families="auto" gives it: "float", "atoms", "levels", "boolean"
     coordinate_names = ()   # of the hyperparameters
     forms = ()              # theirs, in this order: how long, in which unit; see _forms.py
     argument_names = ()     # their names as a user gives them in a tuple, where the order differs

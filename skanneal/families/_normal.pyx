@@ -352,26 +352,30 @@ cdef class Normal(FamilyBlock):
 
     def score_feature(self, Py_ssize_t f, Table table, out, Py_ssize_t start, Py_ssize_t stop):
         """Add feature f's log predictive density, in the user's units, to out: (rows, n)."""
+        j = self.columns[f]
+        self.score_numbers(f, table.column(j, start, stop), table.scales[j], out)
+
+    def score_numbers(self, Py_ssize_t f, const float[::1] cells, double scale, out):
+        """The same of these cells in float32, NaN where missing."""
         cdef double[:, ::1] scores = out
         cdef Py_ssize_t n_slots = scores.shape[1], i, k
-        cdef Py_ssize_t position = table.positions[self.columns[f]]
         kappa, nu, mu_n, squares = self._posterior(f)
         cdef double[::1] centre = mu_n
         cdef double[::1] rate = kappa / ((kappa + 1.0) * squares)
         cdef double[::1] power = 0.5 * (nu + 1.0)
         cdef double[::1] constant = np.empty(n_slots)
-        cdef double shift = log(table.scales[self.columns[f]]), x, d
+        cdef double shift = log(scale), x, d
         with nogil:
             for k in range(n_slots):
                 constant[k] = (log_gamma(power[k]) - log_gamma(power[k] - 0.5)
                                + 0.5 * (log(rate[k]) - LOG_PI) - shift)
-            for i in range(start, stop):
-                x = (<const float *> (table.row(i) + position))[0]
+            for i in range(cells.shape[0]):
+                x = cells[i]
                 if x != x:
                     continue
                 for k in range(n_slots):
                     d = x - centre[k]
-                    scores[i - start, k] += constant[k] - power[k] * log1p(rate[k] * d * d)
+                    scores[i, k] += constant[k] - power[k] * log1p(rate[k] * d * d)
 
     def log_jacobian(self):
         """Sum over cells of -log(scale): what takes log marginals from cell to user's units."""

@@ -19,6 +19,7 @@ cdef class Table:
     cdef readonly object positions          # int32 (n_columns,), byte position in a row
     cdef readonly object widths             # int64 (n_columns,), bytes of a cell
     cdef readonly object offsets, scales    # float64 (n_columns,): number = offset + scale * cell
+    cdef readonly list atoms                # float32 arrays: cells of columns with atoms, ascending
     cdef readonly dict shared               # what blocks over these rows compute once, by key
     cdef readonly bint far                  # is a number far from its column's offset?
     cdef readonly object gaps               # bool (n_columns,): has the column a missing cell?

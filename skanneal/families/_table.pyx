@@ -69,6 +69,8 @@ cdef class Table:
         Number of levels of the columns of codes; 0 for numbers and counts.
     offsets, scales : array-like of float, shape (n_columns,), optional
         A number is offset + scale * cell. Zeros and ones by default.
+    atoms : sequence of float32 arrays, optional
+        For each column of numbers the cells that are atoms, ascending. By default none.
 
     Examples
     --------
@@ -84,12 +86,14 @@ cdef class Table:
         self._pointers = NULL
         self._n_pointers = 0
 
-    def __init__(self, dtypes, n_levels, offsets=None, scales=None):
+    def __init__(self, dtypes, n_levels, offsets=None, scales=None, atoms=None):
         self.dtypes = tuple(dtypes)
         self.n_columns = len(self.dtypes)
         self.n_levels = np.asarray(n_levels, dtype=np.int64)
         self.offsets = np.zeros(self.n_columns) if offsets is None else np.array(offsets, float)
         self.scales = np.ones(self.n_columns) if scales is None else np.array(scales, float)
+        none = [np.empty(0, np.float32)] * self.n_columns
+        self.atoms = none if atoms is None else list(atoms)
         sizes = np.array([ITEMSIZE[dtype] for dtype in self.dtypes], dtype=np.int64)
         # stable: columns of one type keep their order
         order = np.argsort([dtype != "f4" for dtype in self.dtypes] - sizes * 2, kind="stable")
@@ -228,12 +232,12 @@ cdef class Table:
         """Whether column j has a missing cell."""
         return bool(self.gaps[j])
 
-    def column(self, Py_ssize_t j):
-        """Column j's cells as stored, a copy of shape (n_rows,); rows of counts as csr_array; None
-        for the columns without cells."""
+    def column(self, Py_ssize_t j, start=0, stop=None):
+        """Column j's cells as stored, a copy of shape (n_rows,), or of a range of rows; rows of
+        counts as csr_array of all; None for the columns without cells."""
         if self.dtypes[j] == "none":
             return None
-        cells = self._cells(j)
+        cells = self._cells(j, start, stop)
         if j != self._counts:
             return cells
         entries = np.array(self._entries[:self._n_entries].T)
@@ -244,15 +248,22 @@ cdef class Table:
         """Sum of each row of counts, int64 of shape (n_rows,)."""
         return self._cells(self._counts)["total"].copy()
 
-    def _cells(self, Py_ssize_t j):
+    def elsewhere(self, Py_ssize_t j):
+        """Column j's cells; of a column with atoms those that are none of them."""
+        cells = self.column(j)
+        return cells[~np.isin(cells, self.atoms[j])] if len(self.atoms[j]) else cells
+
+    def _cells(self, Py_ssize_t j, start=0, stop=None):
+        stop = self.n_rows if stop is None else stop
+        first = start >> CHUNK_BITS
         dtype = CELL if j == self._counts else np.dtype("<" + self.dtypes[j])
         size, position = dtype.itemsize, int(self.positions[j])
         parts = [
             np.ascontiguousarray(chunk[:, position:position + size]).view(dtype).ravel()
-            for chunk in self._chunks
+            for chunk in self._chunks[first:((stop - 1) >> CHUNK_BITS) + 1]
         ]
         cells = np.concatenate(parts) if parts else np.empty(0, dtype)
-        return cells[:self.n_rows]
+        return cells[start - (first << CHUNK_BITS):stop - (first << CHUNK_BITS)]
 
     def missing(self, Py_ssize_t j):
         """Mask of column j's missing cells, shape (n_rows,)."""
@@ -366,7 +377,7 @@ cdef class Table:
 
     def empty_like(self):
         """A table of the same columns without rows."""
-        return Table(self.dtypes, self.n_levels, self.offsets, self.scales)
+        return Table(self.dtypes, self.n_levels, self.offsets, self.scales, self.atoms)
 
     def __reduce__(self):
         # without a function of our own, since skops restores classes but calls no functions
@@ -374,8 +385,8 @@ cdef class Table:
 
     def __getstate__(self):
         # the chunks as they are: joblib maps the large ones into its workers, read-only
-        return (self.dtypes, self.n_levels, self.offsets, self.scales, self.gaps, self.far,
-                self.n_rows, self._chunks, self._entries[:self._n_entries])
+        return (self.dtypes, self.n_levels, self.offsets, self.scales, self.atoms, self.gaps,
+                self.far, self.n_rows, self._chunks, self._entries[:self._n_entries])
 
     def __setstate__(self, state):
         *schema, gaps, far, n_rows, chunks, entries = state

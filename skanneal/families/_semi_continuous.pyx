@@ -1,0 +1,387 @@
+"""Semi-continuous: numbers with atoms, values that repeat, as the zeros of an amount do.
+
+Model, per feature with L atoms: a number is the l-th atom or stands elsewhere,
+
+    w ~ Dirichlet(b, a, ..., a),  P(elsewhere) = w_0,  P(atom l) = w_l,
+
+and elsewhere it is normal with the normal family's prior. With c_0 numbers elsewhere, c_l at atom l
+and n = c_0 + ... + c_L, the next number is atom l with probability (a + c_l) / (b + L a + n), and
+has elsewhere the density (b + c_0) / (b + L a + n) times that of the normal family's predictive.
+The marginal likelihood is the product of the two families'. Densities are with respect to counting
+measure at the atoms plus Lebesgue measure elsewhere: an atom has a probability, in no unit.
+
+Which values are atoms is a property of the column (encoding/_atoms.py), which the Table knows. The
+numbers elsewhere are a block of the normal family, for which an atom is a missing cell.
+
+The grids: those of the normal family for the numbers elsewhere; a and b those of pseudo-counts.
+"""
+
+from libc.math cimport log
+from libc.stdint cimport int32_t, int64_t
+
+import numpy as np
+
+from .._native._math cimport log_gamma
+from ._base cimport TILE, FamilyBlock
+from ._table cimport Table
+
+from ._categorical import Categorical
+from ._normal import Normal
+
+cdef enum:
+    N_NORMAL = 4   # coordinates of the normal family, which come first
+
+cdef float NAN = float("nan")
+
+
+def outcomes_of(cells, atoms):
+    """Of each cell which outcome it is: 0 elsewhere, l at atom l, -1 missing."""
+    found = np.searchsorted(atoms, cells)
+    at_atom = np.r_[atoms, np.float32(np.nan)][found] == cells
+    return np.where(np.isnan(cells), -1, np.where(at_atom, 1 + found, 0))
+
+
+cdef class SemiContinuous(FamilyBlock):
+    """Numbers with atoms. Coordinates: those of Normal, then a and b, the pseudo-counts of each
+    atom and of elsewhere."""
+
+    family = "semi_continuous"
+    cells = "number_or_atom"
+    default_for = "atoms"
+    coordinate_names = (*Normal.coordinate_names, "a", "b")
+    forms = (*Normal.forms, "positive", "positive")
+    restricting_ends = Normal.restricting_ends
+    bounds_density = Normal.bounds_density
+
+    cdef FamilyBlock numbers            # what is elsewhere, in rows of floats of its own
+    cdef double[:, ::1] pseudo          # (2, n_features): a, b
+    cdef int32_t[::1] start             # (n_features + 1,): the outcomes of each, elsewhere first
+    cdef float[::1] atom                # (n_outcomes,) cells; NaN for elsewhere
+    cdef int64_t[:, ::1] n, count       # (n_features, n_slots), (n_outcomes, n_slots) cells
+    cdef float[:, ::1] log_all, log_own   # the same: log(b + L a + n), log(a + c) or log(b + c)
+    cdef float[::1] elsewhere           # (n_features,) scratch: a row for the block of numbers
+    cdef int32_t[::1] outcome           # (n_features,) scratch: -1 missing
+
+    @staticmethod
+    def default_hyper(n_levels):
+        """Those of Normal, and a pseudo-count of 1 for every outcome."""
+        return np.r_[Normal.default_hyper(n_levels), 1.0, 1.0]
+
+    @staticmethod
+    def grids(cells, n_levels):
+        """Grids of the numbers elsewhere, in cell units, and of pseudo-counts."""
+        return Normal.grids(cells, n_levels) + Categorical.grids(cells, 2)
+
+    def _set_up(self, table, hyper):
+        atoms = [table.atoms[j] for j in self.columns]
+        self.start = np.cumsum([0, *(1 + len(of) for of in atoms)]).astype(np.int32)
+        parts = [np.r_[np.float32(np.nan), of] for of in atoms]
+        self.atom = np.concatenate([np.zeros(0, np.float32), *parts]).astype(np.float32)
+        hyper = np.array(hyper, dtype=np.float64).reshape(-1, N_NORMAL + 2)
+        self.pseudo = np.ascontiguousarray(hyper[:, N_NORMAL:].T)
+        inner = Table(["f4"] * max(1, self.n_features), [0] * max(1, self.n_features))
+        gappy = np.ones(self.n_features, dtype=bool)
+        self.numbers = Normal(inner, np.arange(self.n_features), hyper[:, :N_NORMAL], 1, gappy)
+        self.elsewhere = np.zeros(max(1, self.n_features), dtype=np.float32)
+        self.outcome = np.zeros(max(1, self.n_features), dtype=np.int32)
+        self.n = np.zeros((self.n_features, 0), dtype=np.int64)
+        self.count = np.zeros((len(self.atom), 0), dtype=np.int64)
+
+    cdef int reserve(self, Py_ssize_t n_slots) except -1:
+        cdef Py_ssize_t had = self.n_slots, k
+        size = np.zeros(n_slots, np.int64)
+        n = np.zeros((self.n_features, n_slots), np.int64)
+        count = np.zeros((self.count.shape[0], n_slots), np.int64)
+        size[:had], n[:, :had], count[:, :had] = self.size, self.n, self.count
+        self.size, self.n, self.count = size, n, count
+        self.log_all = np.zeros(n.shape, np.float32)
+        self.log_own = np.zeros(count.shape, np.float32)
+        if self.numbers.n_slots < n_slots:
+            self.numbers.reserve(n_slots)
+        self.n_slots = n_slots
+        for k in range(n_slots):
+            self.refresh(k)
+        return 0
+
+    cdef inline double prior(self, Py_ssize_t f, Py_ssize_t o) noexcept nogil:
+        """Pseudo-count of an outcome."""
+        return self.pseudo[1 if o == self.start[f] else 0, f]
+
+    cdef inline double prior_of_all(self, Py_ssize_t f) noexcept nogil:
+        return self.pseudo[1, f] + (self.start[f + 1] - self.start[f] - 1) * self.pseudo[0, f]
+
+    cdef const char *read(self, const char *row) noexcept nogil:
+        """The row as the block of numbers reads it; `outcome` says what each cell is."""
+        cdef Py_ssize_t f, o
+        cdef float x
+        for f in range(self.n_features):
+            x = (<const float *> (row + self.offset[f]))[0]
+            self.elsewhere[f] = x
+            self.outcome[f] = self.start[f] if x == x else -1
+            for o in range(self.start[f] + 1, self.start[f + 1]):
+                if x == self.atom[o]:
+                    self.outcome[f], self.elsewhere[f] = <int32_t> o, NAN
+        return <const char *> &self.elsewhere[0]
+
+    cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
+        cdef Py_ssize_t f, k
+        cdef const float *own
+        cdef const float *all
+        self.numbers.add_scores(self.read(row), n_tiles, out)
+        for f in range(self.n_features):
+            if self.outcome[f] < 0:
+                continue
+            own, all = &self.log_own[self.outcome[f], 0], &self.log_all[f, 0]
+            for k in range(n_tiles * TILE):
+                out[k] += own[k] - all[k]
+
+    cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
+        cdef double total = self.numbers.score_without(self.read(row), k)
+        cdef Py_ssize_t f, o
+        for f in range(self.n_features):
+            o = self.outcome[f]
+            if o >= 0:
+                total += log((self.prior(f, o) + (self.count[o, k] - 1))
+                             / (self.prior_of_all(f) + (self.n[f, k] - 1)))
+        return <float> total
+
+    cdef void update(self, Py_ssize_t k, int sign) noexcept nogil:
+        """Count the row that was read."""
+        cdef Py_ssize_t f, o
+        self.size[k] += sign
+        for f in range(self.n_features):
+            o = self.outcome[f]
+            if o < 0:
+                continue
+            self.n[f, k] += sign
+            self.count[o, k] += sign
+            self.log_all[f, k] = <float> log(self.prior_of_all(f) + self.n[f, k])
+            self.log_own[o, k] = <float> log(self.prior(f, o) + self.count[o, k])
+
+    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
+        self.numbers.insert(self.read(row), k)
+        self.update(k, 1)
+
+    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
+        self.numbers.remove(self.read(row), k)
+        self.update(k, -1)
+
+    cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
+        return self.numbers.cancels(self.read(row), k)
+
+    cdef void refresh_counts(self, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t f, o
+        for f in range(self.n_features):
+            self.log_all[f, k] = <float> log(self.prior_of_all(f) + self.n[f, k])
+            for o in range(self.start[f], self.start[f + 1]):
+                self.log_own[o, k] = <float> log(self.prior(f, o) + self.count[o, k])
+
+    cdef void refresh(self, Py_ssize_t k) noexcept nogil:
+        self.numbers.refresh(k)
+        self.refresh_counts(k)
+
+    cdef void clear(self, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t f, o
+        self.size[k] = 0
+        for f in range(self.n_features):
+            self.n[f, k] = 0
+        for o in range(self.count.shape[0]):
+            self.count[o, k] = 0
+        self.numbers.clear(k)
+        self.refresh_counts(k)
+
+    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
+        cdef SemiContinuous other = <SemiContinuous> source
+        cdef Py_ssize_t f, o
+        self.size[k] = other.size[i]
+        for f in range(self.n_features):
+            self.n[f, k] = other.n[f, i]
+        for o in range(self.count.shape[0]):
+            self.count[o, k] = other.count[o, i]
+        self.numbers.copy(other.numbers, i, k)
+        self.refresh_counts(k)
+        return 0
+
+    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t f, o
+        self.size[i] += self.size[k]
+        for f in range(self.n_features):
+            self.n[f, i] += self.n[f, k]
+        for o in range(self.count.shape[0]):
+            self.count[o, i] += self.count[o, k]
+        self.numbers.merge(i, k)
+        self.clear(k)
+        self.refresh_counts(i)
+
+    cdef double log_marginal_counts(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        """Log probability of which cells of feature f are which atoms, in slot k."""
+        cdef double whole = self.prior_of_all(f), own, out
+        cdef Py_ssize_t o
+        out = log_gamma(whole) - log_gamma(whole + self.n[f, k])
+        for o in range(self.start[f], self.start[f + 1]):
+            if self.count[o, k] > 0:
+                own = self.prior(f, o)
+                out += log_gamma(own + self.count[o, k]) - log_gamma(own)
+        return out
+
+    cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        if self.n[f, k] == 0:
+            return 0.0
+        return self.log_marginal_counts(f, k) + self.numbers.log_marginal_feature(f, k)
+
+    @staticmethod
+    def column_scores(Table table, columns, hyper, rows, labels, n_slots):
+        hyper = np.array(hyper, dtype=np.float64)
+        cells = [table.column(j)[rows] for j in columns]
+        outcomes = [outcomes_of(own, table.atoms[j]) for own, j in zip(cells, columns)]
+        inner = Table(["f4"] * len(columns), [0] * len(columns))
+        inner.append([np.where(o == 0, own, np.nan) for own, o in zip(cells, outcomes)])
+        at = np.arange(len(columns))
+        out = Normal.column_scores(inner, at, hyper[:, :N_NORMAL], np.arange(len(rows)), labels,
+                                   n_slots)
+        for i, outcome in enumerate(outcomes):
+            n_outcomes = 1 + len(table.atoms[columns[i]])
+            prior = np.r_[hyper[i, N_NORMAL + 1], np.full(n_outcomes - 1, hyper[i, N_NORMAL])]
+            present = np.flatnonzero(outcome >= 0)
+            for v, n in enumerate(n_slots):
+                cell = labels[v][present] * n_outcomes + outcome[present]
+                counts = np.bincount(cell, minlength=n * n_outcomes).reshape(n, n_outcomes)
+                out[i, v] += dirichlet_multinomial(counts, prior)
+        return out
+
+    cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
+                         double *out) noexcept nogil:
+        cdef double before
+        cdef Py_ssize_t g, k
+        if h < N_NORMAL:
+            self.numbers.score_grid(f, h, grid, n_grid, out)
+            return
+        before = self.pseudo[h - N_NORMAL, f]
+        for g in range(n_grid):
+            self.pseudo[h - N_NORMAL, f] = grid[g]
+            out[g] = 0.0
+            for k in range(self.n_slots):
+                if self.n[f, k] > 0:
+                    out[g] += self.log_marginal_counts(f, k)
+        self.pseudo[h - N_NORMAL, f] = before
+
+    def get_hyper(self, Py_ssize_t f):
+        """Feature f's coordinates, in cell units: shape (6,)."""
+        return np.r_[self.numbers.get_hyper(f), np.asarray(self.pseudo)[:, f]]
+
+    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
+        if h < N_NORMAL:
+            self.numbers.set_coordinate(f, h, value)
+        else:
+            self.pseudo[h - N_NORMAL, f] = value
+
+    def refresh_all(self):
+        self.numbers.refresh_all()
+        FamilyBlock.refresh_all(self)
+
+    def _take_hyper(self, SemiContinuous other):
+        self.numbers._take_hyper(other.numbers)
+        self.pseudo[:] = other.pseudo
+
+    def _shares(self, f):
+        """Predictive probability of each outcome of feature f: (1 + L, n_slots)."""
+        a, b = np.asarray(self.pseudo)[:, f]
+        count = np.asarray(self.count)[self.start[f]:self.start[f + 1]]
+        weights = count + np.r_[b, np.full(len(count) - 1, a)][:, None]
+        return weights / weights.sum(axis=0)
+
+    def score_feature(self, Py_ssize_t f, Table table, out, Py_ssize_t start, Py_ssize_t stop):
+        """Add feature f's log predictive, at an atom its log probability, elsewhere the log density
+        in the user's units, to out: (rows, n)."""
+        j, n_slots = self.columns[f], out.shape[1]
+        cells = table.column(j, start, stop)
+        outcome = outcomes_of(cells, table.atoms[j])
+        numbers = np.where(outcome == 0, cells, np.float32(np.nan))
+        self.numbers.score_numbers(f, numbers, table.scales[j], out)
+        # of a missing cell log 1, in the last place
+        logs = np.vstack([np.log(self._shares(f)[:, :n_slots]), np.zeros(n_slots)])
+        out += logs[outcome]
+
+    def log_jacobian(self):
+        """Sum over the cells elsewhere of -log(scale): from log marginals in cell units to those in
+        the user's. An atom's probability has no unit."""
+        elsewhere = np.asarray(self.count)[np.asarray(self.start)[:-1]].sum(axis=1)
+        return -float(elsewhere @ np.log(self.table.scales[self.columns]))
+
+    def _atoms(self, f):
+        return np.asarray(self.atom, dtype=np.float64)[self.start[f] + 1:self.start[f + 1], None]
+
+    def predictive_mean(self, Py_ssize_t f):
+        """Mean of the predictive in every slot, atoms included, in cell units."""
+        shares = self._shares(f)
+        return shares[0] * self.numbers.predictive_mean(f) + (shares[1:] * self._atoms(f)).sum(0)
+
+    def predictive_variance(self, Py_ssize_t f):
+        """Variance of the predictive in every slot, atoms included, in cell units."""
+        shares, mean = self._shares(f), self.predictive_mean(f)
+        elsewhere = self.numbers.predictive_variance(f)
+        elsewhere += (self.numbers.predictive_mean(f) - mean) ** 2
+        return shares[0] * elsewhere + (shares[1:] * (self._atoms(f) - mean) ** 2).sum(0)
+
+    def sample_feature(self, Py_ssize_t f, slots, bit_generator):
+        """One predictive cell for each of `slots`: float64 of the same shape, in cell units."""
+        slots = np.asarray(slots, dtype=np.int64)
+        out = self.numbers.sample_feature(f, slots, bit_generator)
+        cumulative = np.cumsum(self._shares(f), axis=0)[:, slots]
+        uniforms = np.random.Generator(bit_generator).random(len(slots))
+        outcome = np.minimum((cumulative <= uniforms).sum(axis=0), len(cumulative) - 1)
+        return np.where(outcome > 0, np.r_[0.0, self._atoms(f)[:, 0]][outcome], out)
+
+    def statistics(self):
+        """Cells of each outcome, elsewhere first; mean and squares of those elsewhere."""
+        order = np.argsort(self.columns)
+        start, count = np.asarray(self.start), np.asarray(self.count)
+        padded = np.zeros((self.n_features, np.diff(start).max(initial=1), self.n_slots), np.int64)
+        for f in range(self.n_features):
+            padded[f, :start[f + 1] - start[f]] = count[start[f]:start[f + 1]]
+        numbers = self.numbers.statistics()
+        return {"count": padded[order], "mean": numbers["mean"][order], "m2": numbers["m2"][order]}
+
+    def parameters(self):
+        """Gaps and hyperparameters, features by column."""
+        order = np.argsort(self.columns)
+        hyper = np.array([self.get_hyper(f) for f in order]).reshape(-1, N_NORMAL + 2).T
+        return {"gappy": self.gappy[order], **dict(zip(self.coordinate_names, hyper))}
+
+    @classmethod
+    def from_arrays(cls, arrays, table, n_slots=None):
+        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
+        cdef SemiContinuous block
+        n = len(arrays["size"])
+        hyper = cls.hyper_of(arrays)
+        block = cls(table, arrays["columns"], hyper, max(n, n_slots or 0), arrays["gappy"])
+        at = np.searchsorted(arrays["columns"], block.columns)
+        inner = {name: arrays[name][at] for name in ("mean", "m2", *Normal.coordinate_names)}
+        inner |= {"columns": np.arange(len(at)), "size": arrays["size"], "gappy": at >= 0}
+        inner["n"] = arrays["count"][at, 0]
+        block.numbers = Normal.from_arrays(inner, block.numbers.table, block.n_slots)
+        np.asarray(block.size)[:n] = arrays["size"]
+        for f, i in enumerate(at):
+            of = arrays["count"][i, :block.start[f + 1] - block.start[f]]
+            np.asarray(block.count)[block.start[f]:block.start[f + 1], :n] = of
+            np.asarray(block.n)[f, :n] = of.sum(axis=0)
+        block.refresh_all()
+        return block
+
+
+def dirichlet_multinomial(counts, prior):
+    """Log probability of which cells have which outcome: the sum over slots, counts (n, L)."""
+    cdef const int64_t[:, ::1] count = np.ascontiguousarray(counts, dtype=np.int64)
+    cdef const double[::1] a = prior
+    cdef double whole = np.sum(prior), out = 0.0
+    cdef int64_t n
+    cdef Py_ssize_t k, o
+    for k in range(count.shape[0]):
+        n = 0
+        for o in range(count.shape[1]):
+            n += count[k, o]
+            if count[k, o] > 0:
+                out += log_gamma(a[o] + count[k, o]) - log_gamma(a[o])
+        if n > 0:
+            out += log_gamma(whole) - log_gamma(whole + n)
+    return out
