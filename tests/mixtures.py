@@ -217,6 +217,9 @@ def random_column(family, n_rows, rng, *, missing=0.0, n_levels=3):
     elif family == "bernoulli":
         values = rng.random(n_rows) < 0.4
         hyper = {"a": rng.uniform(0.3, 2), "b": rng.uniform(0.3, 2)}
+    elif family == "negative_binomial":
+        values = rng.poisson(rng.choice([0.5, 6.0, 40.0], n_rows) * rng.gamma(2.0, 0.5, n_rows))
+        hyper = {"r": rng.uniform(0.5, 5), "a": rng.uniform(0.5, 3), "b": rng.uniform(0.2, 2)}
     elif family == "gamma_exponential":
         values = np.float32(rng.exponential(rng.choice([0.1, 1.0, 20.0], n_rows))).astype(float)
         values[rng.random(n_rows) < 0.05] = 0.0

@@ -24,6 +24,9 @@ semi_continuous
              a value is one of the ATOMS or stands elsewhere; Dirichlet(b, a, .., a) of which, and
              elsewhere x as of normal: the product of the two marginals, and of the two predictives,
              of which an atom has the first alone
+negative_binomial
+             x ~ NB(r, p), C(x) p^r (1 - p)^x with C(x) = G(x + r) / (x! G(r)), p ~ Beta(a, b):
+             m(x) = B(a + n r, b + sum x) / B(a, b) prod C(x), the beta functions in 45 digits
 multinomial  a value is a row of counts x_1..x_D of sum X; Dirichlet(a_1..a_D), A = sum a, or one a
              for all; N = sum of all n_j = sum of all rows' x_j:
              m(x) = G(A) / G(A + N) prod_j G(a_j + n_j) / G(a_j) prod_rows X! / prod_j x_j!
@@ -46,10 +49,13 @@ integrates prior times likelihood numerically.
 """
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 from scipy import integrate, special, stats
+
+import large_counts
 
 
 def is_missing(value):
@@ -248,6 +254,31 @@ def _semi_continuous_log_predictive(value, values, hyper):
     if which > 0:
         return log_share
     return log_share + _normal_log_predictive(value, _elsewhere(values), hyper)
+
+
+# ----------------------------------------------------------------- negative_binomial
+def _log_count_ways(x, r):
+    return math.lgamma(int(x) + r) - math.lgamma(int(x) + 1) - math.lgamma(r)
+
+
+def _log_beta(values, hyper):
+    """log B(a + n r, b + sum x)."""
+    r, a, b = (Fraction(float(hyper[name])) for name in ("r", "a", "b"))
+    ends = a + len(values) * r, b + sum(int(value) for value in values)
+    first, second, both = (
+        large_counts.log_gamma(Decimal(z.numerator) / z.denominator) for z in (*ends, sum(ends))
+    )
+    return first + second - both
+
+
+def _negative_binomial_log_marginal(values, hyper):
+    ratio = float(_log_beta(values, hyper) - _log_beta([], hyper))
+    return ratio + math.fsum(_log_count_ways(value, float(hyper["r"])) for value in values)
+
+
+def _negative_binomial_log_predictive(value, values, hyper):
+    ratio = float(_log_beta([*values, value], hyper) - _log_beta(values, hyper))
+    return ratio + _log_count_ways(value, float(hyper["r"]))
 
 
 # ----------------------------------------------------------------------- multinomial
@@ -491,6 +522,14 @@ def _semi_continuous_integral(values, hyper):
     )
 
 
+def _negative_binomial_integral(values, hyper):
+    def density(p):
+        likelihood = math.prod(stats.nbinom.pmf(int(value), hyper["r"], p) for value in values)
+        return stats.beta.pdf(p, hyper["a"], hyper["b"]) * likelihood
+
+    return math.log(integrate.quad(density, 0, 1)[0])
+
+
 def _multinomial_integral(values, hyper):
     n_columns = len(values[0]) if values else 3
     items = [j for row in values for j, count in enumerate(row) for _ in range(count)]
@@ -537,6 +576,7 @@ _LOG_MARGINAL = {
     "gamma_exponential": _gamma_exponential_log_marginal,
     "log_normal": _log_normal_log_marginal,
     "semi_continuous": _semi_continuous_log_marginal,
+    "negative_binomial": _negative_binomial_log_marginal,
     "multinomial": _multinomial_log_marginal,
     "multivariate_normal": _mvn_log_marginal,
     "known_normal": _known_log_marginal,
@@ -549,6 +589,7 @@ _LOG_PREDICTIVE = {
     "gamma_exponential": _gamma_exponential_log_predictive,
     "log_normal": _log_normal_log_predictive,
     "semi_continuous": _semi_continuous_log_predictive,
+    "negative_binomial": _negative_binomial_log_predictive,
     "multinomial": _multinomial_log_predictive,
     "multivariate_normal": _mvn_log_predictive,
     "known_normal": _known_log_predictive,
@@ -561,6 +602,7 @@ _INTEGRAL = {
     "gamma_exponential": _gamma_exponential_integral,
     "log_normal": _log_normal_integral,
     "semi_continuous": _semi_continuous_integral,
+    "negative_binomial": _negative_binomial_integral,
     "multinomial": _multinomial_integral,
     "multivariate_normal": _mvn_integral,
     "known_normal": _known_integral,
@@ -584,6 +626,7 @@ EXAMPLES = {
         [0.0, 1.5, 0.0, 2.0, -0.5, 1.75],
         {"mu0": 0.3, "kappa0": 0.5, "nu0": 3.0, "sigma2_0": 0.7, "a": 0.8, "b": 1.3},
     ),
+    "negative_binomial": ([0, 9, 1, 7, 4, 0], {"r": 1.75, "a": 6.0, "b": 2.0}),
 }
 # The same of the row families; two columns, of the multinomial three.
 _ROWS = [(-1.25, -0.5), (1.0, 1.5), (-0.75, -1.0), (2.0, 1.25), (0.5, 0.25), (-1.0, 0.0)]

@@ -372,6 +372,8 @@ def test_grid_scores(family):
             grid = np.array([0.3, vector[h], 2.5, 7.0])
             if FAMILIES[name].forms[h] == "location":
                 grid = np.array([-1.5, vector[h], 0.0, 2.0])
+            elif FAMILIES[name].coordinate_names[h] == "r":  # sizes that it keeps the sums for
+                grid = np.r_[vector[h], FAMILIES[name].grids(np.arange(3), 0)[h][[3, 8, 12]]]
             expected = []
             for value in grid:
                 changed = vector.copy()

@@ -30,7 +30,7 @@ EACH = [(family, name) for family in FAMILIES for name in FAMILIES[family].names
 def rows(family, n=16):
     """Two columns; of numbers the cells are the values or their logarithms: -1 and 1, half each."""
     rng = np.random.default_rng(0)
-    if family in ("poisson", "multinomial"):
+    if family in ("poisson", "negative_binomial", "multinomial"):
         return rng.poisson(4.0, size=(n, 2))
     if family in ("bernoulli", "categorical"):
         return np.c_[np.arange(n) % 2, np.arange(n) // 2 % 2]

@@ -46,6 +46,7 @@ from reference import EXAMPLES
 from skanneal import moves as room
 from skanneal.chains import ChainPlan, run_chain
 from skanneal.families import FAMILIES
+from skanneal.families._negative_binomial import SIZES
 from skanneal.moves import (
     FeatureHyperparameters,
     Gibbs,
@@ -487,6 +488,7 @@ HYPER_GRIDS = {
     "poisson": {"shape": [0.5, 4.0], "rate": [0.2, 1.5]},
 }
 HYPER_GRIDS["log_normal"] = HYPER_GRIDS["normal"]
+HYPER_GRIDS["negative_binomial"] = {"r": SIZES[[2, 7]], "a": [1.0, 6.0], "b": [0.5, 3.0]}
 HYPER_GRIDS["semi_continuous"] = {
     **{name: [value] for name, value in EXAMPLES["semi_continuous"][1].items()},
     "sigma2_0": [0.2, 2.0],
@@ -581,7 +583,7 @@ def summed(counts, *positions):
     return out
 
 
-INFERRED_DATA = ["normal", "others", "codes", "log_normal", "semi_continuous"]
+INFERRED_DATA = ["normal", "others", "codes", "log_normal", "semi_continuous", "negative_binomial"]
 
 
 @pytest.mark.parametrize("data", INFERRED_DATA)

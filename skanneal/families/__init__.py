@@ -27,6 +27,7 @@ FAMILIES = {
         "gamma_exponential",
         "log_normal",
         "semi_continuous",
+        "negative_binomial",
         "multivariate_normal",
         "known_normal",
         "multinomial",

@@ -1,0 +1,402 @@
+"""Negative binomial with a Beta prior: counts that vary more than a Poisson's.
+
+Model, per feature: x ~ NB(r, p), P(x) = C(x) p^r (1 - p)^x, C(x) = Gamma(x + r) / (x! Gamma(r)),
+p ~ Beta(a, b); the size r is the column's, of all its clusters. With n cells of sum S, A = a + n r
+and B = b + S, the marginal likelihood is
+
+    B(A, B) / B(a, b) prod C(x),
+
+and the predictive C(x) B(A + r, B + x) / B(A, B). Source: Johnson, Kemp and Kotz, Univariate
+Discrete Distributions, 6.2.3 (beta negative binomial).
+
+Of large counts the log-gamma functions are much larger than their sum. With s(z) the rest of
+Stirling's formula, D = A + B and y = x + r the log predictive is
+
+    log C(x) + K - x log(1 + A/B) + (B + x - 1/2) log(1 + x/B) - x + s(B + x)
+             - (D + y - 1/2) log(1 + y/D) + y - s(D + y),
+
+where K, of the slot alone, is log Gamma(A + r) / Gamma(A) - r log D - s(B) + s(D).
+
+prod C(x) depends on r and on the cells, but not on how they are clustered. Its logarithm is kept
+for every size of the grid, SIZES, and for the one that the block was made with, so that the size is
+drawn without another look at the rows. Counts of the greatest size are hardly told from Poisson's.
+"""
+
+from libc.math cimport log, log1p
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+import numpy as np
+
+from .._native._math cimport fill_log_factorials, log_factorial, log_gamma, stirling_rest
+from ._base cimport TILE, FamilyBlock
+from ._table cimport Table
+
+from ._base import partition_batches
+from ._scaling import ordinary
+from ._table import MISSING_COUNT
+
+SIZES = np.geomspace(0.1, 1e4, 21)
+SIZES.setflags(write=False)
+LEAST_OF_MEAN = 2.0       # a smaller A counts as so much in the mean, which has to be above 1
+LEAST_OF_VARIANCE = 3.0   # and in the variance, above 2
+
+cdef enum:
+    N_SIZES = 22     # those of the grid, and the one that the block was made with
+    SMALL = 12       # counts up to here go through a product
+    TABULATED = 512  # of smaller counts C is tabulated for the sizes of the grid
+
+cdef uint32_t MISSING = MISSING_COUNT
+cdef double[::1] GRID = np.array(SIZES)
+fill_log_factorials()
+
+
+cdef inline double rise(double u, double w) noexcept nogil:
+    """log Gamma(u + w) / Gamma(u)."""
+    return ((u + w - 0.5) * log1p(w / u) + w * log(u) - w + stirling_rest(u + w)
+            - stirling_rest(u))
+
+
+cdef double log_ways(uint32_t x, double r) noexcept nogil:
+    """log C(x)."""
+    cdef double product = 1.0
+    cdef uint32_t i
+    if x <= SMALL:
+        for i in range(x):
+            product *= (r + i) / (i + 1.0)
+        return log(product)
+    if r > x:
+        return rise(r, x) - log_factorial(x)
+    return rise(x, r) - log(<double> x) - log_gamma(r)
+
+
+cdef double[:, ::1] WAYS = np.array([[log_ways(x, r) for r in SIZES] for x in range(TABULATED)])
+
+
+cdef inline double occam(double n, double total, double r, double a, double b) noexcept nogil:
+    """log B(A, B) / B(a, b)."""
+    if n == 0.0:
+        return 0.0
+    return rise(a, n * r) + (rise(b, total) if total > 0.0 else 0.0) - rise(a + b, n * r + total)
+
+
+# What the predictive needs of a slot.
+cdef struct Beta:
+    double b, d         # B and D
+    double constant     # K
+    double log_odds     # log(1 + A/B)
+
+
+cdef inline void set_beta(Beta *beta, double a, double b, double r) noexcept nogil:
+    beta.b, beta.d, beta.log_odds = b, a + b, log1p(a / b)
+    beta.constant = rise(a, r) - r * log(a + b) - stirling_rest(b) + stirling_rest(a + b)
+
+
+cdef inline double log_predictive(const Beta *beta, double x, double r) noexcept nogil:
+    """The log predictive of a count, less log C."""
+    cdef double y = x + r
+    return (beta.constant - x * beta.log_odds
+            + (beta.b + x - 0.5) * log1p(x / beta.b) - x + stirling_rest(beta.b + x)
+            - (beta.d + y - 0.5) * log1p(y / beta.d) + y - stirling_rest(beta.d + y))
+
+
+cdef class NegativeBinomial(FamilyBlock):
+    """Counts. Coordinates of a feature's hyperparameters: r, a, b."""
+
+    family = "negative_binomial"
+    cells = "count"
+    coordinate_names = ("r", "a", "b")
+    forms = ("positive", "positive", "positive")
+
+    cdef double[:, ::1] hyper         # (3, n_features)
+    cdef double[::1] given            # (n_features,) r that the block was made with
+    cdef int64_t[:, ::1] n, total     # (n_features, n_slots) cells and their sum
+    cdef double[:, :, ::1] ways       # (n_features, n_slots, N_SIZES) sum of log C
+    cdef double[:, :, ::1] cache      # (n_features, n_slots, 4), see Beta
+    cdef double[::1] sum              # (n_slots,) scratch
+
+    @staticmethod
+    def default_hyper(n_levels):
+        """(r, a, b): a size near 1."""
+        return np.array([SIZES[4], 1.0, 1.0])
+
+    @staticmethod
+    def grids(cells, n_levels):
+        """SIZES; as for the Poisson's shape; and b around the column's mean."""
+        cells = np.asarray(cells)
+        cells = ordinary(cells[cells != MISSING_COUNT])
+        mean = max(float(cells.mean()) if len(cells) else 1.0, 0.01)
+        return [SIZES, np.geomspace(0.1, 100.0, 16), mean * np.geomspace(0.01, 100.0, 21)]
+
+    def _set_up(self, table, hyper):
+        self.hyper = np.ascontiguousarray(np.array(hyper, dtype=np.float64).reshape(-1, 3).T)
+        self.given = np.array(self.hyper)[0]
+        self.n = np.zeros((self.n_features, 0), dtype=np.int64)
+        self.total = np.zeros((self.n_features, 0), dtype=np.int64)
+        self.ways = np.zeros((self.n_features, 0, N_SIZES))
+
+    cdef int reserve(self, Py_ssize_t n_slots) except -1:
+        cdef Py_ssize_t had = self.n_slots, k
+        size = np.zeros(n_slots, np.int64)
+        n = np.zeros((self.n_features, n_slots), np.int64)
+        total, ways = np.zeros_like(n), np.zeros((self.n_features, n_slots, N_SIZES))
+        size[:had] = self.size
+        n[:, :had], total[:, :had], ways[:, :had] = self.n, self.total, self.ways
+        self.size, self.n, self.total, self.ways = size, n, total, ways
+        self.cache = np.zeros((self.n_features, n_slots, sizeof(Beta) // sizeof(double)))
+        self.sum = np.zeros(n_slots)
+        self.n_slots = n_slots
+        for k in range(n_slots):
+            self.refresh(k)
+        return 0
+
+    cdef inline Beta *beta(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        return <Beta *> &self.cache[f, k, 0]
+
+    cdef inline uint32_t count(self, const char *row, Py_ssize_t f) noexcept nogil:
+        return (<const uint32_t *> (row + self.offset[f]))[0]
+
+    cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
+        cdef Py_ssize_t f, k, n_slots = n_tiles * TILE
+        cdef double constant
+        cdef uint32_t x
+        for k in range(n_slots):
+            self.sum[k] = 0.0
+        for f in range(self.n_features):
+            x = self.count(row, f)
+            if x == MISSING:
+                continue
+            constant = log_ways(x, self.hyper[0, f])
+            for k in range(n_slots):
+                self.sum[k] += constant + log_predictive(self.beta(f, k), x, self.hyper[0, f])
+        for k in range(n_slots):
+            out[k] += <float> self.sum[k]
+
+    cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t f
+        cdef uint32_t x
+        cdef Beta without
+        cdef double total = 0.0, r
+        for f in range(self.n_features):
+            x = self.count(row, f)
+            if x == MISSING:
+                continue
+            r = self.hyper[0, f]
+            set_beta(&without, self.hyper[1, f] + (self.n[f, k] - 1) * r,
+                     self.hyper[2, f] + (self.total[f, k] - <int64_t> x), r)
+            total += log_ways(x, r) + log_predictive(&without, x, r)
+        return <float> total
+
+    cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil:
+        cdef Py_ssize_t f, g
+        cdef uint32_t x
+        self.size[k] += sign
+        for f in range(self.n_features):
+            x = self.count(row, f)
+            if x == MISSING:
+                continue
+            self.n[f, k] += sign
+            self.total[f, k] += sign * <int64_t> x
+            for g in range(N_SIZES):
+                if x < TABULATED and g < N_SIZES - 1:
+                    self.ways[f, k, g] += sign * WAYS[x, g]
+                else:
+                    self.ways[f, k, g] += sign * log_ways(x, self.size_at(f, g))
+                if self.n[f, k] == 0:
+                    self.ways[f, k, g] = 0.0
+        self.refresh(k)
+
+    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
+        self.update(row, k, 1)
+
+    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
+        self.update(row, k, -1)
+
+    cdef void refresh(self, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t f
+        for f in range(self.n_features):
+            set_beta(self.beta(f, k), self.hyper[1, f] + self.n[f, k] * self.hyper[0, f],
+                     self.hyper[2, f] + self.total[f, k], self.hyper[0, f])
+
+    cdef void clear(self, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t f, g
+        self.size[k] = 0
+        for f in range(self.n_features):
+            self.n[f, k] = self.total[f, k] = 0
+            for g in range(N_SIZES):
+                self.ways[f, k, g] = 0.0
+        self.refresh(k)
+
+    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
+        cdef NegativeBinomial other = <NegativeBinomial> source
+        cdef Py_ssize_t f, g
+        self.size[k] = other.size[i]
+        for f in range(self.n_features):
+            self.n[f, k], self.total[f, k] = other.n[f, i], other.total[f, i]
+            for g in range(N_SIZES):
+                self.ways[f, k, g] = other.ways[f, i, g]
+        self.refresh(k)
+        return 0
+
+    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t f, g
+        self.size[i] += self.size[k]
+        for f in range(self.n_features):
+            self.n[f, i] += self.n[f, k]
+            self.total[f, i] += self.total[f, k]
+            for g in range(N_SIZES):
+                self.ways[f, i, g] += self.ways[f, k, g]
+        self.clear(k)
+        self.refresh(i)
+
+    cdef inline double size_at(self, Py_ssize_t f, Py_ssize_t g) noexcept nogil:
+        return GRID[g] if g < N_SIZES - 1 else self.given[f]
+
+    cdef Py_ssize_t place(self, Py_ssize_t f, double r) noexcept nogil:
+        """Where the sum of log C is kept for a size, which is one of these."""
+        cdef Py_ssize_t g
+        for g in range(N_SIZES - 1):
+            if GRID[g] == r:
+                return g
+        return N_SIZES - 1
+
+    cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        return self.ways[f, k, self.place(f, self.hyper[0, f])] + occam(
+            self.n[f, k], self.total[f, k], self.hyper[0, f], self.hyper[1, f], self.hyper[2, f])
+
+    @staticmethod
+    def column_scores(Table table, columns, hyper, rows, labels, n_slots):
+        cdef const int64_t[::1] row = rows
+        cdef const int32_t[:, ::1] label = labels
+        cdef Py_ssize_t n_columns = len(columns), f, i, v, k, start, stop, of
+        cdef int64_t[::1] position = np.ascontiguousarray(table.positions[columns], np.int64)
+        cdef double[:, ::1] prior = np.array(hyper, dtype=np.float64)
+        cdef double[::1] ways = np.zeros(n_columns)
+        cdef int64_t[::1] base
+        cdef int64_t[:, ::1] n, total
+        cdef double[:, ::1] out = np.zeros((n_columns, len(n_slots)))
+        cdef const char *cells
+        cdef uint32_t x
+        for start, stop in partition_batches(n_slots, 16 * n_columns):
+            base = np.r_[0, np.cumsum(n_slots[start:stop])]
+            n = np.zeros((base[stop - start], n_columns), np.int64)
+            total = np.zeros((base[stop - start], n_columns), np.int64)
+            with nogil:
+                for i in range(row.shape[0]):
+                    cells = table.row(row[i])
+                    for f in range(n_columns):
+                        x = (<const uint32_t *> (cells + position[f]))[0]
+                        if x == MISSING:
+                            continue
+                        if start == 0:
+                            ways[f] += log_ways(x, prior[f, 0])
+                        for v in range(start, stop):
+                            of = base[v - start] + label[v, i]
+                            n[of, f] += 1
+                            total[of, f] += x
+                for f in range(n_columns):
+                    for v in range(start, stop):
+                        out[f, v] = ways[f]
+                        for k in range(base[v - start], base[v - start + 1]):
+                            out[f, v] += occam(n[k, f], total[k, f], prior[f, 0], prior[f, 1],
+                                               prior[f, 2])
+        return np.asarray(out)
+
+    cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
+                         double *out) noexcept nogil:
+        cdef double hyper[3]
+        cdef Py_ssize_t g, k, i
+        for i in range(3):
+            hyper[i] = self.hyper[i, f]
+        for g in range(n_grid):
+            hyper[h] = grid[g]
+            i = self.place(f, hyper[0])
+            out[g] = 0.0
+            for k in range(self.n_slots):
+                out[g] += self.ways[f, k, i] + occam(self.n[f, k], self.total[f, k], hyper[0],
+                                                     hyper[1], hyper[2])
+
+    def get_hyper(self, Py_ssize_t f):
+        """Feature f's coordinates: shape (3,)."""
+        return np.asarray(self.hyper)[:, f].copy()
+
+    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
+        self.hyper[h, f] = value
+
+    def _take_hyper(self, NegativeBinomial other):
+        self.hyper[:] = other.hyper
+
+    def score_feature(self, Py_ssize_t f, Table table, out, Py_ssize_t start, Py_ssize_t stop):
+        """Add feature f's log predictive to out: (stop - start, n)."""
+        cdef double[:, ::1] scores = out
+        cdef Py_ssize_t n_slots = scores.shape[1], i, k
+        cdef Py_ssize_t position = table.positions[self.columns[f]]
+        cdef double constant, r = self.hyper[0, f]
+        cdef uint32_t x
+        with nogil:
+            for i in range(start, stop):
+                x = (<const uint32_t *> (table.row(i) + position))[0]
+                if x == MISSING:
+                    continue
+                constant = log_ways(x, r)
+                for k in range(n_slots):
+                    scores[i - start, k] += constant + log_predictive(self.beta(f, k), x, r)
+
+    def _posterior(self, f):
+        """(r, A, B) of feature f, the last two of shape (n_slots,)."""
+        r, a, b = self.get_hyper(f)
+        return r, a + r * np.asarray(self.n)[f], b + np.asarray(self.total)[f]
+
+    def predictive_mean(self, Py_ssize_t f):
+        """Mean of the predictive in every slot; see LEAST_OF_MEAN."""
+        r, a, b = self._posterior(f)
+        return r * b / (np.maximum(a, LEAST_OF_MEAN) - 1)
+
+    def predictive_variance(self, Py_ssize_t f):
+        """Variance of the predictive in every slot; see LEAST_OF_VARIANCE."""
+        r, a, b = self._posterior(f)
+        a = np.maximum(a, LEAST_OF_VARIANCE)
+        # E[1/p] and E[1/p^2]; the variance is r E[(1 - p)/p^2] + r^2 Var[1/p]
+        once = (a + b - 1) / (a - 1)
+        spread = b * (a + b - 1) / ((a - 1) ** 2 * (a - 2))   # of 1/p
+        return r * (spread + once * (once - 1)) + r**2 * spread
+
+    def sample_feature(self, Py_ssize_t f, slots, bit_generator):
+        """One predictive count for each of `slots`: float64 of the same shape."""
+        generator = np.random.Generator(bit_generator)
+        r, a, b = self._posterior(f)
+        tiny, most = np.finfo(np.float64).tiny, float(MISSING_COUNT - 1)
+        odds = generator.standard_gamma(b[slots]) / np.maximum(
+            generator.standard_gamma(a[slots]), tiny)
+        rates = np.minimum(generator.standard_gamma(r, len(odds)) * odds, most)
+        return np.minimum(generator.poisson(rates).astype(np.float64), most)
+
+    def statistics(self):
+        """Cells and their sum of each feature in every slot, and the sums of log C."""
+        order = np.argsort(self.columns)
+        return {
+            "n": np.asarray(self.n)[order],
+            "total": np.asarray(self.total)[order],
+            "log_ways": np.asarray(self.ways)[order].swapaxes(1, 2),
+        }
+
+    def parameters(self):
+        """Gaps and hyperparameters, features by column; the size that each was made with."""
+        order = np.argsort(self.columns)
+        hyper = dict(zip(self.coordinate_names, np.asarray(self.hyper)[:, order]))
+        return {"gappy": self.gappy[order], "given": np.asarray(self.given)[order], **hyper}
+
+    @classmethod
+    def from_arrays(cls, arrays, table, n_slots=None):
+        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
+        cdef NegativeBinomial block
+        n = len(arrays["size"])
+        hyper = cls.hyper_of(arrays)
+        block = cls(table, arrays["columns"], hyper, max(n, n_slots or 0), arrays["gappy"])
+        at = np.searchsorted(arrays["columns"], block.columns)
+        np.asarray(block.size)[:n] = arrays["size"]
+        np.asarray(block.n)[:, :n] = arrays["n"][at]
+        np.asarray(block.total)[:, :n] = arrays["total"][at]
+        np.asarray(block.ways)[:, :n] = arrays["log_ways"][at].swapaxes(1, 2)
+        np.asarray(block.given)[:] = arrays["given"][at]
+        block.refresh_all()
+        return block
