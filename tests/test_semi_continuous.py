@@ -68,6 +68,14 @@ def test_few_values_are_no_atoms():
     assert len(atoms_of(np.r_[np.zeros(10), np.arange(1.0, 30.0)]))
 
 
+def test_few_cells_at_atoms_are_for_the_user_to_name():
+    """Three in a hundred: "auto" leaves the column to the families of numbers."""
+    X = np.random.default_rng(8).normal(size=(1000, 2))
+    X[:30, 0] = 0.0
+    assert NAME not in fitted(CrossCatPY).fit(X).families_
+    assert fitted(CrossCatPY, families={NAME: [0]}).fit(X).atoms_[0].tolist() == [0.0]
+
+
 # ---- units --------------------------------------------------------------------------------------
 
 

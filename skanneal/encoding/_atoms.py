@@ -8,6 +8,10 @@ high, but there the neighbours have as many; so much more than they is not round
 not the first, since an atom may stand beside others.
 
 A column of NEIGHBOURS distinct values or fewer has no atoms: it is one of levels.
+
+families="auto" models them where they hold ENOUGH of the column's present cells. Fewer make some
+small clusters, which costs less than what the family of a column with atoms cannot say, how it is
+correlated with others within a cluster.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -18,7 +22,14 @@ LEAST_ROWS = 10
 LEAST_SHARE = 0.001
 TIMES = 10.0
 NEIGHBOURS = 8
+ENOUGH = 0.05
 MOST = 20  # atoms of a column: the most frequent ones
+
+
+def has_enough_atoms(values):
+    """Whether families="auto" takes these present cells for a column with atoms."""
+    atoms = atoms_of(values)
+    return len(atoms) > 0 and np.isin(values, atoms).mean() >= ENOUGH
 
 
 def atoms_of(values):

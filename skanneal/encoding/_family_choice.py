@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..families import FAMILIES, default_family
-from ._atoms import atoms_of
+from ._atoms import has_enough_atoms
 from ._codecs import present_values
 
 MAX_AUTO_LEVELS = 20  # families="auto" takes integers of more distinct values for numbers
@@ -52,11 +52,11 @@ def families_given(families, names):
 
 def auto_family(column):
     """The family by dtype; few distinct integers are taken for codes, many for numbers, and
-    numbers that repeat beyond rounding for atoms."""
+    numbers that often repeat beyond rounding for atoms."""
     dtype = column.dtype
     if dtype == "integer":
         dtype = "levels" if _has_few_values(column) else "float"
-    if dtype == "float" and len(atoms_of(present_values(column))):
+    if dtype == "float" and has_enough_atoms(present_values(column)):
         dtype = "atoms"
     return default_family(dtype)
 
