@@ -39,6 +39,7 @@ SIZES = np.geomspace(0.1, 1e4, 21)
 SIZES.setflags(write=False)
 LEAST_OF_MEAN = 2.0       # a smaller A counts as so much in the mean, which has to be above 1
 LEAST_OF_VARIANCE = 3.0   # and in the variance, above 2
+LEAST_DRAW = 1e-250       # of a gamma variate, which underflows: rates from it are finite
 
 cdef enum:
     N_SIZES = 22     # those of the grid, and the one that the block was made with
@@ -364,9 +365,9 @@ cdef class NegativeBinomial(FamilyBlock):
         """One predictive count for each of `slots`: float64 of the same shape."""
         generator = np.random.Generator(bit_generator)
         r, a, b = self._posterior(f)
-        tiny, most = np.finfo(np.float64).tiny, float(MISSING_COUNT - 1)
+        most = float(MISSING_COUNT - 1)
         odds = generator.standard_gamma(b[slots]) / np.maximum(
-            generator.standard_gamma(a[slots]), tiny)
+            generator.standard_gamma(a[slots]), LEAST_DRAW)
         rates = np.minimum(generator.standard_gamma(r, len(odds)) * odds, most)
         return np.minimum(generator.poisson(rates).astype(np.float64), most)
 
