@@ -31,7 +31,9 @@ def first_state(plan, subsample, start, bit_generator):
         for view in state.views:
             labels = _first_labels(plan, view, bit_generator)
             view.set_prior(view.prior.holding(len(np.unique(labels))))
-            view.replace(np.arange(plan.table.n_rows), labels)
+            rows = np.arange(plan.table.n_rows)
+            view.replace(rows, labels)
+            view.draw_fills(rows, bit_generator)
     return state
 
 

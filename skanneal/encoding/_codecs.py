@@ -64,10 +64,7 @@ class NumberCodec:
 
     def encode(self, column):
         values = self.transformed(_as_numbers(column, self.family), column.label)
-        cells = standardised(values, self.offset, self.scale)
-        if FAMILIES[self.family].joint and np.isnan(cells).any():
-            raise gap_error(column.label, self.family)
-        return cells
+        return standardised(values, self.offset, self.scale)
 
     @staticmethod
     def transformed(values, label):
@@ -83,8 +80,8 @@ class NumberCodec:
 
 
 def gap_error(label, family):
-    """The error for a missing cell in a column of a row family."""
-    takers = ", ".join(repr(name) for name, member in FAMILIES.items() if not member.joint)
+    """The error for a missing cell in a column of a family that takes none."""
+    takers = ", ".join(repr(name) for name, member in FAMILIES.items() if member.takes_gaps)
     return ValueError(
         f"{label} has a missing cell, but the family {family!r} describes whole rows"
         f" without gaps: fill it, or give the column to a family that takes gaps ({takers})."

@@ -70,7 +70,7 @@ def encode_given(encoder, cells, name="given"):
 
 
 def check_whole_rows(encoder, positions, what):
-    """Refuse some but not all columns of a row family.
+    """Refuse some but not all columns of a family whose rows have no gaps.
 
     Parameters
     ----------
@@ -81,7 +81,8 @@ def check_whole_rows(encoder, positions, what):
     """
     for family, columns in encoder.families_.items():
         named = np.isin(columns, positions)
-        if family in FAMILIES and FAMILIES[family].joint and named.any() and not named.all():
+        whole = family in FAMILIES and not FAMILIES[family].takes_gaps
+        if whole and named.any() and not named.all():
             raise ValueError(
                 f"{what} has some columns of the family {family!r}, which describes whole rows,"
                 f" but not {encoder.names.label(columns[~named][0])}: name all of them or none."

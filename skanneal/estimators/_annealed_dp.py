@@ -22,8 +22,8 @@ class AnnealedDPMixture(BaseAnnealed):
         probable, "multivariate_normal" (see the user guide), booleans "bernoulli", strings and
         categories "categorical", integers "categorical" up to 20 distinct values, else as floats.
         A family's name, or a mapping of families to columns (names, positions or a mask); the user
-        guide lists the families. Some describe whole rows of their columns, and take no missing
-        cells. One of them reads sparse matrices and arrays of counts, which are never made dense,
+        guide lists the families. Some describe whole rows of their columns. One of them takes no
+        missing cells, and reads sparse matrices and arrays of counts, which are never made dense,
         where it is named for all columns.
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
@@ -59,6 +59,7 @@ class AnnealedDPMixture(BaseAnnealed):
         `labels_` is the most probable partition found (the draw of highest log joint density, from
         which each row moves to its best cluster until none would leave), or the partition of least
         expected variation of information or Binder loss. These two ask for 20 draws or more in all.
+        Where whole rows have missing cells, "map" is the draw that is closest to the others.
     n_chains : int, default=4
         Independent chains.
     n_draws : int or "auto", default="auto"

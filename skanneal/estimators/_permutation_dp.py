@@ -73,6 +73,7 @@ class PermutationDPMixture(BaseAnnealed):
         `labels_` is the most probable partition found (the draw of highest log joint density, from
         which each row moves to its best cluster until none would leave), or the partition of least
         expected variation of information or Binder loss. These two ask for 20 draws or more in all.
+        Where whole rows have missing cells, "map" is the draw that is closest to the others.
     n_chains : int, default=4
         Independent chains.
     n_draws : int or "auto", default="auto"

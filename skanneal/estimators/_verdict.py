@@ -36,7 +36,9 @@ def judged(traces, draws, n_rows, block=None):
     if full.any() and np.ptp(trace["log_joint"][full]) < ROUNDING:
         final["log_joint"][full] = trace["log_joint"][full][0]
     rows = np.linspace(0, n_rows - 1, min(n_rows, COMPARED_ROWS)).astype(np.int64)
-    found = convergence(final, [[partitions(arrays, rows) for arrays in of] for of in draws])
+    kept = [[partitions(arrays, rows) for arrays in of] for of in draws]
+    # log joint densities with values of missing cells in them say nothing of which chain is better
+    found = convergence(final, kept, ranked=not any("fills" in arrays for arrays in draws[0]))
     r_hats, esses = diagnose(final)
     return {
         "r_hat_": r_hats,

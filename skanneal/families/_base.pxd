@@ -24,6 +24,7 @@ cdef class FamilyBlock:
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil
     cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil
+    cdef void fill(self, const char *row, Py_ssize_t k, char *filled, bitgen_t *rng) noexcept nogil
     cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil
     cdef void extend(self, const char *row, Py_ssize_t n_tiles, Py_ssize_t opened) noexcept nogil
     cdef void drop(self, Py_ssize_t k) noexcept nogil

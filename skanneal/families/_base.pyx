@@ -9,8 +9,7 @@ Features are held in an internal order, dense before gappy and then by the width
 stand in the table's order of columns.
 
 A row family (`joint`) describes whole rows of its columns: the row is its one feature, with all
-columns in the table's order and none of them gappy. A row of a query has all of the block's cells
-or none.
+columns in the table's order.
 """
 
 from libc.math cimport exp
@@ -90,7 +89,8 @@ cdef class FamilyBlock:
     """
 
     family = None           # the name
-    joint = False           # a row family? It takes no missing cells
+    joint = False           # a row family?
+    takes_gaps = True       # may some of a row's cells of the family be missing?
     cells = None            # what a cell is: a key of CODECS (encoding/_codecs.py)
     default_for = None      # what families="auto" gives it: "float", "atoms", "levels", "boolean"
     coordinate_names = ()   # of the hyperparameters
@@ -173,7 +173,7 @@ cdef class FamilyBlock:
         raise NotImplementedError
 
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
-        """out[k] += log predictive of the row in slot k, for the slots of the first n_tiles."""
+        """out[k] += log predictive of the row's cells in slot k, for the slots of n_tiles."""
 
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
         """Log predictive of a row of slot k in that slot without the row: what a Gibbs step asks of
@@ -185,6 +185,11 @@ cdef class FamilyBlock:
 
     cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
         """Take a row out of slot k. An emptied slot is exactly as new."""
+
+    cdef void fill(self, const char *row, Py_ssize_t k, char *filled,
+                   bitgen_t *rng) noexcept nogil:
+        """Write into `filled` what the row lacks, drawn given its cells and slot k, which has not
+        got it; rng NULL: the centres. Of a row family."""
 
     cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
         """Whether taking the row, which has a far number, out of slot k would leave digits of its
@@ -260,9 +265,7 @@ cdef class FamilyBlock:
         raise NotImplementedError
 
     def predictive_variance(self, Py_ssize_t f):
-        """Variance of a number's predictive in every slot, in cell units: (n_slots,).
-
-        Asked of families that take gaps."""
+        """Variance of a number's predictive in every slot: (n_slots,). Of column families."""
         raise NotImplementedError
 
     @staticmethod

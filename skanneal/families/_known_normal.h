@@ -13,6 +13,7 @@ typedef struct {
     int64_t d, stride;      /* columns, and that padded to a multiple of 8 */
     int32_t diagonal, equal; /* A is diagonal; all coordinates have the same prior variance */
     int32_t adjacent;       /* the cells stand side by side in an encoded row */
+    int32_t fickle;         /* rows with fills change where they are: no row's z is at hand */
     const int32_t *offset;  /* (d,) byte offset of the cell in an encoded row */
     const double *centre;   /* (stride,) prior mean */
     const double *rotation; /* (d, stride) A, or its diagonal (stride,) */
@@ -27,6 +28,8 @@ typedef struct {
     const char *row;        /* the row of which z is */
     double *cell, *z;       /* (stride,) */
     float *z_f;             /* (stride,) */
+    const int64_t *gap;     /* (d,) missing columns of a row */
+    float *spanned;         /* (d + 1, d, 16) scratch, NULL in a block without gaps */
     int64_t *memo_size;     /* (KNOWN_MEMO,) */
     double *memo_value;     /* (KNOWN_MEMO,) */
 } KnownBlock;
@@ -36,6 +39,7 @@ typedef struct {
 #include "../_native/_dispatch.h"
 
 DISPATCH(known_add_scores);
+DISPATCH(known_add_observed);
 DISPATCH(known_update);
 DISPATCH(known_extend);
 DISPATCH(known_refresh);

@@ -20,6 +20,7 @@ import numpy as np
 
 from .._native._random cimport bitgen, standard_normal
 from ._base cimport TILE, FamilyBlock, aligned_zeros
+from ._number_rows cimport NumberRows
 from ._table cimport Table
 
 from ._forms import flatten, starts, unflatten
@@ -31,7 +32,7 @@ cdef extern from "_known_normal.h" nogil:
     enum: KNOWN_MEMO
     ctypedef struct KnownBlock:
         int64_t d, stride
-        int32_t diagonal, equal, adjacent
+        int32_t diagonal, equal, adjacent, fickle
         const int32_t *offset
         const double *centre
         const double *rotation
@@ -47,35 +48,35 @@ cdef extern from "_known_normal.h" nogil:
         double *cell
         double *z
         float *z_f
+        const int64_t *gap
+        float *spanned
         int64_t *memo_size
         double *memo_value
     int skanneal_level()
     void (*known_add_scores_v[3])(KnownBlock *, const char *, int64_t, float *) noexcept
+    void (*known_add_observed_v[3])(KnownBlock *, const char *, int64_t, int64_t, float *) noexcept
     void (*known_update_v[3])(KnownBlock *, const char *, int64_t, int) noexcept
     void (*known_extend_v[3])(KnownBlock *, const char *, int64_t, int64_t) noexcept
     void (*known_refresh_v[3])(KnownBlock *, int64_t) noexcept
     float (*known_score_without_v[3])(KnownBlock *, const char *, int64_t) noexcept
 
 
-cdef class KnownNormal(FamilyBlock):
+cdef class KnownNormal(NumberRows):
     """Rows of numbers whose covariance is given: covariance, prior_mean, prior_covariance."""
 
     family = "known_normal"
-    joint = True
-    cells = "number"
     coordinate_names = ("covariance", "prior_mean", "prior_covariance")
     forms = ("covariance", "location", "covariance")
     required = ("covariance",)
     bounds_density = "covariance"
 
     cdef KnownBlock block
-    cdef Py_ssize_t d
     cdef object hyper                       # the flat vector
     cdef double[::1] centre, variance       # m0 and v
     cdef double[:, ::1] rotation, inverse   # A and its inverse
     cdef double[:, :, ::1] sum              # (n_tiles, d, 16)
     cdef double[::1] squares                # (n_slots,)
-    cdef object scratch, caches, memo       # keep the arrays alive
+    cdef object scratch, caches, memo, spans   # keep the arrays alive
 
     @staticmethod
     def default_hyper(table, columns):
@@ -94,7 +95,7 @@ cdef class KnownNormal(FamilyBlock):
         cdef float[::1] z_f
         cdef int64_t[::1] memo_size
         cdef Py_ssize_t stride
-        self.d = len(self.columns)
+        NumberRows._set_up(self, table, hyper)
         stride = (self.d + 7) // 8 * 8
         self.level = skanneal_level()
         self.hyper = hyper[0]
@@ -126,8 +127,13 @@ cdef class KnownNormal(FamilyBlock):
         self.sum, self.squares = np.zeros((0, self.d, TILE)), np.zeros(0)
 
     def bind(self, Table table):
-        FamilyBlock.bind(self, table)
+        cdef float[::1] spanned
+        NumberRows.bind(self, table)
         self.block.offset, self.block.row = &self.offset[0], NULL
+        self.block.fickle, self.block.gap = self.may_miss, &self.gap[0]
+        if self.may_miss:
+            spanned = self.spans = aligned_zeros(((self.d + 1) * self.d * TILE,), np.float32)
+            self.block.spanned = &spanned[0]
         self.block.adjacent = bool(np.all(np.diff(self.offset) == sizeof(float)))
 
     cdef int reserve(self, Py_ssize_t n_slots) except -1:
@@ -153,7 +159,10 @@ cdef class KnownNormal(FamilyBlock):
         return 0
 
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
-        known_add_scores_v[self.level](&self.block, row, n_tiles, out)
+        if not self.misses(row):
+            known_add_scores_v[self.level](&self.block, row, n_tiles, out)
+        elif self.n_gaps < self.d:
+            known_add_observed_v[self.level](&self.block, row, self.n_gaps, n_tiles, out)
 
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
         return known_score_without_v[self.level](&self.block, row, k)
@@ -246,23 +255,59 @@ cdef class KnownNormal(FamilyBlock):
         v = np.asarray(self.variance)
         return v / (1.0 + n * v) * total, (1.0 + n * v) / (1.0 + (n + 1.0) * v)
 
-    cdef bint _read(self, const char *row, const int32_t *position, double *z) noexcept nogil:
-        """z of a row of any table; whether it has cells."""
+    cdef double precision(self, Py_ssize_t k, Py_ssize_t f) noexcept nogil:
+        """Of the f-th coordinate of z in slot k."""
+        cdef double n = self.size[k], v = self.variance[f]
+        return (1.0 + n * v) / (1.0 + (n + 1.0) * v)
+
+    cdef double location(self, Py_ssize_t k, Py_ssize_t j) noexcept nogil:
+        cdef Py_ssize_t f
+        cdef double v, out = self.centre[j]
+        for f in range(self.d):
+            v = self.variance[f]
+            out += (self.inverse[j, f] * v / (1.0 + self.size[k] * v)
+                    * self.sum[k // TILE, f, k % TILE])
+        return out
+
+    cdef void whiten(self, Py_ssize_t k, double *deviation, double *out) noexcept nogil:
+        cdef Py_ssize_t f, j
+        for f in range(self.d):
+            out[f] = 0.0
+            for j in range(self.d):
+                out[f] += self.rotation[f, j] * deviation[j]
+            out[f] *= sqrt(self.precision(k, f))
+
+    cdef void whitening(self, Py_ssize_t k, Py_ssize_t j, double *column) noexcept nogil:
+        cdef Py_ssize_t f
+        for f in range(self.d):
+            column[f] = self.rotation[f, j] * sqrt(self.precision(k, f))
+
+    cdef double log_constant(self, Py_ssize_t k, Py_ssize_t n) noexcept nogil:
+        cdef Py_ssize_t f
+        cdef double out = self.block.log_det - 0.5 * n * LOG_2_PI
+        for f in range(self.d):
+            out += 0.5 * log(self.precision(k, f))
+        return out
+
+    cdef double log_kernel(self, Py_ssize_t k, Py_ssize_t n, double q) noexcept nogil:
+        return -0.5 * q
+
+    cdef void _transform(self, double *z) noexcept nogil:
+        """z of the cells that were read."""
         cdef Py_ssize_t f, j
         cdef double *cell = self.block.cell
         self.block.row = NULL
         for f in range(self.d):
-            cell[f] = (<const float *> (row + position[f]))[0] - self.centre[f]
+            cell[f] = self.number[f] - self.centre[f]
         for f in range(self.d):
             z[f] = 0.0
             for j in range(self.d):
                 z[f] += self.rotation[f, j] * cell[j]
-        return cell[0] == cell[0]
 
     def score_rows(self, Table table, out, start=0, stop=None):
         """Add each row's log predictive density, in the user's units, to out: (rows, n).
 
-        A row without cells adds nothing."""
+        Missing cells are integrated out."""
         cdef double[:, ::1] scores = out
         cdef Py_ssize_t first = start, last = table.n_rows if stop is None else stop, i, k, f
         cdef int32_t[::1] position = np.ascontiguousarray(table.positions[self.columns], np.int32)
@@ -274,13 +319,15 @@ cdef class KnownNormal(FamilyBlock):
         cdef double q
         with nogil:
             for i in range(first, last):
-                if not self._read(table.row(i), &position[0], &z[0]):
+                if self.read(table.observed(i), &position[0]):
                     continue
+                self._transform(&z[0])
                 for k in range(scores.shape[1]):
                     q = 0.0
                     for f in range(self.d):
                         q += precision[k, f] * (z[f] - location[k, f]) ** 2
                     scores[i - first, k] += constant[k] - 0.5 * q
+        self._score_gaps(table, out, start)
 
     def score_feature(self, Py_ssize_t i, Table table, out, Py_ssize_t start, Py_ssize_t stop):
         """Add the log density of the i-th column's cell given the row's others, to out: (rows, n).
@@ -298,14 +345,16 @@ cdef class KnownNormal(FamilyBlock):
         cdef Py_ssize_t row, k, f
         with nogil:
             for row in range(start, stop):
-                if not self._read(table.row(row), &position[0], &z[0]):
+                if self.read(table.observed(row), &position[0]):
                     continue
+                self._transform(&z[0])
                 for k in range(scores.shape[1]):
                     y = 0.0
                     for f in range(self.d):
                         y += share[k, f] * (z[f] - location[k, f])
                     scores[row - start, k] += (0.5 * (log(own[k]) - LOG_2_PI - y * y / own[k])
                                                - shift)
+        self._score_gaps(table, out, start, i)
 
     def log_jacobian(self):
         """Sum over cells of -log(scale): what takes log marginals from cell to user's units."""

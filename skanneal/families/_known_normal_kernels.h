@@ -7,18 +7,39 @@
  *     log p = log |A| + sum_f (log(precision / 2 pi) - precision (z - location)^2) / 2.
  * Where all v are equal the precision is one number per slot.
  */
-#include "../_native/_lanes.h"
+#include "_gaps_kernels.h"
 
 #define KNOWN_LIMIT 1e37f /* no row is so far away that no slot could be drawn for it */
 #define KNOWN_PARTS 4 /* sums of squares run over every fourth coordinate: a row enters one slot
                          or many in the same order of additions */
 
+/* z = A cell. */
+INLINE void NAME(known_transform)(KnownBlock *block)
+{
+    const int64_t d = block->d, stride = block->stride;
+    const double *restrict cell = block->cell;
+    double *restrict z = block->z;
+    if (block->diagonal) {
+        for (int64_t f = 0; f < d; f++) z[f] = block->rotation[f] * cell[f];
+    } else {
+        for (int64_t f = 0; f < d; f++) {
+            const double *restrict a = block->rotation + f * stride;
+            double sum[8] = {0};
+            for (int64_t j = 0; j < stride; j += 8)
+                for (int l = 0; l < 8; l++) sum[l] += a[j + l] * cell[j + l];
+            z[f] = ((sum[0] + sum[4]) + (sum[2] + sum[6])) +
+                   ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+        }
+    }
+    for (int64_t f = 0; f < d; f++) block->z_f[f] = (float)z[f];
+}
+
 /* z of the row, unless it is at hand: a row step asks for it up to four times. */
 INLINE void NAME(known_read)(KnownBlock *block, const char *row)
 {
-    const int64_t d = block->d, stride = block->stride;
+    const int64_t d = block->d;
     if (block->row == row) return;
-    block->row = row;
+    block->row = block->fickle ? NULL : row;
     double *restrict cell = block->cell, *restrict z = block->z;
     if (block->adjacent && block->diagonal) { /* all at once */
         const float *restrict cells = (const float *)(row + block->offset[0]);
@@ -33,19 +54,7 @@ INLINE void NAME(known_read)(KnownBlock *block, const char *row)
     }
     for (int64_t f = 0; f < d; f++) cell[f] = (double)*(const float *)(row + block->offset[f]);
     for (int64_t f = 0; f < d; f++) cell[f] -= block->centre[f];
-    if (block->diagonal) {
-        for (int64_t f = 0; f < d; f++) z[f] = block->rotation[f] * cell[f];
-    } else {
-        for (int64_t f = 0; f < d; f++) {
-            const double *restrict a = block->rotation + f * stride;
-            double sum[8] = {0};
-            for (int64_t j = 0; j < stride; j += 8)
-                for (int l = 0; l < 8; l++) sum[l] += a[j + l] * cell[j + l];
-            z[f] = ((sum[0] + sum[4]) + (sum[2] + sum[6])) +
-                   ((sum[1] + sum[5]) + (sum[3] + sum[7]));
-        }
-    }
-    for (int64_t f = 0; f < d; f++) block->z_f[f] = (float)z[f];
+    NAME(known_transform)(block);
 }
 
 /* Sum of squared distances of 16 slots, each coordinate's times its half precision unless `equal`
@@ -91,6 +100,55 @@ static void NAME(known_add_scores)(KnownBlock *block, const char *row, int64_t n
         }
         q = NAME(select)(NAME(greater)(limit, q), q, limit);
         LN score = NAME(sub)(NAME(load)(scalar), q);
+        NAME(store)(out + tile * LANES, NAME(add)(NAME(load)(out + tile * LANES), score));
+    }
+}
+
+/* The same scores for a row that lacks the cells block->gap: of what its others say (_gaps.h). Its
+ * columns are those of A; the half precisions are weights, or where equal one factor. */
+static void NAME(known_add_observed)(KnownBlock *block, const char *row, int64_t n_gaps,
+                                     int64_t n_tiles, float *out)
+{
+    const int64_t d = block->d, *gap = block->gap;
+    const LN limit = NAME(set1)(KNOWN_LIMIT), half = NAME(set1)(0.5f);
+    /* of each gap's half logarithms: 2 of the half precision less 2 pi of the density */
+    const LN log_pi = NAME(set1)(-1.14472989f), gaps = NAME(set1)((float)n_gaps);
+    float *u = block->spanned + d * d * LANES;
+    int64_t first[d], last[d];
+    block->row = NULL;
+    for (int64_t f = 0; f < d; f++) {
+        const double cell = (double)*(const float *)(row + block->offset[f]);
+        block->cell[f] = cell == cell ? cell - block->centre[f] : 0.0;
+    }
+    NAME(known_transform)(block);
+    for (int64_t l = 0; l < n_gaps; l++) {
+        first[l] = block->diagonal ? gap[l] : 0;
+        last[l] = block->diagonal ? gap[l] + 1 : d;
+    }
+    for (int64_t tile = 0; tile < n_tiles; tile++) {
+        const float *location = block->location + tile * d * LANES;
+        const float *scalar = block->scalar + tile * 2 * LANES;
+        const float *precision = block->equal ? NULL : block->precision + tile * d * LANES;
+        for (int64_t f = 0; f < d; f++)
+            NAME(store)(u + f * LANES,
+                        NAME(sub)(NAME(set1)(block->z_f[f]), NAME(load)(location + f * LANES)));
+        for (int64_t l = 0; l < n_gaps; l++)
+            for (int64_t f = first[l]; f < last[l]; f++) {
+                const double a = block->rotation[block->diagonal ? f : f * block->stride + gap[l]];
+                NAME(store)(block->spanned + (l * d + f) * LANES, NAME(set1)((float)a));
+            }
+        LN lengths, q;
+        if (block->equal) {
+            const LN common = NAME(load)(scalar + LANES);
+            q = NAME(gaps_square)(block->spanned, first, last, n_gaps, d, NULL, u, &lengths);
+            q = NAME(mul)(q, common);
+            lengths = NAME(fma)(NAME(mul)(half, gaps), NAME(log)(common), lengths);
+        } else {
+            q = NAME(gaps_square)(block->spanned, first, last, n_gaps, d, precision, u, &lengths);
+        }
+        lengths = NAME(fma)(NAME(mul)(half, gaps), log_pi, lengths);
+        q = NAME(select)(NAME(greater)(limit, q), q, limit);
+        LN score = NAME(sub)(NAME(sub)(NAME(load)(scalar), lengths), q);
         NAME(store)(out + tile * LANES, NAME(add)(NAME(load)(out + tile * LANES), score));
     }
 }

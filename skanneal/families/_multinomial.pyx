@@ -82,6 +82,7 @@ cdef class Multinomial(FamilyBlock):
 
     family = "multinomial"
     joint = True
+    takes_gaps = False
     cells = "count_row"
     coordinate_names = ("pseudo_counts",)
     forms = ("common",)

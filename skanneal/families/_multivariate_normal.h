@@ -32,6 +32,8 @@ typedef struct {
     double *cell, *shift, *vector, *partial;  /* (stride,) scratch */
     double *lower, *spare;  /* (d, stride) scratch */
     float *deviation;       /* (d, 16) scratch */
+    const int64_t *gap;     /* (d,) missing columns of a row, falling */
+    float *spanned;         /* (d + 1, d, 16) scratch, NULL in a block without gaps */
     int64_t *memo_size;     /* (MVN_MEMO,) */
     double *memo_value;     /* (MVN_MEMO,) */
 } MvnBlock;
@@ -41,6 +43,7 @@ typedef struct {
 #include "../_native/_dispatch.h"
 
 DISPATCH(mvn_add_scores);
+DISPATCH(mvn_add_observed);
 DISPATCH(mvn_update);
 DISPATCH(mvn_refresh);
 DISPATCH(mvn_refactor);

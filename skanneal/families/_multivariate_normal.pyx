@@ -24,6 +24,7 @@ import numpy as np
 from .._native._math cimport log_gamma
 from .._native._random cimport bitgen, standard_gamma, standard_normal
 from ._base cimport TILE, FamilyBlock, aligned_zeros
+from ._number_rows cimport NumberRows
 from ._table cimport Table, is_far
 
 from ._forms import diagonal, flatten, starts, unflatten
@@ -57,10 +58,13 @@ cdef extern from "_multivariate_normal.h" nogil:
         double *lower
         double *spare
         float *deviation
+        const int64_t *gap
+        float *spanned
         int64_t *memo_size
         double *memo_value
     int skanneal_level()
     void (*mvn_add_scores_v[3])(const MvnBlock *, const char *, int64_t, float *) noexcept
+    void (*mvn_add_observed_v[3])(MvnBlock *, const char *, int64_t, int64_t, float *) noexcept
     void (*mvn_update_v[3])(MvnBlock *, const char *, int64_t, int) noexcept
     void (*mvn_refresh_v[3])(MvnBlock *, int64_t) noexcept
     void (*mvn_refactor_v[3])(MvnBlock *, int64_t) noexcept
@@ -81,12 +85,10 @@ cdef double log_gamma_ratio(double nu, double n, Py_ssize_t d) noexcept nogil:
     return out
 
 
-cdef class MultivariateNormal(FamilyBlock):
+cdef class MultivariateNormal(NumberRows):
     """Rows of numbers, with a full covariance in each cluster: mu0, kappa0, nu0, scale0."""
 
     family = "multivariate_normal"
-    joint = True
-    cells = "number"
     default_for = "float"
     coordinate_names = ("mu0", "kappa0", "nu0", "scale0")
     forms = ("location", "positive", "positive", "covariance")
@@ -94,7 +96,7 @@ cdef class MultivariateNormal(FamilyBlock):
     bounds_density = "scale0"
 
     cdef MvnBlock block
-    cdef Py_ssize_t d, stride
+    cdef Py_ssize_t stride
     cdef double[::1] hyper                 # flat
     cdef double prior_log_det              # sum of log W_ii of scale0
     cdef double[:, ::1] mean               # (n_slots, stride)
@@ -102,7 +104,7 @@ cdef class MultivariateNormal(FamilyBlock):
     cdef int64_t[::1] updates              # (n_slots,)
     cdef double[::1] log_det               # (n_slots,)
     cdef bint stale                        # have factors to be made anew from the scatters?
-    cdef object scratch, caches, memo      # keep the arrays alive
+    cdef object scratch, caches, memo, spans   # keep the arrays alive
 
     @staticmethod
     def default_hyper(table, columns):
@@ -122,7 +124,8 @@ cdef class MultivariateNormal(FamilyBlock):
         out[at[1]] = WEIGHTS
         out[at[2]] = np.array([nu0])
         for j, place in enumerate(diagonal(d)):
-            out[at[3] + place] = nu0 * typical_variances(table.column(columns[j]))
+            cells = table.column(columns[j])
+            out[at[3] + place] = nu0 * typical_variances(cells[~np.isnan(cells)])
         return out
 
     @staticmethod
@@ -144,7 +147,7 @@ cdef class MultivariateNormal(FamilyBlock):
         cdef double[::1] memo_value
         cdef float[::1] deviation
         cdef int64_t[::1] memo_size
-        self.d = len(self.columns)
+        NumberRows._set_up(self, table, hyper)
         self.stride = (self.d + 7) // 8 * 8
         self.level = skanneal_level()
         self.hyper = hyper[0]
@@ -186,8 +189,12 @@ cdef class MultivariateNormal(FamilyBlock):
         self.stale = False
 
     def bind(self, Table table):
-        FamilyBlock.bind(self, table)
-        self.block.offset = &self.offset[0]
+        cdef float[::1] spanned
+        NumberRows.bind(self, table)
+        self.block.offset, self.block.gap = &self.offset[0], &self.gap[0]
+        if self.may_miss:
+            spanned = self.spans = aligned_zeros(((self.d + 1) * self.d * TILE,), np.float32)
+            self.block.spanned = &spanned[0]
 
     cdef int reserve(self, Py_ssize_t n_slots) except -1:
         cdef float[::1] location, weights, student
@@ -217,7 +224,10 @@ cdef class MultivariateNormal(FamilyBlock):
         return 0
 
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
-        mvn_add_scores_v[self.level](&self.block, row, n_tiles, out)
+        if not self.misses(row):
+            mvn_add_scores_v[self.level](&self.block, row, n_tiles, out)
+        elif self.n_gaps < self.d:
+            mvn_add_observed_v[self.level](&self.block, row, self.n_gaps, n_tiles, out)
 
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
         return mvn_score_without_v[self.level](&self.block, row, k)
@@ -422,26 +432,45 @@ cdef class MultivariateNormal(FamilyBlock):
 
     # ---- queries --------------------------------------------------------------------------------
 
-    cdef bint _read(self, const char *row, const int32_t *position) noexcept nogil:
-        """The row's cells, as doubles; whether it has them."""
-        cdef Py_ssize_t j
-        for j in range(self.d):
-            self.block.cell[j] = (<const float *> (row + position[j]))[0]
-        return self.block.cell[0] == self.block.cell[0]
+    cdef double location(self, Py_ssize_t k, Py_ssize_t j) noexcept nogil:
+        cdef double share = self.size[k] / (self.block.kappa0[0] + self.size[k])
+        return self.hyper[j] + share * (self.mean[k, j] - self.hyper[j])
+
+    cdef void whiten(self, Py_ssize_t k, double *deviation, double *out) noexcept nogil:
+        memcpy(self.block.vector, deviation, self.d * sizeof(double))
+        mvn_solve_v[self.level](&self.block, &self.factor[k, 0, 0], self.block.vector, out)
+
+    cdef void whitening(self, Py_ssize_t k, Py_ssize_t j, double *column) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(self.d):
+            column[i] = self.factor[k, i, j]
+
+    cdef double rate(self, Py_ssize_t k) noexcept nogil:
+        cdef double kappa = self.block.kappa0[0] + self.size[k]
+        return kappa / (kappa + 1.0)
+
+    cdef double degrees(self, Py_ssize_t k, Py_ssize_t n) noexcept nogil:
+        return self.block.nu0[0] + self.size[k] + 1.0 - self.d + n
+
+    cdef double square(self, Py_ssize_t k, Py_ssize_t n, double q) noexcept nogil:
+        return (1.0 / self.rate(k) + q) / self.degrees(k, n)
+
+    cdef double log_constant(self, Py_ssize_t k, Py_ssize_t n) noexcept nogil:
+        return (log_gamma(0.5 * self.degrees(k, n)) - log_gamma(0.5 * self.degrees(k, 0))
+                + self.log_det[k] + 0.5 * n * (log(self.rate(k)) - LOG_PI))
+
+    cdef double log_kernel(self, Py_ssize_t k, Py_ssize_t n, double q) noexcept nogil:
+        return -0.5 * self.degrees(k, n) * log1p(self.rate(k) * q)
 
     cdef double _solve(self, Py_ssize_t k, double *y) noexcept nogil:
         """q of the cells that were read, y = W e."""
-        cdef double share = self.size[k] / (self.block.kappa0[0] + self.size[k])
         cdef Py_ssize_t j
         for j in range(self.d):
-            self.block.vector[j] = self.block.cell[j] - (
-                self.hyper[j] + share * (self.mean[k, j] - self.hyper[j]))
+            self.block.vector[j] = self.number[j] - self.location(k, j)
         return mvn_solve_v[self.level](&self.block, &self.factor[k, 0, 0], self.block.vector, y)
 
     def score_rows(self, Table table, out, start=0, stop=None):
-        """Add each row's log predictive density, in the user's units, to out: (rows, n).
-
-        A row without cells adds nothing."""
+        """Add the log density of each row's observed cells, in the user's units, to out."""
         cdef double[:, ::1] scores = out
         cdef Py_ssize_t first = start, last = table.n_rows if stop is None else stop, i, k
         cdef int32_t[::1] position = np.ascontiguousarray(table.positions[self.columns], np.int32)
@@ -454,13 +483,14 @@ cdef class MultivariateNormal(FamilyBlock):
                 constant[k] = (log_gamma(half) - log_gamma(half - 0.5 * self.d) + self.log_det[k]
                                + 0.5 * self.d * (log(kappa / (kappa + 1.0)) - LOG_PI) - shift)
             for i in range(first, last):
-                if not self._read(table.row(i), &position[0]):
+                if self.read(table.observed(i), &position[0]):
                     continue
                 for k in range(scores.shape[1]):
                     kappa = self.block.kappa0[0] + self.size[k]
                     half = 0.5 * (self.block.nu0[0] + self.size[k] + 1.0)
                     scores[i - first, k] += constant[k] - half * log1p(
                         kappa / (kappa + 1.0) * self._solve(k, NULL))
+        self._score_gaps(table, out, start)
 
     def score_feature(self, Py_ssize_t i, Table table, out, Py_ssize_t start, Py_ssize_t stop):
         """Add the log density of the i-th column's cell given the row's others, to out: (rows, n).
@@ -481,7 +511,7 @@ cdef class MultivariateNormal(FamilyBlock):
                 constant[k] = (log_gamma(half) - log_gamma(half - 0.5) - shift
                                + 0.5 * (log(precision[k] * rate / (rate + 1.0)) - LOG_PI))
             for row in range(start, stop):
-                if not self._read(table.row(row), &position[0]):
+                if self.read(table.observed(row), &position[0]):
                     continue
                 for k in range(scores.shape[1]):
                     half = 0.5 * (self.block.nu0[0] + self.size[k] + 1.0)
@@ -494,6 +524,7 @@ cdef class MultivariateNormal(FamilyBlock):
                     part = y * y / precision[k]
                     scores[row - start, k] += (constant[k] - half * log1p(rate * q)
                                                + (half - 0.5) * log1p(rate * max(0.0, q - part)))
+        self._score_gaps(table, out, start, i)
 
     def log_jacobian(self):
         """Sum over cells of -log(scale): what takes log marginals from cell to user's units."""

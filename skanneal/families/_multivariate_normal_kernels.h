@@ -12,7 +12,7 @@
  * so an update costs d^2 like the matrix itself, and determinants change by s_d. A downdate loses
  * digits as s_d falls: there, and now and then for good measure, W is made from the scatter.
  */
-#include "../_native/_lanes.h"
+#include "_gaps_kernels.h"
 
 #define MVN_WIDTH 8 /* doubles summed side by side: every instruction set adds in this order */
 
@@ -28,79 +28,135 @@ INLINE double NAME(mvn_dot)(const double *restrict a, const double *restrict b, 
 /* A length rounded up: what lies between is zero. */
 INLINE int64_t NAME(mvn_padded)(int64_t n) { return (n + MVN_WIDTH - 1) / MVN_WIDTH * MVN_WIDTH; }
 
+/* q of 16 slots from the deviations, y = W e where wanted (NULL or not where this is called). */
+INLINE LN NAME(mvn_square)(const float *weights, const float *deviation, int64_t d, float *y)
+{
+    LN q = NAME(set1)(0.0f);
+    int64_t i = 0;
+    for (; i + 4 <= d; i += 4) { /* four rows share the loads of the deviations */
+        const float *w0 = weights + i * (i + 1) / 2 * LANES, *w1 = w0 + (i + 1) * LANES;
+        const float *w2 = w1 + (i + 2) * LANES, *w3 = w2 + (i + 3) * LANES;
+        LN y0 = NAME(set1)(0.0f), y1 = y0, y2 = y0, y3 = y0;
+#define TERM(y, w, j) y = NAME(fma)(NAME(load)(w + (j) * LANES), e, y)
+        for (int64_t j = 0; j <= i; j++) {
+            LN e = NAME(load)(deviation + j * LANES);
+            TERM(y0, w0, j);
+            TERM(y1, w1, j);
+            TERM(y2, w2, j);
+            TERM(y3, w3, j);
+        }
+        LN e = NAME(load)(deviation + (i + 1) * LANES);
+        TERM(y1, w1, i + 1);
+        TERM(y2, w2, i + 1);
+        TERM(y3, w3, i + 1);
+        e = NAME(load)(deviation + (i + 2) * LANES);
+        TERM(y2, w2, i + 2);
+        TERM(y3, w3, i + 2);
+        e = NAME(load)(deviation + (i + 3) * LANES);
+        TERM(y3, w3, i + 3);
+        q = NAME(fma)(y0, y0, q);
+        q = NAME(fma)(y1, y1, q);
+        q = NAME(fma)(y2, y2, q);
+        q = NAME(fma)(y3, y3, q);
+        if (y != NULL) {
+            NAME(store)(y + i * LANES, y0);
+            NAME(store)(y + (i + 1) * LANES, y1);
+            NAME(store)(y + (i + 2) * LANES, y2);
+            NAME(store)(y + (i + 3) * LANES, y3);
+        }
+    }
+    for (; i < d; i++) {
+        const float *w = weights + i * (i + 1) / 2 * LANES;
+        LN own = NAME(set1)(0.0f);
+        for (int64_t j = 0; j <= i; j++) {
+            LN e = NAME(load)(deviation + j * LANES);
+            TERM(own, w, j);
+        }
+        q = NAME(fma)(own, own, q);
+        if (y != NULL) NAME(store)(y + i * LANES, own);
+    }
+#undef TERM
+    return q;
+}
+
+/* Add constant - power log(1 + rate q) to the scores of 16 slots. */
+INLINE void NAME(mvn_add)(LN q, LN rate, LN constant, LN power, float *out)
+{
+    const LN limit = NAME(set1)(1e37f); /* cells beyond all measure would give inf - inf */
+    LN t = NAME(mul)(q, rate);
+    t = NAME(select)(NAME(greater)(limit, t), t, limit);
+    LN score = NAME(sub)(constant, NAME(mul)(power, NAME(log1p)(t)));
+    NAME(store)(out, NAME(add)(NAME(load)(out), score));
+}
+
 static void NAME(mvn_add_scores)(const MvnBlock *block, const char *row, int64_t n_tiles, float *out)
 {
     const int64_t d = block->d, n_weights = d * (d + 1) / 2;
-    const LN limit = NAME(set1)(1e37f); /* cells beyond all measure would give inf - inf */
     float *deviation = block->deviation;
 
     for (int64_t tile = 0; tile < n_tiles; tile++) {
         const float *location = block->location + tile * d * LANES;
-        const float *weights = block->weights + tile * n_weights * LANES;
         const float *student = block->student + tile * 3 * LANES;
-        LN q = NAME(set1)(0.0f);
         for (int64_t j = 0; j < d; j++) {
             LN x = NAME(set1)(*(const float *)(row + block->offset[j]));
             NAME(store)(deviation + j * LANES, NAME(sub)(x, NAME(load)(location + j * LANES)));
         }
-        int64_t i = 0;
-        for (; i + 4 <= d; i += 4) { /* four rows share the loads of the deviations */
-            const float *w0 = weights + i * (i + 1) / 2 * LANES, *w1 = w0 + (i + 1) * LANES;
-            const float *w2 = w1 + (i + 2) * LANES, *w3 = w2 + (i + 3) * LANES;
-            LN y0 = NAME(set1)(0.0f), y1 = y0, y2 = y0, y3 = y0;
-#define TERM(y, w, j) y = NAME(fma)(NAME(load)(w + (j) * LANES), e, y)
-            for (int64_t j = 0; j <= i; j++) {
-                LN e = NAME(load)(deviation + j * LANES);
-                TERM(y0, w0, j);
-                TERM(y1, w1, j);
-                TERM(y2, w2, j);
-                TERM(y3, w3, j);
-            }
-            LN e = NAME(load)(deviation + (i + 1) * LANES);
-            TERM(y1, w1, i + 1);
-            TERM(y2, w2, i + 1);
-            TERM(y3, w3, i + 1);
-            e = NAME(load)(deviation + (i + 2) * LANES);
-            TERM(y2, w2, i + 2);
-            TERM(y3, w3, i + 2);
-            e = NAME(load)(deviation + (i + 3) * LANES);
-            TERM(y3, w3, i + 3);
-            q = NAME(fma)(y0, y0, q);
-            q = NAME(fma)(y1, y1, q);
-            q = NAME(fma)(y2, y2, q);
-            q = NAME(fma)(y3, y3, q);
-        }
-        for (; i < d; i++) {
-            const float *w = weights + i * (i + 1) / 2 * LANES;
-            LN y = NAME(set1)(0.0f);
-            for (int64_t j = 0; j <= i; j++) {
-                LN e = NAME(load)(deviation + j * LANES);
-                TERM(y, w, j);
-            }
-            q = NAME(fma)(y, y, q);
-        }
-#undef TERM
-        LN t = NAME(mul)(q, NAME(load)(student + 2 * LANES));
-        t = NAME(select)(NAME(greater)(limit, t), t, limit);
-        LN score = NAME(sub)(NAME(load)(student),
-                             NAME(mul)(NAME(load)(student + LANES), NAME(log1p)(t)));
-        NAME(store)(out + tile * LANES, NAME(add)(NAME(load)(out + tile * LANES), score));
+        LN q = NAME(mvn_square)(block->weights + tile * n_weights * LANES, deviation, d, NULL);
+        NAME(mvn_add)(q, NAME(load)(student + 2 * LANES), NAME(load)(student),
+                      NAME(load)(student + LANES), out + tile * LANES);
     }
 }
 
-/* `constant` above of a cluster of n rows, through a direct-mapped table. */
-static double NAME(mvn_memo)(MvnBlock *block, int64_t n)
+/* `constant` above of a cluster of n rows, through a direct-mapped table, for a row with so many
+ * missing cells: d is then less by them, and so is nu + 1. */
+static double NAME(mvn_memo)(MvnBlock *block, int64_t n, int64_t n_gaps)
 {
-    int64_t at = n & (MVN_MEMO - 1);
-    if (block->memo_size[at] != n) {
+    const int64_t at = (n + 97 * n_gaps) & (MVN_MEMO - 1), key = n | n_gaps << 40;
+    if (block->memo_size[at] != key) {
         int sign;
-        const double d = (double)block->d, kappa = *block->kappa0 + (double)n;
-        const double half = 0.5 * (*block->nu0 + (double)n + 1.0);
-        block->memo_size[at] = n;
+        const double d = (double)(block->d - n_gaps), kappa = *block->kappa0 + (double)n;
+        const double half = 0.5 * (*block->nu0 + (double)n + 1.0 - (double)n_gaps);
+        block->memo_size[at] = key;
         block->memo_value[at] = lgamma_r(half, &sign) - lgamma_r(half - 0.5 * d, &sign) +
                                 0.5 * d * (log(kappa / (kappa + 1.0)) - 1.1447298858494002);
     }
     return block->memo_value[at];
+}
+
+/* The same scores for a row that lacks the cells block->gap: of what its others say (_gaps.h). */
+static void NAME(mvn_add_observed)(MvnBlock *block, const char *row, int64_t n_gaps,
+                                   int64_t n_tiles, float *out)
+{
+    const int64_t d = block->d, n_weights = d * (d + 1) / 2, *gap = block->gap;
+    float *deviation = block->deviation, *y = block->spanned + d * d * LANES;
+    int64_t last[d];
+    for (int64_t l = 0; l < n_gaps; l++) last[l] = d;
+    for (int64_t tile = 0; tile < n_tiles; tile++) {
+        const float *location = block->location + tile * d * LANES;
+        const float *weights = block->weights + tile * n_weights * LANES;
+        const float *student = block->student + tile * 3 * LANES;
+        float constant[LANES] __attribute__((aligned(64)));
+        for (int64_t j = 0; j < d; j++) {
+            LN x = NAME(set1)(*(const float *)(row + block->offset[j]));
+            NAME(store)(deviation + j * LANES, NAME(sub)(x, NAME(load)(location + j * LANES)));
+        }
+        for (int64_t l = 0; l < n_gaps; l++) {
+            NAME(store)(deviation + gap[l] * LANES, NAME(set1)(0.0f));
+            for (int64_t i = gap[l]; i < d; i++)
+                NAME(store)(block->spanned + (l * d + i) * LANES,
+                            NAME(load)(weights + (i * (i + 1) / 2 + gap[l]) * LANES));
+        }
+        NAME(mvn_square)(weights, deviation, d, y);
+        LN lengths, q = NAME(gaps_square)(block->spanned, gap, last, n_gaps, d, NULL, y, &lengths);
+        for (int64_t lane = 0; lane < LANES; lane++) {
+            const int64_t k = tile * LANES + lane;
+            constant[lane] =
+                (float)(NAME(mvn_memo)(block, block->size[k], n_gaps) + block->log_det[k]);
+        }
+        LN power = NAME(sub)(NAME(load)(student + LANES), NAME(set1)(0.5f * (float)n_gaps));
+        NAME(mvn_add)(q, NAME(load)(student + 2 * LANES),
+                      NAME(sub)(NAME(load)(constant), lengths), power, out + tile * LANES);
+    }
 }
 
 /* sum_i log W_ii: a logarithm of products whose exponents are kept apart. */
@@ -216,7 +272,7 @@ static void NAME(mvn_refresh)(MvnBlock *block, int64_t k)
     for (int64_t i = 0; i < d; i++, weights += i * LANES)
         for (int64_t j = 0; j <= i; j++) weights[j * LANES] = (float)factor[i * stride + j];
     block->log_det[k] = NAME(mvn_log_det)(block, factor);
-    student[0] = (float)(NAME(mvn_memo)(block, block->size[k]) + block->log_det[k]);
+    student[0] = (float)(NAME(mvn_memo)(block, block->size[k], 0) + block->log_det[k]);
     student[LANES] = (float)(0.5 * (*block->nu0 + n + 1.0));
     student[2 * LANES] = (float)(kappa / (kappa + 1.0));
 }
@@ -322,7 +378,7 @@ static float NAME(mvn_score_without)(MvnBlock *block, const char *row, int64_t k
         const double q = NAME(mvn_solve)(block, factor, block->vector, NULL);
         const double part = kappa / (kappa - 1.0) * q;
         if (1.0 - part > MVN_LEAST)
-            return (float)(NAME(mvn_memo)(block, n - 1) + block->log_det[k] +
+            return (float)(NAME(mvn_memo)(block, n - 1, 0) + block->log_det[k] +
                            0.5 * nu * log1p(-part));
     }
     /* ill conditioned: from the scatter without the row */
@@ -343,6 +399,6 @@ static float NAME(mvn_score_without)(MvnBlock *block, const char *row, int64_t k
     for (int64_t j = 0; j < d; j++)
         mean[j] = block->cell[j] - (block->mu0[j] + share * block->shift[j]);
     const double q = NAME(mvn_solve)(block, block->spare, mean, NULL);
-    return (float)(NAME(mvn_memo)(block, n - 1) + log_det -
+    return (float)(NAME(mvn_memo)(block, n - 1, 0) + log_det -
                    0.5 * (nu + 1.0) * log1p((kappa - 1.0) / kappa * q));
 }

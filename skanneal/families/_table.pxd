@@ -1,4 +1,4 @@
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 cdef enum:
     CHUNK_BITS = 16
@@ -36,6 +36,23 @@ cdef class Table:
     cdef Py_ssize_t _n_numbers              # numbers of a row, one after another
     cdef Py_ssize_t _numbers                # their first byte
 
+    cdef const int32_t *_place              # (n_rows,) see with_fills; NULL where there are none
+    cdef char *_filled                      # rows with fills, one after another
+    cdef object _fills                      # the arrays of both, and where the fills stand
+
     cdef bint has_far(self, const char *row) noexcept nogil
-    cdef inline const char *row(self, Py_ssize_t i) noexcept nogil:
+
+    # As the user gave the row, gaps included.
+    cdef inline const char *observed(self, Py_ssize_t i) noexcept nogil:
         return self._pointers[i >> CHUNK_BITS] + (i & ((1 << CHUNK_BITS) - 1)) * self.row_bytes
+
+    # Of a row with fills, its copy, to be written to; else NULL.
+    cdef inline char *filled(self, Py_ssize_t i) noexcept nogil:
+        if self._place == NULL or self._place[i] < 0:
+            return NULL
+        return self._filled + self._place[i] * self.row_bytes
+
+    # As statistics have the row: with its fills.
+    cdef inline const char *row(self, Py_ssize_t i) noexcept nogil:
+        cdef const char *own = self.filled(i)
+        return own if own != NULL else self.observed(i)

@@ -13,10 +13,13 @@ one cell of the type "entries" that says where, in the first of the columns. The
 type "none" and no bytes, so that columns stay one to one with the user's. Given to `append`, and
 asked of `column`, the rows of counts are a csr_array of shape (n_rows, number of these columns), in
 canonical format and without zeros. A row without entries is a missing one.
+
+Missing numbers may be part of a chain's state: `with_fills` makes the chain's own table, in which
+the rows that lack such cells have copies with *fills*. Only these rows are copied.
 """
 
 from libc.math cimport fabs, sqrt
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
@@ -85,6 +88,7 @@ cdef class Table:
     def __cinit__(self, *args, **kwargs):
         self._pointers = NULL
         self._n_pointers = 0
+        self._place = NULL
 
     def __init__(self, dtypes, n_levels, offsets=None, scales=None, atoms=None):
         self.dtypes = tuple(dtypes)
@@ -125,6 +129,8 @@ cdef class Table:
         cdef unsigned char[:, ::1] view
         if len(columns) != self.n_columns:
             raise ValueError(f"expected {self.n_columns} columns, got {len(columns)}")
+        if self._place != NULL:
+            raise ValueError("a table with fills takes no further rows")
         columns = {
             j: self._append_entries(columns[j]) if j == self._counts else np.asarray(columns[j])
             for j in self._stored
@@ -292,7 +298,7 @@ cdef class Table:
             view = chunk
             with nogil:
                 for i in range(n):
-                    memcpy(&view[i, 0], self.row(row[start + i]), self.row_bytes)
+                    memcpy(&view[i, 0], self.observed(row[start + i]), self.row_bytes)
             new._add_chunk(chunk)
         new.n_rows, new.far = n_new, self.far
         if self._counts >= 0:
@@ -312,6 +318,67 @@ cdef class Table:
         for j in np.flatnonzero(self.gaps):
             new.gaps[j] = self._is_missing(j, new._cells(j)).any()
         return new
+
+    def with_fills(self, columns):
+        """This table for one chain, in which missing numbers of some columns have values.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Columns of numbers.
+
+        Returns
+        -------
+        table : Table
+            It shares all rows but those with such gaps, of which it has copies: `row` leads to
+            them, `observed` to the rows as they are. Fills begin at 0, the offset. The table itself
+            if none of these cells is missing.
+        """
+        cdef Table new
+        cdef const int32_t[::1] place
+        cdef unsigned char[:, ::1] view
+        cdef Py_ssize_t i
+        columns = sorted(int(j) for j in columns if self.gaps[j])
+        if not columns:
+            return self
+        key = "fills", self.n_rows, *columns
+        if key not in self.shared:
+            missing = np.column_stack([self.missing(j) for j in columns])
+            rows = np.flatnonzero(missing.any(axis=1))
+            place = places = np.full(self.n_rows, -1, np.int32)
+            places[rows] = np.arange(len(rows))
+            at, of = np.nonzero(missing[rows])
+            cells = at * (self.row_bytes // 4) + self.positions[columns][of] // 4
+            self.shared[key] = places, cells
+        new = self.empty_like()
+        for chunk in self._chunks:
+            new._add_chunk(chunk)
+        new._set_entries(self._entries, self._n_entries)
+        new.gaps, new.far, new.n_rows, new.shared = self.gaps, self.far, self.n_rows, self.shared
+        place, cells = self.shared[key]
+        own = np.empty((int(np.max(place)) + 1, self.row_bytes), np.uint8)
+        view = own
+        with nogil:
+            for i in range(self.n_rows):
+                if place[i] >= 0:
+                    memcpy(&view[place[i], 0], self.observed(i), self.row_bytes)
+        new._place, new._filled = &place[0], <char *> &view[0, 0]
+        new._fills = np.asarray(place), own, cells
+        new.set_fills(np.zeros(len(cells)))
+        return new
+
+    def fills(self):
+        """The fills row by row, a float32 copy; None of a table that has none."""
+        if self._place == NULL:
+            return None
+        _, own, cells = self._fills
+        return own.view("<f4").ravel()[cells]
+
+    def set_fills(self, values):
+        """Exchange all fills, as `fills` gives them; no statistics may be of the former."""
+        _, own, cells = self._fills
+        own.view("<f4").reshape(-1)[cells] = values
+        self.far |= bool((np.abs(values) > FAR).any())
 
     def bytes(self):
         """The encoded rows and their entries as they are in memory, a list of arrays."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from .._native._prefetch cimport prefetch, prefetch_line
 from .._native._random cimport bitgen
+from ..families._base cimport TILE, FamilyBlock
 from ..states._mixture cimport Mixture
 from ..states._subsample cimport Subsample
 from ._info import MoveInfo
@@ -44,8 +45,7 @@ cdef int follow(Mixture mixture, const int64_t *steps, Py_ssize_t n, float beta,
             mixture.remove(~row)
             i += 1
         else:
-            mixture.score(row)
-            mixture.insert(row, mixture.draw(beta, rng))
+            mixture.enter(row, beta, rng)
             i += 1
     return 0
 
@@ -95,6 +95,36 @@ def churn(mixtures, Subsample subsample, bit_generator, knots, int64_t start, in
     return position
 
 
+cdef bint assign_greedily(Mixture mixture, Py_ssize_t row) except -1 nogil:
+    """Move a labelled row, with the fills that it has, where it fits best; whether that is
+    elsewhere."""
+    cdef Py_ssize_t b, i, best, k = mixture.labels[row]
+    cdef const char *cells = mixture.table.row(row)
+    cdef float log_lik = 0.0, log_prior = mixture.log_prior[k]
+    cdef bint alone = mixture.counts[k] == 1
+    if alone:   # its slot becomes the open one
+        mixture.remove(row)
+        k = mixture.open_slot
+    mixture.score_cells(cells)
+    if not alone:
+        for b in range(mixture.n_blocks):
+            log_lik += (<FamilyBlock> mixture.pointer[b]).score_without(cells, k)
+        mixture.log_lik[k] = log_lik
+        mixture.log_prior[k] = mixture.log_join(mixture.counts[k] - 1)
+    best = k
+    for i in range(mixture.n_tiles * TILE):
+        if (mixture.log_prior[i] + mixture.log_lik[i]
+                > mixture.log_prior[best] + mixture.log_lik[best]):
+            best = i
+    if not alone:
+        mixture.log_prior[k] = log_prior
+        if best == k:
+            return False
+        mixture.remove(row)
+    mixture.insert(row, best)
+    return best != k
+
+
 def iterated_conditional_modes(Mixture mixture, Py_ssize_t max_passes=10):
     """Give every row of S the best cluster there is, given the others, until none would leave.
 
@@ -117,7 +147,7 @@ def iterated_conditional_modes(Mixture mixture, Py_ssize_t max_passes=10):
         moved = 0
         with nogil:
             for i in range(rows.shape[0]):
-                moved += mixture.assign_greedily(rows[i])
+                moved += assign_greedily(mixture, rows[i])
         total += moved
         PyErr_CheckSignals()
         if moved == 0:

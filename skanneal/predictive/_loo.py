@@ -19,7 +19,7 @@ on its way when its first draw was kept is judged by that one.
 import numpy as np
 from scipy.special import logsumexp
 
-from ..states import state_from_arrays
+from ..states import logs_without, state_from_arrays
 from ..summary import stacking_weights
 
 MOST_ROWS = 2000  # about which chains are compared
@@ -71,7 +71,7 @@ def chain_log_densities(chains, table):
 def log_densities_without(draw, table, rows):
     """Log density of each of these rows given all others and the draw: (n,)."""
     state = state_from_arrays(draw.arrays, table)
-    return sum(view.logs_without(rows) for view in state.views)
+    return sum(logs_without(view, rows) for view in state.views)
 
 
 def compared_rows(n_rows):

@@ -6,18 +6,21 @@ import numpy as np
 
 from ..moves import iterated_conditional_modes
 from ..states import CrossCat, Mixture, Subsample, state_from_arrays
-from ..summary import point_estimate, relabel
+from ..summary import expected_vi, point_estimate, relabel
+
+COMPARED_ROWS = 500  # of draws whose log joint densities do not compare
 
 
 def mixture_arrays(draws, method, table):
-    """The draw of highest log joint density, with the partition that stands for all draws.
+    """The best draw, with the partition that stands for all draws.
 
     Parameters
     ----------
     draws : list of Draw
     method : {"map", "vi", "binder"}
-        "map" keeps the draw's own partition, from which each row moves to its best cluster until
-        none would leave.
+        "map" keeps the best draw's own partition, from which each row moves to its best cluster
+        until none would leave. Where missing cells are part of the state, no row moves, and they
+        are drawn anew given the partition.
     table : Table
         The training rows.
 
@@ -25,16 +28,32 @@ def mixture_arrays(draws, method, table):
     -------
     arrays : dict of str to ndarray
     """
-    log_joints = [draw.log_joint for draw in draws]
-    labels = point_estimate([draw.labels for draw in draws], log_joints, method)
-    best = draws[int(np.argmax(log_joints))]
+    merits = _merits(draws)
+    labels = point_estimate([draw.labels for draw in draws], merits, method)
+    best = draws[int(np.argmax(merits))]
     mixture = Mixture.from_arrays(best.arrays, table, _all_rows(table))
     rows = np.arange(table.n_rows)
     mixture.set_prior(mixture.prior.holding(int(labels.max()) + 1))
     mixture.replace(rows, labels)
-    if method == "map" and iterated_conditional_modes(mixture):
+    if "fills" in best.arrays:
+        mixture.draw_fills(rows, np.random.PCG64(0))
+    elif method == "map" and iterated_conditional_modes(mixture):
         mixture.replace(rows, relabel(mixture.get_labels()))
     return mixture.to_arrays() | {"log_joint": np.array(mixture.log_joint())}
+
+
+def _merits(draws):
+    """By what a draw is better than others: its log joint density.
+
+    One that has values of missing cells in it does not compare with others. Then the draw is best
+    whose partition has the least mean variation of information from all draws' partitions.
+    """
+    if "fills" not in draws[0].arrays:
+        return [draw.log_joint for draw in draws]
+    n_rows = len(draws[0].labels)
+    rows = np.linspace(0, n_rows - 1, min(n_rows, COMPARED_ROWS)).astype(np.int64)
+    labels = [draw.labels[rows] for draw in draws]
+    return [-expected_vi(own, labels) for own in labels]
 
 
 def point_partitions(draws, method):

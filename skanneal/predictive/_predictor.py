@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 
 from ..families import Table
 from ..states import state_from_arrays
+from ._conditional_fill import conditional_fill
 
 BLOCK_BYTES = 1 << 25  # of scores held at a time
 
@@ -46,7 +47,7 @@ class View:
     def cell_scores(self, column, table, start, stop):
         """log p(cell | x_c) of each row's cell in a column: (stop - start, K + 1).
 
-        In a row family, given also the row's other cells of the family."""
+        In a row family, given also the row's other observed cells of the family."""
         block, f = self.features[column]
         scores = np.zeros((stop - start, int(self.slots.max()) + 1))
         block.score_feature(f, table, scores, start, stop)
@@ -74,16 +75,34 @@ class View:
         block, f = self.features[column]
         return block.sample_feature(f, self.slots[at], bit_generator)
 
-    def sample(self, missing, at, bit_generator):
+    def is_joint(self, column):
+        """Whether a family of whole rows describes the column."""
+        return self.features[column][0].joint
+
+    def conditionals(self, column, table, rows):
+        """The law of the missing cell of a row family's column, given the row's other cells.
+
+        Returns
+        -------
+        centres, squares, degrees : ndarray of shape (n_rows, K + 1)
+            Of Student's t; squared scales in cell units.
+        """
+        block, f = self.features[column]
+        n_slots = int(self.slots.max()) + 1
+        return [a[:, self.slots] for a in block.conditionals(f, table, rows, n_slots)]
+
+    def sample(self, missing, at, bit_generator, table=None):
         """The missing cells of rows.
 
         Parameters
         ----------
         missing : list of bool arrays of shape (n_rows,)
-            For each column of the table; a row family misses all cells of a row or none.
+            For each column of the table.
         at : int array of shape (n_rows,)
             Each row's cluster, an index into slots.
         bit_generator : numpy.random.BitGenerator
+        table : Table, optional
+            The rows, or one that stands for all of them, where they have other cells.
 
         Yields
         ------
@@ -92,10 +111,19 @@ class View:
         """
         for block in self.mixture.blocks:
             if block.joint:
-                rows = np.flatnonzero(missing[block.columns[0]])
+                gaps = np.array([missing[j] for j in block.columns])
+                whole = gaps.all(axis=0)
+                rows = np.flatnonzero(whole)
                 cells = block.sample_rows(self.slots[at[rows]], bit_generator)
                 for i, j in enumerate(block.columns):
                     yield int(j), rows, cells[:, i]
+                rows = np.flatnonzero(gaps.any(axis=0) & ~whole)
+                if len(rows):
+                    of = rows if table.n_rows == len(at) else np.zeros_like(rows)
+                    cells = block.sample_gaps(table, of, self.slots[at[rows]], bit_generator)
+                    for i, j in enumerate(block.columns):
+                        own = missing[j][rows]
+                        yield int(j), rows[own], cells[own, i]
                 continue
             for j in map(int, block.columns):
                 rows = np.flatnonzero(missing[j])
@@ -243,7 +271,8 @@ class Predictor:
             shares = self._shares(table, start, stop)
             for j in wanted:
                 rows = np.flatnonzero(missing[j][start:stop])
-                value, spread = fillers[j](np.hstack([share[j][rows] for share in shares]))
+                own = np.hstack([share[j][rows] for share in shares])
+                value, spread = fillers[j](own, table, start + rows)
                 values[j].append(value)
                 spreads[j].append(spread)
         pairs = zip(map(np.concatenate, values), map(np.concatenate, spreads))
@@ -275,11 +304,16 @@ class Predictor:
         return out
 
     def _filler(self, column, mode):
-        """A function from P(draw, cluster | row) to values, in cell units, and their spread."""
+        """A function from P(draw, cluster | row), and the rows of a table that they are of, to
+        values, in cell units, and their spread."""
         views = [self.view_of(of_draw, column) for of_draw in self.draws]
+        if views[0].is_joint(column):
+            return lambda shares, table, rows: conditional_fill(
+                shares, *zip(*(view.conditionals(column, table, rows) for view in views)), mode
+            )
         if views[0].level_probabilities(column) is not None:
             levels = np.vstack([view.level_probabilities(column) for view in views])
-            return lambda shares: _most_probable(shares @ levels)
+            return lambda shares, table, rows: _most_probable(shares @ levels)
         means = np.concatenate([view.means(column) for view in views])
         variances = np.concatenate([view.variances(column) for view in views])
         centre = means.mean()
@@ -287,7 +321,7 @@ class Predictor:
         if mode:
             places, densities = self._candidates(column, views, means)
 
-        def numbers(shares):
+        def numbers(shares, table, rows):
             mean = shares @ means
             deviation = np.sqrt(np.maximum(shares @ squares - (mean - centre) ** 2, 0.0))
             return (places[(shares @ densities).argmax(axis=1)] if mode else mean), deviation
@@ -336,7 +370,7 @@ class Predictor:
             for view in views:
                 at = self._clusters(view, own, generator.random(len(rows)))
                 gaps = [mask[rows] for mask in missing]
-                for j, empty, cells in view.sample(gaps, at, bit_generator):
+                for j, empty, cells in view.sample(gaps, at, bit_generator, own):
                     columns[j][rows[empty]] = self._in_units(j, cells)[0]
         return columns
 

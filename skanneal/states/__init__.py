@@ -1,5 +1,6 @@
 """What a chain is at one moment."""
 
+from ._left_out import logs_without
 from ._mixture import Mixture
 from ._subsample import SELECTIONS, Subsample
 from .crosscat import CrossCat, FreshView
@@ -17,5 +18,6 @@ __all__ = [
     "FreshView",
     "Mixture",
     "Subsample",
+    "logs_without",
     "state_from_arrays",
 ]

@@ -31,11 +31,12 @@ cdef class Mixture:
     cdef int insert(self, Py_ssize_t row, Py_ssize_t k) except -1 nogil
     cdef void remove(self, Py_ssize_t row) noexcept nogil
     cdef void refill(self, Py_ssize_t k) noexcept nogil
+    cdef void fill(self, Py_ssize_t row, Py_ssize_t k, bitgen_t *rng) noexcept nogil
     cdef void score(self, Py_ssize_t row) noexcept nogil
+    cdef void score_cells(self, const char *cells) noexcept nogil
     cdef Py_ssize_t draw(self, float beta, bitgen_t *rng) noexcept nogil
+    cdef int enter(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil
     cdef int gibbs_step(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil
-    cdef double log_without(self, Py_ssize_t row) noexcept nogil
-    cdef bint assign_greedily(self, Py_ssize_t row) except -1 nogil
     cdef int settle_open(self) except -1 nogil
     cdef int grow(self) except -1
     cdef int replace_slots(self, int64_t[::1] rows, int64_t[::1] slots) except -1

@@ -4,10 +4,14 @@ Everything that scores a row adds into one buffer over slots: the prior has writ
 each block adds to log_lik[k] for all k at once. The two stay apart, so that energy annealing can
 draw from log_prior + beta log_lik. A slot is masked (log_prior = -inf) when its cluster is emptied
 and used again later; exactly one empty slot, the lowest, is open: it stands for the new cluster.
+
+Where a row family's columns have gaps, the missing cells are part of the state: *fills*, which
+statistics take for data (Table.with_fills). A row step of such a row sums its fill out of the
+scores and draws it with the slot.
 """
 
 from cpython.ref cimport PyObject
-from libc.math cimport INFINITY, exp, log
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
@@ -52,7 +56,12 @@ cdef class Mixture:
 
     def __init__(self, Table table, blocks, PartitionPrior prior, Subsample subsample):
         self.level = skanneal_level()
-        self.table, self.subsample = table, subsample
+        filled = [block.columns for block in blocks if block.joint and block.takes_gaps]
+        self.table = table.with_fills(np.concatenate([np.empty(0, np.int64), *filled]))
+        self.subsample = subsample
+        if self.table is not table:
+            for block in blocks:
+                block.bind(self.table)
         self.labels = np.full(table.n_rows, -1, dtype=np.int32)
         self.set_blocks(blocks)
         self._set_counts(np.zeros(max([TILE] + [block.n_slots for block in blocks]), np.int64))
@@ -183,9 +192,20 @@ cdef class Mixture:
                 if self.labels[row] == k:
                     (<FamilyBlock> self.pointer[b]).insert(self.table.row(row), k)
 
+    cdef void fill(self, Py_ssize_t row, Py_ssize_t k, bitgen_t *rng) noexcept nogil:
+        """Draw the fills of a row that has no label given slot k (rng NULL: their centres)."""
+        cdef char *filled = self.table.filled(row)
+        cdef Py_ssize_t b
+        for b in range(self.n_blocks):
+            (<FamilyBlock> self.pointer[b]).fill(self.table.observed(row), k, filled, rng)
+        self.table.far |= self.table.has_far(filled)
+
     cdef void score(self, Py_ssize_t row) noexcept nogil:
+        """log_lik[k] of the row's observed cells, for every slot of the first n_tiles."""
+        self.score_cells(self.table.observed(row))
+
+    cdef void score_cells(self, const char *cells) noexcept nogil:
         """log_lik[k] for every slot of the first n_tiles."""
-        cdef const char *cells = self.table.row(row)
         cdef Py_ssize_t b, k
         for k in range(self.n_tiles * TILE):
             self.log_lik[k] = 0.0
@@ -197,6 +217,15 @@ cdef class Mixture:
         return draw_slot_v[self.level](&self.log_prior[0], &self.log_lik[0], beta, self.n_tiles,
                                        uniform(rng), &self.weight[0])
 
+    cdef int enter(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil:
+        """Give a row that has no label a slot, and fills drawn given the slot."""
+        cdef Py_ssize_t k
+        self.score(row)
+        k = self.draw(beta, rng)
+        if self.table.filled(row) != NULL:
+            self.fill(row, k, rng)
+        return self.insert(row, k)
+
     cdef int gibbs_step(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil:
         """A Gibbs step of a labelled row: leave and enter at once.
 
@@ -206,10 +235,9 @@ cdef class Mixture:
         cdef Py_ssize_t b, new, k = self.labels[row]
         cdef const char *cells
         cdef float log_lik = 0.0, log_prior = self.log_prior[k]
-        if self.counts[k] == 1:   # its slot would be the open one
-            self.remove(row)
-            self.score(row)
-            return self.insert(row, self.draw(beta, rng))
+        if self.counts[k] == 1 or self.table.filled(row) != NULL:
+            self.remove(row)   # alone, its slot would be the open one
+            return self.enter(row, beta, rng)
         cells = self.table.row(row)
         self.score(row)
         for b in range(self.n_blocks):
@@ -222,57 +250,6 @@ cdef class Mixture:
             self.remove(row)
             self.insert(row, new)
         return 0
-
-    cdef double log_without(self, Py_ssize_t row) noexcept nogil:
-        """What `logs_without` gives of one row, before the prior's weights are normalised."""
-        cdef Py_ssize_t b, i, k = self.labels[row], opens = self.open_slot
-        cdef const char *cells = self.table.row(row)
-        cdef float log_lik = 0.0, log_prior = self.log_prior[k], log_open = self.log_prior[opens]
-        cdef double largest = -INFINITY, total = 0.0
-        self.score(row)
-        if self.counts[k] == 1:   # without the row there is no such cluster
-            self.log_prior[k] = -INFINITY
-            self.log_prior[opens] = <float> self.prior.log_open(self.n_clusters - 1)
-        else:
-            for b in range(self.n_blocks):
-                log_lik += (<FamilyBlock> self.pointer[b]).score_without(cells, k)
-            self.log_lik[k] = log_lik
-            self.log_prior[k] = self.log_join(self.counts[k] - 1)
-        for i in range(self.n_tiles * TILE):
-            if self.log_prior[i] > -INFINITY:
-                largest = max(largest, <double> self.log_prior[i] + self.log_lik[i])
-        for i in range(self.n_tiles * TILE):
-            if self.log_prior[i] > -INFINITY:
-                total += exp(<double> self.log_prior[i] + self.log_lik[i] - largest)
-        self.log_prior[k], self.log_prior[opens] = log_prior, log_open
-        return largest + log(total)
-
-    cdef bint assign_greedily(self, Py_ssize_t row) except -1 nogil:
-        """Move a labelled row where it fits best; whether that is elsewhere."""
-        cdef Py_ssize_t b, i, best, k = self.labels[row]
-        cdef const char *cells = self.table.row(row)
-        cdef float log_lik = 0.0, log_prior = self.log_prior[k]
-        cdef bint alone = self.counts[k] == 1
-        if alone:   # its slot becomes the open one
-            self.remove(row)
-            k = self.open_slot
-        self.score(row)
-        if not alone:
-            for b in range(self.n_blocks):
-                log_lik += (<FamilyBlock> self.pointer[b]).score_without(cells, k)
-            self.log_lik[k] = log_lik
-            self.log_prior[k] = self.log_join(self.counts[k] - 1)
-        best = k
-        for i in range(self.n_tiles * TILE):
-            if self.log_prior[i] + self.log_lik[i] > self.log_prior[best] + self.log_lik[best]:
-                best = i
-        if not alone:
-            self.log_prior[k] = log_prior
-            if best == k:
-                return False
-            self.remove(row)
-        self.insert(row, best)
-        return best != k
 
     def spare(self, name, make):
         """What `make(self)` made at the first call by this name: empty clusters of these blocks
@@ -310,6 +287,21 @@ cdef class Mixture:
         n = self.n_tiles * TILE
         return np.asarray(self.log_prior)[:n].copy(), np.asarray(self.log_lik)[:n].copy()
 
+    def draw_fills(self, rows, bit_generator=None):
+        """Exchange the fills of rows of S, given all labels, one row after another.
+
+        Without a generator they become centres of their laws, which are drawn from otherwise."""
+        cdef const int64_t[::1] row = np.ascontiguousarray(rows, dtype=np.int64)
+        cdef bitgen_t *rng = NULL if bit_generator is None else bitgen(bit_generator)
+        cdef Py_ssize_t i, k
+        with nogil:
+            for i in range(row.shape[0]):
+                if self.table.filled(row[i]) != NULL:
+                    k = self.labels[row[i]]
+                    self.remove(row[i])
+                    self.fill(row[i], k, rng)
+                    self.insert(row[i], k)
+
     def append_rows(self):
         """Make room for rows that were appended to the table; they have no label yet."""
         labels = np.full(self.table.n_rows, -1, dtype=np.int32)
@@ -321,20 +313,6 @@ cdef class Mixture:
         if self.labels[row] < 0:
             raise ValueError(f"row {row} has no label")
         self.gibbs_step(row, beta, bitgen(bit_generator))
-
-    def logs_without(self, int64_t[::1] rows):
-        """log p(row | the other rows of S and their labels) of rows of S, float64 (n,).
-
-        The row's own label is summed out, over the clusters without the row and a new one. In cell
-        units, as a Gibbs step scores: terms of the row alone, the same in every state, may be
-        missing. The state stays as it is.
-        """
-        cdef Py_ssize_t i, n_others = np.sum(self.counts) - 1
-        cdef double[::1] out = np.empty(rows.shape[0])
-        with nogil:
-            for i in range(rows.shape[0]):
-                out[i] = self.log_without(rows[i])
-        return np.asarray(out) - (log(self.prior.total(n_others)) if n_others else 0.0)
 
     def members(self, k):
         """Rows of S in slot k."""
@@ -444,7 +422,8 @@ cdef class Mixture:
         }
 
     def to_arrays(self, numbered=False):
-        """Flat dict "labels", "concentration", "discount", "<family>/<name>" of arrays.
+        """Flat dict "labels", "concentration", "discount", "<family>/<name>" of arrays, and
+        "fills" where there are any.
 
         Slots up to the highest in use, statistics bit for bit; or, `numbered`, without the empty
         slots: clusters 0 .. K - 1."""
@@ -458,6 +437,9 @@ cdef class Mixture:
             "labels": labels,
             **self.prior.to_arrays(),
         }
+        fills = self.table.fills()
+        if fills is not None:
+            arrays["fills"] = fills
         for block in self.blocks:
             for name, value in block.to_arrays(slots).items():
                 arrays[f"{block.family}/{name}"] = value
@@ -479,6 +461,8 @@ cdef class Mixture:
         counts[:len(size)] = size
         if table.n_rows:
             new.labels = np.array(arrays["labels"], dtype=np.int32)
+            if "fills" in arrays:
+                new.table.set_fills(arrays["fills"])
         new._set_counts(counts)
         new.set_prior(prior)
         return new

@@ -28,7 +28,7 @@ FAR = 1.5  # the same of the ratio of two chains' distances
 COMPARED = 5  # draws of each half of a chain
 
 
-def convergence(scalars, partitions):
+def convergence(scalars, partitions, ranked=True):
     """Return the figures that tell whether chains agree.
 
     Parameters
@@ -38,6 +38,8 @@ def convergence(scalars, partitions):
     partitions : list of list of (int array of shape (n_columns,), list of int array)
         For each chain and draw, the view of each column and, for each view, the clusters of some
         rows, the same for all draws.
+    ranked : bool, default=True
+        Whether chains are the better, the higher their log joint density is.
 
     Returns
     -------
@@ -61,7 +63,7 @@ def convergence(scalars, partitions):
         apart |= at_odds
     log_joints = np.asarray(scalars["log_joint"], dtype=np.float64)
     recorded = np.maximum(np.isfinite(log_joints).sum(axis=1), 1)
-    heights = np.nansum(log_joints, axis=1) / recorded
+    heights = ranked * np.nansum(log_joints, axis=1) / recorded
     return {
         "figures": figures,
         "agreeing": agreeing_chains(apart, heights),

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The same of 16 slots side by side, as scores ask for it: the rest of u, and log |R|; see _gaps.h.
+ * Lengths are in the norm |x|^2 = sum w_i x_i^2, with weights (NULL: 1) of each slot's own, and
+ * nothing is normalised: no roots are taken.
+ */
+#include "../_native/_lanes.h"
+
+INLINE LN NAME(div)(LN a, LN b) MAP(LN, a.r[i] / b.r[i])
+
+/* The missing column l of a row is zero but from `first[l]` to `last[l]`, and spoilt. The columns
+ * before it must be zero before first[l]. */
+INLINE LN NAME(gaps_square)(float *columns, const int64_t *first, const int64_t *last, int64_t m,
+                            int64_t d, const float *weights, float *u, LN *log_lengths)
+{
+    const LN half = NAME(set1)(0.5f), least = NAME(set1)(1e-37f);
+    LN logs = NAME(set1)(0.0f), rest = logs;
+#define AT(vector, i) NAME(load)((vector) + (i) * LANES)
+#define WEIGHED(vector, i) \
+    (weights == NULL ? AT(vector, i) : NAME(mul)(AT(vector, i), AT(weights, i)))
+    for (int64_t l = 0; l < m; l++) {
+        const float *own = columns + l * d * LANES;
+        LN square = NAME(set1)(0.0f);
+        for (int64_t i = first[l]; i < last[l]; i++)
+            square = NAME(fma)(WEIGHED(own, i), AT(own, i), square);
+        square = NAME(max)(square, least);
+        logs = NAME(fma)(half, NAME(log)(square), logs);
+        for (int64_t later = l + 1; later <= m; later++) {
+            float *other = later < m ? columns + later * d * LANES : u;
+            LN share = NAME(set1)(0.0f);
+            for (int64_t i = first[l]; i < last[l]; i++)
+                share = NAME(fma)(WEIGHED(own, i), AT(other, i), share);
+            share = NAME(sub)(NAME(set1)(0.0f), NAME(div)(share, square));
+            for (int64_t i = first[l]; i < last[l]; i++)
+                NAME(store)(other + i * LANES, NAME(fma)(share, AT(own, i), AT(other, i)));
+        }
+    }
+    for (int64_t i = 0; i < d; i++) rest = NAME(fma)(WEIGHED(u, i), AT(u, i), rest);
+#undef WEIGHED
+#undef AT
+    *log_lengths = logs;
+    return rest;
+}
