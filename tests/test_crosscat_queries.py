@@ -340,7 +340,7 @@ class TestDensities:
 class TestPointEstimate:
     def test_predict_proba(self, query):
         X = crosscat_frame()
-        model = crosscat().fit(X)
+        model = crosscat(point_estimate="map").fit(X)
         draws = all_draws(model)
         best = max(draws, key=lambda draw: draw.log_joint)
         (v,) = {

@@ -206,7 +206,7 @@ def test_wild_rows_are_outliers_and_nothing_else_changes(name, wild):
     X, side = clean(300, 5)
     rows = np.array(WILD_ROWS[wild](X))
     model = MODELS[name]().fit(np.r_[rows, X])
-    labels = model.labels_
+    labels = model.component_labels_
     for i in range(len(rows)):
         assert np.count_nonzero(labels == labels[i]) == 1
     assert share_apart(labels[len(rows) :], side) > 0.99

@@ -5,6 +5,7 @@
 from sklearn.base import _fit_context
 
 from ._annealed import BaseAnnealed
+from ._base_table import CLUSTERS
 
 
 class AnnealedDPMixture(BaseAnnealed):
@@ -55,11 +56,22 @@ class AnnealedDPMixture(BaseAnnealed):
         is a number (that multiple of the identity), a vector (the diagonal) or a matrix.
     moves : "auto" or tuple of str, default="auto"
         Moves beside the hyperparameters': "gibbs" and "split_merge". "auto" is both.
-    point_estimate : {"map", "vi", "binder"}, default="map"
-        `labels_` is the most probable partition found (the draw of highest log joint density, from
-        which each row moves to its best cluster until none would leave), or the partition of least
-        expected variation of information or Binder loss. These two ask for 20 draws or more in all.
-        Where whole rows have missing cells, "map" is the draw that is closest to the others.
+    point_estimate : {"clusters", "map", "vi", "binder"}, default="map"
+        What `labels_` are. "clusters": a cluster is one component or several, between which no
+        valley is sure; see `separation`. The others give the components themselves: the most
+        probable partition found (the draw of highest log joint density, from which each row moves
+        to its best component until none would leave), or the partition of least expected variation
+        of information or Binder loss. These two ask for 20 draws or more in all. Where whole rows
+        have missing cells, "map" is the draw that is closest to the others.
+    separation : float, default=0.95
+        How sure it must be that a valley lies between two clusters; in [0, 1). Components between
+        which it is less sure belong together. Larger: fewer clusters.
+    n_clusters : int or None, default=None
+        How many clusters "clusters" makes: `cluster_tree_` is cut there, whatever `separation`
+        says. None leaves the number to the data.
+    noise : float or None, default=None
+        Rows whose probability of being in their cluster is no more than this have the label -1
+        among "clusters". None labels all rows.
     n_chains : int, default=4
         Independent chains.
     n_draws : int or "auto", default="auto"
@@ -85,9 +97,23 @@ class AnnealedDPMixture(BaseAnnealed):
     Attributes
     ----------
     labels_ : ndarray of shape (n_rows,), int64
-        The point-estimate partition, numbered from 0.
+        The components of the point estimate, numbered from 0. With ``point_estimate="clusters"``
+        clusters, the largest first: what `predict` says of the training rows.
     n_clusters_ : int
-        Its number of clusters.
+        How many of them there are.
+    component_labels_ : ndarray of shape (n_rows,), int64
+        The point-estimate partition into components.
+    n_components_ : int
+        Its number of components.
+    probabilities_ : ndarray of shape (n_rows,)
+        Each row's probability of being in its cluster.
+    cluster_tree_ : ndarray of shape (n_components_ - 1, 4)
+        How components join to clusters, in the form of SciPy's `linkage`. The height of a join is
+        how sure the valley is that it crosses: -log(1 - probability), in nats. This,
+        `probabilities_` and the next ones: only with ``point_estimate="clusters"``.
+    n_clusters_proba_, n_components_proba_ : ndarray
+        Probability of each number of clusters, and of components, from 0. There are k clusters or
+        more if k - 1 valleys are sure.
     draws_ : list of list of Draw
         ``draws_[chain][draw]`` with ``labels``, ``concentration``, ``discount``,
         ``hyperparameters``, ``log_joint`` and the clusters' statistics.
@@ -157,6 +183,8 @@ class AnnealedDPMixture(BaseAnnealed):
     True
     """
 
+    _parameter_constraints: dict = {**BaseAnnealed._parameter_constraints, **CLUSTERS}
+
     def __init__(
         self,
         *,
@@ -169,6 +197,9 @@ class AnnealedDPMixture(BaseAnnealed):
         hyperparameters="infer",
         moves="auto",
         point_estimate="map",
+        separation=0.95,
+        n_clusters=None,
+        noise=None,
         n_chains=4,
         n_draws="auto",
         thin=1,
@@ -187,6 +218,9 @@ class AnnealedDPMixture(BaseAnnealed):
         self.hyperparameters = hyperparameters
         self.moves = moves
         self.point_estimate = point_estimate
+        self.separation = separation
+        self.n_clusters = n_clusters
+        self.noise = noise
         self.n_chains = n_chains
         self.n_draws = n_draws
         self.thin = thin

@@ -3,22 +3,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 from collections.abc import Mapping
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..encoding import grids_in_units, open_table
 from ..partition_priors import PARTITION_PRIORS
+from ..predictive._clusters import Clusters, n_clusters_proba, n_components_proba
 from ..predictive._draws import Draw
 from ..predictive._point import mixture_arrays
 from ..predictive._queries import MixtureQueries
 from ..summary import LOSSES, POINT_ESTIMATES, counted_chains
 from ._base_chains import IMPUTATIONS, SAMPLE
+from ._descriptions import describe
 
 ENOUGH_DRAWS = 20  # of all chains, below which a mean over partitions says little
+
+CLUSTERS = {  # constraints of the parameters of what makes clusters of components
+    "point_estimate": [StrOptions({"clusters", *POINT_ESTIMATES})],
+    "separation": [Interval(Real, 0, 1, closed="left")],
+    "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+    "noise": [Interval(Real, 0, 1, closed="both"), None],
+}
 
 
 class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
@@ -35,6 +44,7 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         "point_estimate": [StrOptions(set(POINT_ESTIMATES))],
     }
     _draw_type = Draw
+    _clusters = None  # where labels are components
 
     def fit_predict(self, X, y=None, **fit_params):
         """Fit and return `labels_`.
@@ -92,10 +102,14 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
 
     @staticmethod
     def _of_point(point):
-        """Fitted attributes: the point estimate."""
+        """Fitted attributes: the point estimate, whose components are the clusters unless others
+        are made of them."""
+        labels = point.labels.astype(np.int64)
         return {
-            "labels_": point.labels.astype(np.int64),
-            "n_clusters_": point.n_components,
+            "labels_": labels,
+            "n_clusters_": int(labels.max()) + 1,
+            "component_labels_": labels,
+            "n_components_": int(labels.max()) + 1,
             "_point": point,
         }
 
@@ -109,7 +123,8 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
             **self._of_table(encoder, plan),
         }
         fitted |= self._weigh(fitted, plan.table)
-        return fitted | self._summary(self._draws_for_labels(fitted), encoder, plan)
+        fitted |= self._summary(self._draws_for_labels(fitted), encoder, plan)
+        return fitted | self._clustered(fitted, encoder, plan.table)
 
     def _weigh(self, fitted, table):
         """Fitted attributes: how much each chain counts, where chains do not count alike."""
@@ -117,11 +132,40 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
 
     def _summary(self, draws, encoder, plan):
         """Fitted attributes: the point estimate."""
-        return self._of_point(Draw(mixture_arrays(draws, self.point_estimate, plan.table), encoder))
+        return self._of_point(
+            Draw(mixture_arrays(draws, self._component_estimate, plan.table), encoder)
+        )
+
+    @property
+    def _component_estimate(self):
+        """The point estimate of the components: clusters are made of those of "map"."""
+        return "map" if self.point_estimate == "clusters" else self.point_estimate
+
+    def _clustered(self, fitted, encoder, table):
+        """Fitted attributes: the clusters, if they are asked for."""
+        if self.point_estimate != "clusters":
+            return {"_clusters": None}
+        draws, weights = weighted_draws(fitted)
+        found = Clusters.of(draws, weights, fitted["_point"], encoder, table, self)
+        return {
+            "labels_": found.labels,
+            "n_clusters_": found.n_clusters,
+            "probabilities_": found.confidence,
+            "n_clusters_proba_": n_clusters_proba(found.tree),
+            "n_components_proba_": n_components_proba(draws, weights, fitted["_point"]),
+            "cluster_tree_": found.tree,
+            "_clusters": found,
+        }
 
     def _complaints(self, fitted, n_rows, **grids):
         """What to say of the chains, and of a mean over few partitions."""
         complaints = super()._complaints(fitted, n_rows, **grids)
+        asked = getattr(self, "n_clusters", None)
+        if self.point_estimate == "clusters" and asked and fitted["n_clusters_"] < asked:
+            complaints.append(
+                f"n_clusters={asked} are more than the components that have rows: there are "
+                f"{fitted['n_clusters_']} clusters. Ask for fewer."
+            )
         n_draws = len(self._draws_for_labels(fitted))
         if self.point_estimate in LOSSES and n_draws < ENOUGH_DRAWS:
             complaints.append(
@@ -174,7 +218,10 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         labels : ndarray of shape (n_rows,), int64
             Clusters of `labels_`.
         """
-        return self.predict_proba(X).argmax(axis=1)
+        queries, columns = self._queries(), self._encoded(X)
+        if self._clusters is None:
+            return queries.cluster_probabilities(columns).argmax(axis=1)
+        return self._clusters.predict(queries.table(columns))
 
     def predict_proba(self, X):
         """Probability of each existing cluster, given that the row is in one of them.
@@ -189,7 +236,31 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         probabilities : ndarray of shape (n_rows, n_clusters)
             Clusters of `labels_`; rows sum to 1.
         """
-        return self._queries().cluster_probabilities(self._encoded(X))
+        queries, columns = self._queries(), self._encoded(X)
+        if self._clusters is None:
+            return queries.cluster_probabilities(columns)
+        joints = self._clusters.log_joints(queries.table(columns))
+        return self._clusters.probabilities(joints)
+
+    def describe_clusters(self, X, n_features=5):
+        """Say what the clusters are: how large, what sets them apart, a typical row of each.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            The training data.
+        n_features : int, default=5
+            How many features to name at most.
+
+        Returns
+        -------
+        description : pandas.DataFrame
+            A row per cluster: its "size" in `labels_`; "low" and "high", between which it lies in
+            95 % of the draws; "apart", the features in which it differs most from all rows, in
+            their standard deviations, with its mean or share and that of all rows, in the units of
+            X; "typical_row", the position of the row that is surest to be in it.
+        """
+        return describe(self, X, n_features)
 
     def new_cluster_proba(self, X):
         """Probability that each row belongs to none of the clusters seen so far.

@@ -13,14 +13,15 @@ from ..families import FAMILIES
 from ..moves import COLUMN_MOVES, MOVES
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._crosscat import CrossCatQueries
-from ..predictive._draws import CrossCatDraw, largest_view, n_shown, shown_views
+from ..predictive._draws import CrossCatDraw, n_shown, shown_views
 from ..predictive._point import crosscat_arrays, point_partitions
 from ._annealed import BaseAnnealed
-from ._base_chains import INFORMATION
+from ._base_table import CLUSTERS
 from ._rounds import SweepCost
+from ._row_and_column_questions import RowAndColumnQuestions
 
 
-class CrossCatPY(TransformerMixin, BaseAnnealed):
+class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     """Pitman-Yor Cross-Categorization: which columns depend on which, and the clusters behind it.
 
     The columns of a table of numbers, categories and counts, with gaps, are partitioned into views
@@ -74,12 +75,16 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         columns is proposed), "view_split_merge" (columns leave for a view of their own, or a view
         dissolves into another) and "view_reallocation" (one view becomes two or two one, their rows
         clustered anew). "auto" is all but "column_gibbs".
-    point_estimate : {"map", "vi", "binder"}, default="map"
-        What the fitted labels are. "map": all of the draw of highest log joint density. Otherwise
-        `view_labels_` is the partition of the columns of least expected variation of information or
-        Binder loss over the draws, and for each of its views `row_labels_` the partition of the
-        rows of least expected loss over the draws, each of which stands with that of its views
-        that shares most columns (by the Jaccard index). These two ask for 20 draws or more in all.
+    point_estimate : {"clusters", "map", "vi", "binder"}, default="map"
+        What the fitted labels are. "map": all of the draw of highest log joint density. With "vi"
+        and "binder" `view_labels_` is the partition of the columns of least expected variation of
+        information or Binder loss over the draws, and for each of its views `row_labels_` the
+        partition of the rows of least expected loss over the draws, each of which stands with that
+        of its views that shares most columns (by the Jaccard index). These two ask for 20 draws or
+        more in all. "clusters": as "map", but `labels_` joins components to clusters, between which
+        a valley is sure.
+    separation, n_clusters, noise : float, int or None, float or None
+        How components are joined, as in `AnnealedDPMixture`; by default 0.95, None, None.
     n_chains : int, default=4
         Independent chains.
     n_draws : int or "auto", default="auto"
@@ -107,14 +112,18 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         a column that is constant in fit. A view whose rows form one cluster counts as the others
         do, here and in `n_views_`, though no column of it depends on another.
     row_labels_ : list of ndarray of shape (n_rows,), int64
-        For each view its clusters of the training rows, numbered from 0.
+        For each view its components of the training rows, numbered from 0.
     labels_ : ndarray of shape (n_rows,), int64
-        Those of the view with the most columns; `fit_predict`, `predict` and `predict_proba` speak
-        of these.
+        Clusters of the rows in the view with the most columns; `fit_predict`, `predict` and
+        `predict_proba` speak of these.
     n_views_ : int
         Number of views.
     n_clusters_ : int
         Number of clusters of `labels_`.
+    component_labels_, n_components_ : ndarray of shape (n_rows,), int
+        The components that the clusters are made of: the `row_labels_` of that view.
+    probabilities_, cluster_tree_, n_clusters_proba_, n_components_proba_ : ndarray
+        As in `AnnealedDPMixture`, of that view.
     draws_ : list of list of CrossCatDraw
         ``draws_[chain][draw]`` with ``view_labels``, ``row_labels``, ``concentration`` and
         ``discount`` (one per view), ``view_concentration``, ``view_discount``, ``hyperparameters``,
@@ -182,6 +191,7 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
 
     _parameter_constraints: dict = {
         **BaseAnnealed._parameter_constraints,
+        **CLUSTERS,
         "view_concentration": [StrOptions({"infer"}), Real, None],
         "view_discount": [StrOptions({"infer"}), Real, None],
         "expected_views": [tuple, list, None],
@@ -215,6 +225,9 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         missing_indicator=(),
         moves="auto",
         point_estimate="map",
+        separation=0.95,
+        n_clusters=None,
+        noise=None,
         n_chains=4,
         n_draws="auto",
         thin=1,
@@ -238,6 +251,9 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         self.missing_indicator = missing_indicator
         self.moves = moves
         self.point_estimate = point_estimate
+        self.separation = separation
+        self.n_clusters = n_clusters
+        self.noise = noise
         self.n_chains = n_chains
         self.n_draws = n_draws
         self.thin = thin
@@ -329,126 +345,6 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
         draws, weights = self._weighted_draws
         return CrossCatQueries(draws, self._point, self._encoder, weights)
 
-    def _compared(self, queries, rows, what):
-        """Training rows or new ones, by what the user named."""
-        if hasattr(rows, "columns") or np.ndim(rows) == 2:
-            return queries.new_rows(self._encoded(rows))
-        return queries.training_rows(rows, what)
-
-    def dependence_probability(self, columns=None):
-        """How probable it is that columns depend on each other.
-
-        Parameters
-        ----------
-        columns : columns or None, default=None
-            Names, positions or a mask of the columns to compare; None compares all.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_compared, n_compared)
-            Share of the draws, of all chains, in which two columns are in one view with more than
-            one component: 0 of a column that is constant in fit, and of each with itself 1.
-        """
-        return self._queries().dependence_probability(columns)
-
-    def mutual_information(
-        self, columns=None, *, normalized=False, n_samples=1000, return_std=False
-    ):
-        """How much columns tell about each other.
-
-        The mutual information of each pair under each draw's predictive density, averaged over
-        chains and draws: zero where a draw has the two in different views, and in a view of one
-        cluster no more than comes of the chance that a row opens another.
-
-        Parameters
-        ----------
-        columns : columns or None, default=None
-            Names, positions or a mask of the columns to compare; None compares all.
-        normalized : bool, default=False
-            Whether to give ``sqrt(1 - exp(-2 I))`` for I nats [1]_: from 0 to 1, and for two
-            jointly normal numbers the absolute value of their correlation.
-        n_samples : int, default=1000
-            Rows simulated per draw and view for pairs of which one column is a number, or a count
-            that takes more than 1024 values. Of the other pairs the information is exact (of
-            counts, to 1e-4: the largest, of probability 1e-6, are taken together).
-        return_std : bool, default=False
-            Whether to return the standard error of the simulation.
-
-        Returns
-        -------
-        information : ndarray of shape (n_compared, n_compared)
-            In nats, unless normalized; estimates below zero are set to zero. On the diagonal what a
-            column says of itself: its entropy, infinite for a number, 0 of one that is constant in
-            fit.
-        error : ndarray of shape (n_compared, n_compared)
-            If asked for; 0 where the information is exact. It does not cover how draws differ.
-
-        References
-        ----------
-        .. [1] E. H. Linfoot (1957). "An Informational Measure of Correlation". Information and
-           Control 1.
-        """
-        information, error = self._queries().mutual_information(
-            columns, normalized, n_samples, self._seed(INFORMATION)
-        )
-        return (information, error) if return_std else information
-
-    def row_similarity(self, rows=None, others=None, *, columns=None):
-        """How often rows share their clusters.
-
-        Of two training rows the share of views in which they are in one cluster, averaged over
-        chains and draws; of a new row the probability that it is in the other's cluster. A view of
-        one cluster counts as the others do, and makes all rows alike.
-
-        Parameters
-        ----------
-        rows : rows or None, default=None
-            Positions or a mask of training rows, or new rows as a table; None takes all training
-            rows.
-        others : rows or None, default=None
-            What to compare them with, likewise.
-        columns : columns or None, default=None
-            Names, positions or a mask of columns: only the views that hold one of them count. By
-            default all views of a draw count alike.
-
-        Returns
-        -------
-        similarity : ndarray of shape (n_compared, n_others)
-            From 0 to 1.
-
-        Raises
-        ------
-        ValueError
-            If the result would take more than 1 GiB; name fewer rows, or see `most_similar_rows`.
-        """
-        queries = self._queries()
-        one, two = self._compared(queries, rows, "rows"), self._compared(queries, others, "others")
-        return queries.row_similarity(one, two, columns)
-
-    def most_similar_rows(self, rows, n_neighbors=5, *, columns=None):
-        """The training rows that are most similar to some rows, as `row_similarity` has it.
-
-        Parameters
-        ----------
-        rows : rows
-            Positions or a mask of training rows, or new rows as a table.
-        n_neighbors : int, default=5
-            How many to return for each. A training row is not its own neighbour.
-        columns : columns or None, default=None
-            As in `row_similarity`.
-
-        Returns
-        -------
-        similarity : ndarray of shape (n_compared, n_neighbors)
-            In falling order.
-        positions : ndarray of shape (n_compared, n_neighbors), int64
-            Of the training rows; of equally similar ones the first come first.
-        """
-        queries = self._queries()
-        return queries.most_similar_rows(
-            self._compared(queries, rows, "rows"), n_neighbors, columns
-        )
-
     # ---- parts of fit ---------------------------------------------------------------------------
 
     def _prior_grids(self, n_rows=0, n_columns=0):
@@ -480,18 +376,15 @@ class CrossCatPY(TransformerMixin, BaseAnnealed):
                 )
 
     def _summary(self, draws, encoder, plan):
-        partitions = point_partitions(draws, self.point_estimate)
+        partitions = point_partitions(draws, self._component_estimate)
         arrays = crosscat_arrays(*partitions, plan.families, plan.table)
         view_labels = shown_views(partitions[0], encoder.apart)
         row_labels = partitions[1][: n_shown(view_labels)]
-        labels = row_labels[largest_view(view_labels)]
         return {
             "view_labels_": view_labels,
             "row_labels_": row_labels,
-            "labels_": labels,
             "n_views_": len(row_labels),
-            "n_clusters_": int(labels.max()) + 1,
-            "_point": CrossCatDraw(arrays, encoder),
+            **self._of_point(CrossCatDraw(arrays, encoder)),
         }
 
     def __sklearn_tags__(self):

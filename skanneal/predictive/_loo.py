@@ -74,9 +74,9 @@ def log_densities_without(draw, table, rows):
     return sum(logs_without(view, rows) for view in state.views)
 
 
-def compared_rows(n_rows):
-    """Which rows chains are compared about, ascending."""
-    if n_rows <= MOST_ROWS:
+def compared_rows(n_rows, most=MOST_ROWS):
+    """Which rows chains are compared about, ascending: `most` at most."""
+    if n_rows <= most:
         return np.arange(n_rows)
     order = np.argsort(np.random.Generator(np.random.PCG64(0)).random(n_rows), kind="stable")
-    return np.sort(order[:MOST_ROWS])
+    return np.sort(order[:most])

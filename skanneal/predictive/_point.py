@@ -7,6 +7,7 @@ import numpy as np
 from ..moves import iterated_conditional_modes
 from ..states import CrossCat, Mixture, Subsample, state_from_arrays
 from ..summary import expected_vi, point_estimate, relabel
+from ._draws import largest_view
 
 COMPARED_ROWS = 500  # of draws whose log joint densities do not compare
 
@@ -91,6 +92,15 @@ def point_partitions(draws, method):
         chosen = [draw.log_joint for draw in used]
         row_labels.append(relabel(point_estimate(partitions, chosen, method)))
     return view_of, row_labels, sources, best
+
+
+def matching_view(draw, point):
+    """The number, in its state, and the row labels of the view of a draw that is most similar to
+    the point estimate's largest."""
+    if not hasattr(point, "row_labels"):
+        return draw.main_view, draw.labels
+    v = _most_similar(draw, point.table_view_labels == largest_view(point.view_labels))
+    return draw.stored(v), draw.rows_of(v)
 
 
 def _most_similar(draw, columns):

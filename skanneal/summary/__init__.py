@@ -1,5 +1,6 @@
 """From draws to what they say: partitions that stand for them, and whether chains agree."""
 
+from ._cluster_tree import cluster_tree, cut_tree
 from ._coclustering import coclustering
 from ._convergence import agreeing_chains, convergence
 from ._diagnostics import diagnose, drift, ess, r_hat, tail_ess
@@ -15,9 +16,11 @@ __all__ = [
     "POINT_ESTIMATES",
     "Profile",
     "agreeing_chains",
+    "cluster_tree",
     "coclustering",
     "convergence",
     "counted_chains",
+    "cut_tree",
     "diagnose",
     "drift",
     "ess",

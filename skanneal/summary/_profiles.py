@@ -51,23 +51,66 @@ def profile_clusters(table, labels, n_clusters):
         One feature per column of numbers, one per level of the other columns, one for a boolean.
         Integers with up to 20 distinct values count as levels.
     """
-    values, spread, is_level, names = [], [], [], []
+    features = features_of_clusters(table, labels, n_clusters)
+    values, spread = [], []
+    for feature in features:
+        shifts, deviation = feature.shifts, feature.deviation
+        scaled = shifts / deviation if deviation > 0 else 0.0 * shifts
+        spread.append(_root_mean_square(scaled, labels))
+        values.append(np.clip(feature.mean + shifts, 0.0, 1.0) if feature.is_level else scaled)
+    values = np.reshape(values, (len(features), n_clusters)).T
+    is_level = np.array([feature.is_level for feature in features], dtype=bool)
+    return Profile(values, np.array(spread), is_level, [feature.name for feature in features])
+
+
+class Feature(NamedTuple):
+    """A column of numbers, or one level of another column, in the clusters and in all rows.
+
+    Attributes
+    ----------
+    name : str
+    is_level : bool
+    shifts : ndarray of shape (n_clusters,)
+        Means, or shares, less that of all rows; NaN where a cluster has no observed cell.
+    mean, deviation : float
+        Of all rows.
+    """
+
+    name: str
+    is_level: bool
+    shifts: np.ndarray
+    mean: float
+    deviation: float
+
+
+def features_of_clusters(table, labels, n_clusters):
+    """Return the features of a table, with their means in each cluster.
+
+    Parameters
+    ----------
+    table : Array, PandasFrame, PolarsFrame or Rows
+        The rows, as `open_table` gives them.
+    labels : ndarray of int of shape (n_rows,)
+        From 0 to n_clusters - 1, or -1 for a row that is in none.
+    n_clusters : int
+        Number of clusters.
+
+    Returns
+    -------
+    features : list of Feature
+    """
+    features = []
     for j in range(table.shape[1]):
         column = table.column(j)
         name = str(j if table.names is None else table.names[j])
         codes, levels = _levels(column)
-        features = [(name, column.values)]
+        cells = [(name, column.values)]
         if levels is not None:
-            features = [(f"{name} = {level}", codes == c) for c, level in enumerate(levels)]
-        for feature_name, cells in features:
-            shifts, mean, deviation = _moments(cells, column.missing, labels, n_clusters)
-            scaled = shifts / deviation if deviation > 0 else 0.0 * shifts
-            spread.append(_root_mean_square(scaled, labels))
-            values.append(scaled if levels is None else np.clip(mean + shifts, 0.0, 1.0))
-            is_level.append(levels is not None)
-            names.append(feature_name)
-    values = np.reshape(values, (len(names), n_clusters)).T
-    return Profile(values, np.array(spread), np.array(is_level, dtype=bool), names)
+            cells = [(f"{name} = {level}", codes == c) for c, level in enumerate(levels)]
+        for own_name, own in cells:
+            shifts, mean, deviation = _moments(own, column.missing, labels, n_clusters)
+            features.append(Feature(own_name, levels is not None, shifts, mean, deviation))
+    return features
 
 
 def _levels(column):
@@ -95,9 +138,9 @@ def _moments(cells, missing, labels, n_clusters):
         cells, labels = cells[~missing], labels[~missing]
     if not len(cells):
         return np.full(n_clusters, np.nan), np.nan, np.nan
-    mean = cells.mean()
-    counts = np.bincount(labels, minlength=n_clusters)
-    sums = np.bincount(labels, cells - mean, minlength=n_clusters)
+    mean, inside = cells.mean(), labels >= 0
+    counts = np.bincount(labels[inside], minlength=n_clusters)
+    sums = np.bincount(labels[inside], (cells - mean)[inside], minlength=n_clusters)
     shifts = np.divide(sums, counts, out=np.full(n_clusters, np.nan), where=counts > 0)
     return shifts, mean, cells.std()
 

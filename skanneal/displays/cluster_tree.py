@@ -1,0 +1,92 @@
+"""How components join to clusters."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from scipy.cluster.hierarchy import dendrogram
+from sklearn.utils._optional_dependencies import check_matplotlib_support
+from sklearn.utils.validation import check_is_fitted
+
+from ._axes import axes_of
+
+
+class ClusterTreeDisplay:
+    """The tree of a fit's components: the higher a join, the surer a valley between what it joins.
+
+    Parameters
+    ----------
+    tree : ndarray of shape (n_components - 1, 4)
+        As `cluster_tree_`; of one join or more.
+    separation : float or None, default=None
+        Where a line shows the cut; None draws none.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.displays import ClusterTreeDisplay
+    >>> tree = np.array([[0, 1, 0.4, 2], [2, 3, 9.0, 3]])
+    >>> display = ClusterTreeDisplay(tree, separation=0.99).plot()
+    >>> display.ax_.get_xlabel()
+    'Component'
+    """
+
+    def __init__(self, tree, separation=None):
+        self.tree = tree
+        self.separation = separation
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax=None):
+        """Draw a fitted estimator's tree.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted, with ``point_estimate="clusters"`` and more than one component.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        display : ClusterTreeDisplay
+
+        Raises
+        ------
+        ValueError
+            If there is one component, which has no tree.
+        """
+        check_matplotlib_support(f"{cls.__name__}.from_estimator")
+        check_is_fitted(estimator, "cluster_tree_")
+        if not len(estimator.cluster_tree_):
+            raise ValueError("The fit has one component: there is no tree to draw.")
+        cut = estimator.separation if estimator.n_clusters is None else None
+        return cls(estimator.cluster_tree_, cut).plot(ax)
+
+    def plot(self, ax=None, **kwargs):
+        """Draw; return the display itself.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs : dict
+            For SciPy's ``dendrogram``.
+
+        Returns
+        -------
+        display : ClusterTreeDisplay
+        """
+        self.figure_, self.ax_ = axes_of("ClusterTreeDisplay.plot", ax)
+        options = {"color_threshold": 0, "above_threshold_color": "C0", **kwargs}
+        dendrogram(np.asarray(self.tree), ax=self.ax_, **options)
+        if self.separation is not None:
+            height = -np.log1p(-self.separation)
+            self.ax_.axhline(height, color="black", linestyle=":", linewidth=1)
+        self.ax_.set(xlabel="Component", ylabel="How sure the valley is (nats)")
+        return self

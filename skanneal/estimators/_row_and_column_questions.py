@@ -1,0 +1,131 @@
+"""Questions that only an estimator of several views answers: how columns and rows hang together."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ._base_chains import INFORMATION
+
+
+class RowAndColumnQuestions:
+    """Public queries of an estimator whose `_queries` makes a `CrossCatQueries`."""
+
+    def _compared(self, queries, rows, what):
+        """Training rows or new ones, by what the user named."""
+        if hasattr(rows, "columns") or np.ndim(rows) == 2:
+            return queries.new_rows(self._encoded(rows))
+        return queries.training_rows(rows, what)
+
+    def dependence_probability(self, columns=None):
+        """How probable it is that columns depend on each other.
+
+        Parameters
+        ----------
+        columns : columns or None, default=None
+            Names, positions or a mask of the columns to compare; None compares all.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_compared, n_compared)
+            Share of the draws, of all chains, in which two columns are in one view with more than
+            one component: 0 of a column that is constant in fit, and of each with itself 1.
+        """
+        return self._queries().dependence_probability(columns)
+
+    def mutual_information(
+        self, columns=None, *, normalized=False, n_samples=1000, return_std=False
+    ):
+        """How much columns tell about each other.
+
+        The mutual information of each pair under each draw's predictive density, averaged over
+        chains and draws: zero where a draw has the two in different views, and in a view of one
+        cluster no more than comes of the chance that a row opens another.
+
+        Parameters
+        ----------
+        columns : columns or None, default=None
+            Names, positions or a mask of the columns to compare; None compares all.
+        normalized : bool, default=False
+            Whether to give ``sqrt(1 - exp(-2 I))`` for I nats [1]_: from 0 to 1, and for two
+            jointly normal numbers the absolute value of their correlation.
+        n_samples : int, default=1000
+            Rows simulated per draw and view for pairs of which one column is a number, or a count
+            that takes more than 1024 values. Of the other pairs the information is exact (of
+            counts, to 1e-4: the largest, of probability 1e-6, are taken together).
+        return_std : bool, default=False
+            Whether to return the standard error of the simulation.
+
+        Returns
+        -------
+        information : ndarray of shape (n_compared, n_compared)
+            In nats, unless normalized; estimates below zero are set to zero. On the diagonal what a
+            column says of itself: its entropy, infinite for a number, 0 of one that is constant in
+            fit.
+        error : ndarray of shape (n_compared, n_compared)
+            If asked for; 0 where the information is exact. It does not cover how draws differ.
+
+        References
+        ----------
+        .. [1] E. H. Linfoot (1957). "An Informational Measure of Correlation". Information and
+           Control 1.
+        """
+        information, error = self._queries().mutual_information(
+            columns, normalized, n_samples, self._seed(INFORMATION)
+        )
+        return (information, error) if return_std else information
+
+    def row_similarity(self, rows=None, others=None, *, columns=None):
+        """How often rows share their clusters.
+
+        Of two training rows the share of views in which they are in one cluster, averaged over
+        chains and draws; of a new row the probability that it is in the other's cluster. A view of
+        one cluster counts as the others do, and makes all rows alike.
+
+        Parameters
+        ----------
+        rows : rows or None, default=None
+            Positions or a mask of training rows, or new rows as a table; None takes all training
+            rows.
+        others : rows or None, default=None
+            What to compare them with, likewise.
+        columns : columns or None, default=None
+            Names, positions or a mask of columns: only the views that hold one of them count. By
+            default all views of a draw count alike.
+
+        Returns
+        -------
+        similarity : ndarray of shape (n_compared, n_others)
+            From 0 to 1.
+
+        Raises
+        ------
+        ValueError
+            If the result would take more than 1 GiB; name fewer rows, or see `most_similar_rows`.
+        """
+        queries = self._queries()
+        one, two = self._compared(queries, rows, "rows"), self._compared(queries, others, "others")
+        return queries.row_similarity(one, two, columns)
+
+    def most_similar_rows(self, rows, n_neighbors=5, *, columns=None):
+        """The training rows that are most similar to some rows, as `row_similarity` has it.
+
+        Parameters
+        ----------
+        rows : rows
+            Positions or a mask of training rows, or new rows as a table.
+        n_neighbors : int, default=5
+            How many to return for each. A training row is not its own neighbour.
+        columns : columns or None, default=None
+            As in `row_similarity`.
+
+        Returns
+        -------
+        similarity : ndarray of shape (n_compared, n_neighbors)
+            In falling order.
+        positions : ndarray of shape (n_compared, n_neighbors), int64
+            Of the training rows; of equally similar ones the first come first.
+        """
+        queries = self._queries()
+        return queries.most_similar_rows(
+            self._compared(queries, rows, "rows"), n_neighbors, columns
+        )

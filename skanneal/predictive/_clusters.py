@@ -1,0 +1,160 @@
+"""Clusters of rows, averaged over draws: what is below `predict_proba` where labels are clusters.
+
+The components of a point estimate give the names, g = 1 .. K. A component k of a draw s has the
+share a_skg of its rows in g. The posterior mean density of a row's being in g,
+
+    f_g(x) = sum_s w_s sum_k a_skg p_sk(x),    p_sk(x) = weight_k p(x | rows of k),
+
+needs no matching of labels, and a new row is read as the training rows are. A cluster is a set of
+these components, and its density the sum of theirs. Which of them belong together is asked of the
+point estimate alone: log odds of means over draws level off where a draw's component has rows of
+both sides, and what levels off piles up at two values, as if there were a valley.
+
+In a table of several views all this is said of one view of each draw, the one that shares most
+columns with the point estimate's largest.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ..summary import cluster_tree, cut_tree, rank_clusters
+from ._loo import compared_rows
+from ._point import matching_view
+from ._predictor import Predictor
+
+MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
+ROWS_TIMES_DRAWS = 400_000  # where there are more rows, fewer draws
+TREE_ROWS = 4000  # in which valleys are looked for
+
+
+class Clusters:
+    """The clusters of a fit.
+
+    Parameters
+    ----------
+    draws : list of Draw or CrossCatDraw
+        Those that are averaged over.
+    weights : ndarray of shape (n_draws,)
+    point : Draw or CrossCatDraw
+        Whose components the clusters are made of.
+    schema : Schema
+        Of the Table.
+    noise : float or None
+        As in the estimator.
+
+    Attributes
+    ----------
+    tree : ndarray of shape (n_components - 1, 4)
+        See `cluster_tree`.
+    clusters : ndarray of shape (n_components,), int64
+        The cluster of each component; -1 if it is in none that has a row.
+    n_clusters : int
+    labels : ndarray of shape (n_rows,), int64
+        Of the training rows.
+    confidence : ndarray of shape (n_rows,)
+        The training rows' probability of being in the clusters of `labels`.
+    """
+
+    def __init__(self, draws, weights, point, schema, noise):
+        self.draws, self.weights, self.schema, self.noise = draws, weights, schema, noise
+        own = [matching_view(draw, point) for draw in draws]
+        self.views = [view for view, _ in own]
+        self.shares = [_shares(labels, point.labels) for _, labels in own]
+        self.component_sizes = [np.bincount(labels) for _, labels in own]
+
+    @classmethod
+    def of(cls, draws, weights, point, encoder, table, estimator):
+        """Find the clusters that an estimator asks for in the training rows."""
+        n_draws = np.clip(ROWS_TIMES_DRAWS // table.n_rows, FEW_DRAWS, MOST_DRAWS)
+        used = np.unique(np.linspace(0, len(draws) - 1, n_draws).round().astype(np.int64))
+        self = cls(
+            [draws[d] for d in used], weights[used], point, encoder.table_schema, estimator.noise
+        )
+        rows = compared_rows(table.n_rows, TREE_ROWS)
+        view = Predictor([point], encoder.table_schema).draws[0][point.main_view]
+        self.tree = cluster_tree(view.joint(table.take(rows), 0, len(rows))[:, :-1])
+        joints = self.log_joints(table)
+        self._number(joints, cut_tree(self.tree, estimator.separation, estimator.n_clusters))
+        labels, memberships = self._labelled(joints)
+        self.labels, self.confidence = labels, memberships.max(axis=1)
+        return self
+
+    def _number(self, joints, clusters):
+        """Number the clusters from the largest; one in which no row is most probable is none."""
+        self.clusters, self.n_clusters = clusters, int(clusters.max()) + 1
+        labels = self.probabilities(joints).argmax(axis=1)
+        ranks, sizes = rank_clusters(labels)
+        number = np.full(self.n_clusters, -1)
+        number[labels] = ranks
+        self.clusters, self.n_clusters = number[clusters], len(sizes)
+
+    def log_joints(self, table):
+        """log f_g of each row, and last that of a new component: (n_rows, n_components + 1)."""
+        predictor = Predictor(self.draws, self.schema, self.weights)
+        out = np.full((table.n_rows, self.shares[0].shape[1] + 1), -np.inf)
+        of_draws = list(zip(predictor.draws, self.views, self.shares, self.weights))
+        for start, stop in predictor._blocks(table):
+            for views, v, shares, weight in of_draws:
+                joint = views[v].joint(table, start, stop)
+                largest = joint.max(axis=1, keepdims=True)
+                scaled = weight * np.exp(joint - largest)
+                with np.errstate(divide="ignore"):
+                    own = np.log(np.hstack([scaled[:, :-1] @ shares, scaled[:, -1:]]))
+                out[start:stop] = np.logaddexp(out[start:stop], own + largest)
+        return out
+
+    def probabilities(self, joints):
+        """Probability of each cluster, given that the row is in one: (n_rows, n_clusters)."""
+        known = joints[:, :-1]
+        shares = np.exp(known - logsumexp(known, axis=1, keepdims=True))
+        members = self.clusters[:, None] == np.arange(self.n_clusters)
+        out = shares @ members
+        return out / out.sum(axis=1, keepdims=True)
+
+    def memberships(self, joints):
+        """Probability of each cluster, a new component being the rest: (n_rows, n_clusters)."""
+        new = np.exp(joints[:, -1] - logsumexp(joints, axis=1))
+        return self.probabilities(joints) * (1.0 - new)[:, None]
+
+    def sizes_of_draws(self):
+        """Training rows in each cluster: (n_draws, n_clusters); a draw's component has all of its
+        rows in the cluster that most of them are in."""
+        members = self.clusters[:, None] == np.arange(self.n_clusters)
+        sizes = [
+            np.bincount((shares @ members).argmax(axis=1), of_draw, self.n_clusters)
+            for shares, of_draw in zip(self.shares, self.component_sizes)
+        ]
+        return np.array(sizes)
+
+    def _labelled(self, joints):
+        """Labels, and the memberships that they are taken from."""
+        memberships = self.memberships(joints)
+        labels = memberships.argmax(axis=1)
+        if self.noise is not None:
+            labels[memberships.max(axis=1) <= self.noise] = -1
+        return labels, memberships
+
+    def predict(self, table):
+        """The most probable cluster of each row, or -1: (n_rows,)."""
+        return self._labelled(self.log_joints(table))[0]
+
+
+def n_clusters_proba(tree):
+    """Probability of each number of clusters: there are k or more if k - 1 valleys are sure."""
+    at_least = np.concatenate([[1.0], -np.expm1(-tree[::-1, 2]), [0.0]])
+    return np.concatenate([[0.0], at_least[:-1] - at_least[1:]])
+
+
+def n_components_proba(draws, weights, point):
+    """Probability of each number of components, from 0, going by the draws."""
+    numbers = [int(matching_view(draw, point)[1].max()) + 1 for draw in draws]
+    return np.bincount(numbers, weights) / np.sum(weights)
+
+
+def _shares(labels, reference):
+    """Return in which components of a point estimate the rows of a draw's components are."""
+    counts = np.zeros((int(labels.max()) + 1, int(reference.max()) + 1))
+    np.add.at(counts, (labels, reference), 1.0)
+    return counts / counts.sum(axis=1, keepdims=True)

@@ -1,0 +1,147 @@
+"""From components to clusters: components between which the rows show no gap belong together.
+
+For two groups of components a and b, and f_a, f_b their densities times their weights, a row's log
+odds
+
+    l_i = log f_a(x_i) - log f_b(x_i)
+
+say on which side of their border it lies, and how far: of two normal components of one covariance
+they are the rows' projection on Fisher's discriminant. A skewed, curved or heavy-tailed cluster
+that takes several components has as many rows at a border between two of them as within: the log
+odds have one mode. Between two clusters they have two. The dip test judges this (Tantrum, Murua and
+Stuetzle 2003, "Assessment and pruning of hierarchical model based clustering", KDD; Hennig 2010,
+"Methods for merging Gaussian mixture components", Advances in Data Analysis and Classification 4).
+It asks the rows themselves, so that ripples which a family makes where its shape is wrong are no
+valleys, however sure the posterior is of them; and components that some draws have apart and others
+as one overlap in the mean density, so that what draws do not agree about is no valley either.
+
+Of the larger group only as many rows take part as the smaller has, those nearest to the border:
+else a small cluster beside a large one is lost in the share of the rows that it has.
+
+Groups are merged, always the two between which a valley is least sure, until one is left. What is
+left to the end is thus the surest of n_components - 1 valleys: by Bonferroni's inequality a height
+is the evidence less the logarithm of their number. The tree does not depend on where it will be
+cut. Log odds need nothing but densities: they are the same for
+every family, with gaps, and whatever the units of the columns.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ._dip import dip_evidence, spread_ties
+from ._labels import relabel
+
+_IMPOSSIBLE = 700.0  # nats below a row's best component, where all others are taken to be
+
+
+def cluster_tree(log_joints):
+    """Merge components into clusters, those first between which a valley is least sure.
+
+    Parameters
+    ----------
+    log_joints : array-like of shape (n_rows, n_components)
+        Log of each component's weight times its density of each row. What is the same in all
+        components of a row does not matter.
+
+    Returns
+    -------
+    tree : ndarray of shape (n_components - 1, 4)
+        As SciPy's `linkage` gives it, with the number of components in the last column. A height is
+        the evidence of a valley, -log(1 - probability) in nats, and never below that of an earlier
+        merge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.summary import cluster_tree, cut_tree
+    >>> rows = np.r_[np.linspace(0, 1, 60), np.linspace(2, 3, 60)]
+    >>> centres = np.array([0.25, 0.75, 2.5])
+    >>> tree = cluster_tree(-8 * (rows[:, None] - centres) ** 2)
+    >>> cut_tree(tree, probability=0.95)
+    array([0, 0, 1])
+    """
+    joints = np.array(log_joints, dtype=np.float64)
+    joints = np.maximum(joints, joints.max(axis=1, keepdims=True) - _IMPOSSIBLE)
+    n_components = joints.shape[1]
+    labels = joints.argmax(axis=1)
+    node = np.arange(n_components)  # of each group; a group has the number of its first component
+    sizes = np.ones(n_components)
+    known, tree, height = {}, np.empty((n_components - 1, 4)), 0.0
+    for step in range(n_components - 1):
+        pairs = _neighbours(joints, labels, sizes > 0)
+        for a, b in pairs - known.keys():
+            known[a, b] = _valley(joints, labels, a, b)
+        a, b = min(pairs, key=lambda pair: (known[pair], pair))
+        height = max(height, known[a, b] - np.log(n_components - 1))
+        tree[step] = *sorted((node[a], node[b])), height, sizes[a] + sizes[b]
+        joints[:, a] = np.logaddexp(joints[:, a], joints[:, b])
+        joints[:, b] = -np.inf
+        labels[labels == b] = a
+        node[a], sizes[a], sizes[b] = n_components + step, sizes[a] + sizes[b], 0
+        known = {pair: of for pair, of in known.items() if not {a, b} & set(pair)}
+    return tree
+
+
+def cut_tree(tree, probability=0.95, n_clusters=None):
+    """Cut a tree of components into clusters.
+
+    Parameters
+    ----------
+    tree : array-like of shape (n_components - 1, 4)
+        From `cluster_tree`.
+    probability : float, default=0.95
+        Components are in different clusters where it is at least so sure that a valley lies between
+        them.
+    n_clusters : int or None, default=None
+        How many clusters there shall be, instead; as many as there are components if these are
+        fewer.
+
+    Returns
+    -------
+    clusters : ndarray of int64 of shape (n_components,)
+        The cluster of each component, in order of first appearance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.summary import cut_tree
+    >>> tree = np.array([[0, 1, 0.4, 2], [2, 3, 9.0, 3]])
+    >>> cut_tree(tree), cut_tree(tree, n_clusters=3)
+    (array([0, 0, 1]), array([0, 1, 2]))
+    """
+    tree = np.asarray(tree, dtype=np.float64)
+    n_components = len(tree) + 1
+    if n_components == 1:
+        return np.zeros(1, dtype=np.int64)
+    if n_clusters is None:
+        n_clusters = 1 + np.count_nonzero(tree[:, 2] >= -np.log1p(-probability))
+    clusters = np.arange(2 * n_components - 1)
+    for step in reversed(range(n_components - min(n_clusters, n_components))):
+        clusters[tree[step, :2].astype(np.int64)] = clusters[n_components + step]
+    return relabel(clusters[:n_components])
+
+
+def _neighbours(joints, labels, alive):
+    """Return the pairs of groups, the lower number first, of which one is second in a row of the
+    other; a group that has no row is a neighbour of the one whose rows it explains best."""
+    rest = joints.copy()
+    rest[np.arange(len(rest)), labels] = -np.inf
+    second = rest.argmax(axis=1)
+    pairs = set(zip(*np.sort([labels, second], axis=0).tolist()))
+    for empty in np.setdiff1d(np.flatnonzero(alive), labels):
+        row = (joints[:, empty] - joints.max(axis=1)).argmax()
+        pairs.add(tuple(sorted((int(empty), int(labels[row])))))
+    return {pair for pair in pairs if pair[0] != pair[1]}
+
+
+def _valley(joints, labels, a, b):
+    """Return the evidence of a valley between two groups: 0 if one has no row."""
+    sides = []
+    for one, other in ((a, b), (b, a)):
+        rows = joints[labels == one]
+        sides.append(np.sort(rows[:, one] - rows[:, other]))
+    n = min(map(len, sides))
+    if n == 0:
+        return 0.0
+    return dip_evidence(spread_ties(np.concatenate([sides[0][:n], -sides[1][:n]])))

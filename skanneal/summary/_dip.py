@@ -1,0 +1,116 @@
+"""Whether numbers have more than one mode: a dip test.
+
+The dip of numbers is the least distance sup_x |F_n(x) - G(x)| of their distribution function F_n
+from any unimodal one (J. A. Hartigan and P. M. Hartigan 1985, "The Dip Test of Unimodality", Annals
+of Statistics 13). For a mode m the best G is convex up to m and concave beyond. The best convex
+function is the greatest convex minorant, raised by half of its distance. Here the two sides are
+fitted apart, as if G might jump at m either way, so that
+
+    dip = 1/2 min_m max(distance of the minorant up to m, distance of the majorant from m on),
+
+which is seldom less than Hartigans' dip, and never more. The first distance grows with m and the
+second falls: bisection finds where they cross. A minorant's slopes are the isotonic regression of
+the slopes of F_n.
+
+Of unimodal distributions the uniform one has the largest dips; sqrt(n) dip then has a limit. Its
+quantiles were simulated: 3,000 samples of 300 numbers.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from sklearn.isotonic import isotonic_regression
+
+# sqrt(n) dip of uniform numbers, and the probability that it is at least so large
+_QUANTILES = np.array([0.0, 0.290, 0.326, 0.369, 0.416, 0.443, 0.504, 0.566])
+_SAME = 1e-6  # by which equal log odds may differ, in nats
+_TAIL = np.array([1.0, 0.75, 0.5, 0.25, 0.1, 0.05, 0.01, 0.001])
+
+
+def dip(values):
+    """Return the dip of numbers: from 0 to 1/4.
+
+    Parameters
+    ----------
+    values : ndarray of float of shape (n,)
+        In any order; equal ones are allowed.
+
+    Returns
+    -------
+    dip : float
+    """
+    points, counts = np.unique(values, return_counts=True)
+    above = np.cumsum(counts) / len(values)
+    below = above - counts / len(values)
+
+    def up_to(m):
+        return _distance(points[: m + 1], below[: m + 1], above[: m + 1])
+
+    def beyond(m):
+        return _distance(-points[m:][::-1], 1 - above[m:][::-1], 1 - below[m:][::-1])
+
+    first, last = 0, len(points) - 1
+    while last - first > 1:
+        middle = (first + last) // 2
+        if up_to(middle) < beyond(middle):
+            first = middle
+        else:
+            last = middle
+    return min(max(up_to(m), beyond(m)) for m in (first, last)) / 2
+
+
+def dip_evidence(values):
+    """Return -log p of the dip test: how sure it is that numbers are not unimodal, in nats.
+
+    Parameters
+    ----------
+    values : ndarray of float of shape (n,)
+
+    Returns
+    -------
+    evidence : float
+        0 or more. Beyond the probabilities that were simulated it grows as the square of the dip.
+    """
+    scaled = np.sqrt(len(values)) * dip(values)
+    nats = -np.log(_TAIL)
+    if scaled <= _QUANTILES[-1]:
+        return float(np.interp(scaled, _QUANTILES, nats))
+    slope = (nats[-1] - nats[-3]) / (_QUANTILES[-1] ** 2 - _QUANTILES[-3] ** 2)
+    return float(nats[-1] + slope * (scaled**2 - _QUANTILES[-1] ** 2))
+
+
+def spread_ties(values):
+    """Return numbers of which equal ones are spread evenly, half way to the nearest other one.
+
+    Levels make log odds that lie on a lattice. The test is for densities, and every lattice of more
+    than two points looks to it as if it had many modes. Two points alone stay as they are.
+
+    Parameters
+    ----------
+    values : ndarray of float of shape (n,)
+
+    Returns
+    -------
+    spread : ndarray of float of shape (n,)
+        Ascending.
+    """
+    ascending = np.sort(values)
+    new = np.diff(ascending, prepend=-np.inf) > _SAME
+    points, counts = ascending[new], np.diff(np.append(np.flatnonzero(new), len(values)))
+    if len(points) < 3 or len(points) == len(values):
+        return ascending
+    gaps = np.diff(points, prepend=-np.inf, append=np.inf)
+    widths = np.minimum(gaps[:-1], gaps[1:])
+    rank = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
+    places = (rank + 0.5) / np.repeat(counts, counts) - 0.5
+    return np.repeat(points, counts) + places * np.repeat(widths, counts)
+
+
+def _distance(points, below, above):
+    """Return how far a distribution function lies above its greatest convex minorant."""
+    if len(points) == 1:
+        return above[0] - below[0]
+    steps = np.diff(points)
+    slopes = isotonic_regression(np.diff(below) / steps, sample_weight=steps)
+    minorant = below[0] + np.concatenate([[0.0], np.cumsum(slopes * steps)])
+    return np.max(above - minorant)

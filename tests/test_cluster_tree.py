@@ -1,0 +1,131 @@
+"""The dip against linear programs; trees of components, and where they are cut."""
+
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import fcluster, is_valid_linkage
+from scipy.optimize import linprog
+from scipy.special import logsumexp
+from sklearn.metrics import adjusted_rand_score
+
+from skanneal.summary import cluster_tree, cut_tree
+from skanneal.summary._dip import dip, dip_evidence, spread_ties
+
+
+def distance_from_convex(points, below, above):
+    """Twice the least t such that a convex function lies between above - t and below + t."""
+    n = len(points)
+    slopes = np.diff(np.eye(n), axis=0) / np.diff(points)[:, None]
+    near = np.hstack([np.vstack([np.eye(n), -np.eye(n)]), -np.ones((2 * n, 1))])
+    bends = np.hstack([-np.diff(slopes, axis=0), np.zeros((max(n - 2, 0), 1))])
+    limits = np.concatenate([below, -above, np.zeros(len(bends))])
+    cost = np.eye(n + 1)[-1]
+    return 2 * linprog(cost, np.vstack([near, bends]), limits, bounds=(None, None)).fun
+
+
+def dip_by_programs(values):
+    """The dip by one linear program for each side of each mode."""
+    points, heights = np.sort(values), np.linspace(0, 1, len(values) + 1)
+    below, above = heights[:-1], heights[1:]
+    sides = [
+        (
+            distance_from_convex(points[: m + 1], below[: m + 1], above[: m + 1]),
+            distance_from_convex(-points[m:][::-1], 1 - above[m:][::-1], 1 - below[m:][::-1]),
+        )
+        for m in range(len(points))
+    ]
+    return min(map(max, sides)) / 2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_dip_is_the_least_distance(seed):
+    generator = np.random.default_rng(seed)
+    values = generator.normal(size=9) + 4.0 * (generator.random(9) < 0.5)
+    assert dip(values) == pytest.approx(dip_by_programs(values), abs=1e-9)
+
+
+def test_dip_does_not_see_order_place_or_unit():
+    values = np.random.default_rng(0).gamma(2.0, size=60)
+    for other in (values[::-1], 7.0 - 3.0 * values):
+        assert dip(other) == pytest.approx(dip(values), abs=1e-12)
+
+
+def test_evidence_is_a_probability_under_uniform_numbers():
+    """150 samples: with probability 0.1 each, from 5 to 27 have it but for 1 time in 400."""
+    generator = np.random.default_rng(3)
+    evidence = [dip_evidence(generator.random(80)) for _ in range(150)]
+    assert 5 <= np.count_nonzero(np.exp(np.negative(evidence)) < 0.1) <= 27
+
+
+def test_a_lattice_has_one_mode_when_its_ties_are_spread():
+    values = np.random.default_rng(4).binomial(8, 0.5, 500).astype(float)
+    assert dip_evidence(values) > 10 and dip_evidence(spread_ties(values)) < 3
+    np.testing.assert_allclose(np.round(spread_ties(values)), np.sort(values), atol=1e-9)
+    two = np.repeat([0.0, 1.0], 30)
+    assert dip_evidence(spread_ties(two)) > 10
+
+
+def components_of(rows, centres, deviation):
+    """Log joints of normal components of one variance."""
+    return -((rows[:, None] - centres) ** 2).sum(axis=2) / (2 * deviation**2)
+
+
+def ring(generator, n, radius=4.0):
+    angle = generator.uniform(0, 2 * np.pi, n)
+    return radius * np.c_[np.cos(angle), np.sin(angle)] + generator.normal(0, 0.2, (n, 2))
+
+
+def on_ring(n, radius=4.0):
+    angle = 2 * np.pi * np.arange(n) / n
+    return radius * np.c_[np.cos(angle), np.sin(angle)]
+
+
+def test_a_ring_is_one_cluster_and_what_lies_within_another():
+    """Ten rings: at a false alarm of 0.05 each, more than 2 are cut with probability 0.012."""
+    generator, right = np.random.default_rng(1), []
+    for _ in range(10):
+        rows = np.r_[ring(generator, 300), generator.normal(0, 0.4, (100, 2))]
+        joints = components_of(rows, np.r_[on_ring(8), np.zeros((1, 2))], 0.9)
+        right.append(cut_tree(cluster_tree(joints)).tolist() == [*[0] * 8, 1])
+    assert sum(right) >= 8
+
+
+def test_control_valleys_of_the_mixture_itself_cut_the_ring():
+    """Judged by the mixture's own density, without the rows, each component is a mode."""
+    centres = on_ring(14)
+    between = (centres + np.roll(centres, 1, axis=0)) / 2
+    at_modes, at_saddles = (
+        logsumexp(components_of(points, centres, 0.6), axis=1) for points in (centres, between)
+    )
+    assert (at_modes > at_saddles).all()
+
+
+def test_a_tree_is_a_linkage_that_scipy_cuts_alike():
+    generator = np.random.default_rng(2)
+    rows = np.r_[generator.normal(size=(300, 2)), generator.normal(7, 1, (40, 2))]
+    centres = np.r_[generator.normal(size=(4, 2)), [[7, 7]]]
+    tree = cluster_tree(components_of(rows, centres, 1.0))
+    assert is_valid_linkage(tree) and (np.diff(tree[:, 2]) >= 0).all()
+    for n_clusters in (1, 2, 4, 5):
+        own = cut_tree(tree, n_clusters=n_clusters)
+        assert len(np.unique(own)) == n_clusters
+        if n_clusters < 3:
+            theirs = fcluster(tree, n_clusters, "maxclust")
+            assert adjusted_rand_score(own, theirs) == 1.0
+    np.testing.assert_array_equal(cut_tree(tree, probability=0.95), [0, 0, 0, 0, 1])
+
+
+def test_a_small_cluster_beside_a_large_one_is_seen():
+    generator = np.random.default_rng(4)
+    rows = np.r_[generator.normal(size=(2000, 2)), generator.normal(9, 1, (25, 2))]
+    tree = cluster_tree(components_of(rows, np.array([[0.0, 0.0], [9.0, 9.0]]), 1.0))
+    assert cut_tree(tree, probability=0.95).tolist() == [0, 1]
+
+
+def test_components_without_rows_or_alone():
+    rows = np.random.default_rng(5).normal(size=(50, 2))
+    joints = components_of(rows, np.array([[0.0, 0.0], [60.0, 60.0]]), 1.0)
+    assert cut_tree(cluster_tree(joints)).tolist() == [0, 0]
+    joints[:, 1] = -np.inf  # impossible everywhere
+    assert cut_tree(cluster_tree(joints)).tolist() == [0, 0]
+    assert cluster_tree(joints[:, :1]).shape == (0, 4)
+    assert cut_tree(np.empty((0, 4))).tolist() == [0]

@@ -1,0 +1,135 @@
+"""Clusters of fits: shapes that take several components, invariance, queries."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+
+from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
+from skanneal.displays import ClusterTreeDisplay
+from skanneal.schedules import LinearAnneal
+
+pytestmark = pytest.mark.filterwarnings("ignore:The chains", "ignore:The rows are less probable")
+SHORT = {"n_chains": 2, "n_draws": 4, "schedule": LinearAnneal(n_sweeps=15), "random_state": 0}
+SHORT["point_estimate"] = "clusters"
+
+
+def normal(generator, n):
+    return generator.normal(size=(n, 2))
+
+
+def heavy(generator, n):
+    return generator.standard_t(4, size=(n, 2))
+
+
+def square(generator, n):
+    return generator.uniform(-1.7, 1.7, size=(n, 2))
+
+
+def skewed(generator, n):
+    return generator.gamma(2.0, size=(n, 2))
+
+
+def ring(generator, n):
+    angle = generator.uniform(0, 2 * np.pi, n)
+    return np.c_[np.cos(angle), np.sin(angle)] * 2 + generator.normal(0, 0.25, (n, 2))
+
+
+SHAPES = (normal, heavy, square, skewed, ring)
+
+
+def fitted(X, **parameters):
+    return AnnealedDPMixture(families="multivariate_normal", **SHORT | parameters).fit(X)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_one_shape_is_one_cluster_and_two_are_two(shape):
+    generator = np.random.default_rng(7)
+    one, other = shape(generator, 400), shape(generator, 400)
+    assert fitted(one).n_clusters_ == 1
+    model = fitted(np.r_[one, other + [15.0, 0.0]])
+    truth = np.repeat([0, 1], 400)
+    assert model.n_clusters_ == 2 and adjusted_rand_score(model.labels_, truth) > 0.97
+
+
+def test_control_components_of_a_ring_are_many():
+    model = fitted(ring(np.random.default_rng(7), 400), point_estimate="map")
+    assert model.n_clusters_ == model.n_components_ > 3
+
+
+@pytest.fixture(scope="module")
+def groups():
+    """Three groups of 200, 120 and 60 rows, and a fit of them."""
+    generator = np.random.default_rng(3)
+    centres = np.repeat([[0, 0, 0], [9, 0, 2], [0, 9, -3]], [200, 120, 60], axis=0)
+    X = generator.normal(size=(380, 3)) + centres
+    return X, AnnealedDPMixture(**SHORT).fit(X)
+
+
+def test_labels_are_what_predict_says_the_largest_first(groups):
+    X, model = groups
+    assert np.bincount(model.labels_).tolist() == [200, 120, 60]
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    probabilities = model.predict_proba(X)
+    assert probabilities.shape == (380, 3)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(probabilities.argmax(axis=1), model.labels_)
+    assert model.probabilities_.shape == (380,) and np.median(model.probabilities_) > 0.9
+    for share in (model.n_clusters_proba_, model.n_components_proba_):
+        assert share.sum() == pytest.approx(1.0) and share.argmax() == 3
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 3])
+def test_a_number_of_clusters_cuts_the_tree(groups, n_clusters):
+    X, _ = groups
+    assert AnnealedDPMixture(**SHORT, n_clusters=n_clusters).fit(X).n_clusters_ == n_clusters
+
+
+def test_more_clusters_than_components_are_warned_of(groups):
+    X, _ = groups
+    with pytest.warns(ConvergenceWarning, match="n_clusters=50"):
+        AnnealedDPMixture(**SHORT, n_clusters=50).fit(X)
+
+
+def test_rows_that_are_in_no_cluster_are_noise_if_asked_for(groups):
+    X, _ = groups
+    model = AnnealedDPMixture(**SHORT, noise=0.5).fit(X)
+    far = np.full((1, 3), 60.0)
+    assert model.predict(far).tolist() == [-1]
+    assert (model.predict(X) == model.labels_).all() and (model.labels_ >= 0).mean() > 0.95
+
+
+def test_units_and_order_of_columns_do_not_matter(groups):
+    X, model = groups
+    for other in (X * [1000.0, 0.01, 1.0] + [5.0, -2.0, 0.0], X[:, ::-1]):
+        labels = AnnealedDPMixture(**SHORT).fit(other).labels_
+        assert adjusted_rand_score(labels, model.labels_) > 0.95
+
+
+@pytest.mark.parametrize("make", [PermutationDPMixture, CrossCatPY])
+def test_other_estimators_have_clusters_too(groups, make):
+    X, _ = groups
+    model = make(**SHORT).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert model.n_clusters_ == 3
+    assert len(model.cluster_tree_) == model.n_components_ - 1
+    assert len(model.component_labels_) == len(X)
+
+
+def test_description(groups):
+    X, model = groups
+    frame = model.describe_clusters(X, n_features=1)
+    assert frame["size"].tolist() == [200, 120, 60]
+    assert (frame["low"] <= frame["size"]).all() and (frame["size"] <= frame["high"]).all()
+    assert model.labels_[frame["typical_row"]].tolist() == [0, 1, 2]
+    assert frame["apart"][1].startswith("0 ") and frame["apart"][2].startswith("1 ")
+    own = X[model.labels_ == 2, 1].mean()
+    assert frame["apart"][2] == f"1 {own:.4g} (all: {X[:, 1].mean():.4g})"
+    with pytest.raises(ValueError, match="training data"):
+        model.describe_clusters(X[:5])
+
+
+def test_a_tree_is_drawn(groups):
+    _, model = groups
+    display = ClusterTreeDisplay.from_estimator(model)
+    assert len(display.ax_.get_xticklabels()) == model.n_components_
