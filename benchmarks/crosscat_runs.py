@@ -14,8 +14,11 @@ from skanneal.summary import expected_vi
 
 
 def estimator(name, **parameters):
-    """The estimator of that name with parameters."""
-    return getattr(skanneal, name)(**parameters)
+    """The estimator of that name with parameters.
+
+    Rounded numbers stay as they are: the figures of others are densities on repeated values.
+    """
+    return getattr(skanneal, name)(rounding=None, **parameters)
 
 
 def schedule_of(name, n_sweeps=None, max_time=None):
@@ -27,7 +30,8 @@ def schedule_of(name, n_sweeps=None, max_time=None):
 
 
 def fitted(model, X):
-    """Fit; the seconds, sweeps and views of it."""
+    """Fit; the seconds, sweeps and views of it. Columns of floats are taken for numbers."""
+    model.set_params(families={"normal": X.select_dtypes("float").columns.tolist()})
     wall, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         # Short budgets do not converge: that is what is shown.

@@ -202,6 +202,7 @@ def estimator_cases():
             "fixed": fit(mixture(concentration=1.0, hyperparameters=fixed), X),
             "polars": fit(mixture(), pl.DataFrame(X)),
             "list": fit(mixture(), X.tolist()),
+            "rounded": fit(mixture(), X.round(1)),
         },
         "PermutationDPMixture": lambda: {
             "mixed": fit(permuted(families=MIXED, init=3), **everything),

@@ -77,10 +77,10 @@ BAD_TABLES = {
         "Feature names are only",
     ),
     "dictionaries in cells": ([[0.5, {}], [0.5, {}]], TypeError, "dict.*column 1"),
-    "dates": (
-        pd.DataFrame({"a": [0.5], "when": pd.to_datetime(["2024-05-01"])}),
+    "periods": (
+        pd.DataFrame({"a": [0.5], "when": pd.period_range("2024", periods=1)}),
         TypeError,
-        "column 'when' holds dates or times",
+        "column 'when' holds times of day, periods",
     ),
     "csr": (scipy.sparse.csr_matrix(X), TypeError, "Sparse input .*'multinomial'.*toarray"),
     "coo array": (scipy.sparse.coo_array(X), TypeError, "Sparse input .*'multinomial'.*toarray"),

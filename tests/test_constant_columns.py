@@ -192,14 +192,14 @@ def test_crosscat_has_them_in_no_view():
 def test_a_missing_indicator_of_a_constant_column_is_modelled():
     rng = np.random.default_rng(0)
     side = np.arange(80) % 2
-    X = np.column_stack([6.0 * side + rng.normal(size=80), np.where(side, 5.0, np.nan)])
+    X = np.column_stack([6.0 * side + rng.normal(size=80), np.where(side, 5.5, np.nan)])
     model = CrossCatPY(missing_indicator=[1], n_chains=1, random_state=0, **CHEAP).fit(X)
     assert list(model.families_) == ["normal", "constant"]
-    score = model.score_samples([[6.0, 5.0], [6.0, np.nan], [6.0, 4.0]])
+    score = model.score_samples([[6.0, 5.5], [6.0, np.nan], [6.0, 4.0]])
     assert score[0] > score[1] + 1.0  # present on that side
     assert score[2] == -np.inf
     rows = model.sample(400)
-    assert set(np.unique(rows[~np.isnan(rows[:, 1]), 1])) == {5.0}
+    assert set(np.unique(rows[~np.isnan(rows[:, 1]), 1])) == {5.5}
     assert 0.3 < np.isnan(rows[:, 1]).mean() < 0.7
     alone = CrossCatPY(missing_indicator=[0], n_chains=1, random_state=0, **CHEAP).fit(X[:, 1:])
     assert np.isfinite(alone.score_samples(X[:4, 1:])).all()
@@ -235,7 +235,7 @@ def test_a_table_of_constants_alone(name):
 
 
 def test_what_has_a_proper_density_is_not_set_apart():
-    X = np.column_stack([IRIS, np.full(150, 3.0)])
+    X = np.column_stack([IRIS, np.full(150, 3.5)])
     model = AnnealedDPMixture(
         schedule=LONG, hyperparameters={"normal": {"sigma2_0": 0.5}}, **SHORT
     ).fit(X)

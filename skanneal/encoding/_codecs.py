@@ -47,6 +47,7 @@ class NumberCodec:
 
     dtype = "f4"
     n_levels = 0
+    lowest = -np.inf  # above which cells are
 
     def __init__(self, family, offset, scale, constant=None):
         self.family = family
@@ -56,14 +57,14 @@ class NumberCodec:
 
     @classmethod
     def fit(cls, column, family):
-        values = _as_numbers(column, family)
+        values = as_numbers(column, family)
         values = values[~np.isnan(values)]
         is_constant = len(values) > 1 and values.min() == values.max()
         constant = float(values[0]) if is_constant else None
         return cls(family, *offset_and_scale(cls.transformed(values, column.label)), constant)
 
     def encode(self, column):
-        values = self.transformed(_as_numbers(column, self.family), column.label)
+        values = self.transformed(as_numbers(column, self.family), column.label)
         return standardised(values, self.offset, self.scale)
 
     @staticmethod
@@ -93,11 +94,11 @@ class NonNegativeCodec(NumberCodec):
 
     @classmethod
     def fit(cls, column, family):
-        values = _as_numbers(column, family)
+        values = as_numbers(column, family)
         return cls(family, 0.0, scale_from_zero(values[~np.isnan(values)]))
 
     def encode(self, column):
-        values = _as_numbers(column, self.family)
+        values = as_numbers(column, self.family)
         if (values < 0).any():
             least = np.nanmin(values)
             raise ValueError(f"{column.label} must hold numbers of at least 0, got {least:g}.")
@@ -106,6 +107,8 @@ class NonNegativeCodec(NumberCodec):
 
 class LogarithmCodec(NumberCodec):
     """Real numbers above 0: their logarithms, standardised."""
+
+    lowest = 0.0
 
     @staticmethod
     def transformed(values, label):
@@ -140,7 +143,7 @@ class AtomCodec(NumberCodec):
 
     @classmethod
     def fit(cls, column, family):
-        values = _as_numbers(column, family)
+        values = as_numbers(column, family)
         values = values[~np.isnan(values)]
         atoms = atoms_of(values)
         number = NumberCodec.fit(column, family)
@@ -167,31 +170,46 @@ class AtomCodec(NumberCodec):
 
 
 class ConstantCodec:
-    """A number that is the same in all rows of the fit: none of the families, see _set_apart.py.
+    """A column of one value: none of the families, see _set_apart.py.
 
     Parameters
     ----------
+    codec : NumberCodec or LevelCodec
+        The column's own.
+    value : float or object
+        Its one number, or its one level.
+    log_other : float
+        The log probability of another value.
+
+    Attributes
+    ----------
     given_family : str
         The family of which the column would be.
-    value : float
     """
 
     family = "constant"
     n_levels = 0
 
-    def __init__(self, given_family, value):
-        self.given_family, self.value = given_family, value
+    def __init__(self, codec, value, log_other):
+        self.codec, self.value, self.log_other = codec, value, log_other
+        self.given_family = codec.family
 
     def encode(self, column):
-        values = _as_numbers(column, self.given_family)
+        if self.codec.n_levels:
+            codes = self.codec.encode(column)
+            return np.where(self.codec.missing(codes), np.nan, codes != 0)
+        values = as_numbers(column, self.codec.family)
         return np.where(np.isnan(values), np.nan, values != self.value)
 
     def missing(self, cells):
         return np.isnan(cells)
 
     def decode(self, values):
-        """Numbers are handed over in the user's units: nothing to do."""
-        return np.asarray(values, dtype=np.float64)
+        """Turn codes into the level; numbers are handed over in the user's units."""
+        values = np.asarray(values, dtype=np.float64)
+        if not self.codec.n_levels:
+            return values
+        return self.codec.decode(np.where(np.isnan(values), self.codec.n_levels, 0))
 
 
 class LevelCodec:
@@ -256,7 +274,7 @@ class BooleanCodec(_UnscaledCodec):
     n_levels = 2
 
     def encode(self, column):
-        values = _as_numbers(column, self.family)
+        values = as_numbers(column, self.family)
         missing = np.isnan(values)
         bad = ~(missing | (values == 0) | (values == 1))
         if bad.any():
@@ -284,7 +302,7 @@ class CountCodec(_UnscaledCodec):
     n_levels = 0
 
     def encode(self, column):
-        values = _as_numbers(column, self.family)
+        values = as_numbers(column, self.family)
         missing = np.isnan(values)
         bad = COUNTS.outside(values) & ~missing
         if bad.any():
@@ -360,7 +378,7 @@ class CountRowCodec:
         rows, values, dtypes = [], [], []
         for j in columns:
             column = table.column(j)
-            numbers = _as_numbers(column, family)
+            numbers = as_numbers(column, family)
             rows.append(np.flatnonzero(numbers))  # of NaN, too
             values.append(numbers[rows[-1]])
             dtypes.append(column.dtype)
@@ -399,7 +417,7 @@ def present_values(column):
     return column.values if column.missing is None else column.values[~column.missing]
 
 
-def _as_numbers(column, family):
+def as_numbers(column, family):
     """The cells as a new float64 array, NaN where missing."""
     if column.levels is None:
         values = column.values.astype(np.float64)
@@ -455,5 +473,7 @@ def _factorise_numbers(values):
 
 
 def all_whole(values):
-    """Whether all floats are integers that int64 holds."""
-    return bool(np.all((np.abs(values) < 2.0**63) & (values == np.rint(values))))
+    """Whether all numbers are integers, of floats such as int64 holds."""
+    return values.dtype.kind in "biu" or bool(
+        np.all((np.abs(values) < 2.0**63) & (values == np.rint(values)))
+    )

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from ..families._scaling import standardised
-from ._codecs import NumberCodec, _as_numbers
+from ._codecs import NumberCodec, as_numbers
 
 TOLERANCE = 1e-3  # of a cell, in standard deviations of its column; more for cells farther out
 TOLERANCE_OF_QUERIES = 1e-2  # weights are estimated, and new rows may lie far from those of the fit
@@ -50,7 +50,7 @@ class CollinearCodec(NumberCodec):
         self.sources, self.weights, self.intercept = sources, weights, intercept
 
     def encode(self, column):
-        return standardised(_as_numbers(column, self.given_family), self.offset, self.scale)
+        return standardised(as_numbers(column, self.given_family), self.offset, self.scale)
 
     def of(self, cells):
         """The cells that those of all columns give: NaN where one of them is missing."""

@@ -2,15 +2,13 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-import datetime
 import numbers
 from typing import NamedTuple
 
 import numpy as np
 
 from ..families import FAMILIES, reads_sparse
-
-_TEMPORAL = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+from ._dates import TEMPORAL, objects_to_array, to_days
 
 
 class Column(NamedTuple):
@@ -29,6 +27,8 @@ class Column(NamedTuple):
         The distinct values, if the column is not numeric.
     declared : bool
         Whether the container declares the levels (pandas Categorical, polars Enum).
+    temporal : str or None
+        Of dates and durations, whose `values` are days, the dtype that they had: "M8[ns]", say.
     """
 
     label: str
@@ -36,10 +36,13 @@ class Column(NamedTuple):
     missing: np.ndarray | None
     levels: list | None = None
     declared: bool = False
+    temporal: str | None = None
 
     @property
     def dtype(self):
-        """One of "boolean", "integer", "float", "levels"."""
+        """One of "boolean", "integer", "float", "levels", or `temporal`."""
+        if self.temporal is not None:
+            return self.temporal
         if self.levels is not None:
             return "levels"
         return {"b": "boolean", "f": "float"}.get(self.values.dtype.kind, "integer")
@@ -62,14 +65,6 @@ def infinity_error(label):
     )
 
 
-def temporal_error(label):
-    """The error for dates, times and durations."""
-    return TypeError(
-        f"{label} holds dates or times, which no family describes: convert them to numbers"
-        " (say, days since a fixed date), NaT to NaN."
-    )
-
-
 def complex_error(label):
     """The error for complex numbers, in scikit-learn's words."""
     return ValueError(f"Complex data not supported\n{label} holds complex numbers.")
@@ -81,7 +76,9 @@ def read_array(label, values):
     if kind == "c":
         raise complex_error(label)
     if kind in "mM":
-        raise temporal_error(label)
+        days, unit = to_days(values)
+        missing = np.isnan(days)
+        return Column(label, days, missing if missing.any() else None, temporal=unit)
     if kind in "biu":
         return Column(label, np.ascontiguousarray(values), None)
     if kind != "f":
@@ -119,18 +116,27 @@ def read_objects(label, cells, text=False):
     types = tuple(set(map(type, present)))
     if any(issubclass(type_, (complex, np.complexfloating)) for type_ in types):
         raise complex_error(label)
-    if any(issubclass(type_, _TEMPORAL) for type_ in types):
-        raise temporal_error(label)
+    if any(issubclass(type_, TEMPORAL) for type_ in types):
+        if missing is not None:
+            cells = [None if code < 0 else cell for cell, code in zip(cells, codes)]
+        return read_array(label, objects_to_array(label, cells, types))
     if text or not all(issubclass(type_, (numbers.Number, np.bool_)) for type_ in types):
         return Column(label, codes, missing, present)
     values = _numbers(label, present, types)[codes]
     return Column(label, values, missing)
 
 
+def as_number(value):
+    """A number, a date or a duration, as columns have it among their values."""
+    return float(read_objects("", [value]).values[0])
+
+
 def _is_missing(value):
-    """None, NaN of any numeric type and pandas.NA, recognised without importing pandas."""
-    if value is None or type(value).__name__ == "NAType":
+    """None, NaN of any numeric type, NaT and pandas.NA, recognised without importing pandas."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(value))
     return isinstance(value, numbers.Number) and bool(value != value)
 
 

@@ -43,7 +43,7 @@ def holding_dtype(dtype, values):
         else:
             text = {"U": str, "S": bytes}.get(dtype.kind)
             return dtype if types == {text} else np.dtype(object)
-    if dtype.kind in "fO":
+    if dtype.kind in "fO" or dtype.kind == values.dtype.kind in "mM":
         return dtype
     if dtype.kind == "b":
         fits = np.isin(values, (0, 1)).all()

@@ -14,15 +14,29 @@ from copy import copy
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from ..families import Table, default_family, reads_sparse
-from ._codecs import BooleanCodec, CountRowCodec, NumberCodec, all_whole, codec_of
+from ..families import FAMILIES, Table, default_family, reads_sparse
+from ._codecs import (
+    BooleanCodec,
+    ConstantCodec,
+    CountRowCodec,
+    NumberCodec,
+    all_whole,
+    as_numbers,
+    codec_of,
+    present_values,
+)
 from ._collinear import CollinearCodec, find_collinear
 from ._column_names import ColumnNames
 from ._columns import sparse_error
 from ._containers import Sparse, build_table, open_table
+from ._dates import from_days, is_temporal
 from ._family_choice import auto_family, families_given
+from ._identifiers import IdentifierCodec, is_identifier, warn_of_identifiers
+from ._jitter import Jitter
 from ._schema import Schema
 from ._set_apart import SetApart, by_family
+
+FIT_LEVEL = 6  # of warnings, from fit_encode to the line that called an estimator's fit
 
 
 class Encoder:
@@ -42,10 +56,13 @@ class Encoder:
     open_numbers : ndarray of int
         The columns of numbers whose family was not given: other families of numbers would do.
     apart : SetApart
+    jitter : Jitter
+        The lattices of rounded numbers.
     layout : dict
         How the container of the fit looked: strings and lists, no cells.
     dtypes : list of str
-        "boolean", "integer", "float" or "levels": what the cells of each column were.
+        "boolean", "integer", "float", "levels", or of dates and durations "M8[D]" and the like:
+        what the cells of each column were.
 
     Examples
     --------
@@ -73,7 +90,17 @@ class Encoder:
         self.fit_encode(estimator, X, families, name, indicators, proper)
         return self
 
-    def fit_encode(self, estimator, X, families="auto", name="X", indicators=(), proper=()):
+    def fit_encode(
+        self,
+        estimator,
+        X,
+        families="auto",
+        name="X",
+        indicators=(),
+        proper=(),
+        rounding=None,
+        words=(0,),
+    ):
         """Decide the family of every column and encode it.
 
         Parameters
@@ -84,7 +111,8 @@ class Encoder:
             Missing cells are NaN, None, pandas.NA or a null.
         families : "auto", str or mapping of str to columns, default="auto"
             One family for all columns, or each family's columns: names, positions, a boolean mask,
-            or a single name or position. Columns left out are decided as in "auto".
+            or a single name or position. Columns left out are decided as in "auto", which leaves
+            identifiers out of the model, with a UserWarning.
         name : str, default="X"
             What error messages call the table.
         indicators : columns, default=()
@@ -92,6 +120,10 @@ class Encoder:
         proper : collection of str or int, default=()
             Families, and columns, of which no column is set apart: variances are given, and with
             them a density that a column of one value does not make infinite.
+        rounding : "auto", None or mapping of columns to steps, default=None
+            Which numbers are rounded; see `Jitter`.
+        words : sequence of int, default=(0,)
+            The seed of the jitter.
 
         Returns
         -------
@@ -113,7 +145,7 @@ class Encoder:
             raise sparse_error(name)
         self.indicators = np.unique(self.names.positions(indicators, "missing_indicator"))
         self.codecs, self.dtypes, columns = ([None] * self.n_columns for _ in range(3))
-        open_numbers = []
+        self.jitter = Jitter(rounding, self.names, words)
         if self.counts:
             family = chosen[self.counts[0]]
             rows, dtypes = CountRowCodec.read(table, self.counts, name, family)
@@ -124,19 +156,35 @@ class Encoder:
             self.codecs[self.counts[0]] = CountRowCodec(family, first=True)
         for j, family in enumerate(chosen):
             if self.codecs[j] is None:
-                column = table.column(j)
-                if family is None:
-                    family = auto_family(column)
-                    if family == default_family("float"):
-                        open_numbers.append(j)
-                self.codecs[j] = codec_of(family).fit(column, family)
-                self.dtypes[j] = column.dtype
-                columns[j] = self.codecs[j].encode(column)
+                columns[j] = self._fit_column(j, table.column(j), family)
+        left_out = [j for j, c in enumerate(self.codecs) if c.family == IdentifierCodec.family]
+        if len(left_out) == self.n_columns:  # there is nothing that they would identify
+            for j in left_out:
+                columns[j] = self._fit_column(j, table.column(j), auto_family(table.column(j)))
+            left_out = []
         self.layout = table.layout()
-        self.apart = SetApart.of(self.codecs, columns, proper, len(self.indicators))
+        self.jitter.check([codec.family for codec in self.codecs])
+        named, number = [family is not None for family in chosen], default_family("float")
+        open_numbers = [j for j, c in enumerate(self.codecs) if c.family == number and not named[j]]
+        self.apart = SetApart.of(self.codecs, columns, named, proper, len(self.indicators))
         self.open_numbers = np.intersect1d(open_numbers, self.apart.kept)
         validate_data(estimator, X, reset=True, skip_check_array=True)
+        if left_out:
+            warn_of_identifiers(self.names, left_out, FIT_LEVEL)
         return columns + self._presence(columns)
+
+    def _fit_column(self, j, column, family):
+        """Decide the codec of a column, which None leaves to "auto", and encode it."""
+        if family is None and is_identifier(column):
+            self.codecs[j] = IdentifierCodec.fit(column)
+        else:
+            family = family or auto_family(column)
+            self.codecs[j] = codec_of(family).fit(column, family)
+        self.dtypes[j] = column.dtype
+        if family is not None and FAMILIES[family].jittered:
+            numbers = self.jitter.apply(j, as_numbers(column, family), self.codecs[j].lowest)
+            column = column._replace(values=numbers, levels=None)
+        return self.codecs[j].encode(column)
 
     def encode(self, estimator, X, name="X"):
         """Encode a query.
@@ -163,7 +211,7 @@ class Encoder:
         if estimator is not None:
             validate_data(estimator, X, reset=False, skip_check_array=True)
         columns = [
-            None if isinstance(codec, CountRowCodec) else codec.encode(table.column(j))
+            None if isinstance(codec, CountRowCodec) else self.encode_column(j, table.column(j))
             for j, codec in enumerate(self.codecs)
         ]
         if self.counts:
@@ -248,6 +296,16 @@ class Encoder:
             if j in self.apart.out
         }
 
+    def encode_column(self, j, column):
+        """Encode the cells of column j of a query: dates where the fit had dates, else none."""
+        kinds = [dtype[0] if is_temporal(dtype) else "" for dtype in (self.dtypes[j], column.dtype)]
+        if kinds[0] != kinds[1] and len(present_values(column)):
+            named = {"M": "dates", "m": "durations", "": "neither dates nor durations"}
+            raise TypeError(
+                f"{column.label} held {named[kinds[0]]} in fit, but holds {named[kinds[1]]} now."
+            )
+        return self.codecs[j].encode(column)
+
     def read_counts(self, table, columns, name):
         """Rows of counts in some columns of a query, as csr_array."""
         family = self.codecs[self.counts[0]].family
@@ -271,7 +329,7 @@ class Encoder:
 
     @property
     def families_(self):
-        """The positions of each family's columns; as "constant" and "collinear" those set apart."""
+        """The positions of each family's columns, and those of the columns set apart."""
         return by_family([codec.family for codec in self.codecs])
 
     @property
@@ -292,9 +350,9 @@ class Encoder:
     @property
     def _table_codecs(self):
         if self.apart.stand_in:
-            family = next(iter(self.given_families))
-            value = codec_of(family).transformed(self.apart.constants[0], self.names.label(0))
-            return [NumberCodec(family, value, 1.0)]
+            own = [c.codec for c in self.codecs if isinstance(c, ConstantCodec)]
+            levels = NumberCodec(default_family("float"), 0.0, 1.0)  # where there is no number
+            return [next((codec for codec in own if not codec.n_levels), levels)]
         indicators = [BooleanCodec(default_family("boolean"))] * len(self.indicators)
         return [self.codecs[j] for j in self.apart.kept] + indicators
 
@@ -322,6 +380,10 @@ class Encoder:
         for part in table.bytes():
             crc = zlib.crc32(part, crc)
         return crc
+
+    def rounded(self, columns):
+        """Simulated columns, numbers rounded as those of the fit were; None stays."""
+        return [None if c is None else self.jitter.nearest(j, c) for j, c in enumerate(columns)]
 
     def missing_columns(self, n_rows):
         """Encoded columns of missing cells, the indicators' among them."""
@@ -395,9 +457,11 @@ class Encoder:
         pairs = enumerate(zip(cells, masks, strict=True))
         asked = [(j, new, mask) for j, (new, mask) in pairs if len(new)]
         unknown = [j for j, *_ in asked if self.levels_[j] == [None]]
+        unknown += [j for j, *_ in asked if self.codecs[j].family == IdentifierCodec.family]
         if unknown:
             warnings.warn(
-                f"No cell was observed in fit, hence no level is known that could fill the gaps of "
+                f"No cell was observed in fit, or the column was taken for an identifier, hence no "
+                f"level is known that could fill the gaps of "
                 f"{', '.join(map(self.names.label, unknown))}: they stay.",
                 stacklevel=3,  # the caller of impute
             )
@@ -406,6 +470,8 @@ class Encoder:
     def _decode(self, j, cells):
         """Cells of column j as booleans, integers, floats or objects, as the fit's cells were."""
         values = self.codecs[j].decode(cells)
+        if is_temporal(self.dtypes[j]):
+            return from_days(values, self.dtypes[j])
         if self.dtypes[j] == "integer" and values.dtype.kind in "bf":
             whole = values.dtype.kind == "b" or all_whole(values)
             return values.astype(np.int64) if whole else values

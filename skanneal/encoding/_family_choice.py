@@ -8,9 +8,9 @@ import numpy as np
 
 from ..families import FAMILIES, default_family
 from ._atoms import has_enough_atoms
-from ._codecs import present_values
+from ._codecs import all_whole, present_values
 
-MAX_AUTO_LEVELS = 20  # families="auto" takes integers of more distinct values for numbers
+MAX_AUTO_LEVELS = 20  # families="auto" takes more distinct values for numbers
 
 
 def families_given(families, names):
@@ -51,21 +51,31 @@ def families_given(families, names):
 
 
 def auto_family(column):
-    """The family by dtype; few distinct integers are taken for codes, many for numbers, and
-    numbers that often repeat beyond rounding for atoms."""
+    """The family by dtype; whole numbers that are levels go by their values, not by their dtype,
+    and numbers that often repeat values beyond rounding have atoms."""
     dtype = column.dtype
-    if dtype == "integer":
-        dtype = "levels" if _has_few_values(column) else "float"
-    if dtype == "float" and has_enough_atoms(present_values(column)):
+    if dtype != "boolean" and column.levels is None:
+        dtype = "levels" if _has_levels(column) else "float"
+    if dtype == "float" and not column.temporal and has_enough_atoms(present_values(column)):
         dtype = "atoms"
     return default_family(dtype)
 
 
-def _has_few_values(column):
-    """Whether there are at most MAX_AUTO_LEVELS distinct integers, seen as early as possible."""
+def _has_levels(column):
+    """Whether numbers are names of levels: whole, few of them, and most of the cells repeat one.
+
+    Few are MAX_AUTO_LEVELS distinct numbers or fewer. Of the cells after the first at least half,
+    and at least one, must repeat an earlier one: 15 rows have at most 15 values, which says
+    nothing. More distinct numbers are seen as early as possible.
+    """
     values = present_values(column)
     distinct, start, size = values[:0], 0, 1024
     while start < values.size and distinct.size <= MAX_AUTO_LEVELS:
-        distinct = np.union1d(distinct, values[start : start + size])
+        part = values[start : start + size]
+        if not all_whole(part):
+            return False
+        distinct = np.union1d(distinct, part)
         start, size = start + size, 65536
-    return distinct.size <= MAX_AUTO_LEVELS
+    if column.temporal or distinct.size > MAX_AUTO_LEVELS:
+        return False
+    return values.size - distinct.size >= max(1, distinct.size - 1)

@@ -7,8 +7,9 @@ import numpy as np
 from ..families import FAMILIES
 from ._codecs import ConstantCodec, CountRowCodec
 from ._collinear import CollinearCodec
-from ._columns import read_objects
+from ._columns import as_number, read_objects
 from ._containers import open_table
+from ._identifiers import IdentifierCodec
 
 
 def encode_given(encoder, cells, name="given"):
@@ -43,7 +44,7 @@ def encode_given(encoder, cells, name="given"):
         if isinstance(codec, CountRowCodec):
             counts[j] = value
             continue
-        columns[j] = codec.encode(column)
+        columns[j] = encoder.encode_column(j, column)
         if codec.missing(columns[j])[0] and not len(at):
             raise ValueError(
                 f"{name} has a missing value for {column.label}, which has no missing_indicator"
@@ -51,9 +52,15 @@ def encode_given(encoder, cells, name="given"):
         if 0 < codec.n_levels < columns[j][0]:
             raise ValueError(f"{name}: {column.label} has no level {value!r}")
         if codec.family == ConstantCodec.family and columns[j][0] == 1.0:
+            density = "has density 0" if codec.log_other == -np.inf else "fit did not see"
             raise ValueError(
-                f"{name}: {column.label} is {codec.value:g} in all rows of the fit, got"
-                f" {value!r}, which has density 0"
+                f"{name}: {column.label} is {codec.value!r} in all rows of the fit, got"
+                f" {value!r}, which {density}"
+            )
+        if codec.family == IdentifierCodec.family:
+            raise ValueError(
+                f"{name}: {column.label} was taken for an identifier of the rows, which the model"
+                " leaves out: name its family in families to keep it"
             )
         if isinstance(codec, CollinearCodec):
             others = ", ".join(map(encoder.names.label, codec.sources))
@@ -112,9 +119,11 @@ def put_given(encoder, columns, known, given):
     n_rows = len(out[0])
     for label, value in given.items():
         (j,) = encoder.names.positions([label], "given")
+        if j in encoder.apart.constants:
+            continue
         if known[j] is None or not encoder.codecs[j].missing(known[j])[0]:
             coded = encoder.codecs[j].n_levels > 0
-            out[j] = np.full(n_rows, int(known[j][0]) if coded else float(value))
+            out[j] = np.full(n_rows, int(known[j][0]) if coded else as_number(value))
     for i, j in enumerate(encoder.indicators, start=n_columns):
         present = np.where(known[i] == 2, columns[i], known[i])
         out[j] = np.where(present == 1, out[j], encoder.codecs[j].n_levels or np.nan)

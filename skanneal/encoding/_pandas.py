@@ -6,8 +6,9 @@ from collections import Counter
 
 import numpy as np
 
-from ._columns import Column, read_array, read_objects, sparse_error, temporal_error
+from ._columns import Column, read_array, read_objects, sparse_error
 from ._container_base import Container, dimension_error, holding_dtype, present
+from ._dates import temporal_error
 
 
 class PandasFrame(Container):
@@ -34,8 +35,10 @@ class PandasFrame(Container):
             missing = codes < 0
             missing = missing if missing.any() else None
             return Column(label, codes, missing, dtype.categories.tolist(), declared=True)
-        if library_name == "PeriodDtype" or dtype.kind in "mM":
+        if library_name == "PeriodDtype":
             raise temporal_error(label)
+        if dtype.kind in "mM":  # with a time zone, or of pyarrow
+            return read_array(label, series.to_numpy(dtype=f"{dtype.kind}8[us]"))
         if dtype.kind == "f":
             return read_array(label, series.to_numpy(dtype=np.float64, na_value=np.nan))
         if dtype.kind in "biu":
@@ -99,6 +102,13 @@ def _pandas_series(values, dtype):
         categories = [*dtype.categories, *absent]
         dtype = pd.CategoricalDtype(categories, ordered=dtype.ordered)
         return pd.Series(pd.Categorical(values.tolist(), dtype=dtype))
+    if values.dtype.kind in "mM":
+        series = pd.Series(values.astype(f"{values.dtype.kind}8[us]"))
+        if dtype.kind == "O":
+            return pd.Series(values.tolist(), dtype=object)
+        if getattr(dtype, "tz", None) is not None:
+            series = series.dt.tz_localize("UTC")
+        return series.astype(dtype) if dtype.kind == values.dtype.kind else series
     nullable = not isinstance(dtype, np.dtype)
     base = getattr(dtype, "numpy_dtype", dtype)
     if isinstance(base, np.dtype) and base.kind in "biufO":

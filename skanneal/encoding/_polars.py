@@ -4,8 +4,9 @@
 
 import numpy as np
 
-from ._columns import Column, read_array, read_objects, temporal_error
+from ._columns import Column, read_array, read_objects
 from ._container_base import Container, holding_dtype, present
+from ._dates import temporal_error
 
 POLARS_TEXT = ("String", "Categorical", "Binary")
 
@@ -21,8 +22,10 @@ class PolarsFrame(Container):
 
         series, label = self.X.to_series(j), self.label(j)
         dtype = series.dtype
-        if dtype.is_temporal():
+        if dtype == pl.Time:
             raise temporal_error(label)
+        if dtype.is_temporal():
+            return read_array(label, series.to_numpy())
         missing = series.is_null().to_numpy() if series.null_count() else None
         if dtype == pl.Boolean:
             return Column(label, series.fill_null(False).to_numpy(), missing)
@@ -47,7 +50,12 @@ class PolarsFrame(Container):
         dtypes = []
         for dtype in self.X.dtypes:
             name = dtype.base_type().__name__
-            dtypes.append([name, dtype.categories.to_list()] if name == "Enum" else [name])
+            parameters = {
+                "Enum": lambda dtype: [dtype.categories.to_list()],
+                "Datetime": lambda dtype: [dtype.time_unit, dtype.time_zone],
+                "Duration": lambda dtype: [dtype.time_unit],
+            }
+            dtypes.append([name, *parameters.get(name, lambda dtype: [])(dtype)])
         return {"container": "polars", "names": self.names, "dtypes": dtypes}
 
     def fill(self, replacements):
@@ -87,6 +95,8 @@ def _polars_series(name, values, dtype):
     """Values as a polars Series of the given dtype, or of the nearest one that holds them."""
     import polars as pl
 
+    if values.dtype.kind in "mM":
+        return _polars_dates(name, values, dtype)
     observed, cells = present(values), values.tolist()
     if len(observed) < len(cells):
         cells = [None if cell is None or cell != cell else cell for cell in cells]
@@ -110,3 +120,17 @@ def _polars_series(name, values, dtype):
         cells = [None if cell is None else float(cell) for cell in cells]
         return pl.Series(name, cells, dtype=pl.Float64).cast(dtype)
     return pl.Series(name, cells, dtype=dtype)
+
+
+def _polars_dates(name, values, dtype):
+    """Dates or durations as a Series of the given dtype, if it is one of these."""
+    import polars as pl
+
+    series = pl.Series(name, values)
+    if not dtype.is_temporal():
+        return series
+    zone = getattr(dtype, "time_zone", None)
+    if zone is None:
+        return series.cast(dtype)
+    series = series.cast(pl.Datetime(dtype.time_unit)).dt.replace_time_zone("UTC")
+    return series.dt.convert_time_zone(zone)

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..chains import ChainPlan, run_chain
 from ..encoding import Encoder, prepare, with_bounds
-from ..families import reads_sparse
+from ..families import FAMILIES, reads_sparse
 from ..moves import MOVES
 from ..parallel import TimeLimit, spawn_seeds
 from ..partition_priors import PARTITION_PRIORS
@@ -40,6 +40,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         **BaseChains._parameter_constraints,
         "n_draws": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "families": [str, Mapping],
+        "rounding": [StrOptions({"auto"}), Mapping, None],
         "partition_prior": [StrOptions(set(PARTITION_PRIORS))],
         "schedule": [StrOptions(SCHEDULES.keys()), BaseSchedule],
         "moves": [StrOptions({"auto"}), tuple, list],
@@ -58,9 +59,9 @@ class BaseAnnealed(BaseTable, BaseChains):
         self._check_partition_prior(moves)
         self._prior_grids()  # whose errors come before any work
         with self._all_or_nothing():
-            encoder, cells = self._read(X)
-            table = encoder.table(cells)
             *seeds, seed_of_strata = spawn_seeds(self.random_state, self.n_chains + 1)
+            encoder, cells = self._read(X, spawn_seeds(seed_of_strata, 1)[0])
+            table = encoder.table(cells)
             schedule = self._started(schedule, table.n_rows)
             priors = self._prior_grids(table.n_rows, table.n_columns)
 
@@ -107,17 +108,22 @@ class BaseAnnealed(BaseTable, BaseChains):
                 )
         if not self._has_views:
             fitted["family_evidence_"] = evidence
-        return fitted | {"_fingerprint": fingerprint, "_block": block}, complaints
+        fitted |= {"rounding_": encoder.jitter.steps, "_fingerprint": fingerprint, "_block": block}
+        return fitted, complaints
 
-    def _read(self, X):
-        """The encoder fitted to a table, and its encoded columns."""
+    def _read(self, X, seed):
+        """The encoder fitted to a table, and its encoded columns; the seed is the jitter's."""
         encoder = Encoder()
+        goes_on = self._goes_on  # with the same noise
+        words = self._encoder.jitter.words if goes_on else seed.generate_state(4).tolist()
         columns = encoder.fit_encode(
             self,
             X,
             self.families,
             indicators=self._indicators(),
             proper=with_bounds(self.hyperparameters),
+            rounding=self.rounding,
+            words=words,
         )
         self._check_families(encoder)
         return encoder, columns
@@ -259,7 +265,13 @@ class BaseAnnealed(BaseTable, BaseChains):
         return ()
 
     def _check_families(self, encoder):
-        """Refuse families that this estimator cannot use."""
+        """Refuse families of whole rows where columns are partitioned."""
+        for family in encoder.given_families if self._has_views else ():
+            if family in FAMILIES and FAMILIES[family].joint:
+                raise ValueError(
+                    f"The family {family!r} describes whole rows, but {type(self).__name__}"
+                    " partitions the columns: use AnnealedDPMixture, or families of single columns."
+                )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -19,13 +19,18 @@ class AnnealedDPMixture(BaseAnnealed):
     Parameters
     ----------
     families : "auto", str or mapping, default="auto"
-        What the columns are. "auto": floats are "normal" or, if rows not yet seen are then more
-        probable, "multivariate_normal" (see the user guide), booleans "bernoulli", strings and
-        categories "categorical", integers "categorical" up to 20 distinct values, else as floats.
-        A family's name, or a mapping of families to columns (names, positions or a mask); the user
-        guide lists the families. Some describe whole rows of their columns. One of them takes no
-        missing cells, and reads sparse matrices and arrays of counts, which are never made dense,
-        where it is named for all columns.
+        What the columns are. "auto": booleans are "bernoulli", text, categories and whole numbers
+        of at most 20 repeated values "categorical"; other numbers and dates are "normal" or, if
+        rows not yet seen are then more probable, "multivariate_normal" (see the user guide), or
+        "semi_continuous" if they often repeat values beyond rounding; identifiers are left out,
+        with a warning. Or a family's name, or a mapping of families to columns (names, positions or
+        a mask); the user guide lists the families. Some describe whole rows of their columns. One
+        of them takes no missing cells, and reads sparse matrices and arrays of counts, which are
+        never made dense, where it is named for all columns.
+    rounding : "auto", None or mapping, default="auto"
+        Which columns of numbers are rounded: in fit their cells are drawn at random within half a
+        step of their value, so that clusters do not collapse onto values that repeat. "auto" finds
+        the steps, None leaves cells as they are, a mapping of columns gives steps (or None).
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
@@ -139,8 +144,8 @@ class AnnealedDPMixture(BaseAnnealed):
         How odd each training row is, as `score_outliers` says of new rows, but without itself;
         from at most 8 of the draws, fewer above 50,000 rows.
     families_ : dict of str to ndarray
-        Positions of each family's columns; as "constant" those of columns of numbers that have one
-        value in all rows, and are set apart, as "collinear" those that other columns determine.
+        Positions of each family's columns; as "constant", "identifier" and "collinear" those that
+        are set apart: of one value, names of the rows, and what other columns determine.
     family_evidence_ : dict or None
         How "auto" chose between the families for numbers: "winner"; "decided_by", which is
         "evidence" or says why there was no competition; "columns" that competed; "margin" over the
@@ -149,6 +154,8 @@ class AnnealedDPMixture(BaseAnnealed):
         where no column of numbers was left to "auto".
     atoms_ : dict of int to ndarray
         By position, the values that a column repeats beyond rounding; see the user guide.
+    rounding_ : dict
+        The step of each rounded column, by its name, or by its position if there are no names.
     hyperparameter_grids_ : dict
         The grids, in the user's units.
     schedule_ : schedule
@@ -189,6 +196,7 @@ class AnnealedDPMixture(BaseAnnealed):
         self,
         *,
         families="auto",
+        rounding="auto",
         schedule="anneal",
         partition_prior="pitman_yor",
         concentration="infer",
@@ -210,6 +218,7 @@ class AnnealedDPMixture(BaseAnnealed):
         verbose=0,
     ):
         self.families = families
+        self.rounding = rounding
         self.schedule = schedule
         self.partition_prior = partition_prior
         self.concentration = concentration

@@ -9,7 +9,6 @@ from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ..families import FAMILIES
 from ..moves import COLUMN_MOVES, MOVES
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._crosscat import CrossCatQueries
@@ -33,10 +32,12 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     Parameters
     ----------
     families : "auto", str or mapping, default="auto"
-        What the columns are. "auto": floats are "normal", booleans "bernoulli", strings and
-        categories "categorical", integers "categorical" up to 20 distinct values, else "normal".
-        A family's name, or a mapping of families to columns (names, positions or a mask); the user
-        guide lists the families, of which those of single columns serve here.
+        What the columns are. "auto": booleans are "bernoulli", text, categories and whole numbers
+        of at most 20 repeated values "categorical", other numbers and dates "normal"; identifiers
+        are left out, with a warning. Or a family's name, or a mapping of families to columns
+        (names, positions or a mask); of the user guide's families those of single columns.
+    rounding : "auto", None or mapping, default="auto"
+        Which columns of numbers are rounded, as in `AnnealedDPMixture`.
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
@@ -142,9 +143,11 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     outlier_scores_ : ndarray of shape (n_rows,)
         `score_outliers` of each training row, without the row itself; see `AnnealedDPMixture`.
     families_ : dict of str to ndarray
-        Positions of each family's columns; as "constant" those of columns of one value, set apart.
+        Positions of each family's columns; as "constant" and "identifier" those that are set apart.
     atoms_ : dict of int to ndarray
         By position, the values that a column repeats beyond rounding; see the user guide.
+    rounding_ : dict
+        The step of each rounded column, by its name, or by its position if there are no names.
     hyperparameter_grids_ : dict
         The grids, in the user's units.
     schedule_ : schedule
@@ -213,6 +216,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         self,
         *,
         families="auto",
+        rounding="auto",
         schedule="anneal",
         partition_prior="pitman_yor",
         concentration="infer",
@@ -239,6 +243,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         verbose=0,
     ):
         self.families = families
+        self.rounding = rounding
         self.schedule = schedule
         self.partition_prior = partition_prior
         self.concentration = concentration
@@ -366,14 +371,6 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
 
     def _indicators(self):
         return self.missing_indicator
-
-    def _check_families(self, encoder):
-        for family in encoder.given_families:
-            if FAMILIES[family].joint:
-                raise ValueError(
-                    f"The family {family!r} describes whole rows, but CrossCatPY partitions the"
-                    " columns: use AnnealedDPMixture, or families of single columns."
-                )
 
     def _summary(self, draws, encoder, plan):
         partitions = point_partitions(draws, self._component_estimate)

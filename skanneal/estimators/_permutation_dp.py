@@ -33,6 +33,8 @@ class PermutationDPMixture(BaseAnnealed):
     ----------
     families : "auto", str or mapping, default="auto"
         What the columns are, as in `AnnealedDPMixture`.
+    rounding : "auto", None or mapping, default="auto"
+        Which columns of numbers are rounded, as in `AnnealedDPMixture`.
     schedule : str or schedule, default="anneal"
         How the subsample grows, as in `AnnealedDPMixture`. With `init`, "anneal" stands for
         ``PriorGibbs`` with 30 sweeps, and more for fewer than 20,000 rows.
@@ -154,12 +156,14 @@ class PermutationDPMixture(BaseAnnealed):
         How odd each training row is, as `score_outliers` says of new rows, but without itself;
         from at most 8 of the draws, fewer above 50,000 rows.
     families_ : dict of str to ndarray
-        Positions of each family's columns; as "constant" those of columns of numbers that have one
-        value in all rows, and are set apart, as "collinear" those that other columns determine.
+        Positions of each family's columns; as "constant", "identifier" and "collinear" those that
+        are set apart: of one value, names of the rows, and what other columns determine.
     family_evidence_ : dict or None
         How "auto" chose between the families for numbers, as in `AnnealedDPMixture`.
     atoms_ : dict of int to ndarray
         By position, the values that a column repeats beyond rounding; see the user guide.
+    rounding_ : dict
+        The step of each rounded column, by its name, or by its position if there are no names.
     hyperparameter_grids_ : dict
         The grids, in the user's units.
     schedule_ : schedule
@@ -211,6 +215,7 @@ class PermutationDPMixture(BaseAnnealed):
         self,
         *,
         families="auto",
+        rounding="auto",
         schedule="anneal",
         partition_prior="pitman_yor",
         concentration="infer",
@@ -236,6 +241,7 @@ class PermutationDPMixture(BaseAnnealed):
         verbose=0,
     ):
         self.families = families
+        self.rounding = rounding
         self.schedule = schedule
         self.partition_prior = partition_prior
         self.concentration = concentration

@@ -105,6 +105,9 @@ cdef class FamilyBlock:
     # The hyperparameter without which a cluster of one value has no bounds to its density: columns
     # of one value are set apart unless it is given. None: such columns are modelled as any other.
     bounds_density = None
+    # Whether rounded numbers are jittered in fit (encoding/_jitter.py): a density that is highest
+    # where a cluster's values are equal would collapse onto them.
+    jittered = False
 
     @staticmethod
     def settled_rows(n_columns):

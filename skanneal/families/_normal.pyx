@@ -92,6 +92,7 @@ cdef class Normal(FamilyBlock):
 
     family = "normal"
     cells = "number"
+    jittered = True
     default_for = "float"
     coordinate_names = ("mu0", "kappa0", "nu0", "sigma2_0")
     forms = ("location", "positive", "positive", "variance")

@@ -88,7 +88,7 @@ class MixtureQueries:
         given = {} if given is None else given
         known = encode_given(encoder, given)
         columns = self.predictor.simulate(self.table(known), seed, n=int(n_samples))
-        columns = apart.spread(columns, lambda j: None)
+        columns = encoder.rounded(apart.spread(columns, lambda j: None))
         for j, value in encoder.set_apart(columns).items():
             columns[j] = np.full(n_samples, value)
         return encoder.decode(put_given(encoder, columns, known, given))
@@ -97,10 +97,7 @@ class MixtureQueries:
         """-log p(cell | the row's other cells) in nats: (n_rows, n_columns)."""
         apart = self.encoder.apart
         surprisals = self.predictor.cell_surprisals(self.table(columns), len(apart.kept)).T
-        # 0, 1 and nan of the constants become 0, inf and nan
-        return np.column_stack(
-            apart.spread(surprisals, lambda j: np.where(columns[j] == 1.0, np.inf, columns[j]))
-        )
+        return np.column_stack(apart.spread(surprisals, lambda j: apart.surprisal(j, columns[j])))
 
     def outlier_scores(self, columns):
         """How improbable rows as odd as these are: (n_rows,).
@@ -140,7 +137,8 @@ class MixtureQueries:
         else:
             values, spreads = self.predictor.fill(table, gaps, mode=strategy == "mode")
         spreads = self.encoder.apart.spread(spreads, lambda j: np.zeros(missing[j].sum()))
-        return self._with_apart(values, columns, missing), spreads[: len(missing)], missing
+        values = self._with_apart(values, columns, missing, strategy == "sample")
+        return values, spreads[: len(missing)], missing
 
     def imputations(self, columns, n_imputations, seed):
         """What to put into missing cells, several times.
@@ -177,7 +175,7 @@ class MixtureQueries:
         values = []
         for at, own_seed in zip(used, seeds):
             cells = [v[gap] for v, gap in zip(predictors[at].simulate(table, own_seed), gaps)]
-            values.append(self._with_apart(cells, columns, missing))
+            values.append(self._with_apart(cells, columns, missing, rounded=True))
         return values, missing
 
     def _gappy_rows(self, columns):
@@ -189,10 +187,11 @@ class MixtureQueries:
         gaps = [missing[j][rows] for j in self.encoder.apart.kept]
         return missing, self.table(columns).take(rows), gaps
 
-    def _with_apart(self, values, columns, missing):
-        """Values of the columns that are modelled, and of those that are set apart."""
+    def _with_apart(self, values, columns, missing, rounded):
+        """Values of the columns that are modelled, rounded or not, and of those set apart."""
         apart = self.encoder.apart
         values = apart.spread(values, lambda j: None)[: len(missing)]
+        values = self.encoder.rounded(values) if rounded else values
         whole = self._whole(columns, values, missing) if apart.out else None
         for j, value in self.encoder.set_apart(whole).items():
             values[j] = np.full(len(missing[j]), value)[missing[j]]

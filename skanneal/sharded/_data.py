@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from ..chains import ChainPlan
-from ..encoding import Encoder, prepare, with_bounds
+from ..encoding import Encoder, is_temporal, prepare, with_bounds
 from ..families import Table
 from ..families._scaling import ordinary
 from ..likelihoods import LIKELIHOODS, Gaussian, Likelihood, TableRows, checked
@@ -114,6 +114,7 @@ def read(estimator, X, n_shards, proposes):
     first = X if source is None else head(source)
     name = named(estimator.likelihood, first)
     encoder, columns = _encoded(estimator, name, first, source)
+    refuse_dates(encoder)
     refuse_gaps(encoder, columns)
     table = Table(*encoder.table_schema)
     table.append(encoder.apart.stored(columns, 0.0))
@@ -240,6 +241,16 @@ def named(likelihood, X):
             "'logistic_normal') for rows of counts"
         )
     return "gaussian"
+
+
+def refuse_dates(encoder):
+    """Raise if a column holds dates or durations: atoms are of numbers as they came."""
+    for j, dtype in enumerate(encoder.dtypes):
+        if is_temporal(dtype):
+            raise TypeError(
+                f"{encoder.names.label(j)} holds dates or durations, which AcceleratedDPMixture "
+                f"does not read: convert them to numbers (say, days since a fixed date)."
+            )
 
 
 def refuse_gaps(encoder, columns):

@@ -1,0 +1,97 @@
+"""Columns that name the rows: the model leaves them out.
+
+Text is an identifier where more than MAX_AUTO_LEVELS cells are present and all of them differ.
+Whole numbers are where all differ although equal ones were to be expected: n numbers drawn at
+random from a range of r whole numbers all differ with a probability of about exp(-n (n - 1) / 2r)
+(the birthday problem), and of less if some are likelier than others. Below exp(-NO_ACCIDENT) that
+is no accident. So a run of consecutive numbers is an identifier from 42 rows on, in any order, and
+so are 1000 different numbers between 1 and 20,000; a measured quantity would have had ties.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import warnings
+
+import numpy as np
+
+from ._codecs import all_whole, present_values
+from ._family_choice import MAX_AUTO_LEVELS
+
+NO_ACCIDENT = 20.0
+
+
+class IdentifierCodec:
+    """A column that is not modelled: its cells are only present or missing.
+
+    Parameters
+    ----------
+    text : bool
+        Whether the column is one of text, or of other values than numbers.
+    """
+
+    family = "identifier"
+    n_levels = 0
+
+    def __init__(self, text):
+        self.text = text
+
+    @classmethod
+    def fit(cls, column):
+        return cls(column.levels is not None)
+
+    def encode(self, column):
+        cells = np.zeros(len(column.values))
+        if column.missing is not None:
+            cells[column.missing] = np.nan
+        return cells
+
+    def missing(self, cells):
+        return np.isnan(cells)
+
+    def decode(self, values):
+        """Missing cells: nothing is known of an identifier."""
+        return np.full(len(values), None if self.text else np.nan)
+
+
+def is_identifier(column):
+    """Whether a column names the rows: see the module.
+
+    Parameters
+    ----------
+    column : Column
+    """
+    if column.temporal or column.dtype == "boolean":
+        return False
+    values = present_values(column)
+    n = len(values)
+    if column.levels is not None:
+        return n > MAX_AUTO_LEVELS and _all_differ(values)
+    if n == 0 or not all_whole(values[:1024]):
+        return False
+    span = float(values.max()) - float(values.min()) + 1.0
+    return n * (n - 1) > 2.0 * NO_ACCIDENT * span and all_whole(values) and _all_differ(values)
+
+
+def _all_differ(values):
+    """Whether no two values are equal; the first ones mostly tell."""
+    return all(len(np.unique(part)) == len(part) for part in (values[:1024], values))
+
+
+def warn_of_identifiers(names, left_out, stacklevel):
+    """Say which columns are left out, and how to keep them.
+
+    Parameters
+    ----------
+    names : ColumnNames
+    left_out : list of int
+    stacklevel : int
+        Of the warning, from the caller.
+    """
+    column = names.names[left_out[0]] if names.names is not None else left_out[0]
+    labels = ", ".join(map(names.label, left_out))
+    warnings.warn(
+        f"Left out, as no two cells are equal, as in an identifier of the rows: {labels}. To keep "
+        f"a column, name it in families, as in families={{'categorical': [{column!r}]}}; a number "
+        f"may be 'normal'.",
+        stacklevel=stacklevel + 1,
+    )

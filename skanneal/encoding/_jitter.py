@@ -1,0 +1,87 @@
+"""Which columns of a fit are rounded, and the noise that stands for what rounding took away.
+
+The noise of the k-th rounded column is a stream of its own, made of the fit's seed and of k, with
+one number for each row: it is the same for all chains, and neither gaps nor columns that are not
+rounded move it. Queries are not jittered: a rounded value is scored as it stands, in the middle of
+its interval.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from collections.abc import Mapping
+from numbers import Real
+
+import numpy as np
+
+from ._rounding import find_lattice, lattice_of
+
+
+class Jitter:
+    """The lattices of a table's rounded columns.
+
+    Parameters
+    ----------
+    rounding : "auto", None or mapping of columns to steps
+        "auto" finds the steps; None takes no column for rounded. With a mapping, None for a step
+        says that the column is not rounded, and columns left out are as with "auto".
+    names : ColumnNames
+    words : sequence of int
+        The seed.
+
+    Attributes
+    ----------
+    lattices : dict of int to Lattice
+    """
+
+    def __init__(self, rounding, names, words):
+        self.names, self.words, self.lattices = names, tuple(words), {}
+        self.auto = rounding is not None
+        self.given = {}
+        if isinstance(rounding, Mapping):
+            for column, step in rounding.items():
+                (j,) = names.positions([column], "rounding")
+                if step is not None and not (isinstance(step, Real) and 0 < step < np.inf):
+                    raise ValueError(
+                        f"rounding[{column!r}] must be a positive number or None, got {step!r}."
+                    )
+                self.given[j] = step
+
+    def apply(self, j, numbers, lowest):
+        """The numbers of a column (float64, NaN where missing), jittered if they are rounded."""
+        present = numbers[~np.isnan(numbers)]
+        if j in self.given:
+            step = self.given[j]
+            lattice = None if step is None else lattice_of(present, step)
+        else:
+            lattice = find_lattice(present) if self.auto else None
+        if lattice is None:
+            return numbers
+        seed = np.random.SeedSequence([*self.words, len(self.lattices)])
+        self.lattices[j] = lattice
+        uniforms = np.random.Generator(np.random.PCG64(seed)).random(len(numbers))
+        return lattice.jittered(numbers, uniforms, lowest)
+
+    def check(self, families):
+        """Refuse a step that is given for a column whose family has no use of it.
+
+        Parameters
+        ----------
+        families : list of str
+            Of each column.
+        """
+        for j, step in self.given.items():
+            if step is not None and j not in self.lattices:
+                raise ValueError(
+                    f"rounding gives a step for {self.names.label(j)}, but its family"
+                    f" {families[j]!r} takes cells as they are."
+                )
+
+    def nearest(self, j, values):
+        """Numbers of column j as the fit's were rounded."""
+        return self.lattices[j].nearest(values) if j in self.lattices else values
+
+    @property
+    def steps(self):
+        """The step of each rounded column, by its name, or by its position if there are none."""
+        names = self.names.names or range(self.names.n_columns)
+        return {names[j]: lattice.step for j, lattice in sorted(self.lattices.items())}
