@@ -65,7 +65,6 @@ cdef class KnownNormal(NumberRows):
     """Rows of numbers whose covariance is given: covariance, prior_mean, prior_covariance."""
 
     family = "known_normal"
-    jittered = True
     coordinate_names = ("covariance", "prior_mean", "prior_covariance")
     forms = ("covariance", "location", "covariance")
     required = ("covariance",)

@@ -90,7 +90,6 @@ cdef class MultivariateNormal(NumberRows):
 
     family = "multivariate_normal"
     default_for = "float"
-    jittered = True
     coordinate_names = ("mu0", "kappa0", "nu0", "scale0")
     forms = ("location", "positive", "positive", "covariance")
     restricting_ends = {"scale0": TOO_WIDE}

@@ -28,6 +28,7 @@ cdef class NumberRows(FamilyBlock):
 
     joint = True
     cells = "number"
+    jittered = True
 
     def _set_up(self, table, hyper):
         self.d = len(self.columns)
