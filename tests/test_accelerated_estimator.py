@@ -718,7 +718,7 @@ class TestBadInput:
             assert adjusted_rand_score(side, model.labels_) == 1.0
         assert mixture().fit(counts()[0]).families_.keys() == {"normal"}
         other = AnnealedDPMixture(n_chains=1, random_state=0, **CHEAP).fit(X)
-        assert other.families_.keys() == {"normal"}
+        assert other.families_.keys() == {"multivariate_normal"}
 
     def test_sparse(self):
         X = csr_array(counts()[0])

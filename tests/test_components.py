@@ -362,6 +362,13 @@ def test_a_block_without_features(family):
     assert np.array_equal(again.sizes(), block.sizes())
 
 
+def coordinate(family, h):
+    """Name and form of a hyperparameter; of levels, whose pseudo-counts share both, the first's."""
+    cls = FAMILIES[family]
+    h = min(h, len(cls.forms) - 1)
+    return cls.coordinate_names[h], cls.forms[h]
+
+
 @every_family
 def test_grid_scores(family):
     columns, block, labels = filled(family)
@@ -370,9 +377,9 @@ def test_grid_scores(family):
         vector = hyper_vector(name, hyper)
         for h in range(len(vector)):
             grid = np.array([0.3, vector[h], 2.5, 7.0])
-            if FAMILIES[name].forms[h] == "location":
+            if coordinate(name, h)[1] == "location":
                 grid = np.array([-1.5, vector[h], 0.0, 2.0])
-            elif FAMILIES[name].coordinate_names[h] == "r":  # sizes that it keeps the sums for
+            elif coordinate(name, h)[0] == "r":  # sizes that it keeps the sums for
                 grid = np.r_[vector[h], FAMILIES[name].grids(np.arange(3), 0)[h][[3, 8, 12]]]
             expected = []
             for value in grid:
@@ -416,7 +423,7 @@ def test_grids_are_scaled_and_valid(family):
     assert len(grids) == len(hyper_vector(family, column[2]))
     for h, grid in enumerate(grids):
         assert np.all(np.diff(grid) > 0)
-        assert FAMILIES[family].forms[h] == "location" or np.all(grid > 0)
+        assert coordinate(family, h)[1] == "location" or np.all(grid > 0)
 
 
 # ------------------------------------------------------------------ draws

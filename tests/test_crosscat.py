@@ -797,7 +797,7 @@ class TestImputer:
         for name in ("weight", "count"):
             values, j = drawn[name].to_numpy(float), list(FAMILY).index(name)
             assert abs(values.mean() - expected[name].iloc[0]) < 4.5 * spread[0, j] / 4000**0.5
-            assert values.std() == pytest.approx(spread[0, j], rel=0.25)  # tails are heavy
+            assert values.std() == pytest.approx(spread[0, j], rel=0.4)  # tails are heavy
         share = (drawn["shape"] == expected["shape"].iloc[0]).mean()
         assert abs(share - (1 - spread[0, 5])) < 4.5 * 0.5 / 4000**0.5
         # the gaps of a row are drawn together: count and shape come from one cluster

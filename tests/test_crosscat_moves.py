@@ -40,6 +40,7 @@ from enumeration import (
 from mixtures import (
     COLUMN_FAMILIES,
     hyper_vector,
+    in_cells,
     make_table,
     random_columns,
     reference_log_likelihood,
@@ -1256,7 +1257,7 @@ def test_column_scores_of_many_rows():
         for v in range(len(n_slots)):
             whole = np.full(300, -1)
             whole[rows] = labels[v]
-            expected = reference_log_likelihood([column], whole.tolist())
+            expected = reference_log_likelihood(in_cells([column]), whole.tolist())
             assert math.isclose(scores[f, v], expected, rel_tol=1e-9, abs_tol=1e-9)
 
 

@@ -22,7 +22,7 @@ LEAST_ROWS = 10
 LEAST_SHARE = 0.001
 TIMES = 10.0
 NEIGHBOURS = 8
-ENOUGH = 0.05
+ENOUGH = 0.1
 MOST = 20  # atoms of a column: the most frequent ones
 
 

@@ -18,7 +18,7 @@ The marginal likelihood is the greatest likelihood, that of the rate t/n, which 
 do not change, times a factor that the statistics n and t are enough for (`_occam`).
 """
 
-from libc.math cimport log, log1p
+from libc.math cimport log, log1p, sqrt
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from numpy.random cimport bitgen_t
 
@@ -28,7 +28,7 @@ from .._native._math cimport (
     add_log_factorial, fill_log_factorials, log1p_less, log_factorial, log_peak, poisson_peak,
     stirling_rest,
 )
-from .._native._random cimport bitgen, standard_gamma, uniform
+from .._native._random cimport bitgen, standard_gamma, standard_normal, uniform
 from ._base cimport TILE, FamilyBlock
 from ._table cimport Table
 
@@ -376,8 +376,11 @@ cdef class Poisson(FamilyBlock):
 
 cdef double poisson(bitgen_t *rng, double rate) noexcept nogil:
     """Poisson(rate): arrival times of a unit process, m at a time through a Gamma variate while the
-    rate is large (Ahrens and Dieter 1974), then one by one."""
+    rate is large (Ahrens and Dieter 1974), then one by one. Above 2^53, where a double no longer
+    holds every count, the normal law of the same mean and variance."""
     cdef double count = 0.0, m, x
+    if rate > 9007199254740992.0:
+        return rate + sqrt(rate) * standard_normal(rng)
     while rate > 20.0:
         m = <double> (<int64_t> (0.875 * rate))
         x = standard_gamma(rng, m)   # time of the m-th arrival
