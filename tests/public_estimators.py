@@ -25,7 +25,7 @@ def default(name):
     if make is skanneal.AcceleratedDPMixture:
         fewer |= {"n_chains": 1, "schedule": AcceleratedSchedule(n_exact=100)}
     if "estimator" in takes:
-        fewer["estimator"] = default("CrossCatPY")
+        fewer["estimator"] = default("AnnealedDPMixture")
     return make(**{name: value for name, value in fewer.items() if name in takes})
 
 

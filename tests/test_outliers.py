@@ -109,6 +109,10 @@ COLUMNS = {
     "bernoulli": lambda rng, n: rng.random((n, 8)) < np.linspace(0.1, 0.6, 8),
     "poisson": lambda rng, n: rng.poisson([2.0, 5.0, 9.0], size=(n, 3)),
     "gamma_exponential": lambda rng, n: rng.exponential([1.0, 2.0, 9.0], size=(n, 3)),
+    "semi_continuous": lambda rng, n: np.where(
+        rng.random((n, 3)) < 0.4, 0.0, rng.normal(5.0, 1.0, size=(n, 3))
+    ),
+    "negative_binomial": lambda rng, n: rng.negative_binomial(2, [0.5, 0.2, 0.1], size=(n, 3)),
 }
 
 

@@ -172,6 +172,7 @@ class TestFits:
     @pytest.mark.parametrize(
         "schedule", [PriorGibbs(n_sweeps=3), EnergyAnneal(n_sweeps=8), LinearAnneal(n_sweeps=6)]
     )
+    @pytest.mark.few(2)
     def test_same_seed_same_bits(self, family, schedule):
         X, _, _ = gappy_clusters()
         models = [

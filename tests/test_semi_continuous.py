@@ -54,6 +54,7 @@ def test_atoms_are_found(n):
 
 @pytest.mark.parametrize("n", [100, 1000, 20_000])
 @pytest.mark.parametrize("steps", [1, 3, 10, 100, 1e6])
+@pytest.mark.few(5)
 def test_rounding_makes_no_atoms(n, steps):
     """`steps` of the lattice to a standard deviation."""
     rng = np.random.default_rng(2)

@@ -109,6 +109,7 @@ def test_an_interrupt_after_the_last_draw_loses_nothing(monkeypatch):
 
 
 @pytest.mark.parametrize("n_jobs", (1, 3))
+@pytest.mark.few(1)
 def test_sample_keeps_the_draws_so_far(n_jobs):
     """The signal comes in the middle of an evaluation, when all chains have come about as far: of
     chains of unequal lengths those would be kept that together have most draws."""

@@ -75,7 +75,8 @@ def restart(model, X, view_of, partitions):
     """Put the only chain of a fit into a state with these views and row partitions."""
     arrays = model._states[0]
     parts = read_snapshot(arrays)[1]
-    table = model._read(X)[1]
+    cells = model.set_params(warm_start=True)._read(X, None)[1]  # with the noise of the fit
+    table = model._encoder.table(cells)
     subsample = Subsample.from_arrays(parts["subsample"])
     state, rows = state_from_arrays(parts["state"], table, subsample), subsample.rows()
     labels = [np.ascontiguousarray(partition[rows], dtype=np.int32) for partition in partitions]

@@ -29,6 +29,7 @@ TIED = 0.1
 TOLERANCE = 0.01  # of a step, within which a value is on the lattice
 NOISE = 8 * np.finfo(np.float64).eps  # by which equal numbers may differ, relative to their size
 FACTORS = (2, 3, 5)  # by which the lattice is made coarser
+LARGEST_MULTIPLE = 2**53  # doubles do not hold every whole number beyond
 MOST_DIVISIONS = 60
 
 
@@ -167,7 +168,7 @@ def _coarser(distinct, weights, lattice):
     index = np.rint((distinct - lattice.offset) / lattice.step)
     multiple = 1
     for factor in FACTORS:
-        while True:
+        while multiple * factor <= LARGEST_MULTIPLE:
             _, of = np.unique(index % (multiple * factor), return_inverse=True)
             shares = np.bincount(of, weights) / weights.sum()
             best = shares.argmax()

@@ -72,8 +72,8 @@ class AnnealedDPMixture(BaseAnnealed):
         How sure it must be that a valley lies between two clusters; in [0, 1). Components between
         which it is less sure belong together. Larger: fewer clusters.
     n_clusters : int or None, default=None
-        How many clusters "clusters" makes: `cluster_tree_` is cut there, whatever `separation`
-        says. None leaves the number to the data.
+        How many clusters there shall be: `labels_` are then clusters, whatever `point_estimate` and
+        `separation` say, and `cluster_tree_` is cut there. None leaves the number to the data.
     noise : float or None, default=None
         Rows whose probability of being in their cluster is no more than this have the label -1
         among "clusters". None labels all rows.

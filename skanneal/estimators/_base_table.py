@@ -137,13 +137,18 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         )
 
     @property
+    def _joins_components(self):
+        """Whether labels_ are clusters: by the point estimate, or because a number is asked for."""
+        return self.point_estimate == "clusters" or getattr(self, "n_clusters", None) is not None
+
+    @property
     def _component_estimate(self):
         """The point estimate of the components: clusters are made of those of "map"."""
         return "map" if self.point_estimate == "clusters" else self.point_estimate
 
     def _clustered(self, fitted, encoder, table):
         """Fitted attributes: the clusters, if they are asked for."""
-        if self.point_estimate != "clusters":
+        if not self._joins_components:
             return {"_clusters": None}
         draws, weights = weighted_draws(fitted)
         found = Clusters.of(draws, weights, fitted["_point"], encoder, table, self)
@@ -161,7 +166,7 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         """What to say of the chains, and of a mean over few partitions."""
         complaints = super()._complaints(fitted, n_rows, **grids)
         asked = getattr(self, "n_clusters", None)
-        if self.point_estimate == "clusters" and asked and fitted["n_clusters_"] < asked:
+        if asked and fitted["n_clusters_"] < asked:
             complaints.append(
                 f"n_clusters={asked} are more than the components that have rows: there are "
                 f"{fitted['n_clusters_']} clusters. Ask for fewer."

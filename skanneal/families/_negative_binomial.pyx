@@ -128,6 +128,11 @@ cdef class NegativeBinomial(FamilyBlock):
         mean = max(float(cells.mean()) if len(cells) else 1.0, 0.01)
         return [SIZES, np.geomspace(0.1, 100.0, 16), mean * np.geomspace(0.01, 100.0, 21)]
 
+    def spare(self, n_slots):
+        cdef NegativeBinomial new = FamilyBlock.spare(self, n_slots)
+        new.given[:] = self.given   # not the size of the moment: a resumed chain makes its spares later
+        return new
+
     def _set_up(self, table, hyper):
         self.hyper = np.ascontiguousarray(np.array(hyper, dtype=np.float64).reshape(-1, 3).T)
         self.given = np.array(self.hyper)[0]

@@ -30,7 +30,7 @@ little, as the component then counts little.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from scipy.special import betainc, digamma, gammaincc, logsumexp, polygamma
 
 from ..states import state_from_arrays
@@ -38,6 +38,7 @@ from ._predictor import BLOCK_BYTES, Predictor, View
 
 SAMPLED = 64  # cells of each component, where the law of a surprisal is not known
 SEED = 0  # of these
+DENSE_CELLS = 2**17  # drawn at a time of rows of counts, which are kept sparse
 MOST_DRAWS, MOST_SCORES = 8, 400_000  # for training rows: draws of all chains, scores of them all
 NEGLIGIBLE = 8.0  # nats below the largest bound of a row's terms, where a term is left out
 UNDERFLOW = 1e-290
@@ -127,10 +128,13 @@ class ViewTails:
         if beta is not None:
             centres = {j: self.view.means(j) for j in columns}
             return Law.of_beta(-np.diag(self._row_scores(block, centres)), *self._of_slots(beta))
-        rows = block.sample_rows(self.view.slots[self._each()], np.random.PCG64(SEED))
+        slots, bits = self.view.slots[self._each()], np.random.PCG64(SEED)
         if block.cells == "count_row":
-            cells = {columns[0]: csr_array(rows.astype(np.uint32))}
+            parts = np.array_split(slots, 1 + len(slots) * len(block.columns) // DENSE_CELLS)
+            rows = [csr_array(block.sample_rows(part, bits).astype(np.uint32)) for part in parts]
+            cells = {columns[0]: csr_array(vstack(rows))}
         else:
+            rows = block.sample_rows(slots, bits)
             cells = {int(j): rows[:, i] for i, j in enumerate(block.columns) if j in columns}
         scores = self._row_scores(block, cells)
         return Law.of_points(-scores, _shares(scores))
@@ -282,15 +286,16 @@ def patterns(table):
     observed : bool array of shape (n_patterns, table.n_columns)
     pattern : int array of shape (n_rows,)
     """
-    masks = np.ones((table.n_rows, table.n_columns), dtype=bool)
-    for j in range(table.n_columns):
-        masks[:, j] = ~table.missing(j)
-    if masks.all():
-        return masks[:1], np.zeros(table.n_rows, dtype=np.int64)
+    gappy = [j for j in range(table.n_columns) if table.missing(j).any()]
+    if not gappy:
+        return np.ones((1, table.n_columns), bool), np.zeros(table.n_rows, dtype=np.int64)
+    masks = np.column_stack([~table.missing(j) for j in gappy])
     packed = np.packbits(masks, axis=1)
     keys = packed.view(f"V{packed.shape[1]}")[:, 0]
     _, first, pattern = np.unique(keys, return_index=True, return_inverse=True)
-    return masks[first], pattern
+    observed = np.ones((len(first), table.n_columns), dtype=bool)
+    observed[:, gappy] = masks[first]
+    return observed, pattern
 
 
 def outlier_scores(predictor, table):
