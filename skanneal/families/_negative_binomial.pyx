@@ -130,7 +130,7 @@ cdef class NegativeBinomial(FamilyBlock):
 
     def spare(self, n_slots):
         cdef NegativeBinomial new = FamilyBlock.spare(self, n_slots)
-        new.given[:] = self.given   # not the size of the moment: a resumed chain makes its spares later
+        new.given[:] = self.given   # not the present size: a resumed chain makes its spares later
         return new
 
     def _set_up(self, table, hyper):
