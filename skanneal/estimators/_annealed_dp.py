@@ -112,7 +112,7 @@ class AnnealedDPMixture(BaseAnnealed):
         Its number of components.
     probabilities_ : ndarray of shape (n_rows,)
         Each row's probability of being in its cluster.
-    cluster_tree_ : ndarray of shape (n_components_ - 1, 4)
+    cluster_tree_ : ndarray of shape (n_joins, 4)
         How components join to clusters, in the form of SciPy's `linkage`. The height of a join is
         how sure the valley is that it crosses: -log(1 - probability), in nats. This,
         `probabilities_` and the next ones: only with ``point_estimate="clusters"``.
