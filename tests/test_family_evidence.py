@@ -168,7 +168,7 @@ def test_columns_with_gaps_compete_if_all_candidates_take_gaps():
     X = correlated(200)
     X[3, 1] = np.nan
     evidence = fitted(X).family_evidence_
-    takes = all(evidence_of.takes_gaps(name) for name in candidates("float"))
+    takes = all(FAMILIES[name].takes_gaps for name in candidates("float"))
     assert evidence["columns"].tolist() == ([0, 1, 2, 3] if takes else [0, 2, 3])
 
 

@@ -115,7 +115,7 @@ class AnnealedDPMixture(BaseAnnealed):
     cluster_tree_ : ndarray of shape (n_joins, 4)
         How components join to clusters, in the form of SciPy's `linkage`. The height of a join is
         how sure the valley is that it crosses: -log(1 - probability), in nats. This,
-        `probabilities_` and the next ones: only with ``point_estimate="clusters"``.
+        `probabilities_` and the next ones: only where `labels_` are clusters.
     n_clusters_proba_, n_components_proba_ : ndarray
         Probability of each number of clusters, and of components, from 0. There are k clusters or
         more if k - 1 valleys are sure.

@@ -17,12 +17,8 @@ from ..parallel import StopFlag, n_workers, run_tasks, spawn_seeds
 from ._grid_ends import complaints_of_grid_ends
 from ._verdict import disagreement, final_stage, judged
 
-SAMPLE, INFORMATION, POINT, IMPUTATIONS = (
-    1,
-    2,
-    3,
-    4,
-)  # purposes of `_seed`; 0 is the start of the chains
+# Purposes of `_seed`; 0 is the start of the chains.
+SAMPLE, INFORMATION, POINT, IMPUTATIONS = 1, 2, 3, 4
 ENOUGH_RECORDS = 20  # at the end of a grid, below which nothing is said
 INTERRUPTED = "The fit was interrupted: it keeps the last complete state of each chain."
 

@@ -66,7 +66,7 @@ def choose_family(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs=None
     given = () if isinstance(hyperparameters, str) else hyperparameters
     if not len(columns) or any(name in given for name in names):
         return None
-    if not all(takes_gaps(name) for name in names):
+    if not all(FAMILIES[name].takes_gaps for name in names):
         columns = np.array([j for j in columns if not np.isnan(cells[j]).any()], dtype=np.int64)
     reason = None
     if len(columns) < 2:
@@ -115,11 +115,6 @@ def set_collinear_apart(encoder, X, proper):
             stacklevel=6,  # the caller of fit
         )
     return encoder
-
-
-def takes_gaps(name):
-    """Whether a family takes missing cells: as it says, or else if it is of single columns."""
-    return getattr(FAMILIES[name], "takes_gaps", not FAMILIES[name].joint)
 
 
 def report(evidence):

@@ -12,8 +12,7 @@ odds have one mode. Between two clusters they have two. The dip test judges this
 Stuetzle 2003, "Assessment and pruning of hierarchical model based clustering", KDD; Hennig 2010,
 "Methods for merging Gaussian mixture components", Advances in Data Analysis and Classification 4).
 It asks the rows themselves, so that ripples which a family makes where its shape is wrong are no
-valleys, however sure the posterior is of them; and components that some draws have apart and others
-as one overlap in the mean density, so that what draws do not agree about is no valley either.
+valleys, however sure the posterior is of them.
 
 Of the larger group only as many rows take part as the smaller has, those nearest to the border:
 else a small cluster beside a large one is lost in the share of the rows that it has.
@@ -21,8 +20,8 @@ else a small cluster beside a large one is lost in the share of the rows that it
 Groups are merged, always the two between which a valley is least sure, until one is left. What is
 left to the end is thus the surest of n_components - 1 valleys: by Bonferroni's inequality a height
 is the evidence less the logarithm of their number. The tree does not depend on where it will be
-cut. Log odds need nothing but densities: they are the same for
-every family, with gaps, and whatever the units of the columns.
+cut. Log odds need nothing but densities: they are the same for every family, with gaps, and
+whatever the units of the columns.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
