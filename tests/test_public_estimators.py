@@ -5,6 +5,7 @@ place in the pages.
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_checks
@@ -50,6 +51,25 @@ def test_check_estimator_with_all_iterations(name):
 @pytest.mark.parametrize("name", names())
 def test_checks_outside_the_public_run(name, check):
     getattr(estimator_checks, check)(name, quick(name))
+
+
+def changes():
+    """What may leave other attributes: a name, a parameter and two of its values."""
+    for name in names():
+        if "n_clusters" in quick(name).get_params():
+            yield name, "point_estimate", ("clusters", "map")
+    yield "AcceleratedDPMixture", "likelihood", ("gaussian", "logistic_normal")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("name", "parameter", "values"), changes())
+def test_a_fit_leaves_exactly_its_own_attributes(name, parameter, values):
+    """Two fits that differ in what they leave, on the way from one to the other."""
+    X = np.random.default_rng(0).poisson(9.0, size=(60, 3))
+    X[:30] += 40
+    before, after = [quick(name, **{parameter: value}).fit(X) for value in values]
+    assert set(vars(before)) - set(vars(after))
+    assert set(vars(before.set_params(**{parameter: values[1]}).fit(X))) == set(vars(after))
 
 
 @pytest.mark.parametrize("page", PAGES)

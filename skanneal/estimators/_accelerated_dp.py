@@ -275,8 +275,6 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
             if interrupted:
                 approximate = np.all(fitted["trace_"]["burn_in"] == 1.0)
                 complaints.append(INTERRUPTED + (APPROXIMATE if approximate else ""))
-        for name in ("families_", "hyperparameter_grids_"):
-            vars(self).pop(name, None)
         fitted |= {
             "algorithm_": algorithm,
             "likelihood_": data.likelihood,

@@ -87,11 +87,14 @@ class BaseChains(BaseEstimator):
             raise
 
     def _keep(self, fitted, complaints=()):
-        """Set the attributes of a complete fit and warn of what is wrong with it.
+        """Set the attributes of a complete fit in place of an earlier fit's, and warn of what is
+        wrong with it.
 
         Only `fit` itself may call this: the warnings point at the line that called `fit`.
         """
-        vars(self).update(fitted)
+        for name in vars(self).get("_kept", ()):
+            vars(self).pop(name, None)
+        vars(self).update(fitted, _kept=tuple(fitted))
         for complaint in complaints:
             # beyond this method, fit and the decorator of fit
             warnings.warn(complaint, ConvergenceWarning, stacklevel=4)

@@ -149,7 +149,7 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
     def _clustered(self, fitted, encoder, table):
         """Fitted attributes: the clusters, if they are asked for."""
         if not self._joins_components:
-            return {"_clusters": None}
+            return {}
         draws, weights = weighted_draws(fitted)
         found = Clusters.of(draws, weights, fitted["_point"], encoder, table, self)
         return {
