@@ -9,6 +9,7 @@ from sklearn.datasets import load_iris
 from cheap import CHEAP
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.chains import run_chain
+from skanneal.estimators import _annealed
 from skanneal.estimators import _family_evidence as evidence_of
 from skanneal.estimators._family_evidence import Contest
 from skanneal.estimators._rounds import BLOCK
@@ -128,6 +129,56 @@ def test_work_is_counted(monkeypatch):
     evidence = fitted(correlated(500)).family_evidence_
     judged = evidence_of.DRAWS * 125 * len(sweeps)
     assert evidence["row_steps"] == sum(round(s * n) for s, n in sweeps) + judged
+
+
+class Clock:
+    """Stands for the module `time`."""
+
+    now = 100.0
+
+    def perf_counter(self):
+        return self.now
+
+
+class Decided(Exception):
+    """The fit need not go on."""
+
+
+def stages_within(monkeypatch, max_time, seconds_per_row):
+    """Rows seen by stage, on a clock that only the competition moves; a stage costs by its rows."""
+    clock = Clock()
+    monkeypatch.setattr("skanneal.parallel._time_limit.time", clock)
+    monkeypatch.setattr(Contest, "settled", property(lambda self: len(self.densities) == 5))
+
+    def log_density(encoder, plan, seen, judged, seed, *, stop):
+        clock.now += seconds_per_row * len(seen)
+        is_over = clock.now - Clock.now > max_time / 3
+        return None if is_over else np.zeros(len(judged))  # as of a chain that was stopped
+
+    def choose(*arguments):
+        raise Decided(evidence_of.choose_family(*arguments))
+
+    monkeypatch.setattr(evidence_of, "log_density_of_unseen", log_density)
+    monkeypatch.setattr(_annealed, "choose_family", choose)
+    with pytest.raises(Decided) as decided:
+        fitted(correlated(4000), max_time=max_time)
+    evidence = decided.value.args[0]
+    return evidence["n_rows"].tolist(), evidence["decided_by"], clock.now - Clock.now
+
+
+@pytest.mark.parametrize(("budget", "n_stages"), [(1.5, 1), (4, 2), (9, 3), (1e4, 5)])
+def test_the_competition_takes_at_most_a_third_of_the_time(monkeypatch, budget, n_stages):
+    """The first stage takes 1; each further one twice the last, of which it must have the time."""
+    n_candidates = len(candidates("float"))
+    sizes, decided_by, took = stages_within(monkeypatch, 3.0 * budget, 1 / 187 / n_candidates)
+    assert sizes[0] == 187 and len(sizes) == n_stages and decided_by == "evidence"
+    assert took < 1.01 * budget
+
+
+def test_without_time_nothing_competes(monkeypatch):
+    """The first stage is stopped, and does not count."""
+    sizes, decided_by, _ = stages_within(monkeypatch, 1e-3, 1.0)
+    assert sizes == [] and decided_by == "max_time, which left no time to compete"
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,8 @@ class BaseAnnealed(BaseTable, BaseChains):
                     **self._running(priors, table.n_rows),
                 )
 
-            encoder, evidence = self._decided(encoder, X, cells, plan_of, seeds[0].spawn(1)[0])
+            seed = seeds[0].spawn(1)[0]
+            encoder, evidence = self._decided(encoder, X, cells, plan_of, seed, limit)
             if len(encoder.apart.kept) < table.n_columns - len(encoder.indicators):
                 table = encoder.table(cells)
             plan = plan_of(encoder, table)
@@ -128,13 +129,13 @@ class BaseAnnealed(BaseTable, BaseChains):
         self._check_families(encoder)
         return encoder, columns
 
-    def _decided(self, encoder, X, cells, plan_of, seed):
+    def _decided(self, encoder, X, cells, plan_of, seed, limit):
         """The encoder with the family of the best evidence, or of the fit that this goes on, and
         without the columns that it does not bear; the evidence."""
         evidence = getattr(self, "family_evidence_", None) if self._goes_on else None
         if evidence is None and not self._has_views:
             evidence = choose_family(
-                encoder, X, cells, plan_of, self.hyperparameters, seed, self.n_jobs
+                encoder, X, cells, plan_of, self.hyperparameters, seed, self.n_jobs, limit
             )
         if evidence is not None:
             columns = np.intersect1d(evidence["columns"], encoder.open_numbers)

@@ -12,11 +12,14 @@ family of more parameters needs more rows, and may yet overtake. If it is never 
 margins decide, extrapolated to all rows.
 
 Work is counted in row steps, never timed, and depends on the table alone: the families do not hang
-on the schedule, on the number of chains or on the machine.
+on the schedule, on the number of chains or on the machine. Only under a time limit the competition
+ends early. It may take a third of the time, half as much as the fit that follows: a stage begins if
+twice what the last one took is left of that, and one that is not over by then does not count.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import functools
 import math
 import warnings
 
@@ -37,9 +40,10 @@ FIRST_ROWS, MOST_ROWS = 100, 16_384  # that a chain sees, at least and at most
 ROWS_PER_COLUMN = 10  # at least, too: with fewer a family of covariances cannot show what it can do
 SWEEPS, DRAWS = 8, 3  # of a chain; a draw is kept after each of the last sweeps
 CLEAR = 3.0  # standard errors
+SHARE_OF_TIME = 1 / 3  # of a fit's limit
 
 
-def choose_family(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs=None):
+def choose_family(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs, limit):
     """Choose the family of the columns of numbers that were left to "auto" by the evidence.
 
     Parameters
@@ -54,8 +58,10 @@ def choose_family(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs=None
     hyperparameters : "infer" or mapping of str to values
         As the estimators take it.
     seed : SeedSequence
-    n_jobs : int or None, default=None
+    n_jobs : int or None
         Chains that run at a time.
+    limit : TimeLimit
+        Of the whole fit.
 
     Returns
     -------
@@ -82,9 +88,11 @@ def choose_family(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs=None
     encoders = {name: thinned.with_family(competing, name) for name in names}
     plans = {name: plan_of(of, table) for name, of in encoders.items()}
     least = max(FIRST_ROWS, ROWS_PER_COLUMN * len(competing))
-    contest = Contest(encoders, plans, least, seed, n_jobs)
-    while not contest.settled:
-        contest.double()
+    contest = Contest(encoders, plans, least, seed, n_jobs, limit)
+    while not contest.settled and contest.double():
+        pass
+    if not contest.densities:
+        return _evidence(columns, names[0], "max_time, which left no time to compete")
     return contest.evidence(columns)
 
 
@@ -140,11 +148,15 @@ class Contest:
     least : int
         Rows that a chain sees at first, if there are as many.
     seed : SeedSequence
-    n_jobs : int or None, default=None
+    n_jobs : int or None
         Chains that run at a time.
+    limit : TimeLimit
+        Of the fit, of which the competition may take SHARE_OF_TIME.
 
     Attributes
     ----------
+    end : TimeLimit
+        Of the competition.
     sizes : list of int
         Rows that a chain sees, by stage.
     splits : list of (int array, int array)
@@ -155,8 +167,9 @@ class Contest:
         Rows scored so far.
     """
 
-    def __init__(self, encoders, plans, least, seed, n_jobs=None):
+    def __init__(self, encoders, plans, least, seed, n_jobs, limit):
         self.encoders, self.plans, self.n_jobs = encoders, plans, n_jobs
+        self.end = limit.part(SHARE_OF_TIME)
         self.n_rows = n = next(iter(plans.values())).table.n_rows
         seed_of_order, self._seed = seed.spawn(2)
         generator = np.random.Generator(np.random.PCG64(seed_of_order))
@@ -170,21 +183,29 @@ class Contest:
         self.sizes = [min(n - n_judged, MOST_ROWS)]
         while self.sizes[0] >= 2 * least:
             self.sizes.insert(0, self.sizes[0] // 2)
-        self.densities, self.row_steps = [], 0
+        self.densities, self.row_steps, self._took = [], 0, 0.0
 
     def double(self):
-        """Run the next stage."""
+        """Run the next stage; return whether there was time for it."""
+        began = self.end.taken
+        if self.end and self.end.seconds - began <= 2.0 * self._took:
+            return False
         size = self.sizes[len(self.densities)]
         pairs = [(name, *split) for name in self.plans for split in self.splits]
         tasks = [
             (self.encoders[name], self.plans[name], seen[:size], judged, seed)
             for (name, judged, seen), seed in zip(pairs, self._seed.spawn(len(pairs)))
         ]
-        results, interrupted = run_tasks(log_density_of_unseen, tasks, n_jobs=self.n_jobs)
+        task = functools.partial(until, self.end)
+        results, interrupted = run_tasks(task, tasks, n_jobs=self.n_jobs)
         if interrupted:
             raise KeyboardInterrupt
+        if any(result is None for result in results):
+            return False
         self.densities.append(np.concatenate(results).reshape(len(self.plans), -1))
         self.row_steps += sum(SWEEPS * len(task[2]) + DRAWS * len(task[3]) for task in tasks)
+        self._took = self.end.taken - began
+        return True
 
     @property
     def leader(self):
@@ -235,8 +256,20 @@ def _mean_and_error(rows):
     return rows.mean(axis=1), rows.std(axis=1) / math.sqrt(rows.shape[1])
 
 
+def until(end, *task, stop):
+    """Log density of the judged rows of a task, or None if the time is over before."""
+    if not end:
+        return log_density_of_unseen(*task, stop=stop)
+    flag = stop.within(end.left)
+    try:
+        return log_density_of_unseen(*task, stop=flag)
+    finally:
+        flag.cancel()
+
+
 def log_density_of_unseen(encoder, plan, seen, judged, seed, *, stop):
-    """Log density of the judged rows, averaged over draws of a short chain that sees others."""
+    """Log density of the judged rows, averaged over draws of a short chain that sees others, or
+    None if it was stopped."""
     alone = plan._replace(
         table=plan.table.take(np.sort(seen)),
         moves=("gibbs", "split_merge"),
@@ -245,6 +278,8 @@ def log_density_of_unseen(encoder, plan, seen, judged, seed, *, stop):
     )
     schedule = SequentialGibbs(n_sweeps=SWEEPS + 1 - DRAWS)
     result = run_chain(alone, schedule, seed, n_draws=DRAWS, stop=stop)
+    if stop.is_set():
+        return None
     draws = [Draw(arrays, encoder) for arrays in result["draws"]]
     return Predictor(draws, encoder.table_schema).log_density(plan.table.take(judged))
 

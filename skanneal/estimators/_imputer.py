@@ -1,4 +1,4 @@
-"""CrossCatImputer: gaps filled by a mixture, as a step of a pipeline."""
+"""CrossCatImputer: gaps filled by a mixture or a CrossCat, as a step of a pipeline."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -15,11 +15,11 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 from ..encoding import open_table
 from ..parallel import spawn_seeds
 from ._base_table import BaseTable
-from ._crosscat import CrossCatPY
+from ._imputer_model import default_model
 
 
 class CrossCatImputer(TransformerMixin, BaseEstimator):
-    """Fill gaps with what a CrossCat expects there, given the rest of the row.
+    """Fill gaps with what a mixture expects there, given the rest of the row.
 
     Columns may be numbers, categories, booleans and counts; what comes out is a table of the same
     sort, in which observed cells are unchanged.
@@ -27,7 +27,12 @@ class CrossCatImputer(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     estimator : CrossCatPY, AnnealedDPMixture or None, default=None
-        The model; a copy is fitted. None is ``CrossCatPY()``.
+        The model; a copy is fitted. None: where at least half of the columns hold numbers, 2 to 50
+        of them, an `AnnealedDPMixture` of few clusters in which all these, whole numbers of few
+        values too, have full covariances ("multivariate_normal"); otherwise ``CrossCatPY()``. Of
+        the model that None chooses, fills stay within the range of the cells that fit observed, and
+        in a column of two numbers are one of these. Of a model that is given they are as its
+        `impute` gives them.
     strategy : {"mean", "mode", "sample"}, default="mean"
         What fills a gap, given the row's other cells. "mean": the posterior mean of a number, the
         most probable level. "mode": of a number the most probable one of the clusters' centres,
@@ -47,7 +52,7 @@ class CrossCatImputer(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : CrossCatPY or AnnealedDPMixture
-        Fitted to the columns with observed cells.
+        Fitted to the columns with observed cells. The imputer is named after the first of the two.
     indicator_ : MissingIndicator or None
         What tells where the gaps were, if `add_indicator`.
     n_features_in_ : int
@@ -127,15 +132,20 @@ class CrossCatImputer(TransformerMixin, BaseEstimator):
         if not (observed.all() or self.keep_empty_features):
             names = ", ".join(table.label(j) for j in np.flatnonzero(~observed))
             warnings.warn(f"Dropped, as no cell is observed: {names}.", stacklevel=3)
-        estimator = CrossCatPY() if self.estimator is None else clone(self.estimator)
+        blanked = self._blanked(table, missing, np.flatnonzero(observed))
+        if self.estimator is None:
+            estimator, ranges = default_model(open_table(blanked, "X"))
+        else:
+            estimator, ranges = clone(self.estimator), {}
         if estimator.random_state is None:
             estimator.set_params(random_state=self.random_state)
-        estimator.fit(self._blanked(table, missing, np.flatnonzero(observed)))
+        estimator.fit(blanked)
         indicator = None
         if self.add_indicator:
             indicator = MissingIndicator(error_on_new=False).fit(_gaps(missing))
         validate_data(self, X, reset=True, skip_check_array=True)
         self.estimator_, self.indicator_, self._observed = estimator, indicator, observed
+        self._ranges = ranges
         return self
 
     def transform(self, X):
@@ -198,11 +208,21 @@ class CrossCatImputer(TransformerMixin, BaseEstimator):
                 missing,
                 [
                     (used[j], mask, of_column)
-                    for j, mask, of_column in queries.encoder.replacements(values, masks)
+                    for j, mask, of_column in queries.encoder.replacements(
+                        self._plausible(values, queries.encoder), masks
+                    )
                 ],
             )
             for values in several
         ]
+
+    def _plausible(self, values, encoder):
+        """The values, numbers within the ranges that were observed; codes of levels as they are."""
+        plausible = list(values)
+        for j, observed in self._ranges.items():
+            if not encoder.codecs[j].n_levels:
+                plausible[j] = observed.nearest(values[j])
+        return plausible
 
     def _with_values(self, table, missing, replacements):
         """The table with these values for its gaps, and what the parameters ask for beside."""

@@ -56,6 +56,21 @@ class TimeLimit:
         """Seconds that are left, always more than 0; infinity without a limit."""
         return math.inf if self.seconds is None else max(LEAST, self.seconds - self.taken)
 
+    def part(self, share):
+        """Return the limit that ends after this share of the seconds, counted from the same moment.
+
+        Parameters
+        ----------
+        share : float
+
+        Returns
+        -------
+        part : TimeLimit
+        """
+        part = TimeLimit(None if self.seconds is None else share * self.seconds)
+        part.began = self.began
+        return part
+
     def share(self, task, n_tasks, n_workers):
         """What a task that begins now may take.
 
