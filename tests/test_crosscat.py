@@ -347,12 +347,6 @@ class TestFit:
         again = clone(model).set_params(schedule=model.schedule_).fit(X)
         assert same_bits(model, again)
 
-    def test_verbose(self, capsys):
-        model = quick(verbose=1).fit(two_views(30))
-        lines = capsys.readouterr().out.splitlines()
-        assert len(lines) == model.trace_["sweeps"].shape[1]
-        assert all("views" in line and "components" in line for line in lines)
-
     def test_an_error_keeps_the_earlier_fit(self, monkeypatch):
         def fail(*args, **kwargs):
             raise MemoryError("no more")

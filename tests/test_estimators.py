@@ -370,15 +370,6 @@ class TestFit:
             for a, b in zip(together[1:], after):
                 assert all(np.array_equal(a.arrays[name], b.arrays[name]) for name in a.arrays)
 
-    def test_verbose(self, capsys):
-        X = two_clusters()
-        mixture().fit(X)
-        assert capsys.readouterr().out == ""
-        model = mixture(families="normal", verbose=1).fit(X)
-        lines = capsys.readouterr().out.splitlines()
-        assert len(lines) == model.trace_["sweeps"].shape[1]
-        assert all("sweep" in line and "components" in line for line in lines)
-
     def test_strata(self):
         X = two_clusters()
         model = mixture(schedule=LinearAnneal(n_sweeps=4, selection="stratified"))

@@ -23,12 +23,19 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 X = np.random.default_rng(0).normal(np.where(np.arange(80) % 2, 4.0, -4.0)[:, None], 1.0)
 given = {"schedule": SequentialGibbs(n_sweeps=5), "thin": 5, "random_state": 0, "n_jobs": 2}
 folder, original = Path(__file__).parent, _base_chains.chain_task
-pids = []
 
 
-def fit(model, endless=(), awaited=()):
+def to_this_process():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def to_all_processes():  # as a terminal sends it
+    os.killpg(os.getpgid(0), signal.SIGINT)
+
+
+def fit(model, endless=(), awaited=(), send=to_this_process):
     def chain_task(n_tasks, n_at_a_time, limit, number, *arguments, stop):
-        (folder / f"{number}").write_text(str(os.getpid()))
+        (folder / f"{number}").touch()
         result = original(n_tasks, n_at_a_time, limit, number, *arguments, stop=stop)
         deadline = time.monotonic() + PATIENCE
         while number in endless and not stop.is_set() and time.monotonic() < deadline:
@@ -41,8 +48,7 @@ def fit(model, endless=(), awaited=()):
             assert time.monotonic() < deadline
             time.sleep(0.01)
         time.sleep(1.0)
-        pids[:] = [int((folder / f"{i}").read_text()) for i in awaited]
-        os.kill(os.getpid(), signal.SIGINT)
+        send()
 
     for i in range(10):
         (folder / f"{i}").unlink(missing_ok=True)
@@ -68,21 +74,6 @@ def log_joints(model):
     return [[draw.log_joint for draw in chain] for chain in model.draws_]
 
 
-def ended(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
-
-
-def assert_ended():
-    deadline = time.monotonic() + PATIENCE
-    while not all(map(ended, pids)):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def mixture(**parameters):
     return AnnealedDPMixture(**given | parameters)
 """
@@ -90,22 +81,19 @@ def mixture(**parameters):
 PROCESSES = (
     SCRIPT
     + """
-# Five chains, two at a time: 0 and 1 finish, 2 and 3 run, 4 has not begun.
-alone = log_joints(mixture(n_chains=2, n_jobs=1).fit(X))
+# Five chains, two at a time: 0 and 1 finish, 2 and 3 run until they are stopped, 4 never begins.
+os.setpgrp()
+alone = log_joints(mixture(n_chains=4, n_jobs=1).fit(X))
 with joblib.parallel_config("loky"):
-    model = fit(mixture(n_chains=5), endless=(2, 3), awaited=(2, 3))
-    assert log_joints(model) == alone
-    assert model.labels_.shape == (80,) and np.isfinite(model.score(X))
-    assert_ended()
+    for send in (to_this_process, to_all_processes):
+        model = fit(mixture(n_chains=5), endless=(2, 3), awaited=(2, 3), send=send)
+        assert log_joints(model) == alone
+        assert model.labels_.shape == (80,) and np.isfinite(model.score(X))
 
-    # None has finished.
-    model, before = mixture(n_chains=2), dict(vars(mixture(n_chains=2)))
-    try:
-        fit(model, endless=(0, 1), awaited=(0, 1))
-    except KeyboardInterrupt:
-        assert vars(model).keys() == before.keys()
-    else:
-        raise AssertionError("no chain had finished")
+    # None has finished, and the workers are there for the next fit.
+    model = fit(mixture(n_chains=2), endless=(0, 1), awaited=(0, 1), send=to_all_processes)
+    assert log_joints(model) == alone[:2]
+    assert log_joints(fit(mixture(n_chains=4))) == alone
 print("usable")
 """
 )

@@ -42,7 +42,7 @@ def interrupting(n_kept):
     """
     left = [n_kept]
 
-    def run(target, plan, seed, start, stop):
+    def run(target, plan, seed, start, stop, progress):
         n = min(plan.n_draws, left[0])
         left[0] -= n
         if n == plan.n_draws:

@@ -10,11 +10,13 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
+from public_estimators import names, quick
 from skanneal import (
     AcceleratedDPMixture,
     AnnealedDPMixture,
     CrossCatImputer,
     CrossCatPY,
+    MixtureOutlierDetector,
     PermutationDPMixture,
     TemperedGaussianMean,
     TemperedGPRegressor,
@@ -80,7 +82,7 @@ def clock(monkeypatch):
 
 
 def test_chains_in_turn_share_what_is_left(clock):
-    limit = TimeLimit(None, 12.0, 20.0)
+    limit = TimeLimit(12.0)
     clock.now += 2.0  # reading
     shares = []
     for chain, factor in enumerate((1.0, 0.4, 1.2, 1.0)):
@@ -122,9 +124,9 @@ def test_the_limit_is_for_all_chains_together(n_jobs):
 
 
 @pytest.mark.parametrize(
-    ("own", "of_schedule"), [(0.3, None), (None, 0.3), (0.3, 30.0), (30.0, 0.3)]
+    ("own", "of_schedule"), [(0.3, None), (None, 0.3), (0.3, 30.0), (0.3, 0.01)]
 )
-def test_the_smaller_limit_holds(own, of_schedule):
+def test_the_estimator_s_limit_takes_the_place_of_the_schedule_s(own, of_schedule):
     schedule = LinearAnneal(max_time=of_schedule)
     options = {"n_chains": 1, "schedule": schedule, "random_state": 0, **NORMAL}
     model = AnnealedDPMixture(max_time=own, **options)
@@ -254,12 +256,15 @@ def test_too_little_time_for_draws_is_said():
     assert model.draws_.shape[:2] == (4, 1)
 
 
-def test_an_imputer_s_estimator_has_a_limit():
+@pytest.mark.parametrize(("own", "of_inner"), [(None, 0.4), (0.4, 30.0)])
+@pytest.mark.parametrize("estimator", [CrossCatImputer, MixtureOutlierDetector])
+def test_an_estimator_around_another_limits_it(estimator, own, of_inner):
     X = rows(200)
     X[::7, 0] = np.nan
-    imputer = CrossCatImputer(CrossCatPY(n_chains=2, n_draws=1, max_time=0.4), random_state=0)
-    assert seconds_of(imputer, X) < 0.4 + BUSY
-    assert np.isfinite(imputer.transform(X)).all()
+    inner = CrossCatPY(n_chains=2, n_draws=1, max_time=of_inner)
+    model = estimator(inner, max_time=own, random_state=0)
+    assert seconds_of(model, X) < 0.4 + BUSY
+    assert inner.max_time == of_inner and model.estimator_.max_time == 0.4
 
 
 def test_a_grid_search_over_limits():
@@ -268,14 +273,11 @@ def test_a_grid_search_over_limits():
     assert search.best_params_["max_time"] in (0.05, 0.1)
 
 
-ALL = [*MIXTURES, AcceleratedDPMixture, TemperedGaussianMean, TemperedGPRegressor]
-
-
 @pytest.mark.parametrize("max_time", [0, -1.0, np.inf, np.nan, "1"])
-@pytest.mark.parametrize("estimator", ALL)
-def test_bad_limits(estimator, max_time):
+@pytest.mark.parametrize("name", names())
+def test_bad_limits(name, max_time):
     with pytest.raises(ValueError, match="max_time"):
-        estimator(max_time=max_time).fit(rows(20), rows(20)[:, 0])
+        quick(name, max_time=max_time).fit(rows(20), rows(20)[:, 0])
 
 
 @pytest.mark.parametrize(

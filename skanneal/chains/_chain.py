@@ -11,7 +11,7 @@ import os
 import numpy as np
 
 from ..moves import churn
-from ..parallel import OutOfTime, StopFlag
+from ..parallel import OutOfTime, Progress, StopFlag
 from ..schedules import Pacer, Segment
 from ..states import Subsample, state_from_arrays
 from ._clock import ChainClock
@@ -50,8 +50,10 @@ class Chain:
         What a stop has left of a segment.
     reached : float or None
         The chain's seconds when it had first made a full-data sweep of the posterior.
-    verbose : int
-        Above 0: print a line per record of the trace.
+    progress : Progress
+        Told how far the chain has come, and at the end of each stage what it has led to.
+    to_come : int
+        Assignments that `extend` will add later: they count in the share of the work that is done.
     """
 
     def __init__(self, plan, state, pacer, bit_generator, clock):
@@ -60,7 +62,8 @@ class Chain:
         self.moves = ChainMoves(plan, clock)
         self.trace = Trace()
         self.position, self.unfinished, self.reached = 0, None, None
-        self.verbose = 0
+        self.progress, self.to_come = Progress(), 0
+        self._origin, self._stage = (0, 0.0), None
 
     @classmethod
     def begin(cls, plan, schedule, seed, further_sweeps=0.0, max_time=None):
@@ -126,9 +129,19 @@ class Chain:
             crossed = segment.stop // interval > segment.start // interval
             if crossed or self.is_full or self.pacer.done:
                 self.record()
+            if self.progress(self.share):
+                stop.set()
             if not whole:
                 return False
         return False
+
+    @property
+    def share(self):
+        """The share of the work, or of the time if that is limited, that is behind the chain."""
+        position, seconds = self._origin
+        of_work = (self.position - position) / (self.pacer.total + self.to_come - position)
+        of_time = (self.clock.seconds - seconds) / (self.clock.end - seconds)
+        return min(max(of_work, of_time), 1.0)
 
     def make_assignments(self, segment, stop):
         """Make a segment's assignments.
@@ -234,15 +247,22 @@ class Chain:
         }
         if self.moves.adaptive:
             now["burn_in"] = self.pacer.burn_in
+        stage = "draws" if self.pacer.is_further else "schedule"
+        if self._stage not in (stage, None):
+            self.end_stage()
+        self._stage = stage
         self.trace.record(now)
-        if self.verbose:
-            views = f"views {now['n_views']:4d}  " if "n_views" in now else ""
-            print(
-                f"{now['seconds']:8.1f} s  sweep {now['sweeps']:6.2f}  "
-                f"rows {now['n_assigned']:9d}  {views}components {now['n_components']:5d}  "
-                f"log joint {now['log_joint']:.6g}",
-                flush=True,
-            )
+
+    def end_stage(self):
+        """Say where the records of the last stage have led to."""
+        now = {name: values[-1] for name, values in self.trace.items()}
+        views = f"{now['n_views']:.0f} views, " if "n_views" in now else ""
+        out = self.plan.table.n_rows - now["n_assigned"]
+        self.progress.say(
+            f"{self._stage}, {now['sweeps']:.1f} sweeps, {now['seconds']:.1f} s: {views}"
+            f"{now['n_components']:.0f} components, log joint {now['log_joint']:.6g}"
+            + (f", {out:.0f} rows are out" if out else "")
+        )
 
     def draw(self):
         """Return what is kept of a draw: the state, without the subsample, generator and tuning.
@@ -285,6 +305,7 @@ class Chain:
         new.moves.recall(header)
         new.trace = Trace.from_arrays(parts.get("trace", {}))
         new.position = header["position"]
+        new._origin = new.position, clock.seconds
         if header["unfinished"] is not None:
             rest = Segment(*header["unfinished"])
             new.unfinished = rest._replace(knots=np.array(rest.knots, dtype=np.int64))

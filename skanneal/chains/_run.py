@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from ..parallel import LEAST, StopFlag
+from ..parallel import LEAST, Progress, StopFlag
 from ..schedules import CustomAnneal
 from ._chain import Chain
 
@@ -15,7 +15,16 @@ LATE_SHARE, LATE_SECONDS = 0.05, 0.1
 
 
 def run_chain(
-    plan, schedule, seed, n_draws=1, thin=1, state=None, verbose=0, stop=None, max_time=None, lead=0
+    plan,
+    schedule,
+    seed,
+    n_draws=1,
+    thin=1,
+    state=None,
+    progress=None,
+    stop=None,
+    max_time=None,
+    lead=0,
 ):
     """Run one chain from its beginning, or on from a state.
 
@@ -36,8 +45,8 @@ def run_chain(
         With `state`, every draw comes `thin` sweeps after the one before.
     state : dict of arrays, optional
         A chain's to_arrays().
-    verbose : int, default=0
-        Above 0: print a line per record of the trace.
+    progress : Progress, optional
+        Told how far the chain has come.
     stop : StopFlag, optional
         Raised to end early, with the state as it then is.
     max_time : float or None, default=None
@@ -63,10 +72,14 @@ def run_chain(
         chain.pacer.extend(thin)
     if max_time is not None:
         chain.limit(stop, max(max_time - (time.perf_counter() - began), LEAST))
+    chain.progress = Progress() if progress is None else progress
     try:
-        draws, complete = _drawn(chain, n_draws, thin, stop, verbose)
+        draws, complete = _drawn(chain, n_draws, thin, stop)
     finally:
         chain.clock.cancel()
+    chain.end_stage()
+    if chain.progress.end():
+        stop.set()
     timed, in_time = max_time is not None and state is None, True
     if timed:
         late = (chain.reached or np.inf) - chain.clock.end
@@ -82,15 +95,16 @@ def run_chain(
     }
 
 
-def _drawn(chain, n_draws, thin, stop, verbose):
+def _drawn(chain, n_draws, thin, stop):
     """Return the draws, without one that would not be whole, and whether nothing stopped them."""
-    chain.verbose = verbose
     draws, complete = [], True
+    chain.to_come = (n_draws - 1) * thin * chain.plan.table.n_rows
     while complete and len(draws) < n_draws:
         if draws:
             if chain.clock.seconds >= chain.clock.end:
                 break
             chain.pacer.extend(thin)
+            chain.to_come -= thin * chain.plan.table.n_rows
         complete = chain.run(stop)
         if complete or not draws:
             draws.append(chain.draw())

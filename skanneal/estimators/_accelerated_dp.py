@@ -25,6 +25,7 @@ from ..sharded._shards import ShardPool
 from ..summary import warn_unless_settled
 from ._base_chains import INTERRUPTED, POINT, BaseChains
 from ._base_table import BaseTable
+from ._callbacks import Round
 
 ALGORITHMS = ("collapsed", *STAGES)
 ONE_SHARD = ("auxiliary", "collapsed", "importance")  # one row after another
@@ -97,8 +98,8 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
     thin : int, default=1
         Sub-iterations between draws.
     max_time : float or None, default=None
-        Seconds of wall clock that the fit may take, all of it; where the schedule has a `max_time`
-        too, the smaller holds. The schedule is stretched or compressed to it.
+        Seconds of wall clock that the whole fit may take, all chains together; it takes the place
+        of the schedule's `max_time`. The schedule is stretched or compressed to it.
     n_jobs : int or None, default=None
         Segments (a shard of a chain between two synchronisations) at a time, through joblib:
         threads by default, processes, Dask or Ray by ``joblib.parallel_config``.
@@ -107,7 +108,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
     warm_start : bool, default=False
         Whether a second `fit`, on the same rows, goes on with ``n_draws * thin`` sub-iterations.
     verbose : int, default=0
-        Above 0: print a line per record of the trace.
+        Above 0: print a line per stage of each chain.
 
     Attributes
     ----------
@@ -258,7 +259,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         """
         schedule = AcceleratedSchedule() if self.schedule is None else copy.deepcopy(self.schedule)
         schedule._validate_params()
-        limit = TimeLimit(self.max_time, schedule.max_time)
+        limit = TimeLimit(schedule.max_time if self.max_time is None else self.max_time)
         schedule.set_params(max_time=None)
         algorithm = self._resolve_algorithm(schedule)
         self._prior_grids()  # whose errors come before any work
@@ -313,8 +314,12 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
             with ShardPool(data.shards, self.n_jobs) as pool:
                 chains = chains_of(data, grid, states, seeds, self.init)
                 hook = getattr(self, "_on_record", None)
-                run = ShardedRun(pool, chains, note, self.verbose, hook)
-                lengths, draws = draw_on_shards(run, sampling, limit, goes_on)
+                with Round(self, len(chains)) as followed:
+                    progress = [followed.chain(number) for number in range(len(chains))]
+                    run = ShardedRun(pool, chains, note, progress, hook)
+                    lengths, draws = draw_on_shards(run, sampling, limit, goes_on)
+                    for chain in progress:
+                        chain.end()
             left = limit.left - run.reading  # a pass for the atoms follows
             up = time.perf_counter() + max(left, POINT_SHARE * (limit.seconds or 0.0))
 

@@ -14,7 +14,7 @@ from ..chains import ChainPlan, run_chain
 from ..encoding import Encoder, prepare, with_bounds
 from ..families import FAMILIES, reads_sparse
 from ..moves import MOVES
-from ..parallel import TimeLimit, spawn_seeds
+from ..parallel import InterruptNote, TimeLimit, say, spawn_seeds
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._loo import chain_weights
 from ..predictive._tail import training_scores
@@ -24,6 +24,7 @@ from ._base_chains import INTERRUPTED, BaseChains
 from ._base_table import BaseTable, weighted_draws
 from ._family_evidence import choose_family, report, set_collinear_apart
 from ._rounds import SweepCost, run_rounds
+from ._verdict import opinion
 
 SKETCH_ROWS = 2000
 BLOCK_ROWS = 8192  # scored at a time
@@ -52,13 +53,13 @@ class BaseAnnealed(BaseTable, BaseChains):
     def _fit(self, X, strata):
         """The whole fit; returns what `_keep` takes."""
         schedule = resolve_schedule(self.schedule)
-        limit = TimeLimit(self.max_time, schedule.max_time)
+        limit = TimeLimit(schedule.max_time if self.max_time is None else self.max_time)
         schedule.set_params(max_time=None)
         auto = schedule.is_auto
         moves = self._resolve_moves()
         self._check_partition_prior(moves)
         self._prior_grids()  # whose errors come before any work
-        with self._all_or_nothing():
+        with self._all_or_nothing(None if auto and not limit else 1):
             *seeds, seed_of_strata = spawn_seeds(self.random_state, self.n_chains + 1)
             encoder, cells = self._read(X, spawn_seeds(seed_of_strata, 1)[0])
             table = encoder.table(cells)
@@ -86,16 +87,18 @@ class BaseAnnealed(BaseTable, BaseChains):
             states = self._first_states(fingerprint)
             if not self._goes_on:
                 plan = plan._replace(strata=self._strata(strata, schedule, plan, seed_of_strata))
-            results, interrupted, verdict, block = self._run(
-                limit, plan, schedule, seeds, states, auto
-            )
-            results = [result for result in results if result["trace"]["n_components"][-1] > 0]
-            if not results:
-                raise KeyboardInterrupt
-            fitted = self._results(encoder, plan, results, verdict)
-            fitted["outlier_scores_"] = training_scores(
-                *weighted_draws(fitted), table, encoder.table_schema
-            )
+            with InterruptNote() as note:
+                results, interrupted, verdict, block = self._run(
+                    limit, plan, schedule, seeds, states, auto, note
+                )
+                results = [result for result in results if result["trace"]["n_components"][-1] > 0]
+                if not results:
+                    raise KeyboardInterrupt
+                fitted = self._results(encoder, plan, results, verdict)
+                fitted["outlier_scores_"] = training_scores(
+                    *weighted_draws(fitted), table, encoder.table_schema
+                )
+            interrupted |= note.noted
             fitted["converged_"] &= not interrupted
             complaints = self._complaints(fitted, table.n_rows, **priors)
             complaints += self._complaints_of_weights(fitted["chain_weights_"])
@@ -141,7 +144,7 @@ class BaseAnnealed(BaseTable, BaseChains):
             columns = np.intersect1d(evidence["columns"], encoder.open_numbers)
             encoder = encoder.with_family(columns, evidence["winner"])
             if self.verbose:
-                print(report(evidence), flush=True)
+                say(report(evidence))
         return set_collinear_apart(encoder, X, with_bounds(self.hyperparameters)), evidence
 
     def _weigh(self, fitted, table):
@@ -205,7 +208,7 @@ class BaseAnnealed(BaseTable, BaseChains):
             return None
         return sketch(plan, seed)
 
-    def _run(self, limit, plan, schedule, seeds, states, auto):
+    def _run(self, limit, plan, schedule, seeds, states, auto, note):
         """Run the chains, in rounds if the schedule does not number its sweeps and time may pass.
 
         Returns what `run_rounds` does; without rounds there are no verdict and no block.
@@ -220,11 +223,17 @@ class BaseAnnealed(BaseTable, BaseChains):
             states_now = later or states
             return self._run_chains(limit, plans, schedules, seeds, states_now, n_draws, thin, lead)
 
+        def after(number, block, verdict):
+            if self.verbose:
+                say(f"round {number}, {block} sweeps: {opinion(verdict)}")
+            return note.noted
+
         if not in_rounds:
             return *run(None, self.thin, 0), None, 0
 
         earlier = self._block if self._goes_on else 0
-        return run_rounds(run, plan.table, n_draws, self.thin, self._sweep_cost, earlier)
+        work = plan.table, n_draws, self.thin, self._sweep_cost, earlier
+        return run_rounds(run, *work, after)
 
     def _n_draws(self, auto, table):
         """Draws per chain. By default a schedule of so many sweeps has one, its end, so that it

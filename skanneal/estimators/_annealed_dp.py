@@ -87,8 +87,8 @@ class AnnealedDPMixture(BaseAnnealed):
     thin : int, default=1
         Sweeps between draws; where there are blocks, the least number of them.
     max_time : float or None, default=None
-        Seconds of wall clock that the fit may take, all of it; where the schedule has a `max_time`
-        too, the smaller holds. The schedule is stretched or compressed to it.
+        Seconds of wall clock that the whole fit may take, all chains together; it takes the place
+        of the schedule's `max_time`. The schedule is stretched or compressed to it.
     n_jobs : int or None, default=None
         Chains run at a time, through joblib (threads by default; the GIL is released).
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
@@ -97,7 +97,7 @@ class AnnealedDPMixture(BaseAnnealed):
         Whether a second `fit`, on the same rows, goes on: with ``n_draws * thin`` full-data sweeps,
         or where there are blocks, with one that is twice as long as the last.
     verbose : int, default=0
-        Above 0: print a line per record of the trace.
+        Above 0: print a line per stage of each chain.
 
     Attributes
     ----------

@@ -13,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from ..chains import run_chain, side_by_side
-from ..parallel import StopFlag, n_workers, run_tasks, spawn_seeds
+from ..parallel import Progress, StopFlag, n_workers, run_tasks, spawn_seeds
+from ._callbacks import CallbackSupportMixin, Round, begin_fit, end_fit
 from ._grid_ends import complaints_of_grid_ends
 from ._verdict import disagreement, final_stage, judged
 
@@ -23,7 +24,7 @@ ENOUGH_RECORDS = 20  # at the end of a grid, below which nothing is said
 INTERRUPTED = "The fit was interrupted: it keeps the last complete state of each chain."
 
 
-class BaseChains(BaseEstimator):
+class BaseChains(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators that run chains; see a subclass for parameters and attributes.
 
     A fit works within ``self._all_or_nothing()``, collects its attributes in a dictionary, and ends
@@ -76,8 +77,12 @@ class BaseChains(BaseEstimator):
         return hasattr(self, "draws_")
 
     @contextmanager
-    def _all_or_nothing(self):
-        """Give the estimator the attributes it had back if the block fails or is interrupted."""
+    def _all_or_nothing(self, n_rounds=1):
+        """Give the estimator the attributes it had back if the block fails or is interrupted.
+
+        n_rounds : how often the chains are run, None where the run itself decides.
+        """
+        begin_fit(self, n_rounds)
         before = dict(vars(self))
         try:
             yield
@@ -95,6 +100,7 @@ class BaseChains(BaseEstimator):
         for name in vars(self).get("_kept", ()):
             vars(self).pop(name, None)
         vars(self).update(fitted, _kept=tuple(fitted))
+        end_fit(self)
         for complaint in complaints:
             # beyond this method, fit and the decorator of fit
             warnings.warn(complaint, ConvergenceWarning, stacklevel=4)
@@ -133,18 +139,20 @@ class BaseChains(BaseEstimator):
         A chain that goes on from an earlier fit is never left out: one that did not begin, or that
         was lost with its process, is where it was. If that is so of all, there are no results.
         """
-        tasks = [
-            (limit, number, lead, *own, n_draws, thin, state, self.verbose)
-            for number, (*own, state) in enumerate(zip(plans, schedules, seeds, states))
-        ]
-        task = functools.partial(chain_task, len(tasks), n_workers(self.n_jobs))
-        results, interrupted = run_tasks(task, tasks, n_jobs=self.n_jobs)
+        with Round(self, len(plans)) as chains:
+            tasks = [
+                (limit, number, lead, *own, n_draws, thin, state, chains.chain(number))
+                for number, (*own, state) in enumerate(zip(plans, schedules, seeds, states))
+            ]
+            task = functools.partial(chain_task, len(tasks), n_workers(self.n_jobs))
+            results, interrupted = run_tasks(task, tasks, n_jobs=self.n_jobs)
+        interrupted |= chains.stops or any(r is not None and not r["complete"] for r in results)
         if any(result is not None for result in results):
             stop = StopFlag()
             stop.set()
             for i, state in enumerate(states):
                 if results[i] is None and state is not None:
-                    results[i] = task(*tasks[i], stop=stop)
+                    results[i] = task(*tasks[i][:-1], Progress(), stop=stop)
         return [result for result in results if result is not None], interrupted
 
     # ---- what the chains leave behind -----------------------------------------------------------

@@ -104,7 +104,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     warm_start : bool, default=False
         Whether a second `fit`, on the same rows, goes on, as in `AnnealedDPMixture`.
     verbose : int, default=0
-        Above 0: print a line per record of the trace.
+        Above 0: print a line per stage of each chain.
 
     Attributes
     ----------

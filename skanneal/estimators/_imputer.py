@@ -14,11 +14,13 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from ..encoding import open_table
 from ..parallel import spawn_seeds
+from ._base_chains import BaseChains
 from ._base_table import BaseTable
+from ._callbacks import CallbackSupportMixin, handed_on
 from ._imputer_model import default_model
 
 
-class CrossCatImputer(TransformerMixin, BaseEstimator):
+class CrossCatImputer(TransformerMixin, CallbackSupportMixin, BaseEstimator):
     """Fill gaps with what a mixture expects there, given the rest of the row.
 
     Columns may be numbers, categories, booleans and counts; what comes out is a table of the same
@@ -46,6 +48,8 @@ class CrossCatImputer(TransformerMixin, BaseEstimator):
     keep_empty_features : bool, default=False
         Whether to keep columns without an observed cell in fit; their gaps are filled with 0.
         Otherwise they are dropped.
+    max_time : float or None, default=None
+        Seconds of wall clock that the estimator's fit may take, in place of its own `max_time`.
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         Of "sample", and of the estimator if it has none of its own.
 
@@ -84,6 +88,7 @@ class CrossCatImputer(TransformerMixin, BaseEstimator):
         "missing_values": "no_validation",
         "add_indicator": ["boolean"],
         "keep_empty_features": ["boolean"],
+        "max_time": BaseChains._parameter_constraints["max_time"],
         "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
     }
 
@@ -95,6 +100,7 @@ class CrossCatImputer(TransformerMixin, BaseEstimator):
         missing_values=np.nan,
         add_indicator=False,
         keep_empty_features=False,
+        max_time=None,
         random_state=None,
     ):
         self.estimator = estimator
@@ -102,6 +108,7 @@ class CrossCatImputer(TransformerMixin, BaseEstimator):
         self.missing_values = missing_values
         self.add_indicator = add_indicator
         self.keep_empty_features = keep_empty_features
+        self.max_time = max_time
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -139,7 +146,10 @@ class CrossCatImputer(TransformerMixin, BaseEstimator):
             estimator, ranges = clone(self.estimator), {}
         if estimator.random_state is None:
             estimator.set_params(random_state=self.random_state)
-        estimator.fit(blanked)
+        if self.max_time is not None:
+            estimator.set_params(max_time=self.max_time)
+        with handed_on(self, estimator):
+            estimator.fit(blanked)
         indicator = None
         if self.add_indicator:
             indicator = MissingIndicator(error_on_new=False).fit(_gaps(missing))

@@ -12,12 +12,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..encoding import open_table
 from ._annealed import BaseAnnealed
 from ._annealed_dp import AnnealedDPMixture
+from ._base_chains import BaseChains
+from ._callbacks import CallbackSupportMixin, handed_on
 
 AUTO_SHARE = 0.01  # of rows that "auto" takes for outliers if there are none
 ORDINARY = 0.9  # of the rows: what is beyond may be outliers, and says nothing of ordinary rows
 
 
-class MixtureOutlierDetector(OutlierMixin, BaseEstimator):
+class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, BaseEstimator):
     """Find rows that are improbable under a mixture, whatever their columns and gaps.
 
     The score is a tail probability, not a density: of rows at the rim of their component, or in a
@@ -32,6 +34,8 @@ class MixtureOutlierDetector(OutlierMixin, BaseEstimator):
         The share of the training rows that are outliers, in (0, 0.5]. "auto": rows beyond the
         score that 1 % would exceed if scores had an exponential tail, as they have in a model's own
         rows, beyond the score that 10 % do exceed.
+    max_time : float or None, default=None
+        Seconds of wall clock that the estimator's fit may take, in place of its own `max_time`.
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         Of the estimator if it has none of its own.
 
@@ -69,12 +73,14 @@ class MixtureOutlierDetector(OutlierMixin, BaseEstimator):
     _parameter_constraints: dict = {
         "estimator": [BaseAnnealed, None],
         "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
+        "max_time": BaseChains._parameter_constraints["max_time"],
         "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
     }
 
-    def __init__(self, estimator=None, *, contamination="auto", random_state=None):
+    def __init__(self, estimator=None, *, contamination="auto", max_time=None, random_state=None):
         self.estimator = estimator
         self.contamination = contamination
+        self.max_time = max_time
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -100,7 +106,10 @@ class MixtureOutlierDetector(OutlierMixin, BaseEstimator):
         estimator = AnnealedDPMixture() if self.estimator is None else clone(self.estimator)
         if estimator.random_state is None:
             estimator.set_params(random_state=self.random_state)
-        estimator.fit(X)
+        if self.max_time is not None:
+            estimator.set_params(max_time=self.max_time)
+        with handed_on(self, estimator):
+            estimator.fit(X)
         validate_data(self, X, reset=True, skip_check_array=True)
         self.estimator_, self.outlier_scores_ = estimator, estimator.outlier_scores_
         if self.contamination == "auto":

@@ -43,7 +43,7 @@ class SweepCost(NamedTuple):
         return self.factor * (n_rows + OVERHEAD_ROWS) * (n_columns + self.columns)
 
 
-def run_rounds(run, table, n_draws, thin, cost, earlier=0):
+def run_rounds(run, table, n_draws, thin, cost, earlier=0, after=None):
     """Run chains until they agree or their work is done.
 
     Parameters
@@ -59,6 +59,9 @@ def run_rounds(run, table, n_draws, thin, cost, earlier=0):
     cost : SweepCost
     earlier : int
         Sweeps of the last block of the earlier fit, if there is one.
+    after : callable, optional
+        ``after(number, block, verdict)`` is called after each round, and returns whether there was
+        an interrupt.
 
     Returns
     -------
@@ -71,14 +74,16 @@ def run_rounds(run, table, n_draws, thin, cost, earlier=0):
     """
     every = max(thin, math.ceil(max(BLOCK, 2 * earlier) / n_draws))
     results, interrupted = run(None, every, every)
-    done, most = every * n_draws, None
+    done, most, number = every * n_draws, None, 0
     while not interrupted:
         traces, draws = ([result[key] for result in results] for key in ("trace", "draws"))
         verdict = judged(traces, draws, table.n_rows, every * n_draws)
+        stopped = after is not None and after(number, every * n_draws, verdict)
         most = most_sweeps(table, traces, cost) if most is None else most
-        if verdict["converged_"] or len(results) < 2 or done + 2 * every * n_draws > most:
-            return results, False, verdict, every * n_draws
-        every, before = 2 * every, results
+        enough = verdict["converged_"] or len(results) < 2 or done + 2 * every * n_draws > most
+        if enough or stopped:
+            return results, not enough, verdict, every * n_draws
+        every, before, number = 2 * every, results, number + 1
         results, interrupted = run([result["state"] for result in before], every, 0)
         if interrupted:
             results = [_joined(*pair, n_draws) for pair in zip(before, results)]

@@ -14,6 +14,7 @@ from ..schedules import BaseLadder
 from ..tempering import INNER, METHODS, BaseInnerSampler, sample
 from ..tempering._sample import INTERRUPTED
 from ._base_chains import BaseChains
+from ._callbacks import Round
 
 DISAGREE = 1.1  # R-hat above which chains are said to disagree
 ENOUGH_DRAWS = 20  # per chain, below which nothing is said
@@ -53,7 +54,7 @@ class BaseTempered(BaseChains):
         method = self.method
         if method == "auto":
             method = "none" if self.schedule is None else "stt"
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), Round(self, self.n_chains) as chains:
             warnings.filterwarnings("ignore", INTERRUPTED, ConvergenceWarning)  # `_keep` says it
             return sample(
                 target,
@@ -67,6 +68,7 @@ class BaseTempered(BaseChains):
                 n_jobs=self.n_jobs,
                 random_state=self.random_state,
                 verbose=self.verbose,
+                progress=chains.all_chains,
             )
 
     def _results(self, result, blocks, interrupted):

@@ -48,7 +48,7 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         An int gives the same fit every time, for any `n_jobs` and backend.
     verbose : int, default=0
-        Above 0: print a line per chain.
+        Above 0: print a line per stage of each chain.
 
     Attributes
     ----------

@@ -74,7 +74,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         An int gives the same fit every time, for any `n_jobs`.
     verbose : int, default=0
-        Above 0: a line about each chain.
+        Above 0: print a line per stage of each chain.
 
     Attributes
     ----------

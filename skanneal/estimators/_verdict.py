@@ -54,6 +54,17 @@ def final_stage(trace, n_rows):
     return full & (trace["burn_in"] == 0) if "burn_in" in trace else full
 
 
+def opinion(verdict):
+    """Say in a few words whether the chains agree, and by which figures they do not."""
+    if verdict["converged_"]:
+        return "the chains agree"
+    figures = verdict["convergence_"]["figures"].items()
+    failed = [f"{name} {f['value']:.3g}" for name, f in figures if f["agrees"] is False]
+    if not failed:
+        return "too little to tell whether the chains agree"
+    return f"the chains do not agree: {', '.join(failed)}"
+
+
 def disagreement(convergence, advice):
     """What to say of chains that disagree; nothing where there is too little to tell.
 

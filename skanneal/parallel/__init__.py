@@ -1,6 +1,7 @@
 """Independent tasks over independent seeds, and the time that they may take."""
 
 from ._interrupts import InterruptNote
+from ._progress import Progress, say
 from ._seeds import spawn_seeds
 from ._stop_flag import StopFlag
 from ._tasks import keep_on_interrupt, n_workers, run_task, run_tasks
@@ -10,11 +11,13 @@ __all__ = [
     "LEAST",
     "InterruptNote",
     "OutOfTime",
+    "Progress",
     "StopFlag",
     "TimeLimit",
     "keep_on_interrupt",
     "n_workers",
     "run_task",
     "run_tasks",
+    "say",
     "spawn_seeds",
 ]

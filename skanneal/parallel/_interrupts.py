@@ -19,7 +19,7 @@ def interrupt_sets(stop, ledger):
     ----------
     stop : StopFlag
     ledger : Ledger
-        Without a task under way in this process, KeyboardInterrupt is raised after all.
+        Without a task under way that sees the flag, KeyboardInterrupt is raised after all.
     """
     before = signal.getsignal(signal.SIGINT)
     ours = before is signal.default_int_handler or isinstance(before, InterruptNote)
@@ -30,9 +30,8 @@ def interrupt_sets(stop, ledger):
     def set_flag(signum, frame):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         stop.set()
-        # No lock here: this may run while this very thread holds it. With no task in this process
-        # the work is done in others, which the flag does not reach.
-        if ledger.n_running == 0:
+        # With no such task the work is done in processes that the flag does not reach.
+        if ledger.is_idle:
             raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, set_flag)

@@ -3,27 +3,37 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import threading
+from pathlib import Path
 
 
 class Ledger:
-    """Count the tasks of this process that are under way, and keep the results by task number."""
+    """Count the tasks that are under way, and keep the results by task number.
 
-    def __init__(self):
+    Parameters
+    ----------
+    folder : str or Path, optional
+        Where other processes leave a file for each task that they begin.
+    """
+
+    def __init__(self, folder=None):
         self.results = {}
-        self.n_running = 0
+        self.n_running = 0  # in this process
         self.changed = threading.Condition()
+        self.folder = None if folder is None else Path(folder)
 
     def __reduce__(self):
         # Locks cannot travel: another process gets a ledger of its own, which nobody reads.
-        return Ledger, ()
+        return Ledger, (self.folder,)
 
-    def begin(self, stop):
-        """Count a task in, unless it is too late to begin."""
+    def begin(self, i, stop):
+        """Count task i in, unless it is too late to begin."""
         with self.changed:
             if stop.asked:
                 return False
             self.n_running += 1
-            return True
+        if self.folder is not None:
+            (self.folder / str(i)).touch()
+        return True
 
     def end(self):
         """Count a task out."""
@@ -31,7 +41,23 @@ class Ledger:
             self.n_running -= 1
             self.changed.notify_all()
 
+    @property
+    def is_idle(self):
+        """Whether no task is under way, here or in another process that leaves files.
+
+        Without the lock: a signal handler asks while this very thread may hold it.
+        """
+        return self.n_running == 0 and not self.unreturned
+
+    @property
+    def unreturned(self):
+        """Tasks of other processes that have begun and not returned."""
+        if self.folder is None:
+            return set()
+        begun = {int(path.name) for path in self.folder.iterdir() if path.name.isdigit()}
+        return begun - self.results.keys()
+
     def join(self):
-        """Wait for the tasks under way; to be called once the stop flag is set."""
+        """Wait for the tasks under way in this process; to be called once the stop flag is set."""
         with self.changed:
             self.changed.wait_for(lambda: self.n_running == 0)

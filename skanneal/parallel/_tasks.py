@@ -6,11 +6,17 @@ of tasks, never nested calls.
 
 Threads are preferred: the compiled kernels release the GIL and nothing has to be pickled. joblib
 leaves threads running after an interrupt, so here an interrupt only sets a `StopFlag` which the
-tasks watch: each returns what it has, and all threads have ended when `run_tasks` returns. Other
-processes do not see the flag: what they had returned before the interrupt is kept, the rest lost.
+tasks watch: each returns what it has, and all threads have ended when `run_tasks` returns. loky's
+processes follow the flag through a file. Those of other backends may be on other machines, and do
+not see it: what they had returned before the interrupt is kept, the rest lost.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
+
+import contextlib
+import os
+import tempfile
+import warnings
 
 from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
@@ -47,9 +53,9 @@ def run_tasks(function, tasks, n_jobs=None, verbose=0):
     short. A task in the main thread sees the first one only after Python has had its turn: a
     kernel that runs for long without the GIL must call ``PyErr_CheckSignals`` now and then.
 
-    In other processes tasks under way cannot be asked: the results that have come back are kept,
-    and joblib ends the workers (loky) or forgets their tasks (Dask). A backend that returns all
-    results together (Ray, multiprocessing) keeps none.
+    loky's processes are asked in the same way, and awaited. In those of other backends tasks under
+    way cannot be asked: the results that have come back are kept, and joblib forgets the tasks
+    (Dask). A backend that returns all results together (Ray, multiprocessing) keeps none.
 
     An error in one task stops the others too, and is raised when they have returned.
 
@@ -92,19 +98,45 @@ def run_tasks(function, tasks, n_jobs=None, verbose=0):
 
     def dispatch(stop, ledger):
         numbered = parallel(run(function, *item, stop, ledger) for item in enumerate(tasks))
+        if ledger.folder is not None:
+            numbered = _until_all_are_back(numbered, stop, ledger)
         # `update` runs no Python code of its own: KeyboardInterrupt is raised in joblib's
-        # generator, which then ends the workers, not here between two results.
+        # generator, which then ends the workers' tasks, not here between two results.
         ledger.results.update(numbered)
-        return [ledger.results[i] for i in range(len(tasks))]
+        return [ledger.results.get(i) for i in range(len(tasks))]
 
-    return keep_on_interrupt(dispatch, len(tasks))
+    with _shared_folder(backend) as folder:
+        return keep_on_interrupt(dispatch, len(tasks), folder=folder)
+
+
+@contextlib.contextmanager
+def _shared_folder(backend):
+    """A folder through which the backend's processes are asked to stop, or None."""
+    if type(backend).__name__ != "LokyBackend":
+        yield None
+        return
+    where = os.environ.get("JOBLIB_TEMP_FOLDER")
+    with tempfile.TemporaryDirectory(prefix="skanneal-", dir=where) as folder:
+        yield folder
+
+
+def _until_all_are_back(numbered, stop, ledger):
+    """Results as they come; after an interrupt not those of workers that have not yet started."""
+    for i, result in numbered:
+        yield i, result
+        if stop.asked and not ledger.unreturned - {i}:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # joblib's, of tasks that are cancelled
+                numbered.close()
+            return
 
 
 def _run_numbered(function, i, task, stop, ledger):
-    return i, run_task(function, i, task, stop, ledger)
+    with stop.followed():
+        return i, run_task(function, i, task, stop, ledger)
 
 
-def keep_on_interrupt(dispatch, n_tasks, seconds=None):
+def keep_on_interrupt(dispatch, n_tasks, seconds=None, folder=None):
     """Run tasks by any means, and keep what an interrupt leaves.
 
     Parameters
@@ -117,6 +149,9 @@ def keep_on_interrupt(dispatch, n_tasks, seconds=None):
         Number of tasks.
     seconds : float, optional
         The flag is set after so long.
+    folder : str, optional
+        Where tasks of other processes say that they have begun, and look for a file that asks them
+        to stop.
 
     Returns
     -------
@@ -125,7 +160,8 @@ def keep_on_interrupt(dispatch, n_tasks, seconds=None):
     interrupted : bool
         Whether there was an interrupt.
     """
-    stop, ledger = StopFlag(seconds), Ledger()
+    path = None if folder is None else os.path.join(folder, "stop")
+    stop, ledger = StopFlag(seconds, path), Ledger(folder)
     try:
         with interrupt_sets(stop, ledger):
             results = dispatch(stop, ledger)
@@ -144,7 +180,7 @@ def keep_on_interrupt(dispatch, n_tasks, seconds=None):
 
 def run_task(function, i, task, stop, ledger):
     """Call ``function(*task, stop=stop)`` as task i; return None if it is too late to begin."""
-    if not ledger.begin(stop):
+    if not ledger.begin(i, stop):
         return None
     try:
         result = ledger.results[i] = function(*task, stop=stop)

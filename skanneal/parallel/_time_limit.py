@@ -19,8 +19,8 @@ class TimeLimit:
 
     Parameters
     ----------
-    *seconds : float or None
-        The smallest holds; None is no limit.
+    seconds : float or None
+        None is no limit.
 
     Attributes
     ----------
@@ -30,14 +30,14 @@ class TimeLimit:
     Examples
     --------
     >>> from skanneal.parallel import TimeLimit
-    >>> TimeLimit(3.0, None, 2.0).seconds
+    >>> TimeLimit(2.0).seconds
     2.0
     >>> TimeLimit(None).left
     inf
     """
 
-    def __init__(self, *seconds):
-        self.seconds = min((s for s in seconds if s is not None), default=None)
+    def __init__(self, seconds):
+        self.seconds = seconds
         self.began = time.perf_counter()
 
     def __reduce__(self):

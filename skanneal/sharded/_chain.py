@@ -15,6 +15,7 @@ import numpy as np
 from .._native._packing import pack
 from ..chains import Trace, read_snapshot, write_snapshot
 from ..moves._random import draw_index
+from ..parallel import LEAST
 from ..partition_priors import PitmanYor, PriorGrid
 from ._accelerated_stage import AcceleratedStage
 from ._auxiliary import Auxiliary, Importance
@@ -177,15 +178,16 @@ class ShardedRun:
     chains : list of AcceleratedChain
     note : InterruptNote
         Of interrupts between segments.
-    verbose : int
-        Above 0: print a line per record of the trace.
+    progress : list of Progress, optional
+        Of each chain.
     on_record : callable, optional
         Called with (index of the chain, chain) after every record, outside the time.
     """
 
-    def __init__(self, pool, chains, note, verbose=0, on_record=None):
+    def __init__(self, pool, chains, note, progress=(), on_record=None):
         self.pool, self.chains, self.note = pool, chains, note
-        self.verbose, self.on_record = verbose, on_record
+        self.progress, self.on_record = progress, on_record
+        self.expect(0, None)
         self._dropped = False  # was a segment cut short?
         self.reading = 0.0  # seconds that a pass over rows on disk takes, whatever is done to them
 
@@ -284,15 +286,33 @@ class ShardedRun:
             if stage is None:
                 continue
             chain.record(stage.burn_in)
-            if self.verbose:
-                last = {name: values[-1] for name, values in chain.trace.items()}
-                print(
-                    f"chain {i}: sub-iteration {chain.done}, "
-                    f"{last['n_components']:.0f} components, "
-                    f"log joint {last['log_joint']:.6g}, {chain.seconds:.1f} s"
-                )
             if self.on_record is not None:
                 self.on_record(i, chain)
+        if stage is not None:
+            for progress in self.progress:
+                self.note.noted |= progress(self.share)
+
+    def expect(self, work, end):
+        """Note what is ahead: sub-iterations, and the chains' seconds at which they have to end."""
+        chain = self.chains[0]
+        self._ahead = chain.done, work, chain.seconds, np.inf if end is None else end
+
+    @property
+    def share(self):
+        """The share of the work, or of the time if that is limited, that is behind the chains."""
+        done, work, seconds, end = self._ahead
+        of_work = (self.chains[0].done - done) / max(work, 1)
+        of_time = (self.chains[0].seconds - seconds) / max(end - seconds, LEAST)
+        return min(max(of_work, of_time), 1.0)
+
+    def say(self, stage):
+        """Say where the last stage has led to, a line per chain."""
+        for progress, chain in zip(self.progress, self.chains):
+            last = {name: values[-1] for name, values in chain.trace.items()}
+            progress.say(
+                f"{stage}, {chain.done} sub-iterations, {chain.seconds:.1f} s: "
+                f"{last['n_components']:.0f} components, log joint {last['log_joint']:.6g}"
+            )
 
     def _split_and_merge(self, n_pairs):
         """The move of every chain; an interrupt drops what is not complete."""

@@ -62,11 +62,14 @@ def draw_on_shards(run, sampling, limit, goes_on):
         If there is no state but those to begin with.
     """
     lengths, draws = [], []
+    further = (sampling.n_draws - (not goes_on)) * sampling.thin
     if goes_on:
         end = run.end(limit)
+        run.expect(further, end)
     else:
         begun = run.first()
         end = run.end(limit)
+        run.expect(sampling.schedule.n_accelerated + sampling.schedule.n_exact + further, end)
         lengths = _run_stages(run, sampling, end) if begun else []
         if run.interrupted and not any(lengths):
             raise KeyboardInterrupt
@@ -81,6 +84,8 @@ def draw_on_shards(run, sampling, limit, goes_on):
             draws.append([chain.draw() for chain in run.chains])
         if done < sampling.thin:
             break
+    if further:
+        run.say("draws")
     return lengths, list(zip(*draws))
 
 
@@ -94,6 +99,7 @@ def _run_stages(run, sampling, max_time):
         segments = sampling.schedule.segments(key)
         stage = make(sampling.n_auxiliary)
         lengths.append(run.stage(stage, segments, deadline, max_time, further))
+        run.say("schedule" if len(stages) == 1 else f"{key} stage")
     return lengths
 
 

@@ -64,7 +64,7 @@ class Iterations(NamedTuple):
         )
 
 
-def run_chain(target, plan, seed, start, stop=None):
+def run_chain(target, plan, seed, start, stop=None, progress=None):
     """Run one chain.
 
     Parameters
@@ -76,20 +76,24 @@ def run_chain(target, plan, seed, start, stop=None):
         None draws from the prior.
     stop : StopFlag or None
         Once set, what has been drawn is returned.
+    progress : callable or None
+        ``progress(share)`` is told the share of the iterations that is done, or of the time, and
+        returns whether to stop.
 
     Returns
     -------
     record : dict of str to ndarray, number or None
     """
     with threadpool_limits(1, user_api="blas"):
-        chain = _Chain(target, plan, seed, start, stop)
+        chain = _Chain(target, plan, seed, start, stop, progress)
         n_warmup = chain.warm_up()
         return chain.draw() | {"n_warmup": n_warmup}
 
 
 class _Chain:
-    def __init__(self, target, plan, seed, start, stop):
-        self.target, self.plan, self.stop = target, plan, stop
+    def __init__(self, target, plan, seed, start, stop, progress):
+        self.target, self.plan, self.stop, self.progress = target, plan, stop, progress
+        self.n_done = 0  # iterations, of warm-up and draws
         self.bit_generator = np.random.PCG64(seed)
         self.generator = np.random.Generator(self.bit_generator)
         self.exact_prior = target.draws_prior
@@ -282,8 +286,17 @@ class _Chain:
             elapsed[part] = np.linspace(began, now, done - part.start + 1)[1:] - self.began
             if now - began < CHUNK_SECONDS:
                 chunk *= 2
+            self.n_done += part.stop - part.start
+            if self.progress is not None and self.progress(self.share(now)):
+                self.stop.set()
         self.elapsed = elapsed[:done]
         return Iterations(*(array[:done] for array in made))
+
+    def share(self, now):
+        """The share of the iterations, or of the time if that is limited, that is behind."""
+        of_work = self.n_done / (self.plan.n_warmup + self.plan.n_draws)
+        of_time = 0.0 if self.deadline is None else (now - self.began) / self.plan.max_time
+        return min(max(of_work, of_time), 1.0)
 
 
 def distinct_sizes(betas, n_rows):

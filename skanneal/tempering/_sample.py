@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from ..parallel import TimeLimit, n_workers, run_tasks, spawn_seeds
+from ..parallel import Progress, TimeLimit, n_workers, run_tasks, say, spawn_seeds
 from ..schedules import BaseLadder, GeometricLadder
 from ._chain import METHODS, SUBSAMPLED, Plan, run_chain
 from ._gradients import check_gradient as check
@@ -36,6 +36,7 @@ def sample(
     max_time=None,
     random_state=None,
     verbose=0,
+    progress=None,
     init=None,
     metric="diagonal",
     swaps="sequential",
@@ -69,7 +70,11 @@ def sample(
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         An int gives the same draws every time, for any `n_jobs`.
     verbose : int, default=0
-        Above 0: a line about each chain at the end.
+        Above 0: a line about each chain at its end.
+    progress : callable or None, default=None
+        ``progress(chain, share)`` is called now and then, where the chain runs, with its number and
+        the share of its iterations, or of its time, that is done. Where it returns True all chains
+        stop, as at an interrupt. It must pickle if chains run in other processes.
     init : array-like of shape (n_parameters,) or (n_chains, n_parameters), default=None
         Where chains start; None draws from the prior.
     metric : {"diagonal", "unit"}, default="diagonal"
@@ -157,7 +162,7 @@ def sample(
     )
     seeds = spawn_seeds(random_state, n_chains)
     tasks = [
-        (limit, number, target, plan, seed, start)
+        (limit, number, target, plan, seed, start, progress, verbose)
         for number, (seed, start) in enumerate(zip(seeds, starts))
     ]
     task = functools.partial(_chain_in_time, len(tasks), n_workers(n_jobs))
@@ -176,7 +181,7 @@ def sample(
     names = target.parameter_names or [f"theta[{i}]" for i in range(target.n_parameters)]
     result = TemperingResult(records, method, names, interrupted)
     if verbose:
-        report(result)
+        say(f"R-hat {np.max(result.r_hat):.3f}, bulk ESS {np.min(result.ess_bulk):.0f}")
     if interrupted:
         warnings.warn(INTERRUPTED, ConvergenceWarning, stacklevel=2)
     n_nan = int(result.nan_rejections.sum())
@@ -190,10 +195,18 @@ def sample(
     return result
 
 
-def _chain_in_time(n_tasks, n_at_a_time, limit, number, target, plan, seed, start, stop):
+def _chain_in_time(
+    n_tasks, n_at_a_time, limit, number, target, plan, seed, start, progress, verbose, stop
+):
     """A chain with its share of what is left of the time."""
     plan = plan._replace(max_time=limit.share(number, n_tasks, n_at_a_time))
-    return run_chain(target, plan, seed, start, stop=stop)
+    if progress is not None:
+        progress = functools.partial(progress, number)
+    record = run_chain(target, plan, seed, start, stop, progress)
+    if progress is not None:
+        progress(1.0)
+    Progress(number, verbose).say(described(record))
+    return record
 
 
 def resolve_ladder(schedule):
@@ -218,17 +231,16 @@ def ladder_of(ladder, method, n_rows):
     return ladder.inverse_temperatures()
 
 
-def report(result):
-    """Print a line per chain."""
-    for chain, draws in enumerate(result.draws):
-        swaps = result.swap_acceptance[chain]
-        print(
-            f"chain {chain}  draws {len(draws)}  {result.seconds[chain]:.2f} s  "
-            f"acceptance {np.nanmean(result.acceptance[chain]):.2f}  "
-            + (f"lowest crossing {np.nanmin(swaps):.2f}  " if len(swaps) else "")
-            + f"round trips {result.round_trips[chain]}"
-        )
-    print(f"R-hat {np.max(result.r_hat):.3f}  bulk ESS {np.min(result.ess_bulk):.0f}", flush=True)
+def described(record):
+    """What a chain has done, in a line."""
+    swaps, n_draws = record["swap_acceptance"], len(record["draws"])
+    crossing = f", lowest crossing {np.nanmin(swaps):.2f}" if n_draws and len(swaps) else ""
+    return (
+        f"{record['n_warmup']} + {n_draws} iterations, "
+        f"{record['seconds_warmup'] + record['seconds']:.1f} s: acceptance "
+        f"{np.nanmean(record['acceptance']) if n_draws else np.nan:.2f}{crossing}, "
+        f"{record['round_trips']} round trips"
+    )
 
 
 def _one_of(name, value, allowed):
