@@ -50,12 +50,16 @@ class Ledger:
         return self.n_running == 0 and not self.unreturned
 
     @property
-    def unreturned(self):
-        """Tasks of other processes that have begun and not returned."""
+    def begun(self):
+        """Tasks that other processes have begun, as far as they leave files."""
         if self.folder is None:
             return set()
-        begun = {int(path.name) for path in self.folder.iterdir() if path.name.isdigit()}
-        return begun - self.results.keys()
+        return {int(path.name) for path in self.folder.iterdir() if path.name.isdigit()}
+
+    @property
+    def unreturned(self):
+        """Those of them that have not returned."""
+        return self.begun - self.results.keys()
 
     def join(self):
         """Wait for the tasks under way in this process; to be called once the stop flag is set."""

@@ -99,7 +99,8 @@ def run_tasks(function, tasks, n_jobs=None, verbose=0):
     def dispatch(stop, ledger):
         numbered = parallel(run(function, *item, stop, ledger) for item in enumerate(tasks))
         if ledger.folder is not None:
-            numbered = _until_all_are_back(numbered, stop, ledger)
+            at_a_time = min(n_workers(n_jobs), len(tasks))
+            numbered = _until_all_are_back(numbered, stop, ledger, at_a_time)
         # `update` runs no Python code of its own: KeyboardInterrupt is raised in joblib's
         # generator, which then ends the workers' tasks, not here between two results.
         ledger.results.update(numbered)
@@ -120,11 +121,11 @@ def _shared_folder(backend):
         yield folder
 
 
-def _until_all_are_back(numbered, stop, ledger):
-    """Results as they come; after an interrupt not those of workers that have not yet started."""
+def _until_all_are_back(numbered, stop, ledger, n_workers):
+    """Results as they come; after an interrupt without waiting for workers that start only now."""
     for i, result in numbered:
         yield i, result
-        if stop.asked and not ledger.unreturned - {i}:
+        if stop.asked and not ledger.unreturned - {i} and len(ledger.begun) < n_workers:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # joblib's, of tasks that are cancelled
                 numbered.close()
