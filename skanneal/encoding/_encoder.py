@@ -29,6 +29,7 @@ from ._collinear import CollinearCodec, find_collinear
 from ._column_names import ColumnNames
 from ._columns import sparse_error
 from ._containers import Sparse, build_table, open_table
+from ._date_parts import DateParts
 from ._dates import from_days, is_temporal
 from ._family_choice import auto_family, families_given
 from ._identifiers import IdentifierCodec, is_identifier, warn_of_identifiers
@@ -43,7 +44,8 @@ class Encoder:
     """Decides families, offsets and levels at fit; encodes queries; decodes answers.
 
     Encoded, a table has its own columns and after them the indicators: whether the cells of some of
-    its columns are present, as booleans that are never missing. The model's Table has no columns of
+    its columns are present, as booleans that are never missing. The periodic parts of dates, if the
+    model has them, come last. The model's Table has no columns of
     one value: `apart` goes between the two.
 
     Attributes
@@ -53,6 +55,7 @@ class Encoder:
     names : ColumnNames
     indicators : ndarray of int
         The columns whose presence is a column of its own.
+    parts : DateParts
     open_numbers : ndarray of int
         The columns of numbers whose family was not given: other families of numbers would do.
     apart : SetApart
@@ -100,6 +103,7 @@ class Encoder:
         proper=(),
         rounding=None,
         words=(0,),
+        dates="elapsed",
     ):
         """Decide the family of every column and encode it.
 
@@ -124,12 +128,14 @@ class Encoder:
             Which numbers are rounded; see `Jitter`.
         words : sequence of int, default=(0,)
             The seed of the jitter.
+        dates : {"elapsed", "periodic"}, default="elapsed"
+            Whether dates have their periodic parts beside them.
 
         Returns
         -------
         columns : list of ndarray of shape (n_rows,)
-            Encoded cells, one array per column, the indicators last. Rows of counts are a csr_array
-            in the first of their columns, None in the others.
+            Encoded cells, one array per column, then the indicators and the parts of dates. Rows of
+            counts are a csr_array in the first of their columns, None in the others.
 
         Raises
         ------
@@ -166,12 +172,15 @@ class Encoder:
         self.jitter.check([codec.family for codec in self.codecs])
         named, number = [family is not None for family in chosen], default_family("float")
         open_numbers = [j for j, c in enumerate(self.codecs) if c.family == number and not named[j]]
-        self.apart = SetApart.of(self.codecs, columns, named, proper, len(self.indicators))
+        numbers = [j for j, codec in enumerate(self.codecs) if not codec.n_levels]
+        self.parts = DateParts.of(table, numbers if dates == "periodic" else (), self.names)
+        n_others = len(self.indicators) + len(self.parts.codecs)
+        self.apart = SetApart.of(self.codecs, columns, named, proper, n_others)
         self.open_numbers = np.intersect1d(open_numbers, self.apart.kept)
         validate_data(estimator, X, reset=True, skip_check_array=True)
         if left_out:
             warn_of_identifiers(self.names, left_out, FIT_LEVEL)
-        return columns + self._presence(columns)
+        return columns + self._presence(columns) + self.parts.encode(table)
 
     def _fit_column(self, j, column, family):
         """Decide the codec of a column, which None leaves to "auto", and encode it."""
@@ -222,7 +231,7 @@ class Encoder:
             if isinstance(codec, CollinearCodec)
         }
         columns = [deviations.get(j, cells) for j, cells in enumerate(columns)]
-        return columns + self._presence(columns)
+        return columns + self._presence(columns) + self.parts.encode(table)
 
     def with_family(self, columns, family):
         """Return the encoder with another family of numbers for some columns.
@@ -354,7 +363,7 @@ class Encoder:
             levels = NumberCodec(default_family("float"), 0.0, 1.0)  # where there is no number
             return [next((codec for codec in own if not codec.n_levels), levels)]
         indicators = [BooleanCodec(default_family("boolean"))] * len(self.indicators)
-        return [self.codecs[j] for j in self.apart.kept] + indicators
+        return [self.codecs[j] for j in self.apart.kept] + indicators + self.parts.codecs
 
     @property
     def table_schema(self):

@@ -32,7 +32,7 @@ class SetApart:
     log_others : dict of int to float
         The log probability of another value, of those that are constant.
     n_indicators : int
-        Columns of the Table after these.
+        Columns of the Table after these: indicators and parts of dates.
     collinear : collection of int, default=()
         Columns that others determine.
 

@@ -42,6 +42,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         "n_draws": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "families": [str, Mapping],
         "rounding": [StrOptions({"auto"}), Mapping, None],
+        "dates": [StrOptions({"elapsed", "periodic"})],
         "partition_prior": [StrOptions(set(PARTITION_PRIORS))],
         "schedule": [StrOptions(SCHEDULES.keys()), BaseSchedule],
         "moves": [StrOptions({"auto"}), tuple, list],
@@ -80,7 +81,7 @@ class BaseAnnealed(BaseTable, BaseChains):
 
             seed = seeds[0].spawn(1)[0]
             encoder, evidence = self._decided(encoder, X, cells, plan_of, seed, limit)
-            if len(encoder.apart.kept) < table.n_columns - len(encoder.indicators):
+            if len(encoder.apart.kept) < table.n_columns - encoder.apart.n_indicators:
                 table = encoder.table(cells)
             plan = plan_of(encoder, table)
             fingerprint = encoder.fingerprint(table)
@@ -112,6 +113,7 @@ class BaseAnnealed(BaseTable, BaseChains):
                 )
         if not self._has_views:
             fitted["family_evidence_"] = evidence
+        fitted["date_parts_"] = encoder.parts.names
         fitted |= {"rounding_": encoder.jitter.steps, "_fingerprint": fingerprint, "_block": block}
         return fitted, complaints
 
@@ -128,6 +130,7 @@ class BaseAnnealed(BaseTable, BaseChains):
             proper=with_bounds(self.hyperparameters),
             rounding=self.rounding,
             words=words,
+            dates=self.dates,
         )
         self._check_families(encoder)
         return encoder, columns

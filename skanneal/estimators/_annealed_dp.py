@@ -31,6 +31,10 @@ class AnnealedDPMixture(BaseAnnealed):
         Which columns of numbers are rounded: in fit their cells are drawn at random within half a
         step of their value, so that clusters do not collapse onto values that repeat. "auto" finds
         the steps, None leaves cells as they are, a mapping of columns gives steps (or None).
+    dates : {"elapsed", "periodic"}, default="elapsed"
+        What dates are: the time elapsed since 1970, or that and beside it the hour of the day, the
+        day of the week and the month, as levels, where the dates span enough of these. Parts tell
+        in the clustering and in what the date says of other cells; densities leave them out.
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
@@ -156,6 +160,8 @@ class AnnealedDPMixture(BaseAnnealed):
         By position, the values that a column repeats beyond rounding; see the user guide.
     rounding_ : dict
         The step of each rounded column, by its name, or by its position if there are no names.
+    date_parts_ : list of str
+        The parts of dates in the model, such as "admitted: weekday".
     hyperparameter_grids_ : dict
         The grids, in the user's units.
     schedule_ : schedule
@@ -197,6 +203,7 @@ class AnnealedDPMixture(BaseAnnealed):
         *,
         families="auto",
         rounding="auto",
+        dates="elapsed",
         schedule="anneal",
         partition_prior="pitman_yor",
         concentration="infer",
@@ -219,6 +226,7 @@ class AnnealedDPMixture(BaseAnnealed):
     ):
         self.families = families
         self.rounding = rounding
+        self.dates = dates
         self.schedule = schedule
         self.partition_prior = partition_prior
         self.concentration = concentration

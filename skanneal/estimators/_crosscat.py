@@ -38,6 +38,10 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         (names, positions or a mask); of the user guide's families those of single columns.
     rounding : "auto", None or mapping, default="auto"
         Which columns of numbers are rounded, as in `AnnealedDPMixture`.
+    dates : {"elapsed", "periodic"}, default="elapsed"
+        What dates are: the time elapsed since 1970, or that and beside it the hour of the day, the
+        day of the week and the month, as levels, where the dates span enough of these. Parts tell
+        in the clustering and in what the date says of other cells; densities leave them out.
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
@@ -148,6 +152,8 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         By position, the values that a column repeats beyond rounding; see the user guide.
     rounding_ : dict
         The step of each rounded column, by its name, or by its position if there are no names.
+    date_parts_ : list of str
+        The parts of dates in the model, such as "admitted: weekday".
     hyperparameter_grids_ : dict
         The grids, in the user's units.
     schedule_ : schedule
@@ -217,6 +223,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         *,
         families="auto",
         rounding="auto",
+        dates="elapsed",
         schedule="anneal",
         partition_prior="pitman_yor",
         concentration="infer",
@@ -244,6 +251,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     ):
         self.families = families
         self.rounding = rounding
+        self.dates = dates
         self.schedule = schedule
         self.partition_prior = partition_prior
         self.concentration = concentration

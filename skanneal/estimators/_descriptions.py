@@ -7,7 +7,8 @@ from sklearn.utils._optional_dependencies import check_pandas_support
 from sklearn.utils.validation import check_is_fitted
 
 from ..encoding import open_table
-from ..summary._profiles import features_of_clusters
+from ..encoding._dates import from_days
+from ..summary._profiles import features_of_clusters, features_of_columns
 
 INTERVAL = (0.025, 0.975)  # of the sizes, over draws
 
@@ -26,6 +27,7 @@ def describe(estimator, X, n_features):
     n_clusters = estimator.n_clusters_
     low, high = np.quantile(estimator._clusters.sizes_of_draws(), INTERVAL, axis=0)
     features = features_of_clusters(table, labels, n_clusters)
+    features += features_of_columns(estimator._encoder.parts.columns(table), labels, n_clusters)
     membership = np.where(labels == np.arange(n_clusters)[:, None], estimator.probabilities_, -1.0)
     return pandas.DataFrame(
         {
@@ -48,6 +50,18 @@ def _apart(features, c, n_features):
     for j in np.argsort(np.negative(distances), kind="stable")[:n_features]:
         if distances[j] == 0.0:
             return
-        feature, form = features[j], ".0%" if features[j].is_level else ".4g"
-        own, overall = feature.mean + feature.shifts[c], feature.mean
-        yield f"{feature.name} {format(own, form)} (all: {format(overall, form)})"
+        feature = features[j]
+        own, overall = (
+            _shown(feature, x) for x in (feature.mean + feature.shifts[c], feature.mean)
+        )
+        yield f"{feature.name} {own} (all: {overall})"
+
+
+def _shown(feature, value):
+    """A mean or a share; of dates and durations to the day, or to the second within one."""
+    if feature.is_level:
+        return format(max(value, 0.0), ".0%")  # without the sign of a rounded zero
+    if feature.temporal is None:
+        return format(value, ".4g")
+    unit = "D" if feature.deviation >= 1.0 else "s"
+    return str(from_days(np.array([value]), f"{feature.temporal[0]}8[{unit}]")[0])

@@ -66,7 +66,7 @@ class MixtureQueries:
 
     def log_density(self, columns, given=None):
         """Log predictive density of each row, or of its other cells given those of `given`."""
-        apart = self.encoder.apart
+        apart, columns = self.encoder.apart, self.encoder.parts.left_out(columns)
         log_density = self.predictor.log_density(self.table(columns))
         if given is None:
             return log_density + apart.log_density(columns)
@@ -95,7 +95,7 @@ class MixtureQueries:
 
     def surprisal(self, columns):
         """-log p(cell | the row's other cells) in nats: (n_rows, n_columns)."""
-        apart = self.encoder.apart
+        apart, columns = self.encoder.apart, self.encoder.parts.left_out(columns)
         surprisals = self.predictor.cell_surprisals(self.table(columns), len(apart.kept)).T
         return np.column_stack(apart.spread(surprisals, lambda j: apart.surprisal(j, columns[j])))
 

@@ -74,6 +74,8 @@ class Feature(NamedTuple):
         Means, or shares, less that of all rows; NaN where a cluster has no observed cell.
     mean, deviation : float
         Of all rows.
+    temporal : str or None
+        Of dates and durations, whose numbers are days, their dtype.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Feature(NamedTuple):
     shifts: np.ndarray
     mean: float
     deviation: float
+    temporal: str | None = None
 
 
 def features_of_clusters(table, labels, n_clusters):
@@ -99,17 +102,23 @@ def features_of_clusters(table, labels, n_clusters):
     -------
     features : list of Feature
     """
+    names = range(table.shape[1]) if table.names is None else table.names
+    pairs = ((str(name), table.column(j)) for j, name in enumerate(names))
+    return features_of_columns(pairs, labels, n_clusters)
+
+
+def features_of_columns(pairs, labels, n_clusters):
+    """Return the features of (name, Column) pairs; see `features_of_clusters`."""
     features = []
-    for j in range(table.shape[1]):
-        column = table.column(j)
-        name = str(j if table.names is None else table.names[j])
+    for name, column in pairs:
         codes, levels = _levels(column)
         cells = [(name, column.values)]
         if levels is not None:
             cells = [(f"{name} = {level}", codes == c) for c, level in enumerate(levels)]
         for own_name, own in cells:
             shifts, mean, deviation = _moments(own, column.missing, labels, n_clusters)
-            features.append(Feature(own_name, levels is not None, shifts, mean, deviation))
+            law = shifts, mean, deviation
+            features.append(Feature(own_name, levels is not None, *law, column.temporal))
     return features
 
 
