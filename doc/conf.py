@@ -5,7 +5,7 @@ import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks" / "fits"))
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "benchmarks" / "fits")]
 
 import page
 import suite_page
@@ -21,7 +21,7 @@ release = version = installed_version("skanneal")
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "mathml",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
@@ -29,6 +29,7 @@ extensions = [
 # The tables under generated/ are included by pages, not pages themselves.
 exclude_patterns = ["_build", "generated/table_*.md", "auto_examples/**/*.ipynb"]
 templates_path = ["_templates"]
+html_math_renderer = "mathml"
 
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -47,8 +48,9 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
+html_css_files = ["cards.css"]
 html_title = "skanneal"
-html_theme_options = {"show_prev_next": False}
+html_theme_options = {"show_prev_next": False, "header_links_before_dropdown": 6}
 
 
 def registry_table(registry, heading):

@@ -91,7 +91,7 @@ def test_a_family_says_what_is_asked_of_it(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_documents_name_every_family(family):
-    guide = Path(ROOT, "doc", "user_guide.md").read_text(encoding="utf-8")
+    guide = Path(ROOT, "doc", "families.md").read_text(encoding="utf-8")
     (row,) = re.findall(rf"^\| {family} \| (.*)$", guide, re.MULTILINE)
     assert all(f"`{name}`" in row for name in FAMILIES[family].names())
     algorithms = Path(ROOT, "doc", "algorithms.md").read_text(encoding="utf-8")

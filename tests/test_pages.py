@@ -12,21 +12,50 @@ import pytest
 from sklearn.utils import estimator_html_repr
 
 import skanneal
+from skanneal import displays, summary
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:]+\.(?:md|png|svg|py|cff))(?:#[^)]*)?\)|\]\((LICENSE)\)")
+WRITTEN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "doc").glob("*.md"))]
 PAGES = [
     page.relative_to(ROOT).as_posix()
-    for page in [ROOT / "README.md", *sorted((ROOT / "doc").glob("*.md"))]
+    for page in WRITTEN
     if BLOCK.search(page.read_text(encoding="utf-8"))
 ]
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("page", PAGES)
-def test_python_blocks_run(page):
+def test_python_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a page may write files
     namespace = {}
     for block in BLOCK.findall((ROOT / page).read_text(encoding="utf-8")):
         exec(compile(block, page, "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
+def test_links_lead_to_files(page):
+    for match in LINK.finditer(page.read_text(encoding="utf-8")):
+        assert (page.parent / (match[1] or match[2])).exists(), match[0]
+
+
+@pytest.mark.parametrize("room", [skanneal, displays, summary], ids=lambda room: room.__name__)
+def test_every_public_class_and_function_has_a_page(room):
+    listed = set(re.findall(r"^   (\w+)$", (ROOT / "doc" / "api.md").read_text(), re.MULTILINE))
+    members = {name for name in room.__all__ if callable(getattr(room, name))}
+    assert members - listed == set()
+
+
+def test_every_page_is_in_a_table_of_contents():
+    pages = {page.stem for page in WRITTEN if page.parent.name == "doc"}
+    trees = re.findall(r"^```\{toctree\}\n(.*?)^```", "".join(_texts()), re.MULTILINE | re.DOTALL)
+    entries = [line for tree in trees for line in tree.splitlines() if not line.startswith(":")]
+    assert sorted(filter(None, entries)) == sorted(pages - {"index"} | {"auto_examples/index"})
+
+
+def _texts():
+    return (page.read_text(encoding="utf-8") for page in WRITTEN)
 
 
 @pytest.mark.parametrize("name", skanneal.__all__)

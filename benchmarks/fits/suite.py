@@ -71,7 +71,7 @@ class Suite:
 
     def _command_line(self, description):
         parser = argparse.ArgumentParser(description=description)
-        parser.add_argument("data", type=Path, help="the folder of data sets")
+        parser.add_argument("data", type=Path, nargs="?", help="the folder of data sets, if any")
         parser.add_argument("--sets", nargs="+", default=[], help="all of them by default")
         parser.add_argument("--methods", nargs="+", default=[], help="all of them by default")
         parser.add_argument("--seeds", type=int, default=5)

@@ -1,0 +1,85 @@
+"""Held-out log density of scikit-learn's own tables, beside that of its mixtures.
+
+    python benchmarks/fits/densities.py                          # a few minutes
+    python benchmarks/fits/densities.py --sets iris --seeds 2
+
+A model is fitted to 70 % of the rows, drawn by the seed, and scores the other 30 %: mean log
+density per row in nats, in the units of the table. scikit-learn's mixtures are fitted to
+standardised columns, and their densities converted. Results are lines of
+`benchmarks/results/densities.jsonl`.
+"""
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from skanneal import AnnealedDPMixture
+from suite import Suite, settings
+
+LOADERS = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}
+NUMBERS = range(1, 11)  # of components, among which the information criterion chooses
+
+
+class Standardised:
+    """A mixture of standardised columns, whose densities are those of the columns as they came."""
+
+    def __init__(self, fit, text):
+        self._fit, self._text = fit, text
+
+    def __repr__(self):
+        return self._text
+
+    def fit(self, X):
+        self._scaler = StandardScaler().fit(X)
+        self._model = self._fit(self._scaler.transform(X))
+        return self
+
+    def score(self, X):
+        return self._model.score(self._scaler.transform(X)) - np.log(self._scaler.scale_).sum()
+
+
+def default(seed):
+    return AnnealedDPMixture(n_jobs=1, random_state=seed)
+
+
+def gaussian_mixture_bic(seed):
+    def fit(X):
+        fits = [GaussianMixture(k, random_state=seed).fit(X) for k in NUMBERS]
+        return min(fits, key=lambda model: model.bic(X))
+
+    return Standardised(fit, "GaussianMixture(), 1 to 10 components by BIC")
+
+
+def bayesian_mixture_20(seed):
+    model = BayesianGaussianMixture(n_components=20, max_iter=1000, random_state=seed)
+    return Standardised(model.fit, repr(model))
+
+
+METHODS = {
+    "skanneal": {"default": default},
+    "scikit-learn": {
+        "gaussian_mixture_bic": gaussian_mixture_bic,
+        "bayesian_mixture_20": bayesian_mixture_20,
+    },
+}
+
+
+def bundled(folder):
+    """The tables that scikit-learn brings along; the folder is not looked at."""
+    return {name: load().data for name, load in LOADERS.items()}
+
+
+def measure(X, method, seed):
+    """Mean log density of the held-out rows."""
+    train, fresh = train_test_split(X, test_size=0.3, random_state=seed)
+    model = method(seed)
+    text = settings(model)
+    return {"settings": text, "log_density": round(float(model.fit(train).score(fresh)), 3)}
+
+
+SUITE = Suite("densities", bundled, METHODS, measure)
+
+if __name__ == "__main__":
+    SUITE.run(__doc__.splitlines()[0])
