@@ -8,14 +8,15 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import BaseEstimator
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, homogeneity_score
 
 from cheap import CHEAP
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture, CrossCatPY
 from skanneal.encoding import Encoder
+from skanneal.schedules import AcceleratedSchedule
 
 NAN = float("nan")
-SHORT = {"n_chains": 1, "random_state": 0, **CHEAP}
+SHORT = {"n_chains": 1, "random_state": 2, **CHEAP}
 CONTAINERS = {
     "array": lambda cells: np.array(cells, dtype=float)[:, None],
     "float32": lambda cells: np.array(cells, dtype=np.float32)[:, None],
@@ -298,10 +299,58 @@ def test_dates_are_dates_in_queries():
         encoder.encode(estimator, [[datetime.date(2020, 1, 1)]])
 
 
-def test_accelerated_chains_read_no_dates():
-    X = pd.DataFrame({"x": [0.5, 1.5], "day": pd.to_datetime(["2020-01-01", "2021-01-01"])})
-    with pytest.raises(TypeError, match="column 'day' holds dates or durations"):
-        AcceleratedDPMixture().fit(X)
+ACCELERATED = {
+    "schedule": AcceleratedSchedule(n_accelerated=20, n_exact=80),
+    "random_state": 0,
+}
+
+
+def test_accelerated_chains_read_tables_as_the_others_do():
+    """Dates, identifiers, constants, sums and rounded numbers in one table."""
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 2
+    X = pd.DataFrame(
+        {
+            "row": rng.permutation(120),
+            "day": np.datetime64("2020-01-01")
+            + np.rint(400 * y + 9 * rng.normal(size=120)).astype(int),
+            "size": np.rint(9.0 * y + 2.0 * rng.normal(size=120)) / 2,
+            "one": 4.0,
+        }
+    )
+    X["x"] = 0.5 * X["size"] + rng.normal(size=120)
+    X["both"] = X["size"] + X["x"]
+    with pytest.warns(UserWarning) as said:
+        model = AcceleratedDPMixture(init="kmeans", **ACCELERATED).fit(X)
+    assert [w.filename for w in said] == [__file__] * 2
+    assert "column 'row'" in str(said[0].message) and "linear function" in str(said[1].message)
+    columns = {family: X.columns[at].tolist() for family, at in model.families_.items()}
+    assert columns.pop("identifier") == ["row"] and columns.pop("constant") == ["one"]
+    assert len(columns.pop("collinear")) == 1 and len(columns) == 1
+    assert model.family_evidence_["winner"] in columns
+    assert model.rounding_ == {"day": 1.0, "size": 0.5}
+    assert 2 <= model.n_clusters_ < 5
+    for labels in (model.labels_, model.predict(X)):
+        assert homogeneity_score(y, labels) == 1.0
+    rows = model.sample(30)
+    assert rows["day"].dtype == X["day"].dtype and (rows["one"] == 4.0).all()
+    assert (rows["size"] * 2 == np.rint(rows["size"] * 2)).all()
+    gappy = X.assign(day=X["day"].where(X.index > 0))
+    assert abs(model.impute(gappy)["day"][0] - X["day"][0]) < pd.Timedelta(days=40)
+
+
+def test_a_rounded_table_is_that_of_its_steps_without_rounding():
+    """The noise is a seed's: another fit has other cells, a fit without it the values."""
+    X = np.round(np.random.default_rng(0).normal(size=(100, 2)), 1)
+    models = [
+        AcceleratedDPMixture(likelihood="gaussian", rounding=rounding, **ACCELERATED).fit(X)
+        for rounding in ("auto", {0: 0.1, 1: 0.1}, None)
+    ]
+    auto, given, none = (model.draws_[0][0].log_joint for model in models)
+    assert auto == given != none
+    assert models[0].rounding_ == {0: 0.1, 1: 0.1} and models[2].rounding_ == {}
+    again = models[0].set_params(warm_start=True).fit(X)  # on the same noise
+    assert again.n_sweeps_ == 101
 
 
 def test_dates_in_a_fit():

@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 from cheap import CHEAP
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.chains import run_chain
-from skanneal.estimators import _annealed
+from skanneal.estimators import _base_table
 from skanneal.estimators import _family_evidence as evidence_of
 from skanneal.estimators._family_evidence import Contest
 from skanneal.estimators._rounds import BLOCK
@@ -159,7 +159,7 @@ def stages_within(monkeypatch, max_time, seconds_per_row):
         raise Decided(evidence_of.choose_family(*arguments))
 
     monkeypatch.setattr(evidence_of, "log_density_of_unseen", log_density)
-    monkeypatch.setattr(_annealed, "choose_family", choose)
+    monkeypatch.setattr(_base_table, "choose_family", choose)
     with pytest.raises(Decided) as decided:
         fitted(correlated(4000), max_time=max_time)
     evidence = decided.value.args[0]

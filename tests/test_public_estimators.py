@@ -62,7 +62,7 @@ def changes():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(("name", "parameter", "values"), changes())
+@pytest.mark.parametrize(("name", "parameter", "values"), list(changes()))
 def test_a_fit_leaves_exactly_its_own_attributes(name, parameter, values):
     """Two fits that differ in what they leave, on the way from one to the other."""
     X = np.random.default_rng(0).poisson(9.0, size=(60, 3))

@@ -1,7 +1,6 @@
 """From a user's table to encoded rows and back, hyperparameters included."""
 
 from ._containers import open_table
-from ._dates import is_temporal
 from ._encoder import Encoder
 from ._given import check_whole_rows, encode_given, put_given
 from ._hyperparameters import (
@@ -16,7 +15,6 @@ __all__ = [
     "check_whole_rows",
     "encode_given",
     "grids_in_units",
-    "is_temporal",
     "open_table",
     "prepare",
     "put_given",

@@ -104,6 +104,7 @@ class Encoder:
         rounding=None,
         words=(0,),
         dates="elapsed",
+        decide=auto_family,
     ):
         """Decide the family of every column and encode it.
 
@@ -130,6 +131,8 @@ class Encoder:
             The seed of the jitter.
         dates : {"elapsed", "periodic"}, default="elapsed"
             Whether dates have their periodic parts beside them.
+        decide : callable, default=auto_family
+            ``decide(column)`` is the family of a column that is left to "auto".
 
         Returns
         -------
@@ -162,11 +165,11 @@ class Encoder:
             self.codecs[self.counts[0]] = CountRowCodec(family, first=True)
         for j, family in enumerate(chosen):
             if self.codecs[j] is None:
-                columns[j] = self._fit_column(j, table.column(j), family)
+                columns[j] = self._fit_column(j, table.column(j), family, decide)
         left_out = [j for j, c in enumerate(self.codecs) if c.family == IdentifierCodec.family]
         if len(left_out) == self.n_columns:  # there is nothing that they would identify
             for j in left_out:
-                columns[j] = self._fit_column(j, table.column(j), auto_family(table.column(j)))
+                columns[j] = self._fit_column(j, table.column(j), decide(table.column(j)), decide)
             left_out = []
         self.layout = table.layout()
         self.jitter.check([codec.family for codec in self.codecs])
@@ -182,12 +185,12 @@ class Encoder:
             warn_of_identifiers(self.names, left_out, FIT_LEVEL)
         return columns + self._presence(columns) + self.parts.encode(table)
 
-    def _fit_column(self, j, column, family):
-        """Decide the codec of a column, which None leaves to "auto", and encode it."""
+    def _fit_column(self, j, column, family, decide):
+        """Decide the codec of a column, whose family None leaves to `decide`, and encode it."""
         if family is None and is_identifier(column):
             self.codecs[j] = IdentifierCodec.fit(column)
         else:
-            family = family or auto_family(column)
+            family = family or decide(column)
             self.codecs[j] = codec_of(family).fit(column, family)
         self.dtypes[j] = column.dtype
         if family is not None and FAMILIES[family].jittered:

@@ -92,6 +92,6 @@ def warn_of_identifiers(names, left_out, stacklevel):
     warnings.warn(
         f"Left out, as no two cells are equal, as in an identifier of the rows: {labels}. To keep "
         f"a column, name it in families, as in families={{'categorical': [{column!r}]}}; a number "
-        f"may be 'normal'.",
+        f"may be 'normal'. (AcceleratedDPMixture keeps all numbers where its likelihood is named.)",
         stacklevel=stacklevel + 1,
     )

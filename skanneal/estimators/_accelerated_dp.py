@@ -4,6 +4,8 @@
 
 import copy
 import time
+from collections.abc import Mapping
+from functools import partial
 from numbers import Integral
 
 import numpy as np
@@ -17,13 +19,13 @@ from ..likelihoods import LIKELIHOODS, Likelihood
 from ..parallel import InterruptNote, TimeLimit, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
 from ..sharded._chain import STAGES, ShardedRun
-from ..sharded._data import FAMILY, first_labels, is_conjugate, read, refuse_gaps
+from ..sharded._data import FAMILY, NUMBERS, first_labels, is_conjugate, read, refuse_gaps
 from ..sharded._fit import Sampling, chains_of, draw_on_shards, realised, unreached
 from ..sharded._point import features_of, point_of
 from ..sharded._queries import FeatureQueries
 from ..sharded._shards import ShardPool
 from ..summary import warn_unless_settled
-from ._base_chains import INTERRUPTED, POINT, BaseChains
+from ._base_chains import INTERRUPTED, POINT, READING, BaseChains
 from ._base_table import BaseTable
 from ._callbacks import Round
 
@@ -56,8 +58,13 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         Density of a row given its atom: "multinomial" (rows of counts), "poisson" (independent
         counts), "gaussian" (independent numbers), "gaussian_full" (with covariances),
         "logistic_normal" (rows of counts whose log-odds are normal of low rank; not conjugate),
-        or an object of a subclass of `skanneal.likelihoods.Likelihood`. "auto": "gaussian"; rows of
-        counts have to be named, for a table of whole numbers may as well hold measurements.
+        or an object of a subclass of `skanneal.likelihoods.Likelihood`. "auto" is "gaussian" or, if
+        rows not yet seen are then more probable, "gaussian_full"; identifiers are left out, with a
+        warning. Whole numbers are numbers: rows of counts have to be named.
+    rounding : "auto", None or mapping, default="auto"
+        Which columns of numbers are rounded: in fit their cells are drawn at random within half a
+        step of their value, so that clusters do not collapse onto values that repeat. "auto" finds
+        the steps, None leaves cells as they are, a mapping of columns gives steps (or None).
     hyperparameters : "infer" or mapping, default="infer"
         Data-scaled grids and Gibbs steps, or a mapping of the likelihood's name to what is fixed,
         by name as in `AnnealedDPMixture`: ``{"multinomial": {"pseudo_counts": 1.0}}``. Of
@@ -118,7 +125,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         Its number of clusters.
     features_ : ndarray of shape (`n_clusters_`, ...)
         Parameters of the clusters, with a conjugate prior their posterior means: probabilities,
-        rates, or means and variances, of the columns in `families_` that are not constant.
+        rates, or means and variances, of the columns in `families_` that are not set apart.
     draws_ : list of list of Draw or FeatureDraw
         ``draws_[chain][draw]``.
     trace_ : dict of ndarray of shape (n_chains, n_records)
@@ -130,8 +137,14 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
     likelihood_ : Likelihood
         The likelihood, with the hyperparameters it began with.
     families_ : dict of str to ndarray
-        Positions of each family's columns, for the built-in likelihoods; as "constant" those of
-        columns of numbers that have one value in all rows, and are set apart.
+        Positions of each family's columns, for the built-in likelihoods; as "constant",
+        "identifier" and "collinear" those that are set apart: of one value, names of the rows, and
+        what other columns determine.
+    family_evidence_ : dict or None
+        How "auto" chose between the families of the likelihoods for numbers, as in
+        `AnnealedDPMixture`. None where the likelihood is named, or rows are on disk.
+    rounding_ : dict
+        The step of each rounded column, by its name, or by its position if there are no names.
     hyperparameter_grids_ : dict
         The grids, in the user's units, if the likelihood is conjugate.
     algorithm_ : str
@@ -182,6 +195,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         **BaseTable._parameter_constraints,
         **BaseChains._parameter_constraints,
         "likelihood": [StrOptions({"auto", *LIKELIHOODS}), Likelihood],
+        "rounding": [StrOptions({"auto"}), Mapping, None],
         "algorithm": [StrOptions({"auto", *ALGORITHMS})],
         "schedule": [AcceleratedSchedule, None],
         "n_shards": [Interval(Integral, 1, None, closed="left")],
@@ -195,6 +209,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         self,
         *,
         likelihood="auto",
+        rounding="auto",
         hyperparameters="infer",
         concentration="infer",
         discount=0.0,
@@ -215,6 +230,7 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         verbose=0,
     ):
         self.likelihood = likelihood
+        self.rounding = rounding
         self.hyperparameters = hyperparameters
         self.concentration = concentration
         self.discount = discount
@@ -241,10 +257,13 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         Parameters
         ----------
         X : array-like, frame, sparse matrix, memory map or list of shard files
-            Rows, shape (n_rows, n_columns), without missing cells; never changed. Sparse with a
-            likelihood of counts that is named. A memory map, or a list of paths of .npy files or of
-            .npz files of CSR matrices, is read shard by shard and need not fit into memory: one
-            shard per job does.
+            Rows, shape (n_rows, n_columns), without missing cells; never changed. Dates and
+            durations count as days. Sparse with a likelihood of counts that is named. A memory map,
+            or a list of paths of .npy files or of .npz files of CSR matrices, of more than 256 MiB
+            is read shard by shard and need not fit into memory: one shard per job does. Of such
+            rows constant columns are set apart, but nothing more is found out, since they are
+            never seen together: "auto" is "gaussian", rounded numbers are not jittered, and no
+            identifiers or collinear columns are looked for.
         y : None
             Not used.
 
@@ -265,7 +284,10 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
         self._prior_grids()  # whose errors come before any work
         with self._all_or_nothing():
             n_shards = 1 if algorithm in ONE_SHARD else self.n_shards
-            data = read(self, X, n_shards, algorithm in ("accelerated", "importance"))
+            proposes = algorithm in ("accelerated", "importance")
+            *words, seed = spawn_seeds(self._seed(READING), 2)
+            decide = partial(self._decided, seed=seed, limit=limit, names=list(NUMBERS))
+            data = read(self, X, n_shards, proposes, self._jitter_words(*words), decide)
             data = data._replace(fingerprint=(data.fingerprint, algorithm == "collapsed"))
             grids = self._prior_grids(data.shards.n_rows)
             fit = self._fit_collapsed if algorithm == "collapsed" else self._fit_on_shards
@@ -282,6 +304,11 @@ class AcceleratedDPMixture(BaseTable, BaseChains):
             "_encoder": data.encoder,
             "_fingerprint": data.fingerprint,
         }
+        if data.encoder is not None:
+            fitted |= {
+                "family_evidence_": data.evidence,
+                "rounding_": data.encoder.jitter.steps,
+            }
         self._keep(fitted, complaints)
         if not interrupted:
             warn_unless_settled(self.trace_, schedule, limit.seconds, stacklevel=3)

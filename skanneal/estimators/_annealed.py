@@ -22,7 +22,6 @@ from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedu
 from ..states import Mixture
 from ._base_chains import INTERRUPTED, BaseChains
 from ._base_table import BaseTable, weighted_draws
-from ._family_evidence import choose_family, report, set_collinear_apart
 from ._rounds import SweepCost, run_rounds
 from ._verdict import opinion
 
@@ -80,7 +79,9 @@ class BaseAnnealed(BaseTable, BaseChains):
                 )
 
             seed = seeds[0].spawn(1)[0]
-            encoder, evidence = self._decided(encoder, X, cells, plan_of, seed, limit)
+            encoder, evidence = self._decided(
+                encoder, X, cells, plan_of, self.hyperparameters, seed, limit
+            )
             if len(encoder.apart.kept) < table.n_columns - encoder.apart.n_indicators:
                 table = encoder.table(cells)
             plan = plan_of(encoder, table)
@@ -120,8 +121,6 @@ class BaseAnnealed(BaseTable, BaseChains):
     def _read(self, X, seed):
         """The encoder fitted to a table, and its encoded columns; the seed is the jitter's."""
         encoder = Encoder()
-        goes_on = self._goes_on  # with the same noise
-        words = self._encoder.jitter.words if goes_on else seed.generate_state(4).tolist()
         columns = encoder.fit_encode(
             self,
             X,
@@ -129,26 +128,11 @@ class BaseAnnealed(BaseTable, BaseChains):
             indicators=self._indicators(),
             proper=with_bounds(self.hyperparameters),
             rounding=self.rounding,
-            words=words,
+            words=self._jitter_words(seed),
             dates=self.dates,
         )
         self._check_families(encoder)
         return encoder, columns
-
-    def _decided(self, encoder, X, cells, plan_of, seed, limit):
-        """The encoder with the family of the best evidence, or of the fit that this goes on, and
-        without the columns that it does not bear; the evidence."""
-        evidence = getattr(self, "family_evidence_", None) if self._goes_on else None
-        if evidence is None and not self._has_views:
-            evidence = choose_family(
-                encoder, X, cells, plan_of, self.hyperparameters, seed, self.n_jobs, limit
-            )
-        if evidence is not None:
-            columns = np.intersect1d(evidence["columns"], encoder.open_numbers)
-            encoder = encoder.with_family(columns, evidence["winner"])
-            if self.verbose:
-                say(report(evidence))
-        return set_collinear_apart(encoder, X, with_bounds(self.hyperparameters)), evidence
 
     def _weigh(self, fitted, table):
         return {"chain_weights_": chain_weights(fitted["draws_"], table, fitted["converged_"])}

@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..encoding import grids_in_units, open_table
+from ..encoding import grids_in_units, open_table, with_bounds
+from ..parallel import say
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._clusters import Clusters, n_clusters_proba, n_components_proba
 from ..predictive._draws import Draw
@@ -19,6 +20,7 @@ from ..predictive._queries import MixtureQueries
 from ..summary import LOSSES, POINT_ESTIMATES, counted_chains
 from ._base_chains import IMPUTATIONS, SAMPLE
 from ._descriptions import describe
+from ._family_evidence import choose_family, report, set_collinear_apart
 
 ENOUGH_DRAWS = 20  # of all chains, below which a mean over partitions says little
 
@@ -43,7 +45,7 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         "hyperparameters": [StrOptions({"infer"}), Mapping],
         "point_estimate": [StrOptions(set(POINT_ESTIMATES))],
     }
-    _draw_type = Draw
+    _draw_type, _has_views = Draw, False
     _clusters = None  # where labels are components
 
     def fit_predict(self, X, y=None, **fit_params):
@@ -72,6 +74,27 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         return int(np.ceil(self.n_sweeps_))
 
     # ---- parts of fit ---------------------------------------------------------------------------
+
+    def _jitter_words(self, seed):
+        """The seed of the noise in rounded cells: of a fit that goes on, the earlier one's."""
+        if self._goes_on and self._encoder is not None:
+            return self._encoder.jitter.words
+        return seed.generate_state(4).tolist()
+
+    def _decided(self, encoder, X, cells, plan_of, hyperparameters, seed, limit, names=None):
+        """The encoder with the family of the best evidence, or of the fit that this goes on, and
+        without the columns that it does not bear; the evidence. See `choose_family`."""
+        evidence = getattr(self, "family_evidence_", None) if self._goes_on else None
+        if evidence is None and not self._has_views:
+            evidence = choose_family(
+                encoder, X, cells, plan_of, hyperparameters, seed, self.n_jobs, limit, names
+            )
+        if evidence is not None:
+            columns = np.intersect1d(evidence["columns"], encoder.open_numbers)
+            encoder = encoder.with_family(columns, evidence["winner"])
+            if self.verbose:
+                say(report(evidence))
+        return set_collinear_apart(encoder, X, with_bounds(hyperparameters)), evidence
 
     def _prior_grids(self, n_rows=0, n_columns=0):
         """The grids of the partition priors, by the name of the concentration."""

@@ -43,7 +43,7 @@ CLEAR = 3.0  # standard errors
 SHARE_OF_TIME = 1 / 3  # of a fit's limit
 
 
-def choose_family(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs, limit):
+def choose_family(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs, limit, names=None):
     """Choose the family of the columns of numbers that were left to "auto" by the evidence.
 
     Parameters
@@ -62,13 +62,15 @@ def choose_family(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs, lim
         Chains that run at a time.
     limit : TimeLimit
         Of the whole fit.
+    names : list of str or None, default=None
+        The candidates; None is all families that name columns of numbers as theirs.
 
     Returns
     -------
     evidence : dict or None
         What becomes `family_evidence_`; None if no column was left to be decided.
     """
-    names, columns = candidates("float"), encoder.open_numbers
+    names, columns = names or candidates("float"), encoder.open_numbers
     given = () if isinstance(hyperparameters, str) else hyperparameters
     if not len(columns) or any(name in given for name in names):
         return None

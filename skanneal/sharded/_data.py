@@ -17,8 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from ..chains import ChainPlan
-from ..encoding import Encoder, is_temporal, prepare, with_bounds
-from ..families import Table
+from ..encoding import Encoder, prepare, with_bounds
+from ..encoding._identifiers import IdentifierCodec
+from ..families import Table, default_family
 from ..families._scaling import ordinary
 from ..likelihoods import LIKELIHOODS, Gaussian, Likelihood, TableRows, checked
 from ..predictive._draws import Draw
@@ -33,6 +34,7 @@ FAMILY = {
     "multinomial": "multinomial",
     "poisson": "poisson",
 }
+NUMBERS = {FAMILY[name]: name for name in ("gaussian", "gaussian_full")}  # what "auto" may be
 HEAD_ROWS = 4096  # types, scales and grids are taken from so many of the rows on disk
 KMEANS_CLUSTERS = 100
 KMEANS_ROWS = 20_000  # centres are found from so many rows
@@ -53,6 +55,8 @@ class Data(NamedTuple):
         By column, see `prepare`.
     source : RowSource
         The rows as they came.
+    evidence : dict or None
+        How "auto" chose the likelihood, see `choose_family`.
     fingerprint : int
     """
 
@@ -63,6 +67,7 @@ class Data(NamedTuple):
     hyper: dict
     grids: dict
     source: RowSource
+    evidence: dict
     fingerprint: int
 
     def plan(self, grid):
@@ -85,7 +90,7 @@ def is_conjugate(likelihood):
     return likelihood.conjugate
 
 
-def read(estimator, X, n_shards, proposes):
+def read(estimator, X, n_shards, proposes, words, decide):
     """Check and encode X, and deal it to shards.
 
     Parameters
@@ -96,6 +101,11 @@ def read(estimator, X, n_shards, proposes):
     n_shards : int
     proposes : bool
         Whether the algorithm makes atoms from rows.
+    words : sequence of int
+        The seed of the noise in rounded cells.
+    decide : callable
+        ``decide(encoder, X, cells, plan_of, hyperparameters)`` returns an encoder whose columns
+        have the family of the best evidence, and the evidence.
 
     Returns
     -------
@@ -103,7 +113,7 @@ def read(estimator, X, n_shards, proposes):
     """
     own = estimator.likelihood
     if isinstance(own, Likelihood):
-        own = _checked_own(own, estimator.hyperparameters, proposes)
+        own = _checked_own(own, estimator.hyperparameters, estimator.rounding, proposes)
     source = None
     if isinstance(X, np.memmap) or is_list_of_shards(X):
         source = RowSource(X)
@@ -113,40 +123,86 @@ def read(estimator, X, n_shards, proposes):
         return _read_own(estimator, X, source, n_shards, own)
     first = X if source is None else head(source)
     name = named(estimator.likelihood, first)
-    encoder, columns = _encoded(estimator, name, first, source)
-    refuse_dates(encoder)
+    given = _by_family(estimator.hyperparameters, name)
+    encoder, columns = _encoded(estimator, name, first, source, with_bounds(given), words)
     refuse_gaps(encoder, columns)
-    table = Table(*encoder.table_schema)
-    table.append(encoder.apart.stored(columns, 0.0))
+    evidence = None
+    if source is None:
+        plan_of = functools.partial(_plan, estimator, given)
+        encoder, evidence = decide(encoder, X, columns, plan_of, given)
+        if evidence is not None and estimator.likelihood == "auto":
+            name = NUMBERS[evidence["winner"]]
+    table = encoder.table(columns)
     n_rows = table.n_rows if source is None else source.n_rows
     check_numbers(n_shards, estimator.init, n_rows)
     fingerprint = zlib.crc32(repr((name, n_shards, n_rows)).encode(), encoder.fingerprint(table))
-    likelihood, hyper, grids = _make(name, estimator.hyperparameters, encoder, table)
+    likelihood, hyper, grids = _make(name, given, encoder, table)
     if source is not None:
         encode = likelihood.encode
-        if encoder.apart.constants:
+        if encoder.apart.out:
             encode = functools.partial(_encode_kept, likelihood, encoder.apart)
         shards = Shards(source, n_shards, encode)
-        return Data(encoder, likelihood, shards, None, hyper, grids, source, fingerprint)
+        return Data(encoder, likelihood, shards, None, hyper, grids, source, None, fingerprint)
     # The encoded rows are dealt, not X, so the source is an index of them.
     index = np.arange(table.n_rows)[:, None]
     shards = Shards(index, n_shards, lambda rows: TableRows(table.take(rows[:, 0])))
-    raw = X if issparse(X) else np.asarray(X)
-    if raw.dtype.kind not in "biuf":  # a list or a frame of mixed columns, all of them numbers
-        raw = raw.astype(np.float64)
-    return Data(encoder, likelihood, shards, table, hyper, grids, RowSource(raw), fingerprint)
+    source = RowSource(_numbers_of(X, encoder, table))
+    return Data(encoder, likelihood, shards, table, hyper, grids, source, evidence, fingerprint)
 
 
-def _encoded(estimator, name, X, source):
+def _plan(estimator, hyperparameters, encoder, table):
+    """Return what chains share that compare families of numbers."""
+    grid = estimator._prior_grids(table.n_rows)["concentration"]
+    prepared = prepare(hyperparameters, encoder, table)
+    return ChainPlan(table, encoder.table_families, *prepared, grid, ("gibbs", "split_merge"))
+
+
+def _numbers_of(X, encoder, table):
+    """Return rows in memory as an array of numbers: cells that are none are those of the Table."""
+    X = X if issparse(X) else np.asarray(X)
+    if X.dtype.kind in "biuf":
+        return X
+    if encoder.counts:
+        return X.astype(np.float64)
+    units = zip(table.offsets, table.scales)
+    columns = [table.column(j) * scale + offset for j, (offset, scale) in enumerate(units)]
+    apart = np.zeros(table.n_rows)
+    return np.column_stack(encoder.apart.spread(columns, lambda j: apart))
+
+
+def _by_family(hyperparameters, name):
+    """Return a likelihood's hyperparameters under the name of the family that reads its cells."""
+    given = {} if isinstance(hyperparameters, str) else hyperparameters
+    others = sorted(set(given) - {name}, key=str)
+    if others:
+        raise ValueError(
+            f"hyperparameters are those of the likelihood, by its name {name!r}; got {others}"
+        )
+    return {FAMILY[name]: given[name]} if name in given else {}
+
+
+def _encoded(estimator, name, X, source, proper, words):
     """Return an encoder fitted to X, and the encoded columns.
 
-    Where X is only the head of a source, a column that varies in the rest is not set apart.
+    Where X is only the head of a source, a column that varies in the rest is not set apart, and
+    cells are not jittered: a shard is read again and again, and its rows do not come with their
+    places in the noise.
     """
-    given = estimator.hyperparameters
-    given = given[name] if isinstance(given, Mapping) and name in given else {}
-    proper = with_bounds({FAMILY[name]: given})
+    auto = estimator.likelihood == "auto" and source is None
+    families = "auto" if auto else FAMILY[name]
+    rounding = estimator.rounding if source is None else None
+    if source is not None and isinstance(estimator.rounding, Mapping):
+        raise ValueError("rounding gives steps, but rows on disk are taken as they are.")
     encoder = Encoder()
-    columns = encoder.fit_encode(estimator, X, FAMILY[name], proper=proper)
+    columns = encoder.fit_encode(
+        estimator,
+        X,
+        families,
+        proper=proper,
+        rounding=rounding,
+        words=words,
+        decide=lambda column: default_family("float"),
+    )
     constants = encoder.apart.constants
     if source is not None and constants:
         at = np.array([*constants])
@@ -156,7 +212,7 @@ def _encoded(estimator, name, X, source):
             varies |= (rows[:, at] != [*constants.values()]).any(axis=0)
         if varies.any():
             proper = [*proper, *at[varies].tolist()]
-            columns = encoder.fit_encode(estimator, X, FAMILY[name], proper=proper)
+            columns = encoder.fit_encode(estimator, X, families, proper=proper)
     return encoder, columns
 
 
@@ -165,7 +221,7 @@ def _encode_kept(likelihood, apart, rows):
     return likelihood.encode(np.column_stack(apart.stored(list(rows.T), 0.0)))
 
 
-def _checked_own(likelihood, hyperparameters, proposes):
+def _checked_own(likelihood, hyperparameters, rounding, proposes):
     """Return a copy of the user's likelihood whose every answer is checked."""
     if likelihood.conjugate:
         raise ValueError(
@@ -177,6 +233,8 @@ def _checked_own(likelihood, hyperparameters, proposes):
         raise ValueError(
             "hyperparameters are those of the built-in likelihoods: a likelihood object has its own"
         )
+    if isinstance(rounding, Mapping):
+        raise ValueError("rounding gives steps, but a likelihood object takes cells as they are.")
     return checked(copy.deepcopy(likelihood), proposes)
 
 
@@ -191,7 +249,7 @@ def _read_own(estimator, X, source, n_shards, likelihood):
     fingerprint = zlib.crc32(repr((name, n_shards, source.n_rows)).encode())
     fingerprint = zlib.crc32(np.ascontiguousarray(first), fingerprint)
     shards = Shards(source, n_shards, likelihood.encode)
-    return Data(None, likelihood, shards, None, {}, {}, source, fingerprint)
+    return Data(None, likelihood, shards, None, {}, {}, source, None, fingerprint)
 
 
 def is_list_of_shards(X):
@@ -243,20 +301,10 @@ def named(likelihood, X):
     return "gaussian"
 
 
-def refuse_dates(encoder):
-    """Raise if a column holds dates or durations: atoms are of numbers as they came."""
-    for j, dtype in enumerate(encoder.dtypes):
-        if is_temporal(dtype):
-            raise TypeError(
-                f"{encoder.names.label(j)} holds dates or durations, which AcceleratedDPMixture "
-                f"does not read: convert them to numbers (say, days since a fixed date)."
-            )
-
-
 def refuse_gaps(encoder, columns):
     """Raise if cells are missing, which some families would integrate out."""
     for j, missing in enumerate(encoder.missing(columns)):
-        if missing.any():
+        if missing.any() and encoder.codecs[j].family != IdentifierCodec.family:
             raise ValueError(
                 f"{encoder.names.label(j)} has a missing cell (NaN), but a likelihood "
                 f"describes rows without gaps: impute fills them; AnnealedDPMixture and "
@@ -264,20 +312,12 @@ def refuse_gaps(encoder, columns):
             )
 
 
-def _make(name, hyperparameters, encoder, table):
+def _make(name, given, encoder, table):
     """Make the likelihood; return it with its hyperparameters and grids by column."""
-    cls, family = LIKELIHOODS[name], FAMILY[name]
-    given = {} if isinstance(hyperparameters, str) else dict(hyperparameters)
-    others = sorted(set(given) - {name}, key=str)
-    if others:
-        raise ValueError(
-            f"hyperparameters are those of the likelihood, by its name {name!r}; got {others}"
-        )
+    cls = LIKELIHOODS[name]
     if not cls.conjugate:
-        return cls(table, **_options(name, given.get(name, {}))), {}, {}
-    if name in given:
-        given = {family: given[name]}
-    hyper, grids = prepare(given or "infer", encoder, table)
+        return cls(table, **_options(name, given.get(FAMILY[name], {}))), {}, {}
+    hyper, grids = prepare(given, encoder, table)
     keys = sorted(hyper)
     likelihood = cls(table, [hyper[j] for j in keys], [grids[j] for j in keys])
     return likelihood, hyper, grids
@@ -307,7 +347,7 @@ def first_labels(init, data, seed):
         return np.zeros(n_rows, np.int64)
     if init == "kmeans":
         kept = None
-        if data.encoder is not None and data.encoder.apart.constants:
+        if data.encoder is not None and data.encoder.apart.out:
             kept = data.encoder.apart.kept
         labels = _kmeans(data.source, generator, kept)
     else:
