@@ -1,0 +1,60 @@
+"""
+From components to clusters
+===========================
+
+A mixture describes rows by components, and a cluster that is curved takes several. Which
+components are one cluster? Those between which no valley lies. The tree shows how sure each valley
+is, and so where it is cut.
+"""
+
+# %%
+# Rows that are not normal
+# ------------------------
+# Three groups: a crescent, a ring segment that faces it, and a skewed cloud. No normal component
+# fits any of them.
+
+import numpy as np
+
+rng = np.random.default_rng(0)
+angle = rng.uniform(0, np.pi, 300)
+crescent = np.c_[np.cos(angle), np.sin(angle)] + rng.normal(0, 0.06, (300, 2))
+facing = np.c_[1 - np.cos(angle), 0.5 - np.sin(angle)] + rng.normal(0, 0.06, (300, 2))
+skewed = np.c_[3 + rng.exponential(0.4, 300), rng.normal(0.3, 0.2, 300)]
+X = np.r_[crescent, facing, skewed]
+
+# %%
+# The fit
+# -------
+# Many components, few clusters.
+
+from skanneal import AnnealedDPMixture
+
+model = AnnealedDPMixture(point_estimate="clusters", random_state=0).fit(X)
+print(model.n_components_, "components,", model.n_clusters_, "clusters")
+print("probability of each number of clusters, from 0:", model.n_clusters_proba_.round(2))
+
+# %%
+# The tree
+# --------
+# Components are joined from the bottom up, always the two groups between which a valley is least
+# sure. Above the line every valley is surer than ``separation``.
+
+from skanneal.displays import ClusterTreeDisplay
+
+ClusterTreeDisplay.from_estimator(model)
+
+# %%
+# What is joined
+# --------------
+# On the left the components, on the right the clusters.
+
+import matplotlib.pyplot as plt
+
+figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), sharey=True, layout="constrained")
+for ax, labels, title in (
+    (axes[0], model.component_labels_, f"{model.n_components_} components"),
+    (axes[1], model.labels_, f"{model.n_clusters_} clusters"),
+):
+    ax.scatter(*X.T, c=plt.colormaps["tab20"](labels % 20), s=9, linewidths=0)
+    ax.set(title=title, aspect="equal", xticks=[], yticks=[])
+plt.show()

@@ -1,0 +1,64 @@
+"""
+The oddest rows, and which of their cells are to blame
+======================================================
+
+Four errors are planted in a table of measured wines: two slipped decimal points, a zero, and a
+number of another row, which is ordinary by itself but does not go with the rest of its row.
+``outlier_scores_`` finds the rows, ``surprisal`` the cells.
+"""
+
+# %%
+# Errors in a table
+# -----------------
+# Nothing else is changed; some of the wines are odd as they are.
+
+import numpy as np
+from sklearn.datasets import load_wine
+
+X = load_wine(as_frame=True).data
+X.loc[10, "magnesium"] *= 10
+X.loc[40, "hue"] /= 10
+X.loc[70, "ash"] = 0.0
+X.loc[5, "flavanoids"] = X.loc[150, "flavanoids"]
+planted = {10: "magnesium", 40: "hue", 70: "ash", 5: "flavanoids"}
+
+# %%
+# The rows
+# --------
+# The score of a row is minus the logarithm of how probable a row as odd as this one is, given all
+# others.
+
+from skanneal import AnnealedDPMixture
+
+model = AnnealedDPMixture(random_state=0).fit(X)
+order = np.argsort(-model.outlier_scores_)
+for row in order[:10]:
+    print(f"row {row:3}  {model.outlier_scores_[row]:5.1f}  {planted.get(row, '')}")
+
+# %%
+# The cells
+# ---------
+# The surprisal of a cell is minus its log density given the rest of its row. It is in the unit of
+# its column, so that the median of the column is taken off. The planted cells are framed.
+
+import matplotlib.pyplot as plt
+from matplotlib.patches import Rectangle
+
+surprisal = model.surprisal(X)
+excess = surprisal - np.median(surprisal, axis=0)
+shown = order[:14]
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(10, 5), width_ratios=(1, 2.2), sharey=True, layout="constrained"
+)
+left.barh(range(len(shown)), model.outlier_scores_[shown], color="0.5")
+left.set_yticks(range(len(shown)), [f"row {row}" for row in shown])
+left.invert_yaxis()
+left.set(xlabel="outlier score")
+image = right.imshow(excess[shown], cmap="Reds", vmin=0, vmax=10, aspect="auto")
+right.set_xticks(range(X.shape[1]), X.columns, rotation=45, ha="right")
+for place, row in enumerate(shown):
+    if row in planted:
+        corner = X.columns.get_loc(planted[row]) - 0.5, place - 0.5
+        right.add_patch(Rectangle(corner, 1, 1, fill=False, linewidth=2))
+figure.colorbar(image, label="surprisal above the column's median, nats")
+plt.show()
