@@ -48,8 +48,9 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
-html_css_files = ["cards.css"]
+html_css_files = ["pages.css"]
 html_title = "skanneal"
+html_sidebars = {"first_steps": []}  # it has no pages below it
 html_theme_options = {"show_prev_next": False, "header_links_before_dropdown": 6}
 
 
