@@ -44,6 +44,16 @@ print("clusters:", model.n_clusters_)
 print(f"adjusted Rand index with the cultivars: {adjusted_rand_score(cultivar, model.labels_):.2f}")
 
 # %%
+# What distinguishes them
+# -----------------------
+# A line per cluster. In a column of numbers, blue is below the mean of all wines and red above; in
+# that of a level, the darker the larger the share of the cluster that has it.
+
+from skanneal.displays import ClusterDisplay
+
+ClusterDisplay.from_estimator(model, X)
+
+# %%
 # The holes
 # ---------
 # ``impute`` fills a number with its posterior mean given the rest of the row. Each column's error

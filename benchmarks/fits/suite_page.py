@@ -111,6 +111,9 @@ TABLES = {
     ),
     "outliers": lambda: table("outliers", {"auc": "AUC", "average_precision": "AP"}),
     "imputation": ranks,
+    "densities": lambda: table(
+        "densities", {"log_density": "mean"}, groups=("iris", "wine", "breast cancer")
+    ),
 }
 
 if __name__ == "__main__":
