@@ -54,6 +54,8 @@ class Chain:
         Told how far the chain has come, and at the end of each stage what it has led to.
     to_come : int
         Assignments that `extend` will add later: they count in the share of the work that is done.
+    log_evidence : float
+        What the island estimates from which the chain comes; nan of one that comes from elsewhere.
     """
 
     def __init__(self, plan, state, pacer, bit_generator, clock):
@@ -64,6 +66,7 @@ class Chain:
         self.position, self.unfinished, self.reached = 0, None, None
         self.progress, self.to_come = Progress(), 0
         self._origin, self._stage = (0, 0.0), None
+        self.log_evidence = np.nan
 
     @classmethod
     def begin(cls, plan, schedule, seed, further_sweeps=0.0, max_time=None):
@@ -283,6 +286,7 @@ class Chain:
             "generator": self.bit_generator.state,
             "position": self.position,
             "unfinished": unfinished,
+            "log_evidence": self.log_evidence,
         }
         parts = {
             "state": self.state.to_arrays(),
@@ -306,6 +310,7 @@ class Chain:
         new.trace = Trace.from_arrays(parts.get("trace", {}))
         new.position = header["position"]
         new._origin = new.position, clock.seconds
+        new.log_evidence = header.get("log_evidence", np.nan)
         if header["unfinished"] is not None:
             rest = Segment(*header["unfinished"])
             new.unfinished = rest._replace(knots=np.array(rest.knots, dtype=np.int64))

@@ -5,6 +5,8 @@
 import numpy as np
 
 from ..families import FAMILIES
+from ..moves import FeatureHyperparameters, PartitionHyperparameters
+from ..moves._random import draw_index
 from ..partition_priors import PARTITION_PRIORS, PriorGrid
 from ..states import CrossCat, Mixture
 
@@ -37,11 +39,32 @@ def first_state(plan, subsample, start, bit_generator):
     return state
 
 
-def _empty_state(plan, subsample, bit_generator):
+def state_from_prior(plan, subsample, bit_generator):
+    """Return a state without rows, everything else of which is drawn from its prior.
+
+    Parameters
+    ----------
+    plan : ChainPlan
+        Its grids have points of their own probability for any number of rows (`PriorGrid.whole`).
+    subsample : Subsample
+        Without rows.
+    bit_generator : numpy.random.BitGenerator
+    """
+    state = _empty_state(plan, subsample, bit_generator, drawn=True)
+    # Without rows, what is drawn given the rows is drawn from the prior.
+    for move in (PartitionHyperparameters(plan.prior_grid), FeatureHyperparameters(plan.grids)):
+        for view in state.views:
+            move.sweep(view, bit_generator)
+    return state
+
+
+def _empty_state(plan, subsample, bit_generator, drawn=False):
     kind = PARTITION_PRIORS[plan.partition_prior]
     prior = _first_prior(plan.prior_grid, kind)
     if plan.view_grid is not None:
         view_prior = _first_prior(plan.view_grid, kind)
+        if drawn:
+            view_prior = _drawn_prior(plan.view_grid, kind, bit_generator)
         n_columns = plan.table.n_columns
         view_of = np.arange(n_columns)
         if not plan.columns_apart:
@@ -61,6 +84,11 @@ def _empty_state(plan, subsample, bit_generator):
 def _first_prior(grid, kind):
     grid = PriorGrid.of(grid)
     return grid.prior(grid.first(), kind)
+
+
+def _drawn_prior(grid, kind, bit_generator):
+    place = draw_index(grid.log_weights, np.random.Generator(bit_generator))
+    return grid.prior(place, kind)
 
 
 def _first_labels(plan, view, bit_generator):

@@ -65,6 +65,18 @@ class ChainMoves:
         self.clock.note("hyperparameters", began, state.subsample.size)
         self.took = {"moves": made + self.clock.now() - began, "missing": missing}
 
+    def make_in_turn(self, state, bit_generator, turn):
+        """Make the structure move whose turn it is, or at full data all, then the rest.
+
+        What was accepted before has no part in it: for each turn and number of rows the kernel is
+        fixed.
+        """
+        structure = self.policy.moves
+        if structure and state.subsample.size < state.table.n_rows:
+            structure = [structure[turn % len(structure)]]
+        for move in (*structure, *self.hyperparameters):
+            move.sweep(state, bit_generator)
+
     def expected(self, state, segment):
         """Return the seconds that `make` will take; infinity if a due move was never made."""
         hyperparameters = self.clock.expected("hyperparameters", state.subsample.size)

@@ -7,8 +7,9 @@ import time
 import numpy as np
 
 from ..parallel import LEAST, Progress, StopFlag
-from ..schedules import CustomAnneal
+from ..schedules import CustomAnneal, SequentialMonteCarlo
 from ._chain import Chain
+from ._island import run_island
 
 # A chain may end so much later than its limit without a warning: a share of it, and seconds.
 LATE_SHARE, LATE_SECONDS = 0.05, 0.1
@@ -60,19 +61,24 @@ def run_chain(
     dict
         "draws" (list of flat dicts of arrays), "trace" (dict of float arrays), "state" (flat dict
         of arrays), "schedule" (what was run, as a schedule without a time limit), "complete",
-        "in_time" (whether all rows were in, and once through a sweep, in time or nearly so).
+        "log_evidence" (nan unless the schedule estimates it), "in_time" (whether all rows were in,
+        and once through a sweep, in time or nearly so).
     """
     began, stop = time.perf_counter(), StopFlag() if stop is None else stop
+    progress = Progress() if progress is None else progress
     max_time = schedule.max_time if max_time is None else max_time
-    if state is None:
-        chain = Chain.begin(plan, schedule, seed, lead + (n_draws - 1) * thin, max_time)
-        chain.pacer.extend(lead)
-    else:
+    if state is not None:
         chain = Chain.from_arrays(state, plan)
         chain.pacer.extend(thin)
+    elif isinstance(schedule, SequentialMonteCarlo):
+        chain = run_island(plan, schedule, seed, stop, progress)
+        chain.pacer.extend(lead)
+    else:
+        chain = Chain.begin(plan, schedule, seed, lead + (n_draws - 1) * thin, max_time)
+        chain.pacer.extend(lead)
     if max_time is not None:
         chain.limit(stop, max(max_time - (time.perf_counter() - began), LEAST))
-    chain.progress = Progress() if progress is None else progress
+    chain.progress = progress
     try:
         draws, complete = _drawn(chain, n_draws, thin, stop)
     finally:
@@ -91,6 +97,7 @@ def run_chain(
         "state": chain.to_arrays(),
         "schedule": schedule,
         "complete": complete,
+        "log_evidence": chain.log_evidence,
         "in_time": in_time,
     }
 

@@ -22,6 +22,7 @@ from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedu
 from ..states import Mixture
 from ._base_chains import INTERRUPTED, BaseChains
 from ._base_table import BaseTable, weighted_draws
+from ._evidence import check_gaps, check_schedule, evidence_of
 from ._rounds import SweepCost, run_rounds
 from ._verdict import opinion
 
@@ -59,10 +60,12 @@ class BaseAnnealed(BaseTable, BaseChains):
         moves = self._resolve_moves()
         self._check_partition_prior(moves)
         self._prior_grids()  # whose errors come before any work
+        check_schedule(schedule, limit, moves)
         with self._all_or_nothing(None if auto and not limit else 1):
             *seeds, seed_of_strata = spawn_seeds(self.random_state, self.n_chains + 1)
             encoder, cells = self._read(X, spawn_seeds(seed_of_strata, 1)[0])
             table = encoder.table(cells)
+            check_gaps(schedule, encoder, table)
             schedule = self._started(schedule, table.n_rows)
             priors = self._prior_grids(table.n_rows, table.n_columns)
 
@@ -115,6 +118,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         if not self._has_views:
             fitted["family_evidence_"] = evidence
         fitted["date_parts_"] = encoder.parts.names
+        fitted |= evidence_of([result["log_evidence"] for result in results])
         fitted |= {"rounding_": encoder.jitter.steps, "_fingerprint": fingerprint, "_block": block}
         return fitted, complaints
 

@@ -37,7 +37,7 @@ class AnnealedDPMixture(BaseAnnealed):
         in the clustering and in what the date says of other cells; densities leave them out.
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
-        "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
+        "linear_anneal", "accelerating_anneal", "energy_anneal", "smc") or an object of
         `skanneal.schedules`. With ``n_sweeps="auto"``, as "anneal" has it, blocks of full-data
         sweeps follow, each twice as long as the last, until the chains agree or their work is done;
         every second chain then begins with a sequential pass (in `CrossCatPY`, with columns apart).
@@ -167,6 +167,10 @@ class AnnealedDPMixture(BaseAnnealed):
     schedule_ : schedule
         The schedule that was run; with a time limit, what became of it in the first chain, as a
         custom schedule without one: the same data and seed then give that chain's bits again.
+    log_evidence_, log_evidence_se_ : float
+        With ``schedule="smc"`` or a `SequentialMonteCarlo`, the log of the probability density of
+        the rows, given the families and the grids of the hyperparameters, and its standard error
+        over chains; else nan. Without a bias in ``exp(log_evidence_)``: see the page on schedules.
     n_sweeps_ : float
         Sweeps run, further draws included.
     n_features_in_ : int

@@ -44,7 +44,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         in the clustering and in what the date says of other cells; densities leave them out.
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
-        "linear_anneal", "accelerating_anneal", "energy_anneal") or an object of
+        "linear_anneal", "accelerating_anneal", "energy_anneal", "smc") or an object of
         `skanneal.schedules`; blocks of sweeps follow as in `AnnealedDPMixture`.
     partition_prior : {"pitman_yor", "finite"}, default="pitman_yor"
         As in `AnnealedDPMixture`, of rows and of columns.
@@ -159,6 +159,8 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     schedule_ : schedule
         The schedule that was run; with a time limit, what became of it in the first chain, as a
         custom schedule without one: the same data and seed then give that chain's bits again.
+    log_evidence_, log_evidence_se_ : float
+        With ``schedule="smc"``, the log evidence and its standard error, as in `AnnealedDPMixture`.
     n_sweeps_ : float
         Sweeps run, further draws included.
     n_features_in_ : int

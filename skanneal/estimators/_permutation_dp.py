@@ -175,6 +175,8 @@ class PermutationDPMixture(BaseAnnealed):
     schedule_ : schedule
         The schedule that was run; with a time limit, what became of it in the first chain, as a
         custom schedule without one: the same data and seed then give that chain's bits again.
+    log_evidence_, log_evidence_se_ : float
+        With ``schedule="smc"``, the log evidence and its standard error, as in `AnnealedDPMixture`.
     n_sweeps_ : float
         Sweeps run, further draws included.
     n_features_in_ : int

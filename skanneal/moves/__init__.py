@@ -15,6 +15,7 @@ from ._column_sets import ColumnSets as ColumnSets
 from ._gibbs import Gibbs as Gibbs
 from ._gibbs import churn as churn
 from ._gibbs import iterated_conditional_modes as iterated_conditional_modes
+from ._gibbs import make_steps as make_steps
 from ._hyperparameters import EachView as EachView
 from ._hyperparameters import FeatureHyperparameters as FeatureHyperparameters
 from ._hyperparameters import PartitionHyperparameters as PartitionHyperparameters

@@ -95,6 +95,28 @@ def churn(mixtures, Subsample subsample, bit_generator, knots, int64_t start, in
     return position
 
 
+def make_steps(mixtures, steps, bit_generator):
+    """Carry out given steps of rows in every mixture; the subsample has no part in it.
+
+    Parameters
+    ----------
+    mixtures : sequence of Mixture
+        Views of one state.
+    steps : int64 array of shape (n,)
+        `row` for a row that enters, `~row` for one that leaves; one that leaves and enters at once
+        makes a Gibbs step.
+    bit_generator : numpy.random.BitGenerator
+    """
+    cdef const int64_t[::1] all_steps = np.ascontiguousarray(steps, dtype=np.int64)
+    cdef Py_ssize_t n = all_steps.shape[0]
+    cdef bitgen_t *rng = bitgen(bit_generator)
+    cdef Mixture mixture
+    for mixture in mixtures:
+        if n:
+            with nogil:
+                follow(mixture, &all_steps[0], n, 1.0, rng)
+
+
 cdef bint assign_greedily(Mixture mixture, Py_ssize_t row) except -1 nogil:
     """Move a labelled row, with the fills that it has, where it fits best; whether that is
     elsewhere."""

@@ -62,12 +62,12 @@ class Permutation(Polled):
     exact = True
     tempered = True
     integrates = True
+    burn_in = False  # set by the chain: hill climbs are allowed, and tau follows
+    tuning = None  # the reference number of clusters
 
     def __init__(self, permutation="projection", program="auto", tolerance=1e-32, grid=None):
         self.permutation, self.program, self.tolerance = permutation, program, tolerance
         self.integrated = None if grid is None else Integrated(grid)
-        self.burn_in = False  # set by the chain: hill climbs are allowed, and tau follows
-        self.tuning = None  # the reference number of clusters
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """One order; MoveInfo(1, accepted, work)."""

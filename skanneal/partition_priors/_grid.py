@@ -89,7 +89,9 @@ class PriorGrid:
         places : ndarray of shape (n_kept,)
             All points, if none is below the end of the grid for n rows: a user has set them.
         """
-        kept = self.whole | (self.points[:, 0] <= concentrations(n)[-1] * (1 + 1e-9))
+        if self.whole:
+            return np.arange(len(self))
+        kept = self.points[:, 0] <= concentrations(n)[-1] * (1 + 1e-9)
         return np.flatnonzero(kept if kept.any() else ~kept)
 
     @property

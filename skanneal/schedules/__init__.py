@@ -19,6 +19,7 @@ from ._path import Segment as Segment
 from ._path import size_at as size_at
 from ._prior_gibbs import PriorGibbs as PriorGibbs
 from ._sequential_gibbs import SequentialGibbs as SequentialGibbs
+from ._sequential_monte_carlo import SequentialMonteCarlo as SequentialMonteCarlo
 
 # One instance per name that an estimator's `schedule` may be.
 SCHEDULES = {

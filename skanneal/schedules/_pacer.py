@@ -194,6 +194,19 @@ class Pacer:
         self._finished = True
         self.assignments = done
 
+    def jump(self, assignments):
+        """Go on from a place on the path to which something else has brought the chain.
+
+        Parameters
+        ----------
+        assignments : int
+            Assignments made.
+        """
+        self.assignments = assignments
+        self.size = int(size_at(self._knots, assignments))
+        self._finished = assignments == self.path.assignments[-1]
+        self._burn()
+
     def limit(self, max_time):
         """Give the rest of the schedule other limits.
 

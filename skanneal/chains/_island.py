@@ -1,0 +1,215 @@
+"""An island: particles that see one row after another, and the evidence that their weights tell.
+
+With x_1, .., x_N the rows in the island's order and s the state without its rows' data (partitions
+of rows and columns, concentrations, hyperparameters), the targets are
+
+    p_n(s) = p(s) p(x_1, .., x_n | s),   n = 0 .. N.
+
+A particle begins as a draw from p_0, the prior. A row that enters weighs it by
+
+    w = p(x_n | s, x_1, .., x_{n-1})
+      = prod_v sum_k (n_vk - d_v) / (n - 1 + alpha_v) p(x_n | x_vk)  +  the term of a new cluster
+
+over the views v, the normaliser of the row's Gibbs draw of its clusters, which follows. Moves that
+leave p_n invariant come in between. So the expected product of the means of the weights between two
+resamplings is p(x_1, .., x_N), whatever the number of particles and the moves (Chopin 2002; Del
+Moral, Doucet and Jasra 2006). For that all is proper: nothing is tuned or left out by what a
+particle has seen, and the prior is that of the full data from the first row on.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ..moves import make_steps
+from ..moves._random import draw_index
+from ..parallel import spawn_seeds
+from ..partition_priors import PriorGrid
+from ..states import Subsample, state_from_arrays
+from ._chain import Chain
+from ._clock import ChainClock
+from ._first_state import state_from_prior
+from ._moves import ChainMoves
+
+
+def run_island(plan, schedule, seed, stop, progress):
+    """Run an island and return the chain of its survivor.
+
+    Parameters
+    ----------
+    plan : ChainPlan
+        Data, prior and moves, none of which adapts.
+    schedule : SequentialMonteCarlo
+        Validated.
+    seed : numpy.random.SeedSequence
+        Of this island alone; each of its particles has a stream of its own.
+    stop : StopFlag
+        Raised to end early.
+    progress : Progress
+        Told how far the island has come.
+
+    Returns
+    -------
+    chain : Chain
+        At the schedule's end, with a particle drawn by weight and `log_evidence`. Or, stopped
+        early, somewhere on the schedule's path, along which it anneals if it is run on; the
+        evidence is then nan.
+    """
+    island = Island(plan, schedule, seed)
+    chain = Chain(plan, None, schedule.pacer(plan.table.n_rows), None, ChainClock())
+    chain.progress = progress
+    for size, assignments in schedule.stages(plan.table.n_rows):
+        whole = island.take_in(size, stop) and island.sweep(assignments, stop)
+        chain.position = island.made
+        best = int(np.argmax(island.log_weights))
+        chain.state = island.states[best]
+        chain.clock.tick()
+        if not whole:
+            break
+        chain.record()
+        if progress(chain.share):
+            stop.set()
+    else:
+        chain.log_evidence = island.log_evidence
+        best = island.draw()
+    chain.state, chain.bit_generator = island.states[best], island.bit_generators[best]
+    chain.pacer.jump(chain.position)
+    return chain
+
+
+class Island:
+    """Weighted particles over the same rows.
+
+    Parameters
+    ----------
+    plan : ChainPlan
+    schedule : SequentialMonteCarlo
+    seed : numpy.random.SeedSequence
+
+    Attributes
+    ----------
+    states : list of Mixture or CrossCat
+        The particles. They share one subsample, whose rows are in the island's order.
+    bit_generators : list of numpy.random.BitGenerator
+        Of the particles by their places: what is copied goes on with the stream of its new place.
+    log_weights : ndarray of shape (n_particles,)
+        Of the particles, cumulative since the last resampling.
+    log_evidence : float
+        Of the rows so far.
+    made : int
+        Assignments of each particle.
+    """
+
+    def __init__(self, plan, schedule, seed):
+        plan = plan._replace(prior_grid=_whole(plan.prior_grid), view_grid=_whole(plan.view_grid))
+        # The first seed below a chain's is that of the choice of families.
+        _, own, *seeds = spawn_seeds(seed, schedule.n_particles + 2)
+        self.table, self.min_ess = plan.table, schedule.min_ess
+        self.bit_generator = np.random.PCG64(own)
+        self.bit_generators = [np.random.PCG64(seed) for seed in seeds]
+        self.subsample = Subsample(
+            plan.table.n_rows, schedule.selection, self.bit_generator, plan.strata
+        )
+        self.states = [
+            state_from_prior(plan, self.subsample, stream) for stream in self.bit_generators
+        ]
+        self.moves = ChainMoves(plan, ChainClock())
+        self.log_weights, self._log_before = np.zeros(len(seeds)), 0.0
+        self.rows, self.made, self.turn = [], 0, 0
+
+    @property
+    def log_evidence(self):
+        """Log of the estimate of the density of the rows so far."""
+        return self._log_before + _log_sum(self.log_weights) - np.log(len(self.states))
+
+    def take_in(self, size, stop):
+        """Let rows enter until there are `size`; return False if it was stopped before."""
+        while self.subsample.size < size:
+            if stop.is_set():
+                return False
+            row = self.subsample.enter_row(self.bit_generator)
+            self.rows.append(row)
+            for i, (state, stream) in enumerate(zip(self.states, self.bit_generators)):
+                self.log_weights[i] += self.enter(state, row, stream)
+            self.made += 1
+            if effective_size(self.log_weights) < self.min_ess * len(self.states):
+                self.resample()
+        return True
+
+    def enter(self, state, row, bit_generator):
+        """Let a row enter a particle; return the log of the particle's weight for it."""
+        log_weight = log_weight_of_row(state, row)
+        make_steps(state.views, [row], bit_generator)
+        return log_weight
+
+    def sweep(self, assignments, stop):
+        """Make so many assignments in place, and the moves after each sweep; return False if it was
+        stopped before all of them."""
+        rows = np.array(self.rows)
+        while assignments > 0:
+            taken = rows[:assignments]
+            steps = np.column_stack([~taken, taken]).ravel()
+            for state, stream in zip(self.states, self.bit_generators):
+                if stop.is_set():
+                    return False
+                make_steps(state.views, steps, stream)
+                state.compact()
+                self.moves.make_in_turn(state, stream, self.turn)
+            self.turn += 1
+            self.made += len(taken)
+            assignments -= len(taken)
+        return True
+
+    def resample(self):
+        """Copy particles by their weights, which all are 1 afterwards: systematic resampling."""
+        self._log_before = self.log_evidence
+        counts = systematic(self.log_weights, np.random.Generator(self.bit_generator).random())
+        self.copy(np.repeat(np.arange(len(counts)), np.maximum(counts - 1, 0)), counts == 0)
+        self.log_weights[:] = 0.0
+
+    def copy(self, sources, lost):
+        """Put copies of the particles `sources` in the places where `lost` is true."""
+        for to, source in zip(np.flatnonzero(lost), sources):
+            arrays = self.states[source].to_arrays()
+            self.states[to] = state_from_arrays(arrays, self.table, self.subsample)
+
+    def draw(self):
+        """Return the place of a particle drawn by weight."""
+        return draw_index(self.log_weights, np.random.Generator(self.bit_generator))
+
+
+def log_weight_of_row(state, row):
+    """Log density of a row that is not in the state, given the state: in float64, user's units."""
+    total = 0.0
+    for view in state.views:
+        scores, log_weights = view.score_rows(view.table, row, row + 1)
+        total += _log_sum(scores[0] + log_weights)
+    return total
+
+
+def systematic(log_weights, uniform):
+    """How many copies of each particle there are after systematic resampling: int64 (n,).
+
+    The expected number is n times the particle's share of the weights.
+    """
+    shares = np.exp(log_weights - _log_sum(log_weights))
+    ends = np.floor(np.cumsum(shares) * len(shares) - uniform).astype(np.int64) + 1
+    ends[-1] = len(shares)  # whatever rounding has done
+    return np.diff(np.maximum(ends, 0), prepend=0)
+
+
+def effective_size(log_weights):
+    """Effective sample size of weighted particles: squared sum over sum of squares."""
+    return np.exp(2.0 * _log_sum(log_weights) - _log_sum(2.0 * log_weights))
+
+
+def _log_sum(logs):
+    return np.logaddexp.reduce(logs)  # a tenth of the time of SciPy's logsumexp where they are few
+
+
+def _whole(grid):
+    """A grid all of whose points a subsample may have, however small it is."""
+    if grid is None:
+        return None
+    grid = PriorGrid.of(grid)
+    return PriorGrid(grid.points, grid.log_weights, whole=True)

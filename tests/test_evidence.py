@@ -1,0 +1,413 @@
+"""Sequential Monte Carlo against the enumerated evidence and posterior.
+
+A run gives Z, its estimate of the evidence, and a survivor drawn by weight. Both are right only if
+the mean of Z 1{survivor = z} is p(x, z) for every partition z, hence the mean of Z the evidence.
+Many runs, one try each, fixed seeds: a right sampler fails once in 10,000. Beside it stand wrong
+samplers, which the same test must reject.
+"""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import test_multinomial as counts
+from enumeration import canonical
+from evidence_enumeration import ONE, Evidence, finite, process
+from mixtures import COLUMN_FAMILIES, ROW_FAMILIES, hyper_vector, make_table
+from reference import EXAMPLES, ROW_EXAMPLES
+from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
+from skanneal.chains import ChainPlan, _island, run_chain
+from skanneal.chains._island import Island, effective_size, systematic
+from skanneal.families import FAMILIES
+from skanneal.moves import COLUMN_MOVES
+from skanneal.parallel import StopFlag
+from skanneal.partition_priors import PriorGrid
+from skanneal.schedules import LinearAnneal, SequentialMonteCarlo
+from test_moves import hyper_options
+
+REJECT = 1e-6  # what a control's p-value must be below
+LEVEL = 1e-4
+N_GROUPS = 6  # of partitions: the most probable ones, and the rest
+SCHEDULE = SequentialMonteCarlo(n_particles=3, n_sweeps=4, final_sweeps=1, min_ess=0.7)
+
+# (PARTITION_PRIORS' name, coordinates of the grid's points, their weights, the oracle's law)
+PRIORS = {
+    "DP": ("pitman_yor", [(0.3, 0.0), (2.0, 0.0)], [0.4, 0.6]),
+    "PY": ("pitman_yor", [(0.3, 0.0), (2.0, 0.0), (0.3, 0.4), (1.5, 0.4)], [0.3, 0.1, 0.4, 0.2]),
+    "static": ("finite", [(1, 1.0), (2, 1.0), (4, 1.0)], [0.3, 0.3, 0.4]),
+    "dynamic": ("finite", [(1, 1.5), (2, 0.75), (12, 0.125)], [0.3, 0.4, 0.3]),
+    "null": ("pitman_yor", [(0.0, 0.0), (0.5, 0.2), (3.0, 0.0)], [0.5, 0.2, 0.3]),
+}
+
+
+def column(family, n_rows, start=0, missing=()):
+    """So many values of a family's example, some missing."""
+    values, hyper = (EXAMPLES | ROW_EXAMPLES)[family]
+    values = [*values, *values][start : start + n_rows]
+    return family, [None if i in missing else v for i, v in enumerate(values)], hyper
+
+
+def law_of(prior):
+    name, points, weights = PRIORS[prior]
+    return (finite if name == "finite" else process)(points, weights)
+
+
+def grid_of(prior):
+    name, points, weights = PRIORS[prior]
+    pairs = [(g * m, -g) for m, g in points] if name == "finite" else points
+    return PriorGrid(pairs, np.log(weights))
+
+
+def plan_of(columns, grids, prior, view_prior=None, moves=()):
+    """The plan of columns whose hyperparameters are inferred where `grids` has their number."""
+    families, hyper, at, of = {}, {}, 0, {}
+    for j, (family, values, mapping) in enumerate(columns):
+        width = len(values[0]) if family in ROW_EXAMPLES else 1
+        families.setdefault(family, []).extend(range(at, at + width))
+        flat = counts.flat(mapping) if family == "multinomial" else hyper_vector(family, mapping)
+        hyper[at], of[j] = flat, at
+        at += width
+    has_counts = "multinomial" in families
+    return ChainPlan(
+        counts.make_table(columns)[0] if has_counts else make_table(columns),
+        {family: np.array(places) for family, places in families.items()},
+        hyper,
+        {of[j]: grid for j, grid in grids.items()},
+        grid_of(prior),
+        ("gibbs", "split_merge", *moves),
+        view_grid=None if view_prior is None else grid_of(view_prior),
+        partition_prior=PRIORS[prior][0],
+    )
+
+
+@cache
+def case(data, prior, n_rows, view_prior=None):
+    """(plan, exact evidence) of a family's columns, or of some of several families."""
+    if data == "mixed":
+        columns = [column("normal", n_rows, 1), column("bernoulli", n_rows, 0, {2})]
+        columns.append(column("poisson", n_rows, 2))
+    elif data in ROW_EXAMPLES:
+        columns = [column("bernoulli", n_rows, 1, {0}), column(data, n_rows)]
+    else:
+        columns = [column(data, n_rows, 0, {3}), column(data, n_rows, 2)]
+    grids, mappings = {}, {}
+    if data not in ROW_EXAMPLES:
+        grids[0], mappings[0] = hyper_options(columns[0][0])
+    oracle = [(*c[:2], mappings.get(j, c[2])) for j, c in enumerate(columns)]
+    columns = [(*c[:2], mappings.get(j, [c[2]])[0]) for j, c in enumerate(columns)]
+    moves = () if view_prior is None else tuple(COLUMN_MOVES)
+    view_law = ONE if view_prior is None else law_of(view_prior)
+    exact = Evidence(oracle, law_of(prior), view_law)
+    return plan_of(columns, grids, prior, view_prior, moves), exact
+
+
+def one_run(plan, schedule, island, seed):
+    """(log evidence, (partition of the columns, of the rows in their first view))."""
+    island, stop = island(plan, schedule, np.random.SeedSequence(seed)), StopFlag()
+    for size, assignments in schedule.stages(plan.table.n_rows):
+        assert island.take_in(size, stop) and island.sweep(assignments, stop)
+    state = island.states[island.draw()]
+    if plan.view_grid is None:
+        n_units = sum(FAMILIES[f].key_columns(at).size for f, at in plan.families.items())
+        views, view = (0,) * n_units, state
+    else:
+        views, view = canonical(state.view_of), state.views[state.view_of[0]]
+    return island.log_evidence, (views, canonical(view.get_labels().tolist()))
+
+
+def groups_of(posterior):
+    """Number of the group of each partition: groups of about equal probability."""
+    masses, groups = np.zeros(N_GROUPS), {}
+    for key in sorted(posterior, key=posterior.get, reverse=True):
+        groups[key] = int(masses.argmin())
+        masses[groups[key]] += posterior[key]
+    return groups, masses
+
+
+def p_values(of, n_runs, schedule=SCHEDULE, island=Island, seed=0):
+    """p-values of the evidence alone, and of evidence and partition together (Hotelling)."""
+    plan, exact = of
+    groups, masses = groups_of(exact.posterior)
+    weights = np.zeros((n_runs, N_GROUPS))
+    for i in range(n_runs):
+        log_evidence, key = one_run(plan, schedule, island, [seed, i])
+        weights[i, groups[key]] = np.exp(log_evidence) / exact.density
+    total = weights.sum(axis=1)
+    t = (total.mean() - 1.0) / (total.std(ddof=1) / np.sqrt(n_runs))
+    off, rest = weights.mean(axis=0) - masses, n_runs - N_GROUPS
+    square = n_runs * off @ np.linalg.solve(np.cov(weights.T), off)
+    f = square * rest / (N_GROUPS * (n_runs - 1))
+    return 2 * stats.t.sf(abs(t), n_runs - 1), stats.f.sf(f, N_GROUPS, rest)
+
+
+# ---- the evidence, and the weighted law of the partitions ---------------------------------------
+
+DATA = [*COLUMN_FAMILIES, "mixed", *ROW_FAMILIES, "multinomial"]
+MIXTURES = [
+    (data, prior, 5 + (i + j) % 2)
+    for i, data in enumerate(DATA)
+    for j, prior in enumerate(["DP", "PY", "static", "dynamic"])
+]
+CROSSCATS = [
+    ("mixed", "null", 5, "PY"),
+    ("mixed", "PY", 6, "DP"),
+    ("mixed", "static", 5, "dynamic"),
+    ("mixed", "dynamic", 6, "static"),
+]
+SHORT = SequentialMonteCarlo(n_particles=2, n_sweeps=3, final_sweeps=0, min_ess=0.9)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("data", "prior", "n_rows"), MIXTURES)
+def test_mixtures_by_few_runs(data, prior, n_rows):
+    assert min(p_values(case(data, prior, n_rows), 60)) > LEVEL
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("data", "prior", "n_rows", "view_prior"), CROSSCATS)
+def test_views_by_few_runs(data, prior, n_rows, view_prior):
+    assert min(p_values(case(data, prior, n_rows, view_prior), 20, SHORT)) > LEVEL
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("data", "prior", "n_rows"), MIXTURES)
+def test_mixtures(data, prior, n_rows):
+    """With the next, 100,000 runs."""
+    assert min(p_values(case(data, prior, n_rows), 1_900, seed=1)) > LEVEL
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("data", "prior", "n_rows", "view_prior"), CROSSCATS)
+def test_views(data, prior, n_rows, view_prior):
+    assert min(p_values(case(data, prior, n_rows, view_prior), 2_200, SHORT, seed=1)) > LEVEL
+
+
+# ---- wrong samplers -----------------------------------------------------------------------------
+
+
+class AfterTheDraw(Island):
+    """The row weighs a particle when it is in already."""
+
+    def enter(self, state, row, bit_generator):
+        super().enter(state, row, bit_generator)
+        return _island.log_weight_of_row(state, row)
+
+
+class WithoutTheTotal(Island):
+    """The weights of the row step, which are not divided by n + concentration."""
+
+    def enter(self, state, row, bit_generator):
+        n = self.subsample.size - 1
+        total = sum(np.log(view.prior.total_weight(n)) if n else 0.0 for view in state.views)
+        return super().enter(state, row, bit_generator) + total
+
+
+class KeptWeights(Island):
+    """Particles keep their weights when they are resampled."""
+
+    def resample(self):
+        kept, self.sources = self.log_weights.copy(), np.arange(len(self.states))
+        super().resample()
+        kept = kept[self.sources]
+        self.log_weights[:] = kept - np.logaddexp.reduce(kept) + np.log(len(kept))
+
+    def copy(self, sources, lost):
+        self.sources[lost] = sources
+        super().copy(sources, lost)
+
+
+class OneView(Island):
+    """The weight is that of one of the views."""
+
+    def enter(self, state, row, bit_generator):
+        log_weight = _island.log_weight_of_row(state.views[0], row)
+        super().enter(state, row, bit_generator)
+        return log_weight
+
+
+class Tuned(Island):
+    """A particle of many clusters misses its moves."""
+
+    def sweep(self, assignments, stop):
+        streams = self.bit_generators
+        few = [i for i, state in enumerate(self.states) if state.n_clusters < 3]
+        states, self.states = self.states, [self.states[i] for i in few]
+        self.bit_generators = [streams[i] for i in few]
+        whole = super().sweep(assignments, stop)
+        moved, self.states, self.bit_generators = self.states, states, streams
+        for i, state in zip(few, moved, strict=True):
+            self.states[i] = state
+        return whole
+
+
+RARELY_MOVED = SequentialMonteCarlo(n_particles=8, n_sweeps=1, final_sweeps=0, min_ess=1.0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "of", "schedule", "n_runs"),
+    [
+        (AfterTheDraw, ("normal", "PY", 5), SCHEDULE, 40),
+        (WithoutTheTotal, ("normal", "PY", 5), SCHEDULE, 40),
+        (KeptWeights, ("normal", "PY", 6), RARELY_MOVED, 90),
+        pytest.param(Tuned, ("normal", "PY", 6), SCHEDULE, 2_000, marks=pytest.mark.slow),
+        pytest.param(OneView, ("mixed", "null", 5, "PY"), SHORT, 1_000, marks=pytest.mark.slow),
+    ],
+)
+def test_wrong_samplers_are_rejected(fault, of, schedule, n_runs):
+    assert min(p_values(case(*of), n_runs, schedule, fault)) < REJECT
+
+
+# ---- its parts ----------------------------------------------------------------------------------
+
+
+def test_systematic_resampling():
+    shares = np.array([0.05, 0.0, 0.4, 0.3, 0.25])
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(shares) + 1234.5
+    uniforms = (np.arange(10_000) + 0.5) / 10_000
+    counts = np.array([systematic(log_weights, uniform) for uniform in uniforms])
+    assert np.all(counts.sum(axis=1) == 5)
+    assert np.all(np.abs(counts - 5 * shares) < 1)
+    np.testing.assert_allclose(counts.mean(axis=0), 5 * shares, atol=2e-4)
+
+
+def test_effective_size():
+    assert effective_size(np.full(7, -300.0)) == pytest.approx(7)
+    assert effective_size(np.log([3.0, 1.0]) - 1e4) == pytest.approx(16 / 10)
+
+
+def test_particles_begin_as_draws_from_the_prior():
+    """Points that few rows may not choose in other chains among them; chi-square, at LEVEL."""
+    grid = PriorGrid([(0.5, 0.0), (150.0, 0.0), (300.0, 0.0)], np.log([0.2, 0.3, 0.5]))
+    plan = case("mixed", "DP", 5)[0]._replace(prior_grid=grid, view_grid=grid)
+    schedule = SequentialMonteCarlo(n_particles=400)
+    states = Island(plan, schedule, np.random.SeedSequence(3)).states
+    priors = [[state.prior.concentration for state in states]]
+    priors += [[state.views[0].prior.concentration for state in states]]
+    for values in priors:
+        found = [values.count(value) for value in grid.points[:, 0]]
+        assert stats.chisquare(found, 400 * np.exp(grid.log_weights)).pvalue > LEVEL
+    for point in grid.points[:, 0]:
+        of = [state.n_views > 1 for state in states if state.prior.concentration == point]
+        apart = 1 - 2 / ((point + 1) * (point + 2))  # three columns
+        assert stats.binomtest(sum(of), len(of), apart).pvalue > LEVEL
+    (numbers,) = (at for name, at in plan.families.items() if name == "normal")
+    for coordinate, values in enumerate(plan.grids[int(numbers[0])]):
+        drawn = [state.hyper(numbers)[int(numbers[0])][coordinate] for state in states]
+        found = [drawn.count(value) for value in values]
+        assert sum(found) == 400
+        assert len(values) == 1 or stats.chisquare(found).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("family", [name for name in ROW_FAMILIES if name != "known_normal"])
+def test_row_families_begin_as_draws_from_the_prior(family):
+    rows, hyper = ROW_EXAMPLES[family]
+    plan = plan_of([(family, rows, hyper)], {}, "DP")
+    grids = {0: FAMILIES[family].grids(plan.table, np.arange(2))}
+    assert any(grid is not None and len(grid) > 1 for grid in grids[0])
+    plan = plan._replace(grids=grids)
+    states = Island(plan, SequentialMonteCarlo(n_particles=200), np.random.SeedSequence(4)).states
+    for coordinate, grid in enumerate(grids[0]):
+        if grid is not None and len(grid) > 1:
+            places = [np.abs(grid - s.blocks[0].get_hyper(0)[coordinate]).argmin() for s in states]
+            thirds = np.bincount(np.array(places) * 3 // len(grid), minlength=3)
+            sizes = np.bincount(np.arange(len(grid)) * 3 // len(grid))
+            assert stats.chisquare(thirds, 200 * sizes / len(grid)).pvalue > LEVEL
+
+
+class StopAfter(StopFlag):
+    """It is set when it has been asked so many times."""
+
+    def __init__(self, n_times):
+        super().__init__()
+        self.left = n_times
+
+    def is_set(self):
+        self.left -= 1
+        if self.left < 0:
+            self.set()
+        return super().is_set()
+
+
+@pytest.mark.parametrize("n_times", [0, 3, 12])
+def test_a_chain_that_was_stopped_goes_on_without_evidence(n_times):
+    plan, _ = case("mixed", "null", 6, "PY")
+    seed = np.random.SeedSequence(5)
+    whole = run_chain(plan, SHORT, seed)
+    assert whole["complete"] and np.isfinite(whole["log_evidence"])
+    again = run_chain(plan, SHORT, seed, stop=StopFlag())
+    assert again["log_evidence"] == whole["log_evidence"]
+    stopped = run_chain(plan, SHORT, seed, stop=StopAfter(n_times))
+    assert not stopped["complete"] and np.isnan(stopped["log_evidence"])
+    later = run_chain(plan, SHORT, seed, state=stopped["state"])
+    assert later["complete"] and np.isnan(later["log_evidence"])
+    assert later["trace"]["n_assigned"][-1] == 6
+    assert np.all(later["draws"][0]["view0/labels"] >= 0)
+
+
+# ---- estimators ---------------------------------------------------------------------------------
+
+FEW = SequentialMonteCarlo(n_particles=3, n_sweeps=3, final_sweeps=1)
+
+
+def table(n_rows=24):
+    rng = np.random.default_rng(2)
+    return np.column_stack([rng.normal(rng.choice([-4.0, 4.0], n_rows)), rng.normal(size=n_rows)])
+
+
+@pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
+def test_estimators_have_the_evidence(estimator):
+    parameters = {"schedule": FEW, "n_chains": 3, "random_state": 1}
+    model = estimator(**parameters, warm_start=True).fit(table())
+    beside = estimator(**parameters, n_jobs=2).fit(table())
+    assert model.log_evidence_ == beside.log_evidence_
+    assert model.log_evidence_se_ == beside.log_evidence_se_ > 0
+    np.testing.assert_array_equal(model.trace_["log_joint"], beside.trace_["log_joint"])
+    assert model.n_sweeps_ == 3 and model.trace_["n_assigned"][:, -1].tolist() == [24.0] * 3
+    assert np.isfinite(model.score(table())) and len(model.draws_) == 3
+    evidence = model.log_evidence_, model.log_evidence_se_
+    model.fit(table())
+    assert (model.log_evidence_, model.log_evidence_se_) == evidence and model.n_sweeps_ == 4
+    other = estimator(schedule=LinearAnneal(n_sweeps=4), n_chains=2, random_state=1).fit(table())
+    assert np.isnan(other.log_evidence_) and np.isnan(other.log_evidence_se_)
+
+
+def test_one_island_has_no_standard_error():
+    model = AnnealedDPMixture(schedule=FEW, n_chains=1, random_state=1).fit(table())
+    assert np.isfinite(model.log_evidence_) and np.isnan(model.log_evidence_se_)
+
+
+def gappy():
+    X = table()
+    X[3, 1] = np.nan
+    return X
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "named"),
+    [
+        (AnnealedDPMixture(schedule=FEW, max_time=5.0), table(), "max_time=5"),
+        (
+            AnnealedDPMixture(schedule="smc", families="multivariate_normal"),
+            gappy(),
+            "multivariate",
+        ),
+        (PermutationDPMixture(schedule=FEW), table(), "'permutation'"),
+        (CrossCatPY(schedule=SequentialMonteCarlo(n_sweeps="auto")), table(), "n_sweeps"),
+        (CrossCatPY(schedule=SequentialMonteCarlo(max_time=2.0)), table(), "max_time"),
+        (CrossCatPY(schedule=SequentialMonteCarlo(min_ess=1.5)), table(), "min_ess"),
+        (CrossCatPY(schedule=SequentialMonteCarlo(n_particles=0)), table(), "n_particles"),
+    ],
+)
+def test_what_would_not_be_proper_is_refused(model, X, named):
+    with pytest.raises(ValueError, match=named):
+        model.fit(X)
+    assert not hasattr(model, "draws_")
+
+
+def test_gaps_in_single_columns_and_whole_rows_of_several_are_taken():
+    for families, X in (("normal", gappy()), ("multivariate_normal", table())):
+        model = AnnealedDPMixture(schedule=FEW, families=families, n_chains=1, random_state=0)
+        assert np.isfinite(model.fit(X).log_evidence_)
