@@ -44,6 +44,8 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"demo\.py",
     "download_all_examples": False,
     "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
 }
 
 html_theme = "pydata_sphinx_theme"

@@ -10,7 +10,7 @@ def _inline(self, node):
 
 
 def _block(self, node):
-    self.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    self.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
     raise SkipNode
 
 
