@@ -11,6 +11,6 @@ def cheap_schedule(name):
     """The name of a schedule, or where that takes long, a shorter one of its class."""
     short = {
         "accelerating_anneal": AcceleratingAnneal(passes=5),
-        "smc": SequentialMonteCarlo(n_particles=2, n_sweeps=4),
+        "smc": SequentialMonteCarlo(n_particles=2, n_first=4, n_sweeps=4),
     }
     return short.get(name, name)

@@ -30,7 +30,7 @@ from test_moves import hyper_options
 REJECT = 1e-6  # what a control's p-value must be below
 LEVEL = 1e-4
 N_GROUPS = 6  # of partitions: the most probable ones, and the rest
-SCHEDULE = SequentialMonteCarlo(n_particles=3, n_sweeps=4, final_sweeps=1, min_ess=0.7)
+SCHEDULE = SequentialMonteCarlo(n_particles=3, n_first=1, n_sweeps=4, final_sweeps=1, min_ess=0.7)
 
 # (PARTITION_PRIORS' name, coordinates of the grid's points, their weights, the oracle's law)
 PRIORS = {
@@ -156,7 +156,7 @@ CROSSCATS = [
     ("mixed", "static", 5, "dynamic"),
     ("mixed", "dynamic", 6, "static"),
 ]
-SHORT = SequentialMonteCarlo(n_particles=2, n_sweeps=3, final_sweeps=0, min_ess=0.9)
+SHORT = SequentialMonteCarlo(n_particles=2, n_first=1, n_sweeps=3, final_sweeps=0, min_ess=0.9)
 
 
 @pytest.mark.few(2)
@@ -169,6 +169,21 @@ def test_mixtures_by_few_runs(data, prior, n_rows):
 @pytest.mark.parametrize(("data", "prior", "n_rows", "view_prior"), CROSSCATS)
 def test_views_by_few_runs(data, prior, n_rows, view_prior):
     assert min(p_values(case(data, prior, n_rows, view_prior), 20, SHORT)) > LEVEL
+
+
+class Shrinking(SequentialMonteCarlo):
+    """Fewer and fewer particles of five or six rows."""
+
+    def particles(self, size):
+        return {1: 5, 2: 5, 3: 4, 4: 2}.get(size, 2)
+
+
+@pytest.mark.parametrize(
+    "n_runs", [pytest.param(60, id="few"), pytest.param(4_000, marks=pytest.mark.slow)]
+)
+def test_particles_that_become_fewer(n_runs):
+    schedule = Shrinking(n_sweeps=4, final_sweeps=1, min_ess=0.5)
+    assert min(p_values(case("normal", "PY", 6), n_runs, schedule, seed=2)) > LEVEL
 
 
 @pytest.mark.slow
@@ -207,15 +222,14 @@ class WithoutTheTotal(Island):
 class KeptWeights(Island):
     """Particles keep their weights when they are resampled."""
 
-    def resample(self):
-        kept, self.sources = self.log_weights.copy(), np.arange(len(self.states))
-        super().resample()
-        kept = kept[self.sources]
-        self.log_weights[:] = kept - np.logaddexp.reduce(kept) + np.log(len(kept))
+    def resample(self, n=None):
+        super().resample(n)
+        kept = self.kept
+        self.log_weights = kept - np.logaddexp.reduce(kept) + np.log(len(kept))
 
-    def copy(self, sources, lost):
-        self.sources[lost] = sources
-        super().copy(sources, lost)
+    def copy(self, sources):
+        self.kept = self.log_weights[sources]
+        super().copy(sources)
 
 
 class OneView(Island):
@@ -242,7 +256,9 @@ class Tuned(Island):
         return whole
 
 
-RARELY_MOVED = SequentialMonteCarlo(n_particles=8, n_sweeps=1, final_sweeps=0, min_ess=1.0)
+RARELY_MOVED = SequentialMonteCarlo(
+    n_particles=8, n_first=1, n_sweeps=1, final_sweeps=0, min_ess=1.0
+)
 
 
 @pytest.mark.parametrize(
@@ -266,11 +282,12 @@ def test_systematic_resampling():
     shares = np.array([0.05, 0.0, 0.4, 0.3, 0.25])
     with np.errstate(divide="ignore"):
         log_weights = np.log(shares) + 1234.5
-    uniforms = (np.arange(10_000) + 0.5) / 10_000
-    counts = np.array([systematic(log_weights, uniform) for uniform in uniforms])
-    assert np.all(counts.sum(axis=1) == 5)
-    assert np.all(np.abs(counts - 5 * shares) < 1)
-    np.testing.assert_allclose(counts.mean(axis=0), 5 * shares, atol=2e-4)
+    uniforms = (np.arange(5_000) + 0.5) / 5_000
+    for n in (5, 2):
+        found = np.array([systematic(log_weights, uniform, n) for uniform in uniforms])
+        assert np.all(found.sum(axis=1) == n)
+        assert np.all(np.abs(found - n * shares) < 1)
+        np.testing.assert_allclose(found.mean(axis=0), n * shares, atol=4e-4)
 
 
 def test_effective_size():
@@ -282,7 +299,7 @@ def test_particles_begin_as_draws_from_the_prior():
     """Points that few rows may not choose in other chains among them; chi-square, at LEVEL."""
     grid = PriorGrid([(0.5, 0.0), (150.0, 0.0), (300.0, 0.0)], np.log([0.2, 0.3, 0.5]))
     plan = case("mixed", "DP", 5)[0]._replace(prior_grid=grid, view_grid=grid)
-    schedule = SequentialMonteCarlo(n_particles=400)
+    schedule = SequentialMonteCarlo(n_particles=400, n_first=1)
     states = Island(plan, schedule, np.random.SeedSequence(3)).states
     priors = [[state.prior.concentration for state in states]]
     priors += [[state.views[0].prior.concentration for state in states]]
@@ -308,7 +325,9 @@ def test_row_families_begin_as_draws_from_the_prior(family):
     grids = {0: FAMILIES[family].grids(plan.table, np.arange(2))}
     assert any(grid is not None and len(grid) > 1 for grid in grids[0])
     plan = plan._replace(grids=grids)
-    states = Island(plan, SequentialMonteCarlo(n_particles=200), np.random.SeedSequence(4)).states
+    states = Island(
+        plan, SequentialMonteCarlo(n_particles=200, n_first=1), np.random.SeedSequence(4)
+    ).states
     for coordinate, grid in enumerate(grids[0]):
         if grid is not None and len(grid) > 1:
             places = [np.abs(grid - s.blocks[0].get_hyper(0)[coordinate]).argmin() for s in states]
@@ -349,7 +368,7 @@ def test_a_chain_that_was_stopped_goes_on_without_evidence(n_times):
 
 # ---- estimators ---------------------------------------------------------------------------------
 
-FEW = SequentialMonteCarlo(n_particles=3, n_sweeps=3, final_sweeps=1)
+FEW = SequentialMonteCarlo(n_particles=3, n_first=6, n_sweeps=3, final_sweeps=1)
 
 
 def table(n_rows=24):
@@ -399,6 +418,7 @@ def gappy():
         (CrossCatPY(schedule=SequentialMonteCarlo(max_time=2.0)), table(), "max_time"),
         (CrossCatPY(schedule=SequentialMonteCarlo(min_ess=1.5)), table(), "min_ess"),
         (CrossCatPY(schedule=SequentialMonteCarlo(n_particles=0)), table(), "n_particles"),
+        (CrossCatPY(schedule=SequentialMonteCarlo(n_first=0)), table(), "n_first"),
     ],
 )
 def test_what_would_not_be_proper_is_refused(model, X, named):

@@ -92,7 +92,7 @@ class Island:
         The particles. They share one subsample, whose rows are in the island's order.
     bit_generators : list of numpy.random.BitGenerator
         Of the particles by their places: what is copied goes on with the stream of its new place.
-    log_weights : ndarray of shape (n_particles,)
+    log_weights : ndarray of shape (n_states,)
         Of the particles, cumulative since the last resampling.
     log_evidence : float
         Of the rows so far.
@@ -103,8 +103,9 @@ class Island:
     def __init__(self, plan, schedule, seed):
         plan = plan._replace(prior_grid=_whole(plan.prior_grid), view_grid=_whole(plan.view_grid))
         # The first seed below a chain's is that of the choice of families.
-        _, own, *seeds = spawn_seeds(seed, schedule.n_particles + 2)
+        _, own, *seeds = spawn_seeds(seed, schedule.particles(1) + 2)
         self.table, self.min_ess = plan.table, schedule.min_ess
+        self.n_particles = schedule.particles
         self.bit_generator = np.random.PCG64(own)
         self.bit_generators = [np.random.PCG64(seed) for seed in seeds]
         self.subsample = Subsample(
@@ -123,7 +124,10 @@ class Island:
         return self._log_before + _log_sum(self.log_weights) - np.log(len(self.states))
 
     def take_in(self, size, stop):
-        """Let rows enter until there are `size`; return False if it was stopped before."""
+        """Let rows enter until there are `size`; return False if it was stopped before.
+
+        Then there are as many particles as the schedule has for so many rows.
+        """
         while self.subsample.size < size:
             if stop.is_set():
                 return False
@@ -134,6 +138,9 @@ class Island:
             self.made += 1
             if effective_size(self.log_weights) < self.min_ess * len(self.states):
                 self.resample()
+        n_particles = self.n_particles(size)
+        if n_particles < len(self.states):
+            self.resample(n_particles)
         return True
 
     def enter(self, state, row, bit_generator):
@@ -160,18 +167,26 @@ class Island:
             assignments -= len(taken)
         return True
 
-    def resample(self):
-        """Copy particles by their weights, which all are 1 afterwards: systematic resampling."""
+    def resample(self, n=None):
+        """Keep `n` copies of particles, by default as many as there are, chosen by their weights,
+        which all are 1 afterwards: systematic resampling."""
         self._log_before = self.log_evidence
-        counts = systematic(self.log_weights, np.random.Generator(self.bit_generator).random())
-        self.copy(np.repeat(np.arange(len(counts)), np.maximum(counts - 1, 0)), counts == 0)
-        self.log_weights[:] = 0.0
+        n = len(self.states) if n is None else n
+        uniform = np.random.Generator(self.bit_generator).random()
+        counts = systematic(self.log_weights, uniform, n)
+        self.copy(np.repeat(np.arange(len(counts)), counts))
+        self.log_weights = np.zeros(n)
 
-    def copy(self, sources, lost):
-        """Put copies of the particles `sources` in the places where `lost` is true."""
-        for to, source in zip(np.flatnonzero(lost), sources):
-            arrays = self.states[source].to_arrays()
-            self.states[to] = state_from_arrays(arrays, self.table, self.subsample)
+    def copy(self, sources):
+        """Let the particles be copies of those in the places `sources`, in this order."""
+        states, own = [], set()
+        for source in sources:
+            state = self.states[source]
+            if source in own:
+                state = state_from_arrays(state.to_arrays(), self.table, self.subsample)
+            own.add(source)
+            states.append(state)
+        self.states = states
 
     def draw(self):
         """Return the place of a particle drawn by weight."""
@@ -187,14 +202,14 @@ def log_weight_of_row(state, row):
     return total
 
 
-def systematic(log_weights, uniform):
-    """How many copies of each particle there are after systematic resampling: int64 (n,).
+def systematic(log_weights, uniform, n):
+    """How many of n copies each particle has after systematic resampling: int64 (n_particles,).
 
     The expected number is n times the particle's share of the weights.
     """
     shares = np.exp(log_weights - _log_sum(log_weights))
-    ends = np.floor(np.cumsum(shares) * len(shares) - uniform).astype(np.int64) + 1
-    ends[-1] = len(shares)  # whatever rounding has done
+    ends = np.floor(np.cumsum(shares) * n - uniform).astype(np.int64) + 1
+    ends[-1] = n  # whatever rounding has done
     return np.diff(np.maximum(ends, 0), prepend=0)
 
 

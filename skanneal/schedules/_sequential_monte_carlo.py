@@ -28,6 +28,10 @@ class SequentialMonteCarlo(LinearAnneal):
     ----------
     n_particles : int, default=32
         Particles of each chain's island.
+    n_first : int, default=256
+        Particles while the rows are fewer than 8, if that is more: half as many from 8 rows on, a
+        quarter from 16, and so on down to `n_particles`. What hyperparameters are worth shows in
+        the first rows, and there particles cost little.
     n_sweeps : float, default=20
         Assignments of one particle divided by rows, final sweeps included. One sweep takes the rows
         in. Of the rest, the rows so far are swept in place after each row that enters while they
@@ -51,7 +55,7 @@ class SequentialMonteCarlo(LinearAnneal):
     >>> from skanneal import AnnealedDPMixture
     >>> from skanneal.schedules import SequentialMonteCarlo
     >>> X = np.random.default_rng(0).normal([[-4.0], [4.0]], size=(2, 20)).reshape(-1, 1)
-    >>> schedule = SequentialMonteCarlo(n_particles=8, n_sweeps=5)
+    >>> schedule = SequentialMonteCarlo(n_particles=8, n_first=64, n_sweeps=5)
     >>> model = AnnealedDPMixture(schedule=schedule, random_state=0).fit(X)
     >>> model.n_clusters_, -105 < model.log_evidence_ < -80
     (2, True)
@@ -61,6 +65,7 @@ class SequentialMonteCarlo(LinearAnneal):
     _parameter_constraints: dict = {
         **LinearAnneal._parameter_constraints,
         "n_particles": [Interval(Integral, 1, None, closed="left")],
+        "n_first": [Interval(Integral, 1, None, closed="left")],
         "n_sweeps": [Interval(Real, 1, None, closed="left")],
         "min_ess": [Interval(Real, 0, 1, closed="both")],
         "max_time": [None],
@@ -70,6 +75,7 @@ class SequentialMonteCarlo(LinearAnneal):
         self,
         *,
         n_particles=32,
+        n_first=256,
         n_sweeps=20,
         final_sweeps=2,
         min_ess=0.5,
@@ -80,7 +86,28 @@ class SequentialMonteCarlo(LinearAnneal):
             n_sweeps=n_sweeps, final_sweeps=final_sweeps, max_time=max_time, selection=selection
         )
         self.n_particles = n_particles
+        self.n_first = n_first
         self.min_ess = min_ess
+
+    def particles(self, size):
+        """Return how many particles there are when so many rows are in.
+
+        Parameters
+        ----------
+        size : int
+            At least 1.
+
+        Returns
+        -------
+        n_particles : int
+
+        Examples
+        --------
+        >>> from skanneal.schedules import SequentialMonteCarlo
+        >>> [SequentialMonteCarlo(n_first=100).particles(size) for size in (1, 7, 8, 16, 1000)]
+        [100, 100, 50, 32, 32]
+        """
+        return max(self.n_particles, self.n_first >> max(0, size.bit_length() - 3))
 
     def stages(self, n_rows):
         """Return when a particle's rows are swept in place: a function of the path alone.
