@@ -9,6 +9,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks" / "fits"))
 
 import clustering
+import decisions
 import imputation
 import outliers
 import suite_page
@@ -86,8 +87,36 @@ def test_ranks(tmp_path):
     assert "| mean | peer 1 | 2.000 |" in text and "| default | skanneal abc | 1.000 |" in text
 
 
+def test_widths_of_intervals():
+    values = np.array([0.0, 1.0, 1.0, 4.0, 5.0])
+    assert decisions.widths(values, 0.5, np.array([1.0, 9.0])).tolist() == [0.5, 0.5]
+    found = decisions.widths(values, None, np.array([1.0, 4.0, 4.4, -3.0]))
+    assert found.tolist() == [2.0, 2.0, 2.0, 2.0]
+
+
+def test_decisions_about_a_table(tmp_path):
+    """Rounded numbers, atoms, levels and a constant; then a density beyond what rounding allows."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=400), rng.integers(0, 3, 400), np.ones(400)])
+    X = np.column_stack([X, np.where(rng.random(400) < 0.5, 0.0, rng.normal(5.0, size=400))])
+    X[:, 0] = X[:, 0].round(1)
+    np.savez(tmp_path / "table.npz", X=X)
+    record = decisions.measure(tmp_path / "table.npz", decisions.default, 0)
+    families = {"normal": [0], "categorical": [1], "constant": [2], "semi_continuous": [3]}
+    assert record["families"] == families and record["rounding"] == {"0": 0.1}
+    assert record["atoms"]["3"]["values"] == [0.0] and record["log_interval"] < 0.33
+    assert record["why"]["1"] == "3 whole numbers"
+
+    def as_it_stands(seed):
+        return decisions.default(seed).set_params(rounding=None)
+
+    X[:, 0] = np.where(np.arange(400) % 2, np.exp(np.rint(2 * X[:, 0])), X[:, 0])
+    np.savez(tmp_path / "table.npz", X=X)
+    assert decisions.measure(tmp_path / "table.npz", as_it_stands, 0)["log_interval"] > 1.0
+
+
 def test_each_cell_has_one_key():
-    for suite in (clustering.SUITE, outliers.SUITE, imputation.SUITE):
+    for suite in (clustering.SUITE, outliers.SUITE, imputation.SUITE, decisions.SUITE):
         assert isinstance(suite, Suite)
         names = [name for of in suite.methods.values() for name in of]
         assert len(names) == len(set(names))

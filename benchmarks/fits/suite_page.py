@@ -93,6 +93,29 @@ def ranks(folder=RESULTS):
     return markdown(headings, rows) + f"\n\nMean ranks over {cells} tables with gaps."
 
 
+def decisions(folder=RESULTS):
+    """What "auto" decided about each table."""
+    ((_, by_set),) = records("decisions", folder).items()
+    rows = []
+    for name, (first, *_) in by_set.items():
+        families = ", ".join(f"{len(of)} {family}" for family, of in first["families"].items())
+        shares = [atom["share"] for atom in first["atoms"].values()]
+        atoms = f"{min(shares):.0%} to {max(shares):.0%}" if shares else NONE
+        steps = f"{len(first['rounding'])} of {first['shape'][1]}"
+        rows.append([name, "{} x {}".format(*first["shape"]), families, atoms, steps])
+        rows[-1] += [_verdict(first), _text(first["log_interval"])]
+    headings = ["table", "rows x columns", "families", "atoms hold", "rounded", "competition"]
+    return markdown([*headings, "log interval"], rows)
+
+
+def _verdict(record):
+    """How the families of numbers competed, in words."""
+    if record.get("decided_by") != "evidence":
+        return record.get("decided_by", "no numbers are open")
+    ahead = f"{record['margin']:.2f} ± {record['standard_error']:.2f}"
+    return f"{record['winner']} by {ahead} nats a row, after {record['n_rows'][-1]} rows"
+
+
 def mean_rank(cells, of_method):
     """Mean rank of a method's errors among all methods', 1 for the smallest."""
     if not cells:
@@ -114,6 +137,7 @@ TABLES = {
     "densities": lambda: table(
         "densities", {"log_density": "mean"}, groups=("iris", "wine", "breast cancer")
     ),
+    "decisions": decisions,
 }
 
 if __name__ == "__main__":

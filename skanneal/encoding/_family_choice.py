@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..families import FAMILIES, default_family
-from ._atoms import has_enough_atoms
+from ._atoms import NEIGHBOURS, has_enough_atoms
 from ._codecs import all_whole, present_values
+from ._rounding import find_lattice
 
 MAX_AUTO_LEVELS = 20  # families="auto" takes more distinct values for numbers
 
@@ -51,8 +52,8 @@ def families_given(families, names):
 
 
 def auto_family(column):
-    """The family by dtype; whole numbers that are levels go by their values, not by their dtype,
-    and numbers that often repeat values beyond rounding have atoms."""
+    """The family by dtype; numbers that are levels go by their values, not by their dtype, and
+    numbers that often repeat values beyond rounding have atoms."""
     dtype = column.dtype
     if dtype != "boolean" and column.levels is None:
         dtype = "levels" if _has_levels(column) else "float"
@@ -62,20 +63,22 @@ def auto_family(column):
 
 
 def _has_levels(column):
-    """Whether numbers are names of levels: whole, few of them, and most of the cells repeat one.
+    """Whether numbers are names of levels: few of them, and most of the cells repeat one.
 
-    Few are MAX_AUTO_LEVELS distinct numbers or fewer. Of the cells after the first at least half,
+    Few are MAX_AUTO_LEVELS distinct numbers or fewer if they are whole. Otherwise few are two to
+    NEIGHBOURS, too few to tell atoms from a density, which would collapse onto them where they are
+    on no lattice, within which they would be jittered. Of the cells after the first at least half,
     and at least one, must repeat an earlier one: 15 rows have at most 15 values, which says
     nothing. More distinct numbers are seen as early as possible.
     """
     values = present_values(column)
     distinct, start, size = values[:0], 0, 1024
     while start < values.size and distinct.size <= MAX_AUTO_LEVELS:
-        part = values[start : start + size]
-        if not all_whole(part):
-            return False
-        distinct = np.union1d(distinct, part)
+        distinct = np.union1d(distinct, values[start : start + size])
         start, size = start + size, 65536
-    if column.temporal or distinct.size > MAX_AUTO_LEVELS:
+    repeats = values.size - distinct.size >= max(1, distinct.size - 1)
+    if column.temporal or distinct.size > MAX_AUTO_LEVELS or not repeats:
         return False
-    return values.size - distinct.size >= max(1, distinct.size - 1)
+    return all_whole(distinct) or (
+        1 < distinct.size <= NEIGHBOURS and find_lattice(values.astype(np.float64)) is None
+    )

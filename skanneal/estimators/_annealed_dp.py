@@ -19,10 +19,10 @@ class AnnealedDPMixture(BaseAnnealed):
     Parameters
     ----------
     families : "auto", str or mapping, default="auto"
-        What the columns are. "auto": booleans are "bernoulli", text, categories and whole numbers
-        of at most 20 repeated values "categorical"; other numbers and dates are "normal" or, if
-        rows not yet seen are then more probable, "multivariate_normal" (see the user guide), or
-        "semi_continuous" if they often repeat values beyond rounding; identifiers are left out,
+        What the columns are. "auto": booleans are "bernoulli", text, categories and numbers of few
+        repeated values (20 if whole, else 8) "categorical"; other numbers and dates are "normal"
+        or, if rows not yet seen are then more probable, "multivariate_normal" (see the user guide),
+        or "semi_continuous" if they often repeat values beyond rounding; identifiers are left out,
         with a warning. Or a family's name, or a mapping of families to columns (names, positions or
         a mask); the user guide lists the families. Some describe whole rows of their columns. One
         of them takes no missing cells, and reads sparse matrices and arrays of counts, which are
