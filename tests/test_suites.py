@@ -88,10 +88,10 @@ def test_ranks(tmp_path):
 
 
 def test_widths_of_intervals():
-    values = np.array([0.0, 1.0, 1.0, 4.0, 5.0])
-    assert decisions.widths(values, 0.5, np.array([1.0, 9.0])).tolist() == [0.5, 0.5]
-    found = decisions.widths(values, None, np.array([1.0, 4.0, 4.4, -3.0]))
-    assert found.tolist() == [2.0, 2.0, 2.0, 2.0]
+    values = np.repeat([0.0, 1.0, 4.0, 5.0], [5, 6, 2, 7])
+    assert decisions.widths(values, 0.5, np.array([1.0, 4.0])).tolist() == [0.5, 0.5]
+    found = decisions.widths(values, None, np.array([0.0, 1.0, 5.0, 4.0]))
+    np.testing.assert_array_equal(found, [1.0, 2.0, 1.0, np.nan])
 
 
 def test_decisions_about_a_table(tmp_path):

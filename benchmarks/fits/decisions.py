@@ -8,12 +8,12 @@ drawn by the seed, half of them to fit; the chains are short, for nothing here h
 of `benchmarks/results/decisions.jsonl` has the family of each column and the reason, atoms and
 their share, steps of rounding, columns set apart, and how families competed.
 
-A number that is written down stands for an interval: of a rounded column one step, of another what
-is nearer to it than to the column's next values. An interval's probability is at most 1, and the
-density of the cell, given the rest of its row, at most one over its width. `log_interval` is the
-greatest log(density times width) of all cells of numbers, in rows that were not fitted. A normal
-distribution fitted to numbers that are uniform within one interval has sqrt(6 / pi), hence 0.32;
-beyond that a density says more than the data can.
+A number that is written down stands for an interval: of a rounded column one step; of another,
+where at least five rows share it, what is nearer to it than to the column's next values. An
+interval's probability is at most 1, and the density of the cell, given the rest of its row, at most
+one over its width. `log_interval` is the greatest log(density times width) of all such cells, in
+rows that were not fitted. A normal distribution fitted to numbers that are uniform within one
+interval has sqrt(6 / pi), hence 0.32; beyond that a density says more than the data can.
 """
 
 import numpy as np
@@ -25,6 +25,7 @@ from suite import Suite, files, some_rows
 
 MOST_ROWS = 2000
 NUMBERS = candidates("float")
+SHARED = 5  # rows
 
 
 def default(seed):
@@ -65,7 +66,7 @@ def measure(path, method, seed):
         "why": why(model, fitted),
         "atoms": atoms,
         "rounding": {str(j): float(step) for j, step in sorted(model.rounding_.items())},
-        "log_interval": round(float(np.max(logs)), 3) if logs else None,
+        "log_interval": round(float(np.nanmax(logs)), 3) if np.any(np.isfinite(logs)) else None,
         "n_components": int(model.n_components_),
         "score": round(float(model.score(held_out)), 3),
     }
@@ -81,15 +82,14 @@ def measure(path, method, seed):
 
 
 def widths(values, step, cells):
-    """The width of the interval that each cell stands for."""
+    """The width of the interval that each cell stands for; nan where nothing tells it."""
     if step is not None:
         return np.full(len(cells), step)
-    middles = np.convolve(np.unique(values), [0.5, 0.5], "valid")
-    edges = np.r_[-np.inf, middles, np.inf]
-    at = np.searchsorted(middles, cells)
-    lengths = edges[at + 1] - edges[at]
-    # of the least and the greatest value, as much as on the side that has a neighbour
-    return np.where(np.isfinite(lengths), lengths, lengths[np.isfinite(lengths)].max())
+    places, counts = np.unique(values, return_counts=True)
+    gaps = np.diff(places)
+    lengths = 0.5 * (np.r_[gaps[0], gaps] + np.r_[gaps, gaps[-1]])  # at the ends as on one side
+    lengths[counts < SHARED] = np.nan
+    return lengths[np.searchsorted(places, cells)]
 
 
 def why(model, X):

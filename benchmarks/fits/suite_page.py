@@ -99,8 +99,9 @@ def decisions(folder=RESULTS):
     rows = []
     for name, (first, *_) in by_set.items():
         families = ", ".join(f"{len(of)} {family}" for family, of in first["families"].items())
-        shares = [atom["share"] for atom in first["atoms"].values()]
-        atoms = f"{min(shares):.0%} to {max(shares):.0%}" if shares else NONE
+        shares = sorted(atom["share"] for atom in first["atoms"].values())
+        ends = dict.fromkeys(f"{share:.0%}" for share in shares[:1] + shares[-1:])
+        atoms = " to ".join(ends) or NONE
         steps = f"{len(first['rounding'])} of {first['shape'][1]}"
         rows.append([name, "{} x {}".format(*first["shape"]), families, atoms, steps])
         rows[-1] += [_verdict(first), _text(first["log_interval"])]
