@@ -19,8 +19,12 @@ from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import Segment
 from skanneal.states import Mixture, Subsample
 
-# Of numbers: rows of counts are in test_multinomial.py.
-ROW_FAMILIES = [name for name, family in FAMILIES.items() if family.joint and name != "multinomial"]
+# Rows of counts are in test_multinomial.py, rows with weights in test_multivariate_t.py.
+ROW_FAMILIES = [
+    name
+    for name, family in FAMILIES.items()
+    if family.joint and family.cells == "number" and not family.weighted
+]
 COLUMN_FAMILIES = [name for name, family in FAMILIES.items() if not family.joint]
 PER_LEVEL = ("per_level",)  # forms of a family with one coordinate per level
 

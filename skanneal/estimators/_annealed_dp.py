@@ -21,12 +21,13 @@ class AnnealedDPMixture(BaseAnnealed):
     families : "auto", str or mapping, default="auto"
         What the columns are. "auto": booleans are "bernoulli", text, categories and numbers of few
         repeated values (20 if whole, else 8) "categorical"; other numbers and dates are "normal"
-        or, if rows not yet seen are then more probable, "multivariate_normal" (see the user guide),
-        or "semi_continuous" if they often repeat values beyond rounding; identifiers are left out,
-        with a warning. Or a family's name, or a mapping of families to columns (names, positions or
-        a mask); the user guide lists the families. Some describe whole rows of their columns. One
-        of them takes no missing cells, and reads sparse matrices and arrays of counts, which are
-        never made dense, where it is named for all columns.
+        or, if rows not yet seen are then more probable, "multivariate_normal" or, with heavy tails,
+        "multivariate_t" (see the user guide), or "semi_continuous" if they often repeat values
+        beyond rounding; identifiers are left out, with a warning. Or a family's name, or a mapping
+        of families to columns (names, positions or a mask); the user guide lists the families. Some
+        describe whole rows of their columns. One of them takes no missing cells, and reads sparse
+        matrices and arrays of counts, which are never made dense, where it is named for all
+        columns.
     rounding : "auto", None or mapping, default="auto"
         Which columns of numbers are rounded: in fit their cells are drawn at random within half a
         step of their value, so that clusters do not collapse onto values that repeat. "auto" finds

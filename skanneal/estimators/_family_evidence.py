@@ -9,7 +9,8 @@ with respect to Lebesgue measure of the same columns, so that they compare.
 The order is settled when the leader is ahead of every rival by several standard errors, and would
 still be ahead if each doubling to come brought the rival as much as the last one may have done: a
 family of more parameters needs more rows, and may yet overtake. If it is never settled, the last
-margins decide, extrapolated to all rows.
+margins decide, extrapolated to all rows. Of candidates that differ by a trifle the first is chosen,
+and no rival is waited for that cannot be ahead by more: a t of many degrees of freedom is a normal.
 
 Work is counted in row steps, never timed, and depends on the table alone: the families do not hang
 on the schedule, on the number of chains or on the machine. Only under a time limit the competition
@@ -41,6 +42,7 @@ ROWS_PER_COLUMN = 10  # at least, too: with fewer a family of covariances cannot
 SWEEPS, DRAWS = 8, 3  # of a chain; a draw is kept after each of the last sweeps
 CLEAR = 3.0  # standard errors
 SHARE_OF_TIME = 1 / 3  # of a fit's limit
+TRIFLE = 0.01  # nats per row
 
 
 def choose_family(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs, limit, names=None):
@@ -211,10 +213,12 @@ class Contest:
 
     @property
     def leader(self):
-        """Index of the candidate that is best if it goes on gaining as 1 / rows lets it."""
+        """Index of the candidate that is best if it goes on gaining as 1 / rows lets it; the first
+        of those that are no more than a trifle behind."""
         means = [of_stage.mean(axis=1) for of_stage in self.densities]
         gain = means[-1] - means[-2] if len(means) > 1 else 0.0
-        return int(np.argmax(means[-1] + gain * (1 - self._size / self.n_rows)))
+        expected = means[-1] + gain * (1 - self._size / self.n_rows)
+        return int(np.argmax(expected >= expected.max() - TRIFLE))
 
     @property
     def settled(self):
@@ -225,7 +229,9 @@ class Contest:
         margin, error = _mean_and_error(ahead)
         loss, error_of_loss = _mean_and_error(before - ahead)
         to_come = math.log2(self.n_rows / self._size) * (loss + CLEAR * error_of_loss)
-        return bool((margin > np.maximum(CLEAR * error, to_come)).all())
+        clear = margin > np.maximum(CLEAR * error, to_come)
+        never = CLEAR * error + np.maximum(to_come, 0.0) - margin < TRIFLE
+        return bool((clear | never).all())
 
     def _ahead(self, densities):
         """By how much the leader gives a row more than each rival does: (n_rivals, n_judged)."""

@@ -31,6 +31,7 @@ FAMILIES = {
         "multivariate_normal",
         "known_normal",
         "multinomial",
+        "multivariate_t",
     )
 }
 

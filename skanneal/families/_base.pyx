@@ -91,6 +91,7 @@ cdef class FamilyBlock:
     family = None           # the name
     joint = False           # a row family?
     takes_gaps = True       # may some of a row's cells of the family be missing?
+    weighted = False        # has each row a weight that is part of the state?
     cells = None            # what a cell is: a key of CODECS (encoding/_codecs.py)
     default_for = None      # what families="auto" gives it: "float", "atoms", "levels", "boolean"
     coordinate_names = ()   # of the hyperparameters
@@ -192,7 +193,7 @@ cdef class FamilyBlock:
     cdef void fill(self, const char *row, Py_ssize_t k, char *filled,
                    bitgen_t *rng) noexcept nogil:
         """Write into `filled` what the row lacks, drawn given its cells and slot k, which has not
-        got it; rng NULL: the centres. Of a row family."""
+        got it; rng NULL: the centres. Of a row family; its weight too, where rows have weights."""
 
     cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
         """Whether taking the row, which has a far number, out of slot k would leave digits of its

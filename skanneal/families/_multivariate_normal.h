@@ -1,42 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The compiled part of the multivariate normal family: what MultivariateNormal
- * (_multivariate_normal.pyx) shares with its kernels. Matrices of a slot are lower triangles in
- * rows of `stride` doubles, a multiple of 8, with zeros elsewhere; so are vectors of `stride`.
+ * The compiled part of the multivariate normal family. What it works on stands in
+ * _multivariate_normal_block.h, alone, for a family that extends it.
  */
 #ifndef SKANNEAL_MULTIVARIATE_NORMAL_H
 #define SKANNEAL_MULTIVARIATE_NORMAL_H
-#include <stdint.h>
-
-#define MVN_MEMO 1024   /* entries of the table of log-gammas by cluster size */
-#define MVN_UPDATES 512 /* of a factor before it is made anew from the scatter */
-#define MVN_FAR 1e5      /* a shift of more cell units is far: see _scaling.py */
-#define MVN_LEAST 1e-4  /* determinants may fall to this share by an update, not below */
-
-typedef struct {
-    int64_t d, stride;      /* columns, and that padded to a multiple of 8 */
-    const int32_t *offset;  /* (d,) byte offset of the cell in an encoded row */
-    const double *mu0;      /* (d,) */
-    const double *kappa0, *nu0;
-    const double *scale0;   /* packed lower triangle */
-    double *prior_factor;   /* (d, stride) inverse Cholesky factor of scale0 */
-    int64_t *size;          /* (n_slots,) rows in the slot */
-    int64_t *updates;       /* (n_slots,) of the factor since it was made from the scatter */
-    double *mean;           /* (n_slots, stride) */
-    double *scatter;        /* (n_slots, d, stride) centred sum of products */
-    double *factor;         /* (n_slots, d, stride) W, W Psi W' = 1 */
-    double *log_det;        /* (n_slots,) sum of log W_ii */
-    float *location;        /* (n_tiles, d, 16) posterior means */
-    float *weights;         /* (n_tiles, d (d + 1) / 2, 16) W */
-    float *student;         /* (n_tiles, 3, 16) constant, power, rate */
-    double *cell, *shift, *vector, *partial;  /* (stride,) scratch */
-    double *lower, *spare;  /* (d, stride) scratch */
-    float *deviation;       /* (d, 16) scratch */
-    const int64_t *gap;     /* (d,) missing columns of a row, falling */
-    float *spanned;         /* (d + 1, d, 16) scratch, NULL in a block without gaps */
-    int64_t *memo_size;     /* (MVN_MEMO,) */
-    double *memo_value;     /* (MVN_MEMO,) */
-} MvnBlock;
+#include "_multivariate_normal_block.h"
 
 #undef KERNELS
 #define KERNELS "../families/_multivariate_normal_kernels.h"
@@ -44,6 +13,7 @@ typedef struct {
 
 DISPATCH(mvn_add_scores);
 DISPATCH(mvn_add_observed);
+DISPATCH(mvn_distances);
 DISPATCH(mvn_update);
 DISPATCH(mvn_refresh);
 DISPATCH(mvn_refactor);

@@ -33,42 +33,15 @@ from ._normal_grids import DEGREES, START, TOO_WIDE, WEIGHTS, typical_variances
 cdef double LOG_PI = 1.1447298858494002
 
 cdef extern from "_multivariate_normal.h" nogil:
-    enum: MVN_MEMO
-    ctypedef struct MvnBlock:
-        int64_t d, stride
-        const int32_t *offset
-        const double *mu0
-        const double *kappa0
-        const double *nu0
-        const double *scale0
-        double *prior_factor
-        int64_t *size
-        int64_t *updates
-        double *mean
-        double *scatter
-        double *factor
-        double *log_det
-        float *location
-        float *weights
-        float *student
-        double *cell
-        double *shift
-        double *vector
-        double *partial
-        double *lower
-        double *spare
-        float *deviation
-        const int64_t *gap
-        float *spanned
-        int64_t *memo_size
-        double *memo_value
     int skanneal_level()
     void (*mvn_add_scores_v[3])(const MvnBlock *, const char *, int64_t, float *) noexcept
     void (*mvn_add_observed_v[3])(MvnBlock *, const char *, int64_t, int64_t, float *) noexcept
-    void (*mvn_update_v[3])(MvnBlock *, const char *, int64_t, int) noexcept
+    void (*mvn_distances_v[3])(const MvnBlock *, const char *, int64_t, int64_t, float *,
+                               float *) noexcept
+    void (*mvn_update_v[3])(MvnBlock *, const char *, int64_t, int, double) noexcept
     void (*mvn_refresh_v[3])(MvnBlock *, int64_t) noexcept
     void (*mvn_refactor_v[3])(MvnBlock *, int64_t) noexcept
-    float (*mvn_score_without_v[3])(MvnBlock *, const char *, int64_t) noexcept
+    float (*mvn_score_without_v[3])(MvnBlock *, const char *, int64_t, double) noexcept
     double (*mvn_factorise_v[3])(MvnBlock *, double, const double *, const double *, int,
                                  double *) noexcept
     int (*mvn_rank_one_v[3])(MvnBlock *, double *, const double *, double) noexcept
@@ -94,17 +67,6 @@ cdef class MultivariateNormal(NumberRows):
     forms = ("location", "positive", "positive", "covariance")
     restricting_ends = {"scale0": TOO_WIDE}
     bounds_density = "scale0"
-
-    cdef MvnBlock block
-    cdef Py_ssize_t stride
-    cdef double[::1] hyper                 # flat
-    cdef double prior_log_det              # sum of log W_ii of scale0
-    cdef double[:, ::1] mean               # (n_slots, stride)
-    cdef double[:, :, ::1] scatter, factor   # (n_slots, d, stride), lower
-    cdef int64_t[::1] updates              # (n_slots,)
-    cdef double[::1] log_det               # (n_slots,)
-    cdef bint stale                        # have factors to be made anew from the scatters?
-    cdef object scratch, caches, memo, spans   # keep the arrays alive
 
     @staticmethod
     def default_hyper(table, columns):
@@ -170,7 +132,7 @@ cdef class MultivariateNormal(NumberRows):
         self.mean = np.zeros((0, self.stride))
         self.scatter = np.zeros((0, self.d, self.stride))
         self.factor = np.zeros((0, self.d, self.stride))
-        self.updates = np.zeros(0, dtype=np.int64)
+        self.updates, self.total = np.zeros(0, dtype=np.int64), np.zeros(0)
         self._factorise_prior()
 
     cdef void _factorise_prior(self) noexcept nogil:
@@ -200,12 +162,14 @@ cdef class MultivariateNormal(NumberRows):
         cdef float[::1] location, weights, student
         cdef Py_ssize_t n = self.n_slots, n_tiles = n_slots // TILE, k
         size, updates = np.zeros(n_slots, np.int64), np.zeros(n_slots, np.int64)
+        total = np.zeros(n_slots)
         mean = aligned_zeros((n_slots, self.stride), np.float64)
         scatter = aligned_zeros((n_slots, self.d, self.stride), np.float64)
         factor = aligned_zeros((n_slots, self.d, self.stride), np.float64)
         size[:n], updates[:n], mean[:n] = self.size, self.updates, self.mean
+        total[:n] = self.total
         scatter[:n], factor[:n] = self.scatter, self.factor
-        self.size, self.updates, self.mean = size, updates, mean
+        self.size, self.total, self.updates, self.mean = size, total, updates, mean
         self.scatter, self.factor, self.log_det = scatter, factor, np.zeros(n_slots)
         location = aligned_zeros((n_tiles * self.d * TILE,), np.float32)
         weights = aligned_zeros((n_tiles * (self.d * (self.d + 1) // 2) * TILE,), np.float32)
@@ -214,6 +178,7 @@ cdef class MultivariateNormal(NumberRows):
         self.block.location, self.block.weights = &location[0], &weights[0]
         self.block.student = &student[0]
         self.block.size, self.block.updates = &self.size[0], &self.updates[0]
+        self.block.total = &self.total[0]
         self.block.mean, self.block.scatter = &self.mean[0, 0], &self.scatter[0, 0, 0]
         self.block.factor, self.block.log_det = &self.factor[0, 0, 0], &self.log_det[0]
         self.n_slots = n_slots
@@ -229,14 +194,25 @@ cdef class MultivariateNormal(NumberRows):
         elif self.n_gaps < self.d:
             mvn_add_observed_v[self.level](&self.block, row, self.n_gaps, n_tiles, out)
 
+    cdef double weight_of(self, const char *row) noexcept nogil:
+        """By how much a row counts: 1, but in a family whose rows have weights."""
+        return 1.0
+
+    cdef void distances(self, const char *row, Py_ssize_t n_tiles, float *q,
+                        float *log_lengths) noexcept nogil:
+        """The least q over the missing cells and log |R|, in every slot."""
+        if not self.misses(row):
+            self.n_gaps = 0
+        mvn_distances_v[self.level](&self.block, row, self.n_gaps, n_tiles, q, log_lengths)
+
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
-        return mvn_score_without_v[self.level](&self.block, row, k)
+        return mvn_score_without_v[self.level](&self.block, row, k, self.weight_of(row))
 
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
-        mvn_update_v[self.level](&self.block, row, k, 1)
+        mvn_update_v[self.level](&self.block, row, k, 1, self.weight_of(row))
 
     cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
-        mvn_update_v[self.level](&self.block, row, k, -1)
+        mvn_update_v[self.level](&self.block, row, k, -1, self.weight_of(row))
 
     cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t j
@@ -249,7 +225,7 @@ cdef class MultivariateNormal(NumberRows):
         mvn_refresh_v[self.level](&self.block, k)
 
     cdef void clear(self, Py_ssize_t k) noexcept nogil:
-        self.size[k] = 0
+        self.size[k], self.total[k] = 0, 0.0
         memset(&self.mean[k, 0], 0, self.stride * sizeof(double))
         memset(&self.scatter[k, 0, 0], 0, self.d * self.stride * sizeof(double))
         mvn_refactor_v[self.level](&self.block, k)
@@ -259,6 +235,7 @@ cdef class MultivariateNormal(NumberRows):
         cdef MultivariateNormal other = <MultivariateNormal> source
         cdef Py_ssize_t n_bytes = self.d * self.stride * sizeof(double)
         self.size[k], self.updates[k] = other.size[i], other.updates[i]
+        self.total[k] = other.total[i]
         memcpy(&self.mean[k, 0], &other.mean[i, 0], self.stride * sizeof(double))
         memcpy(&self.scatter[k, 0, 0], &other.scatter[i, 0, 0], n_bytes)
         memcpy(&self.factor[k, 0, 0], &other.factor[i, 0, 0], n_bytes)
@@ -267,7 +244,7 @@ cdef class MultivariateNormal(NumberRows):
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t a, b
-        cdef double n_i = self.size[i], n_k = self.size[k], scaled
+        cdef double n_i = self.total[i], n_k = self.total[k], scaled
         cdef double *shift = self.block.shift
         if n_k > 0.0:
             for a in range(self.d):
@@ -278,23 +255,22 @@ cdef class MultivariateNormal(NumberRows):
                 for b in range(a + 1):
                     self.scatter[i, a, b] += self.scatter[k, a, b] + scaled * shift[b]
             self.size[i] += self.size[k]
+            self.total[i] += n_k
             mvn_refactor_v[self.level](&self.block, i)
             self.refresh(i)
         self.clear(k)
 
     # ---- marginal likelihoods and hyperparameters -----------------------------------------------
 
-    cdef double marginal(self, double n, double log_det) noexcept nogil:
-        """Log marginal likelihood of n rows; log_det: the sum of log W_ii."""
-        cdef double kappa0 = self.block.kappa0[0], nu0 = self.block.nu0[0]
+    cdef double marginal(self, Py_ssize_t k) noexcept nogil:
+        """Log marginal likelihood of slot k's rows, of weights 1 but for their own powers."""
+        cdef double kappa0 = self.block.kappa0[0], nu0 = self.block.nu0[0], n = self.size[k]
         return (log_gamma_ratio(nu0, n, self.d)
-                + 0.5 * self.d * (log(kappa0 / (kappa0 + n)) - n * LOG_PI)
-                - nu0 * self.prior_log_det + (nu0 + n) * log_det)
+                + 0.5 * self.d * (log(kappa0 / (kappa0 + self.total[k])) - n * LOG_PI)
+                - nu0 * self.prior_log_det + (nu0 + n) * self.log_det[k])
 
     cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
-        if self.size[k] == 0:
-            return 0.0
-        return self.marginal(self.size[k], self.log_det[k])
+        return self.marginal(k) if self.size[k] > 0 else 0.0
 
     cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
                          double *out) noexcept nogil:
@@ -319,10 +295,10 @@ cdef class MultivariateNormal(NumberRows):
                             double *out) noexcept nogil:
         """|A + c v v'| = |A| (1 + c v' A^-1 v) with A = Psi0 + S, c = kappa0 n / kappa."""
         cdef double *shift = self.block.vector
-        cdef double n, q, nu0 = self.block.nu0[0]
+        cdef double n, q, nu = self.block.nu0[0]
         cdef Py_ssize_t k, j, g
         for k in range(self.n_slots):
-            n = self.size[k]
+            n = self.total[k]
             if n == 0.0:
                 continue
             for j in range(self.d):
@@ -332,7 +308,7 @@ cdef class MultivariateNormal(NumberRows):
             q = mvn_solve_v[self.level](&self.block, self.block.spare, shift, NULL)
             for g in range(n_grid):
                 out[g] += (0.5 * self.d * log(grid[g] / (grid[g] + n))
-                           - 0.5 * (nu0 + n) * log1p(grid[g] * n / (grid[g] + n) * q))
+                           - 0.5 * (nu + self.size[k]) * log1p(grid[g] * n / (grid[g] + n) * q))
 
     cdef void _score_nu0(self, const double *grid, Py_ssize_t n_grid, double *out) noexcept nogil:
         cdef double log_det   # not the cached one: kappa0 may just have changed
@@ -386,7 +362,7 @@ cdef class MultivariateNormal(NumberRows):
             for k in range(self.n_slots):
                 if self.size[k] > 0:
                     self.refresh(k)
-                    out[g] += self.marginal(self.size[k], self.log_det[k])
+                    out[g] += self.marginal(k)
         self.hyper[h] = now
         self._refactor_all()
         for k in range(self.n_slots):
@@ -433,7 +409,7 @@ cdef class MultivariateNormal(NumberRows):
     # ---- queries --------------------------------------------------------------------------------
 
     cdef double location(self, Py_ssize_t k, Py_ssize_t j) noexcept nogil:
-        cdef double share = self.size[k] / (self.block.kappa0[0] + self.size[k])
+        cdef double share = self.total[k] / (self.block.kappa0[0] + self.total[k])
         return self.hyper[j] + share * (self.mean[k, j] - self.hyper[j])
 
     cdef void whiten(self, Py_ssize_t k, double *deviation, double *out) noexcept nogil:
@@ -446,7 +422,7 @@ cdef class MultivariateNormal(NumberRows):
             column[i] = self.factor[k, i, j]
 
     cdef double rate(self, Py_ssize_t k) noexcept nogil:
-        cdef double kappa = self.block.kappa0[0] + self.size[k]
+        cdef double kappa = self.block.kappa0[0] + self.total[k]
         return kappa / (kappa + 1.0)
 
     cdef double degrees(self, Py_ssize_t k, Py_ssize_t n) noexcept nogil:
@@ -478,7 +454,7 @@ cdef class MultivariateNormal(NumberRows):
         cdef double[::1] constant = np.empty(scores.shape[1])
         with nogil:
             for k in range(scores.shape[1]):
-                kappa = self.block.kappa0[0] + self.size[k]
+                kappa = self.block.kappa0[0] + self.total[k]
                 half = 0.5 * (self.block.nu0[0] + self.size[k] + 1.0)
                 constant[k] = (log_gamma(half) - log_gamma(half - 0.5 * self.d) + self.log_det[k]
                                + 0.5 * self.d * (log(kappa / (kappa + 1.0)) - LOG_PI) - shift)
@@ -486,7 +462,7 @@ cdef class MultivariateNormal(NumberRows):
                 if self.read(table.observed(i), &position[0]):
                     continue
                 for k in range(scores.shape[1]):
-                    kappa = self.block.kappa0[0] + self.size[k]
+                    kappa = self.block.kappa0[0] + self.total[k]
                     half = 0.5 * (self.block.nu0[0] + self.size[k] + 1.0)
                     scores[i - first, k] += constant[k] - half * log1p(
                         kappa / (kappa + 1.0) * self._solve(k, NULL))
@@ -506,7 +482,7 @@ cdef class MultivariateNormal(NumberRows):
         with nogil:
             for k in range(scores.shape[1]):
                 half = 0.5 * (self.block.nu0[0] + self.size[k] + 1.0)
-                rate = self.block.kappa0[0] + self.size[k]
+                rate = self.block.kappa0[0] + self.total[k]
                 precision[k] = self._inverse_diagonal(&self.factor[k, 0, 0], i)
                 constant[k] = (log_gamma(half) - log_gamma(half - 0.5) - shift
                                + 0.5 * (log(precision[k] * rate / (rate + 1.0)) - LOG_PI))
@@ -515,7 +491,7 @@ cdef class MultivariateNormal(NumberRows):
                     continue
                 for k in range(scores.shape[1]):
                     half = 0.5 * (self.block.nu0[0] + self.size[k] + 1.0)
-                    rate = self.block.kappa0[0] + self.size[k]
+                    rate = self.block.kappa0[0] + self.total[k]
                     rate = rate / (rate + 1.0)
                     q = self._solve(k, &solved[0])
                     w, y = &self.factor[k, 0, 0], 0.0
@@ -533,7 +509,7 @@ cdef class MultivariateNormal(NumberRows):
 
     def predictive_mean(self, Py_ssize_t i):
         """Centre of the i-th column's predictive in every slot, in cell units."""
-        n, mean = np.asarray(self.size), np.asarray(self.mean)[:, i]
+        n, mean = np.asarray(self.total), np.asarray(self.mean)[:, i]
         return self.hyper[i] + n / (self.block.kappa0[0] + n) * (mean - self.hyper[i])
 
     def excess_law(self, Py_ssize_t n_cells):
@@ -551,8 +527,8 @@ cdef class MultivariateNormal(NumberRows):
         with nogil:
             for i in range(slot.shape[0]):
                 k = slot[i]
-                kappa = self.block.kappa0[0] + self.size[k]
-                share = self.size[k] / kappa
+                kappa = self.block.kappa0[0] + self.total[k]
+                share = self.total[k] / kappa
                 # a t row: normal with covariance Psi, over the root of chi2, mean's spread included
                 spread = sqrt((kappa + 1.0) / kappa / (2.0 * standard_gamma(
                     rng, 0.5 * (self.block.nu0[0] + self.size[k] - self.d + 1.0))))
@@ -591,7 +567,7 @@ cdef class MultivariateNormal(NumberRows):
         cdef MultivariateNormal block = cls(table, arrays["columns"], [hyper],
                                             max(n, n_slots or 0))
         rows, columns = np.tril_indices(d)
-        np.asarray(block.size)[:n] = arrays["size"]
+        np.asarray(block.size)[:n] = np.asarray(block.total)[:n] = arrays["size"]
         np.asarray(block.updates)[:n] = arrays["updates"]
         np.asarray(block.mean)[:n, :d] = arrays["mean"].T
         np.asarray(block.scatter)[:n, rows, columns] = arrays["scatter"].T

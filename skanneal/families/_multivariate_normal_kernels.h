@@ -5,7 +5,8 @@
  *     log p = constant + sum_i log W_ii - (nu + 1)/2 log(1 + rate q),  rate = kappa/(kappa + 1),
  *     constant = lgamma((nu + 1)/2) - lgamma((nu + 1 - d)/2) + d/2 log(rate / pi).
  *
- * A row that enters or leaves changes Psi by s c e e', s = +-1. With p = W v, v = sqrt(c) e,
+ * Rows have weights w (1 but in the multivariate t), and kappa - kappa0 is their sum. A row that
+ * enters or leaves changes Psi by s c e e', s = +-1, c = w kappa/(kappa + s w). With p = W v, v = sqrt(c) e,
  * s_i = 1 + s sum_{j <= i} p_j^2 and r_i = sum_{j <= i} p_j W_j, the Cholesky factor of 1 + s p p'
  * gives the new rows
  *     W'_i = sqrt(s_{i-1}/s_i) W_i - s p_i / sqrt(s_{i-1} s_i) r_{i-1},
@@ -89,21 +90,52 @@ INLINE void NAME(mvn_add)(LN q, LN rate, LN constant, LN power, float *out)
     NAME(store)(out, NAME(add)(NAME(load)(out), score));
 }
 
+/* q of 16 slots, and log |R| of the missing cells block->gap (_gaps.h). n_gaps may be a constant 0
+ * where this is called. `last` is scratch. */
+INLINE LN NAME(mvn_tile)(const MvnBlock *block, const char *row, int64_t tile, int64_t n_gaps,
+                         int64_t *last, LN *lengths)
+{
+    const int64_t d = block->d, *gap = block->gap;
+    const float *location = block->location + tile * d * LANES;
+    const float *weights = block->weights + tile * (d * (d + 1) / 2) * LANES;
+    float *deviation = block->deviation;
+    for (int64_t j = 0; j < d; j++) {
+        LN x = NAME(set1)(*(const float *)(row + block->offset[j]));
+        NAME(store)(deviation + j * LANES, NAME(sub)(x, NAME(load)(location + j * LANES)));
+    }
+    *lengths = NAME(set1)(0.0f);
+    if (n_gaps == 0) return NAME(mvn_square)(weights, deviation, d, NULL);
+    for (int64_t l = 0; l < n_gaps; l++) {
+        last[l] = d;
+        NAME(store)(deviation + gap[l] * LANES, NAME(set1)(0.0f));
+        for (int64_t i = gap[l]; i < d; i++)
+            NAME(store)(block->spanned + (l * d + i) * LANES,
+                        NAME(load)(weights + (i * (i + 1) / 2 + gap[l]) * LANES));
+    }
+    float *y = block->spanned + d * d * LANES;
+    NAME(mvn_square)(weights, deviation, d, y);
+    return NAME(gaps_square)(block->spanned, gap, last, n_gaps, d, NULL, y, lengths);
+}
+
 static void NAME(mvn_add_scores)(const MvnBlock *block, const char *row, int64_t n_tiles, float *out)
 {
-    const int64_t d = block->d, n_weights = d * (d + 1) / 2;
-    float *deviation = block->deviation;
-
     for (int64_t tile = 0; tile < n_tiles; tile++) {
-        const float *location = block->location + tile * d * LANES;
         const float *student = block->student + tile * 3 * LANES;
-        for (int64_t j = 0; j < d; j++) {
-            LN x = NAME(set1)(*(const float *)(row + block->offset[j]));
-            NAME(store)(deviation + j * LANES, NAME(sub)(x, NAME(load)(location + j * LANES)));
-        }
-        LN q = NAME(mvn_square)(block->weights + tile * n_weights * LANES, deviation, d, NULL);
+        LN lengths, q = NAME(mvn_tile)(block, row, tile, 0, NULL, &lengths);
         NAME(mvn_add)(q, NAME(load)(student + 2 * LANES), NAME(load)(student),
                       NAME(load)(student + LANES), out + tile * LANES);
+    }
+}
+
+/* q and log |R| of every slot, for a family that makes scores of its own of them. */
+static void NAME(mvn_distances)(const MvnBlock *block, const char *row, int64_t n_gaps,
+                                int64_t n_tiles, float *q, float *log_lengths)
+{
+    int64_t last[block->d];
+    for (int64_t tile = 0; tile < n_tiles; tile++) {
+        LN lengths;
+        NAME(store)(q + tile * LANES, NAME(mvn_tile)(block, row, tile, n_gaps, last, &lengths));
+        NAME(store)(log_lengths + tile * LANES, lengths);
     }
 }
 
@@ -127,27 +159,11 @@ static double NAME(mvn_memo)(MvnBlock *block, int64_t n, int64_t n_gaps)
 static void NAME(mvn_add_observed)(MvnBlock *block, const char *row, int64_t n_gaps,
                                    int64_t n_tiles, float *out)
 {
-    const int64_t d = block->d, n_weights = d * (d + 1) / 2, *gap = block->gap;
-    float *deviation = block->deviation, *y = block->spanned + d * d * LANES;
-    int64_t last[d];
-    for (int64_t l = 0; l < n_gaps; l++) last[l] = d;
+    int64_t last[block->d];
     for (int64_t tile = 0; tile < n_tiles; tile++) {
-        const float *location = block->location + tile * d * LANES;
-        const float *weights = block->weights + tile * n_weights * LANES;
         const float *student = block->student + tile * 3 * LANES;
         float constant[LANES] __attribute__((aligned(64)));
-        for (int64_t j = 0; j < d; j++) {
-            LN x = NAME(set1)(*(const float *)(row + block->offset[j]));
-            NAME(store)(deviation + j * LANES, NAME(sub)(x, NAME(load)(location + j * LANES)));
-        }
-        for (int64_t l = 0; l < n_gaps; l++) {
-            NAME(store)(deviation + gap[l] * LANES, NAME(set1)(0.0f));
-            for (int64_t i = gap[l]; i < d; i++)
-                NAME(store)(block->spanned + (l * d + i) * LANES,
-                            NAME(load)(weights + (i * (i + 1) / 2 + gap[l]) * LANES));
-        }
-        NAME(mvn_square)(weights, deviation, d, y);
-        LN lengths, q = NAME(gaps_square)(block->spanned, gap, last, n_gaps, d, NULL, y, &lengths);
+        LN lengths, q = NAME(mvn_tile)(block, row, tile, n_gaps, last, &lengths);
         for (int64_t lane = 0; lane < LANES; lane++) {
             const int64_t k = tile * LANES + lane;
             constant[lane] =
@@ -261,19 +277,19 @@ static double NAME(mvn_solve)(const MvnBlock *block, const double *factor, const
 static void NAME(mvn_refresh)(MvnBlock *block, int64_t k)
 {
     const int64_t d = block->d, stride = block->stride, tile = k / LANES, lane = k % LANES;
-    const double n = (double)block->size[k], kappa = *block->kappa0 + n;
+    const double total = block->total[k], kappa = *block->kappa0 + total;
     const double *mean = block->mean + k * stride, *factor = block->factor + k * d * stride;
     float *restrict location = block->location + tile * d * LANES + lane;
     float *restrict weights = block->weights + tile * (d * (d + 1) / 2) * LANES + lane;
     float *student = block->student + tile * 3 * LANES + lane;
-    const double share = n / kappa;
+    const double share = total / kappa;
     for (int64_t j = 0; j < d; j++)
         location[j * LANES] = (float)(block->mu0[j] + share * (mean[j] - block->mu0[j]));
     for (int64_t i = 0; i < d; i++, weights += i * LANES)
         for (int64_t j = 0; j <= i; j++) weights[j * LANES] = (float)factor[i * stride + j];
     block->log_det[k] = NAME(mvn_log_det)(block, factor);
     student[0] = (float)(NAME(mvn_memo)(block, block->size[k], 0) + block->log_det[k]);
-    student[LANES] = (float)(0.5 * (*block->nu0 + n + 1.0));
+    student[LANES] = (float)(0.5 * (*block->nu0 + (double)block->size[k] + 1.0));
     student[2 * LANES] = (float)(kappa / (kappa + 1.0));
 }
 
@@ -299,7 +315,7 @@ static double NAME(mvn_posterior)(MvnBlock *block, double weight, const double *
 static void NAME(mvn_refactor)(MvnBlock *block, int64_t k)
 {
     const int64_t d = block->d, stride = block->stride;
-    const double n = (double)block->size[k];
+    const double total = block->total[k];
     double *factor = block->factor + k * d * stride;
     block->updates[k] = 0;
     if (block->size[k] == 0) {
@@ -307,14 +323,14 @@ static void NAME(mvn_refactor)(MvnBlock *block, int64_t k)
         return;
     }
     for (int64_t j = 0; j < d; j++) block->shift[j] = block->mean[k * stride + j] - block->mu0[j];
-    NAME(mvn_posterior)(block, *block->kappa0 * n / (*block->kappa0 + n),
+    NAME(mvn_posterior)(block, *block->kappa0 * total / (*block->kappa0 + total),
                         block->scatter + k * d * stride, factor);
 }
 
 /* The row's cells as doubles, and vector = scale (x - mu_n). */
 INLINE void NAME(mvn_deviation)(MvnBlock *block, const char *row, int64_t k, double scale)
 {
-    const double n = (double)block->size[k], share = n / (*block->kappa0 + n);
+    const double total = block->total[k], share = total / (*block->kappa0 + total);
     const double *mean = block->mean + k * block->stride, *mu0 = block->mu0;
     for (int64_t j = 0; j < block->d; j++)
         block->cell[j] = (double)*(const float *)(row + block->offset[j]);
@@ -338,24 +354,24 @@ INLINE void NAME(mvn_move)(MvnBlock *block, double weight, double step, const do
 }
 
 /* Add (sign 1) or take out (sign -1) one row; an emptied slot is as new. */
-static void NAME(mvn_update)(MvnBlock *block, const char *row, int64_t k, int sign)
+static void NAME(mvn_update)(MvnBlock *block, const char *row, int64_t k, int sign, double weight)
 {
     const int64_t d = block->d, stride = block->stride;
-    const double before = (double)block->size[k], after = before + sign;
+    const double change = sign * weight, before = block->total[k], after = before + change;
     const double kappa = *block->kappa0 + before;
     double *mean = block->mean + k * stride, *scatter = block->scatter + k * d * stride;
     block->size[k] += sign;
     if (block->size[k] == 0) {
+        block->total[k] = 0.0;
         memset(mean, 0, (size_t)stride * sizeof(double));
         memset(scatter, 0, (size_t)(d * stride) * sizeof(double));
         NAME(mvn_refactor)(block, k);
         NAME(mvn_refresh)(block, k);
         return;
     }
-    block->size[k] -= sign; /* the deviation is from the location as it was */
-    NAME(mvn_deviation)(block, row, k, sqrt(kappa / (kappa + sign)));
-    block->size[k] += sign;
-    NAME(mvn_move)(block, sign * before / after, sign / after, mean, scatter, mean, scatter);
+    NAME(mvn_deviation)(block, row, k, sqrt(weight * kappa / (kappa + change)));
+    NAME(mvn_move)(block, change * before / after, change / after, mean, scatter, mean, scatter);
+    block->total[k] = after;
     if (block->size[k] == 1) memset(scatter, 0, (size_t)(d * stride) * sizeof(double));
     block->updates[k]++;
     if (block->updates[k] >= MVN_UPDATES ||
@@ -365,40 +381,42 @@ static void NAME(mvn_update)(MvnBlock *block, const char *row, int64_t k, int si
 }
 
 /* Log predictive of a row of slot k in that slot without the row. Without it, determinants are
- * `left` = 1 - c q of what they are, c = kappa/(kappa - 1), and its squared distance in them
+ * `left` = 1 - c q of what they are, c = w kappa/(kappa - w), and its squared distance in them
  * q / left: with nu and the constant of n - 1 rows,
- *     log p = constant + sum log W_ii + nu/2 log(left). */
-static float NAME(mvn_score_without)(MvnBlock *block, const char *row, int64_t k)
+ *     log p = constant + sum log W_ii + nu/2 log(left).
+ * The constant has the rate of weights 1. */
+static float NAME(mvn_score_without)(MvnBlock *block, const char *row, int64_t k, double weight)
 {
     const int64_t d = block->d, stride = block->stride, n = block->size[k];
-    const double kappa = *block->kappa0 + (double)n, nu = *block->nu0 + (double)(n - 1);
+    const double total = block->total[k], rest = total - weight;
+    const double kappa = *block->kappa0 + total, nu = *block->nu0 + (double)(n - 1);
     const double *factor = block->factor + k * d * stride;
     NAME(mvn_deviation)(block, row, k, 1.0);
     if (n > 1) {
         const double q = NAME(mvn_solve)(block, factor, block->vector, NULL);
-        const double part = kappa / (kappa - 1.0) * q;
+        const double part = weight * kappa / (kappa - weight) * q;
         if (1.0 - part > MVN_LEAST)
             return (float)(NAME(mvn_memo)(block, n - 1, 0) + block->log_det[k] +
                            0.5 * nu * log1p(-part));
     }
     /* ill conditioned: from the scatter without the row */
-    const double rest = (double)(n - 1), weight = *block->kappa0 * rest / (kappa - 1.0);
     double *mean = block->vector, log_det;
     if (n > 1) {
-        NAME(mvn_move)(block, -(double)n / rest, -1.0 / rest, block->mean + k * stride,
+        NAME(mvn_move)(block, -weight * total / rest, -weight / rest, block->mean + k * stride,
                        block->scatter + k * d * stride, mean, block->spare);
         if (n == 2) memset(block->spare, 0, (size_t)(d * stride) * sizeof(double));
         for (int64_t j = 0; j < d; j++) block->shift[j] = mean[j] - block->mu0[j];
-        log_det = NAME(mvn_posterior)(block, weight, block->spare, block->spare);
+        log_det = NAME(mvn_posterior)(block, *block->kappa0 * rest / (kappa - weight),
+                                      block->spare, block->spare);
     } else {
         memcpy(block->spare, block->prior_factor, (size_t)(d * stride) * sizeof(double));
         memset(block->shift, 0, (size_t)stride * sizeof(double));
         log_det = NAME(mvn_log_det)(block, block->spare);
     }
-    const double share = rest / (kappa - 1.0);
+    const double share = n > 1 ? rest / (kappa - weight) : 0.0;
     for (int64_t j = 0; j < d; j++)
         mean[j] = block->cell[j] - (block->mu0[j] + share * block->shift[j]);
     const double q = NAME(mvn_solve)(block, block->spare, mean, NULL);
     return (float)(NAME(mvn_memo)(block, n - 1, 0) + log_det -
-                   0.5 * (nu + 1.0) * log1p((kappa - 1.0) / kappa * q));
+                   0.5 * (nu + 1.0) * log1p(weight * (kappa - weight) / kappa * q));
 }

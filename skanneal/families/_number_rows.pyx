@@ -121,16 +121,16 @@ cdef class NumberRows(FamilyBlock):
         for k in range(out.shape[0]):
             out[k] += sign * (self.log_observed(k) - shift)
 
-    def _score_gaps(self, Table table, scores, Py_ssize_t first, i=None):
+    def _score_gaps(self, Table table, scores, Py_ssize_t first, i=None, bint whole=False):
         """Add what `score_rows`, or of the i-th cell `score_feature`, says of rows that have some
-        of their cells, to scores: (rows, n), the first one's number `first`."""
+        of their cells (`whole`: or all), to scores: (rows, n), the first one's number `first`."""
         cdef double[:, ::1] out = scores
         cdef int32_t[::1] position = np.ascontiguousarray(table.positions[self.columns], np.int32)
         cdef double[::1] log_scale = np.log(table.scales[self.columns])
         cdef Py_ssize_t row, n_gaps, j = -1 if i is None else i
         for row in range(out.shape[0]):
             n_gaps = self.read(table.observed(first + row), &position[0])
-            if n_gaps == 0 or n_gaps == self.d:
+            if (n_gaps == 0 and not whole) or n_gaps == self.d:
                 continue
             if j >= 0:
                 if self.number[j] != self.number[j]:

@@ -38,6 +38,9 @@ cdef class Table:
 
     cdef const int32_t *_place              # (n_rows,) see with_fills; NULL where there are none
     cdef char *_filled                      # rows with fills, one after another
+    cdef char *_filled_end
+    cdef Py_ssize_t _filled_bytes           # stride of these
+    cdef readonly bint weighted             # does a weight stand behind each of them?
     cdef object _fills                      # the arrays of both, and where the fills stand
 
     cdef bint has_far(self, const char *row) noexcept nogil
@@ -50,9 +53,15 @@ cdef class Table:
     cdef inline char *filled(self, Py_ssize_t i) noexcept nogil:
         if self._place == NULL or self._place[i] < 0:
             return NULL
-        return self._filled + self._place[i] * self.row_bytes
+        return self._filled + self._place[i] * self._filled_bytes
 
     # As statistics have the row: with its fills.
     cdef inline const char *row(self, Py_ssize_t i) noexcept nogil:
         cdef const char *own = self.filled(i)
         return own if own != NULL else self.observed(i)
+
+    # Where the weight of a row with fills stands; NULL of a row as the user gave it.
+    cdef inline float *weight(self, const char *row) noexcept nogil:
+        if not self.weighted or row < self._filled or row >= self._filled_end:
+            return NULL
+        return <float *> (row + self.row_bytes)

@@ -15,7 +15,8 @@ asked of `column`, the rows of counts are a csr_array of shape (n_rows, number o
 canonical format and without zeros. A row without entries is a missing one.
 
 Missing numbers may be part of a chain's state: `with_fills` makes the chain's own table, in which
-the rows that lack such cells have copies with *fills*. Only these rows are copied.
+the rows that lack such cells have copies with *fills*. Only these rows are copied. Where rows have
+*weights*, which are part of the state too, all rows are copied, and a weight stands behind each.
 """
 
 from libc.math cimport fabs, sqrt
@@ -89,6 +90,7 @@ cdef class Table:
         self._pointers = NULL
         self._n_pointers = 0
         self._place = NULL
+        self.weighted = False
 
     def __init__(self, dtypes, n_levels, offsets=None, scales=None, atoms=None):
         self.dtypes = tuple(dtypes)
@@ -319,56 +321,65 @@ cdef class Table:
             new.gaps[j] = self._is_missing(j, new._cells(j)).any()
         return new
 
-    def with_fills(self, columns):
+    def with_fills(self, columns, weighted=False):
         """This table for one chain, in which missing numbers of some columns have values.
 
         Parameters
         ----------
         columns : sequence of int
             Columns of numbers.
+        weighted : bool, default=False
+            Whether each row has a weight, which begins at 1.
 
         Returns
         -------
         table : Table
             It shares all rows but those with such gaps, of which it has copies: `row` leads to
             them, `observed` to the rows as they are. Fills begin at 0, the offset. The table itself
-            if none of these cells is missing.
+            if none of these cells is missing and rows have no weights.
         """
         cdef Table new
         cdef const int32_t[::1] place
         cdef unsigned char[:, ::1] view
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, n_bytes
         columns = sorted(int(j) for j in columns if self.gaps[j])
-        if not columns:
+        if not (columns or weighted) or not self.n_rows:
             return self
-        key = "fills", self.n_rows, *columns
+        n_bytes = self.row_bytes + (sizeof(float) if weighted else 0)
+        key = "fills", self.n_rows, weighted, *columns
         if key not in self.shared:
-            missing = np.column_stack([self.missing(j) for j in columns])
-            rows = np.flatnonzero(missing.any(axis=1))
+            missing = np.zeros((self.n_rows, len(columns)), dtype=bool)
+            for i, j in enumerate(columns):
+                missing[:, i] = self.missing(j)
+            rows = np.arange(self.n_rows) if weighted else np.flatnonzero(missing.any(axis=1))
             place = places = np.full(self.n_rows, -1, np.int32)
             places[rows] = np.arange(len(rows))
             at, of = np.nonzero(missing[rows])
-            cells = at * (self.row_bytes // 4) + self.positions[columns][of] // 4
-            self.shared[key] = places, cells
+            cells = at * (n_bytes // 4) + self.positions[columns][of] // 4
+            weights = (np.arange(len(rows) if weighted else 0) + 1) * (n_bytes // 4) - 1
+            self.shared[key] = places, cells, weights
         new = self.empty_like()
         for chunk in self._chunks:
             new._add_chunk(chunk)
         new._set_entries(self._entries, self._n_entries)
         new.gaps, new.far, new.n_rows, new.shared = self.gaps, self.far, self.n_rows, self.shared
-        place, cells = self.shared[key]
-        own = np.empty((int(np.max(place)) + 1, self.row_bytes), np.uint8)
+        place, cells, weights = self.shared[key]
+        own = np.empty((int(np.max(place, initial=-1)) + 1, n_bytes), np.uint8)
         view = own
         with nogil:
             for i in range(self.n_rows):
                 if place[i] >= 0:
                     memcpy(&view[place[i], 0], self.observed(i), self.row_bytes)
         new._place, new._filled = &place[0], <char *> &view[0, 0]
-        new._fills = np.asarray(place), own, cells
-        new.set_fills(np.zeros(len(cells)))
+        new._filled_bytes, new._filled_end = n_bytes, new._filled + view.shape[0] * n_bytes
+        new.weighted = weighted
+        new._fills = np.asarray(place), own, np.concatenate([cells, weights])
+        new.set_fills(np.repeat([0.0, 1.0], [len(cells), len(weights)]))
         return new
 
     def fills(self):
-        """The fills row by row, a float32 copy; None of a table that has none."""
+        """The fills row by row, and then the rows' weights where they have any, a float32 copy;
+        None of a table that has neither."""
         if self._place == NULL:
             return None
         _, own, cells = self._fills

@@ -68,7 +68,17 @@ class FeatureHyperparameters(Polled):
                     drawn += block.draw_hyper(f, *self.grids[column], beta, bit_generator)
             if drawn > before:
                 block.refresh_all()
+            if block.weighted:
+                drawn += self._draw_weights(state, block, beta, bit_generator)
         return MoveInfo(drawn, drawn, drawn * state.n_tiles)
+
+    def _draw_weights(self, state, block, beta, bit_generator):
+        """Draw the rows' weights together with the block's last coordinate, their law's; 1."""
+        values, starts = self.grids.get(int(block.columns[0]), (np.empty(0), [0, 0]))
+        rows = state.subsample.rows()
+        labels = state.labels_of(rows)
+        block.draw_weights(rows, labels, values[starts[-2] : starts[-1]], beta, bit_generator)
+        return 1
 
 
 class PartitionHyperparameters:

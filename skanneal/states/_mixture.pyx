@@ -7,7 +7,7 @@ and used again later; exactly one empty slot, the lowest, is open: it stands for
 
 Where a row family's columns have gaps, the missing cells are part of the state: *fills*, which
 statistics take for data (Table.with_fills). A row step of such a row sums its fill out of the
-scores and draws it with the slot.
+scores and draws it with the slot. So it is with the rows' weights, where a family has any.
 """
 
 from cpython.ref cimport PyObject
@@ -57,7 +57,10 @@ cdef class Mixture:
     def __init__(self, Table table, blocks, PartitionPrior prior, Subsample subsample):
         self.level = skanneal_level()
         filled = [block.columns for block in blocks if block.joint and block.takes_gaps]
-        self.table = table.with_fills(np.concatenate([np.empty(0, np.int64), *filled]))
+        self.table = table.with_fills(
+            np.concatenate([np.empty(0, np.int64), *filled]),
+            any(block.weighted for block in blocks),
+        )
         self.subsample = subsample
         if self.table is not table:
             for block in blocks:

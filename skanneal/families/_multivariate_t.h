@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The compiled part of the multivariate t family: the integral over a row's weight.
+ */
+#ifndef SKANNEAL_MULTIVARIATE_T_H
+#define SKANNEAL_MULTIVARIATE_T_H
+#include <math.h>
+#include <stdint.h>
+
+#define MVT_NODES 1024 /* of a lattice, at most; a multiple of 8 */
+
+typedef struct {
+    double half;        /* h: half the degrees of freedom of the rows' weights */
+    double constant;    /* h log h - log Gamma(h) */
+    double tail;        /* nats by which what is left out is below the whole */
+    double *step;       /* (d + 1,) of the lattice, by the number of observed cells */
+    double *weight;     /* (MVT_NODES,) the nodes */
+    double *mass;       /* (MVT_NODES,) in proportion to the density there of log weight */
+} MvtLattice;
+
+#undef KERNELS
+#define KERNELS "../families/_multivariate_t_kernels.h"
+#include "../_native/_dispatch.h"
+
+DISPATCH(mvt_integrate);
+#endif

@@ -1,0 +1,471 @@
+"""Rows with heavy tails: Student's t by weights of rows, normal-inverse-Wishart prior.
+
+Model, per row of d cells: x ~ N(mu, Sigma / w), w ~ Gamma(h, h), 2 h the degrees of freedom of all
+components; mu and Sigma as in the multivariate normal. Integrated over w, x is a multivariate t.
+
+The weights of the rows are part of the state, as fills of gaps are: given them the marginal
+likelihood is closed, that of _multivariate_normal.pyx with weighted means and scatters,
+
+    kappa = kappa0 + sum w, nu = nu0 + n,
+
+and each row gives w^(d/2) Gamma(w; h, h). A row step sums the row's weight out: given w the
+predictive has the rate w kappa/(w + kappa), and the integral over w, which is not elementary, is a
+sum over a lattice in log w (_multivariate_t_kernels.h). The weight is then drawn given the
+component, from a lattice whose offset is uniform: as far as the sum does not hang on the offset, so
+far is the draw exact. Sums miss the integral by e^-15 of it in row steps, by e^-25 in queries.
+
+Given the weights, the degrees of freedom hardly move. They are drawn together with all weights,
+given mu and Sigma of each component, which are drawn for that and forgotten (`draw_weights`).
+"""
+
+from libc.math cimport atan2, log, log1p, sqrt
+from libc.stdint cimport int64_t
+from numpy.random cimport bitgen_t
+
+import numpy as np
+from scipy.special import fdtri, gammaln
+
+from .._native._math cimport log_gamma
+from .._native._random cimport bitgen, standard_gamma, standard_normal, uniform
+from ._base cimport TILE, FamilyBlock, aligned_zeros
+from ._multivariate_normal cimport MultivariateNormal
+from ._number_rows cimport NumberRows
+from ._table cimport Table
+
+from ._normal import LEAST_DEGREES
+
+# Points of the degrees of freedom lie closer where the law changes more from one to the next.
+# Beyond the last one a t differs from a normal by less than most tables tell; below the first rows
+# have no variance, but a user may give such a number.
+DEGREES_OF_FREEDOM = np.array([2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 14.0, 20.0, 40.0])
+DEGREES_OF_FREEDOM.setflags(write=False)
+BEGIN = 7.0     # degrees of freedom before the first draw
+
+cdef double LOG_PI = 1.1447298858494002
+cdef double LEAST, MOST     # of a weight, which sums of float64 hold beside others
+LEAST, MOST = 1e-12, 1e6
+cdef double LEAST_HALF = 0.5 * LEAST_DEGREES
+
+cdef extern from "_multivariate_t.h" nogil:
+    enum: MVT_NODES
+    ctypedef struct MvtLattice:
+        double half, constant, tail
+        double *step
+        double *weight
+        double *mass
+    int skanneal_level()
+    double (*mvt_integrate_v[3])(const MvtLattice *, int64_t, double, double, double, double,
+                                 int64_t *) noexcept
+
+
+cdef double lattice_step(double alpha, double tail) noexcept nogil:
+    """The step at which a lattice gives Gamma(alpha) with an error of e^-tail: the terms that it
+    adds are |Gamma(alpha + i t)|, t the multiples of 2 pi / step (Stirling's formula)."""
+    cdef double low = 1.0, high = 1e4, t, square
+    cdef int _i
+    for _i in range(50):
+        t = 0.5 * (low + high)
+        square = alpha * alpha + t * t
+        if (0.5 * (alpha - 0.5) * log(square) - t * atan2(t, alpha) - alpha + 0.92
+                + alpha / (12.0 * square) - log_gamma(alpha) + 0.7 > -tail):
+            low = t
+        else:
+            high = t
+    return 6.283185307179586 / high
+
+
+cdef class MultivariateT(MultivariateNormal):
+    """Rows of numbers with heavy tails: mu0, kappa0, nu0, scale0, degrees."""
+
+    family = "multivariate_t"
+    weighted = True
+    coordinate_names = (*MultivariateNormal.coordinate_names, "degrees")
+    forms = (*MultivariateNormal.forms, "positive")
+
+    cdef MvtLattice coarse, fine        # of row steps, of queries
+    cdef double tau                     # weight that the law of missing cells is given
+    cdef bint averaged                  # or is it averaged over?
+    cdef double[::1] logs               # (n_slots,) sum of log weights
+    cdef double[::1] whole              # (n_slots,) log_constant of all cells
+    cdef float[::1] distance, log_length   # (n_slots,) scratch
+    cdef object lattices                # keep the arrays alive
+
+    @staticmethod
+    def default_hyper(table, columns):
+        """Hyperparameters for columns of mean 0 and variance 1."""
+        return np.append(MultivariateNormal.default_hyper(table, columns), BEGIN)
+
+    @staticmethod
+    def grids(table, columns):
+        """Grids in cell units: those of the multivariate normal, and the degrees of freedom."""
+        return [*MultivariateNormal.grids(table, columns), DEGREES_OF_FREEDOM]
+
+    def _set_up(self, table, hyper):
+        cdef double[:, ::1] steps
+        cdef double[:, ::1] nodes
+        MultivariateNormal._set_up(self, table, hyper)
+        self.logs, self.tau, self.averaged = np.zeros(0), 1.0, False
+        steps, nodes = np.zeros((2, self.d + 1)), aligned_zeros((3, MVT_NODES), np.float64)
+        self.lattices = steps, nodes
+        self.coarse.tail, self.fine.tail = 15.0, 25.0
+        self.coarse.step, self.fine.step = &steps[0, 0], &steps[1, 0]
+        self.coarse.weight = self.fine.weight = &nodes[0, 0]
+        self.coarse.mass = self.fine.mass = &nodes[1, 0]
+        self._set_degrees()
+
+    cdef void _set_degrees(self) noexcept nogil:
+        """The lattices of the degrees of freedom as they are."""
+        cdef double half = 0.5 * self.hyper[self.hyper.shape[0] - 1]
+        cdef Py_ssize_t n
+        self.coarse.half = self.fine.half = half
+        self.coarse.constant = self.fine.constant = half * log(half) - log_gamma(half)
+        for n in range(self.d + 1):
+            self.coarse.step[n] = lattice_step(half + 0.5 * n, self.coarse.tail)
+            self.fine.step[n] = lattice_step(half + 0.5 * n, self.fine.tail)
+
+    cdef int reserve(self, Py_ssize_t n_slots) except -1:
+        logs = np.zeros(n_slots)
+        logs[:self.n_slots] = self.logs
+        self.logs, self.whole = logs, np.zeros(n_slots)
+        self.distance = aligned_zeros((n_slots,), np.float32)
+        self.log_length = aligned_zeros((n_slots,), np.float32)
+        return MultivariateNormal.reserve(self, n_slots)
+
+    # ---- the integral over a row's weight -------------------------------------------------------
+
+    cdef double integral(self, const MvtLattice *lattice, Py_ssize_t k, Py_ssize_t n, double q,
+                         double offset, int64_t *n_nodes) noexcept nogil:
+        """Log of what the weights between them make of rate^(n/2) (1 + rate q)^-(degrees/2)."""
+        return mvt_integrate_v[self.level](
+            lattice, n, 0.5 * self.degrees(k, n), self.block.kappa0[0] + self.total[k], q, offset,
+            n_nodes)
+
+    cdef void draw_weight(self, Py_ssize_t k, Py_ssize_t n, double q, bitgen_t *rng) noexcept nogil:
+        """The weight of a row whose n cells are at q in slot k without it; rng NULL: its mean."""
+        cdef int64_t n_nodes, j = 0
+        cdef double total = 0.0, mean = 0.0, left
+        self.integral(&self.coarse, k, n, q, uniform(rng) if rng != NULL else 0.5, &n_nodes)
+        for j in range(n_nodes):
+            total += self.coarse.mass[j]
+            mean += self.coarse.mass[j] * self.coarse.weight[j]
+        self.tau = mean / total
+        if rng != NULL:
+            left, j = total * uniform(rng), 0
+            while j < n_nodes - 1 and left >= self.coarse.mass[j]:
+                left -= self.coarse.mass[j]
+                j += 1
+            self.tau = self.coarse.weight[j]
+        self.tau = max(LEAST, min(MOST, self.tau))
+
+    cdef double weight_of(self, const char *row) noexcept nogil:
+        cdef const float *weight = self.table.weight(row)
+        return weight[0] if weight != NULL else 1.0
+
+    cdef double log_score(self, Py_ssize_t k, Py_ssize_t n, bint given) noexcept nogil:
+        """Log predictive of n cells in slot k, from the distances as they are."""
+        cdef int64_t n_nodes
+        cdef double rate, q = self.distance[k]
+        cdef double out = self.whole[k] if n == self.d else self.log_constant(k, n)
+        if given:
+            rate = self.rate(k)
+            out += 0.5 * (n * log(rate) - self.degrees(k, n) * log1p(rate * q))
+        else:
+            out += self.integral(&self.coarse, k, n, q, 0.5, &n_nodes)
+        return out - self.log_length[k]
+
+    cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
+        """Of a row with a weight, given it; of a row as the user gave it, whatever its weight."""
+        cdef bint given = self.table.weight(row) != NULL
+        cdef Py_ssize_t k, n, first = -1
+        cdef float vacant = 0.0     # what most empty slots score
+        self.tau = self.weight_of(row)
+        self.distances(row, n_tiles, &self.distance[0], &self.log_length[0])
+        n = self.d - self.n_gaps
+        if n == 0:
+            return
+        for k in range(n_tiles * TILE):
+            if self.size[k] > 0:
+                out[k] += <float> self.log_score(k, n, given)
+            elif (first >= 0 and self.distance[k] == self.distance[first]
+                    and self.log_length[k] == self.log_length[first]):
+                out[k] += vacant
+            else:
+                first, vacant = k, <float> self.log_score(k, n, given)
+                out[k] += vacant
+
+    cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
+        """Given the row's weight."""
+        cdef double weight = self.weight_of(row), kappa0 = self.block.kappa0[0]
+        cdef double rest = kappa0 + (self.total[k] - weight if self.size[k] > 1 else 0.0)
+        cdef double unit = kappa0 + self.size[k] - 1   # the rate of weights 1 is exchanged
+        cdef double rates = weight * rest / (weight + rest) * ((unit + 1.0) / unit)
+        return MultivariateNormal.score_without(self, row, k) + <float> (0.5 * self.d * log(rates))
+
+    cdef void fill(self, const char *row, Py_ssize_t k, char *filled,
+                   bitgen_t *rng) noexcept nogil:
+        if self.misses(row):
+            NumberRows.fill(self, row, k, filled, rng)
+        else:
+            self.read(row, &self.offset[0])
+            self.draw_weight(k, self.d, self._solve(k, NULL), rng)
+        self.table.weight(filled)[0] = <float> self.tau
+
+    cdef void draw(self, Py_ssize_t k, double q, bitgen_t *rng) noexcept nogil:
+        """The row's weight, and then its missing cells given it."""
+        self.draw_weight(k, self.d - self.n_gaps, q, rng)
+        NumberRows.draw(self, k, q, rng)
+
+    # ---- statistics -----------------------------------------------------------------------------
+
+    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
+        MultivariateNormal.insert(self, row, k)
+        self.logs[k] += log(self.weight_of(row))
+        self.whole[k] = self.log_constant(k, self.d)
+
+    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
+        MultivariateNormal.remove(self, row, k)
+        self.logs[k] = self.logs[k] - log(self.weight_of(row)) if self.size[k] > 0 else 0.0
+        self.whole[k] = self.log_constant(k, self.d)
+
+    cdef void refresh(self, Py_ssize_t k) noexcept nogil:
+        MultivariateNormal.refresh(self, k)
+        self.whole[k] = self.log_constant(k, self.d)
+
+    cdef void clear(self, Py_ssize_t k) noexcept nogil:
+        self.logs[k] = 0.0
+        MultivariateNormal.clear(self, k)
+
+    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
+        self.logs[k] = (<MultivariateT> source).logs[i]
+        return MultivariateNormal.copy(self, source, i, k)
+
+    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
+        self.logs[i] += self.logs[k]
+        MultivariateNormal.merge(self, i, k)
+
+    def statistics(self):
+        """Those of the multivariate normal, and the sums of the weights and of their logarithms."""
+        return MultivariateNormal.statistics(self) | {
+            "total": np.asarray(self.total), "logs": np.asarray(self.logs)
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays, table, n_slots=None):
+        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
+        cdef MultivariateT block = super(MultivariateT, cls).from_arrays(arrays, table, n_slots)
+        n = len(arrays["size"])
+        np.asarray(block.total)[:n], np.asarray(block.logs)[:n] = arrays["total"], arrays["logs"]
+        block.refresh_all()
+        return block
+
+    # ---- marginal likelihoods and hyperparameters -----------------------------------------------
+
+    cdef double log_weights(self, Py_ssize_t k, double half) noexcept nogil:
+        """Log density of the weights of slot k's rows."""
+        return (self.size[k] * (half * log(half) - log_gamma(half)) + (half - 1.0) * self.logs[k]
+                - half * self.total[k])
+
+    cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
+        """Of the rows and their weights."""
+        if self.size[k] == 0:
+            return 0.0
+        return (self.marginal(k) + 0.5 * self.d * self.logs[k]
+                + self.log_weights(k, self.coarse.half))
+
+    cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
+                         double *out) noexcept nogil:
+        cdef Py_ssize_t g, k
+        if h < self.hyper.shape[0] - 1:
+            MultivariateNormal.score_grid(self, f, h, grid, n_grid, out)
+            return
+        for g in range(n_grid):
+            out[g] = 0.0
+            for k in range(self.n_slots):
+                if self.size[k] > 0:
+                    out[g] += self.log_weights(k, 0.5 * grid[g])
+
+    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
+        if h < self.hyper.shape[0] - 1:
+            MultivariateNormal.set_coordinate(self, f, h, value)
+        else:
+            self.hyper[h] = value
+            self._set_degrees()
+
+    def _take_hyper(self, other):
+        MultivariateNormal._take_hyper(self, other)
+        self._set_degrees()
+
+    def draw_weights(self, rows, labels, const double[::1] grid, double beta, bit_generator):
+        """Exchange the weights of all rows, together with the degrees of freedom.
+
+        Given mu and Sigma of each component, which are drawn from their posterior first, rows are
+        independent Student's t: their weights are summed out of the probabilities of the degrees,
+        and then drawn. With another point of the grid all Sigma are multiplied so that the radius
+        within which half of a component's mass lies stays as it is; else no other point would do.
+
+        Parameters
+        ----------
+        rows, labels : int array of shape (n,)
+            All rows that the slots hold, and their slots.
+        grid : float64 array of shape (n_points,)
+            Degrees of freedom; with fewer than two they stay.
+        beta : float
+            Exponent of the likelihood.
+        bit_generator : numpy.random.BitGenerator
+        """
+        cdef bitgen_t *rng = bitgen(bit_generator)
+        cdef const int64_t[::1] row = np.ascontiguousarray(rows, dtype=np.int64)
+        cdef const int64_t[::1] slot = np.ascontiguousarray(labels, dtype=np.int64)
+        cdef Py_ssize_t i, k, last = self.hyper.shape[0] - 1
+        cdef double degrees
+        cdef double[::1] square = np.empty(len(row))
+        cdef double[:, ::1] centre = np.zeros((self.n_slots, self.d))
+        cdef double[:, :, ::1] whiten = np.zeros((self.n_slots, self.d, self.d))
+        if self.stale:
+            self.refresh_all()
+        used, prior = np.flatnonzero(self.size), 0.0
+        hyper = self.parameters()
+        for k in used:
+            matrix = self._draw_precision(k, rng)
+            place = self._draw_mean(k, matrix, rng)
+            np.asarray(centre)[k], np.asarray(whiten)[k] = place, matrix
+            shift = matrix @ (place - hyper["mu0"])   # of the exponents of the priors' densities
+            prior += hyper["kappa0"] * (shift @ shift) + np.sum(matrix @ hyper["scale0"] * matrix)
+        with nogil:
+            for i in range(row.shape[0]):
+                self.read(self.table.row(row[i]), &self.offset[0])
+                square[i] = self._square(&centre[slot[i], 0], &whiten[slot[i], 0, 0])
+        squares = np.asarray(square)
+        if len(grid) > 1:
+            points = np.asarray(grid)
+            changes = self._radius(self.hyper[last]) / self._radius(points)
+            logs = -0.5 * (prior / changes
+                           + len(used) * self.d * (self.block.nu0[0] + 1.0) * np.log(changes))
+            for i, (nu, change) in enumerate(zip(points, changes)):
+                logs[i] += beta * self._log_student(squares / change, nu, change)
+            chances = np.cumsum(np.exp(logs - logs.max()))
+            i = min(int(np.searchsorted(chances, uniform(rng) * chances[-1])), len(points) - 1)
+            self.set_coordinate(0, last, points[i])
+            squares /= changes[i]
+        degrees = self.hyper[last]
+        with nogil:
+            for i in range(row.shape[0]):
+                self.tau = (standard_gamma(rng, 0.5 * (degrees + self.d))
+                            / (0.5 * (degrees + square[i])))
+                self.tau = max(LEAST, min(MOST, self.tau))
+                self.table.weight(self.table.row(row[i]))[0] = <float> self.tau
+        self.build(rows, labels, self.n_slots)
+        self.version += 1
+
+    def _radius(self, degrees):
+        """The square of the radius within which half of a component's mass lies, Sigma being 1."""
+        return self.d * fdtri(self.d, degrees, 0.5)
+
+    def _log_student(self, squares, nu, change):
+        """Log density of rows at these squared distances, less what the degrees do not change."""
+        half = 0.5 * (nu + self.d)
+        each = gammaln(half) - gammaln(0.5 * nu) - 0.5 * self.d * np.log(nu * change)
+        return len(squares) * each - half * np.log1p(squares / nu).sum()
+
+    cdef _draw_precision(self, Py_ssize_t k, bitgen_t *rng):
+        """Draw B, B'B the inverse of Sigma: B = A'W, A A' standard Wishart (Bartlett)."""
+        cdef Py_ssize_t i, j
+        bartlett = np.zeros((self.d, self.d))
+        cdef double[:, ::1] a = bartlett
+        for i in range(self.d):
+            for j in range(i):
+                a[i, j] = standard_normal(rng)
+            a[i, i] = sqrt(2.0 * standard_gamma(rng,
+                                                0.5 * (self.block.nu0[0] + self.size[k] - i)))
+        return bartlett.T @ np.asarray(self.factor)[k, :, :self.d]
+
+    cdef _draw_mean(self, Py_ssize_t k, matrix, bitgen_t *rng):
+        """Draw mu given B."""
+        cdef Py_ssize_t j
+        z, place = np.empty((2, self.d))
+        for j in range(self.d):
+            z[j], place[j] = standard_normal(rng), self.location(k, j)
+        return place + np.linalg.solve(matrix, z) / sqrt(self.block.kappa0[0] + self.total[k])
+
+    cdef double _square(self, const double *centre, const double *whiten) noexcept nogil:
+        """|B (x - mu)|^2 of the row that was read."""
+        cdef double out = 0.0, value
+        cdef Py_ssize_t i, j
+        for i in range(self.d):
+            value = 0.0
+            for j in range(self.d):
+                value += whiten[i * self.d + j] * (self.number[j] - centre[j])
+            out += value * value
+        return out
+
+    # ---- queries --------------------------------------------------------------------------------
+
+    cdef double rate(self, Py_ssize_t k) noexcept nogil:
+        """Given the weight tau."""
+        cdef double kappa = self.block.kappa0[0] + self.total[k]
+        return self.tau * kappa / (self.tau + kappa)
+
+    cdef double square(self, Py_ssize_t k, Py_ssize_t n, double q) noexcept nogil:
+        if self.averaged:
+            self.tau = self.harmonic_mean(k, n, q)
+        return MultivariateNormal.square(self, k, n, q)
+
+    cdef double harmonic_mean(self, Py_ssize_t k, Py_ssize_t n, double q) noexcept nogil:
+        """Of the weight given n cells; without a cell that of LEAST_DEGREES at least."""
+        cdef int64_t n_nodes, j
+        cdef double total = 0.0, inverse = 0.0
+        if n == 0:
+            return 1.0 - 1.0 / max(self.fine.half, LEAST_HALF)
+        self.integral(&self.fine, k, n, q, 0.5, &n_nodes)
+        for j in range(n_nodes):
+            total += self.fine.mass[j]
+            inverse += self.fine.mass[j] / self.fine.weight[j]
+        return total / inverse
+
+    cdef double log_constant(self, Py_ssize_t k, Py_ssize_t n) noexcept nogil:
+        return (log_gamma(0.5 * self.degrees(k, n)) - log_gamma(0.5 * self.degrees(k, 0))
+                + self.log_det[k] - 0.5 * n * LOG_PI)
+
+    cdef double log_kernel(self, Py_ssize_t k, Py_ssize_t n, double q) noexcept nogil:
+        cdef int64_t n_nodes
+        return self.integral(&self.fine, k, n, q, 0.5, &n_nodes)
+
+    def score_rows(self, Table table, out, start=0, stop=None):
+        """Add the log density of each row's observed cells, in the user's units, to out."""
+        self._score_gaps(table, out, start, whole=True)
+
+    def score_feature(self, Py_ssize_t i, Table table, out, Py_ssize_t start, Py_ssize_t stop):
+        """Add the log density of the i-th column's cell given the row's others, to out."""
+        self._score_gaps(table, out, start, i, whole=True)
+
+    def conditionals(self, Py_ssize_t i, Table table, rows, Py_ssize_t n_slots):
+        """The law of the i-th column's missing cell given the row's observed ones, in each slot.
+
+        Over the row's weight it is a mixture of Student's t of one centre and one number of degrees
+        of freedom: what is returned is the t that has its mean and its variance."""
+        self.averaged = True
+        laws = MultivariateNormal.conditionals(self, i, table, rows, n_slots)
+        self.averaged = False
+        return laws
+
+    def excess_law(self, Py_ssize_t n_cells):
+        """The law of a cell's surprisal is not known."""
+        return None
+
+    def sample_rows(self, slots, bit_generator):
+        """One predictive row for each of `slots`: float64 (n, n_columns), in cell units."""
+        cdef bitgen_t *rng = bitgen(bit_generator)
+        cdef const int64_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int64)
+        cdef double[:, ::1] out = MultivariateNormal.sample_rows(self, slots, bit_generator)
+        cdef Py_ssize_t i, j, k
+        cdef double kappa, spread, place
+        with nogil:
+            for i in range(slot.shape[0]):   # of weight 1 until now
+                k = slot[i]
+                kappa = self.block.kappa0[0] + self.total[k]
+                self.tau = max(LEAST, standard_gamma(rng, self.fine.half) / self.fine.half)
+                spread = sqrt(kappa / (kappa + 1.0) / self.rate(k))
+                for j in range(self.d):
+                    place = self.location(k, j)
+                    out[i, j] = place + spread * (out[i, j] - place)
+        return np.asarray(out)
