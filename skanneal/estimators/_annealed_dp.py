@@ -66,7 +66,7 @@ class AnnealedDPMixture(BaseAnnealed):
         is a number (that multiple of the identity), a vector (the diagonal) or a matrix.
     moves : "auto" or tuple of str, default="auto"
         Moves beside the hyperparameters': "gibbs" and "split_merge". "auto" is both.
-    point_estimate : {"clusters", "map", "vi", "binder"}, default="map"
+    point_estimate : {"clusters", "map", "vi", "binder"}, default="clusters"
         What `labels_` are. "clusters": a cluster is one component or several, between which no
         valley is sure; see `separation`. The others give the components themselves: the most
         probable partition found (the draw of highest log joint density, from which each row moves
@@ -107,8 +107,8 @@ class AnnealedDPMixture(BaseAnnealed):
     Attributes
     ----------
     labels_ : ndarray of shape (n_rows,), int64
-        The components of the point estimate, numbered from 0. With ``point_estimate="clusters"``
-        clusters, the largest first: what `predict` says of the training rows.
+        Clusters, the largest first: what `predict` says of the training rows. With another
+        `point_estimate` the components, numbered from 0.
     n_clusters_ : int
         How many of them there are.
     component_labels_ : ndarray of shape (n_rows,), int64
@@ -216,7 +216,7 @@ class AnnealedDPMixture(BaseAnnealed):
         expected_clusters=None,
         hyperparameters="infer",
         moves="auto",
-        point_estimate="map",
+        point_estimate="clusters",
         separation=0.95,
         n_clusters=None,
         noise=None,

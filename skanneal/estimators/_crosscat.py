@@ -81,7 +81,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         columns is proposed), "view_split_merge" (columns leave for a view of their own, or a view
         dissolves into another) and "view_reallocation" (one view becomes two or two one, their rows
         clustered anew). "auto" is all but "column_gibbs".
-    point_estimate : {"clusters", "map", "vi", "binder"}, default="map"
+    point_estimate : {"clusters", "map", "vi", "binder"}, default="clusters"
         What the fitted labels are. "map": all of the draw of highest log joint density. With "vi"
         and "binder" `view_labels_` is the partition of the columns of least expected variation of
         information or Binder loss over the draws, and for each of its views `row_labels_` the
@@ -238,7 +238,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         hyperparameters="infer",
         missing_indicator=(),
         moves="auto",
-        point_estimate="map",
+        point_estimate="clusters",
         separation=0.95,
         n_clusters=None,
         noise=None,

@@ -76,7 +76,7 @@ class PermutationDPMixture(BaseAnnealed):
         schedule must then be one of full-data sweeps.
     beam_tolerance : float, default=1e-32
         Share of the sum over segments that the beam may drop at each row.
-    point_estimate : {"clusters", "map", "vi", "binder"}, default="map"
+    point_estimate : {"clusters", "map", "vi", "binder"}, default="clusters"
         What `labels_` are. "clusters": a cluster is one component or several, between which no
         valley is sure; see `separation`. The others give the components themselves: the most
         probable partition found (the draw of highest log joint density, from which each row moves
@@ -117,8 +117,8 @@ class PermutationDPMixture(BaseAnnealed):
     Attributes
     ----------
     labels_ : ndarray of shape (n_rows,), int64
-        The components of the point estimate, numbered from 0. With ``point_estimate="clusters"``
-        clusters, the largest first: what `predict` says of the training rows.
+        Clusters, the largest first: what `predict` says of the training rows. With another
+        `point_estimate` the components, numbered from 0.
     n_clusters_ : int
         How many of them there are.
     component_labels_ : ndarray of shape (n_rows,), int64
@@ -236,7 +236,7 @@ class PermutationDPMixture(BaseAnnealed):
         program="auto",
         init=None,
         beam_tolerance=1e-32,
-        point_estimate="map",
+        point_estimate="clusters",
         separation=0.95,
         n_clusters=None,
         noise=None,

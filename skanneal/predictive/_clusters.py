@@ -19,10 +19,12 @@ columns with the point estimate's largest.
 import numpy as np
 from scipy.special import logsumexp
 
+from ..states import state_from_arrays
 from ..summary import cluster_tree, cut_tree, rank_clusters
 from ._loo import compared_rows
 from ._point import matching_view
-from ._predictor import Predictor
+from ._predictor import Predictor, View
+from ._tail import own_components
 
 MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
 ROWS_TIMES_DRAWS = 400_000  # where there are more rows, fewer draws
@@ -72,9 +74,7 @@ class Clusters:
         self = cls(
             [draws[d] for d in used], weights[used], point, encoder.table_schema, estimator.noise
         )
-        rows = compared_rows(table.n_rows, TREE_ROWS)
-        view = Predictor([point], encoder.table_schema).draws[0][point.main_view]
-        self.tree = cluster_tree(view.joint(table.take(rows), 0, len(rows))[:, :-1])
+        self.tree = cluster_tree(_joints_without(point, table))
         joints = self.log_joints(table)
         self._number(joints, cut_tree(self.tree, estimator.separation, estimator.n_clusters))
         labels, memberships = self._labelled(joints)
@@ -139,6 +139,21 @@ class Clusters:
     def predict(self, table):
         """The most probable cluster of each row, or -1: (n_rows,)."""
         return self._labelled(self.log_joints(table))[0]
+
+
+def _joints_without(point, table):
+    """log w_k p(row | rows of k), the row not among them, of some rows: (n_rows, n_components).
+
+    Relative to a component of no rows. A row draws its own component towards itself: counted with
+    it, rows would lie farther from every border than new ones do, as if there were a valley, and
+    the more so, the more columns there are."""
+    rows = compared_rows(table.n_rows, TREE_ROWS)
+    view = View(state_from_arrays(point.arrays, table).views[point.main_view])
+    joints = view.joint(table.take(rows), 0, len(rows))
+    joints = joints[:, :-1] - joints[:, -1:]
+    own, loss = own_components(view, rows)
+    joints[np.arange(len(rows)), own] -= loss
+    return joints
 
 
 def n_clusters_proba(tree):

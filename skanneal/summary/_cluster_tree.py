@@ -1,27 +1,33 @@
 """From components to clusters: components between which the rows show no gap belong together.
 
-For two groups of components a and b, and f_a, f_b their densities times their weights, a row's log
-odds
+For two groups of components a and b, let f_a, f_b be their densities times their weights. A skewed,
+curved or heavy-tailed cluster that takes several components has as many rows at a border between
+two of them as within; between two clusters there are few. So the rows are laid on a line from a to
+b, on which a cluster has one mode and two clusters have two, and a dip test judges this (Tantrum,
+Murua and Stuetzle 2003, "Assessment and pruning of hierarchical model based clustering", KDD;
+Hennig 2010, "Methods for merging Gaussian mixture components", Advances in Data Analysis and
+Classification 4). It asks the rows themselves, so that ripples which a family makes where its shape
+is wrong are no valleys, however sure the posterior is of them.
 
-    l_i = log f_a(x_i) - log f_b(x_i)
+Their place on the line is
 
-say on which side of their border it lies, and how far: of two normal components of one covariance
-they are the rows' projection on Fisher's discriminant. A skewed, curved or heavy-tailed cluster
-that takes several components has as many rows at a border between two of them as within: the log
-odds have one mode. Between two clusters they have two. The dip test judges this (Tantrum, Murua and
-Stuetzle 2003, "Assessment and pruning of hierarchical model based clustering", KDD; Hennig 2010,
-"Methods for merging Gaussian mixture components", Advances in Data Analysis and Classification 4).
-It asks the rows themselves, so that ripples which a family makes where its shape is wrong are no
-valleys, however sure the posterior is of them.
+    y_i = log f_a(x_i) / Q_a - log f_b(x_i) / Q_b,
 
-Of the larger group only as many rows take part as the smaller has, those nearest to the border:
-else a small cluster beside a large one is lost in the share of the rows that it has.
+where Q_a is how much lower log f_a is in rows of b than in rows of a, by the medians. Of two normal
+components this is linear along the line between their centres, whatever their covariances: log f_a
+falls as Q_a t^2 at a share t of the way, log f_b as Q_b (1 - t)^2. The plain log odds fold where
+one component is wider than the other, so that rows pile up at the centre of the narrow one, as if
+there were a valley. They stand in where a Q is not positive: one group is then within the other.
+
+Of the larger group only as many rows take part as the smaller has, those nearest to the border by
+their log odds: else a small cluster beside a large one is lost in the share of the rows that it
+has.
 
 Groups are merged, always the two between which a valley is least sure, until one is left. What is
 left to the end is thus the surest of n_components - 1 valleys: by Bonferroni's inequality a height
 is the evidence less the logarithm of their number. The tree does not depend on where it will be
-cut. Log odds need nothing but densities: they are the same for every family, with gaps, and
-whatever the units of the columns.
+cut, and needs nothing but densities: it is the same for every family, with gaps, and whatever the
+units of the columns.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -40,8 +46,8 @@ def cluster_tree(log_joints):
     Parameters
     ----------
     log_joints : array-like of shape (n_rows, n_components)
-        Log of each component's weight times its density of each row. What is the same in all
-        components of a row does not matter.
+        Log of each component's weight times its density of each row, relative to one density that
+        varies little within a component: of no rows, say. It takes out units and gaps.
 
     Returns
     -------
@@ -136,11 +142,20 @@ def _neighbours(joints, labels, alive):
 
 def _valley(joints, labels, a, b):
     """Return the evidence of a valley between two groups: 0 if one has no row."""
-    sides = []
-    for one, other in ((a, b), (b, a)):
-        rows = joints[labels == one]
-        sides.append(np.sort(rows[:, one] - rows[:, other]))
+    sides = [joints[labels == one][:, [one, other]] for one, other in ((a, b), (b, a))]
     n = min(map(len, sides))
     if n == 0:
         return 0.0
-    return dip_evidence(spread_ties(np.concatenate([sides[0][:n], -sides[1][:n]])))
+    (own_a, of_b), (own_b, of_a) = (_nearest(side, n).T for side in sides)
+    drop_a, drop_b = (
+        np.median(own) - np.median(other) for own, other in ((own_a, of_a), (own_b, of_b))
+    )
+    if min(drop_a, drop_b) <= 0.0:
+        drop_a = drop_b = 1.0
+    places = np.concatenate([own_a, of_a]) / drop_a - np.concatenate([of_b, own_b]) / drop_b
+    return dip_evidence(spread_ties(places * min(drop_a, drop_b)))
+
+
+def _nearest(side, n):
+    """Return the n rows of least log odds: side is (log f of their own group, of the other)."""
+    return side[np.argsort(side[:, 0] - side[:, 1], kind="stable")[:n]]
