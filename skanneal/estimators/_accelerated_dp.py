@@ -28,6 +28,7 @@ from ..summary import warn_unless_settled
 from ._base_chains import INTERRUPTED, POINT, READING, BaseChains
 from ._base_table import BaseTable
 from ._callbacks import Round
+from ._memberships import MembershipMixin
 
 ALGORITHMS = ("collapsed", *STAGES)
 ONE_SHARD = ("auxiliary", "collapsed", "importance")  # one row after another
@@ -43,7 +44,7 @@ def _integrates(estimator):
     return is_conjugate(estimator.likelihood)
 
 
-class AcceleratedDPMixture(BaseTable, BaseChains):
+class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
     """Nonparametric Bayesian mixture on shards of the rows, with or without a conjugate prior.
 
     Each cluster has an *atom*: parameters of a likelihood, instantiated, so that shards of the rows

@@ -6,9 +6,10 @@ from sklearn.base import _fit_context
 
 from ._annealed import BaseAnnealed
 from ._base_table import CLUSTERS
+from ._memberships import MembershipMixin
 
 
-class AnnealedDPMixture(BaseAnnealed):
+class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
     """Nonparametric Bayesian mixture for tables of numbers, categories and counts, with gaps.
 
     Rows are partitioned by a Dirichlet process (or Pitman-Yor process); within a cluster columns

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
+from .._native._doc_link import DocLink
 from ..chains import run_chain, side_by_side
 from ..parallel import Progress, StopFlag, n_workers, run_tasks, spawn_seeds
 from ._callbacks import CallbackSupportMixin, Round, begin_fit, end_fit
@@ -24,7 +25,7 @@ ENOUGH_RECORDS = 20  # at the end of a grid, below which nothing is said
 INTERRUPTED = "The fit was interrupted: it keeps the last complete state of each chain."
 
 
-class BaseChains(CallbackSupportMixin, BaseEstimator):
+class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
     """Base of the estimators that run chains; see a subclass for parameters and attributes.
 
     A fit works within ``self._all_or_nothing()``, collects its attributes in a dictionary, and ends

@@ -18,6 +18,7 @@ from ..predictive._draws import Draw
 from ..predictive._point import mixture_arrays
 from ..predictive._queries import MixtureQueries
 from ..summary import LOSSES, POINT_ESTIMATES, counted_chains
+from ._arviz import mixture_to_arviz
 from ._base_chains import IMPUTATIONS, SAMPLE
 from ._descriptions import describe
 from ._family_evidence import choose_family, report, set_collinear_apart
@@ -289,6 +290,25 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
             X; "typical_row", the position of the row that is surest to be in it.
         """
         return describe(self, X, n_features)
+
+    def to_arviz(self):
+        """Return the draws as ArviZ reads them; needs the package arviz-base.
+
+        Only what does not depend on how clusters are numbered. Of chains of unequal lengths, as an
+        interrupt leaves them, the first draws count, as many of each.
+
+        Returns
+        -------
+        tree : xarray.DataTree
+            Group ``posterior`` by chain and draw: "n_components", "concentration", "discount" (with
+            several views the sum, and means), "n_views", "view_concentration", "view_discount"
+            where there are any, and hyperparameters as "normal_mu0" and so on, by column. Group
+            ``sample_stats``: "lp", the log joint density.
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        families = getattr(self, "families_", {})
+        return mixture_to_arviz(self.draws_, families, list(map(str, names)))
 
     def new_cluster_proba(self, X):
         """Probability that each row belongs to none of the clusters seen so far.

@@ -12,6 +12,7 @@ from sklearn.utils._missing import is_scalar_nan
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
+from .._native._doc_link import DocLink
 from ..encoding import open_table
 from ..parallel import spawn_seeds
 from ._base_chains import BaseChains
@@ -20,7 +21,7 @@ from ._callbacks import CallbackSupportMixin, handed_on
 from ._imputer_model import default_model
 
 
-class CrossCatImputer(TransformerMixin, CallbackSupportMixin, BaseEstimator):
+class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstimator):
     """Fill gaps with what a mixture expects there, given the rest of the row.
 
     Columns may be numbers, categories, booleans and counts; what comes out is a table of the same

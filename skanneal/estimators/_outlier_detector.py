@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, OutlierMixin, _fit_context, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._native._doc_link import DocLink
 from ..encoding import open_table
 from ._annealed import BaseAnnealed
 from ._annealed_dp import AnnealedDPMixture
@@ -19,7 +20,7 @@ AUTO_SHARE = 0.01  # of rows that "auto" takes for outliers if there are none
 ORDINARY = 0.9  # of the rows: what is beyond may be outliers, and says nothing of ordinary rows
 
 
-class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, BaseEstimator):
+class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEstimator):
     """Find rows that are improbable under a mixture, whatever their columns and gaps.
 
     The score is a tail probability, not a density: of rows at the rim of their component, or in a

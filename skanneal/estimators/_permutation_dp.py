@@ -12,6 +12,7 @@ from ..moves import EXACT_ROWS, PERMUTATIONS, PROGRAMS
 from ..schedules import PriorGibbs, SequentialGibbs, size_at
 from ._annealed import BaseAnnealed
 from ._base_table import CLUSTERS
+from ._memberships import MembershipMixin
 
 
 def sweeps_from_init(n_rows):
@@ -20,7 +21,7 @@ def sweeps_from_init(n_rows):
     return round(min(120.0, 30 * max(1.0, 20_000 / n_rows) ** 0.5))
 
 
-class PermutationDPMixture(BaseAnnealed):
+class PermutationDPMixture(MembershipMixin, BaseAnnealed):
     """Nonparametric Bayesian mixture whose sampler moves whole partitions at once.
 
     The model is that of `AnnealedDPMixture`. Beside row-wise Gibbs and split-merge, a permutation

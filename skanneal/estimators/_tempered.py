@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..schedules import BaseLadder
 from ..tempering import INNER, METHODS, BaseInnerSampler, sample
@@ -42,6 +42,17 @@ class BaseTempered(BaseChains):
         "schedule": [BaseLadder, None],
         "n_warmup": [Interval(Integral, 0, None, closed="left")],
     }
+
+    def to_arviz(self):
+        """Return the draws as ArviZ reads them; needs the package arviz-base.
+
+        Returns
+        -------
+        tree : xarray.DataTree
+            As `TemperingResult.to_arviz` gives it.
+        """
+        check_is_fitted(self)
+        return self.result_.to_arviz()
 
     def _rows(self, X, *y, **options):
         """Validated rows in one order in memory, since sums over them round by it."""

@@ -8,8 +8,10 @@ from numbers import Integral, Real
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
+from .._native._doc_link import DocLink
 
-class AcceleratedSchedule(BaseEstimator):
+
+class AcceleratedSchedule(DocLink, BaseEstimator):
     """Sub-iterations of the accelerated and of the exact stage.
 
     A sub-iteration gives every row one turn. Algorithms other than "accelerated" run

@@ -14,13 +14,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._native._doc_link import DocLink
 from ._pacer import Pacer
 from ._path import Path
 
 SELECTIONS = ("random", "window", "stratified")
 
 
-class BaseSchedule(BaseEstimator):
+class BaseSchedule(DocLink, BaseEstimator):
     """Base of the schedules: a subclass stores its parameters and writes `_knots`.
 
     `_knots(n_rows)` returns (assignment, size, beta) triples from 0 assignments to all rows, for

@@ -12,8 +12,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
+from .._native._doc_link import DocLink
 
-class BaseLadder(BaseEstimator):
+
+class BaseLadder(DocLink, BaseEstimator):
     """Base of the ladders: a subclass stores its parameters and writes `_betas`."""
 
     _parameter_constraints: dict = {"adapt": ["boolean"], "recentre": ["boolean"]}

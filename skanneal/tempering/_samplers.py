@@ -7,8 +7,10 @@ from numbers import Integral, Real
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._native._doc_link import DocLink
 
-class BaseInnerSampler(BaseEstimator):
+
+class BaseInnerSampler(DocLink, BaseEstimator):
     """Base of the inner samplers; `_update(n_parameters)` says what the compiled code needs."""
 
     _parameter_constraints: dict = {
