@@ -76,6 +76,7 @@ class Notes:
 
 
 @pytest.mark.parametrize("name", names())
+@pytest.mark.few(4)
 def test_every_estimator_tells_its_callbacks(name, tmp_path):
     notes = Notes(tmp_path / "notes")
     model = of_two_chains(name).set_callbacks(notes)
@@ -184,6 +185,7 @@ def test_sample_tells_of_its_chains():
 
 # ------------------------------------------------------------------------------------------ lines
 @pytest.mark.parametrize("name", [n for n in names() if hasattr(quick(n), "verbose")])
+@pytest.mark.few(3)
 def test_verbose_prints_a_line_per_stage_with_the_chain_named(name, capfd):
     model = of_two_chains(name, verbose=1, n_jobs=2)
     model.fit(rows(), rows()[:, 0])

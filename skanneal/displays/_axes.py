@@ -5,6 +5,16 @@
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
+# What tells lines and points apart without their colours.
+LINESTYLES = "-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (4, 1.5, 1, 1.5))
+MARKERS = "o", "s", "^", "D", "v", "P", "X", "*", "."
+
+
+def plain(ax):
+    """A faint grid, and no frame on the right and above."""
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
+
 
 def axes_of(caller, ax, figsize=None):
     """The axes to draw on, and their figure."""

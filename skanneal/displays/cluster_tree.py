@@ -87,6 +87,8 @@ class ClusterTreeDisplay:
         dendrogram(np.asarray(self.tree), ax=self.ax_, **options)
         if self.separation is not None:
             height = -np.log1p(-self.separation)
-            self.ax_.axhline(height, color="black", linestyle=":", linewidth=1)
+            label = f"separation {self.separation:g}"
+            self.ax_.axhline(height, color="black", linestyle=":", linewidth=1, label=label)
+            self.ax_.legend(frameon=False, fontsize="small")
         self.ax_.set(xlabel="Component", ylabel="How sure the valley is (nats)")
         return self

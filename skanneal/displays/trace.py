@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from ._axes import axes_of
+from ..summary import r_hat as between
+from ._axes import LINESTYLES, axes_of, plain
 
 _TITLES = {
     "seconds": "Seconds",
@@ -34,6 +35,8 @@ class TraceDisplay:
         What y is, for the axis label.
     x_name : {"seconds", "sweeps"}, default="seconds"
         What x is, for the axis label.
+    r_hat : float or None, default=None
+        R-hat of the scalar, for the legend: near 1 where chains agree.
 
     Attributes
     ----------
@@ -55,12 +58,13 @@ class TraceDisplay:
     'Sweeps'
     """
 
-    def __init__(self, x, y, *, full_data=None, name="log_joint", x_name="seconds"):
+    def __init__(self, x, y, *, full_data=None, name="log_joint", x_name="seconds", r_hat=None):
         self.x = x
         self.y = y
         self.full_data = full_data
         self.name = name
         self.x_name = x_name
+        self.r_hat = r_hat
 
     @classmethod
     def from_estimator(cls, estimator, *, name="log_joint", x="seconds", ax=None, **kwargs):
@@ -69,7 +73,7 @@ class TraceDisplay:
         Parameters
         ----------
         estimator : estimator
-            Fitted.
+            Fitted, or fitted around one that is drawn.
         name : str, default="log_joint"
             Key of the entry.
         x : {"seconds", "sweeps"}, default="seconds"
@@ -84,6 +88,8 @@ class TraceDisplay:
         display : TraceDisplay
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
+        if not hasattr(estimator, "trace_"):  # one around another
+            estimator = getattr(estimator, "estimator_", estimator)
         check_is_fitted(estimator, "trace_")
         trace = estimator.trace_
         if name not in trace:
@@ -94,7 +100,9 @@ class TraceDisplay:
         if "n_assigned" in trace:
             n_assigned = np.asarray(trace["n_assigned"])
             full_data = n_assigned == np.nan_to_num(n_assigned).max(initial=0)
-        options = {"full_data": full_data, "name": name, "x_name": x}
+        r_hat = between(trace[name]) if full_data is None else None
+        r_hat = getattr(estimator, "r_hat_", {}).get(name, r_hat)
+        options = {"full_data": full_data, "name": name, "x_name": x, "r_hat": r_hat}
         return cls(trace[x], trace[name], **options).plot(ax, **kwargs)
 
     def plot(self, ax=None, **kwargs):
@@ -121,16 +129,18 @@ class TraceDisplay:
         x_title, y_title = (_TITLES.get(name, name) for name in (self.x_name, self.name))
         self.ax_.set(xlabel=x_title, ylabel=y_title)
         self.ax_.margins(x=0.02)
-        self.ax_.grid(alpha=0.25)
-        self.ax_.spines[["top", "right"]].set_visible(False)
+        plain(self.ax_)
         if len(y) > 1:
             place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": min(len(y), 6)}
-            self.ax_.legend(frameon=False, fontsize="small", handlelength=1.2, **place)
+            if self.r_hat is not None and np.isfinite(self.r_hat):
+                place["title"] = f"R-hat {self.r_hat:.2f}"
+            self.ax_.legend(frameon=False, fontsize="small", handlelength=2.2, **place)
         return self
 
     def _plot_chain(self, chain, x, y, kwargs):
         full = np.isfinite(y) if self.full_data is None else np.atleast_2d(self.full_data)[chain]
-        kwargs = {"label": f"Chain {chain}", **kwargs}
+        style = {"linestyle": LINESTYLES[chain % len(LINESTYLES)]}
+        kwargs = {"label": f"Chain {chain}", **style, **kwargs}
         (line,) = self.ax_.plot(x, np.where(full, y, np.nan), **kwargs)
         if not full.all():
             # Up to and including the first record on all rows, so that the line has no gap.

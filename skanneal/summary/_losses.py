@@ -18,6 +18,7 @@ an array of rows x rows.
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from ._labels import checked, relabel
 
 # Work is counted, never timed, so that a result depends on nothing but the draws.
 _CANDIDATE_WORK = 5 * 10**7  # cells looked at to rank the draws
-_DESCENT_WORK = 3 * 10**7  # (atom, draw, cluster) triples scored over all descents
+_DESCENT_WORK = 6 * 10**7  # (atom, draw, cluster) triples scored over all descents
 _TRIPLE_BLOCK = 2**21  # of them scored at a time
 # Targets of an atom: from so many of the draws, so many that share rows with its cluster there.
 _ASKED_DRAWS, _TARGETS_PER_CODE = 16, 8
@@ -164,7 +165,7 @@ def _descend(draws, loss, labels, max_work):
     table = _table(draws, labels, n_clusters)
     value, work = _value(draws, loss, table), 0
     while work < max_work:
-        gains, targets, scored = _best_moves(draws, loss, labels, table)
+        gains, targets, scored = _best_moves(draws, loss, labels, table, max_work - work)
         work += scored
         movers = np.flatnonzero(gains > 1e-13 * loss.scale(draws.weights.sum()))
         movers = movers[np.argsort(-gains[movers], kind="stable")]
@@ -187,13 +188,15 @@ def _descend(draws, loss, labels, max_work):
     return labels, value, work
 
 
-def _best_moves(draws, loss, labels, table):
+def _best_moves(draws, loss, labels, table, max_work):
     """Best cluster of each atom, the others staying where they are.
 
     With h(n, w) = f(n + w) - f(n) - f(w), adding an atom of w rows to cluster a costs
     h(n_a, w) - 2 mean_draws h(n_ab, w) more than opening a cluster for it, b its cluster in a draw.
     So the cost can only be negative where 2 h(n_ab, w) > h(n_a, w) in some draw, and for w = 1 if
     for any w. Of these clusters the few that save most in that draw are looked at, for each b.
+
+    Where that is more work than is left, evenly spaced atoms are looked at, and the others stay.
 
     Returns gains over staying (times the loss's scale), targets (n_clusters for a new one) and the
     number of triples scored.
@@ -203,11 +206,12 @@ def _best_moves(draws, loss, labels, table):
     asked = draws.codes[:: -(-n_draws // _ASKED_DRAWS)]
     n_found = np.diff(cells.starts)[asked].sum(axis=0)
     n_triples = n_found + n_draws * np.minimum(1 + n_found, len(table.sizes))
+    step = max(1, math.ceil(n_triples.sum() / max_work))
+    looked_at = np.arange(0, n_atoms, step)
+    n_triples = n_triples[looked_at]
     blocks = np.searchsorted(np.cumsum(n_triples), np.arange(0, n_triples.sum(), _TRIPLE_BLOCK))
-    edges = np.unique(np.append(blocks, n_atoms))
-    gains, targets = np.empty(n_atoms), np.empty(n_atoms, dtype=np.int64)
-    for start, stop in zip(edges[:-1], edges[1:]):
-        block = slice(start, stop)
+    gains, targets = np.zeros(n_atoms), labels.copy()
+    for block in np.split(looked_at, np.unique(blocks)[1:]):
         gains[block], targets[block] = _best_moves_in(
             draws, loss, labels, table, cells, asked, block
         )

@@ -1,0 +1,164 @@
+"""A mixture's density over two columns of numbers, and the rows of its clusters."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from sklearn.utils._optional_dependencies import check_matplotlib_support
+from sklearn.utils.validation import check_is_fitted
+
+from ..encoding import open_table
+from ..summary import rank_clusters
+from ._axes import LINESTYLES, MARKERS, axes_of, plain
+
+MARGIN = 0.1  # of the range of the rows, on either side
+
+
+class DensityDisplay:
+    """Contours of a density that enclose given shares of its mass, over the rows by cluster.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n_grid,)
+        The grid.
+    log_density : ndarray of shape (n_grid, n_grid)
+        ``log_density[i, j]`` at ``y[i]``, ``x[j]``.
+    points : ndarray of shape (n_rows, 2)
+        Rows; NaN where a cell is missing.
+    labels : ndarray of int of shape (n_rows,)
+        Their clusters.
+    names : sequence of 2 str, default=("x", "y")
+        Of the columns.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    contours_ : matplotlib QuadContourSet
+        The contours.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.displays import DensityDisplay
+    >>> x = np.linspace(-3, 3, 40)
+    >>> log_density = -0.5 * (x[:, None] ** 2 + x**2)
+    >>> points = np.random.default_rng(0).normal(size=(30, 2))
+    >>> display = DensityDisplay(x, x, log_density, points, np.zeros(30, dtype=int)).plot()
+    >>> len(display.contours_.levels)
+    3
+    """
+
+    def __init__(self, x, y, log_density, points, labels, *, names=("x", "y")):
+        self.x = x
+        self.y = y
+        self.log_density = log_density
+        self.points = points
+        self.labels = labels
+        self.names = names
+
+    @classmethod
+    def from_estimator(cls, estimator, X, *, columns=(0, 1), grid_resolution=80, ax=None, **kwargs):
+        """Draw a fitted mixture's density, all other columns integrated out.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted; one that takes no missing cells can be drawn if it has two columns.
+        X : array-like or frame of shape (n_rows, n_columns)
+            The training data.
+        columns : (int, int), default=(0, 1)
+            Positions of two columns of numbers.
+        grid_resolution : int, default=80
+            Points of the grid in either direction.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs : dict
+            For ``contour``.
+
+        Returns
+        -------
+        display : DensityDisplay
+        """
+        check_matplotlib_support(f"{cls.__name__}.from_estimator")
+        check_is_fitted(estimator, "labels_")
+        table = open_table(X, "X")
+        read = [table.column(j) for j in columns]
+        if any(column.levels is not None for column in read):
+            raise ValueError(f"columns must be two columns of numbers, got {columns!r}.")
+        points = np.column_stack([np.asarray(column.values, np.float64) for column in read])
+        for j, column in enumerate(read):
+            if column.missing is not None:
+                points[column.missing, j] = np.nan
+        low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+        width = np.where(high > low, high - low, 1.0) * MARGIN
+        x, y = np.linspace(low - width, high + width, grid_resolution, axis=1)
+        grid = np.column_stack([axis.ravel() for axis in np.meshgrid(x, y)])
+        log_density = estimator.score_samples(_rows(X, table.shape[1], columns, grid))
+        names = getattr(estimator, "feature_names_in_", None)
+        titles = [f"column {j}" if names is None else str(names[j]) for j in columns]
+        shape = grid_resolution, grid_resolution
+        display = cls(x, y, log_density.reshape(shape), points, estimator.labels_, names=titles)
+        return display.plot(ax, **kwargs)
+
+    def plot(self, ax=None, *, shares=(0.5, 0.8, 0.95), max_clusters=8, **kwargs):
+        """Draw; return the display itself.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        shares : sequence of float, default=(0.5, 0.8, 0.95)
+            Of the density's mass on the grid, which the contours enclose.
+        max_clusters : int, default=8
+            Of more clusters, the smaller ones have one mark together.
+        **kwargs : dict
+            For ``contour``.
+
+        Returns
+        -------
+        display : DensityDisplay
+        """
+        self.figure_, self.ax_ = axes_of("DensityDisplay.plot", ax)
+        ranks, sizes = rank_clusters(np.asarray(self.labels))
+        shown = np.minimum(ranks, max_clusters)
+        for k in np.unique(shown):
+            mark = MARKERS[k % len(MARKERS)]
+            label = "smaller ones" if k == max_clusters else f"cluster of {sizes[k]:,}"
+            rows = np.asarray(self.points)[shown == k]
+            style = {"s": 14, "marker": mark, "facecolor": "none", "linewidth": 0.7, "alpha": 0.7}
+            self.ax_.scatter(*rows.T, edgecolor=f"C{k % 10}", label=label, **style)
+        shares = sorted(shares, reverse=True)
+        levels = _levels(np.asarray(self.log_density), shares)
+        styles = [LINESTYLES[i % len(LINESTYLES)] for i in reversed(range(len(shares)))]
+        kwargs = {"colors": "black", "linewidths": 1.0, "linestyles": styles, **kwargs}
+        self.contours_ = self.ax_.contour(self.x, self.y, self.log_density, levels, **kwargs)
+        for share, style in zip(reversed(shares), reversed(styles)):
+            line = {"color": "black", "linewidth": 1.0, "linestyle": style}
+            self.ax_.plot([], [], label=f"{share:.0%} of the mass", **line)
+        self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
+        plain(self.ax_)
+        self.ax_.legend(frameon=False, fontsize="small")
+        return self
+
+
+def _rows(X, n_columns, columns, grid):
+    """The points of the grid as rows like those of X, all other cells missing."""
+    if not hasattr(X, "columns"):
+        rows = np.full((len(grid), n_columns), np.nan)
+        rows[:, columns] = grid
+        return rows
+    cells = dict.fromkeys(X.columns, [None] * len(grid))
+    for j, values in zip(columns, grid.T):
+        cells[list(X.columns)[j]] = values
+    return type(X)(cells)
+
+
+def _levels(log_density, shares):
+    """Ascending log densities above which these shares of the mass lie, the largest share first."""
+    ordered = np.sort(log_density, axis=None)[::-1]
+    mass = np.cumsum(np.exp(ordered - ordered[0]))
+    places = np.searchsorted(mass, np.array(shares) * mass[-1]).clip(max=len(mass) - 1)
+    levels = ordered[places]
+    return levels + 1e-9 * np.arange(len(levels))  # contours must ascend

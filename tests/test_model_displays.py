@@ -1,0 +1,139 @@
+"""The displays that ask a model: densities, ladders, Gaussian processes; every one's trace."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from public_estimators import names, quick
+from skanneal import displays
+from skanneal.displays import (
+    ClusterTreeDisplay,
+    DensityDisplay,
+    GPDisplay,
+    LadderDisplay,
+    TraceDisplay,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+def rows(n_rows=60):
+    side = np.where(np.arange(n_rows) % 2, 4.0, -4.0)
+    return side[:, None] + np.random.default_rng(0).normal(size=(n_rows, 2))
+
+
+# ------------------------------------------------------------------------------------------ trace
+@pytest.mark.parametrize("name", names())
+@pytest.mark.few(3)
+def test_the_trace_of_every_estimator_with_r_hat_in_the_legend(name):
+    given = {"n_chains": 2, "n_draws": 30}
+    model = quick(name)
+    around = "estimator" in model.get_params(deep=False)
+    model.set_params(**{f"estimator__{k}" if around else k: v for k, v in given.items()})
+    model.fit(rows(), rows()[:, 0])
+    display = TraceDisplay.from_estimator(model, x="sweeps")
+    assert len(display.lines_) == 2
+    title = display.ax_.get_legend().get_title().get_text()
+    assert title == f"R-hat {display.r_hat:.2f}"
+    r_hats = getattr(model, "estimator_", model).r_hat_
+    assert display.r_hat == r_hats.get("log_joint", display.r_hat)
+    styles = [line.get_linestyle() for line in display.lines_]
+    assert len(set(styles)) == 2  # without colours they are told apart
+
+
+def test_r_hat_of_a_parameter():
+    model = quick("TemperedGPRegressor", n_chains=2, n_draws=30).fit(rows(), rows()[:, 0])
+    display = TraceDisplay.from_estimator(model, name="log_sigma_f")
+    assert display.r_hat == pytest.approx(float(model.r_hat_["sigma_f"]))
+
+
+# ---------------------------------------------------------------------------------------- density
+def test_contours_enclose_the_shares():
+    """Of a standard normal density in the plane, the radius of share p is sqrt(-2 log(1 - p))."""
+    x = np.linspace(-6, 6, 601)
+    log_density = -0.5 * (x[:, None] ** 2 + x**2)
+    points = np.zeros((4, 2))
+    display = DensityDisplay(x, x, log_density, points, np.array([0, 0, 0, 1])).plot()
+    for share, level in zip((0.95, 0.8, 0.5), display.contours_.levels):
+        assert np.sqrt(-2 * level) == pytest.approx(np.sqrt(-2 * np.log(1 - share)), abs=0.02)
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert texts == [
+        "cluster of 3",
+        "cluster of 1",
+        *[f"{p} of the mass" for p in ("50%", "80%", "95%")],
+    ]
+
+
+def test_other_columns_are_integrated_out():
+    X = pd.DataFrame(rows(), columns=["a", "b"]).assign(c=list("xyz") * 20)
+    X.loc[3, "a"] = np.nan
+    model = quick("AnnealedDPMixture").fit(X)
+    display = DensityDisplay.from_estimator(model, X, columns=(1, 0), grid_resolution=12)
+    assert display.ax_.get_xlabel() == "b" and display.ax_.get_ylabel() == "a"
+    at = X.iloc[:1].assign(a=display.y[4], b=display.x[7], c=None)
+    assert display.log_density[4, 7] == pytest.approx(model.score_samples(at)[0])
+    assert np.isnan(display.points[3, 1])
+    with pytest.raises(ValueError, match="two columns of numbers"):
+        DensityDisplay.from_estimator(model, X, columns=(0, 2))
+
+
+def test_densities_of_arrays_and_of_models_without_gaps():
+    model = quick("AcceleratedDPMixture").fit(rows())
+    display = DensityDisplay.from_estimator(model, rows(), grid_resolution=9)
+    corner = [[display.x[-1], display.y[0]]]
+    assert display.log_density[0, -1] == pytest.approx(model.score_samples(corner)[0])
+    _, ax = plt.subplots()
+    assert display.plot(ax).ax_ is ax
+
+
+# ----------------------------------------------------------------------------------------- ladder
+@pytest.mark.parametrize(("method", "last"), [("stt", "rows"), ("pt", "power")])
+def test_the_ladder(method, last):
+    model = quick("TemperedGaussianMean", method=method, n_chains=2).fit(rows())
+    display = LadderDisplay.from_estimator(model)
+    assert np.array_equal(display.acceptance, model.result_.swap_acceptance)
+    ticks = [label.get_text() for label in display.ax_.get_xticklabels()]
+    assert len(ticks) == model.betas_.shape[1] and last in ticks[-1]
+    assert np.array_equal(display.lines_[-1].get_ydata(), display.acceptance.mean(axis=0))
+
+
+def test_no_ladder():
+    model = quick("TemperedGaussianMean", method="none").fit(rows())
+    with pytest.raises(ValueError, match="one rung"):
+        LadderDisplay.from_estimator(model)
+
+
+# ------------------------------------------------------------------------------- Gaussian process
+@pytest.mark.parametrize("named", [False, True])
+def test_the_gaussian_process(named):
+    X = pd.DataFrame(rows(), columns=["a", "b"]) if named else rows()
+    y = rows()[:, 0]
+    model = quick("TemperedGPRegressor").fit(X, y)
+    display = GPDisplay.from_estimator(model, X, y, column=1, grid_resolution=15)
+    at = np.array([[np.median(rows()[:, 0]), display.x[6]]])
+    mean, std = model.predict(
+        pd.DataFrame(at, columns=["a", "b"]) if named else at, return_std=True
+    )
+    assert (display.mean[6], display.std[6]) == pytest.approx((mean[0], std[0]))
+    assert display.ax_.get_xlabel() == ("b" if named else "column 1")
+    assert np.array_equal(display.line_.get_ydata(), display.mean)
+
+
+def test_the_cut_of_the_tree_is_named():
+    tree = np.array([[0, 1, 0.4, 2], [2, 3, 9.0, 3]])
+    display = ClusterTreeDisplay(tree, separation=0.99).plot()
+    assert display.ax_.get_legend().get_texts()[0].get_text() == "separation 0.99"
+
+
+def test_every_display_is_in_the_reference():
+    page = (Path(__file__).parents[1] / "doc" / "api.md").read_text(encoding="utf-8")
+    assert all(f"   {name}\n" in page for name in displays.__all__)
