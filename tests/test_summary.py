@@ -246,3 +246,22 @@ def test_coclustering_refuses_too_many_rows():
     with pytest.raises(ValueError, match=r"200000 rows would take 298.0 GiB.*rows"):
         coclustering(draws)
     assert coclustering(draws, rows=np.arange(20)).shape == (20, 20)
+
+
+@pytest.mark.parametrize("loss", sorted(_losses.LOSSES))
+def test_with_little_work_it_is_no_worse_than_the_best_draw(loss, monkeypatch):
+    """Of many rows and draws only some rows are looked at, those that there is work for."""
+    draws = list(np.random.default_rng(0).integers(4, size=(20, 300)))
+    scored, real = [], _losses._best_moves_in
+
+    def counted(draws, loss, labels, table, cells, asked, block):
+        scored.append(len(block))
+        return real(draws, loss, labels, table, cells, asked, block)
+
+    monkeypatch.setattr(_losses, "_DESCENT_WORK", 20_000)
+    monkeypatch.setattr(_losses, "_best_moves_in", counted)
+    labels = point_estimate(draws, np.zeros(20), loss)
+    measure = _losses.LOSSES[loss]
+    best = min(_losses.expected_loss(draw, draws, measure) for draw in draws)
+    assert _losses.expected_loss(labels, draws, measure) <= best
+    assert min(scored) < 300

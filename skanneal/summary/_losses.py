@@ -211,7 +211,9 @@ def _best_moves(draws, loss, labels, table, max_work):
     n_triples = n_triples[looked_at]
     blocks = np.searchsorted(np.cumsum(n_triples), np.arange(0, n_triples.sum(), _TRIPLE_BLOCK))
     gains, targets = np.zeros(n_atoms), labels.copy()
-    for block in np.split(looked_at, np.unique(blocks)[1:]):
+    edges = np.unique(np.append(blocks, len(looked_at)))
+    for start, stop in zip(edges[:-1], edges[1:]):
+        block = looked_at[start:stop]
         gains[block], targets[block] = _best_moves_in(
             draws, loss, labels, table, cells, asked, block
         )
