@@ -32,7 +32,7 @@ class Fitted(BaseEstimator):
 
     def fit(self, X, y=None):
         rng = np.random.default_rng(0)
-        self.labels_ = np.repeat([0, 1, 2], [15, 35, 10])
+        self.labels_ = self.component_labels_ = np.repeat([0, 1, 2], [15, 35, 10])
         self.features_ = np.arange(18.0).reshape(3, 6) ** 2
         self.draws_ = []
         for _ in range(3):

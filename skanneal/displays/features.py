@@ -72,7 +72,7 @@ class FeatureDisplay:
         display : FeatureDisplay
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator, ["features_", "labels_"])
+        check_is_fitted(estimator, ["features_", "component_labels_"])
         if n_features < 1:
             raise ValueError(f"n_features must be at least 1, got {n_features}.")
         features = np.asarray(estimator.features_)
@@ -82,8 +82,8 @@ class FeatureDisplay:
                 f"image_shape must be a height and a width whose product is {n_pixels}, the "
                 f"numbers in a feature; got {image_shape!r}."
             )
-        ranks, sizes = rank_clusters(estimator.labels_)
-        largest = np.asarray(estimator.labels_)[np.unique(ranks, return_index=True)[1]]
+        ranks, sizes = rank_clusters(estimator.component_labels_)
+        largest = np.asarray(estimator.component_labels_)[np.unique(ranks, return_index=True)[1]]
         pictures = features.reshape(-1, *image_shape)[largest[:n_features]]
         return cls(pictures, sizes[:n_features]).plot(ax, **kwargs)
 

@@ -19,6 +19,7 @@ from ..likelihoods import LIKELIHOODS, Likelihood
 from ..parallel import InterruptNote, TimeLimit, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
 from ..sharded._chain import STAGES, ShardedRun
+from ..sharded._clusters import ShardedClusters
 from ..sharded._data import FAMILY, NUMBERS, first_labels, is_conjugate, read, refuse_gaps
 from ..sharded._fit import Sampling, chains_of, draw_on_shards, realised, unreached
 from ..sharded._point import features_of, point_of
@@ -26,7 +27,7 @@ from ..sharded._queries import FeatureQueries
 from ..sharded._shards import ShardPool
 from ..summary import warn_unless_settled
 from ._base_chains import INTERRUPTED, POINT, READING, BaseChains
-from ._base_table import BaseTable
+from ._base_table import CLUSTERS, BaseTable
 from ._callbacks import Round
 from ._memberships import MembershipMixin
 
@@ -94,11 +95,22 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         likelihood is not conjugate.
     init : {"one", "kmeans"} or int, default="one"
         All rows in one cluster, 100 clusters by k-means, or so many at random.
-    point_estimate : {"map", "vi", "binder"}, default="map"
-        `labels_` is the most probable partition found (the draw of highest log joint density, from
-        which each row moves to its best cluster until none would leave), or the partition of least
-        expected variation of information or Binder loss. These two ask for 20 draws or more in all.
-        With a time limit, they take what is left of it, or a tenth.
+    point_estimate : {"clusters", "map", "vi", "binder"}, default="map"
+        What `labels_` are. "clusters": a cluster is one component or several, between which no
+        valley is sure; see `separation`. The others give the components themselves: the most
+        probable partition found (the draw of highest log joint density, from which each row moves
+        to its best component until none would leave), or the partition of least expected variation
+        of information or Binder loss. These two ask for 20 draws or more in all. With a time limit,
+        they take what is left of it, or a tenth.
+    separation : float, default=0.95
+        How sure it must be that a valley lies between two clusters; in [0, 1). Components between
+        which it is less sure belong together. Larger: fewer clusters.
+    n_clusters : int or None, default=None
+        How many clusters there shall be: `labels_` are then clusters, whatever `point_estimate` and
+        `separation` say, and `cluster_tree_` is cut there. None leaves the number to the data.
+    noise : float or None, default=None
+        Rows whose probability of being in their cluster is no more than this have the label -1
+        among "clusters". None labels all rows.
     n_chains : int, default=1
         Independent chains.
     n_draws : int, default=1
@@ -121,11 +133,19 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
     Attributes
     ----------
     labels_ : ndarray of shape (n_rows,), int64
-        The point-estimate partition, numbered from 0.
+        The components of the point estimate, numbered from 0. With ``point_estimate="clusters"``
+        clusters, the largest first: what `predict` says of the training rows.
     n_clusters_ : int
-        Its number of clusters.
-    features_ : ndarray of shape (`n_clusters_`, ...)
-        Parameters of the clusters, with a conjugate prior their posterior means: probabilities,
+        How many of them there are.
+    component_labels_ : ndarray of shape (n_rows,), int64
+        The point-estimate partition into components.
+    n_components_ : int
+        Its number of components.
+    probabilities_, cluster_tree_, n_clusters_proba_, n_components_proba_ : ndarray
+        As in `AnnealedDPMixture`, where `labels_` are clusters. They take 8 bytes for each row and
+        component, also of rows on disk.
+    features_ : ndarray of shape (`n_components_`, ...)
+        Parameters of the components, with a conjugate prior their posterior means: probabilities,
         rates, or means and variances, of the columns in `families_` that are not set apart.
     draws_ : list of list of Draw or FeatureDraw
         ``draws_[chain][draw]``.
@@ -195,6 +215,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
     _parameter_constraints: dict = {
         **BaseTable._parameter_constraints,
         **BaseChains._parameter_constraints,
+        **CLUSTERS,
         "likelihood": [StrOptions({"auto", *LIKELIHOODS}), Likelihood],
         "rounding": [StrOptions({"auto"}), Mapping, None],
         "algorithm": [StrOptions({"auto", *ALGORITHMS})],
@@ -203,6 +224,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         "n_auxiliary": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"one", "kmeans"}), Interval(Integral, 1, None, closed="left")],
     }
+    _clusters_type = ShardedClusters
     _advice = BaseChains._advice.replace("n_sweeps", "n_exact")
     _same_rows = "X, likelihood, n_shards, or whether algorithm is 'collapsed',"
 
@@ -221,6 +243,9 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         n_auxiliary=3,
         init="one",
         point_estimate="map",
+        separation=0.95,
+        n_clusters=None,
+        noise=None,
         n_chains=1,
         n_draws=1,
         thin=1,
@@ -242,6 +267,9 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         self.n_auxiliary = n_auxiliary
         self.init = init
         self.point_estimate = point_estimate
+        self.separation = separation
+        self.n_clusters = n_clusters
+        self.noise = noise
         self.n_chains = n_chains
         self.n_draws = n_draws
         self.thin = thin
@@ -366,7 +394,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
             fitted = self._of_chains(draws, traces, states, data.shards.n_rows)
             flat = [draw for of_chain in draws for draw in of_chain]
             seed = np.random.PCG64(self._seed(POINT))
-            point, state = point_of(data, flat, self.point_estimate, seed, ended)
+            point, state = point_of(data, flat, self._component_estimate, seed, ended)
             fitted |= {
                 "schedule_": schedule,
                 "features_": features_of(data, point, state),
@@ -376,6 +404,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
                 fitted |= self._of_table(data.encoder, data.plan(grid))
             elif data.encoder is not None:
                 fitted["families_"] = data.encoder.families_
+            fitted |= self._clustered(fitted, data.encoder, data.rows)
         return fitted, complaints, run.interrupted
 
     def _fit_collapsed(self, data, grid, algorithm, schedule, limit):

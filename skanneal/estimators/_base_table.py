@@ -47,7 +47,7 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         "point_estimate": [StrOptions(set(POINT_ESTIMATES))],
     }
     _draw_type, _has_views = Draw, False
-    _clusters = None  # where labels are components
+    _clusters_type, _clusters = Clusters, None  # which are None where labels are components
 
     def fit_predict(self, X, y=None, **fit_params):
         """Fit and return `labels_`.
@@ -175,7 +175,7 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         if not self._joins_components:
             return {}
         draws, weights = weighted_draws(fitted)
-        found = Clusters.of(draws, weights, fitted["_point"], encoder, table, self)
+        found = self._clusters_type.of(draws, weights, fitted["_point"], encoder, table, self)
         return {
             "labels_": found.labels,
             "n_clusters_": found.n_clusters,

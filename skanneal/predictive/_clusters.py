@@ -71,10 +71,9 @@ class Clusters:
         """Find the clusters that an estimator asks for in the training rows."""
         n_draws = np.clip(ROWS_TIMES_DRAWS // table.n_rows, FEW_DRAWS, MOST_DRAWS)
         used = np.unique(np.linspace(0, len(draws) - 1, n_draws).round().astype(np.int64))
-        self = cls(
-            [draws[d] for d in used], weights[used], point, encoder.table_schema, estimator.noise
-        )
-        self.tree = cluster_tree(_joints_without(point, table))
+        schema = None if encoder is None else encoder.table_schema
+        self = cls([draws[d] for d in used], weights[used], point, schema, estimator.noise)
+        self.tree = cluster_tree(self.joints_without(point, table))
         joints = self.log_joints(table)
         self._number(joints, cut_tree(self.tree, estimator.separation, estimator.n_clusters))
         labels, memberships = self._labelled(joints)
@@ -92,18 +91,27 @@ class Clusters:
 
     def log_joints(self, table):
         """log f_g of each row, and last that of a new component: (n_rows, n_components + 1)."""
-        predictor = Predictor(self.draws, self.schema, self.weights)
         out = np.full((table.n_rows, self.shares[0].shape[1] + 1), -np.inf)
-        of_draws = list(zip(predictor.draws, self.views, self.shares, self.weights))
-        for start, stop in predictor._blocks(table):
-            for views, v, shares, weight in of_draws:
-                joint = views[v].joint(table, start, stop)
+        for start, stop, joints in self.scored(self.draws, self.views, table):
+            for joint, shares, weight in zip(joints, self.shares, self.weights):
                 largest = joint.max(axis=1, keepdims=True)
                 scaled = weight * np.exp(joint - largest)
                 with np.errstate(divide="ignore"):
                     own = np.log(np.hstack([scaled[:, :-1] @ shares, scaled[:, -1:]]))
                 out[start:stop] = np.logaddexp(out[start:stop], own + largest)
         return out
+
+    def joints_without(self, point, table):
+        """What `joints_without` gives of the rows in which valleys are looked for."""
+        rows = compared_rows(table.n_rows, TREE_ROWS)
+        return joints_without(point.arrays, point.main_view, table, rows)
+
+    def scored(self, draws, views, table):
+        """Yield (start, stop, for each draw log w_c p(row | x_c) of these rows in a view of it)."""
+        predictor = Predictor(draws, self.schema)
+        for start, stop in predictor._blocks(table):
+            of_draws = zip(predictor.draws, views)
+            yield start, stop, [of[v].joint(table, start, stop) for of, v in of_draws]
 
     def probabilities(self, joints):
         """Probability of each cluster, given that the row is in one: (n_rows, n_clusters)."""
@@ -141,14 +149,13 @@ class Clusters:
         return self._labelled(self.log_joints(table))[0]
 
 
-def _joints_without(point, table):
+def joints_without(arrays, main_view, table, rows):
     """log w_k p(row | rows of k), the row not among them, of some rows: (n_rows, n_components).
 
     Relative to a component of no rows. A row draws its own component towards itself: counted with
     it, rows would lie farther from every border than new ones do, as if there were a valley, and
     the more so, the more columns there are."""
-    rows = compared_rows(table.n_rows, TREE_ROWS)
-    view = View(state_from_arrays(point.arrays, table).views[point.main_view])
+    view = View(state_from_arrays(arrays, table).views[main_view])
     joints = view.joint(table.take(rows), 0, len(rows))
     joints = joints[:, :-1] - joints[:, -1:]
     own, loss = own_components(view, rows)

@@ -23,6 +23,7 @@ from ..families import Table, default_family
 from ..families._scaling import ordinary
 from ..likelihoods import LIKELIHOODS, Gaussian, Likelihood, TableRows, checked
 from ..predictive._draws import Draw
+from ._clusters import Rows
 from ._draws import FeatureDraw
 from ._shards import RowSource, Shards
 
@@ -75,6 +76,15 @@ class Data(NamedTuple):
         table = self.likelihood.schema if self.table is None else self.table
         families = self.encoder.table_families
         return ChainPlan(table, families, self.hyper, self.grids, grid, ("gibbs",))
+
+    @property
+    def rows(self):
+        """All rows: the Table if atoms can be integrated out and it is in memory, else Rows."""
+        if self.table is None:
+            return Rows(self.source.n_rows, lambda at: self.shards.encode(self.source.rows(at)))
+        if self.likelihood.conjugate:
+            return self.table
+        return Rows(self.table.n_rows, TableRows(self.table).__getitem__)
 
     def draw(self, arrays):
         """A kept draw of its arrays."""

@@ -46,6 +46,7 @@ class FeatureDraw:
     n_components = property(lambda self: len(self.sizes))
     theta = property(lambda self: self.arrays["theta"])
     features = property(lambda self: self.likelihood.features(self.theta))
+    main_view = 0
 
     def __repr__(self):
         return f"FeatureDraw(n_components={self.n_components}, log_joint={self.log_joint:.6g})"

@@ -8,6 +8,7 @@ Questions that need atoms integrated out are not answered.
 import numpy as np
 from scipy.special import logsumexp
 
+from ._clusters import Rows
 from ._draws import joint_weights, weights_in_components
 
 
@@ -26,6 +27,11 @@ class FeatureQueries:
 
     def __init__(self, draws, point, read):
         self.draws, self.point, self.read = draws, point, read
+
+    def table(self, columns):
+        """Rows, as `ShardedClusters` takes them."""
+        rows = self.read(columns)
+        return Rows(len(rows), rows.__getitem__)
 
     def log_density(self, columns, given=None):
         """Log predictive density of each row: (n_rows,)."""

@@ -69,7 +69,7 @@ class Shards:
                 f" {n_shards}."
             )
         self.n_rows, self.n_shards = source.n_rows, int(n_shards)
-        self.is_lazy = source.is_lazy
+        self.is_lazy, self.encode = source.is_lazy, encode
         self.sizes = np.array([len(self.rows_of(p)) for p in range(self.n_shards)])
         self._shards = [UnreadShard(source, self.n_shards, p, encode) for p in range(self.n_shards)]
         if not self.is_lazy:

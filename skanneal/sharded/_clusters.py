@@ -1,0 +1,62 @@
+"""Clusters of a fit on shards: of atoms, and of rows that are read a block at a time."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..families import Table
+from ..predictive._clusters import TREE_ROWS, Clusters, joints_without
+from ..predictive._loo import compared_rows
+from ._draws import FeatureDraw, joint_weights
+
+BLOCK_ROWS = 4096  # read at a time
+
+
+class Rows(NamedTuple):
+    """Rows that stand for a Table where there is none.
+
+    Attributes
+    ----------
+    n_rows : int
+    get : callable
+        ``get(rows)`` makes rows by index what a likelihood takes.
+    """
+
+    n_rows: int
+    get: Callable
+
+    def take(self, rows):
+        """Some of the rows."""
+        return Rows(len(rows), lambda at: self.get(rows[at]))
+
+
+class ShardedClusters(Clusters):
+    """The clusters of a fit whose rows may be those of a Table or not."""
+
+    def joints_without(self, point, table):
+        """See `Clusters`; atoms that are instantiated have seen all rows."""
+        if isinstance(table, Table):
+            return super().joints_without(point, table)
+        at = compared_rows(table.n_rows, TREE_ROWS)
+        rows = table.get(at)
+        if isinstance(point, FeatureDraw):
+            joints = joint_weights(point, rows)
+            return joints[:, :-1] - joints[:, -1:]
+        arrays = point.arrays | {"labels": point.labels[at]}
+        return joints_without(arrays, point.main_view, rows.table, np.arange(len(at)))
+
+    def scored(self, draws, views, table):
+        """See `Clusters`; `table` is a Table or Rows."""
+        if isinstance(table, Table):
+            yield from super().scored(draws, views, table)
+            return
+        for start in range(0, table.n_rows, BLOCK_ROWS):
+            rows = table.get(np.arange(start, min(start + BLOCK_ROWS, table.n_rows)))
+            if isinstance(draws[0], FeatureDraw):
+                yield start, start + len(rows), [joint_weights(draw, rows) for draw in draws]
+                continue
+            for begin, end, joints in super().scored(draws, views, rows.table):
+                yield start + begin, start + end, joints
