@@ -34,6 +34,9 @@ def test_blocks_are_clusters_whatever_their_components(likelihood):
     assert len(model.cluster_tree_) == model.n_components_ - 1
     assert len(model.features_) == model.n_components_ == model.component_labels_.max() + 1
     assert model.n_clusters_proba_.sum() == pytest.approx(1.0)
+    odd = np.r_[X, [[45, 90]]]  # between the blocks
+    scores = mixture(likelihood=likelihood, n_draws=3).fit(odd).outlier_scores_
+    assert scores.shape == (301,) and scores.argmax() == 300
     frame = model.describe_clusters(X)
     assert frame["size"].tolist() == [150, 150]
     assert mixture(likelihood=likelihood, n_clusters=1).fit(X).n_clusters_ == 1

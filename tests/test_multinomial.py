@@ -521,9 +521,10 @@ def test_score_feature_is_the_cell_given_the_others(prior):
 
 @pytest.mark.parametrize("prior", ["common", "tiny"])
 @pytest.mark.parametrize("k", [0, 3])  # 3 is empty
-def test_draws_follow_the_predictive(prior, k):
+@pytest.mark.parametrize("total", [2, 3])  # fewer units than columns: from an urn
+def test_draws_follow_the_predictive(prior, k, total):
     rng = np.random.default_rng(5)
-    rows = [tuple(rng.multinomial(3, [0.5, 0.3, 0.2]).tolist()) for _ in range(20)]
+    rows = [tuple(rng.multinomial(total, [0.5, 0.3, 0.2]).tolist()) for _ in range(20)]
     hyper = {"pseudo_counts": PSEUDO_COUNTS[prior]}
     _, (block,) = make_blocks([("multinomial", rows, hyper)])
     labels = np.arange(20) % 3
@@ -531,13 +532,13 @@ def test_draws_follow_the_predictive(prior, k):
     draws = block.sample_rows(np.full(20_000, k), np.random.PCG64(6))
     assert draws.shape == (20_000, 3) and draws.dtype == np.float64
     counts = Counter(tuple(row) for row in draws.astype(int).tolist())
-    support = [x for x in product(range(4), repeat=3) if sum(x) == 3]
+    support = [x for x in product(range(4), repeat=3) if sum(x) == total]
 
     def law(members):
         return {x: math.exp(log_predictive("multinomial", x, members, hyper)) for x in support}
 
     check_counts(counts, law(in_slot(rows, labels, k)))
-    assert count_p_value(counts, law([*in_slot(rows, labels, k), (0, 0, 3)])) < REJECT
+    assert count_p_value(counts, law([*in_slot(rows, labels, k), (0, 0, total)])) < REJECT
 
 
 def test_draws_take_the_rows_totals():

@@ -27,7 +27,7 @@ from ..sharded._queries import FeatureQueries
 from ..sharded._shards import ShardPool
 from ..summary import warn_unless_settled
 from ._base_chains import INTERRUPTED, POINT, READING, BaseChains
-from ._base_table import CLUSTERS, BaseTable
+from ._base_table import CLUSTERS, BaseTable, weighted_draws
 from ._callbacks import Round
 from ._memberships import MembershipMixin
 
@@ -147,6 +147,9 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
     features_ : ndarray of shape (`n_components_`, ...)
         Parameters of the components, with a conjugate prior their posterior means: probabilities,
         rates, or means and variances, of the columns in `families_` that are not set apart.
+    outlier_scores_ : ndarray of shape (n_rows,)
+        How odd each training row is, as `score_outliers` says of new rows, but without itself;
+        from at most 8 of the draws. Of conjugate likelihoods, and rows in memory.
     draws_ : list of list of Draw or FeatureDraw
         ``draws_[chain][draw]``.
     trace_ : dict of ndarray of shape (n_chains, n_records)
@@ -323,6 +326,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
             fitted, complaints, interrupted = fit(
                 data, grids["concentration"], algorithm, schedule, limit
             )
+            fitted |= data.described(*weighted_draws(fitted))
             complaints += self._complaints(fitted, data.shards.n_rows, **grids)
             if interrupted:
                 approximate = np.all(fitted["trace_"]["burn_in"] == 1.0)
@@ -333,11 +337,6 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
             "_encoder": data.encoder,
             "_fingerprint": data.fingerprint,
         }
-        if data.encoder is not None:
-            fitted |= {
-                "family_evidence_": data.evidence,
-                "rounding_": data.encoder.jitter.steps,
-            }
         self._keep(fitted, complaints)
         if not interrupted:
             warn_unless_settled(self.trace_, schedule, limit.seconds, stacklevel=3)

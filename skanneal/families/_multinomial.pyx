@@ -53,6 +53,18 @@ cdef double EXACT = 2.0 ** 30
 cdef int64_t LARGE = (1 << 31) - 1
 
 
+cdef inline Py_ssize_t first_above(double[::1] sums, double u) noexcept nogil:
+    """The place of the first of some ascending sums that is above u, else the last."""
+    cdef Py_ssize_t low = 0, high = sums.shape[0] - 1, middle
+    while low < high:
+        middle = (low + high) // 2
+        if sums[middle] > u:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
 cdef inline double log_rise(double a, int64_t n) noexcept nogil:
     """log (a)_n; no difference of large numbers."""
     cdef double product = 1.0
@@ -468,17 +480,37 @@ cdef class Multinomial(FamilyBlock):
 
     def sample_rows(self, slots, bit_generator):
         """One row for each of `slots`, its total that of a random row of the table: float64 array
-        of shape (n, n_columns)."""
+        of shape (n, n_columns).
+
+        A row of fewer units than columns is drawn unit by unit from Polya's urn, another one by
+        way of its probabilities, which take a Gamma variate per column.
+        """
         cdef bitgen_t *rng = bitgen(bit_generator)
         cdef const int64_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int64)
         cdef const int64_t[::1] totals = self.row_totals
-        cdef double[::1] p = np.empty(self.n_columns)
+        cdef double[::1] p = np.empty(self.n_columns), urn = np.empty(self.n_columns)
+        cdef Py_ssize_t[::1] drawn = np.empty(self.n_columns, dtype=np.intp)
         cdef double[:, ::1] out = np.zeros((len(slot), self.n_columns))
-        cdef Py_ssize_t i, j, k, low, high, middle
+        cdef Py_ssize_t i, j, k, t, of_urn = -1, last = self.n_columns - 1
+        cdef int64_t total
         cdef double a, u, largest = 0.0
         with nogil:
             for i in range(slot.shape[0]):
-                k = slot[i]
+                k, total = slot[i], totals[below(rng, totals.shape[0])]
+                if total < self.n_columns:
+                    if k != of_urn:
+                        for j in range(self.n_columns):
+                            a = self.pseudo_count[j] + self.count[k, j]
+                            urn[j] = a + (urn[j - 1] if j > 0 else 0.0)
+                        of_urn = k
+                    for t in range(total):
+                        u = uniform(rng) * (urn[last] + t)
+                        if u < urn[last]:
+                            drawn[t] = first_above(urn, u)
+                        else:  # another one like an earlier unit
+                            drawn[t] = drawn[min(t - 1, <Py_ssize_t> (u - urn[last]))]
+                        out[i, drawn[t]] += 1.0
+                    continue
                 # logarithms of Gamma variates: those of small shapes would be 0
                 for j in range(self.n_columns):
                     a = self.pseudo_count[j] + self.count[k, j]
@@ -486,16 +518,8 @@ cdef class Multinomial(FamilyBlock):
                     largest = p[j] if j == 0 else max(largest, p[j])
                 for j in range(self.n_columns):
                     p[j] = exp(p[j] - largest) + (p[j - 1] if j > 0 else 0.0)
-                for _ in range(totals[below(rng, totals.shape[0])]):
-                    u = uniform(rng) * p[self.n_columns - 1]
-                    low, high = 0, self.n_columns - 1
-                    while low < high:
-                        middle = (low + high) // 2
-                        if p[middle] > u:
-                            high = middle
-                        else:
-                            low = middle + 1
-                    out[i, low] += 1.0
+                for _ in range(total):
+                    out[i, first_above(p, uniform(rng) * p[last])] += 1.0
         return np.asarray(out)
 
     # ---- arrays ---------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from ..families import Table, default_family
 from ..families._scaling import ordinary
 from ..likelihoods import LIKELIHOODS, Gaussian, Likelihood, TableRows, checked
 from ..predictive._draws import Draw
+from ..predictive._tail import training_scores
 from ._clusters import Rows
 from ._draws import FeatureDraw
 from ._shards import RowSource, Shards
@@ -85,6 +86,16 @@ class Data(NamedTuple):
         if self.likelihood.conjugate:
             return self.table
         return Rows(self.table.n_rows, TableRows(self.table).__getitem__)
+
+    def described(self, draws, weights):
+        """Fitted attributes: what was found out of a table, and the scores of its rows."""
+        if self.encoder is None:
+            return {}
+        out = {"family_evidence_": self.evidence, "rounding_": self.encoder.jitter.steps}
+        if self.likelihood.conjugate and self.table is not None:
+            schema = self.encoder.table_schema
+            out["outlier_scores_"] = training_scores(draws, weights, self.table, schema)
+        return out
 
     def draw(self, arrays):
         """A kept draw of its arrays."""
