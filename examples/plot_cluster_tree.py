@@ -29,7 +29,7 @@ X = np.r_[crescent, facing, skewed]
 
 from skanneal import AnnealedDPMixture
 
-model = AnnealedDPMixture(point_estimate="clusters", random_state=0).fit(X)
+model = AnnealedDPMixture(random_state=0).fit(X)
 print(model.n_components_, "components,", model.n_clusters_, "clusters")
 print("probability of each number of clusters, from 0:", model.n_clusters_proba_.round(2))
 

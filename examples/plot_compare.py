@@ -44,7 +44,7 @@ def by_bic(X):
 
 
 def ours(X):
-    model = AnnealedDPMixture(point_estimate="clusters", n_chains=2, random_state=0)
+    model = AnnealedDPMixture(n_chains=2, random_state=0)
     return model.fit_predict(X)
 
 

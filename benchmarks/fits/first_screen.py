@@ -31,7 +31,7 @@ def main():
         print(f"{name:36} {labels.max() + 1:2} clusters  {score:.2f}", flush=True)
 
     for seed in range(5):
-        model = AnnealedDPMixture(point_estimate="clusters", random_state=seed)
+        model = AnnealedDPMixture(random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             show(f"AnnealedDPMixture, seed {seed}", model.fit_predict(X))
