@@ -46,7 +46,8 @@ ClusterTreeDisplay.from_estimator(model)
 # %%
 # What is joined
 # --------------
-# On the left the components, on the right the clusters.
+# On the left the components, on the right the clusters. A thin, curved group may still be cut; such
+# a cut is the lowest join above the line, and ``n_clusters=3`` takes it back.
 
 import matplotlib.pyplot as plt
 
