@@ -95,7 +95,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         likelihood is not conjugate.
     init : {"one", "kmeans"} or int, default="one"
         All rows in one cluster, 100 clusters by k-means, or so many at random.
-    point_estimate : {"clusters", "map", "vi", "binder"}, default="map"
+    point_estimate : {"clusters", "map", "vi", "binder"}, default="clusters"
         What `labels_` are. "clusters": a cluster is one component or several, between which no
         valley is sure; see `separation`. The others give the components themselves: the most
         probable partition found (the draw of highest log joint density, from which each row moves
@@ -133,8 +133,8 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
     Attributes
     ----------
     labels_ : ndarray of shape (n_rows,), int64
-        The components of the point estimate, numbered from 0. With ``point_estimate="clusters"``
-        clusters, the largest first: what `predict` says of the training rows.
+        Clusters, the largest first: what `predict` says of the training rows. With another
+        `point_estimate` the components, numbered from 0.
     n_clusters_ : int
         How many of them there are.
     component_labels_ : ndarray of shape (n_rows,), int64
@@ -245,7 +245,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         n_shards=2,
         n_auxiliary=3,
         init="one",
-        point_estimate="map",
+        point_estimate="clusters",
         separation=0.95,
         n_clusters=None,
         noise=None,
