@@ -69,21 +69,19 @@ def cluster_tree(log_joints):
     joints = np.array(log_joints, dtype=np.float64)
     joints = np.maximum(joints, joints.max(axis=1, keepdims=True) - _IMPOSSIBLE)
     n_components = joints.shape[1]
-    labels = joints.argmax(axis=1)
+    groups = _Groups(joints)
     node = np.arange(n_components)  # of each group; a group has the number of its first component
     sizes = np.ones(n_components)
     known, tree, height = {}, np.empty((n_components - 1, 4)), 0.0
     for step in range(n_components - 1):
-        pairs = _neighbours(joints, labels, sizes > 0)
+        pairs = groups.neighbours()
         for a, b in pairs - known.keys():
-            known[a, b] = _valley(joints, labels, a, b)
+            known[a, b] = groups.valley(a, b)
         a, b = min(pairs, key=lambda pair: (known[pair], pair))
         height = max(height, known[a, b] - np.log(n_components - 1))
         tree[step] = *sorted((node[a], node[b])), height, sizes[a] + sizes[b]
-        joints[:, a] = np.logaddexp(joints[:, a], joints[:, b])
-        joints[:, b] = -np.inf
-        labels[labels == b] = a
-        node[a], sizes[a], sizes[b] = n_components + step, sizes[a] + sizes[b], 0
+        groups.merge(a, b)
+        node[a], sizes[a] = n_components + step, sizes[a] + sizes[b]
         known = {pair: of for pair, of in known.items() if not {a, b} & set(pair)}
     return tree
 
@@ -127,35 +125,75 @@ def cut_tree(tree, probability=0.95, n_clusters=None):
     return relabel(clusters[:n_components])
 
 
-def _neighbours(joints, labels, alive):
-    """Return the pairs of groups, the lower number first, of which one is second in a row of the
-    other; a group that has no row is a neighbour of the one whose rows it explains best."""
-    rest = joints.copy()
-    rest[np.arange(len(rest)), labels] = -np.inf
-    second = rest.argmax(axis=1)
-    pairs = set(zip(*np.sort([labels, second], axis=0).tolist()))
-    for empty in np.setdiff1d(np.flatnonzero(alive), labels):
-        row = (joints[:, empty] - joints.max(axis=1)).argmax()
-        pairs.add(tuple(sorted((int(empty), int(labels[row])))))
-    return {pair for pair in pairs if pair[0] != pair[1]}
+class _Groups:
+    """Groups of components while they are merged.
 
+    Parameters
+    ----------
+    joints : ndarray of shape (n_rows, n_components)
+        Changed as groups are merged: a group's column is that of its first component.
+    """
 
-def _valley(joints, labels, a, b):
-    """Return the evidence of a valley between two groups: 0 if one has no row."""
-    sides = [joints[labels == one][:, [one, other]] for one, other in ((a, b), (b, a))]
-    n = min(map(len, sides))
-    if n == 0:
-        return 0.0
-    (own_a, of_b), (own_b, of_a) = (_nearest(side, n).T for side in sides)
-    drop_a, drop_b = (
-        np.median(own) - np.median(other) for own, other in ((own_a, of_a), (own_b, of_b))
-    )
-    if min(drop_a, drop_b) <= 0.0:
-        drop_a = drop_b = 1.0
-    places = np.concatenate([own_a, of_a]) / drop_a - np.concatenate([of_b, own_b]) / drop_b
-    return dip_evidence(spread_ties(places * min(drop_a, drop_b)))
+    def __init__(self, joints):
+        n_components = joints.shape[1]
+        self.joints, self.alive = joints, np.ones(n_components, dtype=bool)
+        labels = joints.argmax(axis=1)
+        self.rows = [np.flatnonzero(labels == k) for k in range(n_components)]
+        self.labels, self.second = labels, np.empty_like(labels)
+        self._find_second(np.arange(len(joints)))
 
+    def _find_second(self, rows):
+        """Find the second most probable group of rows."""
+        if np.count_nonzero(self.alive) > 1:
+            rest = self.joints[rows]
+            rest[np.arange(len(rows)), self.labels[rows]] = -np.inf
+            self.second[rows] = rest.argmax(axis=1)
 
-def _nearest(side, n):
-    """Return the n rows of least log odds: side is (log f of their own group, of the other)."""
-    return side[np.argsort(side[:, 0] - side[:, 1], kind="stable")[:n]]
+    def neighbours(self):
+        """Return the pairs of groups, the lower number first, of which one is second in a row of
+        the other; a group that has no row is a neighbour of the one whose rows it explains best."""
+        number = np.minimum(self.labels, self.second) * len(self.alive)
+        number = np.unique(number + np.maximum(self.labels, self.second))
+        pairs = set(zip(*(part.tolist() for part in np.divmod(number, len(self.alive)))))
+        for empty in np.flatnonzero(self.alive):
+            if not len(self.rows[empty]):
+                own = self.joints[np.arange(len(self.labels)), self.labels]
+                row = (self.joints[:, empty] - own).argmax()
+                pairs.add(tuple(sorted((int(empty), int(self.labels[row])))))
+        return pairs
+
+    def merge(self, a, b):
+        """Add group b to group a."""
+        joints, of_b = self.joints, self.rows[b]
+        joints[:, a] = np.logaddexp(joints[:, a], joints[:, b])
+        joints[:, b] = -np.inf
+        self.alive[b] = False
+        self.labels[of_b] = a
+        self.rows[a], self.rows[b] = np.sort(np.concatenate([self.rows[a], of_b])), of_b[:0]
+        every = np.arange(len(joints))
+        nearer = joints[:, a] > joints[every, self.second]
+        self.second[nearer & (self.labels != a)] = a
+        self._find_second(np.flatnonzero((self.second == b) | (self.labels == a)))
+
+    def valley(self, a, b):
+        """Return the evidence of a valley between two groups: 0 if one has no row."""
+        n = min(len(self.rows[a]), len(self.rows[b]))
+        if n == 0:
+            return 0.0
+        a_in_a, b_in_a = self._nearest(a, b, n)
+        b_in_b, a_in_b = self._nearest(b, a, n)
+        drop_a = np.median(a_in_a) - np.median(a_in_b)
+        drop_b = np.median(b_in_b) - np.median(b_in_a)
+        if min(drop_a, drop_b) <= 0.0:
+            drop_a = drop_b = 1.0
+        log_a, log_b = np.concatenate([a_in_a, a_in_b]), np.concatenate([b_in_a, b_in_b])
+        places = log_a / drop_a - log_b / drop_b
+        return dip_evidence(spread_ties(places * min(drop_a, drop_b)))
+
+    def _nearest(self, one, other, n):
+        """Return log f of group `one` and of the other in those n rows of `one` that are nearest to
+        the border."""
+        rows = self.rows[one]
+        own, others = self.joints[rows, one], self.joints[rows, other]
+        nearest = np.argsort(own - others, kind="stable")[:n]
+        return own[nearest], others[nearest]

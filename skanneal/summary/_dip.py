@@ -9,8 +9,7 @@ fitted apart, as if G might jump at m either way, so that
     dip = 1/2 min_m max(distance of the minorant up to m, distance of the majorant from m on),
 
 which is seldom less than Hartigans' dip, and never more. The first distance grows with m and the
-second falls: bisection finds where they cross. A minorant's slopes are the isotonic regression of
-the slopes of F_n.
+second falls: bisection finds where they cross.
 
 Of unimodal distributions the uniform one has the largest dips; sqrt(n) dip then has a limit. Its
 quantiles were simulated: 3,000 samples of 300 numbers.
@@ -19,7 +18,8 @@ quantiles were simulated: 3,000 samples of 300 numbers.
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
-from sklearn.isotonic import isotonic_regression
+
+from ._minorant import distance_from_minorant
 
 # sqrt(n) dip of uniform numbers, and the probability that it is at least so large
 _QUANTILES = np.array([0.0, 0.290, 0.326, 0.369, 0.416, 0.443, 0.504, 0.566])
@@ -44,10 +44,10 @@ def dip(values):
     below = above - counts / len(values)
 
     def up_to(m):
-        return _distance(points[: m + 1], below[: m + 1], above[: m + 1])
+        return distance_from_minorant(points[: m + 1], below[: m + 1], above[: m + 1])
 
     def beyond(m):
-        return _distance(-points[m:][::-1], 1 - above[m:][::-1], 1 - below[m:][::-1])
+        return distance_from_minorant(-points[m:][::-1], 1 - above[m:][::-1], 1 - below[m:][::-1])
 
     first, last = 0, len(points) - 1
     while last - first > 1:
@@ -104,13 +104,3 @@ def spread_ties(values):
     rank = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
     places = (rank + 0.5) / np.repeat(counts, counts) - 0.5
     return np.repeat(points, counts) + places * np.repeat(widths, counts)
-
-
-def _distance(points, below, above):
-    """Return how far a distribution function lies above its greatest convex minorant."""
-    if len(points) == 1:
-        return above[0] - below[0]
-    steps = np.diff(points)
-    slopes = isotonic_regression(np.diff(below) / steps, sample_weight=steps)
-    minorant = below[0] + np.concatenate([[0.0], np.cumsum(slopes * steps)])
-    return np.max(above - minorant)
