@@ -9,8 +9,9 @@ with respect to Lebesgue measure of the same columns, so that they compare.
 The order is settled when the leader is ahead of every rival by several standard errors, and would
 still be ahead if each doubling to come brought the rival as much as the last one may have done: a
 family of more parameters needs more rows, and may yet overtake. If it is never settled, the last
-margins decide, extrapolated to all rows. Of candidates that differ by a trifle the first is chosen,
-and no rival is waited for that cannot be ahead by more: a t of many degrees of freedom is a normal.
+margins decide, extrapolated to all rows. Of candidates that differ by a trifle, or by no more than
+a standard error, the first is chosen: it is the simpler one. No rival is waited for that cannot be
+ahead by more than a trifle: a t of many degrees of freedom is a normal.
 
 Work is counted in row steps, never timed, and depends on the table alone: the families do not hang
 on the schedule, on the number of chains or on the machine. Only under a time limit the competition
@@ -214,11 +215,12 @@ class Contest:
     @property
     def leader(self):
         """Index of the candidate that is best if it goes on gaining as 1 / rows lets it; the first
-        of those that are no more than a trifle behind."""
+        of those that are no more than a trifle, or a standard error, behind."""
         means = [of_stage.mean(axis=1) for of_stage in self.densities]
         gain = means[-1] - means[-2] if len(means) > 1 else 0.0
         expected = means[-1] + gain * (1 - self._size / self.n_rows)
-        return int(np.argmax(expected >= expected.max() - TRIFLE))
+        error = _mean_and_error(self.densities[-1][expected.argmax()] - self.densities[-1])[1]
+        return int(np.argmax(expected >= expected.max() - np.maximum(TRIFLE, error)))
 
     @property
     def settled(self):
