@@ -23,11 +23,11 @@ Of the larger group only as many rows take part as the smaller has, those neares
 their log odds: else a small cluster beside a large one is lost in the share of the rows that it
 has.
 
-Groups are merged, always the two between which a valley is least sure, until one is left. What is
-left to the end is thus the surest of n_components - 1 valleys: by Bonferroni's inequality a height
-is the evidence less the logarithm of their number. The tree does not depend on where it will be
-cut, and needs nothing but densities: it is the same for every family, with gaps, and whatever the
-units of the columns.
+Groups are merged, always the two between which a valley is least sure, until one is left; groups
+of one row or two, of which nothing is sure, before all others. What is left to the end is thus the
+surest of n_components - 1 valleys: by Bonferroni's inequality a height is the evidence less the
+logarithm of their number. The tree does not depend on where it will be cut, and needs nothing but
+densities: it is the same for every family, with gaps, and whatever the units of the columns.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -38,6 +38,7 @@ from ._dip import dip_evidence, spread_ties
 from ._labels import relabel
 
 _IMPOSSIBLE = 700.0  # nats below a row's best component, where all others are taken to be
+_FEW_ROWS = 3  # of a group of fewer no valley is sure
 
 
 def cluster_tree(log_joints):
@@ -74,11 +75,14 @@ def cluster_tree(log_joints):
     sizes = np.ones(n_components)
     known, tree, height = {}, np.empty((n_components - 1, 4)), 0.0
     for step in range(n_components - 1):
-        pairs = groups.neighbours()
-        for a, b in pairs - known.keys():
-            known[a, b] = groups.valley(a, b)
-        a, b = min(pairs, key=lambda pair: (known[pair], pair))
-        height = max(height, known[a, b] - np.log(n_components - 1))
+        pair = groups.smallest()
+        if pair is None:
+            pairs = groups.neighbours()
+            for a, b in pairs - known.keys():
+                known[a, b] = groups.valley(a, b)
+            pair = min(pairs, key=lambda pair: (known[pair], pair))
+            height = max(height, known[pair] - np.log(n_components - 1))
+        a, b = pair
         tree[step] = *sorted((node[a], node[b])), height, sizes[a] + sizes[b]
         groups.merge(a, b)
         node[a], sizes[a] = n_components + step, sizes[a] + sizes[b]
@@ -139,6 +143,7 @@ class _Groups:
         self.joints, self.alive = joints, np.ones(n_components, dtype=bool)
         labels = joints.argmax(axis=1)
         self.rows = [np.flatnonzero(labels == k) for k in range(n_components)]
+        self.sizes = np.bincount(labels, minlength=n_components)
         self.labels, self.second = labels, np.empty_like(labels)
         self._find_second(np.arange(len(joints)))
 
@@ -162,6 +167,16 @@ class _Groups:
                 pairs.add(tuple(sorted((int(empty), int(self.labels[row])))))
         return pairs
 
+    def smallest(self):
+        """Return the smallest group of few rows, and the group that is second in most of them, the
+        lower number first; None if there is no such group."""
+        sizes = np.where(self.alive & (self.sizes > 0), self.sizes, len(self.labels))
+        group = int(sizes.argmin())
+        if sizes[group] >= min(_FEW_ROWS, len(self.labels)):
+            return None
+        second = int(np.bincount(self.second[self.rows[group]]).argmax())
+        return min(group, second), max(group, second)
+
     def merge(self, a, b):
         """Add group b to group a."""
         joints, of_b = self.joints, self.rows[b]
@@ -169,6 +184,7 @@ class _Groups:
         joints[:, b] = -np.inf
         self.alive[b] = False
         self.labels[of_b] = a
+        self.sizes[a] += self.sizes[b]
         self.rows[a], self.rows[b] = np.sort(np.concatenate([self.rows[a], of_b])), of_b[:0]
         every = np.arange(len(joints))
         nearer = joints[:, a] > joints[every, self.second]
