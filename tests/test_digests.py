@@ -12,10 +12,10 @@ import skanneal
 from skanneal import likelihoods, partition_priors, schedules, tempering
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-NO_QUESTIONS = {  # methods that fit, that scikit-learn provides, or that only say labels_ in words
+NO_QUESTIONS = {  # methods that fit, are scikit-learn's, or say in another form what is there
     *("fit", "fit_predict", "fit_transform", "n_iter_"),
     *("get_params", "get_metadata_routing"),
-    "describe_clusters",
+    *("describe_clusters", "to_arviz"),
 }
 
 

@@ -67,14 +67,15 @@ def test_no_row_would_leave(likelihood, algorithm):
     X, _ = rows_for(likelihood, n_rows=30)
     model = mixture(likelihood=likelihood, algorithm=algorithm, **RAW).fit(X)
     joint, raw = Joint(model, X), best_draw(model).labels
-    assert gain_of_a_move(joint, model.labels_) < 1e-3
+    assert gain_of_a_move(joint, model.component_labels_) < 1e-3
     away = np.r_[raw[:-1], raw.max() + 1]  # control: a row is taken from where it belongs
     assert gain_of_a_move(joint, away) > 1e-3
-    assert joint(model.labels_) >= joint(raw)
-    assert model._point.log_joint == pytest.approx(joint(model.labels_), rel=1e-6)
-    expected = joint.likelihood.features(joint.likelihood.mean(joint.statistics(model.labels_)))
+    assert joint(model.component_labels_) >= joint(raw)
+    assert model._point.log_joint == pytest.approx(joint(model.component_labels_), rel=1e-6)
+    statistics = joint.statistics(model.component_labels_)
+    expected = joint.likelihood.features(joint.likelihood.mean(statistics))
     np.testing.assert_allclose(model.features_, expected, rtol=1e-6)
-    assert model.predict_proba(X).shape == (30, model.n_clusters_) == (30, len(expected))
+    assert model.predict_proba(X).shape == (30, model.n_clusters_)
 
 
 @pytest.mark.parametrize("likelihood", ["logistic_normal", "own"])
@@ -83,7 +84,7 @@ def test_no_row_would_leave_instantiated_features(likelihood, algorithm):
     X, _ = counts(n_rows=40)
     own = Rates() if likelihood == "own" else likelihood
     model = mixture(likelihood=own, algorithm=algorithm, **RAW).fit(X)
-    point, labels = model._point, model.labels_
+    point, labels = model._point, model.component_labels_
     rows, theta = point.likelihood.encode(X), point.theta
     fit = np.empty((40, len(theta)), np.float32)
     point.likelihood.log_lik(rows, point.likelihood.prepare(theta), fit)
@@ -121,5 +122,7 @@ def test_the_greedy_passes_end_when_they_are_told(monkeypatch):
         lambda *given: point_of(*given[:-1], lambda: True),
     )
     cut = mixture(**RAW).fit(X)
-    assert np.array_equal(np.unique(best_draw(cut).labels, return_inverse=True)[1], cut.labels_)
-    assert not np.array_equal(cut.labels_, settled.labels_)
+    assert np.array_equal(
+        np.unique(best_draw(cut).labels, return_inverse=True)[1], cut.component_labels_
+    )
+    assert not np.array_equal(cut.component_labels_, settled.component_labels_)

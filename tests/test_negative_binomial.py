@@ -138,7 +138,7 @@ def test_clusters_size_and_density_of_fresh_rows():
     assert ((sizes > 1.2) & (sizes < 3.5)).all()
     assert abs(np.mean(truth - model.score_samples(X[800:]))) < 0.04
     control = AnnealedDPMixture(families="poisson", **parameters).fit(X[:800])
-    assert control.n_clusters_ > 10
+    assert control.n_components_ > 10
     assert np.mean(truth - control.score_samples(X[800:])) > 0.1
 
 

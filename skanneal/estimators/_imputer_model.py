@@ -21,6 +21,7 @@ import numpy as np
 
 from ..encoding._codecs import present_values
 from ..encoding._identifiers import is_identifier
+from ..families import FAMILIES, candidates
 from ..schedules import LinearAnneal
 from ._annealed_dp import AnnealedDPMixture
 from ._crosscat import CrossCatPY
@@ -83,9 +84,14 @@ def default_model(table):
     if not max(2, len(columns) / 2) <= len(numbers) <= MOST_COLUMNS:
         return CrossCatPY(), ranges
     mixture = AnnealedDPMixture(
-        families={"multivariate_normal": numbers},
+        families={_whole_rows(): numbers},
         concentration=CONCENTRATION,
         schedule=LinearAnneal(n_sweeps=N_SWEEPS),
         n_draws=N_DRAWS,
     )
     return mixture, ranges
+
+
+def _whole_rows():
+    """Name of the first family of whole rows that "auto" may give to numbers."""
+    return next(name for name in candidates("float") if FAMILIES[name].joint)

@@ -13,7 +13,7 @@ In a slot's statistics a bit per column says where the count is above 0: what go
 columns skips the others 64 at a time.
 """
 
-from libc.math cimport exp, log, log1p
+from libc.math cimport INFINITY, exp, log, log1p
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
@@ -488,12 +488,13 @@ cdef class Multinomial(FamilyBlock):
         cdef bitgen_t *rng = bitgen(bit_generator)
         cdef const int64_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int64)
         cdef const int64_t[::1] totals = self.row_totals
-        cdef double[::1] p = np.empty(self.n_columns), urn = np.empty(self.n_columns)
+        cdef double[::1] urn = np.empty(self.n_columns)
         cdef Py_ssize_t[::1] drawn = np.empty(self.n_columns, dtype=np.intp)
         cdef double[:, ::1] out = np.zeros((len(slot), self.n_columns))
+        cdef int64_t[::1] size = np.zeros(len(slot), dtype=np.int64)  # of those by probabilities
         cdef Py_ssize_t i, j, k, t, of_urn = -1, last = self.n_columns - 1
         cdef int64_t total
-        cdef double a, u, largest = 0.0
+        cdef double a, u, largest, whole
         with nogil:
             for i in range(slot.shape[0]):
                 k, total = slot[i], totals[below(rng, totals.shape[0])]
@@ -512,15 +513,21 @@ cdef class Multinomial(FamilyBlock):
                         out[i, drawn[t]] += 1.0
                     continue
                 # logarithms of Gamma variates: those of small shapes would be 0
+                size[i], largest, whole = total, -INFINITY, 0.0
                 for j in range(self.n_columns):
                     a = self.pseudo_count[j] + self.count[k, j]
-                    p[j] = log(standard_gamma(rng, a + 1.0)) + log(1.0 - uniform(rng)) / a
-                    largest = p[j] if j == 0 else max(largest, p[j])
+                    out[i, j] = log(standard_gamma(rng, a + 1.0)) + log(1.0 - uniform(rng)) / a
+                    largest = max(largest, out[i, j])
                 for j in range(self.n_columns):
-                    p[j] = exp(p[j] - largest) + (p[j - 1] if j > 0 else 0.0)
-                for _ in range(total):
-                    out[i, first_above(p, uniform(rng) * p[last])] += 1.0
-        return np.asarray(out)
+                    out[i, j] = exp(out[i, j] - largest)
+                    whole += out[i, j]
+                for j in range(self.n_columns):
+                    out[i, j] /= whole
+        rows, sizes = np.asarray(out), np.asarray(size)
+        others = np.flatnonzero(sizes)
+        generator = np.random.Generator(bit_generator)
+        rows[others] = generator.multinomial(sizes[others], rows[others])
+        return rows
 
     # ---- arrays ---------------------------------------------------------------------------------
 

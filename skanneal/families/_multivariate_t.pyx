@@ -344,7 +344,8 @@ cdef class MultivariateT(MultivariateNormal):
             for i, (nu, change) in enumerate(zip(points, changes)):
                 logs[i] += beta * self._log_student(squares / change, nu, change)
             chances = np.cumsum(np.exp(logs - logs.max()))
-            i = min(int(np.searchsorted(chances, uniform(rng) * chances[-1])), len(points) - 1)
+            i = min(int(np.searchsorted(chances, uniform(rng) * chances[len(chances) - 1])),
+                    len(points) - 1)
             self.set_coordinate(0, last, points[i])
             squares /= changes[i]
         degrees = self.hyper[last]
@@ -385,7 +386,11 @@ cdef class MultivariateT(MultivariateNormal):
         z, place = np.empty((2, self.d))
         for j in range(self.d):
             z[j], place[j] = standard_normal(rng), self.location(k, j)
-        return place + np.linalg.solve(matrix, z) / sqrt(self.block.kappa0[0] + self.total[k])
+        try:
+            away = np.linalg.solve(matrix, z)
+        except np.linalg.LinAlgError:  # spreads beyond doubles: none in those directions
+            away = np.linalg.lstsq(matrix, z, rcond=None)[0]
+        return place + away / sqrt(self.block.kappa0[0] + self.total[k])
 
     cdef double _square(self, const double *centre, const double *whiten) noexcept nogil:
         """|B (x - mu)|^2 of the row that was read."""

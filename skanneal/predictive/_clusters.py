@@ -29,6 +29,7 @@ from ._tail import own_components
 MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
 ROWS_TIMES_DRAWS = 400_000  # where there are more rows, fewer draws
 TREE_ROWS = 4000  # in which valleys are looked for
+_LARGEST = np.finfo(float).max
 
 
 class Clusters:
@@ -94,11 +95,12 @@ class Clusters:
         out = np.full((table.n_rows, self.shares[0].shape[1] + 1), -np.inf)
         for start, stop, joints in self.scored(self.draws, self.views, table):
             for joint, shares, weight in zip(joints, self.shares, self.weights):
-                largest = joint.max(axis=1, keepdims=True)
+                largest = np.maximum(joint.max(axis=1, keepdims=True), -_LARGEST)
                 scaled = weight * np.exp(joint - largest)
                 with np.errstate(divide="ignore"):
                     own = np.log(np.hstack([scaled[:, :-1] @ shares, scaled[:, -1:]]))
                 out[start:stop] = np.logaddexp(out[start:stop], own + largest)
+        out[np.isneginf(out).all(axis=1)] = 0.0  # impossible everywhere, which says nothing
         return out
 
     def joints_without(self, point, table):
@@ -156,8 +158,8 @@ def joints_without(arrays, main_view, table, rows):
     it, rows would lie farther from every border than new ones do, as if there were a valley, and
     the more so, the more columns there are."""
     view = View(state_from_arrays(arrays, table).views[main_view])
-    joints = view.joint(table.take(rows), 0, len(rows))
-    joints = joints[:, :-1] - joints[:, -1:]
+    scores, log_weights = view.mixture.score_rows(table.take(rows), 0, len(rows))
+    joints = scores[:, :-1] + log_weights[:-1] - scores[:, -1:]
     own, loss = own_components(view, rows)
     joints[np.arange(len(rows)), own] -= loss
     return joints

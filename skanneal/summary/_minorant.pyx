@@ -23,7 +23,7 @@ def distance_from_minorant(const double[:] points, const double[:] below, const 
     """
     cdef Py_ssize_t n = points.shape[0], i, k, left, right, n_corners = 0
     cdef int64_t[::1] corner = np.empty(n, dtype=np.int64)  # of m, a polygon
-    cdef double slope, distance = above[n - 1] - below[n - 1]
+    cdef double slope, height, distance = above[n - 1] - below[n - 1]
     with nogil:
         for i in range(n):
             while n_corners > 1:
@@ -38,5 +38,6 @@ def distance_from_minorant(const double[:] points, const double[:] below, const 
             left, right = corner[k], corner[k + 1]
             slope = (below[right] - below[left]) / (points[right] - points[left])
             for i in range(left, right):
-                distance = max(distance, above[i] - below[left] - slope * (points[i] - points[left]))
+                height = below[left] + slope * (points[i] - points[left])
+                distance = max(distance, above[i] - height)
     return distance
