@@ -89,11 +89,15 @@ class TestFit:
         inferred = len(np.unique(model.trace_["concentration"])) > 1
         assert inferred == (concentration != 0.5)
 
-    @pytest.mark.parametrize("name", SCHEDULES)
+    @pytest.mark.parametrize("name", [name for name in SCHEDULES if name != "smc"])
     def test_every_schedule_by_name(self, name):
         X, _ = three_clusters(90)
         model = mixture(schedule=name, discount="infer").fit(X)
         assert 2 <= model.n_clusters_ <= 5
+
+    def test_particles_do_not_take_the_move(self):
+        with pytest.raises(ValueError, match="'permutation' does not go with Sequential"):
+            mixture(schedule="smc").fit(three_clusters(90)[0])
 
     def test_families_are_mixed_and_gaps_stay(self):
         X, labels = three_clusters(90)
@@ -130,7 +134,8 @@ class TestFit:
                 return info
 
             monkeypatch.setattr(move, "sweep", sweep)
-        model = mixture(init=3, schedule=PriorGibbs(n_sweeps=60)).fit(X)
+        schedule = PriorGibbs(n_sweeps=60)
+        model = mixture(families="normal", init=3, schedule=schedule).fit(X)
         churned = 2 * 600 * 60  # a tile of 16 clusters, and the row's own
         assert model.n_clusters_ < 15
         for works in done.values():

@@ -142,7 +142,7 @@ class TestFits:
         model = mixture(family, n_chains=1, n_draws=7, schedule=PriorGibbs(n_sweeps=2)).fit(X)
         labels = [draw.labels for draw in model.draws_[0]]
         losses = [expected_vi(own, labels) for own in labels]
-        assert expected_vi(model.labels_, labels) == pytest.approx(min(losses), abs=1e-12)
+        assert expected_vi(model.component_labels_, labels) == pytest.approx(min(losses), abs=1e-12)
         with pytest.warns(UserWarning, match="averages over 7 draws"):
             other = mixture(family, n_chains=1, n_draws=7, point_estimate="vi").fit(X)
         assert len(other.labels_) == len(X)
@@ -225,4 +225,4 @@ class TestFits:
             random_state=0,
         ).fit(X)
         known = ~np.isnan(X).any(axis=1)
-        assert adjusted_rand_score(side[known], model.labels_[known]) > 0.6
+        assert adjusted_rand_score(side[known], model.component_labels_[known]) > 0.6
