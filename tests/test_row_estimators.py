@@ -300,7 +300,7 @@ class TestRuns:
 
 class TestClustersOfFullCovariance:
     def test_crossed_ellipses(self):
-        """Clusters that differ in their covariances alone, in more than two columns."""
+        """Components that differ in their covariances alone, in more than two columns."""
         rng = np.random.default_rng(3)
         side = rng.integers(2, size=1500)
         stretch = np.where(side, 1, -1)
@@ -309,10 +309,10 @@ class TestClustersOfFullCovariance:
         X[:, 3] = 0.15 * X[:, 3] - stretch * X[:, 2]
         X = X * [1.0, 100.0, 0.01, 5.0] + 7.0
         model = mixture("multivariate_normal", schedule="anneal").fit(X)
-        assert adjusted_rand_score(side, model.labels_) > 0.85
-        assert model.n_clusters_ == 2
+        assert adjusted_rand_score(side, model.component_labels_) > 0.85
+        assert model.n_components_ == 2
         separate = mixture("multivariate_normal", families="normal", n_chains=1).fit(X)
-        assert adjusted_rand_score(side, separate.labels_) < 0.6
+        assert adjusted_rand_score(side, separate.component_labels_) < 0.6
 
 
 # ---- hyperparameters -----------------------------------------------------------------------------
