@@ -229,7 +229,7 @@ def test_a_wild_row_in_a_file_that_is_read_in_parts(tmp_path):
             random_state=0,
         ).fit([tmp_path / "rows.npy"])
         if place is not None:
-            assert np.count_nonzero(model.labels_ == model.labels_[place]) == 1
+            assert np.count_nonzero(model.component_labels_ == model.component_labels_[place]) == 1
         assert share_apart(model.labels_[2:], side[2:]) > 0.99
         scores.append(model.score(clean(2000, 6)[0]))
     assert np.ptp(scores) < 0.05
