@@ -122,7 +122,7 @@ def test_another_unit():
 def test_clusters_and_density_of_fresh_rows():
     """Three clusters of amounts over four decades; rows not seen, against the truth.
 
-    The normal family, the control, takes more clusters and loses more than half a nat a row.
+    The normal family, the control, takes more components and loses more than half a nat a row.
     """
     rng = np.random.default_rng(7)
     centres, deviations = np.log([1.0, 30.0, 2000.0]), np.array([0.6, 0.9, 0.5])
@@ -137,7 +137,7 @@ def test_clusters_and_density_of_fresh_rows():
     assert np.mean(truth - model.score_samples(X[800:])) < 0.04
     control = AnnealedDPMixture(families="normal", **parameters).fit(X[:800])
     assert np.mean(truth - control.score_samples(X[800:])) > 0.5
-    assert control.n_clusters_ > 3
+    assert control.n_components_ > 3
 
 
 def test_a_column_of_one_value_is_set_apart():
