@@ -30,7 +30,7 @@ def said(name, n_clusters, **parameters):
     X = X + 1e-4 * np.random.default_rng(1).normal(size=X.shape)
     of = "gaussian" if name in ("hybrid", "collapsed") else "normal"
     model = ESTIMATORS[name].set_params(concentration="infer", random_state=0, **parameters)
-    model.set_params(hyperparameters={of: TIGHT})
+    model.set_params(hyperparameters={of: TIGHT}, point_estimate="map")
     if name in ("hybrid", "collapsed"):
         model.set_params(init=n_clusters)
     with warnings.catch_warnings(record=True) as caught:
