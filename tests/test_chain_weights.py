@@ -34,6 +34,7 @@ from skanneal.displays import CoassignmentDisplay
 from skanneal.families import FAMILIES, Table
 from skanneal.partition_priors import Finite, PitmanYor
 from skanneal.predictive import _loo
+from skanneal.predictive._clusters import joints_without
 from skanneal.predictive._loo import chain_log_densities, chain_weights, log_densities_without
 from skanneal.predictive._point import crosscat_arrays
 from skanneal.schedules import SequentialGibbs
@@ -136,6 +137,32 @@ def test_a_row_left_out(family, prior):
     shown, exact, faulty = differences_of_two(states, of_labels, of_columns, priors)
     np.testing.assert_allclose(shown, exact, rtol=0, atol=1e-4)
     assert np.abs(shown - faulty).max() > 0.05, "the row is still in its cluster"
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if not FAMILIES[name].weighted])
+def test_rows_are_laid_between_clusters_without_themselves(family):
+    """Under each cluster's rows but the row itself, relative to no rows; a lone row stays."""
+    columns, prior = columns_of(family, 12, 0), PitmanYor(1.3, 0.2)
+    make = counts_state if family == "multinomial" else mixture_state
+    table, state = make(columns, prior)
+    labels, rows = np.array((0, 1, 1, 2, 2, 2, 3, 3, 0, 4, 2, 2)), np.arange(12)
+    state.replace(rows, labels)
+
+    def expected(kept):
+        out = np.empty((12, 5))
+        for row, k in np.ndindex(out.shape):
+            members = np.flatnonzero(labels == k)
+            seen = [r for r in members if r != row or kept or len(members) == 1]
+            out[row, k] = math.log((len(members) - 0.2) / (12 + 1.3)) + sum(
+                log_predictive(name, values[row], [values[r] for r in seen], hyper)
+                - log_predictive(name, values[row], [], hyper)
+                for name, values, hyper in columns
+            )
+        return out
+
+    found = joints_without(state.to_arrays(), 0, table, rows)
+    np.testing.assert_allclose(found, expected(kept=False), rtol=0, atol=1e-4)
+    assert np.abs(found - expected(kept=True)).max() > 0.05, "the row is still in its cluster"
 
 
 def crosscat_draw(columns, view_of, of_views, prior):

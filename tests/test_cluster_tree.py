@@ -114,6 +114,69 @@ def test_a_tree_is_a_linkage_that_scipy_cuts_alike():
     np.testing.assert_array_equal(cut_tree(tree, probability=0.95), [0, 0, 0, 0, 1])
 
 
+def slow_tree(joints):
+    """The heights by the formula, everything anew after every merge. A row stays in the group of
+    its most probable component."""
+    joints = np.maximum(joints, joints.max(axis=1, keepdims=True) - 700)
+    groups, heights, n_joins = [[k] for k in range(joints.shape[1])], [], joints.shape[1] - 1
+    while len(groups) > 1:
+        of_group = np.stack([logsumexp(joints[:, own], axis=1) for own in groups], axis=1)
+        group_of = [next(g for g, own in enumerate(groups) if k in own) for k in range(n_joins + 1)]
+        labels = np.array(group_of)[joints.argmax(axis=1)]
+        others = np.where(labels[:, None] == np.arange(len(groups)), -np.inf, of_group)
+        second = others.argmax(axis=1)
+        sizes = np.bincount(labels, minlength=len(groups))
+        few = [g for g in np.argsort(sizes, kind="stable") if 0 < sizes[g] < 3]
+        if few:
+            pair = {few[0], np.bincount(second[labels == few[0]]).argmax()}
+        else:
+            found = {}
+            for pair in {frozenset(both) for both in zip(labels, second)}:
+                a, b = sorted(pair)
+                n, odds = min(sizes[a], sizes[b]), of_group[:, a] - of_group[:, b]
+                in_a, in_b = (
+                    sorted(np.flatnonzero(labels == g), key=lambda row: sign * odds[row])[:n]
+                    for g, sign in ((a, 1.0), (b, -1.0))
+                )
+                rows = np.r_[in_a, in_b]
+                drops = [
+                    np.median(of_group[own, g]) - np.median(of_group[other, g])
+                    for g, own, other in ((a, in_a, in_b), (b, in_b, in_a))
+                ]
+                if min(drops) <= 0:
+                    drops = [1.0, 1.0]
+                places = of_group[rows, a] / drops[0] - of_group[rows, b] / drops[1]
+                evidence = dip_evidence(spread_ties(places * min(drops)))
+                found[pair] = evidence, min(groups[a][0], groups[b][0])
+            pair = min(found, key=found.get)
+            heights.append(max([*heights, found[pair][0] - np.log(n_joins)]))
+        heights += [0.0] * bool(few)
+        a, b = sorted(pair)
+        groups[a] = sorted(groups[a] + groups[b])
+        del groups[b]
+        groups.sort()
+    return heights
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_heights_are_those_of_the_formula(seed):
+    """Of components of unequal spread, one of them with two rows."""
+    generator = np.random.default_rng(seed)
+    centres, spreads = generator.normal(0, 4, (6, 2)), generator.uniform(0.5, 2.0, 6)
+    rows = np.concatenate(
+        [c + s * generator.normal(size=(40, 2)) for c, s in zip(centres, spreads)]
+    )
+    rows = np.r_[rows, [[30.0, 30.0], [30.0, 31.0]]]
+    joints = [
+        components_of(rows, c[None], s)[:, 0] - 2 * np.log(s) for c, s in zip(centres, spreads)
+    ]
+    joints.append(components_of(rows, np.array([[30.0, 30.5]]), 1.0)[:, 0])
+    joints = np.stack(joints, axis=1)
+    heights = cluster_tree(joints)[:, 2]
+    np.testing.assert_allclose(heights, np.maximum(slow_tree(joints), 0.0), rtol=1e-9, atol=1e-9)
+    assert heights.max() > 3
+
+
 def test_a_small_cluster_beside_a_large_one_is_seen():
     generator = np.random.default_rng(4)
     rows = np.r_[generator.normal(size=(2000, 2)), generator.normal(9, 1, (25, 2))]

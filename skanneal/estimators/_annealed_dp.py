@@ -155,9 +155,10 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
     family_evidence_ : dict or None
         How "auto" chose between the families for numbers: "winner"; "decided_by", which is
         "evidence" or says why there was no competition; "columns" that competed; "margin" over the
-        nearest rival in nats per row, and its "standard_error"; "n_rows" that the candidates saw,
-        and their "log_density" then of rows that they did not see; "row_steps", the work. None
-        where no column of numbers was left to "auto".
+        nearest rival in nats per row (below 0 where a simpler family is no worse within the error),
+        and its "standard_error"; "n_rows" that the candidates saw, and their "log_density" then of
+        rows that they did not see; "row_steps", the work. None where no column of numbers was left
+        to "auto".
     atoms_ : dict of int to ndarray
         By position, the values that a column repeats beyond rounding; see the user guide.
     rounding_ : dict

@@ -135,10 +135,9 @@ def report(evidence):
     line = f"families    {evidence['winner']}"
     if evidence["decided_by"] != "evidence":
         return f"{line}, without a competition: {evidence['decided_by']}"
-    return (
-        f"{line}, ahead by {evidence['margin']:.3g} +- {evidence['standard_error']:.2g} nats per "
-        f"row after {evidence['n_rows'][-1]} rows"
-    )
+    margin, error = evidence["margin"], evidence["standard_error"]
+    ahead = f"ahead by {margin:.3g}" if margin >= 0.0 else f"simpler, and behind by {-margin:.3g}"
+    return f"{line}, {ahead} +- {error:.2g} nats per row after {evidence['n_rows'][-1]} rows"
 
 
 class Contest:

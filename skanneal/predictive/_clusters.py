@@ -95,6 +95,7 @@ class Clusters:
         out = np.full((table.n_rows, self.shares[0].shape[1] + 1), -np.inf)
         for start, stop, joints in self.scored(self.draws, self.views, table):
             for joint, shares, weight in zip(joints, self.shares, self.weights):
+                # finite also for a row that is impossible in all components
                 largest = np.maximum(joint.max(axis=1, keepdims=True), -_LARGEST)
                 scaled = weight * np.exp(joint - largest)
                 with np.errstate(divide="ignore"):

@@ -15,9 +15,9 @@ Their place on the line is
 
 where Q_a is how much lower log f_a is in rows of b than in rows of a, by the medians. Of two normal
 components this is linear along the line between their centres, whatever their covariances: log f_a
-falls as Q_a t^2 at a share t of the way, log f_b as Q_b (1 - t)^2. The plain log odds fold where
-one component is wider than the other, so that rows pile up at the centre of the narrow one, as if
-there were a valley. They stand in where a Q is not positive: one group is then within the other.
+falls as Q_a t^2 at a share t of the way, log f_b as Q_b (1 - t)^2. The plain log odds are bent
+where one component is wider than the other. They stand in where a Q is not positive: one group is
+then within the other.
 
 Of the larger group only as many rows take part as the smaller has, those nearest to the border by
 their log odds: else a small cluster beside a large one is lost in the share of the rows that it
@@ -160,11 +160,10 @@ class _Groups:
         number = np.minimum(self.labels, self.second) * len(self.alive)
         number = np.unique(number + np.maximum(self.labels, self.second))
         pairs = set(zip(*(part.tolist() for part in np.divmod(number, len(self.alive)))))
-        for empty in np.flatnonzero(self.alive):
-            if not len(self.rows[empty]):
-                own = self.joints[np.arange(len(self.labels)), self.labels]
-                row = (self.joints[:, empty] - own).argmax()
-                pairs.add(tuple(sorted((int(empty), int(self.labels[row])))))
+        own = self.joints[np.arange(len(self.labels)), self.labels]
+        for empty in np.flatnonzero(self.alive & (self.sizes == 0)):
+            row = (self.joints[:, empty] - own).argmax()
+            pairs.add(tuple(sorted((int(empty), int(self.labels[row])))))
         return pairs
 
     def smallest(self):
