@@ -22,8 +22,8 @@ SHOWN = "flavanoids", "color_intensity"
 MARKERS = "o^s"  # of the cultivars
 
 
-def draw_picture(path, X, counts, labels, cultivar):
-    """Write the wines, coloured by cluster, and the cultivars in each cluster."""
+def draw_picture(path, shown, counts, labels, cultivar):
+    """Write two columns of the wines, coloured by cluster, and the cultivars in each cluster."""
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
@@ -33,8 +33,7 @@ def draw_picture(path, X, counts, labels, cultivar):
     palette = matplotlib.colormaps["tab10"]
     for number, marker in enumerate(MARKERS):
         rows = cultivar == number
-        points = (X.loc[rows, column] for column in SHOWN)
-        left.scatter(*points, c=palette(labels[rows] % 10), marker=marker, s=28, alpha=0.75)
+        left.scatter(*shown[rows].T, c=palette(labels[rows] % 10), marker=marker, s=28, alpha=0.75)
         left.scatter([], [], c="0.4", marker=marker, label=f"cultivar {number + 1} in truth")
     left.set(xlabel=SHOWN[0], ylabel=SHOWN[1], title="Wines, coloured by cluster")
     left.legend(frameon=False)
@@ -53,8 +52,8 @@ def draw_picture(path, X, counts, labels, cultivar):
 
 
 def main(path="demo.png"):
-    X, cultivar = load_wine(return_X_y=True, as_frame=True)
-    cultivar = cultivar.to_numpy()
+    wines = load_wine()
+    X, cultivar = wines.data, wines.target
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a line of its own says it
@@ -75,7 +74,8 @@ def main(path="demo.png"):
     ):
         print(f"  {name:21} {adjusted_rand_score(cultivar, labels):.2f}")
     print(f"chains agree            {'yes' if model.converged_ else 'no: see convergence_'}")
-    draw_picture(path, X, counts, model.labels_, cultivar)
+    shown = X[:, [wines.feature_names.index(name) for name in SHOWN]]
+    draw_picture(path, shown, counts, model.labels_, cultivar)
     print(f"picture                 {path}")
 
 
