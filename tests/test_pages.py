@@ -69,7 +69,7 @@ def test_demo_prints_no_warning(tmp_path):
     picture, absent = tmp_path / "demo.png", tmp_path / "absent"
     absent.mkdir()
     for name in ("pandas", "polars"):
-        (absent / f"{name}.py").write_text("raise ImportError\n")
+        (absent / f"{name}.py").write_text("raise ModuleNotFoundError\n")
     path = os.pathsep.join([str(absent), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     command = [sys.executable, str(ROOT / "examples" / "demo.py"), str(picture)]
     options = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": path}}
