@@ -243,7 +243,7 @@ def test_expected_binder_is_the_distance_to_the_coclustering():
 
 def test_coclustering_refuses_too_many_rows():
     draws = [np.zeros(200_000, dtype=np.int32)]
-    with pytest.raises(ValueError, match=r"200000 rows would take 298.0 GiB.*rows"):
+    with pytest.raises(ValueError, match=r"200000 rows with 200000 would take 298.0 GiB.*rows"):
         coclustering(draws)
     assert coclustering(draws, rows=np.arange(20)).shape == (20, 20)
 

@@ -1,8 +1,10 @@
 """From draws to what they say: partitions that stand for them, and whether chains agree."""
 
+from ._alignment import align_labels
 from ._cluster_tree import cluster_tree, cut_tree
 from ._coclustering import coclustering
 from ._convergence import agreeing_chains, convergence
+from ._credible_ball import credible_ball
 from ._diagnostics import diagnose, drift, ess, r_hat, tail_ess
 from ._labels import rank_clusters, relabel
 from ._losses import LOSSES
@@ -16,10 +18,12 @@ __all__ = [
     "POINT_ESTIMATES",
     "Profile",
     "agreeing_chains",
+    "align_labels",
     "cluster_tree",
     "coclustering",
     "convergence",
     "counted_chains",
+    "credible_ball",
     "cut_tree",
     "diagnose",
     "drift",

@@ -10,7 +10,7 @@ _MAX_BYTES = 2**30
 _BLOCK_CELLS = 2**22  # pairs of rows compared at a time
 
 
-def coclustering(labels_list, rows=None):
+def coclustering(labels_list, rows=None, others=None):
     """How often each pair of rows shares a cluster.
 
     Parameters
@@ -19,16 +19,19 @@ def coclustering(labels_list, rows=None):
         The draws' partitions.
     rows : array-like of int or bool or None, default=None
         Which rows to compare, in which order; None takes all.
+    others : array-like of int or bool or None, default=None
+        The rows to compare them with; None takes `rows` themselves. A table of many rows is thus
+        compared in blocks, each of which fits in memory.
 
     Returns
     -------
-    coclustering : ndarray of shape (n_compared, n_compared)
+    coclustering : ndarray of shape (n_compared, n_others)
         Shares of the draws, from 0 to 1.
 
     Raises
     ------
     ValueError
-        If the result would take more than 1 GiB (11,585 rows).
+        If the result would take more than 1 GiB (11,585 rows with each other).
 
     Examples
     --------
@@ -39,19 +42,26 @@ def coclustering(labels_list, rows=None):
            [0.5, 0.5, 1. ]])
     """
     labels_list = checked(labels_list)
-    if rows is not None:
-        labels_list = [labels[np.asarray(rows)] for labels in labels_list]
-    n = len(labels_list[0])
-    if 8 * n * n > _MAX_BYTES:
-        raise ValueError(
-            f"The co-clustering of {n} rows would take {8 * n * n / 2**30:.1f} GiB: name fewer in"
-            " `rows`."
+
+    def chosen(which):
+        return (
+            labels_list if which is None else [labels[np.asarray(which)] for labels in labels_list]
         )
-    shared = np.zeros((n, n))
-    step = max(1, _BLOCK_CELLS // max(1, n))
+
+    compared = chosen(rows)
+    with_these = compared if others is None else chosen(others)
+    shape = n, _ = len(compared[0]), len(with_these[0])
+    n_bytes = 8 * shape[0] * shape[1]
+    if n_bytes > _MAX_BYTES:
+        raise ValueError(
+            f"The co-clustering of {shape[0]} rows with {shape[1]} would take"
+            f" {n_bytes / 2**30:.1f} GiB: name fewer in `rows` and `others`."
+        )
+    shared = np.zeros(shape)
+    step = max(1, _BLOCK_CELLS // max(1, shape[1]))
     for start in range(0, n, step):
         block = slice(start, start + step)
-        for labels in labels_list:
-            shared[block] += labels[block, None] == labels[None, :]
+        for one, other in zip(compared, with_these):
+            shared[block] += one[block, None] == other[None, :]
         shared[block] /= len(labels_list)
     return shared
