@@ -22,7 +22,7 @@ demo: .venv/installed-plot
 test: .venv/installed-test
 	$(BIN)/pytest -n auto $(ARGS)
 
-test-all: .venv/installed-test
+test-all: .venv/installed-test,ray
 	$(BIN)/pytest -n auto -m "" $(ARGS)
 
 lint: .venv/installed-dev
