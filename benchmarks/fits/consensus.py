@@ -1,25 +1,32 @@
-"""What a consensus partition of many rows and draws costs, and whether it is worth it.
+"""What a consensus partition of many rows and draws costs, and whether it beats the best draw.
 
     python benchmarks/fits/consensus.py
     python benchmarks/fits/consensus.py --rows 10000 --draws 400
 
 Draws are made of a mixture of Gaussians in the plane whose components overlap little, much, or
 nearly altogether: in each draw every row is dealt to a component by its probabilities, after the
-centres were jittered. Printed are processor seconds and the growth of the process's largest memory,
-the expected loss of the partition, and that of the best draw: of all of them, one by one.
+centres were jittered. Results are lines of `benchmarks/results/consensus.jsonl`, one for each
+overlap and loss; a finished one of the same commit of the package is not measured again. A line has
+the processor seconds, by how much the largest memory of the process grew, the expected loss of the
+partition, and the lowest expected loss among all the draws.
 """
 
 import argparse
 import multiprocessing
+import os
 import resource
 import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import numpy as np
 
+from lines import RESULTS, Lines, package_commit
 from skanneal.summary import _losses, point_estimate, relabel
 
+KEYS = "version", "overlap", "loss", "rows", "draws"
 OVERLAPS = {"little": (20, 1.0), "much": (20, 4.0), "nearly all": (50, 8.0)}
-MOST_SECONDS, MOST_BYTES = 10.0, 2**30
+MOST_SECONDS, MOST_MEBIBYTES = 10.0, 1024.0
 
 
 def draws_of(n_rows, n_draws, n_components, spread):
@@ -37,21 +44,27 @@ def draws_of(n_rows, n_draws, n_components, spread):
     return draws
 
 
-def measure(overlap, loss, n_rows, n_draws, queue):
-    """Put what a consensus partition costs and is worth; in a process of its own."""
+def measure(overlap, loss, n_rows, n_draws):
+    """The record of a cell without its keys, in a process that has done nothing else."""
     draws = draws_of(n_rows, n_draws, *OVERLAPS[overlap])
     before = peak()
     began = time.process_time()
     labels = point_estimate(draws, np.zeros(n_draws), loss)
     seconds = time.process_time() - began
-    memory = peak() - before
+    mebibytes = peak() - before
     gathered, loss = _losses._gather(draws), _losses.LOSSES[loss]
     own, *of_draws = (
         _losses._value(gathered, loss, _losses._table(gathered, codes, codes.max() + 1))
         for codes in map(relabel, [labels_of_atoms(labels, gathered), *gathered.codes])
     )
-    best = min(of_draws)
-    queue.put((seconds, memory, int(labels.max()) + 1, own, best))
+    return {
+        "seconds": round(seconds, 2),
+        "mebibytes": round(mebibytes, 1),
+        "clusters": int(labels.max()) + 1,
+        "expected_loss": float(own),
+        "best_draws_loss": float(min(of_draws)),
+        "load": round(os.getloadavg()[0], 1),
+    }
 
 
 def labels_of_atoms(labels, gathered):
@@ -62,8 +75,14 @@ def labels_of_atoms(labels, gathered):
 
 
 def peak():
-    """The most memory that this process has had, in bytes."""
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """The most memory that this process has had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def is_good(record):
+    """Is the partition no worse than the best draw, within the time and the memory?"""
+    cheap = record["seconds"] <= MOST_SECONDS and record["mebibytes"] <= MOST_MEBIBYTES
+    return cheap and record["expected_loss"] <= record["best_draws_loss"]
 
 
 def main():
@@ -72,23 +91,26 @@ def main():
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--overlaps", nargs="+", default=list(OVERLAPS))
     parser.add_argument("--losses", nargs="+", default=sorted(_losses.LOSSES))
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the lines")
     options = parser.parse_args()
-    context, failed = multiprocessing.get_context("spawn"), []
-    print("overlap     loss    seconds  MB   clusters  expected loss  best draw's")
+    lines, failed = Lines(options.results / "consensus.jsonl", KEYS), []
+    version, spawn = package_commit(), multiprocessing.get_context("spawn")
+    print("overlap     loss    seconds  MiB  clusters  expected loss  best draw's")
     for overlap in options.overlaps:
         for loss in options.losses:
-            queue = context.Queue()
-            arguments = overlap, loss, options.rows, options.draws, queue
-            process = context.Process(target=measure, args=arguments)
-            process.start()
-            seconds, memory, n_clusters, own, best = queue.get()
-            process.join()
+            cell = overlap, loss, options.rows, options.draws
+            record = lines.get(version, *cell)
+            if record is None:
+                with ProcessPoolExecutor(1, mp_context=spawn) as process:
+                    record = process.submit(measure, *cell).result()
+                lines.add(dict(zip(KEYS, (version, *cell))) | record)
             print(
-                f"{overlap:11} {loss:7} {seconds:7.1f}  {memory / 2**20:4.0f} {n_clusters:7}  "
-                f"{own:13.6g}  {best:11.6g}",
+                f"{overlap:11} {loss:7} {record['seconds']:7.1f}  {record['mebibytes']:4.0f} "
+                f"{record['clusters']:7}  {record['expected_loss']:13.6g}  "
+                f"{record['best_draws_loss']:11.6g}",
                 flush=True,
             )
-            if own > best or seconds > MOST_SECONDS or memory > MOST_BYTES:
+            if not is_good(record):
                 failed.append((overlap, loss))
     if failed:
         raise SystemExit(f"worse than the best draw, or more than 10 s or 1 GiB: {failed}")

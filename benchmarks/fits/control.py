@@ -1,12 +1,14 @@
-"""How soon a fit ends that is interrupted, and how well it keeps to `max_time`, of every estimator.
+"""How soon an interrupted fit ends, and how well a fit keeps to `max_time`: every estimator.
 
     python benchmarks/fits/control.py
     python benchmarks/fits/control.py --estimators CrossCatPY --minutes 2
 
-A cell is one fit: of 1 or 4 chains, with 1 or 2 jobs, in threads or in loky's processes, which are
-up before. It is interrupted by SIGINT while chains run, or has `max_time`. "late" are the seconds
-from the signal, or from `max_time`, to the end of fit; "kept" the chains in the result, of "begun".
-Finished cells are kept; at the end the worst and the middle of each estimator are printed.
+A cell is one fit with 1 or 4 chains and 1 or 2 jobs, in threads or in loky's processes, which have
+been started before. Either SIGINT interrupts it while its chains run, or it has a `max_time`.
+Results are lines of `benchmarks/results/control.jsonl`: "late" has the seconds from the signal, or
+from `max_time`, to the end of the fit; "kept" the chains that the result has, of "begun" ones. A
+finished cell of the same commit of the package is not run again. The table that is printed at the
+end has the median and the worst "late" of each estimator and of each way to run it.
 """
 
 import argparse
@@ -25,11 +27,14 @@ import skanneal
 from lines import RESULTS, Clock, Lines, package_commit
 from skanneal.schedules import AcceleratedSchedule, LinearAnneal
 
-KEYS = "version", "what", "estimator", "backend", "jobs", "chains", "repetition"
+KEYS = (
+    *("version", "what", "estimator", "backend", "jobs", "chains"),
+    *("seconds", "rows", "repetition"),
+)
 RUNS = (("sequential", 1), ("threading", 2), ("loky", 2))
 ENDLESS = 10**6
-# The rows that a fit of each has: a draw of a Gaussian process takes their number to the power 3.
-ROWS = {"TemperedGPRegressor": 100}
+# The cost of a draw of a Gaussian process grows with the cube of the number of rows.
+MOST_ROWS = {"TemperedGPRegressor": 100}
 
 
 def rows(n_rows):
@@ -86,7 +91,7 @@ MEASURES = {"interrupt": interrupted, "max_time": limited}
 
 def measure(what, name, backend, n_jobs, n_chains, seconds, n_rows):
     """The record of a cell without its keys."""
-    X = rows(ROWS.get(name, n_rows))
+    X = rows(n_rows)
     model = endless(name, n_chains, n_jobs)
     with joblib.parallel_config(backend), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -101,8 +106,6 @@ def measure(what, name, backend, n_jobs, n_chains, seconds, n_rows):
         "late": round(late, 3),
         "kept": kept,
         "begun": begun,
-        "seconds": seconds,
-        "rows": len(X),
         "load": round(os.getloadavg()[0], 1),
     }
 
@@ -126,29 +129,39 @@ def main():
     version, clock = package_commit(), Clock(options.minutes)
     lines = Lines(options.results / "control.jsonl", KEYS)
     cells = [
-        (version, what, name, *run, n_chains, repetition)
+        (version, what, name, *run, n_chains, options.seconds, n_rows, repetition)
         for repetition in range(options.repetitions)
         for what in MEASURES
         for name in options.estimators
+        for n_rows in (min(options.rows, MOST_ROWS.get(name, options.rows)),)
         for run in RUNS
         for n_chains in (1, 4)
     ]
     for cell in cells:
         if lines.get(*cell) is None and clock.left() > 0:
-            record = measure(*cell[1:-1], options.seconds, options.rows)
+            record = measure(*cell[1:-1])
             lines.add(dict(zip(KEYS, cell)) | record)
             print(*cell[1:], record, flush=True)
-    print(f"{'':10} {'':24} cells  late: middle   worst   kept of begun")
-    for what in MEASURES:
-        for name in options.estimators:
-            of = [lines.get(*c) for c in cells if c[1:3] == (what, name) and lines.get(*c)]
-            if of:
-                late = [record["late"] for record in of]
-                kept, begun = (sum(record[key] for record in of) for key in ("kept", "begun"))
-                print(
-                    f"{what:10} {name:24} {len(of):5}  {statistics.median(late):12.3f} "
-                    f"{max(late):7.3f}   {kept} of {begun}"
-                )
+    print_table([record for cell in cells if (record := lines.get(*cell))])
+    if any(lines.get(*cell) is None for cell in cells):
+        raise SystemExit("The time is over; the same command goes on from here.")
+
+
+def print_table(records):
+    """Median and worst "late" by estimator, then by backend, jobs and chains."""
+    print("seconds late: median, worst, fits; chains kept of those begun")
+    for keys in (("estimator",), ("backend", "jobs", "chains")):
+        groups = {}
+        for record in records:
+            key = record["what"], *(record[key] for key in keys)
+            groups.setdefault(key, []).append(record)
+        for key, group in groups.items():
+            late = [record["late"] for record in group]
+            kept, begun = (sum(record[name] for record in group) for name in ("kept", "begun"))
+            print(
+                f"{' '.join(map(str, key)):36} {statistics.median(late):7.3f} {max(late):7.3f} "
+                f"{len(late):4}  {kept} of {begun}"
+            )
 
 
 if __name__ == "__main__":
