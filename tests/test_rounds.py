@@ -237,9 +237,9 @@ def test_every_second_chain_begins_in_another_way(monkeypatch):
         "AcceleratingAnneal",
     ]
     CrossCatPY(n_chains=2, n_draws=1, random_state=0).fit(rows())
-    assert [plan.columns_apart for plan in begun[-1][0]] == [False, True]
+    assert [plan.columns for plan in begun[-1][0]] == ["drawn", "apart"]
     # Where the user says how chains begin, or how many sweeps they make, all do the same.
     PermutationDPMixture(init="one", n_chains=2, n_draws=1, random_state=0).fit(rows())
     assert begun[-1][1][0] is begun[-1][1][1]
     CrossCatPY(schedule=LinearAnneal(n_sweeps=5), n_chains=2, random_state=0).fit(rows())
-    assert not any(plan.columns_apart for plan in begun[-1][0])
+    assert all(plan.columns == "drawn" for plan in begun[-1][0])

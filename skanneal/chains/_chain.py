@@ -99,6 +99,12 @@ class Chain:
         """Whether all rows are in."""
         return self.state.subsample.size == self.plan.table.n_rows
 
+    def with_plan(self, plan):
+        """Return the chain where it is, with a plan of other moves."""
+        new = Chain(plan, self.state, self.pacer, self.bit_generator, self.clock)
+        new.trace, new.position, new.reached = self.trace, self.position, self.reached
+        return new
+
     # ---- running --------------------------------------------------------------------------------
 
     def limit(self, stop, max_time):
@@ -111,12 +117,15 @@ class Chain:
         self.clock.limit(stop, max_time)
         self.pacer.limit(self.clock.end)
 
-    def run(self, stop=None):
-        """Run to the end of the pacer's path; return False if the chain was stopped before."""
+    def run(self, stop=None, until=np.inf):
+        """Run to the end of the pacer's path, or until so many rows are in; return False if the
+        chain was stopped before."""
         stop = StopFlag() if stop is None else stop
         self.clock.start()
         interval = max(1, self.pacer.total // N_RECORDS)
         while not stop.is_set():
+            if self.state.subsample.size >= until:
+                return True
             segment = self.unfinished or self.pacer.next(self.clock.now(), **self.moves.took)
             if segment is None:
                 return True

@@ -14,8 +14,7 @@ from ..states import CrossCat, Mixture
 def first_state(plan, subsample, start, bit_generator):
     """Return the state that a chain begins with.
 
-    The partition of the columns, if there is one, is drawn from its prior, or each column has a
-    view of its own, as the plan says.
+    The partition of the columns, if there is one, is what the plan's `columns` says.
 
     Parameters
     ----------
@@ -66,9 +65,10 @@ def _empty_state(plan, subsample, bit_generator, drawn=False):
         if drawn:
             view_prior = _drawn_prior(plan.view_grid, kind, bit_generator)
         n_columns = plan.table.n_columns
-        view_of = np.arange(n_columns)
-        if not plan.columns_apart:
+        if plan.columns == "drawn":
             view_of = view_prior.draw(n_columns, bit_generator)
+        else:
+            view_of = np.arange(n_columns) * (plan.columns == "apart")
         view_prior = view_prior.holding(int(view_of.max()) + 1)
         return CrossCat.start(
             plan.table, plan.families, plan.hyper, view_of, view_prior, prior, subsample

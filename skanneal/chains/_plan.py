@@ -44,9 +44,10 @@ class ChainPlan(NamedTuple):
         For stratified selection.
     view_grid : PriorGrid, array of shape (n_points, 2) or None
         The same pairs for the partition of columns into views; None: one mixture.
-    columns_apart : bool
-        Whether each column is in a view of its own at first; else their partition is drawn from its
-        prior.
+    columns : {"drawn", "apart", "together"}
+        The views at first: drawn from their prior, one for each column, or one for all.
+    races : bool
+        Whether a chain that begins with all columns in one view may take the chain's place.
     partition_prior : str
         Name in PARTITION_PRIORS, of both partitions' prior.
     """
@@ -63,7 +64,8 @@ class ChainPlan(NamedTuple):
     options: dict = {}
     even_work: bool = False
     init: int | np.ndarray | None = None
-    columns_apart: bool = False
+    columns: str = "drawn"
+    races: bool = False
 
     @property
     def settled_rows(self):

@@ -10,6 +10,7 @@ from ..parallel import LEAST, Progress, StopFlag
 from ..schedules import CustomAnneal, SequentialMonteCarlo
 from ._chain import Chain
 from ._island import run_island
+from ._race import run_race
 
 # A chain may end so much later than its limit without a warning: a share of it, and seconds.
 LATE_SHARE, LATE_SECONDS = 0.05, 0.1
@@ -74,7 +75,11 @@ def run_chain(
         chain = run_island(plan, schedule, seed, stop, progress)
         chain.pacer.extend(lead)
     else:
-        chain = Chain.begin(plan, schedule, seed, lead + (n_draws - 1) * thin, max_time)
+        further = lead + (n_draws - 1) * thin
+        if plan.races:
+            chain = run_race(plan, schedule, seed, further, stop, progress)
+        else:
+            chain = Chain.begin(plan, schedule, seed, further, max_time)
         chain.pacer.extend(lead)
     if max_time is not None:
         chain.limit(stop, max(max_time - (time.perf_counter() - began), LEAST))

@@ -1,0 +1,210 @@
+"""The race of a chain whose columns are in one view against the one of the usual start."""
+
+import math
+
+import numpy as np
+import pytest
+
+from enumeration import log_eppf
+from mixtures import make_table
+from reference import log_marginal
+from skanneal import CrossCatPY
+from skanneal.chains import Chain, ChainPlan, _race, _run, run_chain
+from skanneal.chains._race import line, log_densities, run_race, sizes, unseen_gaps
+from skanneal.estimators import _rounds
+from skanneal.moves import COLUMN_MOVES
+from skanneal.parallel import Progress, StopFlag
+from skanneal.partition_priors import PriorGrid
+from skanneal.schedules import AcceleratingAnneal
+from skanneal.states import Subsample
+from test_crosscat_moves import big_state, same_arrays
+
+SCHEDULE = AcceleratingAnneal(n_sweeps=8, passes=20, small_size=50, big_size=1e6)
+PAIRS = PriorGrid([(0.0, 0.0), (0.5, 0.0), (2.0, 0.0)])
+
+
+def plan_of(n_rows=1000, n_columns=4, seed=0):
+    """Columns of true and false that agree in part."""
+    rng = np.random.default_rng(seed)
+    side = rng.random(n_rows) < 0.5
+    X = rng.random((n_rows, n_columns)) < np.where(side, 0.8, 0.3)[:, None]
+    at = range(n_columns)
+    return ChainPlan(
+        make_table([("bernoulli", column.tolist(), {}) for column in X.T]),
+        {"bernoulli": np.arange(n_columns)},
+        {j: np.ones(2) for j in at},
+        {j: [None, None] for j in at},
+        PAIRS,
+        ("gibbs", "split_merge", *COLUMN_MOVES),
+        view_grid=PAIRS,
+        races=True,
+    )
+
+
+def raced(monkeypatch, means, spread=0.1, plan=None):
+    """The chain that a race returns if the mean gaps are these, and how many were asked for."""
+    given = iter(means)
+
+    def gaps(table, usual, rival):
+        assert usual.subsample.size == rival.subsample.size
+        assert rival.n_views == 1 and usual.n_views > 1
+        asked.append(usual.subsample.size)
+        return next(given) + spread * np.resize([-1.0, 1.0], 100)
+
+    asked = []
+    monkeypatch.setattr(_race, "unseen_gaps", gaps)
+    plan = plan_of() if plan is None else plan
+    plan = plan._replace(columns="apart", moves=("gibbs",))  # the usual chain stays in its views
+    seed = np.random.SeedSequence(3)
+    return run_race(plan, SCHEDULE, seed, 0, StopFlag(), Progress()), asked
+
+
+@pytest.mark.parametrize(
+    ("means", "wins", "n_asked"),
+    [
+        ([-1.0, -1.0], False, 2),  # behind and not catching up
+        ([1.0, 1.0], True, 2),
+        ([-1.0, -0.4], True, 2),  # behind, but surely ahead in the end: -0.4 + 2 * 0.6
+        ([1.0, 0.4], False, 2),
+        ([-1.0, -0.667, -0.333], False, 3),  # nothing is sure at a quarter of the rows, nor at half
+        ([-1.0, -0.667, -0.27], True, 3),  # but ahead by more than two standard errors
+    ],
+)
+def test_the_forecast_decides(monkeypatch, means, wins, n_asked):
+    """Sizes are 250, 500 and 1000 of 2000 rows, nearly."""
+    chain, asked = raced(monkeypatch, means, plan=plan_of(2000))
+    assert len(asked) == n_asked
+    assert asked[0] >= 250 and asked[-1] >= 250 * 2 ** (n_asked - 1)
+    assert (chain.state.n_views == 1) == wins
+    assert chain.state.subsample.size == asked[-1] == chain.pacer.size
+
+
+def test_the_line_goes_through_both_points():
+    assert line((1.0, 0.04), (3.0, 0.01), 0) == (3.0, 0.1)
+    forecast, error = line((1.0, 0.04), (3.0, 0.01), 2.0)
+    assert forecast == 7.0 and math.isclose(error, math.sqrt(9 * 0.01 + 4 * 0.04))
+
+
+def test_small_tables_have_no_race():
+    assert sizes(999) == [] and sizes(1000) == [250, 500] and sizes(4001) == [250, 500, 1000, 2000]
+
+
+def test_the_usual_start_is_what_it_would_be_alone(monkeypatch):
+    """Whether or not there was a rival, until which size ever."""
+    plan, seed = plan_of(), np.random.SeedSequence(4)
+    alone = run_chain(plan._replace(races=False), SCHEDULE, seed)["state"]
+    for gap in (-1.0, 0.0):
+        gaps = gap + np.tile([-0.1, 0.1], 50)
+        monkeypatch.setattr(_race, "unseen_gaps", lambda *states, gaps=gaps: gaps)
+        beside = run_chain(plan, SCHEDULE, seed)["state"]
+        own = [{k: v for k, v in a.items() if "seconds" not in k} for a in (alone, beside)]
+        assert same_arrays(*own)
+
+
+def test_the_rival_wins_and_moves_its_columns_afterwards(monkeypatch):
+    """Its random numbers are its own, and from then on it has all of the plan's moves."""
+    monkeypatch.setattr(_race, "unseen_gaps", lambda *states: 1.0 + np.tile([-0.1, 0.1], 50))
+    plan, made = plan_of(), []
+    for name, move in COLUMN_MOVES.items():
+        monkeypatch.setattr(
+            move, "sweep", lambda *a, n=name, s=move.sweep, **k: made.append(n) or s(*a, **k)
+        )
+    seed = np.random.SeedSequence(5)
+    chain = run_race(plan, SCHEDULE, seed, 0, StopFlag(), Progress())
+    assert chain.state.n_views == 1 and chain.plan is plan
+    usual = len(made)
+    assert chain.run() and len(made) > usual and set(made[usual:]) == set(COLUMN_MOVES)
+    again = run_race(plan, SCHEDULE, seed, 0, StopFlag(), Progress())
+    resumed = Chain.from_arrays(again.to_arrays(), plan)
+    assert resumed.run()
+    own = [chain.state.to_arrays() for chain in (chain, resumed)]
+    assert same_arrays(*own)
+
+
+def test_a_race_that_is_stopped_leaves_the_usual_start(monkeypatch):
+    class Stops(Progress):
+        def __call__(self, share):
+            return share > 0.1
+
+    plan, seed = plan_of(), np.random.SeedSequence(6)
+    monkeypatch.setattr(_race, "unseen_gaps", lambda *states: pytest.fail("it went on"))
+    result = run_chain(plan._replace(columns="apart"), SCHEDULE, seed, progress=Stops())
+    assert not result["complete"]
+    chain = Chain.from_arrays(result["state"], plan)
+    assert 0 < chain.state.subsample.size < 250
+    assert chain.run() and chain.is_full
+
+
+def test_gaps_are_of_rows_that_neither_has_seen(monkeypatch):
+    """At most so many, over the whole table."""
+
+    class State:
+        def __init__(self, n_seen, seed):
+            bit_generator = np.random.PCG64(seed)
+            self.subsample = Subsample(3000, "random", bit_generator)
+            for _ in range(n_seen):
+                self.subsample.enter_row(bit_generator)
+
+    class Rows:
+        n_rows = 3000
+
+        def take(self, rows):
+            taken.append(rows)
+
+    def density(state, rows):
+        return np.array([1.0 if state is states[1] else 0.0])
+
+    states, taken = (State(400, 0), State(500, 1)), []
+    monkeypatch.setattr(_race, "log_densities", density)
+    assert unseen_gaps(Rows(), *states) == [1]
+    seen = np.union1d(*[state.subsample.rows() for state in states])
+    assert 500 < len(seen) < 900
+    assert not np.isin(taken[0], seen).any()
+    assert len(taken[0]) == len(set(taken[0])) == _race.MOST_UNSEEN and taken[0][-1] > 2900
+
+
+def test_densities_against_the_formula():
+    """Of rows that are out, with gaps: sums over each view's clusters and a new one."""
+    columns, state, _ = big_state(21)
+    out = np.setdiff1d(np.arange(40), state.subsample.rows())
+    expected = np.zeros(len(out))
+    for v, view in enumerate(state.views):
+        own = [columns[f] for f in np.flatnonzero(state.view_of == v)]
+        pair, labels = (view.prior.concentration, view.prior.discount), view.get_labels()
+        members = [np.flatnonzero(labels == k) for k in np.unique(labels[labels >= 0])]
+        sizes = [len(rows) for rows in members]
+        for i, row in enumerate(out):
+            terms = []
+            for k, rows in enumerate([*members, np.empty(0, int)]):
+                after = [n + (j == k) for j, n in enumerate([*sizes, 0]) if n + (j == k)]
+                weight = log_eppf(after, *pair) - log_eppf(sizes, *pair)
+                for family, values, hyper in own:
+                    inside = [values[r] for r in rows]
+                    with_row = log_marginal(family, [*inside, values[row]], hyper)
+                    weight += with_row - log_marginal(family, inside, hyper)
+                terms.append(weight)
+            expected[i] += np.logaddexp.reduce(terms)
+    densities = log_densities(state, state.table.take(out))
+    np.testing.assert_allclose(densities, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:The chains do not agree")
+def test_a_fit_races_where_blocks_follow_and_is_the_same_for_any_number_of_jobs(monkeypatch):
+    rng, raced = np.random.default_rng(8), []
+    X = rng.random((1000, 3)) < np.where(rng.random(1000) < 0.5, 0.9, 0.2)[:, None]
+
+    def noted(plan, *arguments):
+        raced.append(plan.columns)
+        return run_race(plan, *arguments)
+
+    monkeypatch.setattr(_run, "run_race", noted)
+    monkeypatch.setattr(_rounds, "MOST_SWEEPS", 1)
+    auto = AcceleratingAnneal(n_sweeps="auto", passes=2, small_size=50, big_size=1e6)
+    given = {"n_chains": 2, "n_draws": 1, "random_state": 0, "families": "bernoulli"}
+    one, two = (CrossCatPY(schedule=auto, n_jobs=n_jobs, **given).fit(X) for n_jobs in (1, 2))
+    assert sorted(raced) == ["apart", "apart", "drawn", "drawn"]
+    for a, b in zip(one.draws_, two.draws_, strict=True):
+        assert same_arrays(a[0].arrays, b[0].arrays)
+    CrossCatPY(schedule=SCHEDULE, **given).fit(X)
+    CrossCatPY(max_time=0.1, **given).fit(X)
+    assert len(raced) == 4
