@@ -25,6 +25,7 @@ from skanneal import AcceleratedDPMixture
 from skanneal.families import FAMILIES, Table
 from skanneal.likelihoods import LIKELIHOODS
 from skanneal.schedules import AcceleratedSchedule
+from skanneal.sharded._row_source import RowSource
 
 LARGEST = 2**32 - 2
 HALF_UNIT = 2.0**-24  # of float32
@@ -303,4 +304,28 @@ def test_sums_of_all_sources(name, container, tmp_path, monkeypatch):
     np.testing.assert_array_equal(shown, [part.sum(axis=0) for part in parts])
     sizes = np.bincount(labels)
     log_prior = sum(map(lgamma, sizes)) + lgamma(1.0) - lgamma(1.0 + len(X))
+    assert draw.log_joint == pytest.approx(log_prior + float(exact), abs=0.01)
+
+
+def test_a_draw_far_from_any_mode_is_its_own_point_estimate(tmp_path, monkeypatch):
+    """Overdispersed counts of which each row would open a cluster, read from disk.
+
+    A climb from the first sweep would make as many clusters as rows, at the cost of their square.
+    """
+    X = np.random.default_rng(14).integers(25_000, 35_000, (600, 20))
+    monkeypatch.setattr(RowSource.__init__, "__defaults__", ("X", 0))  # nothing stays in memory
+    model = AcceleratedDPMixture(
+        likelihood="multinomial",
+        hyperparameters={"multinomial": {"pseudo_counts": 1.0}},
+        concentration=1.0,
+        algorithm="slice",
+        schedule=AcceleratedSchedule(n_accelerated=0, n_exact=1, sync_every=1),
+        random_state=0,
+    ).fit(np.load(saved(X, tmp_path / "X.npy"), mmap_mode="r"))
+    (draw,) = model.draws_[0]
+    assert draw.n_components < 10
+    np.testing.assert_array_equal(model.component_labels_, draw.labels)
+    parts = [X[draw.labels == k] for k in range(draw.n_components)]
+    exact = sum(multinomial_log_marginal(part, [1.0] * 20) for part in parts)
+    log_prior = sum(lgamma(len(part)) for part in parts) - lgamma(1.0 + len(X))
     assert draw.log_joint == pytest.approx(log_prior + float(exact), abs=0.01)

@@ -6,7 +6,7 @@ all rows in S, the row that leaves is the one that enters, and this is the Gibbs
 """
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from numpy.random cimport bitgen_t
 
 import numpy as np
@@ -147,7 +147,8 @@ cdef bint assign_greedily(Mixture mixture, Py_ssize_t row) except -1 nogil:
     return best != k
 
 
-def iterated_conditional_modes(Mixture mixture, Py_ssize_t max_passes=10):
+def iterated_conditional_modes(Mixture mixture, Py_ssize_t max_passes=10,
+                               int64_t most_clusters=INT64_MAX):
     """Give every row of S the best cluster there is, given the others, until none would leave.
 
     Rows in the order of their numbers; the log joint density never falls.
@@ -157,6 +158,8 @@ def iterated_conditional_modes(Mixture mixture, Py_ssize_t max_passes=10):
     mixture : Mixture
         Changed.
     max_passes : int, default=10
+    most_clusters : int, optional
+        No row moves any more once there are more clusters than that.
 
     Returns
     -------
@@ -169,6 +172,8 @@ def iterated_conditional_modes(Mixture mixture, Py_ssize_t max_passes=10):
         moved = 0
         with nogil:
             for i in range(rows.shape[0]):
+                if mixture.n_clusters > most_clusters:
+                    break
                 moved += assign_greedily(mixture, rows[i])
         total += moved
         PyErr_CheckSignals()

@@ -23,6 +23,7 @@ from ._uncollapsed import Uncollapsed
 
 PASSES = 10
 BLOCK_ROWS = 4096
+GROWTH, ROOM = 2, 16  # a climb ends above so many times the draw's clusters, and so many more
 UPDATES = 10  # how often atoms are drawn for a partition that no draw had
 
 
@@ -76,7 +77,10 @@ def features_of(data, point, state=None):
 
 
 def conditional_modes(shards, draw, conjugate, ended):
-    """Return the labels of all rows and the number of moves that led there from a draw's labels."""
+    """Return the labels of all rows and the number of moves that led there from a draw's labels.
+
+    There are no moves if they would lead to many more clusters than the draw has.
+    """
     labels, total = draw.labels.astype(np.int64), 0
     clusters = (Integrated if conjugate else Instantiated)(draw)
     for _ in range(PASSES):
@@ -92,6 +96,8 @@ def conditional_modes(shards, draw, conjugate, ended):
                 own = at[block]
                 labels[own], n = clusters.assign_greedily(rows[block], labels[own])
                 moved += n
+                if clusters.grown:
+                    return draw.labels, 0
         total += moved
         if moved == 0:
             break
@@ -102,20 +108,23 @@ class Integrated:
     """Clusters of all rows, of which some at a time are here to be moved."""
 
     def __init__(self, draw):
-        self.arrays = draw.arrays
+        self.arrays, self.most = draw.arrays, GROWTH * draw.n_components + ROOM
+        self.grown = False  # to more clusters than that
 
     def assign_greedily(self, rows, labels):
         """Return labels and number of moves after one pass over some rows."""
         subsample = Subsample(len(labels))
         subsample.fill()
         mixture = Mixture.from_arrays(self.arrays | {"labels": labels}, rows.table, subsample)
-        moved = iterated_conditional_modes(mixture, 1)
-        self.arrays = mixture.to_arrays()
+        moved = iterated_conditional_modes(mixture, 1, self.most)
+        self.arrays, self.grown = mixture.to_arrays(), mixture.n_clusters > self.most
         return mixture.get_labels(), moved
 
 
 class Instantiated:
-    """The same with the atoms of a draw."""
+    """The same with the atoms of a draw, of which there are never more."""
+
+    grown = False
 
     def __init__(self, draw):
         self.draw, self.sizes = draw, draw.sizes.copy()
