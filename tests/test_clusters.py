@@ -99,6 +99,17 @@ def test_rows_that_are_in_no_cluster_are_noise_if_asked_for(groups):
     assert (model.predict(X) == model.labels_).all() and (model.labels_ >= 0).mean() > 0.95
 
 
+def test_a_row_that_only_a_new_component_explains_has_the_nearest_cluster():
+    """Its densities in the components there are underflow beside that of a new one."""
+    rates = np.where(np.arange(90) % 3 > 0, 10.0, 1000.0)
+    X = np.random.default_rng(0).poisson(rates[:, None], (90, 5))
+    model = AnnealedDPMixture(families="poisson", **SHORT).fit(X)
+    far = np.full((1, 5), 30_000)
+    assert model.new_cluster_proba(far) > 1.0 - 1e-9
+    assert model.n_clusters_ == 2 and model.predict(far) == 1 == model.labels_[0]
+    assert np.isfinite(model.predict_proba(far)).all()
+
+
 def test_units_and_order_of_columns_do_not_matter(groups):
     X, model = groups
     for other in (X * [1000.0, 0.01, 1.0] + [5.0, -2.0, 0.0], X[:, ::-1]):

@@ -312,7 +312,7 @@ def test_a_draw_far_from_any_mode_is_its_own_point_estimate(tmp_path, monkeypatc
 
     A climb from the first sweep would make as many clusters as rows, at the cost of their square.
     """
-    X = np.random.default_rng(14).integers(25_000, 35_000, (600, 20))
+    X = np.random.default_rng(14).integers(25_000, 35_000, (200, 20))
     monkeypatch.setattr(RowSource.__init__, "__defaults__", ("X", 0))  # nothing stays in memory
     model = AcceleratedDPMixture(
         likelihood="multinomial",

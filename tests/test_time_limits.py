@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 
 from public_estimators import names, quick
@@ -23,6 +24,7 @@ from skanneal import (
 )
 from skanneal.moves import FeatureHyperparameters, SplitMerge
 from skanneal.parallel._time_limit import TimeLimit
+from skanneal.predictive._clusters import Clusters
 from skanneal.schedules import (
     AcceleratedSchedule,
     EnergyAnneal,
@@ -237,6 +239,33 @@ def test_reading_counts(max_time, tmp_path, monkeypatch):
         assert seconds_of(model, X) < max(max_time, 1.6) + BUSY
     assert any("max_time=1 is too short" in str(w.message) for w in caught) == (max_time == 1.0)
     assert model.labels_.shape == (200,) and (model.n_sweeps_ > 0) == (max_time > 1.0)
+
+
+@pytest.mark.parametrize(("seconds", "n_averaged"), [(1000.0, 8), (40.0, 4), (12.0, 0)])
+def test_clusters_are_averaged_over_the_draws_that_there_is_time_for(
+    clock, monkeypatch, seconds, n_averaged
+):
+    """Of 5,000 rows and 8 draws, which take 40 seconds, and labels half as much again."""
+    real = Clusters.log_joints
+
+    def log_joints(clusters, table):
+        clock.now += len(clusters.draws) * table.n_rows / 1000
+        return real(clusters, table)
+
+    monkeypatch.setattr(Clusters, "log_joints", log_joints)
+    schedule = AcceleratedSchedule(n_accelerated=2, n_exact=4)
+    options = {"likelihood": "gaussian", "schedule": schedule, "n_draws": 8, "random_state": 0}
+    model = AcceleratedDPMixture(max_time=seconds, **options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(rows(5000))
+    assert len(model.draws_[0]) == 8
+    assert len(model._clusters.draws) == max(n_averaged, 1)
+    assert clock.now - 100.0 <= seconds
+    said = any("clusters of all rows could be scored" in str(w.message) for w in caught)
+    assert said == np.isnan(model.probabilities_).all() == (n_averaged == 0)
+    assert adjusted_rand_score(model.labels_, np.arange(5000) % 2) == 1.0
+    np.testing.assert_array_equal(model.predict(rows(5000)), model.labels_)
 
 
 @pytest.mark.parametrize(

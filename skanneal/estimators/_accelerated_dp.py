@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import copy
-import time
 from collections.abc import Mapping
 from functools import partial
 from numbers import Integral
@@ -18,7 +17,7 @@ from ..families import reads_sparse
 from ..likelihoods import LIKELIHOODS, Likelihood
 from ..parallel import InterruptNote, TimeLimit, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
-from ..sharded._chain import STAGES, ShardedRun
+from ..sharded._chain import CHAINS_SHARE, STAGES, ShardedRun
 from ..sharded._clusters import ShardedClusters
 from ..sharded._data import FAMILY, NUMBERS, first_labels, is_conjugate, read, refuse_gaps
 from ..sharded._fit import Sampling, chains_of, draw_on_shards, realised, unreached
@@ -33,7 +32,7 @@ from ._memberships import MembershipMixin
 
 ALGORITHMS = ("collapsed", *STAGES)
 ONE_SHARD = ("auxiliary", "collapsed", "importance")  # one row after another
-POINT_SHARE = 0.1  # of max_time, which the point estimate may always take
+LABELS_SHARE = 0.1  # of max_time, at least: the point estimate leaves so much for the labels
 APPROXIMATE = " That is of the accelerated stage, which is approximate: warm_start goes on exactly."
 AUTO_ALGORITHM = "accelerated"  # measured: see doc/accelerated.md
 
@@ -100,8 +99,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         valley is sure; see `separation`. The others give the components themselves: the most
         probable partition found (the draw of highest log joint density, from which each row moves
         to its best component until none would leave), or the partition of least expected variation
-        of information or Binder loss. These two ask for 20 draws or more in all. With a time limit,
-        they take what is left of it, or a tenth.
+        of information or Binder loss. These two ask for 20 draws or more in all.
     separation : float, default=0.95
         How sure it must be that a valley lies between two clusters; in [0, 1). Components between
         which it is less sure belong together. Larger: fewer clusters.
@@ -119,7 +117,11 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         Sub-iterations between draws.
     max_time : float or None, default=None
         Seconds of wall clock that the whole fit may take, all chains together; it takes the place
-        of the schedule's `max_time`. The schedule is stretched or compressed to it.
+        of the schedule's `max_time`. Reading, chains and all that follows them count: chains have
+        at most four fifths of it, and of rows on disk two passes are kept back. What follows does
+        with what is left: rows move less to their best components, clusters and outlier scores are
+        averaged over fewer draws, and in the end rows have the clusters of their components, with a
+        warning. A fit takes longer only if one pass over the rows does.
     n_jobs : int or None, default=None
         Segments (a shard of a chain between two synchronisations) at a time, through joblib:
         threads by default, processes, Dask or Ray by ``joblib.parallel_config``.
@@ -143,7 +145,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         Its number of components.
     probabilities_, cluster_tree_, n_clusters_proba_, n_components_proba_ : ndarray
         As in `AnnealedDPMixture`, where `labels_` are clusters. They take 8 bytes for each row and
-        component, also of rows on disk.
+        component, also of rows on disk. `probabilities_` are nan where `max_time` was over before.
     features_ : ndarray of shape (`n_components_`, ...)
         Parameters of the components, with a conjugate prior their posterior means: probabilities,
         rates, or means and variances, of the columns in `families_` that are not set apart.
@@ -326,7 +328,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
             fitted, complaints, interrupted = fit(
                 data, grids["concentration"], algorithm, schedule, limit
             )
-            fitted |= data.described(*weighted_draws(fitted))
+            fitted |= data.described(*weighted_draws(fitted), limit)
             complaints += self._complaints(fitted, data.shards.n_rows, **grids)
             if interrupted:
                 approximate = np.all(fitted["trace_"]["burn_in"] == 1.0)
@@ -375,11 +377,10 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
                     lengths, draws = draw_on_shards(run, sampling, limit, goes_on)
                     for chain in progress:
                         chain.end()
-            left = limit.left - run.reading  # a pass for the atoms follows
-            up = time.perf_counter() + max(left, POINT_SHARE * (limit.seconds or 0.0))
 
-            def ended():
-                return note.noted or time.perf_counter() >= up
+            def ended():  # a pass for the atoms and one for the labels follow
+                after = LABELS_SHARE * limit.seconds + 2 * run.reading if limit else 0.0
+                return note.noted or limit.left < after
 
             if lengths and (limit or run.interrupted):
                 if not all(lengths) and not run.interrupted:
@@ -394,6 +395,8 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
             flat = [draw for of_chain in draws for draw in of_chain]
             seed = np.random.PCG64(self._seed(POINT))
             point, state = point_of(data, flat, self._component_estimate, seed, ended)
+            for chain in chains:  # no pass over the rows is needed where none has moved
+                state = chain.state if chain.state.log_joint() == point.log_joint else state
             fitted |= {
                 "schedule_": schedule,
                 "features_": features_of(data, point, state),
@@ -403,7 +406,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
                 fitted |= self._of_table(data.encoder, data.plan(grid))
             elif data.encoder is not None:
                 fitted["families_"] = data.encoder.families_
-            fitted |= self._clustered(fitted, data.encoder, data.rows)
+            fitted |= self._clustered(fitted, data.encoder, data.rows, limit)
         return fitted, complaints, run.interrupted
 
     def _fit_collapsed(self, data, grid, algorithm, schedule, limit):
@@ -416,7 +419,13 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         starts = seeds[-1].spawn(self.n_chains)
         plans = [plan._replace(init=first_labels(self.init, data, start)) for start in starts]
         results, interrupted = self._run_chains(
-            limit, plans, [gibbs] * len(plans), seeds, states, self.n_draws, self.thin
+            limit.part(CHAINS_SHARE),
+            plans,
+            [gibbs] * len(plans),
+            seeds,
+            states,
+            self.n_draws,
+            self.thin,
         )
         began = np.nanmax(self.trace_["sweeps"]) if self._goes_on else 0.0
         if interrupted and all(r["trace"]["sweeps"][-1] <= began for r in results):
@@ -424,7 +433,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         if not interrupted and not all(r["in_time"] for r in results):
             complaints.append(self._too_short(limit, algorithm))
         with InterruptNote() as note:
-            fitted = self._results(data.encoder, plan, results)
+            fitted = self._results(data.encoder, plan, results, limit=limit)
             if limit and not self._goes_on:
                 n_sweeps = int(fitted["schedule_"].at[-1]) // data.table.n_rows
                 schedule = AcceleratedSchedule(n_accelerated=0, n_exact=n_sweeps)

@@ -137,8 +137,11 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
             "_point": point,
         }
 
-    def _results(self, encoder, plan, results, verdict=None):
-        """Fitted attributes of chains that `_run_chains` has run; see `_of_chains`."""
+    def _results(self, encoder, plan, results, verdict=None, limit=None):
+        """Fitted attributes of chains that `_run_chains` has run; see `_of_chains`.
+
+        limit : as in `_clustered`.
+        """
         draws = [[self._draw_type(arrays, encoder) for arrays in r["draws"]] for r in results]
         traces, states = ([result[key] for result in results] for key in ("trace", "state"))
         fitted = {
@@ -148,7 +151,7 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         }
         fitted |= self._weigh(fitted, plan.table)
         fitted |= self._summary(self._draws_for_labels(fitted), encoder, plan)
-        return fitted | self._clustered(fitted, encoder, plan.table)
+        return fitted | self._clustered(fitted, encoder, plan.table, limit)
 
     def _weigh(self, fitted, table):
         """Fitted attributes: how much each chain counts, where chains do not count alike."""
@@ -170,12 +173,18 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         """The point estimate of the components: clusters are made of those of "map"."""
         return "map" if self.point_estimate == "clusters" else self.point_estimate
 
-    def _clustered(self, fitted, encoder, table):
-        """Fitted attributes: the clusters, if they are asked for."""
+    def _clustered(self, fitted, encoder, table, limit=None):
+        """Fitted attributes: the clusters, if they are asked for.
+
+        limit : TimeLimit or None
+            What is left of it decides how many draws the clusters are averaged over.
+        """
         if not self._joins_components:
             return {}
         draws, weights = weighted_draws(fitted)
-        found = self._clusters_type.of(draws, weights, fitted["_point"], encoder, table, self)
+        found = self._clusters_type.of(
+            draws, weights, fitted["_point"], encoder, table, self, limit
+        )
         return {
             "labels_": found.labels,
             "n_clusters_": found.n_clusters,
@@ -194,6 +203,12 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
             complaints.append(
                 f"n_clusters={asked} are more than the components that have rows: there are "
                 f"{fitted['n_clusters_']} clusters. Ask for fewer."
+            )
+        if np.isnan(fitted.get("probabilities_", 0.0)).any():
+            complaints.append(
+                "max_time was over before the clusters of all rows could be scored: each row is in "
+                "that of its component in `component_labels_`, and `probabilities_` are nan. Give "
+                "more time."
             )
         n_draws = len(self._draws_for_labels(fitted))
         if self.point_estimate in LOSSES and n_draws < ENOUGH_DRAWS:

@@ -29,6 +29,8 @@ from ._tail import own_components
 MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
 ROWS_TIMES_DRAWS = 400_000  # where there are more rows, fewer draws
 TREE_ROWS = 4000  # in which valleys are looked for
+TIMED_ROWS = 1000  # by which it is known how long all rows will take
+LABELLING = 1.5  # times as long as the scores of all rows: with what is made of them
 _LARGEST = np.finfo(float).max
 
 
@@ -57,7 +59,8 @@ class Clusters:
     labels : ndarray of shape (n_rows,), int64
         Of the training rows.
     confidence : ndarray of shape (n_rows,)
-        The training rows' probability of being in the clusters of `labels`.
+        The training rows' probability of being in the clusters of `labels`; nan if there was no
+        time to find it out, and each row has the cluster of its component.
     """
 
     def __init__(self, draws, weights, point, schema, noise):
@@ -68,25 +71,44 @@ class Clusters:
         self.component_sizes = [np.bincount(labels) for _, labels in own]
 
     @classmethod
-    def of(cls, draws, weights, point, encoder, table, estimator):
-        """Find the clusters that an estimator asks for in the training rows."""
+    def of(cls, draws, weights, point, encoder, table, estimator, limit=None):
+        """Find the clusters that an estimator asks for in the training rows.
+
+        They are averaged over as many draws as the time limit, if there is one, leaves time for.
+        """
         n_draws = np.clip(ROWS_TIMES_DRAWS // table.n_rows, FEW_DRAWS, MOST_DRAWS)
-        used = np.unique(np.linspace(0, len(draws) - 1, n_draws).round().astype(np.int64))
+        used = _evenly(len(draws), n_draws)
         schema = None if encoder is None else encoder.table_schema
         self = cls([draws[d] for d in used], weights[used], point, schema, estimator.noise)
         self.tree = cluster_tree(self.joints_without(point, table))
+        clusters = cut_tree(self.tree, estimator.separation, estimator.n_clusters)
+        if limit and table.n_rows > TIMED_ROWS and not self._leave_out_draws(table, limit):
+            self._number(clusters, clusters[point.labels])
+            self.labels = self.clusters[point.labels]
+            self.confidence = np.full(table.n_rows, np.nan)
+            return self
         joints = self.log_joints(table)
-        self._number(joints, cut_tree(self.tree, estimator.separation, estimator.n_clusters))
-        labels, memberships = self._labelled(joints)
-        self.labels, self.confidence = labels, memberships.max(axis=1)
+        self.clusters, self.n_clusters = clusters, int(clusters.max()) + 1
+        self._number(clusters, self.probabilities(joints).argmax(axis=1))
+        self.labels, self.confidence = self._labelled(joints)
         return self
 
-    def _number(self, joints, clusters):
-        """Number the clusters from the largest; one in which no row is most probable is none."""
-        self.clusters, self.n_clusters = clusters, int(clusters.max()) + 1
-        labels = self.probabilities(joints).argmax(axis=1)
+    def _leave_out_draws(self, table, limit):
+        """Keep the draws that there is time for, at least one; whether there is time for one."""
+        began, first = limit.taken, (table.n_rows - TIMED_ROWS) // 2
+        self.log_joints(table.take(np.arange(first, first + TIMED_ROWS)))
+        seconds = LABELLING * (limit.taken - began) * table.n_rows / TIMED_ROWS  # of all draws
+        n_draws = int(min(limit.left / seconds, 1.0) * len(self.draws))
+        kept = _evenly(len(self.draws), max(n_draws, 1))
+        self.weights = self.weights[kept]
+        for name in ("draws", "views", "shares", "component_sizes"):
+            setattr(self, name, [getattr(self, name)[d] for d in kept])
+        return n_draws > 0
+
+    def _number(self, clusters, labels):
+        """Number the clusters from the largest by the rows' labels; one without a row is none."""
         ranks, sizes = rank_clusters(labels)
-        number = np.full(self.n_clusters, -1)
+        number = np.full(int(clusters.max()) + 1, -1)
         number[labels] = ranks
         self.clusters, self.n_clusters = number[clusters], len(sizes)
 
@@ -95,12 +117,14 @@ class Clusters:
         out = np.full((table.n_rows, self.shares[0].shape[1] + 1), -np.inf)
         for start, stop, joints in self.scored(self.draws, self.views, table):
             for joint, shares, weight in zip(joints, self.shares, self.weights):
-                # finite also for a row that is impossible in all components
-                largest = np.maximum(joint.max(axis=1, keepdims=True), -_LARGEST)
-                scaled = weight * np.exp(joint - largest)
+                known, new = joint[:, :-1], joint[:, -1:]
+                # finite also for a row that is impossible in all components; a row that is far
+                # from all of them, which a new one explains, is nearer to some than to others
+                largest = np.maximum(known.max(axis=1, keepdims=True), -_LARGEST)
                 with np.errstate(divide="ignore"):
-                    own = np.log(np.hstack([scaled[:, :-1] @ shares, scaled[:, -1:]]))
-                out[start:stop] = np.logaddexp(out[start:stop], own + largest)
+                    known = np.log(np.exp(known - largest) @ shares) + largest
+                own = np.hstack([known, new]) + np.log(weight)
+                out[start:stop] = np.logaddexp(out[start:stop], own)
         out[np.isneginf(out).all(axis=1)] = 0.0  # impossible everywhere, which says nothing
         return out
 
@@ -124,11 +148,6 @@ class Clusters:
         out = shares @ members
         return out / out.sum(axis=1, keepdims=True)
 
-    def memberships(self, joints):
-        """Probability of each cluster, a new component being the rest: (n_rows, n_clusters)."""
-        new = np.exp(joints[:, -1] - logsumexp(joints, axis=1))
-        return self.probabilities(joints) * (1.0 - new)[:, None]
-
     def sizes_of_draws(self):
         """Training rows in each cluster: (n_draws, n_clusters); a draw's component has all of its
         rows in the cluster that most of them are in."""
@@ -140,12 +159,14 @@ class Clusters:
         return np.array(sizes)
 
     def _labelled(self, joints):
-        """Labels, and the memberships that they are taken from."""
-        memberships = self.memberships(joints)
-        labels = memberships.argmax(axis=1)
+        """Labels, and each row's probability of being in its cluster and not a new component."""
+        probabilities = self.probabilities(joints)
+        labels = probabilities.argmax(axis=1)
+        new = np.exp(joints[:, -1] - logsumexp(joints, axis=1))
+        confidence = probabilities.max(axis=1) * (1.0 - new)
         if self.noise is not None:
-            labels[memberships.max(axis=1) <= self.noise] = -1
-        return labels, memberships
+            labels[confidence <= self.noise] = -1
+        return labels, confidence
 
     def predict(self, table):
         """The most probable cluster of each row, or -1: (n_rows,)."""
@@ -176,6 +197,11 @@ def n_components_proba(draws, weights, point):
     """Probability of each number of components, from 0, going by the draws."""
     numbers = [int(matching_view(draw, point)[1].max()) + 1 for draw in draws]
     return np.bincount(numbers, weights) / np.sum(weights)
+
+
+def _evenly(n, n_chosen):
+    """Return n_chosen of n, or all of fewer, evenly spread."""
+    return np.unique(np.linspace(0, n - 1, n_chosen).round().astype(np.int64))
 
 
 def _shares(labels, reference):

@@ -320,18 +320,24 @@ def outlier_scores(predictor, table):
     return np.log(predictor.draw_weights.sum()) - logsumexp(log_tails, axis=0)
 
 
-def training_scores(draws, draw_weights, table, schema):
-    """Scores of training rows, each without itself, from at most 8 of the draws: (n_rows,)."""
+def training_scores(draws, draw_weights, table, schema, limit=None):
+    """Scores of training rows, each without itself, from at most 8 of the draws: (n_rows,).
+
+    With a TimeLimit no draw is begun, but the first, that would take longer than what is left.
+    """
     n_draws = min(MOST_DRAWS, max(1, MOST_SCORES // table.n_rows))
     at = np.unique(np.linspace(0, len(draws) - 1, n_draws).round().astype(int))
     draws, weights = [draws[i] for i in at], np.asarray(draw_weights)[at]
     maker = Predictor(draws[:0], schema)
     log_tails = np.zeros((len(draws), table.n_rows)) + np.log(weights)[:, None]
     of_rows = patterns(table)
-    for draw, log_tail in zip(draws, log_tails):
-        for mixture in state_from_arrays(draw.arrays, table).views:
-            log_tail += _of_view(View(mixture), table, of_rows, maker, training=True)
-    return np.log(weights.sum()) - logsumexp(log_tails, axis=0)
+    n_done, seconds = 0, 0.0
+    while n_done < len(draws) and not (n_done and limit and limit.left < seconds):
+        began = limit.taken if limit else 0.0
+        for mixture in state_from_arrays(draws[n_done].arrays, table).views:
+            log_tails[n_done] += _of_view(View(mixture), table, of_rows, maker, training=True)
+        seconds, n_done = limit.taken - began if limit else 0.0, n_done + 1
+    return np.log(weights[:n_done].sum()) - logsumexp(log_tails[:n_done], axis=0)
 
 
 def _of_view(view, table, of_rows, maker, training=False):

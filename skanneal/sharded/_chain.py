@@ -25,7 +25,9 @@ from ._slice_sampler import SliceSampler
 from ._split_merge import split_and_merge
 from ._uncollapsed import Uncollapsed
 
-POINT_PASSES = 2  # over rows on disk, which the point estimate takes at least
+CHAINS_SHARE = 0.8  # of max_time, at most: the rest is for the point estimate and for the labels
+SPLIT_PASSES = 2  # over rows on disk, of splits and merges
+LABEL_PASSES = 2  # over rows on disk: so much time is left at least
 STAGES = {
     "accelerated": (("accelerated", AcceleratedStage), ("exact", ExactStage)),
     "hybrid": (("all", ExactStage),),
@@ -209,11 +211,12 @@ class ShardedRun:
     def end(self, limit):
         """Seconds since the chains' beginning at which they have to end; None without a limit.
 
-        Passes over the rows follow, in which the point estimate climbs and has its features made.
+        Passes over the rows follow, in which the point estimate climbs and rows get their labels.
         """
         if not limit:
             return None
-        return self.chains[0].seconds + max(limit.left - POINT_PASSES * self.reading, 0.0)
+        left = min(limit.part(CHAINS_SHARE).left, limit.left - LABEL_PASSES * self.reading)
+        return self.chains[0].seconds + max(left, 0.0)
 
     def stage(self, stage, lengths, deadline=None, max_time=None, further=0):
         """Run a stage's segments until they end, the time is up or there is an interrupt.
@@ -227,7 +230,8 @@ class ShardedRun:
         max_time : float, optional
             Seconds of the whole schedule: a segment takes at most a tenth of them, or so, none is
             begun that would end after the deadline, going by the last one, and if already the first
-            is too late it counts as far as it got, but is not among the lengths.
+            is too late it counts as far as it got, without splits and merges, but is not among the
+            lengths.
         further : int, default=0
             Sub-iterations that follow, for which time is left.
 
@@ -245,20 +249,22 @@ class ShardedRun:
                 coming = last * (n_steps + further) / done[-1] if done else 0.0
                 if done and self.chains[0].seconds + coming > deadline:
                     break
-            if deadline is not None and deadline - self.chains[0].seconds < self.reading:
+            left = None if deadline is None else deadline - self.chains[0].seconds
+            passes = 1 + SPLIT_PASSES * (stage.n_pairs > 0)
+            hurried = left is not None and left < passes * self.reading
+            if hurried and (done or left < self.reading):
                 break
             began = self.clock = time.perf_counter()
             before = [chain.generator.bit_generator.state for chain in self.chains]
             plans = [chain.tasks(stage, n_steps) for chain in self.chains]
-            left = None if deadline is None else deadline - self.chains[0].seconds
             results = self._run(plans[0][0], [plan[1] for plan in plans], left)
-            late = left is not None and time.perf_counter() - began >= left
+            late = hurried or left is not None and time.perf_counter() - began >= left
             if results is None or (late and (done or max_time is None)):
                 for chain, state in zip(self.chains, before):  # as if it had never been begun
                     chain.generator.bit_generator.state = state
                     chain.seconds += time.perf_counter() - began
                 break
-            self._synchronise(results, 0 if late else n_steps, stage)
+            self._synchronise(results, 0 if late else n_steps, stage, not late)
             if late:
                 break
             done.append(n_steps)
@@ -272,11 +278,11 @@ class ShardedRun:
                 chain.record(stage.burn_in)
         return done
 
-    def _synchronise(self, results, n_steps, stage):
-        """What follows a segment of every chain."""
+    def _synchronise(self, results, n_steps, stage, pairs=True):
+        """What follows a segment of every chain; `pairs` of rows try splits and merges."""
         for chain, own in zip(self.chains, results):
             chain.synchronise(own)
-        if stage is not None and stage.n_pairs:
+        if pairs and stage is not None and stage.n_pairs:
             self._split_and_merge(stage.n_pairs)
         self._measure()
         seconds = time.perf_counter() - self.clock

@@ -87,14 +87,14 @@ class Data(NamedTuple):
             return self.table
         return Rows(self.table.n_rows, TableRows(self.table).__getitem__)
 
-    def described(self, draws, weights):
+    def described(self, draws, weights, limit):
         """Fitted attributes: what was found out of a table, and the scores of its rows."""
         if self.encoder is None:
             return {}
         out = {"family_evidence_": self.evidence, "rounding_": self.encoder.jitter.steps}
         if self.likelihood.conjugate and self.table is not None:
             schema = self.encoder.table_schema
-            out["outlier_scores_"] = training_scores(draws, weights, self.table, schema)
+            out["outlier_scores_"] = training_scores(draws, weights, self.table, schema, limit)
         return out
 
     def draw(self, arrays):
