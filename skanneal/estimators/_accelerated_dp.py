@@ -20,7 +20,7 @@ from ..schedules import AcceleratedSchedule, PriorGibbs
 from ..sharded._chain import CHAINS_SHARE, STAGES, ShardedRun
 from ..sharded._clusters import ShardedClusters
 from ..sharded._data import FAMILY, NUMBERS, first_labels, is_conjugate, read, refuse_gaps
-from ..sharded._fit import Sampling, chains_of, draw_on_shards, realised, unreached
+from ..sharded._fit import Sampling, chains_of, draw_on_shards, realised, too_short, unreached
 from ..sharded._point import features_of, point_of
 from ..sharded._queries import FeatureQueries
 from ..sharded._shards import ShardPool
@@ -386,7 +386,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
                 if not all(lengths) and not run.interrupted:
                     late = unreached(algorithm, lengths)
                     late = "" if "all" in late else f" in stage {' and '.join(late)}"
-                    complaints.append(self._too_short(limit, algorithm, late))
+                    complaints.append(too_short(limit, algorithm, late))
                 schedule = realised(lengths)
             draws = [[data.draw(arrays) for arrays in of_chain] for of_chain in draws]
             traces = [chain.trace.to_arrays() for chain in chains]
@@ -431,7 +431,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         if interrupted and all(r["trace"]["sweeps"][-1] <= began for r in results):
             raise KeyboardInterrupt  # no state but those to begin with
         if not interrupted and not all(r["in_time"] for r in results):
-            complaints.append(self._too_short(limit, algorithm))
+            complaints.append(too_short(limit, algorithm))
         with InterruptNote() as note:
             fitted = self._results(data.encoder, plan, results, limit=limit)
             if limit and not self._goes_on:
@@ -442,15 +442,6 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
             fitted["schedule_"] = schedule
             fitted["features_"] = features_of(data, fitted["_point"])
         return fitted, complaints, interrupted or note.noted
-
-    @staticmethod
-    def _too_short(limit, algorithm, stages=""):
-        """What to say of a time that was over before every row had had a turn."""
-        return (
-            f"max_time={limit.seconds:g} is too short for algorithm={algorithm!r} to give every "
-            f"row a turn{stages}: the other rows stay where they were before. It was over after "
-            f"{limit.taken:.3g} seconds. Give more time, or fewer rows."
-        )
 
     # ---- queries --------------------------------------------------------------------------------
 

@@ -108,6 +108,15 @@ def unreached(algorithm, lengths):
     return [key for (key, _), done in zip(STAGES[algorithm], lengths) if not done]
 
 
+def too_short(limit, algorithm, stages=""):
+    """What to say of a time that was over before every row had had a turn."""
+    return (
+        f"max_time={limit.seconds:g} is too short for algorithm={algorithm!r} to give every "
+        f"row a turn{stages}: the other rows stay where they were before. It was over after "
+        f"{limit.taken:.3g} seconds. Give more time, or fewer rows."
+    )
+
+
 def realised(lengths):
     """What was run, as a schedule without a time limit."""
     first, last = lengths if len(lengths) == 2 else ([], lengths[0])
