@@ -10,6 +10,7 @@ from math import lgamma, log, pi, sqrt
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.sparse import csr_array
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 
@@ -17,8 +18,10 @@ import skanneal
 from mixtures import COLUMN_FAMILIES
 from skanneal import AnnealedDPMixture, CrossCatPY, MixtureOutlierDetector
 from skanneal.predictive import _tail
+from skanneal.predictive._predictor import View
 from skanneal.predictive._tail import Law, log_standing, log_sums
 from skanneal.schedules import SequentialGibbs
+from skanneal.states import state_from_arrays
 
 FALSE_ALARM = 1e-6
 QUICK = {"n_chains": 1, "n_draws": 2, "random_state": 0}
@@ -373,3 +376,31 @@ def test_few_false_alarms_without_outliers():
     rng = np.random.default_rng(0)
     fitted = detector().fit(rng.normal(size=(500, 3)))
     assert (fitted.predict(rng.normal(size=(2000, 3))) == -1).mean() < 0.03
+
+
+def test_many_components_are_sampled_at_a_cost_that_grows_with_their_number(monkeypatch):
+    """150 components of rows of counts: laws against large samples, and the scores that they take."""
+    rng, n = np.random.default_rng(7), 450
+    X = rng.multinomial(60, rng.dirichlet(np.ones(5)), n)
+    model = quick("multinomial", n_draws=1).fit(X)
+    queries = model._queries()
+    table = queries.table(model._encoded(X))
+    mixture = state_from_arrays(model.draws_[0][0].arrays, table)
+    mixture.replace(np.arange(n), np.arange(n) % 150)
+    view, maker, scored = View(mixture), queries.predictor, []
+    real = _tail._row_scores
+
+    def counted(block, table):
+        scored.append(table.n_rows * block.n_slots)
+        return real(block, table)
+
+    monkeypatch.setattr(_tail, "_row_scores", counted)
+    law = _tail.ViewTails(view, maker.table, maker.schema).law(np.ones(5, dtype=bool))
+    assert len(law.mean) == 151 and sum(scored) <= _tail.MOST_SAMPLED * _tail.TOGETHER
+    (block,), n_each = mixture.blocks, _tail.MOST_SAMPLED // 151
+    for k in (0, 70, 149):
+        rows = block.sample_rows(np.full(2000, view.slots[k]), np.random.PCG64(k))
+        cells = [csr_array(rows.astype(np.uint32)), *[None] * 4]
+        surprisals = -real(block, maker.table(cells))[:, view.slots[k]]
+        error = -stats.norm.ppf(FALSE_ALARM) * surprisals.std() / sqrt(n_each)
+        assert abs(law.least[k] + law.mean[k] - surprisals.mean()) < error

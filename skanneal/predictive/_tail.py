@@ -18,8 +18,10 @@ The law of the surprisal -log p_k: above its least value it is -h log B, B ~ Bet
 Student's t of nu degrees of freedom and d cells (a = nu / 2, b = d / 2, h = a + b), so that T_k is
 exact for one such row family. For sums over columns a gamma distribution has the sum's least
 value, mean and variance, which are exact for Student's t and for levels, and otherwise of a fixed
-sample from all components of the draw, weighted for each: 64 from each, and of rows of counts in
-many columns or components as few as 8, whose mean surprisal has an error of a third of its spread.
+sample: 64 from each component, fewer where there are more than 64 components or rows are of many
+columns, but 8, whose mean surprisal has an error of a third of its spread. A component's law comes
+from its own sample and those of 15 others, weighted for it: the cost of all under all would grow
+with the square of the components, beyond that of a fit.
 
 Training rows are scored without themselves: component sizes and weights, and the surprisal in the
 row's own component, are those without the row; the law of the surprisal keeps it, which matters
@@ -38,7 +40,9 @@ from ..states import state_from_arrays
 from ._predictor import BLOCK_BYTES, Predictor, View
 
 SAMPLED = 64  # cells of each component, where the law of a surprisal is not known
-LEAST_SAMPLED, MOST_CELLS = 8, 2**24  # fewer rows of counts where they are of many cells in all
+LEAST_SAMPLED = 8  # where those of all components are more than these rows, or than so many cells
+MOST_SAMPLED, MOST_CELLS = 4096, 2**24
+TOGETHER = 16  # components that are sampled for each other
 SEED = 0  # of these
 DENSE_CELLS = 2**17  # drawn at a time of rows of counts, which are kept sparse
 MOST_DRAWS, MOST_SCORES = 8, 400_000  # for training rows: draws of all chains, scores of them all
@@ -117,35 +121,61 @@ class ViewTails:
         view, (block, f) = self.view, self.view.features[j]
         beta = block.excess_law(f)
         if beta is not None:
-            scores = self._cell_scores(j, view.means(j))
+            scores = view.cell_scores(j, self._table({j: view.means(j)}), 0, len(view.slots))
             return Law.of_beta(-np.diag(scores), *self._of_slots(beta))
         levels = view.level_probabilities(j)
         if levels is not None:
             return Law.of_points(_surprisals(levels.T), levels.T)
-        scores = self._cell_scores(j, view.sample_cells(j, self._each(), np.random.PCG64(SEED)))
-        return Law.of_points(-scores, _shares(scores))
+        n_cells = len(block.columns)
+
+        def scored(part, at, bits):
+            own = int(np.flatnonzero(part.columns == j)[0])
+            table = self._table({j: part.sample_feature(own, at, bits)})
+            scores = np.zeros((table.n_rows, part.n_slots))
+            part.score_feature(own, table, scores, 0, table.n_rows)
+            return scores
+
+        return self._of_samples(block, n_cells, scored)
 
     def _of_row(self, block, columns):
         beta = block.excess_law(len(columns))
         if beta is not None:
-            centres = {j: self.view.means(j) for j in columns}
-            return Law.of_beta(-np.diag(self._row_scores(block, centres)), *self._of_slots(beta))
-        bits = np.random.PCG64(SEED)
-        if block.cells == "count_row":
-            slots = self.view.slots[self._each(len(block.columns))]
-            parts = np.array_split(slots, 1 + len(slots) * len(block.columns) // DENSE_CELLS)
-            rows = [csr_array(block.sample_rows(part, bits).astype(np.uint32)) for part in parts]
-            cells = {columns[0]: csr_array(vstack(rows))}
-        else:
-            rows = block.sample_rows(self.view.slots[self._each()], bits)
-            cells = {int(j): rows[:, i] for i, j in enumerate(block.columns) if j in columns}
-        scores = self._row_scores(block, cells)
-        return Law.of_points(-scores, _shares(scores))
+            centres = self._table({j: self.view.means(j) for j in columns})
+            scores = _row_scores(block, centres)[:, self.view.slots]
+            return Law.of_beta(-np.diag(scores), *self._of_slots(beta))
+        n_cells = len(block.columns) if block.cells == "count_row" else 1
 
-    def _each(self, n_cells=1):
-        """Every component several times, fewer for draws of many cells."""
-        n = len(self.view.slots)
-        return np.repeat(np.arange(n), np.clip(MOST_CELLS // (n * n_cells), LEAST_SAMPLED, SAMPLED))
+        def scored(part, at, bits):
+            if block.cells == "count_row":
+                pieces = np.array_split(at, 1 + len(at) * n_cells // DENSE_CELLS)
+                rows = [csr_array(part.sample_rows(own, bits).astype(np.uint32)) for own in pieces]
+                return _row_scores(part, self._table({columns[0]: csr_array(vstack(rows))}))
+            rows = part.sample_rows(at, bits)
+            cells = {int(j): rows[:, i] for i, j in enumerate(part.columns) if j in columns}
+            return _row_scores(part, self._table(cells))
+
+        return self._of_samples(block, n_cells, scored)
+
+    def _of_samples(self, block, n_cells, scored):
+        """The law of a block's surprisals, or of one of its columns', from a fixed sample.
+
+        scored : ``scored(part, at, bits)`` draws cells of the slots `at` of a part of the block,
+            and gives their scores in all of its slots.
+        """
+        slots, bits = self.view.slots, np.random.PCG64(SEED)
+        most = min(MOST_SAMPLED, MOST_CELLS // n_cells)
+        n_each = np.clip(most // len(slots), LEAST_SAMPLED, SAMPLED)
+        laws = []
+        for part, n_own in self._once(("parts", block.family), self._parts, block):
+            scores = scored(part, np.repeat(np.arange(n_own), n_each), bits)[:, :n_own]
+            laws.append(Law.of_points(-scores, _shares(scores)))
+        return Law(*(np.concatenate([law[i] for law in laws]) for i in range(3)))
+
+    def _parts(self, block):
+        """Blocks of some of the slots each, and how many."""
+        table, slots = self._table({}), self.view.slots
+        parts = np.array_split(slots, -(-len(slots) // TOGETHER))
+        return [(type(block).from_arrays(block.to_arrays(own), table), len(own)) for own in parts]
 
     def _of_slots(self, beta):
         slots = self.view.slots
@@ -153,22 +183,19 @@ class ViewTails:
             value[slots] if np.ndim(value) else np.full(len(slots), value) for value in beta
         )
 
-    def _cell_scores(self, j, cells):
-        table = self._table({j: cells})
-        return self.view.cell_scores(j, table, 0, table.n_rows)
-
-    def _row_scores(self, block, cells):
-        table, slots = self._table(cells), self.view.slots
-        scores = np.zeros((table.n_rows, int(slots.max()) + 1))
-        block.score_rows(table, scores, 0, table.n_rows)
-        return scores[:, slots]
-
     def _table(self, cells):
         """Rows of which some columns have these cells."""
-        columns = self.schema.missing_cells(next(iter(cells.values())).shape[0])
+        n_rows = next((values.shape[0] for values in cells.values()), 0)
+        columns = self.schema.missing_cells(n_rows)
         for j, values in cells.items():
             columns[j] = values.astype(columns[j].dtype)
         return self.table(columns)
+
+
+def _row_scores(block, table):
+    scores = np.zeros((table.n_rows, block.n_slots))
+    block.score_rows(table, scores, 0, table.n_rows)
+    return scores
 
 
 def _surprisals(probabilities):
