@@ -35,6 +35,35 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
         exec(compile(block, page, "exec"), namespace)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("package", ["distributed", "ray"])
+def test_blocks_that_need_an_extra_run(package, tmp_path, monkeypatch):
+    """Those marked "py": they follow the page's other blocks, and are all on one page."""
+    pytest.importorskip(package, reason="an extra of its own")
+    monkeypatch.chdir(tmp_path)
+    texts = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
+    (text,) = (text for text in texts.values() if "```py\n" in text)
+    before, *_ = text.split("```py\n")
+    extra = re.findall(r"^```py\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    (block,) = (block for block in extra if package in block)
+    namespace = {}
+    for code in (*BLOCK.findall(before), block):
+        exec(compile(code, "page", "exec"), namespace)
+
+
+def test_first_steps_are_short_and_one_click_from_the_readme():
+    """Each task takes at most five lines after the first block, which imports and makes a table."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "](doc/first_steps.md)" in readme
+    text = (ROOT / "doc" / "first_steps.md").read_text(encoding="utf-8")
+    _, *sections = text.split("\n## ")
+    assert len(sections) == 7
+    for section in sections:
+        (block,) = BLOCK.findall(section)
+        lines = [line for line in block.splitlines() if not line.startswith("#")]
+        assert len(lines) <= 5, section.splitlines()[0]
+
+
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
 def test_links_lead_to_files(page):
     for match in LINK.finditer(page.read_text(encoding="utf-8")):
