@@ -2,16 +2,16 @@
 From components to clusters
 ===========================
 
-A mixture describes rows by components, and a cluster that is curved takes several. Which
-components are one cluster? Those between which no valley lies. The tree shows how sure each valley
-is, and so where it is cut.
+A mixture describes rows by components, and a curved cluster takes several of them. Components
+belong to one cluster if no valley lies between them. The tree shows how sure each valley is, and
+where it is cut.
 """
 
 # %%
 # Rows that are not normal
 # ------------------------
-# Three groups: a crescent, a ring segment that faces it, and a skewed cloud. No normal component
-# fits any of them.
+# There are three groups: a crescent, a second one that faces it, and a skewed cloud. None of them
+# has a normal distribution.
 
 import numpy as np
 
@@ -25,7 +25,7 @@ X = np.r_[crescent, facing, skewed]
 # %%
 # The fit
 # -------
-# Many components, few clusters.
+# The fit finds many components and few clusters.
 
 from skanneal import AnnealedDPMixture
 
@@ -36,8 +36,8 @@ print("probability of each number of clusters, from 0:", model.n_clusters_proba_
 # %%
 # The tree
 # --------
-# Components are joined from the bottom up, always the two groups between which a valley is least
-# sure. Above the line every valley is surer than ``separation``.
+# The tree is built from the bottom: each join unites the two groups between which a valley is least
+# sure. Joins above the dotted line cross valleys that are surer than ``separation``.
 
 from skanneal.displays import ClusterTreeDisplay
 
@@ -46,12 +46,13 @@ ClusterTreeDisplay.from_estimator(model)
 # %%
 # What is joined
 # --------------
-# On the left the components, on the right the clusters. A thin, curved group may still be cut; such
-# a cut is the lowest join above the line, and ``n_clusters=3`` takes it back.
+# The left picture shows the components, the right one the clusters. A thin, curved group may still
+# be cut in two, as the second crescent here. Such a cut is the lowest join above the line, and
+# ``n_clusters=3`` undoes it.
 
 import matplotlib.pyplot as plt
 
-figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), sharey=True, layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(10, 1.7), sharey=True, layout="constrained")
 for ax, labels, title in (
     (axes[0], model.component_labels_, f"{model.n_components_} components"),
     (axes[1], model.labels_, f"{model.n_clusters_} clusters"),

@@ -2,15 +2,16 @@
 Four ways to cluster, side by side
 ===================================
 
-What KMeans, GaussianMixture, HDBSCAN and this package make of four tables with two columns. KMeans
-is told the number of clusters. The Gaussian mixture chooses among one to ten by its information
-criterion.
+KMeans, GaussianMixture, HDBSCAN and AnnealedDPMixture cluster four tables with two columns. KMeans
+is told the number of clusters. The Gaussian mixture has one to ten components, chosen by its
+information criterion.
 """
 
 # %%
 # The tables
 # ----------
-# Blobs of unequal size and spread; long, oblique ones; two crescents; and a cloud without clusters.
+# They have blobs of unequal size and spread, long oblique clusters, two crescents, and one cloud
+# without clusters.
 
 import numpy as np
 from sklearn.datasets import make_blobs, make_moons
@@ -30,7 +31,7 @@ tables = {
 # %%
 # The clusterings
 # ---------------
-# Ours is the same call everywhere.
+# AnnealedDPMixture has the same settings for all tables.
 
 from sklearn.cluster import HDBSCAN, KMeans
 from sklearn.mixture import GaussianMixture
@@ -60,9 +61,10 @@ for name, (X, truth) in tables.items():
 # %%
 # The picture
 # -----------
-# In each corner the adjusted Rand index with the truth: 1 is perfect, 0 is chance. Grey points are
-# what HDBSCAN calls noise. The components of a Gaussian mixture cut a crescent into pieces. So do
-# those of AnnealedDPMixture, which joins them again where no valley lies between them.
+# The number in each corner is the adjusted Rand index with the truth: 1 is perfect, 0 is chance.
+# HDBSCAN calls the grey points noise. The components of the Gaussian mixture cut a crescent into
+# pieces. So do those of AnnealedDPMixture, but it joins components where no valley lies between
+# them.
 
 import matplotlib.pyplot as plt
 from sklearn.metrics import adjusted_rand_score

@@ -1,16 +1,16 @@
 """
-Have the chains arrived?
-========================
+Have the chains converged?
+==========================
 
-Four chains begin differently. If they end in the same place, they say so by the figures of
-``convergence_``; if not, the trace and the co-assignment matrix show what they disagree on.
+Four chains begin differently. The figures of ``convergence_`` say whether they agree in the end; if
+not, the traces and the co-assignment matrix show what they disagree about.
 """
 
 # %%
 # Two fits
 # --------
-# One with the default schedule, which goes on until the chains agree or have done the work allowed;
-# and one that starts from labels drawn from the prior and stops after a few sweeps.
+# The first has the default schedule, which goes on until the chains agree or a limit of work is
+# reached. The second starts from labels drawn from the prior and stops after a few sweeps.
 
 from sklearn.datasets import load_iris
 
@@ -31,7 +31,8 @@ for name, fit in fits.items():
 # %%
 # The traces
 # ----------
-# The log joint density against sweeps, a line per chain.
+# The log joint density against sweeps, with a line per chain. What is drawn faintly was on
+# subsamples of the rows. Every second chain of the default begins without them.
 
 import matplotlib.pyplot as plt
 
@@ -45,7 +46,9 @@ for ax, (name, fit) in zip(axes, fits.items()):
 # %%
 # Which rows go together
 # ----------------------
-# Rows sorted by cluster. Black: together in every draw of every chain; grey: chains disagree.
+# The rows are sorted by cluster. Two rows are dark if they are together in every draw of every
+# chain; where the colour is lighter, draws disagree. The two species that overlap are one cluster,
+# since no valley between them is sure, and within it the components differ from draw to draw.
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
 for ax, (name, fit) in zip(axes, fits.items()):

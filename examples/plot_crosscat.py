@@ -2,17 +2,17 @@
 Which columns depend on which
 =============================
 
-A table of many columns seldom has one clustering of its rows: wages and rent may hang together,
-wages and shoe size may not. Cross-categorization partitions the columns into *views* and clusters
-the rows anew in each, so that which columns depend on each other is part of the answer.
+A table of many columns seldom has one clustering of its rows: wages may depend on rent, but not on
+shoe size. Cross-categorization partitions the columns into *views* and clusters the rows
+separately in each. So the answer includes which columns depend on each other.
 """
 
 # %%
 # The table
 # ---------
 # 569 tumours with thirty measurements: ten properties of the cells' nuclei, each as a mean, a
-# standard error and a worst value. Beside them go four columns that have nothing to do with
-# tumours, two of which have to do with each other. One cell in ten is taken out.
+# standard error and a worst value. Four columns that have nothing to do with tumours are added; two
+# of these depend on each other. One cell in ten is removed.
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ X.iloc[:5, 27:]
 # %%
 # The fit
 # -------
-# Four chains. The point estimate's views:
+# There are four chains. This prints the views of the point estimate.
 
 from skanneal import CrossCatPY
 
@@ -47,16 +47,16 @@ for v in range(model.n_views_):
 # %%
 # Dependence
 # ----------
-# Chains that agree on a pair of columns say 0 or 1; what they do not agree on lies between. Radius,
-# perimeter and area measure the same thing; the wards and their nurses keep to themselves.
+# The probability is 0 or 1 if the draws agree on a pair of columns, and lies between otherwise.
+# Radius, perimeter and area measure the same thing; wards depend on nurses and on nothing else.
 
 from skanneal.displays import DependenceDisplay, ViewsDisplay
 
 DependenceDisplay.from_estimator(model)
 
 # %%
-# ``mutual_information`` says how much, in nats or, normalised, as the correlation that normal
-# variables with the same information would have.
+# ``mutual_information`` says how strongly columns depend on each other: in nats or, normalised, as
+# the correlation that normal variables with the same information would have.
 
 information = model.mutual_information(normalized=True)
 strength = pd.DataFrame(information, index=X.columns, columns=X.columns)
@@ -66,17 +66,17 @@ print(strength.loc["ward"].drop("ward").nlargest(2).round(2))
 # %%
 # The table, view by view
 # -----------------------
-# Each panel is a view, its rows sorted by their cluster in that view; grey cells are missing. What
-# is one noisy table in the order of the file falls into blocks.
+# Each panel is a view, with its rows sorted by their cluster in that view; grey cells are missing.
+# In this order the table shows blocks.
 
 ViewsDisplay.from_estimator(model, X)
 
 # %%
 # Questions
 # ---------
-# What does a nurse say about the ward? ``sample`` with ``given`` answers by drawing rows that have
-# the given cells; ``score_samples`` would give their density. And the table's gaps are filled from
-# what depends on them: their error, relative to filling in each column's mean.
+# What does a nurse say about the ward? ``sample`` with ``given`` draws rows that have the given
+# cells; ``score_samples`` would give their density. Gaps are filled from the columns on which they
+# depend. Their error is printed relative to the error of filling in each column's mean.
 
 for nurse in ("of north", "floating"):
     rows = model.sample(2000, given={"nurse": nurse})

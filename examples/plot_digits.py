@@ -2,17 +2,18 @@
 Handwritten digits, and what the clusters look like
 ===================================================
 
-A picture can be read as a row of counts: so much ink in every pixel. A mixture of multinomials then
-has a picture for every cluster, where the ink of its members lies. The number of clusters is not
-given, and ten would not be right: people write sevens in more than one way.
+A picture can be read as a row of counts, the ink in every pixel. A mixture of multinomials then has
+a picture for each of its components, which shows where the ink of its members lies. Components that
+no valley separates make one cluster. The number of clusters is not given, and ten would not be
+right: people write sevens in more than one way.
 """
 
 # %%
 # The fit
 # -------
 # 1797 digits of 8 x 8 pixels with 0 to 16 units of ink. The chain begins with all of them in one
-# cluster. Its accelerated stage proposes features at rows that fit badly where they are; the exact
-# stage that follows is a draw from the posterior in the long run, and only its draws are kept.
+# cluster. Its accelerated stage proposes features at rows that fit badly where they are. The exact
+# stage that follows draws from the posterior in the long run, and only its draws are kept.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,12 +25,12 @@ from skanneal.schedules import AcceleratedSchedule
 X, digits = load_digits(return_X_y=True)
 schedule = AcceleratedSchedule(n_accelerated=50, n_exact=250)
 model = AcceleratedDPMixture(likelihood="multinomial", schedule=schedule, random_state=0).fit(X)
-print("clusters:", model.n_clusters_)
+print(model.n_components_, "components,", model.n_clusters_, "clusters")
 
 # %%
 # The features
 # ------------
-# Those of the largest clusters, with the number of digits in each.
+# Those of the largest components, with the number of digits in each.
 
 from skanneal.displays import FeatureDisplay, TraceDisplay
 
@@ -38,7 +39,7 @@ FeatureDisplay.from_estimator(model, (8, 8), n_features=60)
 # %%
 # How it got there
 # ----------------
-# The log joint density. Grey: the accelerated stage.
+# The log joint density rises; the grey part is the accelerated stage.
 
 display = TraceDisplay.from_estimator(model)
 burn_in = model.trace_["seconds"][0][model.trace_["burn_in"][0] == 1]
@@ -47,7 +48,7 @@ display.ax_.axvspan(0, burn_in.max(), color="0.93", zorder=0)
 # %%
 # Do the clusters know the digits?
 # --------------------------------
-# The fit has not seen which digit is which. Of each cluster's members most should be the same one.
+# The fit has not seen which digit is which. Most members of each cluster should be the same digit.
 
 counts = np.zeros((model.n_clusters_, 10), dtype=int)
 np.add.at(counts, (model.labels_, digits), 1)
@@ -58,11 +59,11 @@ print("clusters of each digit:", dict(enumerate(clusters_of.tolist())))
 # %%
 # The odd ones out
 # ----------------
-# ``score_samples`` is the log density of a picture: the lowest are those that no feature explains.
+# ``outlier_scores_`` says how improbable a picture as odd as this one is: the highest scores are
+# those of pictures that no feature explains.
 
-log_density = model.score_samples(X)
 figure, axes = plt.subplots(1, 10, figsize=(9, 1.3), layout="constrained")
-for ax, row in zip(axes, np.argsort(log_density)):
+for ax, row in zip(axes, np.argsort(-model.outlier_scores_)):
     ax.imshow(X[row].reshape(8, 8), cmap="gray_r")
     ax.set_title(f"a {digits[row]}?", fontsize="small")
     ax.set_axis_off()

@@ -12,7 +12,7 @@ makes them dense. The number of topics is not given.
 # -------------
 # scikit-learn brings no text along, so 400 short notices are made up here: words of one of six
 # topics among words that any text has. Some belong to two topics: a *court* sits or is played on,
-# a *bank* lends or lies along a river. Two of the topics are rare.
+# a *bank* lends or lies along a river. Some topics are more frequent than others.
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
@@ -28,7 +28,7 @@ topics = {
 }
 rng = np.random.default_rng(4)
 frequency = {name: rng.dirichlet(np.full(len(w.split()), 2.0)) for name, w in topics.items()}
-truth = rng.choice(list(topics), size=400, p=[0.28, 0.24, 0.2, 0.16, 0.07, 0.05])
+truth = rng.choice(list(topics), size=400, p=[0.24, 0.2, 0.18, 0.16, 0.12, 0.1])
 notices = []
 for topic in truth:
     length = rng.integers(15, 50)
@@ -56,8 +56,8 @@ print(f"adjusted Rand index with the topics: {adjusted_rand_score(truth, model.l
 # %%
 # What the clusters are about
 # ---------------------------
-# Each word's share of its cluster's words, for the words that set the cluster apart the most: whose
-# share counts most for the divergence from the share in all notices, which the grey bars show.
+# Each panel has the words that set a cluster apart the most, with their shares of its words: those
+# that add most to the divergence from all notices, whose shares are the grey bars.
 
 import matplotlib.pyplot as plt
 
@@ -84,9 +84,9 @@ plt.show()
 # %%
 # New documents
 # -------------
-# ``predict_proba`` weighs the clusters, ``new_cluster_proba`` says whether a notice is about
-# something else altogether. A word that no notice had is not in the table; one that is rare in all
-# clusters makes a new one likely.
+# ``predict_proba`` gives the probabilities of the clusters, and ``new_cluster_proba`` says whether
+# a notice is about something else. Words that no notice had are not in the table. Words that do
+# not go together in any cluster make a new one likely.
 
 queries = [
     "the bank of the river",

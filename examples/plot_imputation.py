@@ -2,9 +2,9 @@
 Gaps filled, with intervals
 ===========================
 
-A fill without its uncertainty passes for a measurement. Here a fifth of the cells of the iris
-table are taken out and filled fifty times by draws from the posterior. Quantiles over the fifty
-tables are intervals, and the truth shows whether they hold.
+A filled cell without its uncertainty looks like a measurement. Here a fifth of the cells of the
+iris table are removed and filled fifty times by draws from the posterior. Quantiles over the fifty
+tables are intervals, which can be compared with the truth.
 """
 
 # %%
@@ -26,8 +26,8 @@ low, middle, high = np.quantile(tables, [0.05, 0.5, 0.95], axis=0)
 # %%
 # Do the intervals hold?
 # ----------------------
-# Each bar is a cell that was blanked, at its true value: from 5 to 95 % of its fills. Nine of ten
-# should cross the line.
+# Each bar stands at the true value of a removed cell and reaches from the 5 % to the 95 % quantile
+# of its fills. Nine of ten bars should cross the line.
 
 import matplotlib.pyplot as plt
 
@@ -48,8 +48,8 @@ plt.show()
 # %%
 # What it changes
 # ---------------
-# The mean petal length of the flowers with wide sepals, from the fifty tables: the spread between
-# these is what the gaps add to its uncertainty.
+# The mean petal length of the flowers with wide sepals differs between the fifty tables. Its spread
+# is the uncertainty that the gaps add.
 
 wide = tables[:, :, 1] > 3.3
 means = np.array([table[rows, 2].mean() for table, rows in zip(tables, wide)])

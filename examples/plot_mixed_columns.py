@@ -3,15 +3,15 @@ Clusters in a table of mixed columns with gaps
 ==============================================
 
 A real table is seldom a matrix of floats. Here the chemical analyses of 178 wines get a column of
-names, a column of truth values, and holes: one cell in five is taken out. No number of clusters is
-given, nothing is imputed beforehand, no column is scaled or encoded.
+words, a column of truth values, and gaps: one cell in five is removed. You need not give a number
+of clusters, fill gaps, or scale and encode columns.
 """
 
 # %%
 # The table
 # ---------
-# The intensity of the colour becomes a word, high proline a truth value. Which cultivar a wine is
-# from is kept aside.
+# The intensity of the colour becomes a word, and high proline a truth value. The fit is not told
+# the cultivars of the wines.
 
 import numpy as np
 import pandas as pd
@@ -32,7 +32,7 @@ X[["alcohol", "color", "high_proline", "flavanoids"]].head()
 # %%
 # The fit
 # -------
-# Every column gets a likelihood family by its type. A missing cell is integrated out.
+# Every column gets a likelihood family by its values. Missing cells are integrated out.
 
 from sklearn.metrics import adjusted_rand_score
 
@@ -46,18 +46,18 @@ print(f"adjusted Rand index with the cultivars: {adjusted_rand_score(cultivar, m
 # %%
 # What distinguishes them
 # -----------------------
-# A line per cluster. In a column of numbers, blue is below the mean of all wines and red above; in
-# that of a level, the darker the larger the share of the cluster that has it.
+# Each line is a cluster. In a column of numbers, blue means below the mean of all wines and red
+# above it. In the column of a level, the darker a cell, the larger the share of wines that have it.
 
 from skanneal.displays import ClusterDisplay
 
 ClusterDisplay.from_estimator(model, X)
 
 # %%
-# The holes
-# ---------
+# The gaps
+# --------
 # ``impute`` fills a number with its posterior mean given the rest of the row. Each column's error
-# is shown relative to that of filling in the column's mean.
+# is shown relative to the error of filling in the column's mean.
 
 import matplotlib.pyplot as plt
 
@@ -79,8 +79,8 @@ plt.show()
 # %%
 # The odd cells
 # -------------
-# ``surprisal`` is minus the log density of each cell given the other cells of its row. One cell is
-# now spoiled, by a slipped decimal point, and stands out.
+# ``surprisal`` is minus the log density of each cell given the other cells of its row. Here one
+# cell gets a slipped decimal point, and stands out.
 
 rows = X.head(8).copy()
 rows.loc[3, "magnesium"] = 10.0 * complete.loc[3, "magnesium"]

@@ -10,7 +10,7 @@ number of another row, which is ordinary by itself but does not go with the rest
 # %%
 # Errors in a table
 # -----------------
-# Nothing else is changed; some of the wines are odd as they are.
+# Nothing else is changed. Some of the wines were odd before.
 
 import numpy as np
 from sklearn.datasets import load_wine
@@ -38,8 +38,9 @@ for row in order[:10]:
 # %%
 # The cells
 # ---------
-# The surprisal of a cell is minus its log density given the rest of its row. It is in the unit of
-# its column, so that the median of the column is taken off. The planted cells are framed.
+# The surprisal of a cell is minus its log density given the rest of its row. The density is in the
+# unit of its column; to compare columns, each column's median is subtracted. The planted cells are
+# framed.
 
 import matplotlib.pyplot as plt
 from matplotlib.patches import Rectangle

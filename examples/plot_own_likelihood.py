@@ -10,8 +10,8 @@ takes a likelihood that you write, and it need not have a conjugate prior.
 # %%
 # The data
 # --------
-# 700 calls to a help line, made up: one rush before work, one after, one around midnight, and one
-# call in six at any hour.
+# These are 700 invented calls to a help line. There is a rush before work, one after work and one
+# around midnight, and one call in six comes at any hour.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,15 +27,15 @@ X = hours[:, None]
 # %%
 # The likelihood
 # --------------
-# Von Mises, the normal distribution of the circle: with u the point of the unit circle where the
-# hand of a 24-hour clock points, the density is exp(theta . u) / (2 pi I0(r)), with r the length
-# of theta. The vector theta points to the middle hour, and the longer it is, the sharper the peak.
-# Its prior is normal.
+# It is von Mises, the normal distribution of the circle. Let u be the point of the unit circle to
+# which the hand of a 24-hour clock points. The density is exp(theta . u) / (2 pi I0(r)), where r is
+# the length of theta. The vector theta points to the middle hour, and the longer it is, the sharper
+# the peak. Its prior is normal.
 #
-# Five methods say all that a sampler needs, and two more let it propose features from the data.
+# A sampler needs five methods, and with two more it can propose features from the data.
 # ``statistics`` of two shards of the rows must add up. ``draw`` need not draw from the posterior of
-# a feature; a step that leaves it invariant is enough, here of Metropolis, with a length drawn
-# anew each time, so that it suits features of few rows and of many.
+# a feature; a step that leaves it invariant is enough. Here it is a Metropolis step, whose length
+# is drawn each time, so that it suits features of few rows and of many.
 
 from skanneal.likelihoods import Likelihood
 
@@ -94,7 +94,7 @@ def log_normal(theta, mean, spread):
 # %%
 # The fit
 # -------
-# The largest clusters, each with its middle hour:
+# This prints the largest clusters, each with its middle hour.
 
 from skanneal import AcceleratedDPMixture
 from skanneal.schedules import AcceleratedSchedule
@@ -108,10 +108,10 @@ for k in np.argsort(-sizes)[:4]:
     print(f"{sizes[k]} calls around {hour:4.1f} h, sharpness {np.hypot(x, y):.1f}")
 
 # %%
-# What it says
-# ------------
-# Clockwise the hours: calls in the colours of the four largest clusters, the others' in grey, and
-# the density, which has no seam at midnight.
+# The density
+# -----------
+# The hours run clockwise. Calls of the four largest clusters are coloured, the others are grey. The
+# density has no seam at midnight.
 
 grid = np.linspace(0, 24, 481)
 density = np.exp(model.score_samples(grid[:, None]))

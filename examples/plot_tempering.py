@@ -54,7 +54,7 @@ for name, result in (("inner sampler alone", plain), ("subsampled", tempered)):
     print(f"{name:20} R-hat {result.r_hat[0]:.2f}, bulk ESS {result.ess_bulk[0]:.0f}")
 
 # %%
-# The four chains side by side: alone each stays where it began.
+# The four chains side by side: without levels each chain stays where it began.
 
 figure, axes = plt.subplots(2, 1, sharex=True, sharey=True, layout="constrained")
 for axis, result, title in zip(axes, (plain, tempered), ("inner sampler alone", "subsampled")):
@@ -65,8 +65,8 @@ axes[1].set_xlabel("draw")
 # %%
 # Evidence
 # --------
-# Since the ladder ends at the prior, the chain gives the evidence too. Here a sum over a grid says
-# what it should be.
+# Since the ladder ends at the prior, the chain gives the evidence too. Here a sum over a grid gives
+# the exact value.
 
 grid, rows = np.linspace(-5, 5, 20001), np.arange(len(x))
 log_joint = [target.log_prior([t])[0] + target.log_likelihood([t], rows)[0] for t in grid]

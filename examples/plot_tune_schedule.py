@@ -24,8 +24,8 @@ X = (rng.random((n_rows, n_columns, 1)) > cumulative[:, :, :-1]).sum(axis=2)
 # %%
 # The grid
 # --------
-# Schedules of the same number of sweeps do the same work. A grid is a list: the object first, the
-# parameters of that object beside it.
+# Schedules with the same number of sweeps do the same work. Each entry of the list has a schedule
+# and the values to try for its parameters.
 
 from sklearn.model_selection import GridSearchCV
 

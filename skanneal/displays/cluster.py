@@ -19,8 +19,8 @@ class ClusterDisplay:
     Parameters
     ----------
     values : ndarray of shape (n_clusters, n_features)
-        A number's mean in the cluster, less its mean in all rows, in standard deviations of all
-        rows; a level's share of the cluster. NaN where a cluster has no observed cell.
+        For a number, its mean in the cluster minus its mean in all rows, in standard deviations of
+        all rows; for a level, its share of the cluster. NaN where a cluster has no observed cell.
     is_level : ndarray of bool of shape (n_features,)
         Which features are levels; numbers come first.
     feature_names : sequence of str
@@ -35,7 +35,7 @@ class ClusterDisplay:
     figure_ : matplotlib Figure
         The figure of `ax_`.
     meshes_ : list of matplotlib QuadMesh
-        That of the levels and that of the numbers, as far as there are any.
+        The mesh of the levels and that of the numbers, if there are any.
 
     Examples
     --------
@@ -66,9 +66,9 @@ class ClusterDisplay:
             The training data. Columns that are not numeric, booleans, and integers with up to 20
             distinct values are shown level by level.
         max_features : int, default=30
-            Of more features, those are shown in which the clusters differ most.
+            If there are more features, those in which the clusters differ most are shown.
         max_clusters : int, default=20
-            Of more clusters, the largest are shown.
+            If there are more clusters, the largest are shown.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
 
@@ -102,9 +102,9 @@ class ClusterDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure, its size by the numbers of cells.
+            Where to draw; None makes a new figure, whose size depends on the numbers of cells.
         **kwargs : dict
-            For both ``pcolormesh``.
+            Passed to ``pcolormesh``.
 
         Returns
         -------
@@ -113,7 +113,8 @@ class ClusterDisplay:
         values, is_level = np.asarray(self.values), np.asarray(self.is_level, dtype=bool)
         n_clusters, n_features = values.shape
         n_numbers = int((~is_level).sum())
-        figsize = (3.4 + 0.3 * n_features, 2.2 + 0.27 * n_clusters)
+        longest = max(map(len, self.feature_names))  # these stand upright below the cells
+        figsize = (3.4 + 0.3 * n_features, 0.8 + 0.07 * longest + 0.3 * max(n_clusters, 4))
         self.figure_, self.ax_ = axes_of("ClusterDisplay.plot", ax, figsize=figsize)
         self.meshes_ = []
         # The levels first: their colour bar then stands on the right, as they do.
@@ -122,7 +123,7 @@ class ClusterDisplay:
             self._plot_part(values, n_numbers, n_features, "Frequency", "neither", options)
         if n_numbers > 0:
             options = {"cmap": "RdBu_r", "vmin": -_LIMIT, "vmax": _LIMIT, **kwargs}
-            self._plot_part(values, 0, n_numbers, "Standardised mean", "both", options)
+            self._plot_part(values, 0, n_numbers, "Standardised\nmean", "both", options)
         self.ax_.set_facecolor("0.85")  # shows through where there is nothing observed
         self.ax_.set(xlim=(0, n_features), ylim=(n_clusters, 0), ylabel="Cluster")
         if 0 < n_numbers < n_features:

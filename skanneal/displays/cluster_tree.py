@@ -11,12 +11,12 @@ from ._axes import axes_of
 
 
 class ClusterTreeDisplay:
-    """The tree of a fit's components: the higher a join, the surer a valley between what it joins.
+    """The tree of a fit's components: the higher a join, the surer the valley that it crosses.
 
     Parameters
     ----------
     tree : ndarray of shape (n_components - 1, 4)
-        As `cluster_tree_`; of one join or more.
+        A tree like `cluster_tree_`, with one join or more.
     separation : float or None, default=None
         Where a line shows the cut; None draws none.
 
@@ -76,7 +76,7 @@ class ClusterTreeDisplay:
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs : dict
-            For SciPy's ``dendrogram``.
+            Passed to SciPy's ``dendrogram``.
 
         Returns
         -------

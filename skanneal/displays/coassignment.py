@@ -18,9 +18,9 @@ class CoassignmentDisplay:
     coassignment : ndarray of shape (n_shown, n_shown)
         Shares of the draws, from 0 to 1.
     labels : ndarray of int of shape (n_shown,)
-        Clusters of these rows, equal labels side by side.
+        Clusters of these rows; equal labels must stand side by side.
     rows : ndarray of int of shape (n_shown,) or None, default=None
-        Which rows of the data they are.
+        The positions of these rows in the data.
 
     Attributes
     ----------
@@ -54,14 +54,14 @@ class CoassignmentDisplay:
         Parameters
         ----------
         estimator : estimator
-            Fitted; its ``draws_`` count alike, but for those of chains of negligible
-            ``chain_weights_``, which are left out.
+            Fitted. All its ``draws_`` count equally, except that chains with negligible
+            ``chain_weights_`` are left out.
         max_rows : int, default=1000
-            Of more rows, so many are shown: evenly spaced ones of the rows sorted by cluster.
+            If there are more rows, this many are shown, evenly spaced in the order of the clusters.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs : dict
-            For ``imshow``.
+            Passed to ``imshow``.
 
         Returns
         -------
@@ -90,7 +90,7 @@ class CoassignmentDisplay:
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs : dict
-            For ``imshow``.
+            Passed to ``imshow``.
 
         Returns
         -------

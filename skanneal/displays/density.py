@@ -14,7 +14,7 @@ MARGIN = 0.1  # of the range of the rows, on either side
 
 
 class DensityDisplay:
-    """Contours of a density that enclose given shares of its mass, over the rows by cluster.
+    """Contours that enclose given shares of a density's mass, and the rows of each cluster.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class DensityDisplay:
     labels : ndarray of int of shape (n_rows,)
         Their clusters.
     names : sequence of 2 str, default=("x", "y")
-        Of the columns.
+        Names of the columns.
 
     Attributes
     ----------
@@ -60,12 +60,12 @@ class DensityDisplay:
 
     @classmethod
     def from_estimator(cls, estimator, X, *, columns=(0, 1), grid_resolution=80, ax=None, **kwargs):
-        """Draw a fitted mixture's density, all other columns integrated out.
+        """Draw a fitted mixture's density; all other columns are integrated out.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted; one that takes no missing cells can be drawn if it has two columns.
+            Fitted. If it takes no missing cells, it must have two columns.
         X : array-like or frame of shape (n_rows, n_columns)
             The training data.
         columns : (int, int), default=(0, 1)
@@ -75,7 +75,7 @@ class DensityDisplay:
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs : dict
-            For ``contour``.
+            Passed to ``contour``.
 
         Returns
         -------
@@ -110,11 +110,11 @@ class DensityDisplay:
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         shares : sequence of float, default=(0.5, 0.8, 0.95)
-            Of the density's mass on the grid, which the contours enclose.
+            The shares of the density's mass on the grid that the contours enclose.
         max_clusters : int, default=8
-            Of more clusters, the smaller ones have one mark together.
+            If there are more clusters, the smaller ones share one mark.
         **kwargs : dict
-            For ``contour``.
+            Passed to ``contour``.
 
         Returns
         -------

@@ -58,7 +58,7 @@ class DependenceDisplay:
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs : dict
-            For ``imshow``.
+            Passed to ``imshow``.
 
         Returns
         -------
@@ -77,9 +77,9 @@ class DependenceDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure, its size by the number of columns.
+            Where to draw; None makes a new figure, whose size depends on the number of columns.
         **kwargs : dict
-            For ``imshow``.
+            Passed to ``imshow``.
 
         Returns
         -------

@@ -23,9 +23,9 @@ class FeatureDisplay:
     Parameters
     ----------
     pictures : ndarray of shape (n_shown, height, width)
-        Each is drawn from its least value to its greatest.
+        The pictures. The grey levels of each go from its least to its greatest value.
     sizes : ndarray of int of shape (n_shown,)
-        Rows in the cluster, written above its picture.
+        Number of rows in each cluster, written above its picture.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class FeatureDisplay:
     figure_ : matplotlib Figure
         The figure of `ax_`.
     image_ : matplotlib AxesImage
-        All of them.
+        The image of all pictures.
 
     Examples
     --------
@@ -59,13 +59,13 @@ class FeatureDisplay:
         estimator : AcceleratedDPMixture
             Fitted on pictures, one per row.
         image_shape : tuple of int
-            Height and width of a picture; row by row its pixels are the columns of X.
+            Height and width of a picture. The columns of X are its pixels, row by row.
         n_features : int, default=40
-            Of more clusters, the largest are shown.
+            If there are more clusters, the largest are shown.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs : dict
-            For ``imshow``.
+            Passed to ``imshow``.
 
         Returns
         -------
@@ -93,9 +93,9 @@ class FeatureDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure, its size by the number of pictures.
+            Where to draw; None makes a new figure, whose size depends on the number of pictures.
         **kwargs : dict
-            For ``imshow``.
+            Passed to ``imshow``.
 
         Returns
         -------

@@ -18,13 +18,13 @@ class GPDisplay:
     Parameters
     ----------
     x : ndarray of shape (n_points,)
-        Where.
+        Values of the column.
     mean, std : ndarray of shape (n_points,)
         Mean and standard deviation of a new observation.
     x_observed, y_observed : ndarray of shape (n_rows,) or None, default=None
         Observations.
     name : str, default="x"
-        Of the column.
+        Name of the column.
 
     Attributes
     ----------
@@ -57,16 +57,16 @@ class GPDisplay:
 
     @classmethod
     def from_estimator(cls, estimator, X, y, *, column=0, grid_resolution=200, ax=None, **kwargs):
-        """Draw a fitted regressor along a column, the others at their medians.
+        """Draw a fitted regressor along a column; the other columns are at their medians.
 
         Parameters
         ----------
         estimator : TemperedGPRegressor
-            Fitted; any regressor whose ``predict`` takes ``return_std`` will do.
+            Fitted; or any regressor whose ``predict`` takes ``return_std``.
         X : array-like of shape (n_rows, n_columns)
             Observations are drawn at these.
         y : array-like of shape (n_rows,)
-            What was observed.
+            The observations.
         column : int, default=0
             Position of the column.
         grid_resolution : int, default=200
@@ -74,7 +74,7 @@ class GPDisplay:
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs : dict
-            For the line of the mean.
+            Passed to matplotlib for the line of the mean.
 
         Returns
         -------
@@ -102,7 +102,7 @@ class GPDisplay:
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs : dict
-            For the line of the mean.
+            Passed to matplotlib for the line of the mean.
 
         Returns
         -------

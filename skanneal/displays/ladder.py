@@ -17,7 +17,7 @@ class LadderDisplay:
     acceptance : ndarray of shape (n_chains, n_rungs - 1)
         Mean probability of crossing between neighbours.
     rungs : sequence of str of length n_rungs
-        What each rung is, the target first.
+        Names of the rungs, the target first.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class LadderDisplay:
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs : dict
-            For the line of the mean.
+            Passed to matplotlib for the line of the mean.
 
         Returns
         -------
@@ -85,7 +85,7 @@ class LadderDisplay:
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs : dict
-            For the line of the mean.
+            Passed to matplotlib for the line of the mean.
 
         Returns
         -------

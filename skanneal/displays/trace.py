@@ -29,8 +29,9 @@ class TraceDisplay:
     y : ndarray of shape (n_chains, n_records)
         The scalar.
     full_data : ndarray of bool of shape (n_chains, n_records) or None, default=None
-        The records that see all rows; the axes are fitted to them. What comes before is drawn
-        faintly: a log joint density on a subsample does not compare with that on all rows.
+        The records that see all rows; the axes are fitted to them. Earlier records are drawn
+        faintly, because a log joint density on a subsample cannot be compared with that on all
+        rows.
     name : str, default="log_joint"
         What y is, for the axis label.
     x_name : {"seconds", "sweeps"}, default="seconds"
@@ -73,7 +74,7 @@ class TraceDisplay:
         Parameters
         ----------
         estimator : estimator
-            Fitted, or fitted around one that is drawn.
+            Fitted; if it wraps another estimator, that one is drawn.
         name : str, default="log_joint"
             Key of the entry.
         x : {"seconds", "sweeps"}, default="seconds"
@@ -81,7 +82,7 @@ class TraceDisplay:
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs : dict
-            For the lines.
+            Passed to matplotlib for the lines.
 
         Returns
         -------
@@ -113,7 +114,7 @@ class TraceDisplay:
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs : dict
-            For the lines.
+            Passed to matplotlib for the lines.
 
         Returns
         -------
@@ -157,8 +158,13 @@ class TraceDisplay:
             return
         start, stop = x[present].min(), x[full].min()
         self.ax_.axvspan(start, stop, color="0.95", linewidth=0, zorder=0)
-        place = {"x": (start + stop) / 2, "y": 0.03, "transform": self.ax_.get_xaxis_transform()}
-        self.ax_.text(**place, s="subsamples", ha="center", color="0.4", fontsize="small")
+        if stop - start > 0.2 * (x[present].max() - start):  # else the word does not fit in
+            place = {
+                "x": (start + stop) / 2,
+                "y": 0.03,
+                "transform": self.ax_.get_xaxis_transform(),
+            }
+            self.ax_.text(**place, s="subsamples", ha="center", color="0.4", fontsize="small")
         low, high = y[full].min(), y[full].max()
         height = (high - low) or 1.0
         low = max(y[present].min(), low - height / 2)

@@ -59,11 +59,11 @@ class ViewsDisplay:
         X : array-like or frame of shape (n_rows, n_columns)
             The training data. Numbers are shown by their rank in the column, levels in their order.
         max_rows : int, default=1000
-            Of more rows, so many are shown in each view: evenly spaced ones of the sorted rows.
+            If there are more rows, this many are shown in each view, evenly spaced.
         figure : matplotlib Figure or None, default=None
             Where to draw; None makes a new one.
         **kwargs : dict
-            For ``imshow``.
+            Passed to ``imshow``.
 
         Returns
         -------
@@ -100,9 +100,9 @@ class ViewsDisplay:
         Parameters
         ----------
         figure : matplotlib Figure or None, default=None
-            Where to draw; None makes a new one, its size by the number of columns.
+            Where to draw; None makes a new one, whose size depends on the number of columns.
         **kwargs : dict
-            For ``imshow``.
+            Passed to ``imshow``.
 
         Returns
         -------

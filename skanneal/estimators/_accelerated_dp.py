@@ -47,111 +47,109 @@ def _integrates(estimator):
 class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
     """Nonparametric Bayesian mixture on shards of the rows, with or without a conjugate prior.
 
-    Each cluster has an *atom*: parameters of a likelihood, instantiated, so that shards of the rows
-    can be sampled side by side and any likelihood will do. A first, approximate stage makes
-    atoms from rows that are ill explained; then an exact stage leaves the posterior invariant
-    (Zhang, Williamson and Perez-Cruz [1]_, corrected: see the user guide). Its samplers instantiate
-    weights of infinitely many clusters: the prior is always that of a process.
+    Each cluster has an *atom*, a value of the parameters of the likelihood, which is drawn like
+    everything else. So shards of the rows can be sampled in parallel, and the likelihood need not
+    have a conjugate prior. A first, approximate stage makes atoms from rows that are badly
+    explained; then an exact stage leaves the posterior invariant (Zhang, Williamson and Perez-Cruz
+    [1]_, corrected: see the user guide). The prior is always a Dirichlet or Pitman-Yor process,
+    because the samplers instantiate weights of infinitely many clusters.
 
     Parameters
     ----------
     likelihood : str or Likelihood, default="auto"
         Density of a row given its atom: "multinomial" (rows of counts), "poisson" (independent
-        counts), "gaussian" (independent numbers), "gaussian_full" (with covariances),
-        "logistic_normal" (rows of counts whose log-odds are normal of low rank; not conjugate),
-        or an object of a subclass of `skanneal.likelihoods.Likelihood`. "auto" is "gaussian" or, if
-        rows not yet seen are then more probable, "gaussian_full"; identifiers are left out, with a
-        warning. Whole numbers are numbers: rows of counts have to be named.
+        counts), "gaussian" (independent numbers), "gaussian_full" (numbers with covariances),
+        "logistic_normal" (rows of counts whose log-odds are normal of low rank; not conjugate), or
+        an object of a subclass of `skanneal.likelihoods.Likelihood`. "auto" is "gaussian" or, if
+        this makes rows not yet seen more probable, "gaussian_full"; it leaves identifiers out, with
+        a warning. It treats whole numbers as numbers, so for rows of counts the likelihood must be
+        named.
     rounding : "auto", None or mapping, default="auto"
-        Which columns of numbers are rounded: in fit their cells are drawn at random within half a
-        step of their value, so that clusters do not collapse onto values that repeat. "auto" finds
-        the steps, None leaves cells as they are, a mapping of columns gives steps (or None).
+        How rounded columns of numbers are treated, as in `AnnealedDPMixture`.
     hyperparameters : "infer" or mapping, default="infer"
-        Data-scaled grids and Gibbs steps, or a mapping of the likelihood's name to what is fixed,
-        by name as in `AnnealedDPMixture`: ``{"multinomial": {"pseudo_counts": 1.0}}``. Of
-        "logistic_normal" `rank` and `scale`.
+        "infer": Gibbs draws on grids that are scaled to the data. Otherwise a mapping of the
+        likelihood's name to fixed values, by name as in `AnnealedDPMixture`: ``{"multinomial":
+        {"pseudo_counts": 1.0}}``. For "logistic_normal" the names are `rank` and `scale`.
     concentration : "infer" or float, default="infer"
         Concentration of the process.
     discount : "infer" or float, default=0.0
         Discount of the Pitman-Yor process, in [0, 1); 0 is the Dirichlet process.
     expected_clusters : (float, float) or None, default=None
-        How many components there may be: a prior of an inferred concentration. There are `low` or
-        fewer with probability 0.1, and `high` or more with probability 0.1. None is from 1 to the
-        square root of the number of rows, at least to 10.
+        A pair (low, high) that says how many components to expect: the prior of an inferred
+        concentration gives `low` or fewer components with probability 0.1, and `high` or more with
+        probability 0.1. None means from 1 to the square root of the number of rows, or to 10 if
+        that is more.
     algorithm : str, default="auto"
         "accelerated": the accelerated stage, then the exact one. "hybrid": the exact stage alone.
-        "auxiliary": Neal's algorithm 8. "importance": algorithm 8 with atoms proposed by the
-        row. "slice": the uncollapsed slice sampler. "collapsed": Gibbs sampling with atoms
-        integrated out. "auto" is the measured best, "accelerated". "auxiliary", "importance" and
-        "collapsed" take one row after another: they use one shard.
+        "auxiliary": Neal's algorithm 8. "importance": algorithm 8 with atoms proposed near the row.
+        "slice": the uncollapsed slice sampler. "collapsed": Gibbs sampling with atoms integrated
+        out. "auto" is "accelerated", which was the best in measurements. "auxiliary", "importance"
+        and "collapsed" take one row after another, and so use one shard.
     schedule : AcceleratedSchedule or None, default=None
-        Lengths of the stages, and the time; None is ``AcceleratedSchedule()``.
+        Lengths of the stages, and the time limit; None is ``AcceleratedSchedule()``.
     n_shards : int, default=2
-        Shards of the rows. Results depend on it, but not on `n_jobs`. More shards than jobs even
-        the load out.
+        Number of shards of the rows. Results depend on it, but not on `n_jobs`. With more shards
+        than jobs the load is more even.
     n_auxiliary : int, default=3
-        Empty atoms at a time: in "auxiliary", "importance", and in the exact stage if the
-        likelihood is not conjugate.
+        Number of empty atoms at a time: in "auxiliary" and "importance", and in the exact stage if
+        the likelihood is not conjugate.
     init : {"one", "kmeans"} or int, default="one"
-        All rows in one cluster, 100 clusters by k-means, or so many at random.
+        "one": all rows in one cluster. "kmeans": 100 clusters by k-means. A number: this many
+        clusters at random.
     point_estimate : {"clusters", "map", "vi", "binder"}, default="clusters"
-        What `labels_` are. "clusters": a cluster is one component or several, between which no
-        valley is sure; see `separation`. The others give the components themselves: the most
-        probable partition found (the draw of highest log joint density, from which each row moves
-        to its best component until none would leave), or the partition of least expected variation
-        of information or Binder loss. These two ask for 20 draws or more in all.
-    separation : float, default=0.95
-        How sure it must be that a valley lies between two clusters; in [0, 1). Components between
-        which it is less sure belong together. Larger: fewer clusters.
-    n_clusters : int or None, default=None
-        How many clusters there shall be: `labels_` are then clusters, whatever `point_estimate` and
-        `separation` say, and `cluster_tree_` is cut there. None leaves the number to the data.
-    noise : float or None, default=None
-        Rows whose probability of being in their cluster is no more than this have the label -1
-        among "clusters". None labels all rows.
+        What `labels_` are, as in `AnnealedDPMixture`: clusters made of components, or the
+        components of the most probable partition or of the partition of least expected loss.
+    separation, n_clusters, noise : float, int or None, float or None
+        How components are joined to clusters, as in `AnnealedDPMixture`. The defaults are 0.95,
+        None and None.
     n_chains : int, default=1
         Independent chains.
     n_draws : int, default=1
-        Draws kept per chain: the schedule's end, then one every `thin` sub-iterations.
+        Draws kept per chain. The first is the state at the end of the schedule; the others follow
+        every `thin` sub-iterations.
     thin : int, default=1
         Sub-iterations between draws.
     max_time : float or None, default=None
-        Seconds of wall clock that the whole fit may take, all chains together; it takes the place
-        of the schedule's `max_time`. Reading, chains and all that follows them count: chains have
-        at most four fifths of it, and of rows on disk two passes are kept back. What follows does
-        with what is left: rows move less to their best components, clusters and outlier scores are
-        averaged over fewer draws, and in the end rows have the clusters of their components, with a
-        warning. A fit takes longer only if one pass over the rows does.
+        Seconds of wall clock that the whole fit may take: reading, all chains, and what follows
+        them. It replaces the schedule's `max_time`. Chains have at most four fifths of it; for rows
+        on disk the time of two passes over them is reserved too. What follows the chains uses the
+        rest. If this is short, fewer rows are moved to better components, and clusters and outlier
+        scores are averaged over fewer draws; at the least, rows have the clusters of their
+        components, with a warning. A fit takes longer only if a single pass over the rows does.
     n_jobs : int or None, default=None
-        Segments (a shard of a chain between two synchronisations) at a time, through joblib:
-        threads by default, processes, Dask or Ray by ``joblib.parallel_config``.
+        How many segments run at a time, through joblib; a segment is the work of a chain on a shard
+        between two synchronisations. By default they run in threads; ``joblib.parallel_config``
+        chooses processes, Dask or Ray.
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         An int gives the same fit every time, for any `n_jobs` and backend.
     warm_start : bool, default=False
-        Whether a second `fit`, on the same rows, goes on with ``n_draws * thin`` sub-iterations.
+        Whether a second `fit`, on the same rows, continues the first with ``n_draws * thin``
+        sub-iterations.
     verbose : int, default=0
-        Above 0: print a line per stage of each chain.
+        If above 0, a line is printed for each stage of each chain.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_rows,), int64
-        Clusters, the largest first: what `predict` says of the training rows. With another
-        `point_estimate` the components, numbered from 0.
+        The cluster of each row; the largest cluster is 0. `predict` gives the same for the training
+        rows. If `point_estimate` is not "clusters", these are the components, numbered from 0.
     n_clusters_ : int
-        How many of them there are.
+        The number of clusters in `labels_`.
     component_labels_ : ndarray of shape (n_rows,), int64
-        The point-estimate partition into components.
+        The component of each row in the point estimate.
     n_components_ : int
-        Its number of components.
+        The number of components in the point estimate.
     probabilities_, cluster_tree_, n_clusters_proba_, n_components_proba_ : ndarray
-        As in `AnnealedDPMixture`, where `labels_` are clusters. They take 8 bytes for each row and
-        component, also of rows on disk. `probabilities_` are nan where `max_time` was over before.
+        As in `AnnealedDPMixture`, where `labels_` are clusters. Computing them takes 8 bytes for
+        each row and component, also for rows on disk. `probabilities_` are nan if `max_time` was
+        over before.
     features_ : ndarray of shape (`n_components_`, ...)
-        Parameters of the components, with a conjugate prior their posterior means: probabilities,
-        rates, or means and variances, of the columns in `families_` that are not set apart.
+        Parameters of the components: probabilities, rates, or means and variances, for the columns
+        in `families_` that are not set apart. With a conjugate prior they are posterior means.
     outlier_scores_ : ndarray of shape (n_rows,)
-        How odd each training row is, as `score_outliers` says of new rows, but without itself;
-        from at most 8 of the draws. Of conjugate likelihoods, and rows in memory.
+        How odd each training row is: the scores that `score_outliers` gives to new rows, but each
+        row is left out of the model that scores it. They are averaged over at most 8 of the draws.
+        Only for conjugate likelihoods and rows in memory.
     draws_ : list of list of Draw or FeatureDraw
         ``draws_[chain][draw]``.
     trace_ : dict of ndarray of shape (n_chains, n_records)
@@ -159,32 +157,34 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         "n_components", "log_joint", "concentration", "discount", and "burn_in", 1 in the
         accelerated stage; padded with nan.
     r_hat_, ess_ : dict of float
-        Of the scalars in the trace, burn-in left out; nan where it is too short.
+        R-hat and the effective sample size of the scalars in `trace_`, without burn-in; nan where
+        it is too short.
     likelihood_ : Likelihood
         The likelihood, with the hyperparameters it began with.
     families_ : dict of str to ndarray
-        Positions of each family's columns, for the built-in likelihoods; as "constant",
-        "identifier" and "collinear" those that are set apart: of one value, names of the rows, and
-        what other columns determine.
+        The positions of each family's columns, for the built-in likelihoods. Columns that are set
+        apart are listed as "constant" (they have one value), "identifier" (they name the rows) and
+        "collinear" (other columns determine them).
     family_evidence_ : dict or None
         How "auto" chose between the families of the likelihoods for numbers, as in
-        `AnnealedDPMixture`. None where the likelihood is named, or rows are on disk.
+        `AnnealedDPMixture`; None if the likelihood is named or rows are on disk.
     rounding_ : dict
         The step of each rounded column, by its name, or by its position if there are no names.
     hyperparameter_grids_ : dict
-        The grids, in the user's units, if the likelihood is conjugate.
+        The grids of the inferred hyperparameters, in the user's units, if the likelihood is
+        conjugate.
     algorithm_ : str
         The algorithm that was run.
     schedule_ : AcceleratedSchedule
-        The schedule that was run; with a time limit, what became of it, without one: the same data
-        and seed then give the same bits again, except that "collapsed", whose last sweep the time
-        may cut short, is rounded down to whole sweeps.
+        The schedule that was run. With a time limit it is what was done, without a limit: with the
+        same data and seed it gives the same bits again. Only "collapsed", whose last sweep may be
+        cut short, is rounded down to whole sweeps.
     n_sweeps_ : float
-        Sub-iterations run, further draws included.
+        The number of sub-iterations that were run, including those between draws.
     n_features_in_ : int
-        Columns of X.
+        Number of columns of X.
     feature_names_in_ : ndarray of str
-        If X had column names.
+        Names of the columns of X, if it had names.
 
     See Also
     --------
@@ -292,12 +292,12 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         ----------
         X : array-like, frame, sparse matrix, memory map or list of shard files
             Rows, shape (n_rows, n_columns), without missing cells; never changed. Dates and
-            durations count as days. Sparse with a likelihood of counts that is named. A memory map,
-            or a list of paths of .npy files or of .npz files of CSR matrices, of more than 256 MiB
-            is read shard by shard and need not fit into memory: one shard per job does. Of such
-            rows constant columns are set apart, but nothing more is found out, since they are
-            never seen together: "auto" is "gaussian", rounded numbers are not jittered, and no
-            identifiers or collinear columns are looked for.
+            durations are converted to days. X may be sparse if a likelihood of counts is named. A
+            memory map, or a list of paths of .npy files or of .npz files of CSR matrices, is read
+            shard by shard if it has more than 256 MiB, and need not fit into memory; memory must
+            hold one shard per job. As such rows are never in memory together, only constant columns
+            are set apart: "auto" is "gaussian", rounded numbers are not jittered, and identifiers
+            and collinear columns are not detected.
         y : None
             Not used.
 
@@ -474,10 +474,11 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         Returns
         -------
         log_density : ndarray of shape (n_rows,)
-            In nats and the units of X; densities are averaged over chains and draws, the term of a
-            new cluster included: exact, or without a conjugate prior an estimate from 256 atoms
-            of the base measure and, if the likelihood has a proposal, 128 proposed for the row,
-            which are the same whenever the row is asked about.
+            In nats and the units of X. Densities are averaged over chains and draws, and include a
+            new cluster. The density of a new cluster is exact with a conjugate prior. Otherwise it
+            is an estimate from 256 atoms of the base measure and, if the likelihood has a proposal,
+            from 128 atoms proposed for the row; these atoms are the same whenever the row is asked
+            about.
         """
         return super().score_samples(X, given)
 

@@ -287,38 +287,39 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         return self._clusters.probabilities(joints)
 
     def describe_clusters(self, X, n_features=5):
-        """Say what the clusters are: how large, what sets them apart, a typical row of each.
+        """Describe the clusters: their sizes, what sets them apart, and a typical row of each.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_columns)
             The training data.
         n_features : int, default=5
-            How many features to name at most.
+            How many features to name per cluster at most.
 
         Returns
         -------
         description : pandas.DataFrame
-            A row per cluster: its "size" in `labels_`; "low" and "high", between which it lies in
-            95 % of the draws; "apart", the features in which it differs most from all rows, in
-            their standard deviations, with its mean or share and that of all rows, in the units of
-            X; "typical_row", the position of the row that is surest to be in it.
+            A row per cluster. "size": its size in `labels_`. "low" and "high": 95 % of the draws
+            have a size between these. "apart": the features in which it differs most from all rows,
+            measured in their standard deviations; for each its mean or share in the cluster, and
+            that of all rows, in the units of X. "typical_row": the position of the row that is most
+            surely in it.
         """
         return describe(self, X, n_features)
 
     def to_arviz(self):
-        """Return the draws as ArviZ reads them; needs the package arviz-base.
+        """Return the draws in the form of ArviZ; this needs the package arviz-base.
 
-        Only what does not depend on how clusters are numbered. Of chains of unequal lengths, as an
-        interrupt leaves them, the first draws count, as many of each.
+        Only quantities that do not depend on how clusters are numbered are exported. If chains have
+        unequal lengths, as after an interrupt, each is cut to the length of the shortest.
 
         Returns
         -------
         tree : xarray.DataTree
-            Group ``posterior`` by chain and draw: "n_components", "concentration", "discount" (with
-            several views the sum, and means), "n_views", "view_concentration", "view_discount"
-            where there are any, and hyperparameters as "normal_mu0" and so on, by column. Group
-            ``sample_stats``: "lp", the log joint density.
+            The group ``posterior`` has, by chain and draw, "n_components", "concentration" and
+            "discount" (with several views their sum and means), "n_views", "view_concentration" and
+            "view_discount" if there are views, and hyperparameters by column, with names such as
+            "normal_mu0". The group ``sample_stats`` has the log joint density, "lp".
         """
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", range(self.n_features_in_))
@@ -336,8 +337,8 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         Returns
         -------
         probabilities : ndarray of shape (n_rows,)
-            Averaged over chains and draws; with several views, of each draw's view with the most
-            columns.
+            Averaged over chains and draws. If a draw has several views, it is represented by the
+            view with the most columns.
         """
         return self._queries().new_cluster_probability(self._encoded(X))
 
@@ -355,9 +356,9 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         Returns
         -------
         log_density : ndarray of shape (n_rows,)
-            In nats and the units of X; densities are averaged over chains and draws, the term of a
-            new cluster included. A column that is constant in fit adds 0, or for another value
-            -inf: its density is a point mass.
+            In nats and the units of X. Densities are averaged over chains and draws, and include a
+            new cluster. A column that is constant in fit adds 0, or -inf if the row has another
+            value, since its density is a point mass.
         """
         return self._queries().log_density(self._encoded(X), given)
 
@@ -386,13 +387,14 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         n_samples : int, default=1
             Number of rows.
         given : mapping of columns to values or None, default=None
-            Cells that all rows have, by name or position of the column; the others are drawn given
-            these.
+            Cells that all rows have, by name or position of the column. The other cells are drawn
+            given these.
 
         Returns
         -------
         rows : ndarray, frame or list
-            Of the sort, the columns and where possible the dtypes of the X of `fit`.
+            A container of the type that `fit` was given, with its columns and, where possible, its
+            dtypes.
         """
         return self._queries().sample(n_samples, given, self._seed(SAMPLE))
 
@@ -407,62 +409,64 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         Returns
         -------
         surprisal : ndarray of shape (n_rows, n_columns)
-            -log p(cell | the row's other cells) in nats; nan for missing cells. Of a column that is
-            constant in fit 0, or for another value inf, which does not count for the other cells.
+            -log p(cell | the row's other cells) in nats; nan for missing cells. For a column that
+            is constant in fit it is 0, or inf if the row has another value; such a value does not
+            affect the surprisal of other cells.
         """
         return self._queries().surprisal(self._encoded(X))
 
     def score_outliers(self, X):
-        """How odd each row is: how improbable rows as odd as this one are, whatever its gaps.
+        """How odd each row is: how improbable it is that a row is at least as odd.
 
-        A row is odd at the rim of its component, or in a component that is small or diffuse (see
-        the page on outliers). Unlike a density, which has units and spikes, the score
-        has none, and rows with different gaps can be compared. `surprisal` tells which cells make
-        a row odd.
+        A row is odd if it lies at the rim of its component, or if its component is small or diffuse
+        (see the page on outliers). Unlike a density, the score has no units and no spikes, and rows
+        with different gaps can be compared. `surprisal` tells which cells make a row odd.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_columns)
-            Any cell may be missing. Rows of the fit count as new ones, which `outlier_scores_` does
-            not do.
+            Any cell may be missing. Training rows are scored as if they were new; for scores
+            without the row itself see `outlier_scores_`.
 
         Returns
         -------
         scores : ndarray of shape (n_rows,)
-            Minus the logarithm of a probability, in nats: higher is odder. In a column that is
-            constant in fit to n rows, another value adds log(n + 2).
+            Minus the logarithm of a probability, in nats: the higher, the odder. If a column is
+            constant in fit to n rows, another value in it adds log(n + 2).
         """
         return self._queries().outlier_scores(self._encoded(X))
 
     def impute(self, X, return_std=False, n_imputations=None):
         """Fill missing cells: numbers by their posterior mean, levels by the most probable one.
 
-        Or, with `n_imputations`, several times by draws from the posterior: for multiple
-        imputation, and for intervals.
+        With `n_imputations`, fill them several times by draws from the posterior instead, for
+        multiple imputation and for intervals.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_columns)
             Not changed.
         return_std : bool, default=False
-            Whether to return the uncertainty.
+            Whether to return the uncertainty too.
         n_imputations : int or None, default=None
-            How many times to fill by draws. Each time is made of one draw of a chain, taken in
-            turn: of a component for each row given its cells, and of cells of this component. So
-            the spread between the imputations of a cell is its posterior predictive one, and that
-            between statistics of the filled tables tells how uncertain these are because of the
-            gaps (Rubin's rules). Quantiles over 50 or more are intervals.
+            How many times to fill by draws. Each table is made from one draw of a chain, and these
+            take turns: each row draws a component given its observed cells, and its missing cells
+            from this component. So the spread of a cell between the tables is its posterior
+            predictive spread, and the spread of a statistic between the tables says how uncertain
+            it is because of the gaps (Rubin's rules). Quantiles over 50 tables or more are
+            intervals.
 
         Returns
         -------
         filled : of the type of X, or a list of n_imputations of these
-            Observed cells untouched. Gaps stay, with a warning, in a categorical column of which
-            fit saw no level.
+            Observed cells are unchanged. Gaps in a categorical column of which fit saw no level
+            stay, with a warning.
         uncertainty : ndarray of shape (n_rows, n_columns)
-            If asked for. Of a filled number the posterior predictive standard deviation, in its
-            units, where distributions that may have no variance (Student's t of fewer than 3
-            degrees of freedom, Lomax's of a shape below 3) count as if they had 3; of a filled
-            level one minus its probability. 0 for observed cells.
+            Only if `return_std`. For a filled number it is the posterior predictive standard
+            deviation, in the number's units; distributions whose variance may not exist (Student's
+            t with fewer than 3 degrees of freedom, Lomax with a shape below 3) are treated as if
+            they had 3. For a filled level it is one minus its probability. It is 0 for observed
+            cells.
         """
         queries, encoder = self._queries(), self._encoder
         columns, table = encoder.encode(self, X), open_table(X, "X", sparse=True)

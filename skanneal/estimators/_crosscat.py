@@ -41,96 +41,101 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     rounding : "auto", None or mapping, default="auto"
         Which columns of numbers are rounded, as in `AnnealedDPMixture`.
     dates : {"elapsed", "periodic"}, default="elapsed"
-        What dates are: the time elapsed since 1970, or that and beside it the hour of the day, the
-        day of the week and the month, as levels, where the dates span enough of these. Parts tell
-        in the clustering and in what the date says of other cells; densities leave them out.
+        How dates are read. "elapsed": as the time elapsed since 1970. "periodic": the hour of the
+        day, the day of the week and the month are added as levels, where the dates span enough of
+        them. These parts count in the clustering and when a date is used to predict other cells;
+        densities leave them out.
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal", "smc") or an object of
-        `skanneal.schedules`; blocks of sweeps follow as in `AnnealedDPMixture`.
+        `skanneal.schedules`. Blocks of sweeps follow as in `AnnealedDPMixture`.
     partition_prior : {"pitman_yor", "finite"}, default="pitman_yor"
-        As in `AnnealedDPMixture`, of rows and of columns.
+        As in `AnnealedDPMixture`, for the rows and for the columns.
     concentration : "infer" or float, default="infer"
-        Concentration of the rows' process in every view: how readily new clusters open. Above
-        ``-discount``, and with "finite" as in `AnnealedDPMixture`.
+        Concentration of the process of the rows in every view, above ``-discount``: the larger, the
+        more readily new components open. For "finite" see `AnnealedDPMixture`.
     discount : "infer" or float, default="infer"
-        Discount of the rows' process in every view, in [0, 1); 0 is the Dirichlet process.
+        Discount of the process of the rows in every view, in [0, 1); 0 is the Dirichlet process.
     view_concentration : "infer", float or None, default=None
-        The same of the process that partitions the columns: how readily new views open. None
-        copies `concentration`.
+        Concentration of the process that partitions the columns: the larger, the more readily new
+        views open. None copies `concentration`.
     view_discount : "infer", float or None, default=None
-        None copies `discount`.
+        Discount of the process that partitions the columns. None copies `discount`.
     expected_clusters : (float, float) or None, default=None
-        As in `AnnealedDPMixture`, how many components a view may have. Beside it a view has one
-        component of all rows with probability 0.5: its columns are then independent.
+        As in `AnnealedDPMixture`, how many components to expect in a view. In addition, a view has
+        a single component with prior probability 0.5; its columns are then independent.
     expected_views : (float, float) or None, default=None
-        The same of the number of views, for an inferred `view_concentration` and the columns.
+        The same for the number of views, if `view_concentration` is inferred.
     hyperparameters : "infer" or mapping, default="infer"
-        "infer": Gibbs on data-scaled grids. A mapping of families to values in the user's units
-        fixes them, by the names of the user guide's table of families: each a number or one value
-        per column of the family (pseudo-counts: per level). What is left out is inferred.
+        "infer": Gibbs draws on grids that are scaled to the data. Otherwise a mapping of families
+        to fixed values in the user's units, by the names in the user guide's table of families:
+        each value is a number, or one value per column of the family (pseudo-counts: per level).
+        Hyperparameters that are left out are inferred.
     missing_indicator : columns, default=()
-        Names, positions or a mask of the columns whose gaps may tell something. The presence of
-        their cells is modelled as a boolean column of its own, which is not shown but takes part in
-        fit and queries, where it is read off the query: a missing cell says that it is missing.
-        `score_samples` gives the density of the cells and of which of them are there; `impute`
-        fills a gap given that it is one, `surprisal` is that of a cell given that it is there,
-        and `sample` leaves gaps as often as the model expects them.
+        Names, positions or a mask of the columns whose gaps may be informative. For each of them a
+        hidden boolean column says which cells are present. It takes part in fit and in queries,
+        where it is read from the query itself. `score_samples` then gives the density of the cells
+        and of the pattern of gaps; `impute` fills a gap given that it is a gap, `surprisal` is that
+        of a cell given that it is present, and `sample` leaves gaps as often as the model expects
+        them.
     moves : "auto" or tuple of str, default="auto"
-        Moves beside the hyperparameters': "gibbs" and "split_merge" of rows; "column_block" and
-        "column_gibbs" (columns change views, together or one by one), "column_sets" (a new set of
-        columns is proposed), "view_split_merge" (columns leave for a view of their own, or a view
-        dissolves into another) and "view_reallocation" (one view becomes two or two one, their rows
-        clustered anew). "auto" is all but "column_gibbs".
+        The moves other than those of hyperparameters. Of rows: "gibbs" and "split_merge". Of
+        columns and views: "column_block" and "column_gibbs" (columns change views, together or one
+        by one), "column_sets" (a new set of columns is proposed), "view_split_merge" (columns leave
+        for a view of their own, or a view dissolves into another) and "view_reallocation" (one view
+        becomes two or two become one, and their rows are clustered anew). "auto" is all but
+        "column_gibbs".
     point_estimate : {"clusters", "map", "vi", "binder"}, default="clusters"
-        What the fitted labels are. "map": all of the draw of highest log joint density. With "vi"
-        and "binder" `view_labels_` is the partition of the columns of least expected variation of
-        information or Binder loss over the draws, and for each of its views `row_labels_` the
-        partition of the rows of least expected loss over the draws, each of which stands with that
-        of its views that shares most columns (by the Jaccard index). These two ask for 20 draws or
-        more in all. "clusters": as "map", but `labels_` joins components to clusters, between which
+        What the fitted labels are. "map": the views and rows of the draw of highest log joint
+        density. "vi" and "binder": `view_labels_` is the partition of the columns of least expected
+        variation of information or Binder loss over the draws. For each of its views `row_labels_`
+        is the partition of the rows of least expected loss; each draw is represented by the view
+        that shares most columns with it (by the Jaccard index). These two need 20 draws or more in
+        all. "clusters": as "map", but in `labels_` components are joined to clusters, between which
         a valley is sure.
     separation, n_clusters, noise : float, int or None, float or None
-        How components are joined, as in `AnnealedDPMixture`; by default 0.95, None, None.
+        How components are joined, as in `AnnealedDPMixture`. The defaults are 0.95, None and None.
     n_chains : int, default=4
         Independent chains.
     n_draws : int or "auto", default="auto"
         Draws kept per chain, as in `AnnealedDPMixture`.
     thin : int, default=1
-        Sweeps between draws; where there are blocks, the least number of them.
+        Sweeps between draws. If the schedule has blocks, the least number of sweeps between them.
     output : {"codes", "onehot", "proba"}, default="codes"
-        What `transform` gives for each view: the most probable cluster as a code or as one column
-        per cluster with a single 1, or the clusters' probabilities.
+        What `transform` gives for each view. "codes": the most probable cluster as a number.
+        "onehot": the same as one column per cluster with a single 1. "proba": the probabilities of
+        the clusters.
     max_time : float or None, default=None
-        Seconds of wall clock that the fit may take, all of it, as in `AnnealedDPMixture`.
+        Seconds of wall clock that the whole fit may take, as in `AnnealedDPMixture`.
     n_jobs : int or None, default=None
-        Chains run at a time, through joblib (threads by default; the GIL is released).
+        How many chains run at a time, through joblib. By default they run in threads, which release
+        the GIL.
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         An int gives the same fit every time, for any `n_jobs` and backend.
     warm_start : bool, default=False
-        Whether a second `fit`, on the same rows, goes on, as in `AnnealedDPMixture`.
+        Whether a second `fit`, on the same rows, continues the first, as in `AnnealedDPMixture`.
     verbose : int, default=0
-        Above 0: print a line per stage of each chain.
+        If above 0, a line is printed for each stage of each chain.
 
     Attributes
     ----------
     view_labels_ : ndarray of shape (n_columns,), int64
-        The point estimate's view of each column, numbered from 0 in the order of the columns; -1 of
-        a column that is constant in fit. A view whose rows form one cluster counts as the others
-        do, here and in `n_views_`, though no column of it depends on another.
+        The view of each column in the point estimate, numbered from 0 in the order of the columns;
+        -1 for a column that is constant in fit. A view whose rows form one cluster counts like the
+        others, here and in `n_views_`, although its columns do not depend on each other.
     row_labels_ : list of ndarray of shape (n_rows,), int64
-        For each view its components of the training rows, numbered from 0.
+        For each view the component of each training row, numbered from 0.
     labels_ : ndarray of shape (n_rows,), int64
-        Clusters of the rows in the view with the most columns; `fit_predict`, `predict` and
-        `predict_proba` speak of these.
+        Clusters of the rows in the view with the most columns. `fit_predict`, `predict` and
+        `predict_proba` use these clusters.
     n_views_ : int
         Number of views.
     n_clusters_ : int
-        Number of clusters of `labels_`.
+        Number of clusters in `labels_`.
     component_labels_, n_components_ : ndarray of shape (n_rows,), int
-        The components that the clusters are made of: the `row_labels_` of that view.
+        The components in that view, of which the clusters are made, and their number.
     probabilities_, cluster_tree_, n_clusters_proba_, n_components_proba_ : ndarray
-        As in `AnnealedDPMixture`, of that view.
+        As in `AnnealedDPMixture`, for that view.
     draws_ : list of list of CrossCatDraw
         ``draws_[chain][draw]`` with ``view_labels``, ``row_labels``, ``concentration`` and
         ``discount`` (one per view), ``view_concentration``, ``view_discount``, ``hyperparameters``,
@@ -142,33 +147,36 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     converged_, convergence_ : bool, dict
         Whether the chains agree, and the figures that say so, as in `AnnealedDPMixture`.
     r_hat_, ess_ : dict of float
-        Of the scalars in the trace's final full-data stage, or last block; nan where it is too
-        short.
+        R-hat and the effective sample size of the scalars in `trace_`, over the last block or the
+        final full-data stage; nan where this is too short.
     chain_weights_ : ndarray of shape (n_chains,)
         How much each chain counts in queries and for labels, as in `AnnealedDPMixture`.
     outlier_scores_ : ndarray of shape (n_rows,)
-        `score_outliers` of each training row, without the row itself; see `AnnealedDPMixture`.
+        How odd each training row is, when it is left out of the model that scores it; see
+        `AnnealedDPMixture`.
     families_ : dict of str to ndarray
-        Positions of each family's columns; as "constant" and "identifier" those that are set apart.
+        The positions of each family's columns. Columns that are set apart are listed as "constant"
+        (they have one value) and "identifier" (they name the rows).
     atoms_ : dict of int to ndarray
-        By position, the values that a column repeats beyond rounding; see the user guide.
+        For each column, by position, the values that it repeats beyond rounding; see the user
+        guide.
     rounding_ : dict
         The step of each rounded column, by its name, or by its position if there are no names.
     date_parts_ : list of str
         The parts of dates in the model, such as "admitted: weekday".
     hyperparameter_grids_ : dict
-        The grids, in the user's units.
+        The grids of the inferred hyperparameters, in the user's units.
     schedule_ : schedule
-        The schedule that was run; with a time limit, what became of it in the first chain, as a
-        custom schedule without one: the same data and seed then give that chain's bits again.
+        The schedule that was run. With a time limit it is what the first chain did, as a custom
+        schedule without a limit: with the same data and seed it gives that chain's bits again.
     log_evidence_, log_evidence_se_ : float
         With ``schedule="smc"``, the log evidence and its standard error, as in `AnnealedDPMixture`.
     n_sweeps_ : float
-        Sweeps run, further draws included.
+        The number of sweeps that were run, including those between draws.
     n_features_in_ : int
-        Columns of X.
+        Number of columns of X.
     feature_names_in_ : ndarray of str
-        If X had column names.
+        Names of the columns of X, if it had names.
 
     See Also
     --------

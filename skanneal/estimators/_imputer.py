@@ -22,48 +22,50 @@ from ._imputer_model import default_model
 
 
 class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstimator):
-    """Fill gaps with what a mixture expects there, given the rest of the row.
+    """Fill gaps with the values that a mixture expects, given the rest of the row.
 
-    Columns may be numbers, categories, booleans and counts; what comes out is a table of the same
-    sort, in which observed cells are unchanged.
+    Columns may hold numbers, categories, booleans and counts. `transform` returns a table of the
+    same type, in which observed cells are unchanged.
 
     Parameters
     ----------
     estimator : CrossCatPY, AnnealedDPMixture or None, default=None
-        The model; a copy is fitted. None: where at least half of the columns hold numbers, 2 to 50
-        of them, an `AnnealedDPMixture` of few clusters in which all these, whole numbers of few
-        values too, have full covariances ("multivariate_normal"); otherwise ``CrossCatPY()``. Of
-        the model that None chooses, fills stay within the range of the cells that fit observed, and
-        in a column of two numbers are one of these. Of a model that is given they are as its
-        `impute` gives them.
+        The model; a copy is fitted. None chooses it. If at least half of the columns, and 2 to 50
+        of them, hold numbers (whole numbers with few values included), it is an `AnnealedDPMixture`
+        of few clusters in which these columns have full covariances ("multivariate_normal");
+        otherwise it is ``CrossCatPY()``. With a model that None chooses, fills stay within the
+        range of the cells that fit observed, and in a column with two different numbers they are
+        one of these. With a model that you give, fills are those of its `impute`.
     strategy : {"mean", "mode", "sample"}, default="mean"
-        What fills a gap, given the row's other cells. "mean": the posterior mean of a number, the
-        most probable level. "mode": of a number the most probable one of the clusters' centres,
-        where "mean" may fall between the clusters. "sample": a random draw, the gaps of a row
-        together: for multiple imputation.
+        What fills a gap, given the row's other cells. "mean": the posterior mean of a number, or
+        the most probable level. "mode": for a number the most probable one of the centres of the
+        clusters, since "mean" may fall between the clusters. "sample": a random draw, jointly for
+        all gaps of a row, as multiple imputation needs it.
     missing_values : int, float, str, numpy.nan, None or pandas.NA, default=numpy.nan
-        What stands for a missing cell. NaN, None and pandas.NA all mean each other; with any other
-        value there may be none of these.
+        The value that stands for a missing cell. NaN, None and pandas.NA are equivalent; with any
+        other value none of these may occur.
     add_indicator : bool, default=False
-        Whether to append, for each column with gaps in fit, a column that tells where they were.
+        Whether to append, for each column with gaps in fit, a column that says where its gaps were.
     keep_empty_features : bool, default=False
         Whether to keep columns without an observed cell in fit; their gaps are filled with 0.
         Otherwise they are dropped.
     max_time : float or None, default=None
-        Seconds of wall clock that the estimator's fit may take, in place of its own `max_time`.
+        Seconds of wall clock that the estimator's fit may take. It replaces the estimator's own
+        `max_time`.
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
-        Of "sample", and of the estimator if it has none of its own.
+        Randomness of the strategy "sample", and of the estimator if it has no `random_state` of its
+        own.
 
     Attributes
     ----------
     estimator_ : CrossCatPY or AnnealedDPMixture
-        Fitted to the columns with observed cells. The imputer is named after the first of the two.
+        The model, fitted to the columns with observed cells.
     indicator_ : MissingIndicator or None
-        What tells where the gaps were, if `add_indicator`.
+        The transformer that says where the gaps were, if `add_indicator` is true.
     n_features_in_ : int
-        Columns of X.
+        Number of columns of X.
     feature_names_in_ : ndarray of str
-        If X had column names.
+        Names of the columns of X, if it had names.
 
     See Also
     --------
@@ -184,21 +186,21 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
     def imputations(self, X, n_imputations=5):
         """Fill the gaps several times, each time by draws from the posterior.
 
-        For multiple imputation: analyse each table and pool the results by Rubin's rules. Each is
-        made of one draw of the fit, taken in turn, whatever the strategy.
+        For multiple imputation, analyse each table and pool the results by Rubin's rules. Each
+        table is made from one draw of the fit; the draws take turns, whatever the strategy.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_columns)
             Not changed.
         n_imputations : int, default=5
-            How many. Quantiles over 50 or more are intervals.
+            How many tables. Quantiles over 50 or more are intervals.
 
         Returns
         -------
         filled : list of n_imputations ndarrays or frames
-            As `transform` gives them. The spread between them is that of the posterior, as in the
-            estimator's `impute`.
+            Tables of the form that `transform` returns. The spread between them is that of the
+            posterior, as for the estimator's `impute`.
         """
         seed = spawn_seeds(self.random_state, 2)[1]
         return self._filled(X, lambda q, columns: q.imputations(columns, n_imputations, seed))
@@ -260,7 +262,8 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         Returns
         -------
         names : ndarray of str objects
-            The columns', then "missingindicator_" before the names of those with an indicator.
+            The names of the columns, followed by those of the indicator columns,
+            "missingindicator_" and the name of the column.
         """
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)

@@ -19,7 +19,7 @@ class MembershipMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Returns
         -------
         probabilities : ndarray or frame of shape (n_rows, n_clusters)
-            Clusters of `labels_`; rows sum to 1. A frame where `set_output` asks for it.
+            Clusters of `labels_`; rows sum to 1. A frame if `set_output` says so.
         """
         return self.predict_proba(X)
 

@@ -23,22 +23,24 @@ ORDINARY = 0.9  # of the rows: what is beyond may be outliers, and says nothing 
 class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEstimator):
     """Find rows that are improbable under a mixture, whatever their columns and gaps.
 
-    The score is a tail probability, not a density: of rows at the rim of their component, or in a
-    component that is small or diffuse. So small dense groups of outliers that resemble each other,
-    repeated values and gaps do not hide outliers, or make some.
+    The score is a tail probability, not a density: rows are odd if they lie at the rim of their
+    component, or if their component is small or diffuse. So outliers that resemble each other,
+    repeated values and gaps neither hide outliers nor create them.
 
     Parameters
     ----------
     estimator : AnnealedDPMixture, PermutationDPMixture, CrossCatPY or None, default=None
         The model; a copy is fitted. None is ``AnnealedDPMixture()``.
     contamination : "auto" or float, default="auto"
-        The share of the training rows that are outliers, in (0, 0.5]. "auto": rows beyond the
-        score that 1 % would exceed if scores had an exponential tail, as they have in a model's own
-        rows, beyond the score that 10 % do exceed.
+        The share of the training rows that are outliers, in (0, 0.5]. "auto" assumes that scores
+        have an exponential tail, as those of a model's own rows have. It takes the score that 10 %
+        of the training rows exceed, and extrapolates to the score that 1 % would exceed; rows above
+        that are outliers.
     max_time : float or None, default=None
-        Seconds of wall clock that the estimator's fit may take, in place of its own `max_time`.
+        Seconds of wall clock that the estimator's fit may take. It replaces the estimator's own
+        `max_time`.
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
-        Of the estimator if it has none of its own.
+        Randomness of the estimator, if it has no `random_state` of its own.
 
     Attributes
     ----------
@@ -49,14 +51,14 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
     outlier_scores_ : ndarray of shape (n_rows,)
         How odd each training row is, scored without itself; higher is odder.
     n_features_in_ : int
-        Columns of X.
+        Number of columns of X.
     feature_names_in_ : ndarray of str
-        If X had column names.
+        Names of the columns of X, if it had names.
 
     See Also
     --------
     AnnealedDPMixture.score_outliers : The score.
-    sklearn.ensemble.IsolationForest : How soon random splits set a row apart.
+    sklearn.ensemble.IsolationForest : Outliers are isolated by few random splits.
 
     Examples
     --------

@@ -61,129 +61,137 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
     hyperparameters : "infer" or mapping, default="infer"
         As in `AnnealedDPMixture`.
     moves : tuple of str, default=("gibbs", "permutation", "split_merge")
-        The moves that are combined, "gibbs" among them; "auto" is all three.
+        The moves that are combined; "gibbs" must be among them. "auto" is all three.
     permutation : {"projection", "uniform", "markov"}, default="projection"
-        Where orders come from. "projection": on random directions; in burn-in a hill climb, then
-        the exact form in turns with uniform orders. "uniform": any order that keeps clusters
-        together. "markov": a chain from row to similar row through each cluster, which costs the
-        square of the clusters' sizes.
+        How rows are ordered. "projection": by projections on random directions; in burn-in this is
+        a hill climb, afterwards its exact form takes turns with uniform orders. "uniform": any
+        order that keeps clusters together. "markov": a chain from row to similar row through each
+        cluster, which costs the square of the sizes of the clusters.
     program : {"auto", "exact", "quadratic", "beam"}, default="auto"
-        How an order is cut. "exact": O(n^3), up to 1000 rows. "quadratic": O(n^2) with an
-        acceptance step. "beam": only segments that matter, about O(n). "auto": "exact" up to 40
-        rows, then "beam".
+        How an order is cut into clusters. "exact": O(n^3), up to 1000 rows. "quadratic": O(n^2)
+        with an acceptance step. "beam": about O(n), as it keeps only segments that matter. "auto":
+        "exact" up to 40 rows, then "beam".
     init : None, "one", int or "sequential", default=None
-        None: the schedule's own start. Otherwise all rows are there from the beginning, in one
-        cluster, dealt to so many at random, or one after another by sequential prediction; the
-        schedule must then be one of full-data sweeps.
+        How chains begin. None leaves it to the schedule. Otherwise all rows are present from the
+        beginning: in one cluster, in a number of clusters at random, or added one after another by
+        sequential prediction. This needs a schedule of full-data sweeps.
     beam_tolerance : float, default=1e-32
-        Share of the sum over segments that the beam may drop at each row.
+        The share of the sum over segments that the beam may drop at each row.
     point_estimate : {"clusters", "map", "vi", "binder"}, default="clusters"
-        What `labels_` are. "clusters": a cluster is one component or several, between which no
-        valley is sure; see `separation`. The others give the components themselves: the most
-        probable partition found (the draw of highest log joint density, from which each row moves
-        to its best component until none would leave), or the partition of least expected variation
-        of information or Binder loss. These two ask for 20 draws or more in all. Where whole rows
-        have missing cells, "map" is the draw that is closest to the others.
+        What `labels_` are. "clusters": a cluster is one component or several, such that no valley
+        between them is sure; see `separation`. With the other values `labels_` are the components
+        themselves. "map": the most probable partition found, which is the draw of highest log joint
+        density, from which rows are then moved to better components one by one until no move is
+        better. "vi" and "binder": the partition of least expected variation of information or
+        Binder loss; these need 20 draws or more in all. If a family of whole rows has missing
+        cells, "map" is the draw that is closest to the others.
     separation : float, default=0.95
-        How sure it must be that a valley lies between two clusters; in [0, 1). Components between
-        which it is less sure belong together. Larger: fewer clusters.
+        How probable a valley between two clusters must be, in [0, 1). Components between which it
+        is less probable belong to one cluster. A larger value gives fewer clusters.
     n_clusters : int or None, default=None
-        How many clusters there shall be: `labels_` are then clusters, whatever `point_estimate` and
-        `separation` say, and `cluster_tree_` is cut there. None leaves the number to the data.
+        The number of clusters wanted. `labels_` are then clusters, whatever `point_estimate` and
+        `separation` are, and `cluster_tree_` is cut at this number. None leaves the number to the
+        data.
     noise : float or None, default=None
-        Rows whose probability of being in their cluster is no more than this have the label -1
-        among "clusters". None labels all rows.
+        Where `labels_` are clusters, a row gets the label -1 if the probability that it is in its
+        cluster is at most this. None labels all rows.
     n_chains : int, default=4
         Independent chains.
     n_draws : int or "auto", default="auto"
-        Draws kept per chain: where there are blocks, spread evenly over the last one; otherwise
-        the schedule's end, then one every `thin` full-data sweeps. "auto": 1 if the schedule's
-        `n_sweeps` is a number, so that no sweep is added; else 25, or as few as 4 where the labels
-        of all draws would take more than 256 MiB.
+        Draws kept per chain. If the schedule has blocks, they are spread evenly over the last
+        block; otherwise the first is the state at the end of the schedule, and the others follow
+        every `thin` full-data sweeps. "auto": 1 if the schedule's `n_sweeps` is a number, so that
+        no sweeps are added; else 25, or fewer, but at least 4, if the labels of all draws would
+        take more than 256 MiB.
     thin : int, default=1
-        Sweeps between draws; where there are blocks, the least number of them.
+        Sweeps between draws. If the schedule has blocks, the least number of sweeps between them.
     max_time : float or None, default=None
-        Seconds of wall clock that the whole fit may take, all chains together; it takes the place
-        of the schedule's `max_time`. The schedule is stretched or compressed to it.
+        Seconds of wall clock that the whole fit may take, all chains together. It replaces the
+        schedule's `max_time`; the schedule is stretched or compressed to it.
     n_jobs : int or None, default=None
-        Chains run at a time, through joblib (threads by default; the GIL is released).
+        How many chains run at a time, through joblib. By default they run in threads, which release
+        the GIL.
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         An int gives the same fit every time, for any `n_jobs` and backend.
     warm_start : bool, default=False
-        Whether a second `fit`, on the same rows, goes on: with ``n_draws * thin`` full-data sweeps,
-        or where there are blocks, with one that is twice as long as the last.
+        Whether a second `fit`, on the same rows, continues the first: with ``n_draws * thin``
+        full-data sweeps or, if the schedule has blocks, with a block twice as long as the last.
     verbose : int, default=0
-        Above 0: print a line per stage of each chain.
+        If above 0, a line is printed for each stage of each chain.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_rows,), int64
-        Clusters, the largest first: what `predict` says of the training rows. With another
-        `point_estimate` the components, numbered from 0.
+        The cluster of each row; the largest cluster is 0. `predict` gives the same for the training
+        rows. If `point_estimate` is not "clusters", these are the components, numbered from 0.
     n_clusters_ : int
-        How many of them there are.
+        The number of clusters in `labels_`.
     component_labels_ : ndarray of shape (n_rows,), int64
-        The point-estimate partition into components.
+        The component of each row in the point estimate.
     n_components_ : int
-        Its number of components.
+        The number of components in the point estimate.
     probabilities_ : ndarray of shape (n_rows,)
-        Each row's probability of being in its cluster.
+        For each row the probability that it is in its cluster. This and the next three attributes
+        exist only where `labels_` are clusters.
     cluster_tree_ : ndarray of shape (n_joins, 4)
-        How components join to clusters, in the form of SciPy's `linkage`. The height of a join is
-        how sure the valley is that it crosses: -log(1 - probability), in nats. This,
-        `probabilities_` and the next ones: only where `labels_` are clusters.
+        How components join to clusters, in the form of SciPy's `linkage`. The height of a join says
+        how sure the valley is that it crosses: -log(1 - probability), in nats.
     n_clusters_proba_, n_components_proba_ : ndarray
-        Probability of each number of clusters, and of components, from 0. There are k clusters or
-        more if k - 1 valleys are sure.
+        The probability of each number of clusters, and of components, from 0 on. There are k
+        clusters or more if k - 1 valleys are sure.
     draws_ : list of list of Draw
-        ``draws_[chain][draw]`` with ``labels``, ``concentration``, ``discount``,
-        ``hyperparameters``, ``log_joint`` and the clusters' statistics.
+        ``draws_[chain][draw]`` has ``labels``, ``concentration``, ``discount``,
+        ``hyperparameters``, ``log_joint`` and the statistics of the components.
     trace_ : dict of ndarray of shape (n_chains, n_records)
         "seconds", "sweeps", "n_assigned", "n_components", "log_joint", "concentration", "discount"
         and, with permutation moves, "burn_in": 1 for the first half of the sweeps, in which these
         climb and adapt, 0 for the rest, which leaves the posterior as it is; padded with nan.
     converged_ : bool
-        Whether all figures of `convergence_` are within their limits. Never with one chain, fewer
-        than 20 final sweeps or 4 draws per chain, or after an interrupt.
+        Whether all figures of `convergence_` are within their limits. It is never true with one
+        chain, with fewer than 20 final sweeps or 4 draws per chain, or after an interrupt.
     convergence_ : dict
-        "figures": by name ("r_hat of log_joint" and so on) dicts of "value", "limit" and "agrees",
-        which is None where there is too little to tell. "agreeing": for each chain, whether it is
-        one of the most chains of which no two are at odds.
+        "figures": for each figure, such as "r_hat of log_joint", a dict with "value", "limit" and
+        "agrees", which is None where there is too little to tell. "agreeing": for each chain,
+        whether it belongs to the largest group of chains that agree with each other.
     r_hat_, ess_ : dict of float
-        Of the scalars in the trace's final full-data stage, or last block, burn-in left out; nan
-        where it is too short.
+        R-hat and the effective sample size of the scalars in `trace_`, over the last block or the
+        final full-data stage, without burn-in; nan where this is too short.
     chain_weights_ : ndarray of shape (n_chains,)
-        How much each chain counts in queries; they sum to 1. Equal if `converged_`, or where chains
-        predict equally well. Chains under which the rows, each left out in turn, are less probable
-        count less, or 0 (stacking; see the user guide), and `fit` warns. Labels come from chains of
-        at least a twentieth of the mean weight; all draws stay in `draws_`.
+        How much each chain counts in queries; the weights sum to 1. They are equal if `converged_`
+        is true, or if the chains predict equally well. Otherwise a chain counts less, or not at
+        all, if it makes the training rows, each left out in turn, less probable (stacking; see the
+        user guide), and `fit` warns. Labels come from chains with at least a twentieth of the mean
+        weight; `draws_` keeps all draws.
     outlier_scores_ : ndarray of shape (n_rows,)
-        How odd each training row is, as `score_outliers` says of new rows, but without itself;
-        from at most 8 of the draws, fewer above 50,000 rows.
+        How odd each training row is: the scores that `score_outliers` gives to new rows, but each
+        row is left out of the model that scores it. They are averaged over at most 8 of the draws,
+        and over fewer above 50,000 rows.
     families_ : dict of str to ndarray
-        Positions of each family's columns; as "constant", "identifier" and "collinear" those that
-        are set apart: of one value, names of the rows, and what other columns determine.
+        The positions of each family's columns. Columns that are set apart are listed as "constant"
+        (they have one value), "identifier" (they name the rows) and "collinear" (other columns
+        determine them).
     family_evidence_ : dict or None
         How "auto" chose between the families for numbers, as in `AnnealedDPMixture`.
     atoms_ : dict of int to ndarray
-        By position, the values that a column repeats beyond rounding; see the user guide.
+        For each column, by position, the values that it repeats beyond rounding; see the user
+        guide.
     rounding_ : dict
         The step of each rounded column, by its name, or by its position if there are no names.
     date_parts_ : list of str
         The parts of dates in the model, such as "admitted: weekday".
     hyperparameter_grids_ : dict
-        The grids, in the user's units.
+        The grids of the inferred hyperparameters, in the user's units.
     schedule_ : schedule
-        The schedule that was run; with a time limit, what became of it in the first chain, as a
-        custom schedule without one: the same data and seed then give that chain's bits again.
+        The schedule that was run. With a time limit it is what the first chain did, as a custom
+        schedule without a limit: with the same data and seed it gives that chain's bits again.
     log_evidence_, log_evidence_se_ : float
         With ``schedule="smc"``, the log evidence and its standard error, as in `AnnealedDPMixture`.
     n_sweeps_ : float
-        Sweeps run, further draws included.
+        The number of sweeps that were run, including those between draws.
     n_features_in_ : int
-        Columns of X.
+        Number of columns of X.
     feature_names_in_ : ndarray of str
-        If X had column names.
+        Names of the columns of X, if it had names.
 
     See Also
     --------

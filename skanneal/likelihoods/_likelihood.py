@@ -13,20 +13,20 @@ import numpy as np
 class Likelihood:
     """A likelihood f(row | theta) with a base measure H over theta: subclass it to write your own.
 
-    theta is a float64 array whose first axis runs over atoms, the parameters of one cluster each;
-    its other axes are yours, and so is what an encoded row is. Every method that draws gets a
-    `numpy.random.Generator` and must take all its random numbers from it. What the methods return
-    is checked: shape, type, no NaN.
+    theta is a float64 array whose first axis runs over atoms, each of which has the parameters of
+    one cluster. You decide about its other axes, and about what an encoded row is. Every method
+    that draws gets a `numpy.random.Generator` and must take all its random numbers from it. The
+    values that methods return are checked: their shapes, their types, and that none is NaN.
 
-    To write: `log_lik`, `statistics`, `draw`, `prior_draw`, `log_prior`. For the algorithms that
-    propose atoms from the data ("importance", "accelerated") also `proposal_draw` and
-    `proposal_logpdf`. For rows that are not rows of a float64 array, `encode`. The object is
-    pickled to the workers, so keep it small.
+    A subclass must define `log_lik`, `statistics`, `draw`, `prior_draw` and `log_prior`. The
+    algorithms that propose atoms from the data ("importance", "accelerated") also need
+    `proposal_draw` and `proposal_logpdf`. If rows are not rows of a float64 array, define `encode`.
+    The object is pickled and sent to the workers, so keep it small.
 
     Attributes
     ----------
     conjugate : bool
-        Whether the atoms can be integrated out, as only those of a `ConjugateLikelihood` can.
+        Whether the atoms can be integrated out; this is true only for a `ConjugateLikelihood`.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Likelihood:
     conjugate = False
 
     def encode(self, X):
-        """Rows as the other methods want them; called once for each part of the data.
+        """Convert rows to the form that the other methods take, once for each part of the data.
 
         Parameters
         ----------
@@ -95,12 +95,12 @@ class Likelihood:
         Raises
         ------
         ValueError
-            If a row cannot be of this likelihood.
+            If this likelihood cannot describe a row.
         """
         return np.asarray(X, dtype=np.float64)
 
     def prepare(self, theta):
-        """What `log_lik` is given for theta: computed once for many blocks of rows.
+        """Convert theta to what `log_lik` is given; called once for many blocks of rows.
 
         Parameters
         ----------
@@ -143,13 +143,13 @@ class Likelihood:
         out[:, :n_atoms] = scores
 
     def statistics(self, rows, labels, n_atoms):
-        """What the rows say of each atom; those of two parts of the data add up.
+        """Summarise the rows of each atom, such that the summaries of two parts of the data add up.
 
         Parameters
         ----------
         rows : encoded rows
         labels : int32 array of shape (len(rows),)
-            The atom of each row; -1: the row is not counted.
+            The atom of each row; rows with -1 are not counted.
         n_atoms : int
 
         Returns
@@ -185,7 +185,7 @@ class Likelihood:
         raise NotImplementedError(f"{type(self).__name__} has no log_prior")
 
     def proposal_draw(self, rows, rng):
-        """One atom for each row i, from a density q_i that favours what is near the row.
+        """Draw one atom for each row i, from a density q_i that favours atoms near the row.
 
         q_i must be positive wherever the row's likelihood times H is.
 
@@ -226,8 +226,8 @@ class Likelihood:
     def update(self, theta, statistics, sizes, rng):
         """Move the parameters of H, in place, leaving their posterior given theta invariant.
 
-        `draw` follows at once. So where `draw` draws from the posterior itself, whatever theta was,
-        an update may as well integrate atoms out, and not look at theta.
+        `draw` is called directly afterwards. So if `draw` draws from the posterior, whatever theta
+        was, an update may also integrate the atoms out and ignore theta.
 
         Parameters
         ----------
@@ -247,7 +247,7 @@ class Likelihood:
         """Take over what `state` returned."""
 
     def features(self, theta):
-        """Atoms as they are shown to the user, by default theta."""
+        """The atoms in the form that is shown to the user; by default theta."""
         return theta
 
     def log_jacobian(self, n_rows):

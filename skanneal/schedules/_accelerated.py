@@ -12,7 +12,7 @@ from .._native._doc_link import DocLink
 
 
 class AcceleratedSchedule(DocLink, BaseEstimator):
-    """Sub-iterations of the accelerated and of the exact stage.
+    """The numbers of sub-iterations of the accelerated and of the exact stage.
 
     A sub-iteration gives every row one turn. Algorithms other than "accelerated" run
     ``n_accelerated + n_exact`` sub-iterations of their own.
@@ -24,14 +24,14 @@ class AcceleratedSchedule(DocLink, BaseEstimator):
     n_exact : int, default=950
         Sub-iterations of the exact stage.
     sync_every : int or list of int, default=10
-        Sub-iterations between two synchronisations, where shards exchange statistics and features,
-        and hyperparameters and features are drawn. A list says it of one segment after another, its
-        last number holds for all further ones.
+        Sub-iterations between two synchronisations, in which shards exchange statistics and
+        features, and hyperparameters and features are drawn. A list gives the number for one
+        segment after another; its last number holds for all further segments.
     max_time : float or None, default=None
-        Seconds of wall clock for the whole fit: no segment is begun that would end later, going by
-        the last one, one that does not end in time is dropped (the first of a stage kept, as far as
-        it got), and segments get fewer sub-iterations if they take more than a tenth of the time.
-        The accelerated stage takes at most half of it.
+        Seconds of wall clock for the whole fit. A segment is not begun if, judged by the last one,
+        it would end too late. A segment that does not end in time is dropped, except that the first
+        of a stage is kept as far as it got. Segments get fewer sub-iterations if they take more
+        than a tenth of the time. The accelerated stage takes at most half of the time.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class AcceleratedSchedule(DocLink, BaseEstimator):
         Parameters
         ----------
         stage : {"accelerated", "exact", "all"}
-            "all" is what an algorithm of one stage runs.
+            "all" is for an algorithm with one stage.
 
         Returns
         -------

@@ -11,28 +11,28 @@ from ._base import BaseAnneal
 
 
 class AcceleratingAnneal(BaseAnneal):
-    """Churn much while the subsample is small and less and less as it grows.
+    """Exchange many rows while the subsample is small, and fewer and fewer as it grows.
 
-    A subsample of n rows gets `passes` remove/assign pairs per added row up to `small_size` rows;
-    beyond, ``1 + pairs`` falls along a straight line in log-log scale to 1 at `big_size`. This is
+    Up to `small_size` rows, the subsample gets `passes` remove/assign pairs per added row. Beyond
+    that, ``1 + pairs`` falls along a straight line on a log-log scale, to 1 at `big_size`. This is
     the schedule of Loom (Obermeyer, Glidden and Jonas, 2014).
 
     Parameters
     ----------
     n_sweeps : float, "auto" or None, default=None
         Assignments divided by rows, final sweeps included. None: as many as the curve gives, which
-        is ``1 + passes + final_sweeps`` for up to `small_size` rows; a number rescales the pairs.
-        "auto": these, then as many full-data sweeps as the chains need to agree.
+        is ``1 + passes + final_sweeps`` for up to `small_size` rows. A number rescales the pairs.
+        "auto": as None, then as many full-data sweeps as the chains need to agree.
     passes : float, default=500
         Remove/assign pairs per added row while the subsample is small.
     small_size : float, default=4e3
-        Rows up to which `passes` holds.
+        Number of rows up to which `passes` holds.
     big_size : float, default=1e9
-        Rows from which no pairs are made.
+        Number of rows from which on no pairs are made.
     final_sweeps : float, default=2
         Full-data sweeps at the end; at most ``n_sweeps - 1``.
     max_time : float or None, default=None
-        Seconds to stretch or compress the schedule to.
+        Seconds to which the schedule is stretched or compressed.
     selection : {"random", "window", "stratified"}, default="random"
         Which rows leave and enter the subsample.
 

@@ -12,39 +12,40 @@ from ._curves import as_curve, as_positions, curve_knots, exact_knots
 
 
 class CustomAnneal(BaseAnneal):
-    """Follow a curve of one's own for the subsample's size and, if wanted, the energy.
+    """Follow your own curve for the size of the subsample and, optionally, for the exponent.
 
     Parameters
     ----------
     size : callable or array-like of shape (n_points,)
         The subsample's share of the rows as a function of the share of the assignments: a callable
-        that rises from [0, 1) to 1 on [0, 1], or an array of floats in [0, 1] that ends at 1. An
-        array of integers holds sizes and ends at the number of rows. An array may also fall. The
-        subsample grows by at most one row per assignment: a steeper curve is followed as closely
-        as that allows.
+        on [0, 1] that rises from a value in [0, 1) to 1, or an array of floats in [0, 1] that ends
+        at 1. An array of integers holds sizes and ends at the number of rows. An array may also
+        fall. The subsample grows by at most one row per assignment; a steeper curve is followed as
+        closely as this allows.
     at : array-like of shape (n_points,) or None, default=None
-        Where the values of `size` hold: floats from 0 to 1 are shares of the assignments, integers
-        are numbers of assignments and need integers in `size`; None is equally spaced. Between the
-        points the size changes linearly.
+        Where the values of `size` hold. Floats from 0 to 1 are shares of the assignments; integers
+        are numbers of assignments and need integers in `size`. None means equally spaced. Between
+        the points the size changes linearly.
     n_sweeps : float, "auto" or None, default=None
-        Assignments divided by rows, final sweeps included. None: 20, or with integers in `at` as
-        many as they say. "auto": these, then as many full-data sweeps as the chains need to agree.
+        Assignments divided by rows, final sweeps included. None: 20 or, with integers in `at`, as
+        many as these say. "auto": as None, then as many full-data sweeps as the chains need to
+        agree.
     exponent : callable, array-like of shape (n_points,) or None, default=None
-        Exponent of the likelihood, given as `size` is given, ending at 1; None is 1 throughout.
+        Exponent of the likelihood, in the same form as `size`, ending at 1; None is 1 throughout.
     start : {"empty", "prior"}, default="empty"
         Begin without rows, or with all rows labelled from the partition prior.
     final_sweeps : float, default=0
         Full-data sweeps after the curve; at most ``n_sweeps - 1``.
     max_time : float or None, default=None
-        Seconds to stretch or compress the schedule to.
+        Seconds to which the schedule is stretched or compressed.
     selection : {"random", "window", "stratified"}, default="random"
         Which rows leave and enter the subsample.
     burn_in : int or None, default=None
-        Assignments in which moves may adapt, or do more than leaves the posterior as it is; None is
-        half of them.
+        Number of assignments during which moves may adapt, or may not leave the posterior
+        invariant; None is half of them.
     skipped : array-like of int or None, default=None
-        Numbers of assignments after which the moves that follow a churn are left out. What became
-        of a schedule under a time limit has some where the time was too short for them.
+        Numbers of assignments after which the other moves are left out. The schedule that a fit
+        with a time limit stores has some where the time was too short for them.
 
     Examples
     --------
@@ -103,14 +104,15 @@ class CustomAnneal(BaseAnneal):
         Parameters
         ----------
         path : Path
-            What to follow.
+            The path to follow.
         selection : {"random", "window", "stratified"}, default="random"
             Which rows leave and enter the subsample.
 
         Returns
         -------
         schedule : CustomAnneal
-            Its points are numbers of assignments and sizes: it fits data of as many rows only.
+            Its points are numbers of assignments and sizes, so it only fits data with the same
+            number of rows.
         """
         return cls(
             path.sizes,

@@ -10,7 +10,7 @@ from ._base import BaseAnneal
 
 
 class EnergyAnneal(BaseAnneal):
-    """Keep all rows and let the exponent of the likelihood rise to 1: simulated annealing proper.
+    """Keep all rows and let the exponent of the likelihood rise to 1 (simulated annealing).
 
     The exponent rises in proportion to the assignments, from `beta_min` to 1 before the final
     sweeps.
@@ -23,14 +23,14 @@ class EnergyAnneal(BaseAnneal):
     beta_min : float, default=0.1
         Exponent at the beginning, in [0, 1].
     start : {"prior", "sequential"}, default="prior"
-        Label all rows from the partition prior, or assign them one after another at `beta_min`;
-        that pass is the first sweep.
+        "prior": all rows are labelled from the partition prior. "sequential": rows are assigned one
+        after another at `beta_min`; this pass is the first sweep.
     final_sweeps : float, default=2
         Sweeps at exponent 1 at the end; at most ``n_sweeps - 1``.
     max_time : float or None, default=None
-        Seconds to stretch or compress the schedule to.
+        Seconds to which the schedule is stretched or compressed.
     selection : {"random", "window", "stratified"}, default="random"
-        The order of the rows within a sweep: drawn anew, fixed, or balanced over strata.
+        The order of the rows within a sweep: drawn for each sweep, fixed, or balanced over strata.
 
     Examples
     --------

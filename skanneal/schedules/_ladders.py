@@ -32,7 +32,7 @@ class BaseLadder(DocLink, BaseEstimator):
         return self._betas()
 
     def levels(self, n_rows):
-        """Return the levels by subsampling; those that round to the same size are one.
+        """Return the levels by subsampling; levels that round to the same size are merged.
 
         Parameters
         ----------
@@ -59,18 +59,18 @@ class GeometricLadder(BaseLadder):
     Parameters
     ----------
     n_levels : int, default=7
-        The target counted.
+        Number of levels, including the target.
     beta_min : float, default=1/8
         Inverse temperature of the hottest level.
     adapt : bool, default=False
-        Whether the levels in between move, during warm-up, to where neighbours reject equally
-        often; they stay there for the draws.
+        Whether the levels in between move, during warm-up, such that neighbours reject equally
+        often. They stay fixed for the draws.
     recentre : bool, default=False
-        Whether levels of fewer rows are made like the target during warm-up: their rows the best
-        of many random sets, their likelihoods raised to a power and tilted by a quadratic that are
-        fitted to where the chain has been. They are then cheap copies of the target: for a target
-        whose evaluation is expensive, with two levels. The draws stay exact. Methods "stt" and
-        "spt"; what is fitted belongs to its rows, so not with `adapt`.
+        Whether levels of fewer rows are made to resemble the target during warm-up. Their rows are
+        the best of many random sets; a power and a quadratic, fitted to where the chain has been,
+        change their likelihoods. They are then cheap copies of the target: use two levels if the
+        evaluation of the target is expensive. The draws stay exact. Only for the methods "stt" and
+        "spt", and not with `adapt`, because the fit is valid for its rows only.
 
     Examples
     --------
@@ -101,14 +101,15 @@ class GeometricLadder(BaseLadder):
 
 
 class CustomLadder(BaseLadder):
-    """Inverse temperatures as given.
+    """Inverse temperatures that you give.
 
     Parameters
     ----------
     betas : array-like of shape (n_levels,), default=(1.0, 0.5, 0.25, 0.125, 0.0)
-        Strictly decreasing from 1; the last may be 0, the prior, which gives the evidence.
+        Strictly decreasing from 1. The last may be 0, which stands for the prior; the evidence is
+        then estimated.
     adapt : bool, default=False
-        As in `GeometricLadder`; the last stays where it is.
+        As in `GeometricLadder`; the last level stays where it is.
     recentre : bool, default=False
         As in `GeometricLadder`; the last must not be 0.
 

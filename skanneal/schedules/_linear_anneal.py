@@ -18,7 +18,7 @@ class LinearAnneal(BaseAnneal):
     final_sweeps : float, default=2
         Full-data sweeps at the end; at most ``n_sweeps - 1``.
     max_time : float or None, default=None
-        Seconds to stretch or compress the schedule to.
+        Seconds to which the schedule is stretched or compressed.
     selection : {"random", "window", "stratified"}, default="random"
         Which rows leave and enter the subsample.
 

@@ -14,9 +14,9 @@ class PriorGibbs(BaseSchedule):
         Assignments divided by rows. Labelling from the prior is not counted. "auto": one
         sweep, then as many as the chains need to agree.
     max_time : float or None, default=None
-        Seconds to stretch or compress the schedule to.
+        Seconds to which the schedule is stretched or compressed.
     selection : {"random", "window", "stratified"}, default="random"
-        The order of the rows within a sweep: drawn anew, fixed, or balanced over strata.
+        The order of the rows within a sweep: drawn for each sweep, fixed, or balanced over strata.
 
     Examples
     --------

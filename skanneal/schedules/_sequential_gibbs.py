@@ -14,7 +14,8 @@ class SequentialGibbs(BaseSchedule):
         Assignments divided by rows; the sequential pass is the first sweep. "auto": that
         pass, then as many sweeps as the chains need to agree.
     max_time : float or None, default=None
-        Seconds to stretch or compress the full-data sweeps to. The sequential pass is always run.
+        Seconds to which the full-data sweeps are stretched or compressed. The sequential pass is
+        always run.
     selection : {"random", "window", "stratified"}, default="random"
         Which row enters next, and which is reassigned.
 

@@ -10,40 +10,40 @@ from ._linear_anneal import LinearAnneal
 
 
 class SequentialMonteCarlo(LinearAnneal):
-    """Let particles see one row after another, weigh them by what they predict, and resample.
+    """Show particles one row after another, weight them by their predictions, and resample.
 
-    Data-tempered sequential Monte Carlo [1]_. Every chain is an island of its own: its particles
-    begin as draws from the prior, without rows, and all take in the same rows, in an order of the
-    island's own. A row weighs each particle by the density that the particle gives it; where the
-    effective sample size falls below `min_ess` of the particles, these are resampled (systematic
-    resampling). Between the rows the particles move in place, on the rows so far, by moves that
-    leave the posterior of these rows invariant. The particle that is drawn by weight in the end
-    goes on as the chain.
+    This is data-tempered sequential Monte Carlo [1]_. Every chain is an independent island. Its
+    particles begin as draws from the prior, without rows, and all of them take in the same rows in
+    the same order, which differs from island to island. A row multiplies the weight of each
+    particle by the density that the particle gives it. If the effective sample size falls below a
+    share `min_ess` of the particles, they are resampled (systematic resampling). Between the rows
+    each particle is moved on the rows so far, by moves that leave the posterior of these rows
+    invariant. In the end one particle is drawn by weight, and continues as the chain.
 
-    The mean of the weights estimates the evidence, without bias whatever the number of particles:
-    an estimator that is given this schedule has `log_evidence_`, and runs `n_particles` times the
-    sweeps.
+    The mean of the weights is an unbiased estimate of the evidence, for any number of particles. An
+    estimator with this schedule has `log_evidence_`, and runs `n_particles` times the sweeps.
 
     Parameters
     ----------
     n_particles : int, default=32
-        Particles of each chain's island.
+        Number of particles of each chain.
     n_first : int, default=256
-        Particles while the rows are fewer than 8, if that is more: half as many from 8 rows on, a
-        quarter from 16, and so on down to `n_particles`. What hyperparameters are worth shows in
-        the first rows, and there particles cost little.
+        Number of particles while there are fewer than 8 rows, if this is more than `n_particles`:
+        half as many from 8 rows on, a quarter from 16, and so on down to `n_particles`. The first
+        rows show which hyperparameters are good, and particles cost little there.
     n_sweeps : float, default=20
         Assignments of one particle divided by rows, final sweeps included. One sweep takes the rows
-        in. Of the rest, the rows so far are swept in place after each row that enters while they
-        are few, and then whenever as many assignments are due.
+        in. The other sweeps move the rows so far: after each row that enters while these are few,
+        and later whenever the share of the assignments made so far asks for a sweep.
     final_sweeps : float, default=2
         Sweeps of all rows at the end; at most ``n_sweeps - 1``.
     min_ess : float, default=0.5
-        Share of the particles. 1 resamples after every row, 0 never.
+        Effective sample size, as a share of the particles, below which they are resampled. 1
+        resamples after every row, 0 never.
     max_time : None
-        The evidence would depend on the clock: there is no time limit.
+        There is no time limit, because the evidence would depend on the clock.
     selection : {"random", "window", "stratified"}, default="random"
-        In which order rows enter.
+        The order in which rows enter.
 
     References
     ----------
@@ -90,7 +90,7 @@ class SequentialMonteCarlo(LinearAnneal):
         self.min_ess = min_ess
 
     def particles(self, size):
-        """Return how many particles there are when so many rows are in.
+        """Return the number of particles when the subsample has a number of rows.
 
         Parameters
         ----------

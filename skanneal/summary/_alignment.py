@@ -9,7 +9,7 @@ from ._labels import checked, relabel
 
 
 def align_labels(labels, reference):
-    """Number the clusters of a partition as those of another one that they share most rows with.
+    """Number a partition's clusters like those of a reference with which they share most rows.
 
     Draws and chains number their clusters each in its own way. So that the same colour means the
     same cluster in two pictures, the clusters are matched one to one such that as many rows as
@@ -25,13 +25,13 @@ def align_labels(labels, reference):
     Returns
     -------
     aligned : ndarray of int64 of shape (n_rows,)
-        The same partition as `labels`. Clusters that no cluster of the reference is left for have
-        numbers above all of its own, in order of first appearance.
+        The same partition as `labels`. Clusters that have no match in the reference have numbers
+        above all of its own, in order of first appearance.
 
     Raises
     ------
     ValueError
-        If lengths differ or something else than integers is given.
+        If lengths differ, or labels are not integers.
 
     Examples
     --------

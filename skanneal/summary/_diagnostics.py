@@ -14,7 +14,7 @@ _MIN_DRAWS = 4  # two halves of two draws each
 
 
 def r_hat(draws):
-    """Rank-normalised split R-hat: 1 where the chains agree.
+    """Rank-normalised split R-hat, which is near 1 if the chains agree.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def r_hat(draws):
 
 
 def ess(draws):
-    """Bulk effective sample size: how many independent draws would say as much.
+    """Bulk effective sample size: how many independent draws would be as informative.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ def ess(draws):
     Returns
     -------
     ess : float
-        Of all chains together; NaN with fewer than 4 draws, if all draws are equal or if one is
-        infinite.
+        That of all chains together; NaN with fewer than 4 draws, if all draws are equal or if one
+        is infinite.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def ess(draws):
 
 
 def tail_ess(draws):
-    """Tail effective sample size: what the 5 % and 95 % quantiles rest on.
+    """Tail effective sample size: that of the 5 % and 95 % quantiles.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def tail_ess(draws):
     Returns
     -------
     ess : float
-        The smaller of the two quantiles'; NaN as in `ess`.
+        The smaller one of the two quantiles'; NaN as in `ess`.
 
     Examples
     --------
@@ -109,14 +109,15 @@ def drift(draws, least_spread=0.0):
     draws : array-like of shape (n_draws,)
         May begin and end with NaN.
     least_spread : float, default=0.0
-        What the standard deviation counts as if it is less.
+        A lower limit of the standard deviation.
 
     Returns
     -------
     drift : float
-        The lesser of the differences from the second quarter's mean to the third's and from there
-        to the last's, over the standard deviation within quarters: 3.5 for a straight line; 0 for
-        differences of unlike signs, with fewer than 8 draws, and if all are equal.
+        The mean of the third quarter minus that of the second, or the mean of the last quarter
+        minus that of the third, whichever is nearer to 0, divided by the standard deviation within
+        quarters. A straight line has 3.5. It is 0 if the two differences have different signs, with
+        fewer than 8 draws, and if all draws are equal.
 
     Examples
     --------

@@ -40,7 +40,8 @@ def rank_clusters(labels):
     Returns
     -------
     ranks : ndarray of int64 of shape (n_rows,)
-        0 in the largest cluster; of equals the one with the earliest row comes first.
+        0 in the largest cluster. Among clusters of equal size the one with the earliest row comes
+        first.
     sizes : ndarray of int64 of shape (n_clusters,)
         Not increasing.
 

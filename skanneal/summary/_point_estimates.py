@@ -20,8 +20,8 @@ def point_estimate(labels_list, log_joints=None, method="map"):
     log_joints : array-like of shape (n_draws,) or None, default=None
         Log joint densities of the draws; "map" needs them.
     method : {"map", "vi", "binder"}, default="map"
-        The draw with the highest log joint density, or the partition found to have the least
-        expected variation of information or Binder loss (Wade and Ghahramani 2018).
+        "map": the draw with the highest log joint density. "vi", "binder": the partition found to
+        have the least expected variation of information or Binder loss (Wade and Ghahramani 2018).
 
     Returns
     -------
@@ -87,7 +87,7 @@ def expected_binder(labels, labels_list):
     Returns
     -------
     expected_binder : float
-        Share of the ordered pairs of rows on which the two disagree, from 0 to 1.
+        Mean share of the ordered pairs of rows on which two partitions disagree, from 0 to 1.
 
     Examples
     --------

@@ -30,7 +30,7 @@ _MAX_STEPS = 10_000  # log(n_chains) / _TO_GAIN are always enough
 
 
 def stacking_weights(log_densities):
-    """Weights with which chains that disagree predict best together.
+    """Weights with which the chains together predict best.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def counted_chains(weights):
     Returns
     -------
     chains : ndarray of int64 of shape (n_counted,)
-        Those of at least a twentieth of the mean weight.
+        The chains with at least a twentieth of the mean weight.
 
     Examples
     --------

@@ -6,7 +6,7 @@ from ._targets import Target
 
 
 class CallableTarget(Target):
-    """A target from a log prior and a log likelihood.
+    """A target given by functions for its log prior and log likelihood.
 
     Parameters
     ----------
@@ -15,14 +15,15 @@ class CallableTarget(Target):
     log_likelihood : callable
         ``log_likelihood(theta, rows) -> float``, `rows` an array of positions.
     n_parameters, n_rows : int
-        Length of theta, rows of data.
+        Length of theta, and number of rows of data.
     prior_gradient, likelihood_gradient : callable or None, default=None
-        ``prior_gradient(theta)``, ``likelihood_gradient(theta, rows)``, each an array of shape
-        (n_parameters,). Both or none; needed for Hamiltonian Monte Carlo.
+        ``prior_gradient(theta)``, ``likelihood_gradient(theta, rows)``, which return arrays of
+        shape (n_parameters,). Give both or neither; Hamiltonian Monte Carlo needs them.
     draw_prior : callable or None, default=None
         ``draw_prior(generator)``, with a numpy.random.Generator. Without it `sample` needs `init`.
     independent : bool, default=True
-        Whether the log likelihood is a sum over rows, which makes hotter levels free.
+        Whether the log likelihood is a sum over rows. An evaluation of a level then gives those of
+        all hotter levels too.
     parameter_names : list of str or None, default=None
         Used in labels only.
 

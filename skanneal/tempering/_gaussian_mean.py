@@ -17,8 +17,8 @@ LARGEST = 1e150  # of what is squared
 class GaussianMeanTarget(Target):
     """Rows x_n ~ N(theta, covariance), theta ~ N(0, prior_scale^2 I).
 
-    Each evaluation goes over the rows, as it must in models without sufficient statistics: this is
-    the model of van de Meent, Paige and Wood (2014), section 4.1.
+    This is the model of van de Meent, Paige and Wood (2014), section 4.1. Each evaluation goes over
+    the rows, as it must in models without sufficient statistics.
 
     Parameters
     ----------

@@ -40,17 +40,17 @@ class GaussianProcessTarget(Target):
     priors : None or mapping, default=None
         "length_scale": mean and standard deviation of the normal prior of each logarithm of a
         length scale, numbers or arrays of shape (n_columns,). "sigma_f", "sigma_n": shape and rate
-        of gamma priors. What is left out, and None, are (0.5, 1), (4, 1) and (2, 2), as in van de
-        Meent, Paige and Wood [1]_.
+        of gamma priors. The defaults are (0.5, 1), (4, 1) and (2, 2), as in van de Meent, Paige and
+        Wood [1]_.
 
     Attributes
     ----------
     n_parameters : int
-        Columns of X and two.
+        The number of columns of X plus two.
     X : ndarray of shape (n_rows, n_columns)
         The coordinates, centred.
     centre : ndarray of shape (n_columns,)
-        What was taken out of them.
+        The means that were subtracted from the coordinates.
     parameter_names : list of str
         "log_length_scale[0]", ..., "log_sigma_f", "log_sigma_n".
 

@@ -6,15 +6,15 @@ import numpy as np
 
 
 def check_gradient(target, theta=None, *, rtol=1e-4, random_state=0):
-    """Raise a ValueError where a target's gradient does not belong to its value.
+    """Raise a ValueError if a target's gradient differs from finite differences of its value.
 
-    Central differences of the log prior and of the log likelihood of all rows and of half of them,
-    one parameter at a time.
+    It compares central differences, one parameter at a time, of the log prior and of the log
+    likelihood of all rows and of half of them.
 
     Parameters
     ----------
     target : Target
-        With ``has_gradient``.
+        A target with ``has_gradient``.
     theta : array-like of shape (n_parameters,) or None, default=None
         Where to compare; None draws from the prior.
     rtol : float, default=1e-4

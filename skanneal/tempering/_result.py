@@ -46,29 +46,32 @@ class TemperingResult:
     Attributes
     ----------
     draws : ndarray of shape (n_chains, n_draws, n_parameters)
-        Draws from the target. A time limit leaves fewer draws, the same number of every chain. An
-        interrupt leaves those chains, and that number of draws of each, that make the most draws.
+        Draws from the target. A time limit leaves fewer draws, the same number for every chain.
+        After an interrupt, those chains and that number of draws per chain are kept that give the
+        most draws in all.
     log_prior, log_likelihood : ndarray of shape (n_chains, n_draws)
-        At the draws, of all rows.
+        Log prior, and log likelihood of all rows, at the draws.
     elapsed : ndarray of shape (n_chains, n_draws)
-        Seconds from the beginning of the chain, its warm-up included, to each draw.
+        Seconds from the beginning of the chain, including warm-up, to each draw.
     betas, sizes : ndarray of shape (n_chains, n_levels)
-        The ladder that was drawn with; rows of each level (all for tempering by powers).
+        The ladder during the draws: inverse temperatures, and numbers of rows (all rows for
+        tempering by powers).
     acceptance : ndarray of shape (n_chains, n_updates, n_levels)
         Mean acceptance probability of the inner updates.
     swap_acceptance : ndarray of shape (n_chains, n_levels - 1)
-        Mean probability of crossing between neighbouring levels; in tempered transitions of the
-        pair's factor of the pass.
+        Mean probability of crossing between neighbouring levels; for tempered transitions, the mean
+        of the pair's factor of the acceptance of the pass.
     pass_acceptance : ndarray of shape (n_chains,)
         Mean acceptance of tempered transitions; NaN for other methods.
     exchange_acceptance : ndarray of shape (n_chains,)
-        Mean acceptance of the exchanges that resample subsets; NaN if there were none.
+        Mean acceptance of the exchanges of rows that resample subsets; NaN if there were none.
     round_trips : ndarray of int of shape (n_chains,)
-        Travels from the target to the hottest level and back; passes accepted.
+        Number of trips from the target to the hottest level and back; for tempered transitions, of
+        accepted passes.
     step_sizes : ndarray of shape (n_chains, n_updates, n_levels)
         In units of `scale`, ndarray of shape (n_chains, n_parameters).
     nan_rejections : ndarray of int of shape (n_chains, n_levels)
-        Likelihoods that were not numbers; each was counted as a rejection.
+        Number of likelihoods that were not a number; each counted as a rejection.
     seconds, seconds_warmup : ndarray of shape (n_chains,)
         Wall time of draws and of warm-up.
     n_warmup : ndarray of int of shape (n_chains,)
@@ -136,7 +139,7 @@ class TemperingResult:
         return self.draws.reshape(-1, self.draws.shape[-1])
 
     def to_arviz(self):
-        """Return the draws as ArviZ reads them; needs the package arviz-base.
+        """Return the draws in the form of ArviZ; this needs the package arviz-base.
 
         Returns
         -------

@@ -51,47 +51,52 @@ def sample(
     target : Target
         What to draw from.
     method : {"stt", "spt", "tt", "pt", "none"}, default="stt"
-        Tempered transitions or parallel tempering; on levels of fewer rows ("s") or with powers of
-        the likelihood of all rows. "none" is the inner sampler alone.
+        "stt" and "tt" are tempered transitions, "spt" and "pt" parallel tempering. Levels have
+        fewer rows in the methods with "s", and powers of the likelihood of all rows in the others.
+        "none" is the inner sampler alone.
     schedule : ladder or None, default=None
         A `GeometricLadder` or `CustomLadder`; None is ``GeometricLadder()``.
     inner : {"hmc", "mh"}, inner sampler or sequence of them, default="hmc"
-        What updates theta within a level. Several are applied there and back.
+        What updates theta within a level. Several samplers are applied from the first to the last
+        and back.
     n_chains : int, default=4
-        Independent chains; with "spt" each has subsets of its own.
+        Number of independent chains; with "spt" each has its own subsets of the rows.
     n_draws, n_warmup : int, default=250
-        Iterations of each chain: kept, and before, while step sizes (and a ladder that says so)
-        adapt.
+        Iterations of each chain that are kept, and iterations before these, in which step sizes
+        (and a ladder with `adapt`) adapt.
     n_jobs : int or None, default=None
-        Chains run at a time, through joblib. A target in plain Python holds the GIL.
+        How many chains run at a time, through joblib. A target in plain Python holds the GIL.
     max_time : float or None, default=None
-        Seconds of wall clock for all chains together, warm-up in proportion: iterations that would
-        end later are left out, but for one. The numbers of draws then depend on the machine.
+        Seconds of wall clock for all chains together; warm-up gets its share. Iterations that would
+        end later are left out, except one. The number of draws then depends on the machine.
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         An int gives the same draws every time, for any `n_jobs`.
     verbose : int, default=0
-        Above 0: a line about each chain at its end.
+        If above 0, a line is printed for each chain when it ends.
     progress : callable or None, default=None
-        ``progress(chain, share)`` is called now and then, where the chain runs, with its number and
-        the share of its iterations, or of its time, that is done. Where it returns True all chains
-        stop, as at an interrupt. It must pickle if chains run in other processes.
+        ``progress(chain, share)`` is called from time to time in the process of the chain, with the
+        chain's number and the share of its iterations, or of its time, that is done. If it returns
+        True, all chains stop, as after an interrupt. It must be picklable if chains run in other
+        processes.
     init : array-like of shape (n_parameters,) or (n_chains, n_parameters), default=None
         Where chains start; None draws from the prior.
     metric : {"diagonal", "unit"}, default="diagonal"
         Whether step sizes are in units of the parameters' standard deviations, as estimated in
         warm-up.
     swaps : {"sequential", "even_odd"}, default="sequential"
-        Parallel tempering's pairs: all from the hottest down, or even and odd ones in turns.
+        The pairs of levels in parallel tempering: all pairs from the hottest down, or even and odd
+        pairs in turns.
     resample : bool or int, default=False
-        With "spt", exchange rows between levels while drawing, so many proposals per iteration
-        (True: 1, and with independent rows an eighth of the rows of level 1). The draws stay
-        exact; evidence is not to be had, as the levels' constants change with their rows.
+        With "spt", exchange rows between levels while drawing, with this many proposals per
+        iteration. True means 1 or, with independent rows, an eighth of the rows of level 1. The
+        draws stay exact, but the evidence cannot be estimated, because the constants of the levels
+        change with their rows.
     n_base_moves : float or "auto", default="auto"
-        Inner updates of the target's level before each tempered transition; 0.1 is one before every
-        tenth, at random. "auto" is 1, and 0.1 once re-centred levels do the work, whose passes cost
-        far less than such an update; fewer are quicker where `swap_acceptance` is high.
+        Inner updates of the target's level before each tempered transition; 0.1 means one before
+        every tenth, at random. "auto" is 1, and 0.1 with re-centred levels, whose passes cost far
+        less than such an update. If `swap_acceptance` is high, fewer updates are faster.
     check_gradient : bool, default=False
-        Compare the target's gradient with finite differences before anything runs.
+        Whether to compare the target's gradient with finite differences before anything runs.
 
     Returns
     -------

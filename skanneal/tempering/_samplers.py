@@ -29,7 +29,7 @@ class RandomWalk(BaseInnerSampler):
         Standard deviation of a proposal at the target's level; at level m it is divided by the
         square root of beta_m.
     n_steps : int, default=1
-        Steps that make one update.
+        Number of steps in one update.
     target_accept : float or "auto", default="auto"
         Acceptance that the step size is adapted to; "auto" is 0.44 for one parameter, else 0.234.
     adapt : bool, default=True
@@ -76,10 +76,10 @@ class HMC(BaseInnerSampler):
         Step of the leapfrog at the target's level; at level m it is divided by the square root of
         beta_m.
     n_leapfrog : int, default=10
-        Steps of the longest trajectory.
+        Number of steps of the longest trajectory.
     random_length : bool, default=True
-        Whether the number of steps is uniform on 1 .. `n_leapfrog`, which keeps trajectories from
-        returning to where they began again and again; or always `n_leapfrog`.
+        Whether the number of steps is drawn uniformly from 1 to `n_leapfrog`, so that trajectories
+        do not always return to where they began. Otherwise it is always `n_leapfrog`.
     target_accept : float, default=0.8
         Acceptance that the step size is adapted to.
     adapt : bool, default=True

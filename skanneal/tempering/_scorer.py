@@ -8,20 +8,20 @@ import numpy as np
 def ess_per_second_scorer(estimator, X=None, y=None):
     """Smallest bulk effective sample size per second of the fit, warm-up included.
 
-    For ``GridSearchCV(scoring=ess_per_second_scorer)`` over ladders, methods and inner samplers,
-    which a predictive score cannot tell apart once they have all converged.
+    Use it as ``GridSearchCV(scoring=ess_per_second_scorer)`` over ladders, methods and inner
+    samplers; a predictive score cannot tell these apart once they have all converged.
 
     Parameters
     ----------
     estimator : estimator
         A fitted tempered estimator.
     X, y : None
-        Not used: the score is the fit's.
+        Not used, as the score depends only on the fit.
 
     Returns
     -------
     score : float
-        0 where the effective sample size cannot be had: too few draws, or none accepted.
+        0 if the effective sample size cannot be computed, with too few draws or none accepted.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def ess_per_second_scorer(estimator, X=None, y=None):
 
 
 def log_predictive_density_scorer(estimator, X, y):
-    """Mean held-out log density: what a model selection by predictive density maximises.
+    """Mean log density of held-out rows, for model selection by predictive density.
 
     Parameters
     ----------

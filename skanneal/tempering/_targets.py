@@ -16,25 +16,26 @@ __all__ = ["Target"]
 class Target:
     """A posterior density over a vector of unconstrained parameters; base of all targets.
 
-    A subclass in plain Python sets `n_parameters` and `n_rows` and writes `log_prior` and
-    `log_likelihood`, and `draw_prior` if the chains are to start from the prior or the hottest
-    level is to be drawn from it exactly. A compiled target overrides `bind` instead of
+    A subclass in plain Python sets `n_parameters` and `n_rows` and defines `log_prior` and
+    `log_likelihood`. It also defines `draw_prior` if chains start from the prior, or if the hottest
+    level is the prior and is to be drawn exactly. A compiled target overrides `bind` instead of
     `log_likelihood` (see `skanneal/tempering/_bound.pxd`).
 
-    Parameters are unconstrained reals: put a positive one in log space, with the logarithm of the
-    Jacobian in `log_prior`.
+    Parameters are unconstrained reals: for a positive parameter use its logarithm, and add the
+    logarithm of the Jacobian to `log_prior`.
 
     Attributes
     ----------
     n_parameters : int
         Length of theta.
     n_rows : int
-        Rows of data, at least 1; levels of the ladder hold the first so many in a random order.
+        Number of rows of data, at least 1; each level of the ladder holds the first rows in a
+        random order.
     independent : bool
-        Whether the log likelihood is a sum over rows. Levels are then summed ring by ring, so that
-        one evaluation gives all hotter levels too; otherwise each of them is evaluated anew.
+        Whether the log likelihood is a sum over rows. One evaluation then gives all hotter levels
+        too; otherwise each of them is evaluated separately.
     has_gradient : bool
-        Whether gradients are given, as Hamiltonian Monte Carlo demands.
+        Whether gradients are given, as Hamiltonian Monte Carlo requires.
     parameter_names : list of str or None
         Used in labels only.
 
@@ -72,7 +73,7 @@ class Target:
         return type(self).draw_prior is not Target.draw_prior
 
     def log_prior(self, theta, gradient=False):
-        """Log prior density, up to a constant (evidence wants it normalised).
+        """Log prior density, up to a constant; it must be normalised for the evidence.
 
         Parameters
         ----------
