@@ -44,12 +44,12 @@ class BaseTempered(BaseChains):
     }
 
     def to_arviz(self):
-        """Return the draws as ArviZ reads them; needs the package arviz-base.
+        """Return the draws in the form of ArviZ; this needs the package arviz-base.
 
         Returns
         -------
         tree : xarray.DataTree
-            As `TemperingResult.to_arviz` gives it.
+            The tree that `TemperingResult.to_arviz` returns.
         """
         check_is_fitted(self)
         return self.result_.to_arviz()

@@ -20,18 +20,20 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
     """Posterior of the mean of normal rows with known covariance, by tempering by subsampling.
 
     Rows are x_n ~ N(theta, covariance) with theta ~ N(0, prior_scale^2 I): the model of van de
-    Meent, Paige and Wood [1]_, section 4.1. Its posterior is known in closed form, so that it
-    shows what the samplers do rather than what the data say.
+    Meent, Paige and Wood [1]_, section 4.1. Since its posterior is known in closed form, it serves
+    to compare samplers.
 
     Parameters
     ----------
     covariance : None, float or array-like, default=None
-        Of a row: None is the identity, a number a multiple of it, a vector its diagonal.
+        Covariance of a row: None is the identity, a number is this multiple of it, a vector its
+        diagonal.
     prior_scale : float, default=1.0
         Standard deviation of each coordinate of theta under the prior.
     method : {"stt", "spt", "tt", "pt", "none"}, default="stt"
-        Tempered transitions or parallel tempering, subsampled ("s") or by powers; or the inner
-        sampler alone.
+        "stt" and "tt" are tempered transitions, "spt" and "pt" parallel tempering. Levels have
+        fewer rows in the methods with "s", and powers of the likelihood in the others. "none" is
+        the inner sampler alone.
     inner : {"hmc", "mh"}, inner sampler or sequence of them, default="hmc"
         What updates theta within a level.
     schedule : ladder or None, default=None
@@ -39,16 +41,17 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
     n_chains : int, default=4
         Independent chains.
     n_draws, n_warmup : int, default=250
-        Iterations kept per chain, and made before.
+        Iterations of each chain that are kept, and iterations before these.
     max_time : float or None, default=None
-        Seconds of wall clock that the fit may take, all of it: iterations that would end later are
-        left out.
+        Seconds of wall clock that the whole fit may take. Iterations that would end later are left
+        out.
     n_jobs : int or None, default=None
-        Chains run at a time, through joblib (threads by default; the GIL is released).
+        How many chains run at a time, through joblib. By default they run in threads, which release
+        the GIL.
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         An int gives the same fit every time, for any `n_jobs` and backend.
     verbose : int, default=0
-        Above 0: print a line per stage of each chain.
+        If above 0, a line is printed for each stage of each chain.
 
     Attributes
     ----------
@@ -57,20 +60,20 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
     covariance_ : ndarray of shape (`n_features_in_`, `n_features_in_`)
         Covariance of a row, as a matrix.
     draws_ : ndarray of shape (n_chains, n_draws, `n_features_in_`)
-        Of theta.
+        Draws of theta.
     ess_, r_hat_ : dict of ndarray
         "theta": bulk effective sample size and R-hat of each coordinate.
     trace_ : dict of ndarray of shape (n_chains, n_draws)
-        "seconds" and "sweeps" (iterations) since the chain began, warm-up included; "log_joint";
-        "theta[0]" and so on. For `TraceDisplay`.
+        "seconds" and "sweeps" (iterations) since the chain began, including warm-up; "log_joint";
+        the coordinates "theta[0]" and so on. `TraceDisplay` draws them.
     betas_, sizes_ : ndarray of shape (n_chains, n_levels)
         The ladder.
     result_ : TemperingResult
-        All else: acceptances, round trips, step sizes, evidence, seconds.
+        All other results: acceptances, round trips, step sizes, evidence, seconds.
     n_features_in_ : int
-        Columns of X.
+        Number of columns of X.
     feature_names_in_ : ndarray of str
-        If X had column names.
+        Names of the columns of X, if it had names.
 
     References
     ----------
@@ -157,7 +160,7 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
         Returns
         -------
         log_density : ndarray of shape (n_rows,)
-            Of the mixture of the draws' densities.
+            Log density of the mixture over draws.
         """
         check_is_fitted(self)
         X = self._rows(X, reset=False)

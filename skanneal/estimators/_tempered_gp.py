@@ -31,74 +31,78 @@ LARGEST = 1e300  # numbers that sums and a few standard deviations may be added 
 class TemperedGPRegressor(RegressorMixin, BaseTempered):
     """Gaussian process regression, averaged over the posterior of its hyperparameters.
 
-    Where scikit-learn's GaussianProcessRegressor fits length scales, amplitude and noise to a
-    maximum of the likelihood, here they have priors and are drawn by Markov chains with gradients,
-    which tempering on levels of fewer rows, where asked for, helps over barriers [1]_. A prediction
-    is a mixture over draws, so that it is wide where the data do not say which hyperparameters
-    hold.
+    scikit-learn's GaussianProcessRegressor fits length scales, amplitude and noise to a maximum of
+    the likelihood. Here these hyperparameters have priors, and Markov chains with gradients draw
+    them. Optional tempering on levels of fewer rows helps the chains over barriers [1]_. A
+    prediction is a mixture over draws, so that it is wide where the data do not determine the
+    hyperparameters.
 
     Parameters
     ----------
     kernel : {"rbf", "matern32", "matern52"}, default="rbf"
-        Squared exponential, or Matern's of order 3/2 or 5/2; one length scale per column.
+        The squared exponential kernel, or Matern's of order 3/2 or 5/2. Each column has its own
+        length scale.
     priors : None or mapping, default=None
         "length_scale": mean and standard deviation of the normal prior of the logarithm of a length
-        scale in standard deviations of its column; numbers or one per column. "sigma_f",
+        scale, measured in standard deviations of its column; numbers, or one per column. "sigma_f",
         "sigma_n": shape and rate of the gamma priors of amplitude and noise, in standard deviations
-        of y if `normalize_y`. What is left out, and None, are (0.5, 1), (4, 1) and (2, 2).
+        of y if `normalize_y`. The defaults are (0.5, 1), (4, 1) and (2, 2).
     method : {"auto", "stt", "spt", "tt", "pt", "none"}, default="auto"
-        Tempered transitions or parallel tempering, on levels of fewer rows ("s") or by powers of
-        the likelihood; "none" is the inner sampler alone. "auto" is "stt" if there is a `schedule`,
-        else "none", which is quicker where one mode is all there is.
+        "stt" and "tt" are tempered transitions, "spt" and "pt" parallel tempering. Levels have
+        fewer rows in the methods with "s", and powers of the likelihood in the others. "none" is
+        the inner sampler alone. "auto" is "stt" if there is a `schedule`, else "none", which is
+        faster if the posterior has one mode.
     inner : {"hmc", "mh"}, inner sampler or sequence of them, default="hmc"
-        What moves within a level: Hamiltonian Monte Carlo or a random walk.
+        What updates the hyperparameters within a level: Hamiltonian Monte Carlo or a random walk.
     schedule : ladder or None, default=None
-        The levels; None is ``GeometricLadder(n_levels=7, beta_min=1/8)`` for a tempered `method`.
-        ``GeometricLadder(n_levels=2, recentre=True)`` helps where there are many rows and the inner
-        sampler mixes badly: `r_hat_` says so.
+        The levels. None is ``GeometricLadder(n_levels=7, beta_min=1/8)`` for a tempered `method`.
+        ``GeometricLadder(n_levels=2, recentre=True)`` helps if there are many rows and `r_hat_`
+        shows that the inner sampler mixes badly.
     n_chains : int, default=4
         Independent chains.
     n_draws, n_warmup : int, default=250
-        Iterations of each chain that are kept, and before, while step sizes adapt.
+        Iterations of each chain that are kept, and iterations before these, in which step sizes
+        adapt.
     n_predict : int, default=64
-        Draws that predictions average, evenly thinned from all chains. Each keeps a factor of
+        Number of draws that predictions average, evenly thinned from all chains. Each of them keeps
         N (N + 1) / 2 numbers.
     normalize_y : bool, default=True
-        Whether y is brought to mean 0 and standard deviation 1, which the default priors expect.
-        Predictions are in y's own units.
+        Whether y is scaled to mean 0 and standard deviation 1, as the default priors expect.
+        Predictions are in the units of y.
     max_time : float or None, default=None
-        Seconds of wall clock that the fit may take, all of it: iterations that would end later are
-        left out.
+        Seconds of wall clock that the whole fit may take. Iterations that would end later are left
+        out.
     n_jobs : int or None, default=None
-        Chains run at a time, through joblib.
+        How many chains run at a time, through joblib.
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         An int gives the same fit every time, for any `n_jobs`.
     verbose : int, default=0
-        Above 0: print a line per stage of each chain.
+        If above 0, a line is printed for each stage of each chain.
 
     Attributes
     ----------
     draws_ : ndarray of shape (n_chains, n_draws, `n_features_in_` + 2)
-        Logarithms of the length scales, in the units of X, and of sigma_f and sigma_n, in those of
-        y or of y normalised.
+        Logarithms of the length scales, in the units of X, and of sigma_f and sigma_n, in the units
+        of y or of the normalised y.
     parameter_names_ : list of str
-        Of the last axis of `draws_`.
+        Names along the last axis of `draws_`.
     ess_, r_hat_ : dict of ndarray
         Bulk effective sample size and rank-normalised split R-hat of "length_scale" (one per
         column), "sigma_f" and "sigma_n".
     trace_ : dict of ndarray of shape (n_chains, n_draws)
-        "seconds" and "sweeps" (iterations) since the chain began, warm-up included; "log_joint",
-        of parameters and y; each parameter by its name. For `TraceDisplay`.
+        "seconds" and "sweeps" (iterations) since the chain began, including warm-up; "log_joint" of
+        parameters and y; each parameter by its name. `TraceDisplay` draws them.
     betas_, sizes_ : ndarray of shape (n_chains, n_levels)
         The ladder.
     acceptance_ : ndarray of shape (n_chains, n_updates, n_levels)
-        Of the inner sampler by level.
+        Acceptance of the inner sampler, by level.
     result_ : TemperingResult
-        All else: passes or swaps accepted, covariances rejected as singular, step sizes, seconds.
+        All other results: accepted passes or swaps, covariances rejected as singular, step sizes,
+        seconds.
     n_features_in_ : int
-        Columns of X.
+        Number of columns of X.
     feature_names_in_ : ndarray of str
-        If X had column names.
+        Names of the columns of X, if it had names.
 
     See Also
     --------
@@ -232,17 +236,17 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         return GaussianProcessTarget(X, y, self.kernel, priors)
 
     def predict(self, X, return_std=False, return_cov=False):
-        """Mean of new observations, and how far they scatter.
+        """Mean of new observations, and optionally their standard deviation or covariance.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
-            Where.
+            The rows at which to predict.
         return_std : bool, default=False
-            Whether the standard deviation of a new observation is wanted too: the noise, the
-            process and the hyperparameters' uncertainty together.
+            Whether to return the standard deviation of a new observation too. It combines the
+            noise, the process and the uncertainty of the hyperparameters.
         return_cov : bool, default=False
-            Whether the covariance of new observations at all rows is wanted instead.
+            Whether to return the covariance of new observations at all rows instead.
 
         Returns
         -------
@@ -281,7 +285,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
-            Where.
+            The rows at which to predict.
         y : array-like of shape (n_rows,)
             What was observed at X.
         sample_weight : array-like of shape (n_rows,), default=None
@@ -300,7 +304,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
-            Where.
+            The rows at which to predict.
         n_samples : int, default=1
             How many.
         random_state : int, None, RandomState, Generator or SeedSequence, default=0
@@ -322,7 +326,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
-            Where.
+            The rows at which to predict.
         y : array-like of shape (n_rows,)
             Observations, in the units of `fit`.
 
@@ -353,12 +357,13 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
             Logarithms of the length scales in the units of X, and of sigma_f and sigma_n, as in
             `draws_`.
         eval_gradient : bool, default=False
-            Whether the gradient by theta is wanted too.
+            Whether to return the gradient with respect to theta too.
 
         Returns
         -------
         value : float
-            Of y, or y normalised; NaN where the covariance is singular to working precision.
+            The likelihood of y or of the normalised y; NaN if the covariance is singular to working
+            precision.
         gradient : ndarray of shape (`n_features_in_` + 2,)
             With `eval_gradient`.
         """
