@@ -114,17 +114,45 @@ def test_a_tree_is_a_linkage_that_scipy_cuts_alike():
     np.testing.assert_array_equal(cut_tree(tree, probability=0.95), [0, 0, 0, 0, 1])
 
 
-def slow_tree(joints):
-    """The heights by the formula, everything anew after every merge. A row stays in the group of
-    its most probable component."""
+def slow_groups(joints, groups):
+    """Of each row the groups' log densities, its group and the second most probable one. A row
+    stays in the group of its most probable component."""
     joints = np.maximum(joints, joints.max(axis=1, keepdims=True) - 700)
+    of_group = np.stack([logsumexp(joints[:, own], axis=1) for own in groups], axis=1)
+    group_of = [next(g for g, own in enumerate(groups) if k in own) for k in range(joints.shape[1])]
+    labels = np.array(group_of)[joints.argmax(axis=1)]
+    others = np.where(labels[:, None] == np.arange(len(groups)), -np.inf, of_group)
+    return of_group, labels, others.argmax(axis=1)
+
+
+def slow_evidence(joints, groups, a, b):
+    """What one draw says of a valley between two groups."""
+    of_group, labels, _ = slow_groups(joints, groups)
+    n = min(np.count_nonzero(labels == a), np.count_nonzero(labels == b))
+    if n == 0:
+        return 0.0
+    odds = of_group[:, a] - of_group[:, b]
+    in_a, in_b = (
+        sorted(np.flatnonzero(labels == g), key=lambda row: sign * odds[row])[:n]
+        for g, sign in ((a, 1.0), (b, -1.0))
+    )
+    rows = np.r_[in_a, in_b]
+    drops = [
+        np.median(of_group[own, g]) - np.median(of_group[other, g])
+        for g, own, other in ((a, in_a, in_b), (b, in_b, in_a))
+    ]
+    if min(drops) <= 0:
+        drops = [1.0, 1.0]
+    places = of_group[rows, a] / drops[0] - of_group[rows, b] / drops[1]
+    return dip_evidence(spread_ties(places * min(drops)))
+
+
+def slow_tree(joints, draws=None, weights=(1.0,)):
+    """The heights by the formula, everything anew after every merge."""
     groups, heights, n_joins = [[k] for k in range(joints.shape[1])], [], joints.shape[1] - 1
+    draws = [joints] if draws is None else draws
     while len(groups) > 1:
-        of_group = np.stack([logsumexp(joints[:, own], axis=1) for own in groups], axis=1)
-        group_of = [next(g for g, own in enumerate(groups) if k in own) for k in range(n_joins + 1)]
-        labels = np.array(group_of)[joints.argmax(axis=1)]
-        others = np.where(labels[:, None] == np.arange(len(groups)), -np.inf, of_group)
-        second = others.argmax(axis=1)
+        _, labels, second = slow_groups(joints, groups)
         sizes = np.bincount(labels, minlength=len(groups))
         few = [g for g in np.argsort(sizes, kind="stable") if 0 < sizes[g] < 3]
         if few:
@@ -133,21 +161,14 @@ def slow_tree(joints):
             found = {}
             for pair in {frozenset(both) for both in zip(labels, second)}:
                 a, b = sorted(pair)
-                n, odds = min(sizes[a], sizes[b]), of_group[:, a] - of_group[:, b]
-                in_a, in_b = (
-                    sorted(np.flatnonzero(labels == g), key=lambda row: sign * odds[row])[:n]
-                    for g, sign in ((a, 1.0), (b, -1.0))
+                said = [slow_evidence(draw, groups, a, b) for draw in draws]
+                reached = max(
+                    least
+                    for least in said
+                    if sum(w for w, own in zip(weights, said) if own >= least)
+                    >= 0.75 * sum(weights)
                 )
-                rows = np.r_[in_a, in_b]
-                drops = [
-                    np.median(of_group[own, g]) - np.median(of_group[other, g])
-                    for g, own, other in ((a, in_a, in_b), (b, in_b, in_a))
-                ]
-                if min(drops) <= 0:
-                    drops = [1.0, 1.0]
-                places = of_group[rows, a] / drops[0] - of_group[rows, b] / drops[1]
-                evidence = dip_evidence(spread_ties(places * min(drops)))
-                found[pair] = evidence, min(groups[a][0], groups[b][0])
+                found[pair] = reached, min(groups[a][0], groups[b][0])
             pair = min(found, key=found.get)
             heights.append(max([*heights, found[pair][0] - np.log(n_joins)]))
         heights += [0.0] * bool(few)
@@ -175,6 +196,36 @@ def test_heights_are_those_of_the_formula(seed):
     heights = cluster_tree(joints)[:, 2]
     np.testing.assert_allclose(heights, np.maximum(slow_tree(joints), 0.0), rtol=1e-9, atol=1e-9)
     assert heights.max() > 3
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0, 1.0), (5.0, 1.0, 1.0, 1.0, 0.0)])
+def test_heights_are_what_three_quarters_of_the_draws_reach(weights):
+    """Judges whose components lie elsewhere; of one of them two components are one. The control
+    is judged by the partition itself."""
+    generator = np.random.default_rng(len(weights))
+    centres = generator.normal(0, 3, (5, 2))
+    rows = np.concatenate([centre + generator.normal(size=(50, 2)) for centre in centres])
+    draws = [
+        components_of(rows, centres + generator.normal(0, 0.4, centres.shape), 1.0) for _ in weights
+    ]
+    draws[1][:, 0] = np.logaddexp(draws[1][:, 0], draws[1][:, 3])
+    draws[1][:, 3] = -np.inf
+    joints = components_of(rows, centres, 1.0)
+    heights = cluster_tree(joints, draws, weights)[:, 2]
+    expected = np.maximum(slow_tree(joints, draws, weights), 0.0)
+    np.testing.assert_allclose(heights, expected, rtol=1e-9, atol=1e-9)
+    assert heights.max() > 3
+    one_judge = np.maximum(slow_tree(joints), 0.0)
+    assert not np.allclose(heights, one_judge, rtol=1e-3)
+
+
+def test_a_valley_that_one_chain_of_four_has_missed_is_one_and_of_two_not():
+    generator = np.random.default_rng(7)
+    rows = np.r_[generator.normal(size=(100, 2)), generator.normal(9, 1, (100, 2))]
+    sees = components_of(rows, np.array([[0.0, 0.0], [9.0, 9.0]]), 1.0)
+    misses = np.c_[np.logaddexp(*sees.T), np.full(200, -np.inf)]
+    assert cut_tree(cluster_tree(sees, [sees, sees, misses, sees])).tolist() == [0, 1]
+    assert cut_tree(cluster_tree(sees, [sees, misses, misses, sees])).tolist() == [0, 0]
 
 
 def test_a_small_cluster_beside_a_large_one_is_seen():

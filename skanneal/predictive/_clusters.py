@@ -7,8 +7,8 @@ share a_skg of its rows in g. The posterior mean density of a row's being in g,
 
 needs no matching of labels, and a new row is read as the training rows are. A cluster is a set of
 these components, and its density the sum of theirs. Which of them belong together is asked of the
-point estimate alone: log odds of means over draws level off where a draw's component has rows of
-both sides, and what levels off piles up at two values, as if there were a valley.
+draws one by one: log odds of means over draws level off where a draw's component has rows of both
+sides, and what levels off piles up at two values, as if there were a valley.
 
 In a table of several views all this is said of one view of each draw, the one that shares most
 columns with the point estimate's largest.
@@ -31,6 +31,8 @@ ROWS_TIMES_DRAWS = 400_000  # where there are more rows, fewer draws
 TREE_ROWS = 4000  # in which valleys are looked for
 TIMED_ROWS = 1000  # by which it is known how long all rows will take
 LABELLING = 1.5  # times as long as the scores of all rows: with what is made of them
+TREE_DRAWS = 8  # by which they are judged
+_TREE_CELLS = 2 * 10**7  # rows times components times draws; beyond that, fewer draws
 _LARGEST = np.finfo(float).max
 
 
@@ -80,7 +82,7 @@ class Clusters:
         used = _evenly(len(draws), n_draws)
         schema = None if encoder is None else encoder.table_schema
         self = cls([draws[d] for d in used], weights[used], point, schema, estimator.noise)
-        self.tree = cluster_tree(self.joints_without(point, table))
+        self.tree = self._grown(point, table)
         clusters = cut_tree(self.tree, estimator.separation, estimator.n_clusters)
         if limit and table.n_rows > TIMED_ROWS and not self._leave_out_draws(table, limit):
             self._number(clusters, clusters[point.labels])
@@ -128,10 +130,20 @@ class Clusters:
         out[np.isneginf(out).all(axis=1)] = 0.0  # impossible everywhere, which says nothing
         return out
 
-    def joints_without(self, point, table):
+    def _grown(self, point, table):
+        """The tree of the point estimate's components, judged by some of the draws."""
+        own = self.joints_without(point, point.main_view, table)
+        most = np.clip(_TREE_CELLS // own.size, 1, min(TREE_DRAWS, len(self.draws)))
+        judges = np.unique(np.linspace(0, len(self.draws) - 1, most).round().astype(np.int64))
+        of_draws = [
+            _gathered(self.joints_without(self.draws[d], self.views[d], table), self.shares[d])
+            for d in judges
+        ]
+        return cluster_tree(own, of_draws, self.weights[judges])
+
+    def joints_without(self, draw, view, table):
         """What `joints_without` gives of the rows in which valleys are looked for."""
-        rows = compared_rows(table.n_rows, TREE_ROWS)
-        return joints_without(point.arrays, point.main_view, table, rows)
+        return joints_without(draw.arrays, view, table, compared_rows(table.n_rows, TREE_ROWS))
 
     def scored(self, draws, views, table):
         """Yield (start, stop, for each draw log w_c p(row | x_c) of these rows in a view of it)."""
@@ -173,13 +185,13 @@ class Clusters:
         return self._labelled(self.log_joints(table))[0]
 
 
-def joints_without(arrays, main_view, table, rows):
+def joints_without(arrays, view, table, rows):
     """log w_k p(row | rows of k), the row not among them, of some rows: (n_rows, n_components).
 
     Relative to a component of no rows. A row draws its own component towards itself: counted with
     it, rows would lie farther from every border than new ones do, as if there were a valley, and
     the more so, the more columns there are."""
-    view = View(state_from_arrays(arrays, table).views[main_view])
+    view = View(state_from_arrays(arrays, table).views[view])
     scores, log_weights = view.mixture.score_rows(table.take(rows), 0, len(rows))
     joints = scores[:, :-1] + log_weights[:-1] - scores[:, -1:]
     own, loss = own_components(view, rows)
@@ -202,6 +214,15 @@ def n_components_proba(draws, weights, point):
 def _evenly(n, n_chosen):
     """Return n_chosen of n, or all of fewer, evenly spread."""
     return np.unique(np.linspace(0, n - 1, n_chosen).round().astype(np.int64))
+
+
+def _gathered(joints, shares):
+    """Add up a draw's components by the component of the point estimate that has most of their
+    rows."""
+    out = np.full((len(joints), shares.shape[1]), -np.inf)
+    for k, to in enumerate(shares.argmax(axis=1)):
+        out[:, to] = np.logaddexp(out[:, to], joints[:, k])
+    return out
 
 
 def _shares(labels, reference):

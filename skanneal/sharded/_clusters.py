@@ -36,17 +36,17 @@ class Rows(NamedTuple):
 class ShardedClusters(Clusters):
     """The clusters of a fit whose rows may be those of a Table or not."""
 
-    def joints_without(self, point, table):
+    def joints_without(self, draw, view, table):
         """See `Clusters`; atoms that are instantiated have seen all rows."""
         if isinstance(table, Table):
-            return super().joints_without(point, table)
+            return super().joints_without(draw, view, table)
         at = compared_rows(table.n_rows, TREE_ROWS)
         rows = table.get(at)
-        if isinstance(point, FeatureDraw):
-            joints = joint_weights(point, rows)
+        if isinstance(draw, FeatureDraw):
+            joints = joint_weights(draw, rows)
             return joints[:, :-1] - joints[:, -1:]
-        arrays = point.arrays | {"labels": point.labels[at]}
-        return joints_without(arrays, point.main_view, rows.table, np.arange(len(at)))
+        arrays = draw.arrays | {"labels": draw.labels[at]}
+        return joints_without(arrays, view, rows.table, np.arange(len(at)))
 
     def scored(self, draws, views, table):
         """See `Clusters`; `table` is a Table or Rows."""

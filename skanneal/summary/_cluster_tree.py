@@ -23,6 +23,10 @@ Of the larger group only as many rows take part as the smaller has, those neares
 their log odds: else a small cluster beside a large one is lost in the share of the rows that it
 has.
 
+One partition would be a poor judge of itself: its borders lie where its own rows happen to be few.
+So every draw judges by its own components, of which each belongs to the group that most of its rows
+are in. The evidence is what three quarters of the draws reach: one chain of four may miss a valley.
+
 Groups are merged, always the two between which a valley is least sure, until one is left; groups
 of one row or two, of which nothing is sure, before all others. What is left to the end is thus the
 surest of n_components - 1 valleys: by Bonferroni's inequality a height is the evidence less the
@@ -39,9 +43,10 @@ from ._labels import relabel
 
 _IMPOSSIBLE = 700.0  # nats below a row's best component, where all others are taken to be
 _FEW_ROWS = 3  # of a group of fewer no valley is sure
+_MAJORITY = 0.75  # of the draws' weight, which must be so sure of a valley
 
 
-def cluster_tree(log_joints):
+def cluster_tree(log_joints, draws=(), draw_weights=None):
     """Merge components into clusters, those first between which a valley is least sure.
 
     Parameters
@@ -49,6 +54,12 @@ def cluster_tree(log_joints):
     log_joints : array-like of shape (n_rows, n_components)
         Log of each component's weight times its density of each row, relative to one density that
         varies little within a component: of no rows, say. It takes out units and gaps.
+    draws : sequence of array-like of shape (n_rows, n_components), default=()
+        The same of the draws that judge how sure a valley is: what a draw's components say of each
+        row, added up by the component of `log_joints` that most of their rows are in, -inf where
+        there is none. Without draws `log_joints` is the judge.
+    draw_weights : array-like of shape (n_draws,) or None, default=None
+        How much each draw counts, in any unit. None counts them equally.
 
     Returns
     -------
@@ -67,10 +78,10 @@ def cluster_tree(log_joints):
     >>> cut_tree(tree, probability=0.95)
     array([0, 0, 1])
     """
-    joints = np.array(log_joints, dtype=np.float64)
-    joints = np.maximum(joints, joints.max(axis=1, keepdims=True) - _IMPOSSIBLE)
-    n_components = joints.shape[1]
-    groups = _Groups(joints)
+    groups = _Groups(log_joints)
+    judges = [_Groups(joints) for joints in draws]
+    weights = np.ones(max(len(judges), 1)) if draw_weights is None else np.asarray(draw_weights)
+    n_components = groups.joints.shape[1]
     node = np.arange(n_components)  # of each group; a group has the number of its first component
     sizes = np.ones(n_components)
     known, tree, height = {}, np.empty((n_components - 1, 4)), 0.0
@@ -79,12 +90,14 @@ def cluster_tree(log_joints):
         if pair is None:
             pairs = groups.neighbours()
             for a, b in pairs - known.keys():
-                known[a, b] = groups.valley(a, b)
+                evidence = [judge.valley(a, b) for judge in judges or [groups]]
+                known[a, b] = _reached(evidence, weights)
             pair = min(pairs, key=lambda pair: (known[pair], pair))
             height = max(height, known[pair] - np.log(n_components - 1))
         a, b = pair
         tree[step] = *sorted((node[a], node[b])), height, sizes[a] + sizes[b]
-        groups.merge(a, b)
+        for of_draw in groups, *judges:
+            of_draw.merge(a, b)
         node[a], sizes[a] = n_components + step, sizes[a] + sizes[b]
         known = {pair: of for pair, of in known.items() if not {a, b} & set(pair)}
     return tree
@@ -129,16 +142,29 @@ def cut_tree(tree, probability=0.95, n_clusters=None):
     return relabel(clusters[:n_components])
 
 
+def _reached(values, weights):
+    """Return the largest of the values that draws of `_MAJORITY` of the weight reach."""
+    order = np.argsort(np.negative(values), kind="stable")
+    held = np.cumsum(np.asarray(weights, dtype=np.float64)[order])
+    return float(values[order[np.searchsorted(held, (_MAJORITY - 1e-9) * held[-1])]])
+
+
 class _Groups:
     """Groups of components while they are merged.
 
     Parameters
     ----------
+    log_joints : array-like of shape (n_rows, n_components)
+
+    Attributes
+    ----------
     joints : ndarray of shape (n_rows, n_components)
-        Changed as groups are merged: a group's column is that of its first component.
+        A group's column is that of its first component; what is impossible is finite.
     """
 
-    def __init__(self, joints):
+    def __init__(self, log_joints):
+        joints = np.array(log_joints, dtype=np.float64)
+        joints = np.maximum(joints, joints.max(axis=1, keepdims=True) - _IMPOSSIBLE)
         n_components = joints.shape[1]
         self.joints, self.alive = joints, np.ones(n_components, dtype=bool)
         labels = joints.argmax(axis=1)
@@ -197,8 +223,7 @@ class _Groups:
             return 0.0
         a_in_a, b_in_a = self._nearest(a, b, n)
         b_in_b, a_in_b = self._nearest(b, a, n)
-        drop_a = np.median(a_in_a) - np.median(a_in_b)
-        drop_b = np.median(b_in_b) - np.median(b_in_a)
+        drop_a, drop_b = _median(a_in_a) - _median(a_in_b), _median(b_in_b) - _median(b_in_a)
         if min(drop_a, drop_b) <= 0.0:
             drop_a = drop_b = 1.0
         log_a, log_b = np.concatenate([a_in_a, a_in_b]), np.concatenate([b_in_a, b_in_b])
@@ -212,3 +237,10 @@ class _Groups:
         own, others = self.joints[rows, one], self.joints[rows, other]
         nearest = np.argsort(own - others, kind="stable")[:n]
         return own[nearest], others[nearest]
+
+
+def _median(values):
+    """NumPy's median, without what takes most of its time if values are few."""
+    middle = len(values) // 2
+    parted = np.partition(values, [max(middle - 1, 0), middle])
+    return parted[middle] if len(values) % 2 else (parted[middle - 1] + parted[middle]) / 2

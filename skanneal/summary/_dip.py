@@ -19,7 +19,7 @@ quantiles were simulated: 3,000 samples of 300 numbers.
 
 import numpy as np
 
-from ._minorant import distance_from_minorant
+from ._distances import least_distance
 
 # sqrt(n) dip of uniform numbers, and the probability that it is at least so large
 _QUANTILES = np.array([0.0, 0.290, 0.326, 0.369, 0.416, 0.443, 0.504, 0.566])
@@ -39,24 +39,7 @@ def dip(values):
     -------
     dip : float
     """
-    points, counts = np.unique(values, return_counts=True)
-    above = np.cumsum(counts) / len(values)
-    below = above - counts / len(values)
-
-    def up_to(m):
-        return distance_from_minorant(points[: m + 1], below[: m + 1], above[: m + 1])
-
-    def beyond(m):
-        return distance_from_minorant(-points[m:][::-1], 1 - above[m:][::-1], 1 - below[m:][::-1])
-
-    first, last = 0, len(points) - 1
-    while last - first > 1:
-        middle = (first + last) // 2
-        if up_to(middle) < beyond(middle):
-            first = middle
-        else:
-            last = middle
-    return min(max(up_to(m), beyond(m)) for m in (first, last)) / 2
+    return least_distance(np.sort(values))
 
 
 def dip_evidence(values):
@@ -95,9 +78,11 @@ def spread_ties(values):
         Ascending.
     """
     ascending = np.sort(values)
-    new = np.diff(ascending, prepend=-np.inf) > _SAME
+    new = np.append(True, ascending[1:] - ascending[:-1] > _SAME)
+    if new.all():
+        return ascending
     points, counts = ascending[new], np.diff(np.append(np.flatnonzero(new), len(values)))
-    if len(points) < 3 or len(points) == len(values):
+    if len(points) < 3:
         return ascending
     gaps = np.diff(points, prepend=-np.inf, append=np.inf)
     widths = np.minimum(gaps[:-1], gaps[1:])
