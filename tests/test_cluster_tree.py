@@ -165,8 +165,7 @@ def slow_tree(joints, draws=None, weights=(1.0,)):
                 reached = max(
                     least
                     for least in said
-                    if sum(w for w, own in zip(weights, said) if own >= least)
-                    >= 0.75 * sum(weights)
+                    if sum(w for w, own in zip(weights, said) if own >= least) >= 0.5 * sum(weights)
                 )
                 found[pair] = reached, min(groups[a][0], groups[b][0])
             pair = min(found, key=found.get)
@@ -199,7 +198,7 @@ def test_heights_are_those_of_the_formula(seed):
 
 
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0, 1.0), (5.0, 1.0, 1.0, 1.0, 0.0)])
-def test_heights_are_what_three_quarters_of_the_draws_reach(weights):
+def test_heights_are_what_half_of_the_draws_reach(weights):
     """Judges whose components lie elsewhere; of one of them two components are one. The control
     is judged by the partition itself."""
     generator = np.random.default_rng(len(weights))
@@ -219,13 +218,13 @@ def test_heights_are_what_three_quarters_of_the_draws_reach(weights):
     assert not np.allclose(heights, one_judge, rtol=1e-3)
 
 
-def test_a_valley_that_one_chain_of_four_has_missed_is_one_and_of_two_not():
+def test_a_valley_is_what_most_draws_see():
     generator = np.random.default_rng(7)
     rows = np.r_[generator.normal(size=(100, 2)), generator.normal(9, 1, (100, 2))]
     sees = components_of(rows, np.array([[0.0, 0.0], [9.0, 9.0]]), 1.0)
     misses = np.c_[np.logaddexp(*sees.T), np.full(200, -np.inf)]
-    assert cut_tree(cluster_tree(sees, [sees, sees, misses, sees])).tolist() == [0, 1]
-    assert cut_tree(cluster_tree(sees, [sees, misses, misses, sees])).tolist() == [0, 0]
+    assert cut_tree(cluster_tree(sees, [sees, sees, misses])).tolist() == [0, 1]
+    assert cut_tree(cluster_tree(sees, [sees, misses, misses])).tolist() == [0, 0]
 
 
 def test_a_small_cluster_beside_a_large_one_is_seen():

@@ -7,6 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.displays import ClusterTreeDisplay
+from skanneal.predictive._clusters import _gathered
 from skanneal.schedules import LinearAnneal
 
 pytestmark = pytest.mark.filterwarnings("ignore:The chains", "ignore:The rows are less probable")
@@ -138,6 +139,17 @@ def test_description(groups):
     assert frame["apart"][2] == f"1 {own:.4g} (all: {X[:, 1].mean():.4g})"
     with pytest.raises(ValueError, match="training data"):
         model.describe_clusters(X[:5])
+
+
+def test_components_of_a_draw_are_added_up_without_small_ones():
+    """Components of 40, 9, 7 and 30 rows; the first three lie in one of the point estimate's, and
+    the third is too small."""
+    joints = np.random.default_rng(0).normal(size=(6, 4))
+    shares = np.array([[0.9, 0.1, 0.0], [0.6, 0.4, 0.0], [1.0, 0.0, 0.0], [0.2, 0.8, 0.0]])
+    out = _gathered(joints, shares, np.array([40, 9, 7, 30]))
+    np.testing.assert_allclose(out[:, 0], np.log(np.exp(joints[:, 0]) + np.exp(joints[:, 1])))
+    np.testing.assert_array_equal(out[:, 1], joints[:, 3])
+    assert np.isneginf(out[:, 2]).all()
 
 
 def test_a_tree_is_drawn(groups):

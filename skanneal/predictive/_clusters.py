@@ -29,10 +29,11 @@ from ._tail import own_components
 MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
 ROWS_TIMES_DRAWS = 400_000  # where there are more rows, fewer draws
 TREE_ROWS = 4000  # in which valleys are looked for
+TREE_DRAWS = 9  # by which they are judged
+_TREE_CELLS = 2 * 10**7  # rows times components times draws; beyond that, fewer draws
+_SMALL = 0.2  # of the largest component of a group: one of fewer rows draws no line
 TIMED_ROWS = 1000  # by which it is known how long all rows will take
 LABELLING = 1.5  # times as long as the scores of all rows: with what is made of them
-TREE_DRAWS = 8  # by which they are judged
-_TREE_CELLS = 2 * 10**7  # rows times components times draws; beyond that, fewer draws
 _LARGEST = np.finfo(float).max
 
 
@@ -82,7 +83,7 @@ class Clusters:
         used = _evenly(len(draws), n_draws)
         schema = None if encoder is None else encoder.table_schema
         self = cls([draws[d] for d in used], weights[used], point, schema, estimator.noise)
-        self.tree = self._grown(point, table)
+        self.tree = self._grown(point, table, limit)
         clusters = cut_tree(self.tree, estimator.separation, estimator.n_clusters)
         if limit and table.n_rows > TIMED_ROWS and not self._leave_out_draws(table, limit):
             self._number(clusters, clusters[point.labels])
@@ -130,13 +131,24 @@ class Clusters:
         out[np.isneginf(out).all(axis=1)] = 0.0  # impossible everywhere, which says nothing
         return out
 
-    def _grown(self, point, table):
-        """The tree of the point estimate's components, judged by some of the draws."""
+    def _grown(self, point, table, limit):
+        """The tree of the point estimate's components, judged by some of the draws.
+
+        With a time limit they are so many as take half of what is left of it. If there is no time
+        for any, the point estimate judges itself."""
+        began = limit.taken if limit else 0.0
         own = self.joints_without(point, point.main_view, table)
-        most = np.clip(_TREE_CELLS // own.size, 1, min(TREE_DRAWS, len(self.draws)))
-        judges = np.unique(np.linspace(0, len(self.draws) - 1, most).round().astype(np.int64))
+        most = min(TREE_DRAWS, len(self.draws), max(_TREE_CELLS // own.size, 1))
+        if limit:
+            seconds = limit.taken - began
+            most = int(min(most, limit.left / 2 / max(seconds, 1e-9)))
+        judges = _evenly(len(self.draws), max(most - 1 + most % 2, 0))  # an odd number has a median
         of_draws = [
-            _gathered(self.joints_without(self.draws[d], self.views[d], table), self.shares[d])
+            _gathered(
+                self.joints_without(self.draws[d], self.views[d], table),
+                self.shares[d],
+                self.component_sizes[d],
+            )
             for d in judges
         ]
         return cluster_tree(own, of_draws, self.weights[judges])
@@ -216,12 +228,18 @@ def _evenly(n, n_chosen):
     return np.unique(np.linspace(0, n - 1, n_chosen).round().astype(np.int64))
 
 
-def _gathered(joints, shares):
+def _gathered(joints, shares, sizes):
     """Add up a draw's components by the component of the point estimate that has most of their
-    rows."""
+    rows.
+
+    The point estimate has climbed, a draw has not: it holds small components that come and go.
+    They are wide, and far from a group nothing else would be seen of it; so they are left out."""
     out = np.full((len(joints), shares.shape[1]), -np.inf)
-    for k, to in enumerate(shares.argmax(axis=1)):
-        out[:, to] = np.logaddexp(out[:, to], joints[:, k])
+    group = shares.argmax(axis=1)
+    largest = np.zeros(shares.shape[1])
+    np.maximum.at(largest, group, sizes)
+    for k in np.flatnonzero(sizes >= _SMALL * largest[group]):
+        out[:, group[k]] = np.logaddexp(out[:, group[k]], joints[:, k])
     return out
 
 

@@ -25,7 +25,7 @@ has.
 
 One partition would be a poor judge of itself: its borders lie where its own rows happen to be few.
 So every draw judges by its own components, of which each belongs to the group that most of its rows
-are in. The evidence is what three quarters of the draws reach: one chain of four may miss a valley.
+are in. The evidence is what half of the draws reach.
 
 Groups are merged, always the two between which a valley is least sure, until one is left; groups
 of one row or two, of which nothing is sure, before all others. What is left to the end is thus the
@@ -43,7 +43,6 @@ from ._labels import relabel
 
 _IMPOSSIBLE = 700.0  # nats below a row's best component, where all others are taken to be
 _FEW_ROWS = 3  # of a group of fewer no valley is sure
-_MAJORITY = 0.75  # of the draws' weight, which must be so sure of a valley
 
 
 def cluster_tree(log_joints, draws=(), draw_weights=None):
@@ -80,7 +79,7 @@ def cluster_tree(log_joints, draws=(), draw_weights=None):
     """
     groups = _Groups(log_joints)
     judges = [_Groups(joints) for joints in draws]
-    weights = np.ones(max(len(judges), 1)) if draw_weights is None else np.asarray(draw_weights)
+    weights = draw_weights if judges and draw_weights is not None else np.ones(len(judges) or 1)
     n_components = groups.joints.shape[1]
     node = np.arange(n_components)  # of each group; a group has the number of its first component
     sizes = np.ones(n_components)
@@ -143,10 +142,10 @@ def cut_tree(tree, probability=0.95, n_clusters=None):
 
 
 def _reached(values, weights):
-    """Return the largest of the values that draws of `_MAJORITY` of the weight reach."""
+    """Return the largest of the values that draws of half of the weight reach."""
     order = np.argsort(np.negative(values), kind="stable")
     held = np.cumsum(np.asarray(weights, dtype=np.float64)[order])
-    return float(values[order[np.searchsorted(held, (_MAJORITY - 1e-9) * held[-1])]])
+    return float(values[order[np.searchsorted(held, (0.5 - 1e-9) * held[-1])]])
 
 
 class _Groups:
