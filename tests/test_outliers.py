@@ -379,7 +379,7 @@ def test_few_false_alarms_without_outliers():
 
 
 def test_many_components_are_sampled_at_a_cost_that_grows_with_their_number(monkeypatch):
-    """150 components of rows of counts: laws against large samples, and the scores that they take."""
+    """150 components of counts: laws against large samples, and the scores that they take."""
     rng, n = np.random.default_rng(7), 450
     X = rng.multinomial(60, rng.dirichlet(np.ones(5)), n)
     model = quick("multinomial", n_draws=1).fit(X)
