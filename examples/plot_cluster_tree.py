@@ -46,9 +46,9 @@ ClusterTreeDisplay.from_estimator(model)
 # %%
 # What is joined
 # --------------
-# The left picture shows the components, the right one the clusters. A thin, curved group may still
-# be cut in two, as the second crescent here. Such a cut is the lowest join above the line, and
-# ``n_clusters=3`` undoes it.
+# The left picture shows the components, the right one the clusters. With other data a thin, curved
+# group may still be cut in two. Such a cut is among the lowest joins above the line, and
+# ``n_clusters`` undoes it.
 
 import matplotlib.pyplot as plt
 

@@ -5,7 +5,7 @@ Handwritten digits, and what the clusters look like
 A picture can be read as a row of counts, the ink in every pixel. A mixture of multinomials then has
 a picture for each of its components, which shows where the ink of its members lies. Components that
 no valley separates make one cluster. The number of clusters is not given, and ten would not be
-right: people write sevens in more than one way.
+right: people write some digits in more than one way.
 """
 
 # %%
