@@ -211,6 +211,13 @@ def plant(fault, one, monkeypatch):
 
         right = module.divide_rows
         monkeypatch.setattr(module, "divide_rows", divide)
+    elif fault == "launched by the labels":  # of a merge: a split's rows have none on sides
+
+        def divide(*arguments):
+            return right(*arguments[:-2], False, arguments[-1])
+
+        right = module.divide_rows
+        monkeypatch.setattr(module, "divide_rows", divide)
     elif fault == "one cluster more":
         monkeypatch.setattr(one, "prior", OneMore(*one.prior.point))
     elif fault == "pairs alike":
@@ -230,6 +237,7 @@ LONG_FAULTS = [
     ("one cluster more", ALIKE, NotConjugate, 800),
     ("pairs alike", COUNTED, NotConjugate, 300),
     ("H over q is 1", COUNTED, Unweighted, 1000),
+    ("launched by the labels", ("gaussian", "on", 4, 1, 1.0, 0.0), None, 2500),
 ]
 
 

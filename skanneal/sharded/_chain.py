@@ -26,7 +26,7 @@ from ._split_merge import split_and_merge
 from ._uncollapsed import Uncollapsed
 
 CHAINS_SHARE = 0.8  # of max_time, at most: the rest is for the point estimate and for the labels
-SPLIT_PASSES = 2  # over rows on disk, of splits and merges
+SPLIT_PASSES = 3  # over rows on disk, of splits and merges, at most
 LABEL_PASSES = 2  # over rows on disk: so much time is left at least
 STAGES = {
     "accelerated": (("accelerated", AcceleratedStage), ("exact", ExactStage)),

@@ -15,9 +15,11 @@ rows and K clusters before the split, a split is accepted with min(1, R), a merg
         (a + b - 1) / (n + a + b - 2) L,
 
 the last fraction being the ratio of the r. If the likelihood is conjugate, atoms are integrated
-out, L = m(x_a) m(x_b) / m(x_S), and t_i, t_j are draws from the posteriors given the one row. Else
-i's side keeps the atom of S, t_i = theta_i, a split draws theta_j = t_j ~ q, the proposal of row
-j, a merge drops the atom of j's cluster, and
+out, L = m(x_a) m(x_b) / m(x_S); t_i, t_j are drawn from the posteriors given the one row, then,
+once every row of S has drawn a side by these, from those given the sides, which are then forgotten:
+with many parameters one row makes atoms by which hardly any split is accepted (Jain and Neal 2004).
+Else i's side keeps the atom of S, t_i = theta_i, a split draws theta_j = t_j ~ q, the proposal of
+row j, a merge drops the atom of j's cluster, and
 
     L = H(theta_j) / q(theta_j)  prod over j's side of f(x | theta_j) / f(x | theta_i).
 
@@ -53,7 +55,9 @@ class RowPair(NamedTuple):
 
 
 def split_and_merge(state, n_pairs, generator):
-    """The move of one chain: a generator that asks for two rounds over the shards.
+    """The move of one chain: a generator that asks for three rounds over the shards.
+
+    For two where the likelihood is not conjugate.
 
     Parameters
     ----------
@@ -105,20 +109,31 @@ def split_and_merge(state, n_pairs, generator):
     share = 1.0 - generator.random(len(pairs))
     with np.errstate(divide="ignore"):
         log_odds = np.log(share) - np.log1p(-share)
-    tasks = []
-    for p, labels in enumerate(state.labels):
-        here = [
-            (pair.k_i, pair.k_j, *(row if shard == p else -1 for shard, row in (pair.i, pair.j)))
-            for pair in pairs
-        ]
-        tasks.append((p, (labels, here, log_odds, theta, likelihood, words(generator))))
-    results = yield divide_rows, tasks
+    if likelihood.conjugate:  # what the rows around i and j make of these atoms
+        results = yield divide_rows, _division(state, pairs, log_odds, theta, generator, True)
+        statistics = [statistics for _, statistics, *_ in results]
+        statistics = sum(statistics[1:], statistics[0].copy())
+        theta = likelihood.draw(statistics, None, generator).reshape(theta.shape)
+    results = yield divide_rows, _division(state, pairs, log_odds, theta, generator)
     moved, statistics, n_second, log_a, log_gain = zip(*results)
     statistics = sum(statistics[1:], statistics[0].copy())
     proposal = theta[:, 1], statistics, sum(n_second), sum(log_a), sum(log_gain), log_q
     touched = {k for pair in pairs for k in (pair.k_i, pair.k_j)}
     work = int(state.sizes[list(touched)].sum())
     return MoveInfo(len(pairs), _accept(state, pairs, moved, proposal, generator), work)
+
+
+def _division(state, pairs, log_odds, theta, generator, launch=False):
+    """The arguments of `divide_rows` for every shard."""
+    tasks = []
+    for p, labels in enumerate(state.labels):
+        here = [
+            (pair.k_i, pair.k_j, *(row if shard == p else -1 for shard, row in (pair.i, pair.j)))
+            for pair in pairs
+        ]
+        sent = labels, here, log_odds, theta, state.likelihood, words(generator), launch
+        tasks.append((p, sent))
+    return tasks
 
 
 def draw_pairs(state, n_pairs, generator):
@@ -203,7 +218,7 @@ def launch_atoms(rows, at, kept, likelihood, seed, stop):
     return theta, np.array(log_q)
 
 
-def divide_rows(rows, labels, pairs, log_odds, theta, likelihood, seed, stop):
+def divide_rows(rows, labels, pairs, log_odds, theta, likelihood, seed, launch, stop):
     """Sides of a shard's rows.
 
     Parameters
@@ -218,6 +233,8 @@ def divide_rows(rows, labels, pairs, log_odds, theta, likelihood, seed, stop):
         t_i and t_j.
     likelihood : Likelihood
     seed : list of int
+    launch : bool
+        Whether rows that are on a side already draw one, too.
     stop : StopFlag
 
     Returns
@@ -244,7 +261,7 @@ def divide_rows(rows, labels, pairs, log_odds, theta, likelihood, seed, stop):
         if stop.is_set():
             return None
         log_odd = log_odds[m] - gain
-        if k_i == k_j:
+        if launch or k_i == k_j:
             second = generator.random(len(at)) >= 1.0 / (1.0 + np.exp(-np.maximum(log_odd, -700.0)))
         else:
             second = labels[at] == k_j
