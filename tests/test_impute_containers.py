@@ -78,6 +78,15 @@ def test_gaps_of_a_column_that_fit_saw_in_part(family, container):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("levels", [[1.0, 2.0], [1, 2], ["a", "b"], [True, False]])
+def test_a_polars_column_of_no_type_takes_that_of_its_levels(levels):
+    X = pl.DataFrame({"x": BESIDE, "y": levels * (N_ROWS // 2)})
+    model = AnnealedDPMixture(families={"categorical": [1]}, **SHORT).fit(X)
+    filled = model.impute(pl.DataFrame({"x": BESIDE, "y": NOTHING}))
+    assert set(filled["y"].to_list()) <= set(levels)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("family", CELLS)
 def test_gaps_of_a_column_that_fit_saw_nothing_of(family, container):

@@ -101,6 +101,8 @@ def _polars_series(name, values, dtype):
     if len(observed) < len(cells):
         cells = [None if cell is None or cell != cell else cell for cell in cells]
     base = dtype.base_type().__name__
+    if base == "Null":  # fits whatever there is
+        return pl.Series(name, cells, strict=False)
     if base in ("Boolean", "Float32", "Float64") or dtype.is_integer():
         # NumPy has no integers of 128 bits: what 64 do not hold becomes Float64
         numpy_name = {"Boolean": "bool", "Int128": "int64", "UInt128": "uint64"}.get(
