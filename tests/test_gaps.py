@@ -98,6 +98,37 @@ def test_scores_are_those_of_the_observed_cells(family, d, form):
         np.testing.assert_allclose(block.row_scores(i)[:6], expected, rtol=2e-5, atol=1e-4)
 
 
+@pytest.mark.parametrize(("family", "d", "form"), CASES)
+def test_row_steps_leave_the_row_and_its_fills_out(family, d, form):
+    """What a slot is drawn from, of its own row: the control, with the fill, is another number.
+
+    Of two rows, the other one's mean alone is left; far fills have taken the place of digits."""
+    rng = np.random.default_rng(d)
+    _, rows, hyper = random_rows(family, 40, rng, d)
+    hyper = hyper_of(family, form, d, rng, hyper)
+    rows = np.float32(rows).astype(float)
+    gaps = rng.random(rows.shape) < 0.4
+    gaps[0], gaps[1] = True, False
+    fills = rows[gaps] + np.where(rng.random(gaps.sum()) < 0.1, 200.0, 0.0)
+    rows[gaps] = fills = np.float32(fills)
+    shown = [tuple(None if g else x for x, g in zip(*of)) for of in zip(rows.tolist(), gaps)]
+    mixture, _ = mixture_of(family, shown, hyper=hyper)
+    mixture.table.set_fills(fills)
+    mixture.subsample.fill()
+    labels = np.minimum(np.arange(40) // 2 % 9, 4)
+    mixture.replace(np.arange(40), labels)
+    (block,) = mixture.blocks
+    for i in range(0, 40, 3):
+        logs, corrections = block.row_proposals(i, labels[i])
+        assert not corrections.any()
+        for k in range(5):
+            of = [rows[j].tolist() for j in np.flatnonzero(labels == k) if j != i]
+            expected = observed_log_predictive(family, shown[i], of, hyper)
+            assert logs[k] == pytest.approx(expected, rel=1e-4, abs=2e-3)
+        if 0 < gaps[i].sum() < d:
+            assert abs(block.row_score_without(i, labels[i]) - logs[labels[i]]) > 1e-2
+
+
 @every_family
 def test_the_observed_density_integrates_the_missing_cell_out(family):
     """Of the oracle: the law of fewer columns is the integral over the others."""

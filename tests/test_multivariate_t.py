@@ -145,6 +145,39 @@ def test_given_the_weights(d):
         assert block.row_score_without(i, labels[i]) == pytest.approx(expected, abs=2e-5)
 
 
+@pytest.mark.parametrize("d", [1, 3, 8])
+@pytest.mark.parametrize("degrees", [1.0, 4.0, 40.0])
+def test_row_steps_propose_and_correct(d, degrees):
+    """Corrected, a proposal is the density with the weight summed out; it is close to it as it is.
+
+    The control, slots that still hold the row, is another number."""
+    gaps = ((0, 0), (2, d - 1)) if d > 1 else ()
+    mixture, rows, weights, labels, hyper = filled(d, degrees=degrees, gaps=gaps)
+    (block,) = mixture.blocks
+    far = []
+    for i in range(0, N, 2):
+        row = tuple(None if (i, j) in gaps else x for j, x in enumerate(rows[i]))
+        logs, corrections = block.row_proposals(i, labels[i])
+        expected = [
+            oracle.log_predictive(row, *within(rows, weights, labels, k, without=i), hyper)
+            for k in range(4)
+        ]
+        np.testing.assert_allclose(logs[:4] + corrections[:4], expected, rtol=2e-5, atol=1e-4)
+        assert np.abs(corrections[:4]).max() < 0.5
+        held = oracle.log_predictive(row, *within(rows, weights, labels, labels[i]), hyper)
+        far.append(abs(held - expected[labels[i]]))
+    assert max(far) > 0.1
+
+
+@pytest.mark.parametrize("size", [1e3, 1e9, 1e30])
+def test_proposals_of_far_rows(size):
+    mixture, *_ = filled(3)
+    (block,) = mixture.blocks
+    block.bind(table_of([(size, -size, 0.5 * size)]))
+    logs, corrections = block.row_proposals(0)
+    assert np.isfinite(logs).all() and np.isfinite(corrections).all()
+
+
 def test_a_row_alone_without_itself():
     mixture, rows, weights, labels, hyper = filled(3)
     mixture.remove_row(7)

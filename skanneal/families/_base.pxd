@@ -22,6 +22,11 @@ cdef class FamilyBlock:
     cdef int reserve(self, Py_ssize_t n_slots) except -1
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil
+    cdef void add_proposals(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil
+    cdef float proposal_without(self, const char *observed, const char *row,
+                                Py_ssize_t k) noexcept nogil
+    cdef double correction(self, const char *observed, const char *row, Py_ssize_t k,
+                           bint held) noexcept nogil
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil
     cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil
     cdef void fill(self, const char *row, Py_ssize_t k, char *filled, bitgen_t *rng) noexcept nogil

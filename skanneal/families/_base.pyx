@@ -92,6 +92,7 @@ cdef class FamilyBlock:
     joint = False           # a row family?
     takes_gaps = True       # may some of a row's cells of the family be missing?
     weighted = False        # has each row a weight that is part of the state?
+    proposes = False        # are add_proposals only close to add_scores?
     cells = None            # what a cell is: a key of CODECS (encoding/_codecs.py)
     default_for = None      # what families="auto" gives it: "float", "atoms", "levels", "boolean"
     coordinate_names = ()   # of the hyperparameters
@@ -182,6 +183,23 @@ cdef class FamilyBlock:
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
         """Log predictive of a row of slot k in that slot without the row: what a Gibbs step asks of
         the row's own cluster. Rows mostly stay, and then nothing is taken out and put back."""
+        return 0.0
+
+    cdef void add_proposals(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
+        """What a row step draws a slot from: add_scores, or what is close to it where that is dear
+        and `correction` says what is missing."""
+        self.add_scores(row, n_tiles, out)
+
+    cdef float proposal_without(self, const char *observed, const char *row,
+                                Py_ssize_t k) noexcept nogil:
+        """The same of a row that slot k holds, in slot k without it. A family with fills takes the
+        observed cells alone: fills and the row's weight are summed out."""
+        return self.score_without(row, k)
+
+    cdef double correction(self, const char *observed, const char *row, Py_ssize_t k,
+                           bint held) noexcept nogil:
+        """Log predictive of the observed cells in slot k less what add_proposals gave, or, of a row
+        that the slot holds, proposal_without."""
         return 0.0
 
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
@@ -443,6 +461,20 @@ cdef class FamilyBlock:
         """Log predictive of row i, which slot k holds, in slot k without it."""
         self._check(i, k)
         return self.score_without(self.table.row(i), k)
+
+    def row_proposals(self, Py_ssize_t i, Py_ssize_t held=-1):
+        """What a row step makes of row i, which slot `held` holds or none, in every slot: what it
+        proposes from, float32 array of shape (n_slots,), and the corrections, (n_slots,)."""
+        cdef float[::1] out = aligned_zeros((self.n_slots,), np.float32)
+        cdef const char *observed = self.table.observed(i)
+        cdef const char *row = self.table.row(i)
+        cdef Py_ssize_t k
+        self._check(i, max(held, 0))
+        self.add_proposals(observed, self.n_slots // TILE, &out[0])
+        if held >= 0:
+            out[held] = self.proposal_without(observed, row, held)
+        corrections = [self.correction(observed, row, k, k == held) for k in range(self.n_slots)]
+        return np.asarray(out), np.array(corrections)
 
     def losses_without(self, const int64_t[::1] rows, const int64_t[::1] slots, double[::1] out):
         """Add to `out` how much more surprising rows are in their slots without themselves."""

@@ -41,3 +41,29 @@ INLINE LN NAME(gaps_square)(float *columns, const int64_t *first, const int64_t 
     *log_lengths = logs;
     return rest;
 }
+
+/* q less what the missing cells explain of it in one slot: square is the lower triangle of W_m'W_m,
+ * in rows of `stride`, and product W_m'u; both are spoilt. Takes log |R| from *log_det. */
+INLINE double NAME(gaps_explain)(double *square, int64_t stride, double *product, int64_t m,
+                                 double q, double *log_det)
+{
+    double lengths = 1.0;
+    for (int64_t l = 0; l < m; l++) {
+        double *own = square + l * stride;
+        for (int64_t j = 0; j <= l; j++) {
+            const double *other = square + j * stride;
+            double value = own[j];
+            for (int64_t i = 0; i < j; i++) value -= own[i] * other[i];
+            own[j] = j < l ? value / other[j] : sqrt(value > 1e-300 ? value : 1e-300);
+        }
+        for (int64_t i = 0; i < l; i++) product[l] -= own[i] * product[i];
+        product[l] /= own[l];
+        q -= product[l] * product[l];
+        lengths *= own[l];
+        if (l % 4 == 3 || l == m - 1) {
+            *log_det -= log(lengths);
+            lengths = 1.0;
+        }
+    }
+    return q > 0.0 ? q : 0.0;
+}

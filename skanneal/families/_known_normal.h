@@ -44,4 +44,5 @@ DISPATCH(known_update);
 DISPATCH(known_extend);
 DISPATCH(known_refresh);
 DISPATCH(known_score_without);
+DISPATCH(known_score_observed_without);
 #endif

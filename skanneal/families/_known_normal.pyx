@@ -28,6 +28,9 @@ from ._forms import flatten, starts, unflatten
 cdef double LOG_2_PI = 1.8378770664093453
 cdef double EQUAL = 1e-12   # relative difference of variances that are one
 
+cdef extern from "_gaps.h" nogil:
+    double project_out(double *, int64_t, int64_t, double *, double *, double *)
+
 cdef extern from "_known_normal.h" nogil:
     enum: KNOWN_MEMO
     ctypedef struct KnownBlock:
@@ -59,6 +62,8 @@ cdef extern from "_known_normal.h" nogil:
     void (*known_extend_v[3])(KnownBlock *, const char *, int64_t, int64_t) noexcept
     void (*known_refresh_v[3])(KnownBlock *, int64_t) noexcept
     float (*known_score_without_v[3])(KnownBlock *, const char *, int64_t) noexcept
+    float (*known_score_observed_without_v[3])(KnownBlock *, const char *, int64_t,
+                                               int64_t) noexcept
 
 
 cdef class KnownNormal(NumberRows):
@@ -167,6 +172,14 @@ cdef class KnownNormal(NumberRows):
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
         return known_score_without_v[self.level](&self.block, row, k)
 
+    cdef float proposal_without(self, const char *observed, const char *row,
+                                Py_ssize_t k) noexcept nogil:
+        if not self.misses(observed):
+            return self.score_without(row, k)
+        if self.n_gaps == self.d:
+            return 0.0
+        return known_score_observed_without_v[self.level](&self.block, row, k, self.n_gaps)
+
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
         known_update_v[self.level](&self.block, row, k, 1)
 
@@ -263,24 +276,40 @@ cdef class KnownNormal(NumberRows):
     cdef double location(self, Py_ssize_t k, Py_ssize_t j) noexcept nogil:
         cdef Py_ssize_t f
         cdef double v, out = self.centre[j]
-        for f in range(self.d):
+        cdef Py_ssize_t first = j if self.block.diagonal else 0
+        cdef Py_ssize_t last = j + 1 if self.block.diagonal else self.d
+        for f in range(first, last):
             v = self.variance[f]
             out += (self.inverse[j, f] * v / (1.0 + self.size[k] * v)
                     * self.sum[k // TILE, f, k % TILE])
         return out
 
-    cdef void whiten(self, Py_ssize_t k, double *deviation, double *out) noexcept nogil:
-        cdef Py_ssize_t f, j
-        for f in range(self.d):
-            out[f] = 0.0
-            for j in range(self.d):
-                out[f] += self.rotation[f, j] * deviation[j]
-            out[f] *= sqrt(self.precision(k, f))
-
     cdef void whitening(self, Py_ssize_t k, Py_ssize_t j, double *column) noexcept nogil:
         cdef Py_ssize_t f
         for f in range(self.d):
             column[f] = self.rotation[f, j] * sqrt(self.precision(k, f))
+
+    cdef double condition(self, Py_ssize_t k) noexcept nogil:
+        """As inherited, but the centres of the observed cells are taken out in z."""
+        cdef Py_ssize_t f, j, l
+        cdef double n = self.size[k], v
+        for j in range(self.d):
+            self.z[j] = self.number[j] - self.centre[j]
+        for l in range(self.n_gaps):
+            j = self.gap[l]
+            self.z[j] = self.location(k, j) - self.centre[j]
+            self.whitening(k, j, &self.spanned[l, 0])
+        for f in range(self.d):
+            v = self.variance[f]
+            self.rest[f] = -v / (1.0 + n * v) * self.sum[k // TILE, f, k % TILE]
+            if self.block.diagonal:
+                self.rest[f] += self.rotation[f, f] * self.z[f]
+            else:
+                for j in range(self.d):
+                    self.rest[f] += self.rotation[f, j] * self.z[j]
+            self.rest[f] *= sqrt(self.precision(k, f))
+        return project_out(&self.spanned[0, 0], self.n_gaps, self.d, &self.rest[0],
+                           &self.r[0, 0], &self.along[0])
 
     cdef double log_constant(self, Py_ssize_t k, Py_ssize_t n) noexcept nogil:
         cdef Py_ssize_t f

@@ -115,6 +115,7 @@ static void NAME(known_add_observed)(KnownBlock *block, const char *row, int64_t
     const LN log_pi = NAME(set1)(-1.14472989f), gaps = NAME(set1)((float)n_gaps);
     float *u = block->spanned + d * d * LANES;
     int64_t first[d], last[d];
+    const int spoilt = n_gaps > 1 && !block->diagonal; /* columns are, by those before them */
     block->row = NULL;
     for (int64_t f = 0; f < d; f++) {
         const double cell = (double)*(const float *)(row + block->offset[f]);
@@ -132,7 +133,7 @@ static void NAME(known_add_observed)(KnownBlock *block, const char *row, int64_t
         for (int64_t f = 0; f < d; f++)
             NAME(store)(u + f * LANES,
                         NAME(sub)(NAME(set1)(block->z_f[f]), NAME(load)(location + f * LANES)));
-        for (int64_t l = 0; l < n_gaps; l++)
+        for (int64_t l = 0; l < (spoilt || tile == 0 ? n_gaps : 0); l++)
             for (int64_t f = first[l]; f < last[l]; f++) {
                 const double a = block->rotation[block->diagonal ? f : f * block->stride + gap[l]];
                 NAME(store)(block->spanned + (l * d + f) * LANES, NAME(set1)((float)a));
@@ -337,4 +338,49 @@ static float NAME(known_score_without)(KnownBlock *block, const char *row, int64
     const double q = (part[0] + part[2]) + (part[1] + part[3]);
     return (float)(NAME(known_constant)(block, block->size[k] - 1) -
                    (0.5 * q < KNOWN_LIMIT ? 0.5 * q : KNOWN_LIMIT));
+}
+
+/* The same of the row's cells but block->gap; `row` has the fills that the slot holds. */
+static float NAME(known_score_observed_without)(KnownBlock *block, const char *row, int64_t k,
+                                                int64_t n_gaps)
+{
+    NAME(known_read)(block, row);
+    const int64_t d = block->d, stride = block->stride, *gap = block->gap;
+    const double *restrict sum = block->sum + k / LANES * d * LANES + k % LANES;
+    const double *restrict z = block->z, *restrict variance = block->variance;
+    const double rest = (double)(block->size[k] - 1);
+    double precision[d], weighed[d], q = 0.0;
+    double score = NAME(known_constant)(block, block->size[k] - 1) +
+                   0.5 * 1.8378770664093453 * (double)n_gaps;
+    for (int64_t f = 0; f < d; f++) {
+        const double v = variance[f], inverse = 1.0 / (1.0 + rest * v);
+        const double e = z[f] - v * inverse * (sum[f * LANES] - z[f]);
+        precision[f] = (1.0 + rest * v) / (1.0 + (rest + 1.0) * v);
+        weighed[f] = precision[f] * e;
+        q += weighed[f] * e;
+    }
+    if (block->diagonal) {
+        for (int64_t l = 0; l < n_gaps; l++) {
+            const int64_t f = gap[l];
+            q -= weighed[f] * weighed[f] / precision[f];
+            score -= 0.5 * log(precision[f]) + log(block->rotation[f]);
+        }
+        q = q > 0.0 ? q : 0.0;
+    } else {
+        double *square = (double *)block->spanned, product[n_gaps];
+        for (int64_t l = 0; l < n_gaps; l++) {
+            const double *own = block->rotation + gap[l];
+            product[l] = 0.0;
+            for (int64_t f = 0; f < d; f++) product[l] += own[f * stride] * weighed[f];
+            for (int64_t m = 0; m <= l; m++) {
+                const double *other = block->rotation + gap[m];
+                double value = 0.0;
+                for (int64_t f = 0; f < d; f++)
+                    value += precision[f] * own[f * stride] * other[f * stride];
+                square[l * d + m] = value;
+            }
+        }
+        q = NAME(gaps_explain)(square, d, product, n_gaps, q, &score);
+    }
+    return (float)(score - (0.5 * q < KNOWN_LIMIT ? 0.5 * q : KNOWN_LIMIT));
 }

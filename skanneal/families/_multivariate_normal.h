@@ -14,9 +14,11 @@
 DISPATCH(mvn_add_scores);
 DISPATCH(mvn_add_observed);
 DISPATCH(mvn_distances);
+DISPATCH(mvn_enter);
 DISPATCH(mvn_update);
 DISPATCH(mvn_refresh);
 DISPATCH(mvn_refactor);
+DISPATCH(mvn_without);
 DISPATCH(mvn_score_without);
 DISPATCH(mvn_factorise);
 DISPATCH(mvn_rank_one);

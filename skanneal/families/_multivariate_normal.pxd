@@ -49,8 +49,12 @@ cdef class MultivariateNormal(NumberRows):
     cdef object scratch, caches, memo, spans   # keep the arrays alive
 
     cdef double weight_of(self, const char *row) noexcept nogil
+    cdef void enter(self, const char *row, Py_ssize_t k) noexcept nogil
+    cdef void settle(self, Py_ssize_t k) noexcept nogil
     cdef void distances(self, const char *row, Py_ssize_t n_tiles, float *q,
-                        float *log_lengths) noexcept nogil
+                        float *constant) noexcept nogil
+    cdef double distance_without(self, const char *observed, const char *row, Py_ssize_t k,
+                                 double *log_det) noexcept nogil
     cdef void _factorise_prior(self) noexcept nogil
     cdef void _refactor_all(self) noexcept nogil
     cdef double marginal(self, Py_ssize_t k) noexcept nogil

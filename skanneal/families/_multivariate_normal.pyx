@@ -36,12 +36,15 @@ cdef extern from "_multivariate_normal.h" nogil:
     int skanneal_level()
     void (*mvn_add_scores_v[3])(const MvnBlock *, const char *, int64_t, float *) noexcept
     void (*mvn_add_observed_v[3])(MvnBlock *, const char *, int64_t, int64_t, float *) noexcept
-    void (*mvn_distances_v[3])(const MvnBlock *, const char *, int64_t, int64_t, float *,
+    void (*mvn_distances_v[3])(MvnBlock *, const char *, int64_t, int64_t, float *,
                                float *) noexcept
+    void (*mvn_enter_v[3])(MvnBlock *, const char *, int64_t, double) noexcept
     void (*mvn_update_v[3])(MvnBlock *, const char *, int64_t, int, double) noexcept
     void (*mvn_refresh_v[3])(MvnBlock *, int64_t) noexcept
     void (*mvn_refactor_v[3])(MvnBlock *, int64_t) noexcept
-    float (*mvn_score_without_v[3])(MvnBlock *, const char *, int64_t, double) noexcept
+    double (*mvn_without_v[3])(MvnBlock *, const char *, int64_t, double, int64_t,
+                               double *) noexcept
+    float (*mvn_score_without_v[3])(MvnBlock *, const char *, int64_t, double, int64_t) noexcept
     double (*mvn_factorise_v[3])(MvnBlock *, double, const double *, const double *, int,
                                  double *) noexcept
     int (*mvn_rank_one_v[3])(MvnBlock *, double *, const double *, double) noexcept
@@ -136,9 +139,7 @@ cdef class MultivariateNormal(NumberRows):
         self._factorise_prior()
 
     cdef void _factorise_prior(self) noexcept nogil:
-        cdef Py_ssize_t j
-        for j in range(self.d):
-            self.block.shift[j] = 0.0
+        memset(self.block.shift, 0, self.d * sizeof(double))
         self.prior_log_det = mvn_factorise_v[self.level](
             &self.block, 0.0, self.block.shift, NULL, 0, self.block.prior_factor)
 
@@ -199,14 +200,30 @@ cdef class MultivariateNormal(NumberRows):
         return 1.0
 
     cdef void distances(self, const char *row, Py_ssize_t n_tiles, float *q,
-                        float *log_lengths) noexcept nogil:
-        """The least q over the missing cells and log |R|, in every slot."""
+                        float *constant) noexcept nogil:
+        """q of the observed cells in every slot, and what does not depend on it in their score."""
         if not self.misses(row):
             self.n_gaps = 0
-        mvn_distances_v[self.level](&self.block, row, self.n_gaps, n_tiles, q, log_lengths)
+        mvn_distances_v[self.level](&self.block, row, self.n_gaps, n_tiles, q, constant)
 
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
-        return mvn_score_without_v[self.level](&self.block, row, k, self.weight_of(row))
+        return mvn_score_without_v[self.level](&self.block, row, k, self.weight_of(row), 0)
+
+    cdef float proposal_without(self, const char *observed, const char *row,
+                                Py_ssize_t k) noexcept nogil:
+        if not self.misses(observed):
+            return self.score_without(row, k)
+        if self.n_gaps == self.d:
+            return 0.0
+        return mvn_score_without_v[self.level](&self.block, row, k, 1.0, self.n_gaps)
+
+    cdef double distance_without(self, const char *observed, const char *row, Py_ssize_t k,
+                                 double *log_det) noexcept nogil:
+        """q of the observed cells of slot k's row in the slot without it, and log |W| - log |R|."""
+        if not self.misses(observed):
+            self.n_gaps = 0
+        return mvn_without_v[self.level](&self.block, row, k, self.weight_of(row), self.n_gaps,
+                                         log_det)
 
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
         mvn_update_v[self.level](&self.block, row, k, 1, self.weight_of(row))
@@ -274,11 +291,10 @@ cdef class MultivariateNormal(NumberRows):
 
     cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
                          double *out) noexcept nogil:
-        cdef Py_ssize_t g, j = 0, place = h - self.d - 2
+        cdef Py_ssize_t j = 0, place = h - self.d - 2
         if self.stale:
             self._refactor_all()
-        for g in range(n_grid):
-            out[g] = 0.0
+        memset(out, 0, n_grid * sizeof(double))
         if h == self.d:
             self._score_kappa0(grid, n_grid, out)
         elif h == self.d + 1:
@@ -371,7 +387,7 @@ cdef class MultivariateNormal(NumberRows):
     cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
         """Factors follow a variance of scale0 at once, so that a sweep over them costs d^2 each."""
         cdef double change = value - self.hyper[h]
-        cdef Py_ssize_t j = 0, place = h - self.d - 2, k, i
+        cdef Py_ssize_t j = 0, place = h - self.d - 2, k
         cdef double *unit = self.block.vector
         self.hyper[h] = value
         if change == 0.0 or h == self.d + 1:
@@ -383,13 +399,21 @@ cdef class MultivariateNormal(NumberRows):
             return
         self._factorise_prior()
         for k in range(self.n_slots):
-            for i in range(self.d):
-                unit[i] = 0.0
+            memset(unit, 0, self.d * sizeof(double))
             unit[j] = sqrt(abs(change))
             self.updates[k] += 1
             if self.size[k] == 0 or not mvn_rank_one_v[self.level](
                     &self.block, &self.factor[k, 0, 0], unit, 1.0 if change > 0.0 else -1.0):
                 mvn_refactor_v[self.level](&self.block, k)
+
+    cdef void enter(self, const char *row, Py_ssize_t k) noexcept nogil:
+        """Add a row to slot k, all but to its factor, which `settle` makes after the last."""
+        mvn_enter_v[self.level](&self.block, row, k, self.weight_of(row))
+
+    cdef void settle(self, Py_ssize_t k) noexcept nogil:
+        """Slot k's factor and cache from its scatter."""
+        mvn_refactor_v[self.level](&self.block, k)
+        self.refresh(k)
 
     def refresh_all(self):
         cdef int64_t[::1] memo_size = self.memo[0]
@@ -556,8 +580,8 @@ cdef class MultivariateNormal(NumberRows):
 
     def parameters(self):
         """Hyperparameters in their natural forms."""
-        values = unflatten(self.forms, self.hyper, self.d)
-        return {name: np.array(value) for name, value in zip(self.coordinate_names, values)}
+        values = map(np.array, unflatten(self.forms, self.hyper, self.d))
+        return dict(zip(self.coordinate_names, values))
 
     @classmethod
     def from_arrays(cls, arrays, table, n_slots=None):

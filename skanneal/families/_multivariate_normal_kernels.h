@@ -105,14 +105,39 @@ INLINE LN NAME(mvn_tile)(const MvnBlock *block, const char *row, int64_t tile, i
     }
     *lengths = NAME(set1)(0.0f);
     if (n_gaps == 0) return NAME(mvn_square)(weights, deviation, d, NULL);
+    float *y = block->spanned + d * d * LANES;
+    for (int64_t l = 0; l < n_gaps; l++)
+        NAME(store)(deviation + gap[l] * LANES, NAME(set1)(0.0f));
+    if (n_gaps == 1) { /* the column as it stands */
+        const LN least = NAME(set1)(1e-37f);
+        const float *first = weights + (gap[0] * (gap[0] + 1) / 2 + gap[0]) * LANES, *column = first;
+        LN square = NAME(set1)(0.0f), share = square, q = square;
+        NAME(mvn_square)(weights, deviation, d, y);
+        for (int64_t i = gap[0]; i < d; column += ++i * LANES) {
+            const LN w = NAME(load)(column);
+            square = NAME(fma)(w, w, square);
+            share = NAME(fma)(w, NAME(load)(y + i * LANES), share);
+        }
+        square = NAME(max)(square, least);
+        *lengths = NAME(mul)(NAME(set1)(0.5f), NAME(log)(square));
+        share = NAME(sub)(NAME(set1)(0.0f), NAME(div)(share, square));
+        for (int64_t i = 0; i < gap[0]; i++) {
+            const LN u = NAME(load)(y + i * LANES);
+            q = NAME(fma)(u, u, q);
+        }
+        column = first;
+        for (int64_t i = gap[0]; i < d; column += ++i * LANES) {
+            const LN u = NAME(fma)(share, NAME(load)(column), NAME(load)(y + i * LANES));
+            q = NAME(fma)(u, u, q);
+        }
+        return q;
+    }
     for (int64_t l = 0; l < n_gaps; l++) {
         last[l] = d;
-        NAME(store)(deviation + gap[l] * LANES, NAME(set1)(0.0f));
         for (int64_t i = gap[l]; i < d; i++)
             NAME(store)(block->spanned + (l * d + i) * LANES,
                         NAME(load)(weights + (i * (i + 1) / 2 + gap[l]) * LANES));
     }
-    float *y = block->spanned + d * d * LANES;
     NAME(mvn_square)(weights, deviation, d, y);
     return NAME(gaps_square)(block->spanned, gap, last, n_gaps, d, NULL, y, lengths);
 }
@@ -124,18 +149,6 @@ static void NAME(mvn_add_scores)(const MvnBlock *block, const char *row, int64_t
         LN lengths, q = NAME(mvn_tile)(block, row, tile, 0, NULL, &lengths);
         NAME(mvn_add)(q, NAME(load)(student + 2 * LANES), NAME(load)(student),
                       NAME(load)(student + LANES), out + tile * LANES);
-    }
-}
-
-/* q and log |R| of every slot, for a family that makes scores of its own of them. */
-static void NAME(mvn_distances)(const MvnBlock *block, const char *row, int64_t n_gaps,
-                                int64_t n_tiles, float *q, float *log_lengths)
-{
-    int64_t last[block->d];
-    for (int64_t tile = 0; tile < n_tiles; tile++) {
-        LN lengths;
-        NAME(store)(q + tile * LANES, NAME(mvn_tile)(block, row, tile, n_gaps, last, &lengths));
-        NAME(store)(log_lengths + tile * LANES, lengths);
     }
 }
 
@@ -155,6 +168,18 @@ static double NAME(mvn_memo)(MvnBlock *block, int64_t n, int64_t n_gaps)
     return block->memo_value[at];
 }
 
+/* What q is not in of the scores of 16 slots, for a row that lacks n_gaps cells, but for log |R|. */
+INLINE LN NAME(mvn_constant)(MvnBlock *block, int64_t tile, int64_t n_gaps)
+{
+    float constant[LANES] __attribute__((aligned(64)));
+    if (n_gaps == 0) return NAME(load)(block->student + tile * 3 * LANES);
+    for (int64_t lane = 0; lane < LANES; lane++) {
+        const int64_t k = tile * LANES + lane;
+        constant[lane] = (float)(NAME(mvn_memo)(block, block->size[k], n_gaps) + block->log_det[k]);
+    }
+    return NAME(load)(constant);
+}
+
 /* The same scores for a row that lacks the cells block->gap: of what its others say (_gaps.h). */
 static void NAME(mvn_add_observed)(MvnBlock *block, const char *row, int64_t n_gaps,
                                    int64_t n_tiles, float *out)
@@ -162,16 +187,23 @@ static void NAME(mvn_add_observed)(MvnBlock *block, const char *row, int64_t n_g
     int64_t last[block->d];
     for (int64_t tile = 0; tile < n_tiles; tile++) {
         const float *student = block->student + tile * 3 * LANES;
-        float constant[LANES] __attribute__((aligned(64)));
         LN lengths, q = NAME(mvn_tile)(block, row, tile, n_gaps, last, &lengths);
-        for (int64_t lane = 0; lane < LANES; lane++) {
-            const int64_t k = tile * LANES + lane;
-            constant[lane] =
-                (float)(NAME(mvn_memo)(block, block->size[k], n_gaps) + block->log_det[k]);
-        }
+        LN constant = NAME(sub)(NAME(mvn_constant)(block, tile, n_gaps), lengths);
         LN power = NAME(sub)(NAME(load)(student + LANES), NAME(set1)(0.5f * (float)n_gaps));
-        NAME(mvn_add)(q, NAME(load)(student + 2 * LANES),
-                      NAME(sub)(NAME(load)(constant), lengths), power, out + tile * LANES);
+        NAME(mvn_add)(q, NAME(load)(student + 2 * LANES), constant, power, out + tile * LANES);
+    }
+}
+
+/* q and the constant of every slot, for a family that makes scores of its own of them. */
+static void NAME(mvn_distances)(MvnBlock *block, const char *row, int64_t n_gaps, int64_t n_tiles,
+                                float *q, float *constant)
+{
+    int64_t last[block->d];
+    for (int64_t tile = 0; tile < n_tiles; tile++) {
+        LN lengths;
+        NAME(store)(q + tile * LANES, NAME(mvn_tile)(block, row, tile, n_gaps, last, &lengths));
+        NAME(store)(constant + tile * LANES,
+                    NAME(sub)(NAME(mvn_constant)(block, tile, n_gaps), lengths));
     }
 }
 
@@ -353,6 +385,19 @@ INLINE void NAME(mvn_move)(MvnBlock *block, double weight, double step, const do
     }
 }
 
+/* Add one row, all but the factor and the cache. */
+static void NAME(mvn_enter)(MvnBlock *block, const char *row, int64_t k, double weight)
+{
+    const int64_t d = block->d, stride = block->stride;
+    const double before = block->total[k], after = before + weight;
+    double *mean = block->mean + k * stride, *scatter = block->scatter + k * d * stride;
+    for (int64_t j = 0; j < d; j++)
+        block->cell[j] = (double)*(const float *)(row + block->offset[j]);
+    NAME(mvn_move)(block, weight * before / after, weight / after, mean, scatter, mean, scatter);
+    block->size[k]++;
+    block->total[k] = after;
+}
+
 /* Add (sign 1) or take out (sign -1) one row; an emptied slot is as new. */
 static void NAME(mvn_update)(MvnBlock *block, const char *row, int64_t k, int sign, double weight)
 {
@@ -380,43 +425,76 @@ static void NAME(mvn_update)(MvnBlock *block, const char *row, int64_t k, int si
     NAME(mvn_refresh)(block, k);
 }
 
-/* Log predictive of a row of slot k in that slot without the row. Without it, determinants are
- * `left` = 1 - c q of what they are, c = w kappa/(kappa - w), and its squared distance in them
- * q / left: with nu and the constant of n - 1 rows,
- *     log p = constant + sum log W_ii + nu/2 log(left).
- * The constant has the rate of weights 1. */
-static float NAME(mvn_score_without)(MvnBlock *block, const char *row, int64_t k, double weight)
+/* q of a row of slot k in that slot without the row, of all cells but the missing block->gap, and
+ * log |W| - log |R| (_gaps.h) of it. `row` has the fills that the slot holds. Without it, determinants
+ * of Psi are `left` = 1 - c |W e|^2 of what they are, c = w kappa/(kappa - w), its inverse is
+ *     W'W + c/left W'W e (W'W e)',
+ * and the row is kappa/(kappa - w) e from the centre. */
+static double NAME(mvn_without)(MvnBlock *block, const char *row, int64_t k, double weight,
+                                int64_t n_gaps, double *log_det)
 {
-    const int64_t d = block->d, stride = block->stride, n = block->size[k];
+    const int64_t d = block->d, stride = block->stride, n = block->size[k], *gap = block->gap;
     const double total = block->total[k], rest = total - weight;
-    const double kappa = *block->kappa0 + total, nu = *block->nu0 + (double)(n - 1);
+    const double kappa = *block->kappa0 + total, away = kappa / (kappa - weight);
     const double *factor = block->factor + k * d * stride;
+    double *y = block->shift, q = 0.0, left = 0.0, across = 0.0, scale = 1.0;
     NAME(mvn_deviation)(block, row, k, 1.0);
     if (n > 1) {
-        const double q = NAME(mvn_solve)(block, factor, block->vector, NULL);
-        const double part = weight * kappa / (kappa - weight) * q;
-        if (1.0 - part > MVN_LEAST)
-            return (float)(NAME(mvn_memo)(block, n - 1, 0) + block->log_det[k] +
-                           0.5 * nu * log1p(-part));
+        q = NAME(mvn_solve)(block, factor, block->vector, n_gaps > 0 ? y : NULL);
+        left = 1.0 - weight * away * q;
     }
-    /* ill conditioned: from the scatter without the row */
-    double *mean = block->vector, log_det;
-    if (n > 1) {
-        NAME(mvn_move)(block, -weight * total / rest, -weight / rest, block->mean + k * stride,
-                       block->scatter + k * d * stride, mean, block->spare);
-        if (n == 2) memset(block->spare, 0, (size_t)(d * stride) * sizeof(double));
-        for (int64_t j = 0; j < d; j++) block->shift[j] = mean[j] - block->mu0[j];
-        log_det = NAME(mvn_posterior)(block, *block->kappa0 * rest / (kappa - weight),
-                                      block->spare, block->spare);
-    } else {
-        memcpy(block->spare, block->prior_factor, (size_t)(d * stride) * sizeof(double));
-        memset(block->shift, 0, (size_t)stride * sizeof(double));
-        log_det = NAME(mvn_log_det)(block, block->spare);
+    if (left > MVN_LEAST) {
+        *log_det = block->log_det[k] - 0.5 * log(left);
+        across = weight * away / left;
+        scale = away / left;
+        q *= away * scale;
+    } else { /* ill conditioned: from the scatter without the row */
+        double *mean = block->vector;
+        const double share = n > 1 ? rest / (kappa - weight) : 0.0;
+        factor = block->spare;
+        if (n > 1) {
+            NAME(mvn_move)(block, -weight * total / rest, -weight / rest, block->mean + k * stride,
+                           block->scatter + k * d * stride, mean, block->spare);
+            if (n == 2) memset(block->spare, 0, (size_t)(d * stride) * sizeof(double));
+            for (int64_t j = 0; j < d; j++) block->shift[j] = mean[j] - block->mu0[j];
+            *log_det = NAME(mvn_posterior)(block, *block->kappa0 * rest / (kappa - weight),
+                                           block->spare, block->spare);
+        } else {
+            memcpy(block->spare, block->prior_factor, (size_t)(d * stride) * sizeof(double));
+            memset(block->shift, 0, (size_t)stride * sizeof(double));
+            *log_det = NAME(mvn_log_det)(block, block->spare);
+        }
+        for (int64_t j = 0; j < d; j++)
+            mean[j] = block->cell[j] - (block->mu0[j] + share * block->shift[j]);
+        q = NAME(mvn_solve)(block, factor, mean, y);
     }
-    const double share = n > 1 ? rest / (kappa - weight) : 0.0;
-    for (int64_t j = 0; j < d; j++)
-        mean[j] = block->cell[j] - (block->mu0[j] + share * block->shift[j]);
-    const double q = NAME(mvn_solve)(block, block->spare, mean, NULL);
-    return (float)(NAME(mvn_memo)(block, n - 1, 0) + log_det -
-                   0.5 * (nu + 1.0) * log1p(weight * (kappa - weight) / kappa * q));
+    if (n_gaps == 0) return q;
+    double *square = block->lower, *product = block->partial;
+    for (int64_t l = 0; l < n_gaps; l++) {
+        product[l] = 0.0;
+        for (int64_t i = gap[l]; i < d; i++) product[l] += factor[i * stride + gap[l]] * y[i];
+    }
+    for (int64_t l = 0; l < n_gaps; l++)
+        for (int64_t m = 0; m <= l; m++) { /* gaps fall: the m-th begins below the l-th */
+            double sum = across * product[l] * product[m];
+            for (int64_t i = gap[m]; i < d; i++)
+                sum += factor[i * stride + gap[l]] * factor[i * stride + gap[m]];
+            square[l * stride + m] = sum;
+        }
+    for (int64_t l = 0; l < n_gaps; l++) product[l] *= scale;
+    return NAME(gaps_explain)(square, stride, product, n_gaps, q, log_det);
+}
+
+/* Log predictive of a row of slot k in that slot without the row, given its weight. The constant has
+ * the rate of weights 1. */
+static float NAME(mvn_score_without)(MvnBlock *block, const char *row, int64_t k, double weight,
+                                     int64_t n_gaps)
+{
+    const int64_t n = block->size[k];
+    const double kappa = *block->kappa0 + block->total[k];
+    const double rate = weight * (kappa - weight) / kappa;
+    double log_det;
+    const double q = NAME(mvn_without)(block, row, k, weight, n_gaps, &log_det);
+    return (float)(NAME(mvn_memo)(block, n - 1, n_gaps) + log_det -
+                   0.5 * (*block->nu0 + (double)(n - n_gaps)) * log1p(rate * q));
 }

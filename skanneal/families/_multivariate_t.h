@@ -14,6 +14,7 @@ typedef struct {
     double constant;    /* h log h - log Gamma(h) */
     double tail;        /* nats by which what is left out is below the whole */
     double *step;       /* (d + 1,) of the lattice, by the number of observed cells */
+    double *stirling;   /* (d + 1,) log Gamma(alpha) - (alpha - 1/2) log alpha + alpha */
     double *weight;     /* (MVT_NODES,) the nodes */
     double *mass;       /* (MVT_NODES,) in proportion to the density there of log weight */
 } MvtLattice;
@@ -23,4 +24,7 @@ typedef struct {
 #include "../_native/_dispatch.h"
 
 DISPATCH(mvt_integrate);
+DISPATCH(mvt_laplace);
+DISPATCH(mvt_add_proposals);
+DISPATCH(mvt_add_given);
 #endif

@@ -45,17 +45,25 @@ cdef double LOG_PI = 1.1447298858494002
 cdef double LEAST, MOST     # of a weight, which sums of float64 hold beside others
 LEAST, MOST = 1e-12, 1e6
 cdef double LEAST_HALF = 0.5 * LEAST_DEGREES
+cdef float NAN = float("nan")
 
 cdef extern from "_multivariate_t.h" nogil:
     enum: MVT_NODES
     ctypedef struct MvtLattice:
         double half, constant, tail
         double *step
+        double *stirling
         double *weight
         double *mass
     int skanneal_level()
     double (*mvt_integrate_v[3])(const MvtLattice *, int64_t, double, double, double, double,
                                  int64_t *) noexcept
+    double (*mvt_laplace_v[3])(const MvtLattice *, int64_t, double, double, double) noexcept
+    void (*mvt_add_proposals_v[3])(const MvtLattice *, int64_t, int64_t, const float *,
+                                   const float *, const float *, const float *, int64_t,
+                                   float *) noexcept
+    void (*mvt_add_given_v[3])(int64_t, const float *, const float *, const float *, const float *,
+                               float, int64_t, float *) noexcept
 
 
 cdef double lattice_step(double alpha, double tail) noexcept nogil:
@@ -79,6 +87,7 @@ cdef class MultivariateT(MultivariateNormal):
 
     family = "multivariate_t"
     weighted = True
+    proposes = True
     coordinate_names = (*MultivariateNormal.coordinate_names, "degrees")
     forms = (*MultivariateNormal.forms, "positive")
 
@@ -86,8 +95,8 @@ cdef class MultivariateT(MultivariateNormal):
     cdef double tau                     # weight that the law of missing cells is given
     cdef bint averaged                  # or is it averaged over?
     cdef double[::1] logs               # (n_slots,) sum of log weights
-    cdef double[::1] whole              # (n_slots,) log_constant of all cells
-    cdef float[::1] distance, log_length   # (n_slots,) scratch
+    cdef float[::1] law                 # (n_tiles, 2, 16) score cache: see _multivariate_t.h
+    cdef float[::1] distance, constant  # (n_slots,) scratch
     cdef object lattices                # keep the arrays alive
 
     @staticmethod
@@ -105,8 +114,9 @@ cdef class MultivariateT(MultivariateNormal):
         cdef double[:, ::1] nodes
         MultivariateNormal._set_up(self, table, hyper)
         self.logs, self.tau, self.averaged = np.zeros(0), 1.0, False
-        steps, nodes = np.zeros((2, self.d + 1)), aligned_zeros((3, MVT_NODES), np.float64)
+        steps, nodes = np.zeros((3, self.d + 1)), aligned_zeros((3, MVT_NODES), np.float64)
         self.lattices = steps, nodes
+        self.coarse.stirling = self.fine.stirling = &steps[2, 0]
         self.coarse.tail, self.fine.tail = 15.0, 25.0
         self.coarse.step, self.fine.step = &steps[0, 0], &steps[1, 0]
         self.coarse.weight = self.fine.weight = &nodes[0, 0]
@@ -115,20 +125,22 @@ cdef class MultivariateT(MultivariateNormal):
 
     cdef void _set_degrees(self) noexcept nogil:
         """The lattices of the degrees of freedom as they are."""
-        cdef double half = 0.5 * self.hyper[self.hyper.shape[0] - 1]
+        cdef double half = 0.5 * self.hyper[self.hyper.shape[0] - 1], alpha
         cdef Py_ssize_t n
         self.coarse.half = self.fine.half = half
         self.coarse.constant = self.fine.constant = half * log(half) - log_gamma(half)
         for n in range(self.d + 1):
+            alpha = half + 0.5 * n
+            self.coarse.stirling[n] = log_gamma(alpha) - (alpha - 0.5) * log(alpha) + alpha
             self.coarse.step[n] = lattice_step(half + 0.5 * n, self.coarse.tail)
             self.fine.step[n] = lattice_step(half + 0.5 * n, self.fine.tail)
 
     cdef int reserve(self, Py_ssize_t n_slots) except -1:
         logs = np.zeros(n_slots)
         logs[:self.n_slots] = self.logs
-        self.logs, self.whole = logs, np.zeros(n_slots)
+        self.logs, self.law = logs, aligned_zeros((2 * n_slots,), np.float32)
         self.distance = aligned_zeros((n_slots,), np.float32)
-        self.log_length = aligned_zeros((n_slots,), np.float32)
+        self.constant = aligned_zeros((n_slots,), np.float32)
         return MultivariateNormal.reserve(self, n_slots)
 
     # ---- the integral over a row's weight -------------------------------------------------------
@@ -161,37 +173,62 @@ cdef class MultivariateT(MultivariateNormal):
         cdef const float *weight = self.table.weight(row)
         return weight[0] if weight != NULL else 1.0
 
-    cdef double log_score(self, Py_ssize_t k, Py_ssize_t n, bint given) noexcept nogil:
-        """Log predictive of n cells in slot k, from the distances as they are."""
-        cdef int64_t n_nodes
-        cdef double rate, q = self.distance[k]
-        cdef double out = self.whole[k] if n == self.d else self.log_constant(k, n)
-        if given:
-            rate = self.rate(k)
-            out += 0.5 * (n * log(rate) - self.degrees(k, n) * log1p(rate * q))
-        else:
-            out += self.integral(&self.coarse, k, n, q, 0.5, &n_nodes)
-        return out - self.log_length[k]
-
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
         """Of a row with a weight, given it; of a row as the user gave it, whatever its weight."""
-        cdef bint given = self.table.weight(row) != NULL
-        cdef Py_ssize_t k, n, first = -1
-        cdef float vacant = 0.0     # what most empty slots score
-        self.tau = self.weight_of(row)
-        self.distances(row, n_tiles, &self.distance[0], &self.log_length[0])
-        n = self.d - self.n_gaps
-        if n == 0:
+        cdef const float *weight = self.table.weight(row)
+        cdef Py_ssize_t k
+        cdef float vacant = NAN     # what all empty slots score
+        if weight != NULL:
+            self.distances(row, n_tiles, &self.distance[0], &self.constant[0])
+            mvt_add_given_v[self.level](self.d, &self.distance[0], &self.constant[0],
+                                        self.block.student, &self.law[0], weight[0], n_tiles, out)
             return
+        self.read(row, &self.offset[0])
         for k in range(n_tiles * TILE):
             if self.size[k] > 0:
-                out[k] += <float> self.log_score(k, n, given)
-            elif (first >= 0 and self.distance[k] == self.distance[first]
-                    and self.log_length[k] == self.log_length[first]):
-                out[k] += vacant
+                out[k] += <float> self.log_observed(k)
             else:
-                first, vacant = k, <float> self.log_score(k, n, given)
+                if vacant != vacant:
+                    vacant = <float> self.log_observed(k)
                 out[k] += vacant
+
+    cdef void add_proposals(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
+        self.distances(row, n_tiles, &self.distance[0], &self.constant[0])
+        if self.n_gaps < self.d:
+            mvt_add_proposals_v[self.level](&self.coarse, self.d - self.n_gaps, self.d,
+                                            &self.distance[0], &self.constant[0],
+                                            self.block.student, &self.law[0], n_tiles, out)
+
+    cdef float proposal_without(self, const char *observed, const char *row,
+                                Py_ssize_t k) noexcept nogil:
+        cdef double log_det, q = self.distance_without(observed, row, k, &log_det)
+        cdef Py_ssize_t n = self.d - self.n_gaps
+        cdef double half = 0.5 * (self.degrees(k, n) - 1.0)
+        if n == 0:
+            return 0.0
+        return <float> (self.log_ratio(k, n, 1.0) + log_det + self.laplace(
+            n, half, self.block.kappa0[0] + self.total[k] - self.weight_of(row), q))
+
+    cdef double correction(self, const char *observed, const char *row, Py_ssize_t k,
+                           bint held) noexcept nogil:
+        cdef double log_det, q, kappa = self.block.kappa0[0] + self.total[k], half
+        cdef Py_ssize_t n
+        cdef int64_t n_nodes
+        if held:
+            kappa -= self.weight_of(row)
+            q = self.distance_without(observed, row, k, &log_det)
+        else:
+            self.read(observed, &self.offset[0])
+            q = self.condition(k)
+        n = self.d - self.n_gaps
+        half = 0.5 * (self.degrees(k, n) - held)
+        if n == 0:
+            return 0.0
+        return (mvt_integrate_v[self.level](&self.coarse, n, half, kappa, q, 0.5, &n_nodes)
+                - self.laplace(n, half, kappa, q))
+
+    cdef double laplace(self, Py_ssize_t n, double half, double kappa, double q) noexcept nogil:
+        return mvt_laplace_v[self.level](&self.coarse, n, half, kappa, q)
 
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
         """Given the row's weight."""
@@ -220,16 +257,25 @@ cdef class MultivariateT(MultivariateNormal):
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
         MultivariateNormal.insert(self, row, k)
         self.logs[k] += log(self.weight_of(row))
-        self.whole[k] = self.log_constant(k, self.d)
+        self.refresh_law(k)
 
     cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
         MultivariateNormal.remove(self, row, k)
         self.logs[k] = self.logs[k] - log(self.weight_of(row)) if self.size[k] > 0 else 0.0
-        self.whole[k] = self.log_constant(k, self.d)
+        self.refresh_law(k)
+
+    cdef void enter(self, const char *row, Py_ssize_t k) noexcept nogil:
+        MultivariateNormal.enter(self, row, k)
+        self.logs[k] += log(self.weight_of(row))
 
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
         MultivariateNormal.refresh(self, k)
-        self.whole[k] = self.log_constant(k, self.d)
+        self.refresh_law(k)
+
+    cdef void refresh_law(self, Py_ssize_t k) noexcept nogil:
+        cdef float *law = &self.law[k // TILE * 2 * TILE + k % TILE]
+        law[0] = <float> (1.0 / (self.block.kappa0[0] + self.total[k]))
+        law[TILE] = <float> (0.5 * log1p(1.0 / (self.block.kappa0[0] + self.size[k])))
 
     cdef void clear(self, Py_ssize_t k) noexcept nogil:
         self.logs[k] = 0.0
@@ -355,7 +401,14 @@ cdef class MultivariateT(MultivariateNormal):
                             / (0.5 * (degrees + square[i])))
                 self.tau = max(LEAST, min(MOST, self.tau))
                 self.table.weight(self.table.row(row[i]))[0] = <float> self.tau
-        self.build(rows, labels, self.n_slots)
+        with nogil:   # factors once, from the scatters
+            for k in range(self.n_slots):
+                self.clear(k)
+            for i in range(row.shape[0]):
+                self.enter(self.table.row(row[i]), slot[i])
+            for k in range(self.n_slots):
+                if self.size[k] > 0:
+                    self.settle(k)
         self.version += 1
 
     def _radius(self, degrees):
@@ -427,9 +480,13 @@ cdef class MultivariateT(MultivariateNormal):
             inverse += self.fine.mass[j] / self.fine.weight[j]
         return total / inverse
 
+    cdef double log_ratio(self, Py_ssize_t k, Py_ssize_t n, double rows) noexcept nogil:
+        """What the numbers of rows and cells alone say, of slot k without so many rows."""
+        return (log_gamma(0.5 * (self.degrees(k, n) - rows))
+                - log_gamma(0.5 * (self.degrees(k, 0) - rows)) - 0.5 * n * LOG_PI)
+
     cdef double log_constant(self, Py_ssize_t k, Py_ssize_t n) noexcept nogil:
-        return (log_gamma(0.5 * self.degrees(k, n)) - log_gamma(0.5 * self.degrees(k, 0))
-                + self.log_det[k] - 0.5 * n * LOG_PI)
+        return self.log_ratio(k, n, 0.0) + self.log_det[k]
 
     cdef double log_kernel(self, Py_ssize_t k, Py_ssize_t n, double q) noexcept nogil:
         cdef int64_t n_nodes

@@ -48,7 +48,7 @@ def allocate(Mixture view, rows, labels, double beta, bit_generator):
             row[t], row[j] = row[j], row[t]
             if forced:
                 label[t], label[j] = label[j], label[t]
-            view.score(row[t])
+            view.score_cells(view.table.observed(row[t]))
             largest, total = -INFINITY, 0.0
             for k in range(view.n_tiles * TILE):
                 largest = max(largest, view.log_prior[k] + beta * view.log_lik[k])

@@ -215,7 +215,7 @@ def sweep_tail(Mixture tail, int32_t[::1] labels, const int32_t[::1] drawn,
                 continue
             else:
                 members[z] -= 1
-            tail.score(i)
+            tail.score_cells(tail.table.observed(i))
             # the mixture weighs n_k - d and a + d K, but its first cluster 1, not a
             scale = log_tail + (first if n_tail == 0 else -log(n_tail + share))
             mass = -INFINITY

@@ -34,11 +34,11 @@ cdef double log_without(Mixture mixture, Py_ssize_t row) except? -1.0 nogil:
     cdef double out
     if mixture.table.filled(row) != NULL:
         mixture.remove(row)
-        mixture.score(row)
+        mixture.score_cells(mixture.table.observed(row))
         out = log_sum(mixture)
         mixture.insert(row, k)
         return out
-    mixture.score(row)
+    mixture.score_cells(mixture.table.observed(row))
     if mixture.counts[k] == 1:   # without the row there is no such cluster
         mixture.log_prior[k] = -INFINITY
         mixture.log_prior[opens] = <float> mixture.prior.log_open(mixture.n_clusters - 1)

@@ -18,6 +18,7 @@ cdef class Mixture:
     cdef readonly Py_ssize_t n_tiles    # tiles that hold a cluster or the open slot
     cdef readonly Py_ssize_t n_clusters
     cdef readonly Py_ssize_t open_slot  # the one empty slot that may be chosen: the lowest free one
+    cdef bint corrected                 # do row steps propose and correct?
     cdef int32_t[::1] labels            # (n_rows,) slot or -1
     cdef int64_t[::1] counts            # (n_slots,)
     cdef float[::1] log_prior           # (n_slots,) -inf for the free slots that are not open
@@ -32,8 +33,9 @@ cdef class Mixture:
     cdef void remove(self, Py_ssize_t row) noexcept nogil
     cdef void refill(self, Py_ssize_t k) noexcept nogil
     cdef void fill(self, Py_ssize_t row, Py_ssize_t k, bitgen_t *rng) noexcept nogil
-    cdef void score(self, Py_ssize_t row) noexcept nogil
     cdef void score_cells(self, const char *cells) noexcept nogil
+    cdef void propose(self, Py_ssize_t row) noexcept nogil
+    cdef double correction(self, Py_ssize_t row, Py_ssize_t k, bint held) noexcept nogil
     cdef Py_ssize_t draw(self, float beta, bitgen_t *rng) noexcept nogil
     cdef int enter(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil
     cdef int gibbs_step(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil

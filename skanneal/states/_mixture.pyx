@@ -11,9 +11,10 @@ scores and draws it with the slot. So it is with the rows' weights, where a fami
 """
 
 from cpython.ref cimport PyObject
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, log
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 from numpy.random cimport bitgen_t
 
 import numpy as np
@@ -34,6 +35,8 @@ cdef extern from "_draw.h" nogil:
 
 cdef enum:
     MEMO = 1024
+
+cdef double REDRAWN = 0.125    # share of the steps in which a row that stays gets new fills
 
 
 cdef class Mixture:
@@ -77,6 +80,7 @@ cdef class Mixture:
         """Exchange the blocks, for instance when a feature moves: theirs must be this partition."""
         cdef Py_ssize_t i
         self.blocks, self.spares = tuple(blocks), {}
+        self.corrected = any(block.proposes for block in self.blocks)
         self.n_blocks = len(self.blocks)
         free(self.pointer)
         self.pointer = <PyObject **> malloc(max(1, self.n_blocks) * sizeof(PyObject *))
@@ -203,15 +207,10 @@ cdef class Mixture:
             (<FamilyBlock> self.pointer[b]).fill(self.table.observed(row), k, filled, rng)
         self.table.far |= self.table.has_far(filled)
 
-    cdef void score(self, Py_ssize_t row) noexcept nogil:
-        """log_lik[k] of the row's observed cells, for every slot of the first n_tiles."""
-        self.score_cells(self.table.observed(row))
-
     cdef void score_cells(self, const char *cells) noexcept nogil:
         """log_lik[k] for every slot of the first n_tiles."""
-        cdef Py_ssize_t b, k
-        for k in range(self.n_tiles * TILE):
-            self.log_lik[k] = 0.0
+        cdef Py_ssize_t b
+        memset(&self.log_lik[0], 0, self.n_tiles * TILE * sizeof(float))
         for b in range(self.n_blocks):
             (<FamilyBlock> self.pointer[b]).add_scores(cells, self.n_tiles, &self.log_lik[0])
 
@@ -220,10 +219,27 @@ cdef class Mixture:
         return draw_slot_v[self.level](&self.log_prior[0], &self.log_lik[0], beta, self.n_tiles,
                                        uniform(rng), &self.weight[0])
 
+    cdef void propose(self, Py_ssize_t row) noexcept nogil:
+        """log_lik[k], as a slot is drawn from it."""
+        cdef Py_ssize_t b
+        memset(&self.log_lik[0], 0, self.n_tiles * TILE * sizeof(float))
+        for b in range(self.n_blocks):
+            (<FamilyBlock> self.pointer[b]).add_proposals(self.table.observed(row), self.n_tiles,
+                                                          &self.log_lik[0])
+
+    cdef double correction(self, Py_ssize_t row, Py_ssize_t k, bint held) noexcept nogil:
+        """What the proposal of slot k lacks; `held`: the slot holds the row."""
+        cdef const char *cells = self.table.observed(row)
+        cdef Py_ssize_t b
+        cdef double out = 0.0
+        for b in range(self.n_blocks):
+            out += (<FamilyBlock> self.pointer[b]).correction(cells, self.table.row(row), k, held)
+        return out
+
     cdef int enter(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil:
         """Give a row that has no label a slot, and fills drawn given the slot."""
         cdef Py_ssize_t k
-        self.score(row)
+        self.propose(row)
         k = self.draw(beta, rng)
         if self.table.filled(row) != NULL:
             self.fill(row, k, rng)
@@ -233,26 +249,37 @@ cdef class Mixture:
         """A Gibbs step of a labelled row: leave and enter at once.
 
         The row's own slot is scored as it would be without the row; if the row stays, which it
-        mostly does, no statistic changes.
+        mostly does, no statistic changes. Its fills mostly stay with it: drawn anew, which costs
+        several steps, they would have the same law. Where proposals are only close to the scores,
+        a row that would leave does so by Metropolis and Hastings.
         """
         cdef Py_ssize_t b, new, k = self.labels[row]
-        cdef const char *cells
+        cdef const char *cells = self.table.row(row)
         cdef float log_lik = 0.0, log_prior = self.log_prior[k]
-        if self.counts[k] == 1 or self.table.filled(row) != NULL:
-            self.remove(row)   # alone, its slot would be the open one
-            return self.enter(row, beta, rng)
-        cells = self.table.row(row)
-        self.score(row)
-        for b in range(self.n_blocks):
-            log_lik += (<FamilyBlock> self.pointer[b]).score_without(cells, k)
-        self.log_lik[k] = log_lik
-        self.log_prior[k] = self.log_join(self.counts[k] - 1)
-        new = self.draw(beta, rng)
-        self.log_prior[k] = log_prior
-        if new != k:
+        cdef bint filled = self.table.filled(row) != NULL, held = self.counts[k] > 1
+        if not held or (filled and self.table.far and self.table.has_far(cells)):
             self.remove(row)
-            self.insert(row, new)
-        return 0
+            k, held = k if held else self.open_slot, False   # a slot of its own has been given up
+        self.propose(row)
+        if held:
+            for b in range(self.n_blocks):
+                log_lik += (<FamilyBlock> self.pointer[b]).proposal_without(
+                    self.table.observed(row), cells, k)
+            self.log_lik[k] = log_lik
+            self.log_prior[k] = self.log_join(self.counts[k] - 1)
+        new = self.draw(beta, rng)
+        if held:
+            self.log_prior[k] = log_prior
+        if self.corrected and new != k and log(1.0 - uniform(rng)) >= beta * (
+                self.correction(row, new, False) - self.correction(row, k, held)):
+            new = k
+        if held and new == k and not (filled and uniform(rng) < REDRAWN):
+            return 0
+        if held:
+            self.remove(row)
+        if filled:
+            self.fill(row, new, rng)
+        return self.insert(row, new)
 
     def spare(self, name, make):
         """What `make(self)` made at the first call by this name: empty clusters of these blocks
@@ -286,7 +313,7 @@ cdef class Mixture:
 
     def scores(self, Py_ssize_t row):
         """(log_prior, log_lik) of `row`, float32 arrays of shape (n_tiles * 16,)."""
-        self.score(row)
+        self.score_cells(self.table.observed(row))
         n = self.n_tiles * TILE
         return np.asarray(self.log_prior)[:n].copy(), np.asarray(self.log_lik)[:n].copy()
 
@@ -395,14 +422,8 @@ cdef class Mixture:
         return log_prior + beta * self.log_likelihood()
 
     def score_rows(self, Table table, start=0, stop=None):
-        """Log predictive of queries in each cluster and in a new one, in the user's units.
-
-        Returns
-        -------
-        scores : float64 array of shape (stop - start, K + 1)
-            Clusters in the order of their slots, a new cluster last.
-        log_weights : float64 array of shape (K + 1,)
-            Log prior weight of each, normalised.
+        """Log predictive of queries in each cluster, in the order of their slots, and last in a new
+        one, in the user's units: (stop - start, K + 1); and the log prior weight of each, (K + 1,).
         """
         stop = table.n_rows if stop is None else stop
         slots = np.r_[np.flatnonzero(self.counts), self.open_slot]
@@ -418,11 +439,8 @@ cdef class Mixture:
 
     def scalars(self):
         """What a trace records: dict of numbers that do not depend on the clusters' labels."""
-        return {
-            "n_components": self.n_clusters,
-            "log_joint": self.log_joint(),
-            **self.prior.scalars(),
-        }
+        own = {"n_components": self.n_clusters, "log_joint": self.log_joint()}
+        return own | self.prior.scalars()
 
     def to_arrays(self, numbered=False):
         """Flat dict "labels", "concentration", "discount", "<family>/<name>" of arrays, and
@@ -436,11 +454,7 @@ cdef class Mixture:
             number = np.full(self.n_slots + 1, -1, dtype=np.int32)
             number[used] = np.arange(len(used))
             slots, labels = used, number[labels]
-        arrays = {
-            "labels": labels,
-            **self.prior.to_arrays(),
-        }
-        fills = self.table.fills()
+        arrays, fills = {"labels": labels, **self.prior.to_arrays()}, self.table.fills()
         if fills is not None:
             arrays["fills"] = fills
         for block in self.blocks:
