@@ -676,6 +676,7 @@ ROUNDS = {
     "column_sets": 12,
     "view_split_merge": 8,
     "view_reallocation": 20,
+    "view_annealing": 40,
     "all": 5,
 }
 

@@ -34,7 +34,7 @@ class ChainMoves:
 
     def __init__(self, plan, clock):
         structure = [
-            COLUMN_MOVES[name](plan.prior_grid)
+            COLUMN_MOVES[name](plan.prior_grid, **_column_options(plan, name))
             if name in COLUMN_MOVES
             else EachView(MOVES[name](**_options(plan, name)))
             for name in plan.moves
@@ -92,6 +92,11 @@ class ChainMoves:
         self.policy.recall(memory)
         for tuned, tuning in zip((self.policy, *self.adaptive), memory["tuning"]):
             tuned.tuning = tuning
+
+
+def _column_options(plan, name):
+    """Parameters of a move of columns: one that draws their hyperparameters has the grids."""
+    return {"grids": plan.grids} if getattr(COLUMN_MOVES[name], "takes_grids", False) else {}
 
 
 def _options(plan, name):

@@ -82,9 +82,11 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         The moves other than those of hyperparameters. Of rows: "gibbs" and "split_merge". Of
         columns and views: "column_block" and "column_gibbs" (columns change views, together or one
         by one), "column_sets" (a new set of columns is proposed), "view_split_merge" (columns leave
-        for a view of their own, or a view dissolves into another) and "view_reallocation" (one view
-        becomes two or two become one, and their rows are clustered anew). "auto" is all but
-        "column_gibbs".
+        for a view of their own, or a view dissolves into another), "view_reallocation" (one view
+        becomes two or two become one, and their rows are clustered anew) and "view_annealing" (the
+        same, with sweeps while the rows enter; a proposal costs as much as dozens of sweeps and is
+        made once in about 120, but may be accepted on many rows). "auto" is all but "column_gibbs"
+        and "view_annealing".
     point_estimate : {"clusters", "map", "vi", "binder"}, default="clusters"
         What the fitted labels are. "map": the views and rows of the draw of highest log joint
         density. "vi" and "binder": `view_labels_` is the partition of the columns of least expected

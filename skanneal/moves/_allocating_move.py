@@ -75,11 +75,15 @@ class AllocatingMove(Polled):
             log_weights[opens] += np.log1p(-NULL_SHARE) - logsumexp(log_weights[opens])
         return log_weights - logsumexp(log_weights)
 
-    def _propose(self, state, features, rows, beta, bit_generator):
+    def _propose(self, state, features, rows, beta, bit_generator, hyper=None):
         """A view of these features: its prior's place on the grid, log Z, slots of the rows."""
-        generator = np.random.Generator(bit_generator)
-        point = draw_index(self._log_proposal(state), generator)
-        return point, *self._allocate(state, features, point, rows, None, beta, bit_generator)
+        point = self._first_point(state, bit_generator)
+        given = features, point, rows, None, beta, bit_generator, hyper
+        return point, *self._allocate(state, *given)
+
+    def _first_point(self, state, bit_generator):
+        """A pair's place on the grid, drawn from t."""
+        return draw_index(self._log_proposal(state), np.random.Generator(bit_generator))
 
     def _retrace(self, state, v, rows, beta, bit_generator):
         """The same of a view as it is: its prior's place on the grid, log Z."""
@@ -87,10 +91,10 @@ class AllocatingMove(Polled):
         point, labels = self.row_grid.place(view.prior), view.labels_of(rows)
         return point, self._allocate(state, features, point, rows, labels, beta, bit_generator)[0]
 
-    def _allocate(self, state, features, point, rows, labels, beta, bit_generator):
+    def _allocate(self, state, features, point, rows, labels, beta, bit_generator, hyper=None):
         """(log Z, slots of the rows) of a view of these features alone."""
         self.poll()
-        view = state.new_view(features, self._prior(state, point))
+        view = state.new_view(features, self._prior(state, point), hyper)
         log_z = allocate(view, rows, labels, beta, bit_generator)
         return log_z, view.labels_of(rows)
 

@@ -18,13 +18,14 @@ class Polled:
     def poll():
         """Do nothing."""
 
-    def column_scores(self, state, columns, rows, labels):
+    def column_scores(self, state, columns, rows, labels, hyper=None):
         """Log marginal likelihood of columns under partitions: see `CrossCat.column_scores`."""
         batch = max(1, SCORES // max(1, labels.size))
         scores = []
         for start in range(0, len(columns), batch):
             self.poll()
-            scores.append(state.column_scores(columns[start : start + batch], rows, labels))
+            some = columns[start : start + batch]
+            scores.append(state.column_scores(some, rows, labels, hyper))
         return np.concatenate(scores)
 
 

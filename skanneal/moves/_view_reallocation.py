@@ -70,17 +70,17 @@ class ViewReallocation(AllocatingMove):
         if goes.all():
             return False, len(rows)
         parts = own[goes], own[~goes]
-        before = self._retrace(state, view, rows, beta, bit_generator)
-        made = [self._propose(state, part, rows, beta, bit_generator) for part in parts]
+        before = self._unmake(state, view, rows, beta, bit_generator)
+        made = [self._make(state, part, rows, beta, bit_generator) for part in parts]
         log_ratio = self._log_ratio(
             state, state.n_views, before, made, goes, self._log_choice(going, goes, own == chosen)
         )
         if np.log1p(-generator.random()) >= log_ratio:
-            return False, 4 * len(rows)
+            return False, self._work(len(rows))
         view_of = state.view_of.copy()
         view_of[parts[0]], view_of[parts[1]] = state.n_views, state.n_views + 1
-        state.reassign(view_of, [self._fresh(state, point, labels) for point, _, labels in made])
-        return True, 4 * len(rows)
+        state.reassign(view_of, [view for _, _, view in made])
+        return True, self._work(len(rows))
 
     def _merge(self, state, view, bit_generator, beta):
         if state.n_views == 1:
@@ -93,24 +93,40 @@ class ViewReallocation(AllocatingMove):
         goes = state.view_of[own] == view
         chosen = own[goes][below(int(goes.sum()), generator)]
         going = self._going(state, chosen, own, rows, beta, bit_generator)
-        before = [self._retrace(state, v, rows, beta, bit_generator) for v in (view, other)]
-        point, log_z, labels = self._propose(state, own, rows, beta, bit_generator)
+        before = [self._unmake(state, v, rows, beta, bit_generator) for v in (view, other)]
+        made = self._make(state, own, rows, beta, bit_generator)
         log_choice = self._log_choice(going, goes, own == chosen)
-        log_ratio = -self._log_ratio(
-            state, state.n_views - 1, (point, log_z), before, goes, log_choice
-        )
+        log_ratio = -self._log_ratio(state, state.n_views - 1, made, before, goes, log_choice)
         if np.log1p(-generator.random()) >= log_ratio:
-            return False, 4 * len(rows)
+            return False, self._work(len(rows))
         view_of = state.view_of.copy()
         view_of[own] = state.n_views
-        state.reassign(view_of, [self._fresh(state, point, labels)])
-        return True, 4 * len(rows)
+        state.reassign(view_of, [made[2]])
+        return True, self._work(len(rows))
+
+    def _make(self, state, features, rows, beta, bit_generator):
+        """A view of these features: its prior's place on the grid, log Z, the view."""
+        point, log_z, labels = self._propose(state, features, rows, beta, bit_generator)
+        return point, log_z, self._fresh(state, point, labels)
+
+    def _unmake(self, state, v, rows, beta, bit_generator):
+        """The first two of these of a view as it is."""
+        return self._retrace(state, v, rows, beta, bit_generator)
+
+    def _work(self, n_rows):
+        return 4 * n_rows
+
+    def _reference(self, state, columns):
+        """Hyperparameters by which the features that go are chosen, the same before the proposal
+        as after it."""
+        return state.hyper(columns)
 
     def _going(self, state, chosen, own, rows, beta, bit_generator):
         """q_f of the features `own`."""
-        _, _, labels = self._propose(state, [chosen], rows, beta, bit_generator)
+        hyper = self._reference(state, own)
+        _, _, labels = self._propose(state, [chosen], rows, beta, bit_generator, hyper)
         partitions = np.stack([np.zeros_like(labels), labels])
-        scores = self.column_scores(state, own, rows, partitions)
+        scores = self.column_scores(state, own, rows, partitions, hyper)
         return EITHER + (1.0 - 2.0 * EITHER) * expit(beta * (scores[:, 1] - scores[:, 0]))
 
     def _log_choice(self, going, goes, chosen):

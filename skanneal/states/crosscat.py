@@ -28,10 +28,13 @@ class FreshView(NamedTuple):
         Of its rows.
     labels : int32 array of shape (n,)
         Slots of the rows of S, in the subsample's order.
+    hyper : dict of int to float array
+        Hyperparameters of columns that are to have others than they have.
     """
 
     prior: PartitionPrior
     labels: np.ndarray
+    hyper: dict = {}
 
 
 class CrossCat:
@@ -132,7 +135,7 @@ class CrossCat:
 
     # ---- features move --------------------------------------------------------------------------
 
-    def column_scores(self, columns, rows, labels):
+    def column_scores(self, columns, rows, labels, hyper=None):
         """Log marginal likelihood of columns under several partitions of rows.
 
         Parameters
@@ -143,12 +146,14 @@ class CrossCat:
             The rows that are partitioned.
         labels : int32 array of shape (n_partitions, n)
             Slots of the rows in each partition.
+        hyper : dict of int to float array or None
+            The columns' hyperparameters; None: those that they have.
 
         Returns
         -------
         scores : float64 array of shape (n_columns, n_partitions)
         """
-        hyper = self.hyper(columns)
+        hyper = self.hyper(columns) if hyper is None else hyper
         n_slots = labels.max(axis=1, initial=-1).astype(np.int64) + 1
         scores = np.empty((len(columns), len(n_slots)))
         families = np.array([self.family_of[int(j)] for j in columns])
@@ -206,7 +211,7 @@ class CrossCat:
 
     def _open(self, fresh, columns, hyper, rows):
         """A new view with these features."""
-        view = self.new_view(columns, fresh.prior, hyper)
+        view = self.new_view(columns, fresh.prior, hyper | fresh.hyper)
         view.replace(rows, fresh.labels)
         return view
 

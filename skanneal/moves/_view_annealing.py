@@ -1,0 +1,142 @@
+"""Reallocation of views by annealing: rows enter the views that are made with sweeps in between.
+
+As in ViewReallocation one view becomes two or two become one, and all their rows are dealt anew.
+Sequential allocation in one pass falls short of the marginal likelihood, by more than a nat per row
+of many columns, since a row keeps the cluster that it gets. Here Gibbs steps of random rows follow
+each row that enters, and draws of the pair (concentration, discount) and of the hyperparameters
+each doubling of the rows. With s = (partition, pair, hyperparameters), the rows in random order and
+the targets
+
+    p_t(s) = p(s) p(x_1, .., x_t | s),   t = 0 .. n,
+
+Z is the product of the entering rows' normalisers along a path from p_0 to p_n. The views as they
+are go the same way back: steps and draws in reverse order, and rows that leave, each with its
+normaliser once it is out. Since all steps and draws are reversible with respect to their p_t,
+
+    q(path) Z = p(s, x) q(way back | s),
+
+whatever their number: annealed importance sampling (Neal 2001) between models (Karagiannis and
+Andrieu 2013), tempered by rows. So a split or a merge is accepted as in ViewReallocation; t is the
+law of the first pair, and the pair to which a way back leads stands in its place.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ..partition_priors import PriorGrid
+from ..states import FreshView
+from ._allocate import enter_rows, leave_rows
+from ._hyperparameters import FeatureHyperparameters, PartitionHyperparameters
+from ._info import MoveInfo
+from ._view_reallocation import ViewReallocation
+
+FEW_ROWS = 1000  # below, proposals are made more often
+
+
+class ViewAnnealing(ViewReallocation):
+    """Split a view in two, or merge two, and anneal the rows of all of them.
+
+    Parameters
+    ----------
+    row_grid : PriorGrid or ndarray of shape (n_points, 2)
+        The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
+    grids : dict of int to list of (ndarray or None) or None, default=None
+        Of the columns' hyperparameters, as in FeatureHyperparameters; others stay what they are.
+    n_steps : int, default=30
+        Gibbs steps after each row that enters, and before each that leaves.
+    share : float, default=0.5
+        A proposal costs as much as dozens of sweeps of the rows. So a sweep makes one with such a
+        probability that it costs this much of a sweep on average, if all columns take part; 1000
+        over the number of rows times as often where that is more.
+    """
+
+    name = "view_annealing"
+    takes_grids = True
+
+    def __init__(self, row_grid, grids=None, n_steps=30, share=0.5):
+        super().__init__(row_grid, 1)
+        self.grids = grids = {} if grids is None else grids
+        self.n_steps, self.share = n_steps, share
+        whole = PriorGrid(self.row_grid.points, self.row_grid.log_weights, whole=True)
+        # Each coordinate by itself: a sweep of several is not reversible, but its reverse is a
+        # sweep in the reverse order.
+        self.draws = [PartitionHyperparameters(whole)]
+        for c in range(max(map(len, grids.values()), default=0)):
+            of_one = {j: _only(c, own) for j, own in grids.items() if c < len(own)}
+            self.draws.append(FeatureHyperparameters(of_one))
+
+    def sweep(self, state, bit_generator, *, beta=1.0):
+        """One proposal, or none."""
+        n_rows = max(state.subsample.size, 1)
+        chance = self.share * n_rows / self._work(n_rows) * max(1.0, FEW_ROWS / n_rows)
+        if np.random.Generator(bit_generator).random() >= chance:
+            return MoveInfo(0, 0, 0)
+        return super().sweep(state, bit_generator, beta=beta)
+
+    def _make(self, state, features, rows, beta, bit_generator):
+        """A view of these features: its first pair's place on the grid, log Z, the view."""
+        point, log_z = self._first_point(state, bit_generator), 0.0
+        order = self._order(rows, bit_generator)
+        view = state.new_view(features, self._prior(state, point))
+        for draw in self.draws[1:]:
+            draw.sweep(view, bit_generator, beta=beta)
+        for start, stop in stages(len(rows)):
+            self.poll()
+            log_z += enter_rows(view, order, start, stop, self.n_steps, beta, bit_generator)
+            for draw in self.draws:
+                draw.sweep(view, bit_generator, beta=beta)
+            view.compact()
+        hyper = {
+            j: block.get_hyper(f)
+            for block in view.blocks
+            for f, j in enumerate(block.columns.tolist())
+        }
+        return point, log_z, FreshView(view.prior, view.labels_of(rows), hyper)
+
+    def _unmake(self, state, v, rows, beta, bit_generator):
+        """The first two of these of a view as it is, by the way back."""
+        features, log_z = np.flatnonzero(state.view_of == v), 0.0
+        order = self._order(rows, bit_generator)
+        view = state.new_view(features, state.views[v].prior)
+        view.replace(rows, state.views[v].labels_of(rows))
+        for start, stop in reversed(stages(len(rows))):
+            self.poll()
+            for draw in reversed(self.draws):
+                draw.sweep(view, bit_generator, beta=beta)
+            log_z += leave_rows(view, order, start, stop, self.n_steps, beta, bit_generator)
+        return self.row_grid.place(view.prior), log_z
+
+    def _order(self, rows, bit_generator):
+        uniform = np.random.Generator(bit_generator).random(len(rows))
+        return rows[np.argsort(uniform, kind="stable")]
+
+    def _work(self, n_rows):
+        return 2 * (1 + self.n_steps) * n_rows
+
+    def _reference(self, state, columns):
+        """Those that are drawn are in the middle of their grids, whatever they are."""
+        hyper = super()._reference(state, columns)
+        for j in hyper.keys() & self.grids.keys():
+            middles = [None if grid is None else grid[len(grid) // 2] for grid in self.grids[j]]
+            kept = [old if new is None else new for old, new in zip(hyper[j], middles)]
+            hyper[j] = np.array(kept)
+        return hyper
+
+
+def stages(n_rows):
+    """Return the beginnings and ends of the stretches after which the parameters are drawn.
+
+    Examples
+    --------
+    >>> from skanneal.moves._view_annealing import stages
+    >>> stages(11)
+    [(0, 4), (4, 8), (8, 11)]
+    """
+    ends = [2**k for k in range(2, n_rows.bit_length()) if 2**k < n_rows] + [n_rows]
+    return list(zip([0, *ends], ends))
+
+
+def _only(c, grids):
+    """Grids of all coordinates but the c-th's are None."""
+    return [grid if i == c else None for i, grid in enumerate(grids)]
