@@ -435,6 +435,7 @@ def small_chains(name, X, n_shards, n_chains=2):
 
 @pytest.mark.parametrize("stage", BITS, ids=lambda stage: stage.name)
 @pytest.mark.parametrize("name", ["multinomial", "logistic_normal"])
+@pytest.mark.few(4)
 def test_same_bits(stage, name):
     X = np.random.default_rng(14).poisson(2.0, (30, 4)) + 1
     n_shards = 1 if isinstance(stage, Auxiliary) else 3

@@ -49,7 +49,7 @@ def rank_p_values(stage, world, n_truths, seed):
 @pytest.mark.parametrize(
     "grid", [DIRICHLET, pytest.param(PITMAN_YOR, marks=pytest.mark.slow)], ids=["DP", "PY"]
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_prior_law_is_kept(stage, shard_of, grid):
     assert law_p_value(stage, World(grid, shard_of), 250, 1) > LEVEL
 

@@ -50,6 +50,7 @@ def test_blocks_are_clusters_whatever_their_components(likelihood):
     ("likelihood", "algorithm"),
     [(Rates(), "hybrid"), ("logistic_normal", "accelerated"), ("multinomial", "collapsed")],
 )
+@pytest.mark.few(2)
 def test_every_sort_of_likelihood_has_clusters(likelihood, algorithm):
     X, side = counts()
     model = clusters(likelihood=likelihood, algorithm=algorithm, init=5).fit(X)

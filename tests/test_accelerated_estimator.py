@@ -166,7 +166,7 @@ class TestScikitLearn:
 class TestFit:
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     @pytest.mark.parametrize("likelihood", [*LIKELIHOODS, "own"])
-    @pytest.mark.few(12)
+    @pytest.mark.few(6)
     def test_every_algorithm(self, likelihood, algorithm):
         X, side = counts() if likelihood == "own" else rows_for(likelihood, n_columns=3)
         before = X.copy()
@@ -359,6 +359,7 @@ class TestDensities:
 
 class TestReproducibility:
     @pytest.mark.parametrize("likelihood", ["gaussian", "logistic_normal", Rates()])
+    @pytest.mark.few(1)
     def test_jobs_and_backends(self, likelihood):
         X, _ = rows_for(likelihood) if isinstance(likelihood, str) else counts()
         model = mixture(likelihood=likelihood, n_chains=2, n_shards=3)
@@ -502,6 +503,7 @@ def run_script(text, folder, timeout=120):
 
 
 class TestInterruptsAndErrors:
+    @pytest.mark.slow
     def test_an_interrupt_leaves_a_usable_fit(self, tmp_path):
         result = run_script(INTERRUPTED, tmp_path)
         assert result.stdout == "usable\n", result.stderr
@@ -574,7 +576,7 @@ class TestContainers:
 
     @pytest.mark.parametrize("likelihood", ["multinomial", "gaussian", "poisson", "own"])
     @pytest.mark.parametrize("lazy", [False, True])
-    @pytest.mark.few(3)
+    @pytest.mark.few(1)
     def test_rows_on_disk(self, likelihood, lazy, tmp_path, monkeypatch):
         X, _ = counts() if likelihood == "own" else rows_for(likelihood)
         X = X.astype(np.float64)
@@ -608,7 +610,7 @@ class TestContainers:
 
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     @pytest.mark.parametrize("likelihood", LIKELIHOODS)
-    @pytest.mark.few(10)
+    @pytest.mark.few(4)
     def test_odd_rows(self, likelihood, algorithm):
         """One row, constant columns, equal rows, few columns."""
         if algorithm == "collapsed" and likelihood == "logistic_normal":

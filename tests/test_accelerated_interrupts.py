@@ -128,7 +128,7 @@ def test_nothing_new_leaves_the_earlier_fit(algorithm, monkeypatch):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("at", [3, 7, 9])  # of two chains: in the exact stage, between draws
 @pytest.mark.parametrize("algorithm", STAGE)
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 def test_in_a_segment(algorithm, at, n_jobs, monkeypatch):
     X, model = rows(), mixture(algorithm, n_jobs=n_jobs)
     monkeypatch.setattr(STAGE[algorithm], "plan", in_segment(STAGE[algorithm], at))
@@ -161,7 +161,7 @@ POINTS = {
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("point", POINTS)
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 def test_outside_of_segments(point, n_jobs, monkeypatch):
     X, model = rows(), mixture("hybrid", n_jobs=n_jobs)
     patched(monkeypatch, *POINTS[point], 1 if point == "the summary" else 5)

@@ -193,6 +193,7 @@ def assert_some_row_seen(toy, law, steps, *arguments, **options):
 @pytest.mark.parametrize(
     "n, n_features, m", [(2, 3, 1), (2, 3, 3), (3, 2, 1), (3, 2, 2), (3, 3, 2)]
 )
+@pytest.mark.few(12)
 def test_auxiliary_and_importance(n, n_features, m, alpha, d, likelihood):
     toy = toy_of(n, alpha, d, likelihood, n_features)
     law, pooled = toy.law(), auxiliary_law(toy, m)

@@ -340,6 +340,7 @@ class TestOneBadChain:
         assert shown.min() < 0.01 < 0.25, "rows of two clusters that no good chain joins"
 
     @pytest.mark.usefixtures("with_a_bad_chain")
+    @pytest.mark.few(1)
     def test_stored_and_loaded(self, cls, tmp_path):
         model, rows = self.fitted(cls), data(20, seed=1)
         joblib.dump(model, tmp_path / "model")

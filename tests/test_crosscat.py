@@ -387,6 +387,7 @@ print("usable")
 """
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_a_usable_fit(tmp_path):
     script = tmp_path / "interrupted.py"
     script.write_text(INTERRUPTED)
@@ -401,6 +402,7 @@ def test_an_interrupt_leaves_a_usable_fit(tmp_path):
 
 
 class TestReproducibility:
+    @pytest.mark.slow
     def test_jobs_and_backends(self):
         X = crosscat_frame()
         one = crosscat(n_chains=3).fit(X)
@@ -499,6 +501,7 @@ class TestParameters:
             model.fit(crosscat_frame())
         assert set(vars(model)) == set(model.get_params(deep=False))
 
+    @pytest.mark.slow
     def test_forms_of_missing_indicator(self):
         X = crosscat_frame()
         one = crosscat(missing_indicator=["colour", "size"]).fit(X)
@@ -522,6 +525,7 @@ class TestContainers:
             X.astype(numbers | {"colour": "category", "shape": "category"}),
         ]
 
+    @pytest.mark.slow
     def test_they_agree(self):
         X = crosscat_frame()
         options = {"families": {"poisson": [4]}, "missing_indicator": [1, 2, 4]}

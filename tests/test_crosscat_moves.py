@@ -320,6 +320,7 @@ ONCE, TWICE = [2, 0, 1], [0, 1, 2, 1, 0, 2]
         *(pytest.param(pair, TWICE, marks=() if pair == PAIRS[1] else SLOW) for pair in PAIRS),
     ],
 )
+@pytest.mark.few(2)
 def test_the_block_sweep_is_exact(pair, order):
     """One pass or two on one pool."""
     target = CrossCatTarget(DATA["differ"], pair, [(0.7, 0.3)])
@@ -550,18 +551,20 @@ INFERRED = [
 
 @pytest.mark.parametrize("moves", COLUMN_MOVES)
 @pytest.mark.parametrize(("data", "prior"), [("agree", "steep"), ("differ", "PY")])
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 def test_moves_leave_the_posterior_by_few_chains(data, prior, moves):
     """150 exact draws, two rounds of each column move alone with row Gibbs."""
     check_stays(make_case(data, prior), law_of(data, prior), MOVES[moves], 150)
 
 
 @pytest.mark.parametrize(("data", "prior"), [("agree", "DP"), ("4x3", "PY"), ("4x4", "PY")])
+@pytest.mark.few(2)
 def test_all_moves_leave_the_posterior_by_few_chains(data, prior):
     check_stays(make_case(data, prior), law_of(data, prior), MOVES["all"], 50)
 
 
 @pytest.mark.parametrize("moves", COLUMN_MOVES)
+@pytest.mark.few(3)
 def test_inferred_pairs_by_few_chains(moves):
     """Every view's pair and the features' pair inferred too."""
     check_stays(make_case("differ", "PY", True), law_of("differ", "PY", True), MOVES[moves], 100)
@@ -572,6 +575,7 @@ def test_everything_inferred_by_few_chains():
 
 
 @pytest.mark.parametrize("moves", [*COLUMN_MOVES, "all"])
+@pytest.mark.few(3)
 def test_weighted_pairs_and_null_views_by_few_chains(moves):
     """The hyperprior's weights, one cluster of all rows among its points."""
     check_stays(weighted_case(), weighted_law(), MOVES[moves], 120)
@@ -640,6 +644,7 @@ def test_everything_inferred(moves):
 
 
 @pytest.mark.parametrize("moves", COLUMN_MOVES)
+@pytest.mark.few(3)
 def test_the_tempered_posterior_is_left(moves):
     """Exponent 0.5; the same states reject exponent 1."""
     case, law = make_case("differ", "PY", False, 0.5), law_of("differ", "PY", False, 0.5)
@@ -715,6 +720,7 @@ def check_arrives(case, law, moves, n_starts, seed=4):
 
 
 @pytest.mark.parametrize("moves", COLUMN_MOVES)
+@pytest.mark.few(3)
 def test_moves_arrive_by_few_chains(moves):
     check_arrives(make_case("agree", "PY"), law_of("agree", "PY"), moves, 40)
 
@@ -856,6 +862,7 @@ def p_value_after(make, data, n_starts, n_rounds=3):
 @pytest.mark.parametrize(
     ("data", "n_starts"), [("differ", 100), pytest.param("agree", 3000, marks=SLOW)]
 )
+@pytest.mark.few(2)
 def test_the_controls_are_right_without_their_fault(make, data, n_starts):
     assert p_value_after(make, data, n_starts) > 1e-4
 
@@ -893,6 +900,7 @@ CONTROLS = {
         "reallocation, choice",
     ],
 )
+@pytest.mark.few(3)
 def test_broken_moves_fail_by_few_chains(control):
     data, make = CONTROLS[control]
     assert p_value_after(make, data, 120) < REJECT
@@ -956,7 +964,7 @@ def test_few_features(make, n_features):
 
 @pytest.mark.parametrize("make", EVERY)
 @pytest.mark.parametrize("n_inside", [0, 1, pytest.param(2, marks=SLOW), 3])
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 def test_moves_look_at_the_subsample_only(make, n_inside):
     """With some rows out, the law is that of the rows in S; the others keep no label."""
     bit_generator = np.random.PCG64(9)

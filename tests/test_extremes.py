@@ -84,6 +84,7 @@ def form(family, name):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.few(6)
 def test_limits_together(family):
     """At the ends of the limits, all hyperparameters at a time and all pairs of ends: finite."""
     names = FAMILIES[family].names()

@@ -190,7 +190,7 @@ STATIC_FIRST = ["static", pytest.param("dynamic", marks=pytest.mark.slow)]
 
 @pytest.mark.parametrize("moves", moves_with(None))
 @pytest.mark.parametrize("points", POINTS)
-@pytest.mark.few(20)
+@pytest.mark.few(8)
 def test_moves_leave_the_posterior(points, moves):
     """Given the number of components."""
     check(after(moves_with(None)[moves], points, 400, 1), law(points))
@@ -321,6 +321,7 @@ def test_columns_move_between_finitely_many_views_in_long_runs(data, moves):
     check_stays(crosscat_case(data), crosscat_law(data), MOVES[moves], 2000, seed=10)
 
 
+@pytest.mark.slow
 def test_crosscat_chains_arrive():
     moves = ("gibbs", "split_merge", *COLUMN_MOVES)
     schedule = LinearAnneal(n_sweeps=16, final_sweeps=12)

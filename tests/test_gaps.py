@@ -99,6 +99,7 @@ def test_scores_are_those_of_the_observed_cells(family, d, form):
 
 
 @pytest.mark.parametrize(("family", "d", "form"), CASES)
+@pytest.mark.few(5)
 def test_row_steps_leave_the_row_and_its_fills_out(family, d, form):
     """What a slot is drawn from, of its own row: the control, with the fill, is another number.
 

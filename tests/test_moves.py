@@ -107,6 +107,7 @@ def check_controls(counts, data, discount):
 @every_data
 @both_priors
 @pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.few(22)
 def test_posterior_by_few_chains(data, discount, schedule):
     check_posterior(data, discount, schedule, 1000)
 
@@ -269,6 +270,7 @@ def churn_counts(n_swaps, selection, n_chains):
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("n_swaps", [0, 1, 2])
+@pytest.mark.few(4)
 def test_law_of_the_annealed_path_by_few_chains(n_swaps, selection):
     counts = churn_counts(n_swaps, selection, 15_000)
     check_counts(counts, churn_law(n_swaps, selection, 0.3))

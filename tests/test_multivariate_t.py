@@ -147,6 +147,7 @@ def test_given_the_weights(d):
 
 @pytest.mark.parametrize("d", [1, 3, 8])
 @pytest.mark.parametrize("degrees", [1.0, 4.0, 40.0])
+@pytest.mark.few(4)
 def test_row_steps_propose_and_correct(d, degrees):
     """Corrected, a proposal is the density with the weight summed out; it is close to it as it is.
 

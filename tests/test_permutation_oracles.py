@@ -252,6 +252,7 @@ def test_beam_keeps_the_smallest_sets(eps):
     "columns, beta", [*((columns, 1.0) for columns in COLUMNS), ("mixed", 0.5)]
 )
 @every_prior
+@pytest.mark.few(12)
 def test_moves_leave_the_posterior_invariant(columns, alpha, d, beta):
     for n in (3, 4):
         target = Target(COLUMNS[columns](n), alpha, d, beta=beta, n_rows=n)

@@ -143,6 +143,7 @@ def test_the_estimator_s_limit_takes_the_place_of_the_schedule_s(own, of_schedul
 @pytest.mark.parametrize("schedule", PATHS, ids=lambda s: type(s).__name__)
 @pytest.mark.parametrize("estimator", MIXTURES)
 @pytest.mark.filterwarnings("ignore:max_time:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.few(8)
 def test_wherever_the_clock_cuts_the_realised_schedule_refits(estimator, schedule, max_time):
     X = rows()
     options = {"n_chains": 1, "schedule": schedule, "random_state": 0, **NORMAL}
@@ -174,6 +175,7 @@ def stuck(real, at):
 @pytest.mark.parametrize("estimator", MIXTURES)
 @pytest.mark.parametrize("move", [SplitMerge, FeatureHyperparameters])
 @pytest.mark.filterwarnings("ignore:max_time:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.few(8)
 def test_a_move_that_does_not_end_in_time_is_taken_back(estimator, schedule, move, monkeypatch):
     """As if it had never been begun: the refit, without a clock, does not begin it."""
     X, real = rows(200), move.sweep
