@@ -80,7 +80,7 @@ def test_posteriors_are_spread(name, n, likelihood, alpha, d):
 )
 @each_dealt
 @each_prior
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 def test_exact_stage(name, likelihood, n, n_shards, alpha, d):
     n_steps = 1 if n_shards % 2 else 3
     n_draws = 400 if n < 6 else 250
@@ -131,6 +131,7 @@ def inferred_p_value(stage, discounts, n_chains, seed):
     return chi_square(counts, law)
 
 
+@pytest.mark.slow
 def test_inferred_with_the_partition():
     assert inferred_p_value(ExactStage(3), (0.0, 0.4), 1200, 4) > LEVEL
 
@@ -493,5 +494,6 @@ def fitted_p_value(algorithm, n_chains, seed):
     "algorithm, n_chains",
     [pytest.param("collapsed", 800, marks=pytest.mark.slow), ("accelerated", 100)],
 )
+@pytest.mark.slow
 def test_fitted_draws(algorithm, n_chains):
     assert fitted_p_value(algorithm, n_chains, 16) > LEVEL

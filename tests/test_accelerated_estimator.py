@@ -264,6 +264,7 @@ class TestFit:
 
     @pytest.mark.parametrize("likelihood", ["gaussian", "logistic_normal"])
     @pytest.mark.parametrize("algorithm", ["accelerated", "slice"])
+    @pytest.mark.few(2)
     def test_warm_start(self, likelihood, algorithm):
         X, _ = rows_for(likelihood)
         options = {"likelihood": likelihood, "algorithm": algorithm, "n_draws": 2, "thin": 5}
@@ -564,6 +565,7 @@ class TestContainers:
         assert isinstance(mixture().fit(frame).sample(3), pd.DataFrame)
 
     @pytest.mark.parametrize("likelihood", ["multinomial", "logistic_normal"])
+    @pytest.mark.few(1)
     def test_sparse_counts(self, likelihood):
         X, _ = counts(n_columns=6)
         model = mixture(likelihood=likelihood, init="kmeans").fit(X)

@@ -60,7 +60,7 @@ def assert_bits_of_one_job(backend, name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", names())
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_dask(name, dask, monkeypatch):
     assert_bits_of_one_job("dask", name, monkeypatch)
 

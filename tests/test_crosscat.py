@@ -272,6 +272,7 @@ class TestFit:
         assert model.n_sweeps_ == 8 and model.n_iter_ == 8
 
     @pytest.mark.parametrize("name", SCHEDULES)
+    @pytest.mark.few(3)
     def test_every_schedule_by_name(self, name):
         model = quick(schedule=cheap_schedule(name)).fit(two_views(30))
         assert model.trace_["n_assigned"][0, -1] == 30
@@ -296,6 +297,7 @@ class TestFit:
                 quick(moves=moves).fit(X)
 
     @pytest.mark.parametrize("method", ["map", "vi", "binder"])
+    @pytest.mark.few(1)
     def test_point_estimates(self, method):
         X = crosscat_frame(60)
         model = crosscat(n_chains=3, point_estimate=method).fit(X)
@@ -433,6 +435,7 @@ class TestReproducibility:
 
 class TestParameters:
     @pytest.mark.filterwarnings("ignore:The chains do not agree")  # on 40 rows, with short chains
+    @pytest.mark.slow
     def test_discounts_and_concentrations(self):
         X = crosscat_frame()
         fixed = crosscat(concentration=2.0, discount=0.25).fit(X)
@@ -804,6 +807,7 @@ class TestImputer:
         assert imputer.transform(row).equals(imputer.transform(row))
         assert np.abs(chances.to_numpy() - alone).max() < 1
 
+    @pytest.mark.slow
     def test_containers_and_dtypes(self):
         X = crosscat_frame()
         types = (pl.Float64, pl.String, pl.Boolean, pl.Float64, pl.Int64, pl.String)
@@ -896,6 +900,7 @@ class TestImputer:
         with pytest.raises(ValueError, match="no observed cell"):
             CrossCatImputer(quick()).fit(X[["b"]])
 
+    @pytest.mark.slow
     def test_in_a_pipeline_and_grid_search(self):
         X, y = self.gappy(), np.sign(two_views(80)[:, 0])
         pipeline = make_pipeline(CrossCatImputer(quick()), StandardScaler(), LogisticRegression())

@@ -581,6 +581,7 @@ def test_weighted_pairs_and_null_views_by_few_chains(moves):
     check_stays(weighted_case(), weighted_law(), MOVES[moves], 120)
 
 
+@pytest.mark.slow
 def test_annealed_chains_with_null_views_by_few():
     schedule, moves = LinearAnneal(n_sweeps=12, final_sweeps=8), CHAIN_MOVES["column_block"]
     check_all(chain_counts(weighted_case(), moves, schedule, 60, 13), weighted_law())
@@ -1168,6 +1169,7 @@ def check_statistics(columns, state):
     assert math.isclose(ours, rebuilt, rel_tol=1e-9)
 
 
+@pytest.mark.slow
 def test_statistics_after_many_moves():
     """Some 3,000 steps of features and 5,000 assignments of rows."""
     columns, state, bit_generator = big_state(13)

@@ -559,6 +559,7 @@ class TestMutualInformation:
             total += np.sum(joint[seen] * np.log(joint[seen] / product[seen]))
         return total / len(draws)
 
+    @pytest.mark.slow
     def test_discrete_columns_by_enumeration(self, fitted):
         model, X, draws = fitted
         names = list(self.VALUES)

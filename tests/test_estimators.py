@@ -557,6 +557,7 @@ print("usable")
 
 
 class TestInterruptsAndErrors:
+    @pytest.mark.slow
     def test_an_interrupt_leaves_a_usable_fit(self, tmp_path):
         script = tmp_path / "interrupted.py"
         script.write_text(INTERRUPTED)
@@ -834,6 +835,7 @@ class TestQueries:
             (1e150, 0.0),
         ],
     )
+    @pytest.mark.slow
     def test_offset_and_scale_do_not_show(self, scale, shift):
         X = two_clusters(100, 3)
         X[:, 0] = (X[:, 0] + 2952788047.4) - 2952788047.4  # what float64 keeps of it up there

@@ -159,6 +159,7 @@ def test_posterior_with_split_merge(data, discount, schedule):
 
 
 @pytest.mark.parametrize("selection", ["window", "stratified"])
+@pytest.mark.few(1)
 def test_posterior_under_other_selections(selection):
     """At full data the window is a systematic scan, strata change only the order."""
     mixture, bit_generator = make_mixture(

@@ -882,6 +882,7 @@ def test_tags():
     assert AnnealedDPMixture(families="multinomial").__sklearn_tags__().input_tags.sparse
 
 
+@pytest.mark.slow
 def test_same_bits_for_any_number_of_jobs_and_backend():
     X = csr_array(corpus()[0])
     alone = fitted(X)

@@ -121,6 +121,7 @@ def compiled_parallel(machine, n_swaps=2, before=None, after=None):
 
 
 @pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.few(4)
 def test_subsampled_parallel_tempering(order):
     h = oracle.subsampled(PRIOR, LIKELIHOOD, order)
     compiled = compiled_parallel(Machine(order))
