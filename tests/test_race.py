@@ -10,7 +10,7 @@ from mixtures import make_table
 from reference import log_marginal
 from skanneal import CrossCatPY
 from skanneal.chains import Chain, ChainPlan, _race, _run, run_chain
-from skanneal.chains._race import line, log_densities, run_race, sizes, unseen_gaps
+from skanneal.chains._race import line, log_densities, run_race, sizes, unseen_differences
 from skanneal.estimators import _rounds
 from skanneal.moves import COLUMN_MOVES
 from skanneal.parallel import Progress, StopFlag
@@ -52,7 +52,7 @@ def raced(monkeypatch, means, spread=0.1, plan=None):
         return next(given) + spread * np.resize([-1.0, 1.0], 100)
 
     asked = []
-    monkeypatch.setattr(_race, "unseen_gaps", gaps)
+    monkeypatch.setattr(_race, "unseen_differences", gaps)
     plan = plan_of() if plan is None else plan
     plan = plan._replace(columns="apart", moves=("gibbs",))  # the usual chain stays in its views
     seed = np.random.SeedSequence(3)
@@ -95,7 +95,7 @@ def test_the_usual_start_is_what_it_would_be_alone(monkeypatch):
     alone = run_chain(plan._replace(races=False), SCHEDULE, seed)["state"]
     for gap in (-1.0, 0.0):
         gaps = gap + np.tile([-0.1, 0.1], 50)
-        monkeypatch.setattr(_race, "unseen_gaps", lambda *states, gaps=gaps: gaps)
+        monkeypatch.setattr(_race, "unseen_differences", lambda *states, gaps=gaps: gaps)
         beside = run_chain(plan, SCHEDULE, seed)["state"]
         own = [{k: v for k, v in a.items() if "seconds" not in k} for a in (alone, beside)]
         assert same_arrays(*own)
@@ -103,7 +103,7 @@ def test_the_usual_start_is_what_it_would_be_alone(monkeypatch):
 
 def test_the_rival_wins_and_moves_its_columns_afterwards(monkeypatch):
     """Its random numbers are its own, and from then on it has all of the plan's moves."""
-    monkeypatch.setattr(_race, "unseen_gaps", lambda *states: 1.0 + np.tile([-0.1, 0.1], 50))
+    monkeypatch.setattr(_race, "unseen_differences", lambda *states: 1.0 + np.tile([-0.1, 0.1], 50))
     plan, made = plan_of(), []
     for name, move in COLUMN_MOVES.items():
         monkeypatch.setattr(
@@ -127,7 +127,7 @@ def test_a_race_that_is_stopped_leaves_the_usual_start(monkeypatch):
             return share > 0.1
 
     plan, seed = plan_of(), np.random.SeedSequence(6)
-    monkeypatch.setattr(_race, "unseen_gaps", lambda *states: pytest.fail("it went on"))
+    monkeypatch.setattr(_race, "unseen_differences", lambda *states: pytest.fail("it went on"))
     result = run_chain(plan._replace(columns="apart"), SCHEDULE, seed, progress=Stops())
     assert not result["complete"]
     chain = Chain.from_arrays(result["state"], plan)
@@ -156,7 +156,7 @@ def test_gaps_are_of_rows_that_neither_has_seen(monkeypatch):
 
     states, taken = (State(400, 0), State(500, 1)), []
     monkeypatch.setattr(_race, "log_densities", density)
-    assert unseen_gaps(Rows(), *states) == [1]
+    assert unseen_differences(Rows(), *states) == [1]
     seen = np.union1d(*[state.subsample.rows() for state in states])
     assert 500 < len(seen) < 900
     assert not np.isin(taken[0], seen).any()

@@ -64,10 +64,10 @@ def run_race(plan, schedule, seed, further_sweeps, stop, progress):
     for size in sizes(plan.table.n_rows):
         if not (usual.run(stop, size) and rival.run(stop, size)):
             return usual
-        gaps = unseen_gaps(plan.table, usual.state, rival.state)
-        if len(gaps) < LEAST_UNSEEN:
+        differences = unseen_differences(plan.table, usual.state, rival.state)
+        if len(differences) < LEAST_UNSEEN:
             break
-        now = gaps.mean(), gaps.var(ddof=1) / len(gaps)
+        now = differences.mean(), differences.var(ddof=1) / len(differences)
         if before is not None:
             doublings = np.log2(plan.table.n_rows / rival.state.subsample.size)
             forecast, error = line(before, now, doublings)
@@ -99,12 +99,12 @@ def sizes(n_rows):
     return found if len(found) > 1 else []
 
 
-def unseen_gaps(table, usual, rival):
+def unseen_differences(table, usual, rival):
     """Return log densities of rows that neither state has, the rival's less the usual one's.
 
     Returns
     -------
-    gaps : ndarray of shape (n_unseen,)
+    differences : ndarray of shape (n_unseen,)
     """
     unseen = np.ones(table.n_rows, dtype=bool)
     for state in (usual, rival):

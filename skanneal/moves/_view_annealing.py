@@ -47,8 +47,8 @@ class ViewAnnealing(ViewReallocation):
         Gibbs steps after each row that enters, and before each that leaves.
     share : float, default=0.5
         A proposal costs as much as dozens of sweeps of the rows. So a sweep makes one with such a
-        probability that it costs this much of a sweep on average, if all columns take part; 1000
-        over the number of rows times as often where that is more.
+        probability that it costs this much of a sweep on average, if all columns take part. With
+        fewer than 1,000 rows, n, it makes them 1000 / n times as often.
     """
 
     name = "view_annealing"

@@ -29,11 +29,11 @@ from ._tail import own_components
 MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
 ROWS_TIMES_DRAWS = 400_000  # where there are more rows, fewer draws
 TREE_ROWS = 4000  # in which valleys are looked for
-TREE_DRAWS = 9  # by which they are judged
+TREE_DRAWS = 9  # that judge valleys
 _TREE_CELLS = 2 * 10**7  # rows times components times draws; beyond that, fewer draws
-_SMALL = 0.2  # of the largest component of a group: one of fewer rows draws no line
-TIMED_ROWS = 1000  # by which it is known how long all rows will take
-LABELLING = 1.5  # times as long as the scores of all rows: with what is made of them
+_SMALL = 0.2  # share of the rows of its group's largest component, below which one is left out
+TIMED_ROWS = 1000  # scored first, to forecast how long all rows will take
+LABELLING = 1.5  # how much longer labels take than the scores that they are made from
 _LARGEST = np.finfo(float).max
 
 
@@ -97,7 +97,8 @@ class Clusters:
         return self
 
     def _leave_out_draws(self, table, limit):
-        """Keep the draws that there is time for, at least one; whether there is time for one."""
+        """Keep as many draws as there is time for, and at least one; return False if there is no
+        time even for that one."""
         began, first = limit.taken, (table.n_rows - TIMED_ROWS) // 2
         self.log_joints(table.take(np.arange(first, first + TIMED_ROWS)))
         seconds = LABELLING * (limit.taken - began) * table.n_rows / TIMED_ROWS  # of all draws
@@ -233,7 +234,8 @@ def _gathered(joints, shares, sizes):
     rows.
 
     The point estimate has climbed, a draw has not: it holds small components that come and go.
-    They are wide, and far from a group nothing else would be seen of it; so they are left out."""
+    They are wide, so that far from their group its density would be theirs alone: they are left
+    out."""
     out = np.full((len(joints), shares.shape[1]), -np.inf)
     group = shares.argmax(axis=1)
     largest = np.zeros(shares.shape[1])

@@ -19,9 +19,9 @@ Student's t of nu degrees of freedom and d cells (a = nu / 2, b = d / 2, h = a +
 exact for one such row family. For sums over columns a gamma distribution has the sum's least
 value, mean and variance, which are exact for Student's t and for levels, and otherwise of a fixed
 sample: 64 from each component, fewer where there are more than 64 components or rows are of many
-columns, but 8, whose mean surprisal has an error of a third of its spread. A component's law comes
-from its own sample and those of 15 others, weighted for it: the cost of all under all would grow
-with the square of the components, beyond that of a fit.
+columns, and at least 8, whose mean surprisal has an error of a third of its spread. A component's
+law comes from its own sample and those of 15 others, weighted for it: the cost of all under all
+would grow with the square of the components, beyond that of a fit.
 
 Training rows are scored without themselves: component sizes and weights, and the surprisal in the
 row's own component, are those without the row; the law of the surprisal keeps it, which matters
@@ -40,8 +40,8 @@ from ..states import state_from_arrays
 from ._predictor import BLOCK_BYTES, Predictor, View
 
 SAMPLED = 64  # cells of each component, where the law of a surprisal is not known
-LEAST_SAMPLED = 8  # where those of all components are more than these rows, or than so many cells
-MOST_SAMPLED, MOST_CELLS = 4096, 2**24
+LEAST_SAMPLED = 8  # cells of each component, where the limits below leave fewer
+MOST_SAMPLED, MOST_CELLS = 4096, 2**24  # rows sampled from all components together, and their cells
 TOGETHER = 16  # components that are sampled for each other
 SEED = 0  # of these
 DENSE_CELLS = 2**17  # drawn at a time of rows of counts, which are kept sparse

@@ -25,7 +25,7 @@ has.
 
 One partition would be a poor judge of itself: its borders lie where its own rows happen to be few.
 So every draw judges by its own components, of which each belongs to the group that most of its rows
-are in. The evidence is what half of the draws reach.
+are in. The evidence is the median over the draws.
 
 Groups are merged, always the two between which a valley is least sure, until one is left; groups
 of one row or two, of which nothing is sure, before all others. What is left to the end is thus the
@@ -90,7 +90,7 @@ def cluster_tree(log_joints, draws=(), draw_weights=None):
             pairs = groups.neighbours()
             for a, b in pairs - known.keys():
                 evidence = [judge.valley(a, b) for judge in judges or [groups]]
-                known[a, b] = _reached(evidence, weights)
+                known[a, b] = _weighted_median(evidence, weights)
             pair = min(pairs, key=lambda pair: (known[pair], pair))
             height = max(height, known[pair] - np.log(n_components - 1))
         a, b = pair
@@ -141,8 +141,8 @@ def cut_tree(tree, probability=0.95, n_clusters=None):
     return relabel(clusters[:n_components])
 
 
-def _reached(values, weights):
-    """Return the largest of the values that draws of half of the weight reach."""
+def _weighted_median(values, weights):
+    """The weighted median, the upper one if there are two."""
     order = np.argsort(np.negative(values), kind="stable")
     held = np.cumsum(np.asarray(weights, dtype=np.float64)[order])
     return float(values[order[np.searchsorted(held, (0.5 - 1e-9) * held[-1])]])
@@ -239,7 +239,7 @@ class _Groups:
 
 
 def _median(values):
-    """NumPy's median, without what takes most of its time if values are few."""
+    """As `numpy.median`, whose checks would take most of the time of a tree."""
     middle = len(values) // 2
     parted = np.partition(values, [max(middle - 1, 0), middle])
     return parted[middle] if len(values) % 2 else (parted[middle - 1] + parted[middle]) / 2
