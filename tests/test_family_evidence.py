@@ -8,12 +8,12 @@ from sklearn.datasets import load_iris
 
 from cheap import CHEAP
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
-from skanneal.chains import run_chain
 from skanneal.estimators import _base_table
 from skanneal.estimators import _family_evidence as evidence_of
 from skanneal.estimators._family_evidence import Contest
 from skanneal.estimators._rounds import BLOCK
 from skanneal.families import FAMILIES, candidates
+from skanneal.parallel import StopFlag
 from skanneal.schedules import SequentialGibbs, resolve_schedule
 
 QUICK = {"n_chains": 1, "schedule": SequentialGibbs(n_sweeps=2), "random_state": 0}
@@ -103,16 +103,19 @@ def test_iris_has_three_components():
 # ---- when the order is settled ------------------------------------------------------------------
 
 
-def curves(monkeypatch, of_rival):
-    """Let the rival's densities be a function of the rows seen; the other's are -10 throughout."""
+def curves(monkeypatch, of_rival, spread=0.3, luck=0.0):
+    """Let the rival's densities be a function of the rows seen, with a spread over rows and the
+    luck of a chain; the other's are -10 throughout."""
 
-    def log_density(encoder, plan, seen, judged, seed, *, stop):
-        if COVARIANCE not in plan.families:
-            return np.full(len(judged), -10.0 if INDEPENDENT in plan.families else -20.0)
-        noise = np.random.default_rng(judged).normal(size=len(judged))
-        return of_rival(len(seen)) + 0.3 * (noise - noise.mean())
+    def grow(encoder, plan, seen, judged, seed, state, until, *, stop):
+        densities = np.full(len(judged), -10.0 if INDEPENDENT in plan.families else -20.0)
+        if COVARIANCE in plan.families:
+            noise = np.random.default_rng(judged).normal(size=len(judged))
+            densities = of_rival(min(until, len(seen))) + spread * (noise - noise.mean())
+            densities += luck * np.random.default_rng(seed.spawn(1)[0]).normal()
+        return densities, None, 0
 
-    monkeypatch.setattr(evidence_of, "log_density_of_unseen", log_density)
+    monkeypatch.setattr(evidence_of, "grow", grow)
     return fitted(correlated(10_000)).family_evidence_
 
 
@@ -128,6 +131,12 @@ def test_a_rival_that_does_not_gain_is_not_waited_for(monkeypatch):
     assert evidence["winner"] == INDEPENDENT and len(evidence["n_rows"]) == 2
 
 
+def test_lucky_chains_do_not_settle_the_order(monkeypatch):
+    """What differs between chains counts as an error; rows alone would settle it at once."""
+    luck = curves(monkeypatch, lambda n: -11.0, luck=2.0)
+    assert len(luck["n_rows"]) > 2 and luck["standard_error"] > 0.1
+
+
 def test_the_last_margin_is_extrapolated(monkeypatch):
     """The rival is behind with three quarters of the rows, but not with all of them."""
     evidence = curves(monkeypatch, lambda n: -9.78 - 2000.0 / n)
@@ -137,32 +146,51 @@ def test_the_last_margin_is_extrapolated(monkeypatch):
 # ---- what it costs ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_rows", [60, 399, 400, 30_000])
+@pytest.mark.parametrize("n_rows", [60, 399, 400, 10_000, 30_000])
 def test_work_is_less_than_half_of_a_default_fit(monkeypatch, n_rows):
     monkeypatch.setattr(
         Contest, "settled", property(lambda self: len(self.densities) == len(self.sizes))
     )
-    monkeypatch.setattr(
-        evidence_of, "log_density_of_unseen", lambda *task, stop: np.zeros(len(task[3]))
-    )
+
+    def grow(encoder, plan, seen, judged, seed, state, until, *, stop):
+        path = resolve_schedule("anneal").set_params(n_sweeps=evidence_of.SWEEPS).path(len(seen))
+        row_steps = path.assignments[-1] if until == np.inf else 0
+        return np.zeros(len(judged)), None, row_steps + len(judged)
+
+    monkeypatch.setattr(evidence_of, "grow", grow)
     evidence = fitted(np.random.default_rng(0).normal(size=(n_rows, 2))).family_evidence_
     way = resolve_schedule(AnnealedDPMixture().schedule).path(n_rows).assignments[-1]
     fit = AnnealedDPMixture().n_chains * (way + BLOCK * n_rows)  # and no block after the first
     assert 0 < evidence["row_steps"] < 0.5 * fit
 
 
-def test_work_is_counted(monkeypatch):
-    sweeps = []
-
-    def spied(plan, *arguments, **parameters):
-        result = run_chain(plan, *arguments, **parameters)
-        sweeps.append((result["trace"]["sweeps"][-1], plan.table.n_rows))
-        return result
-
-    monkeypatch.setattr(evidence_of, "run_chain", spied)
+def test_work_is_counted():
+    """Two chains of three candidates make all of their sweeps, of 375 rows each, and every stage
+    judges 125 rows."""
     evidence = fitted(correlated(500)).family_evidence_
-    judged = evidence_of.DRAWS * 125 * len(sweeps)
-    assert evidence["row_steps"] == sum(round(s * n) for s, n in sweeps) + judged
+    n_chains, n_stages = evidence_of.CHAINS * 3, len(evidence["n_rows"])
+    judged = n_chains * n_stages * 125
+    assert evidence["n_rows"][-1] == 375
+    assert evidence["row_steps"] == n_chains * evidence_of.SWEEPS * 375 + judged
+
+
+def test_a_chain_grows_through_the_stages(monkeypatch):
+    """It goes on from where it was: in parts it is what it is in one."""
+    calls, grow = [], evidence_of.grow
+
+    def spied(*task, stop):
+        calls.append((task, grow(*task, stop=stop)))
+        return calls[-1][1]
+
+    monkeypatch.setattr(evidence_of, "grow", spied)
+    monkeypatch.setattr(
+        Contest, "settled", property(lambda self: len(self.densities) == len(self.sizes))
+    )
+    evidence = fitted(correlated(500)).family_evidence_
+    n_chains = len(calls) // len(evidence["n_rows"])
+    (task, _), (_, (densities, _, _)) = calls[0], calls[-n_chains]
+    again = grow(*task[:5], None, np.inf, stop=StopFlag())
+    assert len(evidence["n_rows"]) == 2 and np.array_equal(densities, again[0])
 
 
 class Clock:
@@ -184,15 +212,15 @@ def stages_within(monkeypatch, max_time, seconds_per_row):
     monkeypatch.setattr("skanneal.parallel._time_limit.time", clock)
     monkeypatch.setattr(Contest, "settled", property(lambda self: len(self.densities) == 5))
 
-    def log_density(encoder, plan, seen, judged, seed, *, stop):
-        clock.now += seconds_per_row * len(seen)
+    def grow(encoder, plan, seen, judged, seed, state, until, *, stop):
+        clock.now += seconds_per_row * min(until, len(seen))
         is_over = clock.now - Clock.now > max_time / 3
-        return None if is_over else np.zeros(len(judged))  # as of a chain that was stopped
+        return None if is_over else (np.zeros(len(judged)), None, 0)  # as of a stopped chain
 
     def choose(*arguments):
         raise Decided(evidence_of.choose_family(*arguments))
 
-    monkeypatch.setattr(evidence_of, "log_density_of_unseen", log_density)
+    monkeypatch.setattr(evidence_of, "grow", grow)
     monkeypatch.setattr(_base_table, "choose_family", choose)
     with pytest.raises(Decided) as decided:
         fitted(correlated(4000), max_time=max_time)
@@ -203,8 +231,8 @@ def stages_within(monkeypatch, max_time, seconds_per_row):
 @pytest.mark.parametrize(("budget", "n_stages"), [(1.5, 1), (4, 2), (9, 3), (1e4, 5)])
 def test_the_competition_takes_at_most_a_third_of_the_time(monkeypatch, budget, n_stages):
     """The first stage takes 1; each further one twice the last, of which it must have the time."""
-    n_candidates = len(candidates("float"))
-    sizes, decided_by, took = stages_within(monkeypatch, 3.0 * budget, 1 / 187 / n_candidates)
+    n_chains = evidence_of.CHAINS * len(candidates("float"))
+    sizes, decided_by, took = stages_within(monkeypatch, 3.0 * budget, 1 / 187 / n_chains)
     assert sizes[0] == 187 and len(sizes) == n_stages and decided_by == "evidence"
     assert took < 1.01 * budget
 

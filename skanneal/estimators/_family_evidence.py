@@ -2,16 +2,19 @@
 
 The candidates are the families that name columns of numbers as theirs (`default_for`). Each of them
 in turn describes the columns that were left to "auto"; all other columns stay in the model. Some
-rows are set aside to be judged. A short chain of each candidate sees some of the others, then twice
-as many, and so on; its draws, averaged, give every judged row a density. All these densities are
-with respect to Lebesgue measure of the same columns, so that they compare.
+rows are set aside to be judged. Chains of each candidate grow on the others by a short form of the
+default schedule. Whenever their rows have doubled, the states that they have come to, averaged over
+chains, give every judged row a density. All these densities are with respect to Lebesgue measure of
+the same columns, so that they compare.
 
 The order is settled when the leader is ahead of every rival by several standard errors, and would
 still be ahead if each doubling to come brought the rival as much as the last one may have done: a
-family of more parameters needs more rows, and may yet overtake. If it is never settled, the last
-margins decide, extrapolated to all rows. Of candidates that differ by a trifle, or by no more than
-a standard error, the first is chosen: it is the simpler one. No rival is waited for that cannot be
-ahead by more than a trifle: a t of many degrees of freedom is a normal.
+family of more parameters needs more rows, and may yet overtake. A standard error counts what
+differs between rows and what differs between chains: one that is stuck in few components says
+little of its family. If the order is never settled, the last margins decide, extrapolated to all
+rows. Of candidates that differ by a trifle, or by no more than a standard error of the rows, the
+first is chosen: it is the simpler one. No rival is waited for that cannot be ahead by more than a
+trifle: a t of many degrees of freedom is a normal.
 
 Work is counted in row steps, never timed, and depends on the table alone: the families do not hang
 on the schedule, on the number of chains or on the machine. Only under a time limit the competition
@@ -26,13 +29,14 @@ import math
 import warnings
 
 import numpy as np
+from scipy.special import logsumexp
 
-from ..chains import run_chain
+from ..chains import Chain
 from ..families import FAMILIES, candidates
 from ..parallel import run_tasks
 from ..predictive._draws import Draw
 from ..predictive._predictor import Predictor
-from ..schedules import SequentialGibbs
+from ..schedules import resolve_schedule
 
 FEWEST_ROWS = 60  # of a table of fewer rows nothing can be told
 MOST_COLUMNS = 50  # of a row family: a row step costs the square of their number
@@ -40,7 +44,8 @@ FEW_ROWS, FOLDS = 400, 4  # of a smaller table every row is judged, in so many f
 MOST_JUDGED = 1000
 FIRST_ROWS, MOST_ROWS = 100, 16_384  # that a chain sees, at least and at most
 ROWS_PER_COLUMN = 10  # at least, too: with fewer a family of covariances cannot show what it can do
-SWEEPS, DRAWS = 8, 3  # of a chain; a draw is kept after each of the last sweeps
+CHAINS = 2  # of each candidate, where there are no folds
+SWEEPS = 16  # of a chain, over all of its stages
 CLEAR = 3.0  # standard errors
 SHARE_OF_TIME = 1 / 3  # of a fit's limit
 TRIFLE = 0.01  # nats per row
@@ -162,11 +167,12 @@ class Contest:
     end : TimeLimit
         Of the competition.
     sizes : list of int
-        Rows that a chain sees, by stage.
+        Rows that a chain has seen by the end of each stage.
     splits : list of (int array, int array)
-        Rows that are judged, and rows that a chain may see, in the order in which it does.
-    densities : list of float64 array of shape (n_candidates, n_judged)
-        Log density of every judged row, for the stages that are over.
+        Of each chain: rows that it judges, and rows that it may see.
+    densities : list of float64 array of shape (n_candidates, n_chains, n_judged)
+        Log density of every judged row, for the stages that are over. In folds a row is judged by
+        one chain.
     row_steps : int
         Rows scored so far.
     """
@@ -179,35 +185,41 @@ class Contest:
         generator = np.random.Generator(np.random.PCG64(seed_of_order))
         order = np.argsort(generator.random(n), kind="stable")
         n_judged = min(-(-n // FOLDS), MOST_JUDGED)
-        starts = range(0, n if n < FEW_ROWS else 1, n_judged)
+        starts = range(0, n, n_judged) if n < FEW_ROWS else [0] * CHAINS
         self.splits = [
             (order[start : start + n_judged], np.r_[order[start + n_judged :], order[:start]])
             for start in starts
         ]
+        self._n_judging = 1 if n < FEW_ROWS else CHAINS
         self.sizes = [min(n - n_judged, MOST_ROWS)]
         while self.sizes[0] >= 2 * least:
             self.sizes.insert(0, self.sizes[0] // 2)
         self.densities, self.row_steps, self._took = [], 0, 0.0
+        pairs = [(name, *split) for name in plans for split in self.splits]
+        self._tasks = [
+            (encoders[name], plans[name], seen[: self.sizes[-1]], judged, of_chain)
+            for (name, judged, seen), of_chain in zip(pairs, self._seed.spawn(len(pairs)))
+        ]
+        self._states = [None] * len(pairs)
 
     def double(self):
         """Run the next stage; return whether there was time for it."""
         began = self.end.taken
         if self.end and self.end.seconds - began <= 2.0 * self._took:
             return False
-        size = self.sizes[len(self.densities)]
-        pairs = [(name, *split) for name in self.plans for split in self.splits]
-        tasks = [
-            (self.encoders[name], self.plans[name], seen[:size], judged, seed)
-            for (name, judged, seen), seed in zip(pairs, self._seed.spawn(len(pairs)))
-        ]
-        task = functools.partial(until, self.end)
+        stage = len(self.densities)
+        until = math.inf if stage + 1 == len(self.sizes) else self.sizes[stage]
+        tasks = [(*task, state, until) for task, state in zip(self._tasks, self._states)]
+        task = functools.partial(within, self.end)
         results, interrupted = run_tasks(task, tasks, n_jobs=self.n_jobs)
         if interrupted:
             raise KeyboardInterrupt
         if any(result is None for result in results):
             return False
-        self.densities.append(np.concatenate(results).reshape(len(self.plans), -1))
-        self.row_steps += sum(SWEEPS * len(task[2]) + DRAWS * len(task[3]) for task in tasks)
+        densities, self._states, row_steps = zip(*results)
+        shape = len(self.plans), self._n_judging, -1
+        self.densities.append(np.concatenate(densities).reshape(shape))
+        self.row_steps += sum(row_steps)
         self._took = self.end.taken - began
         return True
 
@@ -215,10 +227,12 @@ class Contest:
     def leader(self):
         """Index of the candidate that is best if it goes on gaining as 1 / rows lets it; the first
         of those that are no more than a trifle, or a standard error, behind."""
-        means = [of_stage.mean(axis=1) for of_stage in self.densities]
-        gain = means[-1] - means[-2] if len(means) > 1 else 0.0
+        stages = [_averaged(of_stage) for of_stage in self.densities[-2:]]
+        means = [of_stage.mean(axis=1) for of_stage in stages]
+        gain = means[-1] - means[0]
         expected = means[-1] + gain * (1 - self._size / self.n_rows)
-        error = _mean_and_error(self.densities[-1][expected.argmax()] - self.densities[-1])[1]
+        rows = stages[-1][expected.argmax()] - stages[-1]
+        error = rows.std(axis=1) / math.sqrt(rows.shape[1])
         return int(np.argmax(expected >= expected.max() - np.maximum(TRIFLE, error)))
 
     @property
@@ -226,17 +240,22 @@ class Contest:
         """Whether the order is not going to change, or nothing more can be asked."""
         if len(self.densities) in (0, 1, len(self.sizes)):
             return len(self.densities) == len(self.sizes)
-        ahead, before = map(self._ahead, self.densities[:-3:-1])
-        margin, error = _mean_and_error(ahead)
-        loss, error_of_loss = _mean_and_error(before - ahead)
+        (before, error_before), (margin, error) = map(self._margins, self.densities[-2:])
+        loss, error_of_loss = before - margin, np.hypot(error_before, error)
         to_come = math.log2(self.n_rows / self._size) * (loss + CLEAR * error_of_loss)
         clear = margin > np.maximum(CLEAR * error, to_come)
         never = CLEAR * error + np.maximum(to_come, 0.0) - margin < TRIFLE
         return bool((clear | never).all())
 
-    def _ahead(self, densities):
-        """By how much the leader gives a row more than each rival does: (n_rivals, n_judged)."""
-        return densities[self.leader] - np.delete(densities, self.leader, axis=0)
+    def _margins(self, densities):
+        """By how much the leader gives a row more than each rival does, and the standard error."""
+        ahead = densities[self.leader] - np.delete(densities, self.leader, axis=0)
+        averaged = _averaged(densities)
+        rows = averaged[self.leader] - np.delete(averaged, self.leader, axis=0)
+        variance = rows.var(axis=1) / rows.shape[1]
+        if ahead.shape[1] > 1:
+            variance += ahead.mean(axis=2).var(axis=1, ddof=1) / ahead.shape[1]
+        return rows.mean(axis=1), np.sqrt(variance)
 
     @property
     def _size(self):
@@ -244,10 +263,10 @@ class Contest:
 
     def evidence(self, columns):
         """Return what becomes `family_evidence_`."""
-        margin, error = _mean_and_error(self._ahead(self.densities[-1]))
+        margin, error = self._margins(self.densities[-1])
         nearest = margin.argmin()
         names = list(self.plans)
-        means = np.array([of_stage.mean(axis=1) for of_stage in self.densities]).T
+        means = np.array([_averaged(of_stage).mean(axis=1) for of_stage in self.densities]).T
         return _evidence(
             columns,
             names[self.leader],
@@ -260,37 +279,50 @@ class Contest:
         )
 
 
-def _mean_and_error(rows):
-    """The mean over rows, and its standard error."""
-    return rows.mean(axis=1), rows.std(axis=1) / math.sqrt(rows.shape[1])
+def _averaged(densities):
+    """Log of the density averaged over chains: (n_candidates, n_judged)."""
+    return logsumexp(densities, axis=1) - math.log(densities.shape[1])
 
 
-def until(end, *task, stop):
-    """Log density of the judged rows of a task, or None if the time is over before."""
+def within(end, *task, stop):
+    """What `grow` returns of a task, or None if the time is over before."""
     if not end:
-        return log_density_of_unseen(*task, stop=stop)
+        return grow(*task, stop=stop)
     flag = stop.within(end.left)
     try:
-        return log_density_of_unseen(*task, stop=flag)
+        return grow(*task, stop=flag)
     finally:
         flag.cancel()
 
 
-def log_density_of_unseen(encoder, plan, seen, judged, seed, *, stop):
-    """Log density of the judged rows, averaged over draws of a short chain that sees others, or
-    None if it was stopped."""
+def grow(encoder, plan, seen, judged, seed, state, until, *, stop):
+    """Let a chain grow on the rows that it may see, or go on from a state, until so many are in.
+
+    Returns
+    -------
+    densities : ndarray of shape (n_judged,)
+        Log density of the judged rows.
+    state : dict of arrays
+    row_steps : int
+        Rows scored. None is returned instead if the chain was stopped.
+    """
     alone = plan._replace(
         table=plan.table.take(np.sort(seen)),
         moves=("gibbs", "split_merge"),
         even_work=False,
         init=None,
+        strata=None,
     )
-    schedule = SequentialGibbs(n_sweeps=SWEEPS + 1 - DRAWS)
-    result = run_chain(alone, schedule, seed, n_draws=DRAWS, stop=stop)
-    if stop.is_set():
+    if state is None:
+        chain = Chain.begin(alone, resolve_schedule("anneal").set_params(n_sweeps=SWEEPS), seed)
+    else:
+        chain = Chain.from_arrays(state, alone)
+    before = chain.position
+    if not chain.run(stop, until):
         return None
-    draws = [Draw(arrays, encoder) for arrays in result["draws"]]
-    return Predictor(draws, encoder.table_schema).log_density(plan.table.take(judged))
+    reached = Predictor([Draw(chain.state.to_arrays(), encoder)], encoder.table_schema)
+    densities = reached.log_density(plan.table.take(judged))
+    return densities, chain.to_arrays(), chain.position - before + len(judged)
 
 
 def _evidence(columns, winner, decided_by, **figures):
