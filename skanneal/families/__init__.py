@@ -16,7 +16,7 @@ def _family(name):
     return next(member for member in members if getattr(member, "family", None) == name)
 
 
-# By name. Blocks add to a row's scores in this order, on which the bits of a sum depend.
+# By name. Blocks add to a row's scores in this order: the bits of the sum depend on it.
 FAMILIES = {
     name: _family(name)
     for name in (
@@ -40,8 +40,8 @@ def candidates(dtype):
     """Names of the families that "auto" may give to "float", "atoms", "levels" or
     "boolean" columns.
 
-    They say so themselves (`default_for`), and are of one sort of cell. Where there are several,
-    the evidence chooses; the first is what columns are until then.
+    Families declare this themselves (`default_for`). Candidates for the same columns have one sort
+    of cell. If there are several, the evidence chooses; until then columns have the first.
     """
     return [name for name, family in FAMILIES.items() if family.default_for == dtype]
 

@@ -90,7 +90,7 @@ cdef class FamilyBlock:
 
     family = None           # the name
     joint = False           # a row family?
-    takes_gaps = True       # may some of a row's cells of the family be missing?
+    takes_gaps = True       # may a row lack some of the family's cells?
     weighted = False        # has each row a weight that is part of the state?
     proposes = False        # are add_proposals only close to add_scores?
     cells = None            # what a cell is: a key of CODECS (encoding/_codecs.py)
@@ -146,7 +146,7 @@ cdef class FamilyBlock:
 
     @staticmethod
     def default_hyper(n_levels):
-        """Hyperparameters of a feature that nothing is known of, shape (n_coordinates,).
+        """Hyperparameters of a feature before any data, shape (n_coordinates,).
 
         A row family's takes (table, columns)."""
         raise NotImplementedError
@@ -160,13 +160,13 @@ cdef class FamilyBlock:
 
     @staticmethod
     def check_hyper(flat, n_columns):
-        """(name, what it must be) of a row family's coordinate that is no such thing, or None.
+        """Return (name, requirement) of a row family's first invalid coordinate, or None.
 
-        Beyond what its form says."""
+        The forms have been checked already."""
         return None
 
     def _set_up(self, table, hyper):
-        """Keep the hyperparameters (internal order) and make what does not depend on n_slots."""
+        """Keep the hyperparameters (internal order) and build what does not depend on n_slots."""
         raise NotImplementedError
 
     def _take_hyper(self, other):
@@ -174,32 +174,32 @@ cdef class FamilyBlock:
         raise NotImplementedError
 
     cdef int reserve(self, Py_ssize_t n_slots) except -1:
-        """Room for n_slots slots (a multiple of TILE); what is there stays."""
+        """Make room for n_slots slots (a multiple of TILE); existing slots are kept."""
         raise NotImplementedError
 
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
         """out[k] += log predictive of the row's cells in slot k, for the slots of n_tiles."""
 
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
-        """Log predictive of a row of slot k in that slot without the row: what a Gibbs step asks of
-        the row's own cluster. Rows mostly stay, and then nothing is taken out and put back."""
+        """Log predictive of a row of slot k in that slot without the row, which a Gibbs step needs.
+        Most rows stay in their cluster, so this saves a removal and an insertion."""
         return 0.0
 
     cdef void add_proposals(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
-        """What a row step draws a slot from: add_scores, or what is close to it where that is dear
-        and `correction` says what is missing."""
+        """Add the weights from which a row step draws a slot: add_scores or, if that is expensive,
+        an approximation whose error `correction` gives."""
         self.add_scores(row, n_tiles, out)
 
     cdef float proposal_without(self, const char *observed, const char *row,
                                 Py_ssize_t k) noexcept nogil:
-        """The same of a row that slot k holds, in slot k without it. A family with fills takes the
-        observed cells alone: fills and the row's weight are summed out."""
+        """The same for a row that slot k holds, in slot k without it. A family with fills uses the
+        observed cells alone: fills and the row's weight are integrated out."""
         return self.score_without(row, k)
 
     cdef double correction(self, const char *observed, const char *row, Py_ssize_t k,
                            bint held) noexcept nogil:
-        """Log predictive of the observed cells in slot k less what add_proposals gave, or, of a row
-        that the slot holds, proposal_without."""
+        """Log predictive of the observed cells in slot k minus the result of add_proposals or, for
+        a row that the slot holds, of proposal_without."""
         return 0.0
 
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
@@ -210,12 +210,13 @@ cdef class FamilyBlock:
 
     cdef void fill(self, const char *row, Py_ssize_t k, char *filled,
                    bitgen_t *rng) noexcept nogil:
-        """Write into `filled` what the row lacks, drawn given its cells and slot k, which has not
-        got it; rng NULL: the centres. Of a row family; its weight too, where rows have weights."""
+        """Draw the row's missing cells, and its weight if it has one, into `filled`, given its
+        other cells and slot k, which does not hold the row; rng NULL: the centres. For row
+        families."""
 
     cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
-        """Whether taking the row, which has a far number, out of slot k would leave digits of its
-        square and few of the others': the slot is then made anew from the rows that stay."""
+        """Whether removing the row, which has a far number, would cancel most digits of slot k's
+        sum of squares: the slot is then built anew from the rows that stay."""
         return False
 
     cdef void extend(self, const char *row, Py_ssize_t n_tiles, Py_ssize_t opened) noexcept nogil:
@@ -228,8 +229,8 @@ cdef class FamilyBlock:
                 self.insert(row, k)
 
     cdef void drop(self, Py_ssize_t k) noexcept nogil:
-        """Empty slot k, but for what `extend` sees to when it opens the slot: until then its scores
-        mean nothing and nothing else may use it."""
+        """Empty slot k, except for what `extend` resets when it opens the slot. Until then its
+        scores are undefined, and nothing else may use it."""
         self.clear(k)
 
     cdef void clear(self, Py_ssize_t k) noexcept nogil:
@@ -292,19 +293,19 @@ cdef class FamilyBlock:
 
     @staticmethod
     def in_units(numbers):
-        """What stands in the user's table for offset + scale * cell: by default just that."""
+        """The user's number for offset + scale * cell: by default the same number."""
         return numbers
 
     @staticmethod
     def spread_in_units(numbers, deviations):
-        """Standard deviations in the user's units, of those of offset + scale * cell."""
+        """Standard deviations in the user's units, from those of offset + scale * cell."""
         return deviations
 
     def excess_law(self, Py_ssize_t f):
         """The law of a cell's surprisal above its value at the predictive mean, where it is least.
 
         (a, b, h) if it is -h log B, B ~ Beta(a, b), in every slot: numbers or arrays (n_slots,).
-        A row family is given the number of observed cells. None: it is not known, and sampled."""
+        A row family is given the number of observed cells. None: unknown; callers sample it."""
         return None
 
     # ---- shared ---------------------------------------------------------------------------------
@@ -316,7 +317,7 @@ cdef class FamilyBlock:
 
     @classmethod
     def hyper_of(cls, arrays):
-        """From what `to_arrays` gave, each feature's hyperparameters: list of float64 vectors."""
+        """Each feature's hyperparameters in the arrays of `to_arrays`: list of float64 vectors."""
         return list(np.stack([arrays[name] for name in cls.coordinate_names], axis=1))
 
     def to_arrays(self, slots=None):
@@ -325,7 +326,7 @@ cdef class FamilyBlock:
         Parameters
         ----------
         slots : int or int array, optional
-            So many first slots, or these. By default all.
+            The first `slots` slots, or those given by index. By default all.
         """
         slots = slice(slots) if np.ndim(slots) == 0 else slots
         arrays = {"columns": np.sort(self.columns)}
@@ -335,7 +336,7 @@ cdef class FamilyBlock:
 
     @classmethod
     def key_columns(cls, columns):
-        """The columns under which hyperparameters are kept: each, or of a row family the first."""
+        """The columns under which hyperparameters are kept: all, or a row family's first."""
         return columns[:1] if cls.joint else columns
 
     def bind(self, Table table):
@@ -463,8 +464,8 @@ cdef class FamilyBlock:
         return self.score_without(self.table.row(i), k)
 
     def row_proposals(self, Py_ssize_t i, Py_ssize_t held=-1):
-        """What a row step makes of row i, which slot `held` holds or none, in every slot: what it
-        proposes from, float32 array of shape (n_slots,), and the corrections, (n_slots,)."""
+        """Proposal weights of row i, which slot `held` (or none) holds, in every slot: a float32
+        array of shape (n_slots,); and the corrections, (n_slots,)."""
         cdef float[::1] out = aligned_zeros((self.n_slots,), np.float32)
         cdef const char *observed = self.table.observed(i)
         cdef const char *row = self.table.row(i)
@@ -506,7 +507,7 @@ cdef class FamilyBlock:
         return np.array([self.log_marginal_feature(f, k) for k in range(self.n_slots)])
 
     def log_jacobian(self):
-        """What to add to the log marginals' sum to have it in the user's units."""
+        """What converts the sum of the log marginals to the user's units, when added to it."""
         return 0.0
 
     def merge_slots(self, Py_ssize_t i, Py_ssize_t k):

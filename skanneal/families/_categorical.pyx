@@ -35,8 +35,8 @@ cdef inline uint32_t read_code(const char *cells, int32_t position, int width) n
 
 
 def entries(hyper):
-    """(first entry of each feature and their number, pseudo-counts of all entries): one entry per
-    level, and one for a missing cell."""
+    """Return the first entry of each feature, followed by the number of entries, and the
+    pseudo-counts of all entries; a feature has one entry per level and one for a missing cell."""
     first = np.zeros(len(hyper) + 1, dtype=np.int32)
     np.cumsum([len(a) + 1 for a in hyper], out=first[1:])
     pseudo_count = np.ones(max(1, first[len(hyper)]))
@@ -109,7 +109,7 @@ cdef class Categorical(FamilyBlock):
 
     @staticmethod
     def grids(cells, n_levels):
-        """The same grid for every level: few values, so that logarithms can be tabled."""
+        """The same grid for every level: few values, so that their logarithms fit in tables."""
         return [np.geomspace(1e-3, 31.622776601683793, 10)] * n_levels
 
     def _set_up(self, table, hyper):

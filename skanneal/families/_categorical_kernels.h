@@ -3,14 +3,14 @@
  * Categorical with a Dirichlet prior: predictive (n_l + a_l) / (n + A), n the cells present.
  *     log p = score[entry] + constant,  score = log(n_l + a_l),  constant = - sum_f log(n_f + A_f).
  * A missing cell is an entry like the levels; its score is + log(n_f + A_f), which takes the
- * feature out of the constant again. So scoring never asks whether a cell is missing: it is one
+ * feature out of the constant again. So scoring needs no branch for missing cells: it takes one
  * load and one add per feature and register.
  */
 #include "../_native/_lanes.h"
 
 #define BATCH 64 /* entries whose logarithms are taken together */
 
-/* Where the cells of a row lie in a tile. A row step asks three times for the same row. */
+/* Where the cells of a row lie in a tile. A row step uses the same row three times. */
 INLINE void NAME(categorical_cells)(CategoricalBlock *block, const char *row)
 {
     if (block->row == row) return;
@@ -99,7 +99,7 @@ static void NAME(categorical_refresh)(CategoricalBlock *block, int64_t k)
     NAME(categorical_constant)(block, k);
 }
 
-/* log(c + pseudo-count) for c = 0 .. n - 1, by the code that serves larger counts; n: 16 m. */
+/* log(c + pseudo-count) for c = 0 .. n - 1, by the code that larger counts use; n is 16 m. */
 static void NAME(fill_log_table)(float *table, float pseudo_count, int64_t n)
 {
     for (int64_t c = 0; c < n; c++) table[c] = (float)c + pseudo_count;
@@ -107,9 +107,8 @@ static void NAME(fill_log_table)(float *table, float pseudo_count, int64_t n)
         NAME(store)(table + c, NAME(log)(NAME(load)(table + c)));
 }
 
-/* The scores of the row's entries, by logarithms taken afresh. */
-static void NAME(categorical_logs)(const CategoricalBlock *block, const int32_t *count, float *score)
-{
+/* The scores of the row's entries, with newly computed logarithms. */ static void
+NAME(categorical_logs)(const CategoricalBlock *block, const int32_t *count, float *score) {
     float value[BATCH] __attribute__((aligned(64)));
     for (int32_t start = 0; start < block->n_features; start += BATCH) {
         const int32_t n = block->n_features - start < BATCH ? block->n_features - start : BATCH;

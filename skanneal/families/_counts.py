@@ -1,4 +1,4 @@
-"""Which numbers are counts: what the families of counts take, in whatever container they come."""
+"""Which numbers the families of counts accept, in any container."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -10,7 +10,7 @@ from ._table import MISSING_COUNT
 
 
 class CountRange(NamedTuple):
-    """The whole numbers from 0 to below an end.
+    """The whole numbers from 0 up to, but not including, an end.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class CountRange(NamedTuple):
     text: str
 
     def outside(self, values):
-        """Mask of the numbers that are no such counts, NaN among them."""
+        """Mask of the numbers that are not such counts, including NaN."""
         return ~((values >= 0) & (values < self.end) & (values == np.rint(values)))
 
     def error(self, where, value):

@@ -1,4 +1,4 @@
-"""Forms of hyperparameters: in which unit they are, and of what length.
+"""Forms of hyperparameters: their units and lengths.
 
 A number of the user's is offset + scale * cell, so a hyperparameter in cell units is
 
@@ -51,7 +51,7 @@ def to_user(form, values, offset, scale):
 
 
 def length(form, n_columns):
-    """Coordinates of a form; of a common one as long as it is one number."""
+    """Number of coordinates of a form; a common one counts as one number."""
     if form == "covariance":
         return n_columns * (n_columns + 1) // 2
     return 1 if form in ("positive", "common") else n_columns

@@ -14,11 +14,11 @@ without differences of large numbers. Source: Gelman et al., Bayesian Data Analy
 
 A cell is the number over the mean of the column's ordinary numbers. b is in the unit of x. The
 grids: a from 0.1 to 100; b from a tenth of the column's short times (the 5 % quantile of those
-above 0) to 100 times its mean. A cluster of short times has a small S, so a larger b would be its
+above 0) to 100 times its mean. A cluster of short times has a small S, so a larger b would set its
 scale; with a = 0.1 the logarithm of the rate has a nearly flat prior below 1/b, over many decades.
 
-A cell is float32, so that a float64 sum of cells of like size is exact, and taking one out again
-as well; a far cell would leave few digits of the others' sum.
+A cell is float32, so that adding cells of similar size in float64, and subtracting one again, is
+exact; subtracting a far cell would leave few digits of the others' sum.
 """
 
 from libc.math cimport log, log1p
@@ -36,7 +36,7 @@ from ._base import partition_batches
 from ._scaling import LARGEST_CELL, ordinary
 
 cdef enum:
-    SHARED = 8   # features of one logarithm: a factor of their product is between 1e-35 and 1e26
+    SHARED = 8   # features per logarithm: a factor of their product is between 1e-35 and 1e26
 
 # Lomax's distribution has a mean from alpha > 1 on and a variance from alpha > 2 on.
 LEAST_OF_MEAN = 2.0       # a smaller alpha counts as so much in the mean
@@ -71,7 +71,7 @@ cdef class GammaExponential(FamilyBlock):
     cdef double[::1] dense_at_0    # (n_slots,) the sum of the dense features'
     cdef double[::1] grown, sum    # (n_slots,) scratch
     cdef Py_ssize_t[::1] order     # (n_dense,) dense features sorted by a
-    cdef Py_ssize_t[::1] stop      # (n_dense,) where in `order` the features end that share a log
+    cdef Py_ssize_t[::1] stop      # (n_dense,) where in `order` features of one logarithm end
 
     @staticmethod
     def default_hyper(n_levels):

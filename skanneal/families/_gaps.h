@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a row with missing cells asks of one slot. With e = x - centre and a law of |W e|^2, the
- * missing e_m are free: u = W_o e_o is all that the observed cells say, and of q = |u + W_m e_m|^2
- * the least value is what the span of the columns W_m leaves of u. With W_m = Q R and c = Q'u it is
- * reached at e_m = -R^-1 c, and W_m' W_m = R'R.
+ * The score of a row with missing cells in one slot. Let e = x - centre, with a density that is a
+ * function of |W e|^2. The observed cells enter through u = W_o e_o alone. Over the missing e_m,
+ * the least value of q = |u + W_m e_m|^2 is the square of u's residual from the span of the columns
+ * W_m. With W_m = Q R and c = Q'u it is reached at e_m = -R^-1 c, and W_m' W_m = R'R.
  */
 #ifndef SKANNEAL_GAPS_H
 #define SKANNEAL_GAPS_H
 #include <math.h>
 #include <stdint.h>
 
-/* Modified Gram and Schmidt: takes the span of m columns, one after another in `column` and of d
- * numbers each, out of u, which is left with its rest; that rest's square. Writes R, rows of d, and
- * c. The columns become Q. */
+/* Modified Gram-Schmidt: replace u by its residual from the span of m columns, which stand one
+ * after another in `column`, d numbers each, and return the residual's square. Writes R, in rows of
+ * d, and c. The columns become Q. */
 static inline double project_out(double *restrict column, int64_t m, int64_t d, double *restrict u,
                                  double *restrict r, double *restrict c)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The same of 16 slots side by side, as scores ask for it: the rest of u, and log |R|; see _gaps.h.
- * Lengths are in the norm |x|^2 = sum w_i x_i^2, with weights (NULL: 1) of each slot's own, and
- * nothing is normalised: no roots are taken.
+ * The same for 16 slots side by side, as scores need it: the residual of u, and log |R|; see
+ * _gaps.h. Lengths are in the norm |x|^2 = sum w_i x_i^2, with weights per slot (NULL: 1), and
+ * nothing is normalised, which saves the roots.
  */
 #include "../_native/_lanes.h"
 
 INLINE LN NAME(div)(LN a, LN b) MAP(LN, a.r[i] / b.r[i])
 
-/* The missing column l of a row is zero but from `first[l]` to `last[l]`, and spoilt. The columns
- * before it must be zero before first[l]. */
+/* The missing column l of a row is zero outside first[l] to last[l], and is overwritten. The
+ * columns before it must be zero before first[l]. */
 INLINE LN NAME(gaps_square)(float *columns, const int64_t *first, const int64_t *last, int64_t m,
                             int64_t d, const float *weights, float *u, LN *log_lengths)
 {
@@ -42,8 +42,9 @@ INLINE LN NAME(gaps_square)(float *columns, const int64_t *first, const int64_t 
     return rest;
 }
 
-/* q less what the missing cells explain of it in one slot: square is the lower triangle of W_m'W_m,
- * in rows of `stride`, and product W_m'u; both are spoilt. Takes log |R| from *log_det. */
+/* q minus the part that the missing cells explain, in one slot. `square` is the lower triangle of
+ * W_m'W_m, in rows of `stride`, and `product` is W_m'u; both are overwritten. Subtracts log |R|
+ * from *log_det. */
 INLINE double NAME(gaps_explain)(double *square, int64_t stride, double *product, int64_t m,
                                  double q, double *log_det)
 {

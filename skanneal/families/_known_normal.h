@@ -10,10 +10,10 @@
 #define KNOWN_MEMO 1024 /* entries of the table of constants by cluster size */
 
 typedef struct {
-    int64_t d, stride;      /* columns, and that padded to a multiple of 8 */
+    int64_t d, stride;      /* columns; their number padded to a multiple of 8 */
     int32_t diagonal, equal; /* A is diagonal; all coordinates have the same prior variance */
     int32_t adjacent;       /* the cells stand side by side in an encoded row */
-    int32_t fickle;         /* rows with fills change where they are: no row's z is at hand */
+    int32_t fickle;         /* rows with fills change in place, so z is never reused */
     const int32_t *offset;  /* (d,) byte offset of the cell in an encoded row */
     const double *centre;   /* (stride,) prior mean */
     const double *rotation; /* (d, stride) A, or its diagonal (stride,) */

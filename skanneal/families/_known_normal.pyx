@@ -6,8 +6,8 @@ n rows of sum s, the predictive of each is normal with
 
     mean v s / (1 + n v), variance 1 + v / (1 + n v).
 
-Statistics are n, s and the centred sum of squares of all coordinates. Nothing is inferred, and the
-statistics are bound to A: hyperparameters are set once and for all.
+Statistics are n, s and the centred sum of squares of all coordinates. The statistics
+depend on A, so hyperparameters are fixed and none is inferred.
 """
 
 from libc.math cimport log, sqrt
@@ -26,7 +26,7 @@ from ._table cimport Table
 from ._forms import flatten, starts, unflatten
 
 cdef double LOG_2_PI = 1.8378770664093453
-cdef double EQUAL = 1e-12   # relative difference of variances that are one
+cdef double EQUAL = 1e-12   # relative difference below which variances count as equal
 
 cdef extern from "_gaps.h" nogil:
     double project_out(double *, int64_t, int64_t, double *, double *, double *)
@@ -85,7 +85,7 @@ cdef class KnownNormal(NumberRows):
 
     @staticmethod
     def default_hyper(table, columns):
-        """For columns of mean 0 and variance 1: means spread as the rows of the whole table are."""
+        """For columns of mean 0 and variance 1: cluster means vary as much as the table's rows."""
         d = len(columns)
         return flatten(KnownNormal.forms, [np.eye(d), np.zeros(d), np.eye(d)], d)
 
@@ -290,7 +290,7 @@ cdef class KnownNormal(NumberRows):
             column[f] = self.rotation[f, j] * sqrt(self.precision(k, f))
 
     cdef double condition(self, Py_ssize_t k) noexcept nogil:
-        """As inherited, but the centres of the observed cells are taken out in z."""
+        """As inherited, but the centres of the observed cells are subtracted in z."""
         cdef Py_ssize_t f, j, l
         cdef double n = self.size[k], v
         for j in range(self.d):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Normal rows of known covariance (algorithms of the user guide, section "Families"). In
+ * Normal rows of known covariance (doc/algorithms.md, "Families"). In
  * z = A (x - m0) the coordinates of a row are independent with unit variance, and those of its
  * cluster's mean with prior variances v: with n rows of sum s,
  *     location = v s / (1 + n v),  precision = (1 + n v) / (1 + (n + 1) v),
@@ -9,7 +9,7 @@
  */
 #include "_gaps_kernels.h"
 
-#define KNOWN_LIMIT 1e37f /* no row is so far away that no slot could be drawn for it */
+#define KNOWN_LIMIT 1e37f /* a bound that keeps some slot possible for any row */
 #define KNOWN_PARTS 4 /* sums of squares run over every fourth coordinate: a row enters one slot
                          or many in the same order of additions */
 
@@ -34,7 +34,7 @@ INLINE void NAME(known_transform)(KnownBlock *block)
     for (int64_t f = 0; f < d; f++) block->z_f[f] = (float)z[f];
 }
 
-/* z of the row, unless it is at hand: a row step asks for it up to four times. */
+/* Compute z of the row unless it is there already: a row step needs it up to four times. */
 INLINE void NAME(known_read)(KnownBlock *block, const char *row)
 {
     const int64_t d = block->d;
@@ -58,11 +58,11 @@ INLINE void NAME(known_read)(KnownBlock *block, const char *row)
 }
 
 /* Sum of squared distances of 16 slots, each coordinate's times its half precision unless `equal`
- * (a constant where this is called: two loops, each without the question). */
+ * (a constant wherever this is called, so that each of two loops is without a branch). */
 INLINE LN NAME(known_distance)(const float *z, const float *location, const float *precision,
                                int64_t d, int equal)
 {
-    LN sum[KNOWN_PARTS]; /* one sum would wait for itself */
+    LN sum[KNOWN_PARTS]; /* several sums, so that no addition waits for the one before */
     for (int part = 0; part < KNOWN_PARTS; part++) sum[part] = NAME(set1)(0.0f);
     int64_t f = 0;
 #define TERM(part, f)                                                                       \
@@ -104,8 +104,8 @@ static void NAME(known_add_scores)(KnownBlock *block, const char *row, int64_t n
     }
 }
 
-/* The same scores for a row that lacks the cells block->gap: of what its others say (_gaps.h). Its
- * columns are those of A; the half precisions are weights, or where equal one factor. */
+/* The same scores from the observed cells of a row that lacks the cells block->gap (_gaps.h). The
+ * columns are those of A; the half precisions are weights, or a common factor if they are equal. */
 static void NAME(known_add_observed)(KnownBlock *block, const char *row, int64_t n_gaps,
                                      int64_t n_tiles, float *out)
 {
@@ -154,7 +154,7 @@ static void NAME(known_add_observed)(KnownBlock *block, const char *row, int64_t
     }
 }
 
-/* Of a cluster of n rows: the normaliser, to its place in a direct-mapped table. */
+/* Compute the normaliser for a cluster of n rows into its place in a direct-mapped table. */
 static void NAME(known_memorise)(KnownBlock *block, int64_t n, int64_t at)
 {
     double logs = 0.0, rows = (double)n;
@@ -187,11 +187,10 @@ INLINE void NAME(known_scalars)(KnownBlock *block, int64_t k)
 /* Slot k's cache as a pure function of its statistics and of the hyperparameters. */
 static void NAME(known_refresh)(KnownBlock *block, int64_t k)
 {
-    const int64_t d = block->d, first = k / LANES * d * LANES + k % LANES;
-    const double n = (double)block->size[k], *variance = block->variance;
-    const double *restrict sum = block->sum + first;
-    float *restrict location = block->location + first, *restrict precision = block->precision + first;
-    if (block->equal) {
+    const int64_t d = block->d, first = k / LANES * d * LANES + k % LANES; const double n =
+    (double)block->size[k], *variance = block->variance; const double *restrict sum = block->sum +
+    first; float *restrict location = block->location + first, *restrict precision =
+    block->precision + first; if (block->equal) {
         const double share = variance[0] / (1.0 + n * variance[0]);
         for (int64_t f = 0; f < d; f++) location[f * LANES] = (float)(share * sum[f * LANES]);
     } else {
@@ -230,7 +229,7 @@ static void NAME(known_update)(KnownBlock *block, const char *row, int64_t k, in
     NAME(known_refresh)(block, k);
 }
 
-/* Four slots side by side: a permutation program seldom has more in use. */
+/* Four slots side by side: a permutation program seldom uses more. */
 #define FOUR NAME(four)
 #define FOUR_MASK NAME(four_mask)
 #define FOUR_FLOATS NAME(four_floats)
@@ -238,8 +237,9 @@ typedef double NAME(four) __attribute__((vector_size(32), aligned(32), may_alias
 typedef int64_t NAME(four_mask) __attribute__((vector_size(32), aligned(32), may_alias));
 typedef float NAME(four_floats) __attribute__((vector_size(16), aligned(16), may_alias));
 
-/* Add a row to those of the slots k .. k + 3 that have rows and to `opened`: what known_update does,
- * at once. The others are empty and become as new. `equal` is a constant where this is called. */
+/* Add a row to those of the slots k .. k + 3 that have rows and to `opened`: what known_update
+ * does, at once. The others are empty and become as new. `equal` is a constant where this is
+ * called. */
 INLINE void NAME(known_extend_four)(KnownBlock *block, int64_t k, int64_t opened, int equal)
 {
     const int64_t d = block->d, first = k / LANES * d * LANES + k % LANES;

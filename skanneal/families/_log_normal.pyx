@@ -5,13 +5,13 @@ Model, per feature: log x ~ N(mu, s2) with the normal family's prior, so
     p(x) = p_normal(log x) / x,
 
 whose predictive is a log-Student-t and whose hyperparameters are those of log x. A cell is the
-standardised logarithm. The Jacobian 1/x depends on no cluster: it is in what is reported in the
-user's units, densities and log joints, and not in what the moves compare.
+standardised logarithm. The Jacobian 1/x does not depend on the clusters: densities and log joints,
+which are in the user's units, include it, and the moves omit it.
 
-The mean of a log-Student-t does not exist, however many its degrees of freedom. What stands for a
-missing amount is the exponential of the logarithm's mean, which is the median where one cluster
-explains the row. Its spread is the standard deviation of the log-normal of this median whose
-logarithm has the standard deviation found.
+The mean of a log-Student-t does not exist, however many its degrees of freedom. A missing amount is
+filled with the exponential of the logarithm's mean, which is the median if one cluster
+explains the row. Its spread is the standard deviation of the log-normal with this median and with
+the logarithm's standard deviation.
 """
 
 import numpy as np
@@ -46,7 +46,7 @@ class LogNormal(Normal):
                     scores[i - start, k] -= offset + scale * cell
 
     def excess_law(self, f):
-        """Not that of the logarithm, of which the density of the amount is another function."""
+        """None: that of the logarithm does not apply, since the amount's density has a Jacobian."""
         return None
 
     def log_jacobian(self):

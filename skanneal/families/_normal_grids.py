@@ -1,8 +1,8 @@
 """Grids of the hyperparameters that the two normal families share, and why they are so.
 
 A variance has nu0 - d + 1 *degrees of freedom*, d the number of columns of the family's rows; with
-d = 1 the multivariate normal is the normal family with scale0 = nu0 sigma2_0, and all that is said
-here is the same for both.
+d = 1 the multivariate normal is the normal family with scale0 = nu0 sigma2_0, and this page holds
+for both.
 
 There are two degrees of freedom, DEGREES, and they are not inferred. The standard deviations of the
 clusters are then half-t around their scale and correlations are uniform on (-1, 1) (Huang and Wand
@@ -14,7 +14,7 @@ merge again.
 The scales' prior is flat in the logarithm. Given K clusters with precision matrices P_k, scale0_jj
 is Gamma(nu0 K / 2, sum of P_k,jj / 2): for one cluster of independent columns, variance_j times
 chi2(nu0), about nu0 times the column's variance. The grid must reach that, with ROOM for the tail
-of the chi-squared: cut at the variance, it would make a single Gaussian of many columns fall apart
+of the chi-squared: if it ended at the variance, a single Gaussian of many columns would fall apart
 into narrower clusters.
 """
 
@@ -27,17 +27,17 @@ from ._scaling import ordinary
 DEGREES = 2.0
 WEIGHTS = np.geomspace(1e-4, 10.0, 11)  # of the prior mean, in rows
 WEIGHTS.setflags(write=False)
-LEAST = 1e-8  # variance that is typical of a cluster, over the column's
+LEAST = 1e-8  # typical variance of a cluster, relative to the column's
 ROOM = 4.0
-STEP = 2.0  # from point to point; half of it, wrong, costs 0.03 nu0 nats a cluster
-START = 0.3  # variance that is typical of a cluster, over the column's, before the first draw
+STEP = 2.0  # between points; an error of half a step costs 0.03 nu0 nats per cluster
+START = 0.3  # the same before hyperparameters are first drawn
 
 # What to do where a scale stays at the last point of its grid.
 TOO_WIDE = "the hyperparameters that were given ask for a larger one. Give it too, or a smaller nu0"
 
 
 def typical_variances(cells):
-    """Return the grid of the variances that are typical of a cluster.
+    """Return the grid of the typical variances of a cluster.
 
     Parameters
     ----------

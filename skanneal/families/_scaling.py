@@ -1,17 +1,16 @@
-"""Offset and scale of a column of numbers, and the numbers that they are taken from.
+"""Offset and scale of a column of numbers, computed from its ordinary values.
 
 A number is stored as (value - offset) / scale in float32, and the grids of hyperparameters scale
 with what is stored. One wild value must not decide either: a value of 1e7 in a column of values
-about 3 would make the scale so large that the others could not be told apart. So what is taken are
-the values inside *fences*, FENCE ranges beyond the range of the middle 7/8 of the values. On a
-column without wild values these are all values.
+about 3 would make the scale so large that the others could not be told apart. So only
+the values inside *fences* are used, FENCE ranges beyond the range of the middle 7/8 of the values.
+In a column without wild values these are all values.
 
 Why these constants: at most 1/8 of the values are beyond the middle, so those just inside the
 fences raise the standard deviation to FENCE sqrt(1/8), about 11 ranges, at most. A range of a
 normal column is 3.1 standard deviations, so that this is a factor of 33, and the grids of variances
 begin at 1e-4 or less of the column's variance, below 1/33^2. At most 1/16 of the values are beyond
-the fences at each end: a cluster of more rows is never fenced off, and nothing is among fewer than
-16 values.
+the fences at each end: a larger cluster is never left out, and of fewer than 16 values none is.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -42,7 +41,7 @@ def ordinary(values):
     if n < TAIL:
         return values
     low, middle, high = _order_statistics(values, n // TAIL)
-    # where most values are one and the same, the range of the others counts
+    # if most values are equal, use the range of the others
     others = values[values != middle]
     if len(others):
         place = max(len(others) // TAIL, 1) if len(others) > 2 else 0

@@ -10,9 +10,9 @@ and 1-byte codes. Rows live in chunks of 65,536, so appending never moves what i
 A row of counts over many columns, most of them 0, is kept as its *entries*, pairs (column, count)
 of the counts above 0. All rows' entries stand one after another in one array; in the row there is
 one cell of the type "entries" that says where, in the first of the columns. The others have the
-type "none" and no bytes, so that columns stay one to one with the user's. Given to `append`, and
-asked of `column`, the rows of counts are a csr_array of shape (n_rows, number of these columns), in
-canonical format and without zeros. A row without entries is a missing one.
+type "none" and no bytes, so that the table keeps one column for each of the user's. `append` takes,
+and `column` returns, rows of counts as a csr_array of shape (n_rows, number of these columns), in
+canonical format and without zeros. A row without entries is missing.
 
 Missing numbers may be part of a chain's state: `with_fills` makes the chain's own table, in which
 the rows that lack such cells have copies with *fills*. Only these rows are copied. Where rows have
@@ -101,7 +101,7 @@ cdef class Table:
         none = [np.empty(0, np.float32)] * self.n_columns
         self.atoms = none if atoms is None else list(atoms)
         sizes = np.array([ITEMSIZE[dtype] for dtype in self.dtypes], dtype=np.int64)
-        # stable: columns of one type keep their order
+        # stable, so that columns of one type keep their order
         order = np.argsort([dtype != "f4" for dtype in self.dtypes] - sizes * 2, kind="stable")
         positions = np.zeros(self.n_columns, dtype=np.int32)
         positions[order] = np.cumsum(sizes[order]) - sizes[order]
@@ -126,7 +126,7 @@ cdef class Table:
         Parameters
         ----------
         columns : sequence of n_columns arrays, each of shape (n_new,)
-            Already encoded (see the module); columns of type "none" are not looked at.
+            Already encoded (see the module); columns of type "none" are ignored.
         """
         cdef unsigned char[:, ::1] view
         if len(columns) != self.n_columns:
@@ -149,7 +149,7 @@ cdef class Table:
                 chunk[:] = 0
                 self._add_chunk(chunk)
             elif len(self._chunks[self._n_pointers - 1]) < chunk_rows:
-                # the last chunk was made no larger than needed: give it its full size
+                # the last chunk is only as large as it had to be: give it its full size
                 chunk = np.zeros((chunk_rows, self.row_bytes), dtype=np.uint8)
                 chunk[:start] = self._chunks[self._n_pointers - 1][:start]
                 # kept alive: blocks know the row they saw last by its address
@@ -241,8 +241,8 @@ cdef class Table:
         return bool(self.gaps[j])
 
     def column(self, Py_ssize_t j, start=0, stop=None):
-        """Column j's cells as stored, a copy of shape (n_rows,), or of a range of rows; rows of
-        counts as csr_array of all; None for the columns without cells."""
+        """A copy of column j's cells as stored, for all rows or a range, shape (n_rows,). The first
+        column of rows of counts gives all of these as a csr_array; columns without cells None."""
         if self.dtypes[j] == "none":
             return None
         cells = self._cells(j, start, stop)
@@ -257,7 +257,7 @@ cdef class Table:
         return self._cells(self._counts)["total"].copy()
 
     def elsewhere(self, Py_ssize_t j):
-        """Column j's cells; of a column with atoms those that are none of them."""
+        """Column j's cells without its atoms."""
         cells = self.column(j)
         return cells[~np.isin(cells, self.atoms[j])] if len(self.atoms[j]) else cells
 
@@ -279,7 +279,7 @@ cdef class Table:
         return self._is_missing(j, self._cells(j))
 
     def take(self, rows):
-        """A table of some rows, given by index: in time and memory of these alone."""
+        """A table of some rows, given by index; time and memory depend on these rows alone."""
         cdef Table new = self.empty_like()
         cdef const int64_t[::1] row
         cdef unsigned char[:, ::1] view
@@ -334,9 +334,9 @@ cdef class Table:
         Returns
         -------
         table : Table
-            It shares all rows but those with such gaps, of which it has copies: `row` leads to
-            them, `observed` to the rows as they are. Fills begin at 0, the offset. The table itself
-            if none of these cells is missing and rows have no weights.
+            It shares all rows except those with such gaps, which it copies: `row` gives the copy,
+            `observed` the row without fills. Fills begin at 0, the offset. The result is this table
+            itself if none of these cells is missing and rows have no weights.
         """
         cdef Table new
         cdef const int32_t[::1] place
@@ -378,15 +378,15 @@ cdef class Table:
         return new
 
     def fills(self):
-        """The fills row by row, and then the rows' weights where they have any, a float32 copy;
-        None of a table that has neither."""
+        """A float32 copy of the fills, row by row, followed by the rows' weights if they have any;
+        None if the table has neither."""
         if self._place == NULL:
             return None
         _, own, cells = self._fills
         return own.view("<f4").ravel()[cells]
 
     def set_fills(self, values):
-        """Exchange all fills, as `fills` gives them; no statistics may be of the former."""
+        """Replace all fills by such an array; no statistics may have been computed with the old."""
         _, own, cells = self._fills
         own.view("<f4").reshape(-1)[cells] = values
         self.far |= bool((np.abs(values) > FAR).any())
@@ -399,16 +399,16 @@ cdef class Table:
         return [*filled, self._entries[:self._n_entries]]
 
     def project(self, rows, columns, bit_generator):
-        """Rows on a random direction: numbers as they are stored, which is standardised, levels as
-        indicators, counts by their square roots, rows of counts by the square roots of the counts'
-        shares, missing cells 0.
+        """Project rows on a random direction: numbers standardised, as they are stored; levels as
+        indicators; counts as square roots; rows of counts as square roots of the counts' shares;
+        missing cells as 0.
 
         Parameters
         ----------
         rows : int64 array of shape (n,)
         columns : sequence of int
         bit_generator : numpy.random.BitGenerator
-            A direction of equal law whatever its sense: standard normal in every coordinate.
+            For the direction, which is standard normal in every coordinate.
 
         Returns
         -------
@@ -454,7 +454,7 @@ cdef class Table:
         return np.asarray(out)
 
     def empty_like(self):
-        """A table of the same columns without rows."""
+        """A table with the same columns and no rows."""
         return Table(self.dtypes, self.n_levels, self.offsets, self.scales, self.atoms)
 
     def __reduce__(self):
@@ -462,7 +462,7 @@ cdef class Table:
         return copyreg.__newobj__, (Table,), self.__getstate__()
 
     def __getstate__(self):
-        # the chunks as they are: joblib maps the large ones into its workers, read-only
+        # chunks are kept as arrays: joblib maps the large ones into its workers, read-only
         return (self.dtypes, self.n_levels, self.offsets, self.scales, self.atoms, self.gaps,
                 self.far, self.n_rows, self._chunks, self._entries[:self._n_entries])
 
