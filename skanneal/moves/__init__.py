@@ -36,7 +36,7 @@ def _acting_on(what):
     return {move.name: move for move in moves}
 
 
-MOVES = _acting_on("rows")  # what an estimator's `moves` may name, where there is one mixture
-COLUMN_MOVES = _acting_on("columns")  # what it may name besides, where columns have views
+MOVES = _acting_on("rows")  # names that `moves` accepts in every estimator with moves
+COLUMN_MOVES = _acting_on("columns")  # further names that it accepts where columns have views
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))

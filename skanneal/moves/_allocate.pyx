@@ -12,7 +12,7 @@ from ..states._mixture cimport Mixture
 
 
 def allocate(Mixture view, rows, labels, double beta, bit_generator):
-    """Give rows, in random order, clusters one after another.
+    """Assign rows to clusters, one after another in random order.
 
     Row t joins with probability proportional to (n_k - d) p(x | x_k)^beta, or opens a cluster with
     (alpha + d K) p(x)^beta; Z_t is the sum of these weights over t + alpha. The product of the Z_t
@@ -22,7 +22,7 @@ def allocate(Mixture view, rows, labels, double beta, bit_generator):
     Parameters
     ----------
     view : Mixture
-        Empty; filled here.
+        Without rows; they are added here.
     rows : int64 array of shape (n,)
     labels : int32 array of shape (n,) or None
         A partition that every row is forced into; None draws one.
@@ -61,7 +61,7 @@ def allocate(Mixture view, rows, labels, double beta, bit_generator):
 
 
 cdef double log_normaliser(Mixture view, double beta, Py_ssize_t t) noexcept nogil:
-    """log Z of a row that has just been scored, t rows being in."""
+    """log Z of a row that has just been scored, with t rows in the view."""
     cdef double largest = -INFINITY, total = 0.0
     cdef Py_ssize_t k
     for k in range(view.n_tiles * TILE):
@@ -74,7 +74,7 @@ cdef double log_normaliser(Mixture view, double beta, Py_ssize_t t) noexcept nog
 
 def enter_rows(Mixture view, order, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t n_steps,
                double beta, bit_generator):
-    """Let the rows order[start:stop] enter a view that holds those before them.
+    """Add the rows order[start:stop] to a view that holds order[:start].
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ def enter_rows(Mixture view, order, Py_ssize_t start, Py_ssize_t stop, Py_ssize_
 
 def leave_rows(Mixture view, order, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t n_steps,
                double beta, bit_generator):
-    """The way back of `enter_rows`: the rows order[start:stop] leave, the last first, each after
-    `n_steps` Gibbs steps, and each with its Z_t once it is out."""
+    """The reverse of `enter_rows`: the rows order[start:stop] leave, the last first, each after
+    `n_steps` Gibbs steps; the Z_t of each is computed once the row is out."""
     cdef const int64_t[::1] row = order
     cdef bitgen_t *rng = bitgen(bit_generator)
     cdef Py_ssize_t t
@@ -124,7 +124,7 @@ def leave_rows(Mixture view, order, Py_ssize_t start, Py_ssize_t stop, Py_ssize_
 
 cdef int steps(Mixture view, const int64_t[::1] row, Py_ssize_t n, Py_ssize_t n_steps, double beta,
                bitgen_t *rng) except -1 nogil:
-    """Gibbs steps of so many of the first n rows, each drawn at random: each step is reversible."""
+    """Gibbs steps of rows drawn at random from the first n: each step is reversible."""
     cdef Py_ssize_t _i
     for _i in range(n_steps):
         view.gibbs_step(row[below(rng, n)], <float> beta, rng)

@@ -1,4 +1,4 @@
-"""What moves share that make new views by sequential allocation of the rows."""
+"""The base of moves that make new views by sequential allocation of the rows."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -11,7 +11,7 @@ from ._allocate import allocate
 from ._info import MoveInfo, Polled
 from ._random import below, draw_index
 
-NULL_SHARE = 0.1  # of the pairs proposed, those at which no second cluster ever opens
+NULL_SHARE = 0.1  # share of the proposed pairs at which no second cluster ever opens
 
 
 class AllocatingMove(Polled):
@@ -36,7 +36,7 @@ class AllocatingMove(Polled):
     def __init__(self, row_grid, n_proposals):
         self.row_grid = PriorGrid.of(row_grid)
         self.n_proposals = n_proposals
-        self._known = None  # (rows in S, log t), which costs more than to look it up
+        self._known = None  # (rows in S, log t), kept because log t is expensive
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """`n_proposals` proposals."""
@@ -55,9 +55,9 @@ class AllocatingMove(Polled):
         return self.n_proposals
 
     def _log_proposal(self, state):
-        """log t: the hyperprior over what a pair costs, which is the clusters it expects.
+        """log t: the hyperprior divided by a pair's cost, its expected number of clusters.
 
-        One cluster of all rows costs least and is probable, but tells no two features apart: it has
+        One cluster of all rows costs least and is probable, but it separates no rows: it has
         NULL_SHARE if there are other points.
         """
         n_rows = state.subsample.size
@@ -86,7 +86,7 @@ class AllocatingMove(Polled):
         return draw_index(self._log_proposal(state), np.random.Generator(bit_generator))
 
     def _retrace(self, state, v, rows, beta, bit_generator):
-        """The same of a view as it is: its prior's place on the grid, log Z."""
+        """The same for the present view: its prior's place on the grid, log Z."""
         view, features = state.views[v], np.flatnonzero(state.view_of == v)
         point, labels = self.row_grid.place(view.prior), view.labels_of(rows)
         return point, self._allocate(state, features, point, rows, labels, beta, bit_generator)[0]

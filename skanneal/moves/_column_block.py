@@ -13,10 +13,10 @@ from ._random import draw_poisson
 class ColumnBlock(ColumnMove):
     """Gibbs steps of all columns on one table of scores, computed in one pass over S.
 
-    E ~ Poisson(n_auxiliary) fresh views stand beside those that hold columns. A column, taken
-    out, enters a view that holds n_v others with weight (n_v - d) L, and each view that is empty at
+    E ~ Poisson(n_auxiliary) fresh views are added to those that hold columns. A column is taken out
+    and enters a view that holds n_v others with weight (n_v - d) L, and each view that is empty at
     that moment, its own included, with (alpha + d V) / n_auxiliary L, V the views that hold one.
-    The fresh views are an exact augmentation because their number is Poisson whatever the state.
+    The fresh views are an exact augmentation because their number is Poisson in any state.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class ColumnBlock(ColumnMove):
     n_auxiliary : float, default=8
         Mean number of fresh views.
     n_passes : int, default=4
-        Steps per column; they cost little beside the table.
+        Steps per column; they cost little compared with the table.
     """
 
     name = "column_block"

@@ -83,7 +83,7 @@ def seat(view_of, const int64_t[::1] chosen, PartitionPrior prior, bit_generator
     view_of : int64 array of shape (n_columns,)
         View of each feature.
     chosen : int64 array of shape (n_chosen,)
-        Features that are taken out and seated again, one after another.
+        Features that are taken out and assigned again, one after another.
     prior : PartitionPrior
         Over partitions of the features.
     bit_generator : numpy.random.BitGenerator
@@ -91,7 +91,7 @@ def seat(view_of, const int64_t[::1] chosen, PartitionPrior prior, bit_generator
     Returns
     -------
     view_of : int64 array of shape (n_columns,)
-        Views left with no other feature are gone; new ones follow the highest number there was.
+        Views without another feature disappear; new ones follow the highest number so far.
     """
     cdef int64_t[::1] of = np.array(view_of, dtype=np.int64)
     cdef Py_ssize_t n_views = int(view_of.max()) + 1, i, v

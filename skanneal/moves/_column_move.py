@@ -1,8 +1,8 @@
-"""What moves of columns between the views of a CrossCat share (Obermeyer et al. 2014, section 4).
+"""The base of moves of columns between views of a CrossCat (Obermeyer et al. 2014, section 4).
 
 L_f(view) is the marginal likelihood of column f's cells under the view's partition of the rows of
-S. A view that no column is in yet is drawn from its prior alone: the pair (concentration,
-discount) from the hyperprior, then a partition of S; nothing is copied from a view that exists.
+S. A view that holds no column yet is drawn from its prior alone: the pair (concentration,
+discount) from the hyperprior, then a partition of S; nothing is copied from an existing view.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

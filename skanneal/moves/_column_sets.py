@@ -1,4 +1,4 @@
-"""Sets of columns seated anew by the prior, in the views of a CrossCat."""
+"""Sets of columns assigned anew to the views of a CrossCat, by the prior."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -11,11 +11,11 @@ from ._random import below
 
 
 class ColumnSets(ColumnMove):
-    """Metropolis-Hastings: a set of columns is seated anew by the prior alone.
+    """Metropolis-Hastings: a set of columns is assigned anew by the prior alone.
 
     The set is the block of a random column in a fresh draw from the columns' prior, so it does
     not depend on the state. All of it is taken out, views left empty are dropped, and the columns
-    are seated one after another by the prior; the ratio is that of the likelihoods.
+    are assigned one after another by the prior; the ratio is that of the likelihoods.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class ColumnSets(ColumnMove):
         return MoveInfo(self.n_proposals, accepted, work)
 
     def _propose(self, state, bit_generator, beta):
-        """(whether the columns now sit elsewhere, work in row scores)."""
+        """(whether columns have changed views, work in row scores)."""
         generator = np.random.Generator(bit_generator)
         n_columns, n_views = state.table.n_columns, state.n_views
         blocks = state.prior.draw(n_columns, bit_generator)

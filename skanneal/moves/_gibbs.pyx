@@ -1,8 +1,8 @@
 """Collapsed Gibbs with remove and assign decoupled: the churn of a subsample.
 
-One assignment: the rows that the path wants out leave, one row enters and is given a cluster with
-probability proportional to (n_k - d) p(x | x_k)^beta, a new one with (alpha + d K) p(x)^beta. With
-all rows in S, the row that leaves is the one that enters, and this is the Gibbs sampler.
+One assignment: the rows that must leave by the path leave, and one row enters. It joins a cluster
+with probability proportional to (n_k - d) p(x | x_k)^beta, a new one with (alpha + d K) p(x)^beta.
+With all rows in S, the row that leaves is the one that enters, and this is the Gibbs sampler.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -35,7 +35,7 @@ cdef int follow(Mixture mixture, const int64_t *steps, Py_ssize_t n, float beta,
                 row = ~row
                 prefetch_line(&mixture.labels[row])
             elif ~row == steps[ahead - 1]:
-                continue    # it has just left: on its way already
+                continue    # it has just left, so it is in the cache
             prefetch(mixture.table.row(row), row_bytes)
         row = steps[i]
         if row < 0 and i + 1 < n and steps[i + 1] == ~row:   # leaves and enters
@@ -96,7 +96,7 @@ def churn(mixtures, Subsample subsample, bit_generator, knots, int64_t start, in
 
 
 def make_steps(mixtures, steps, bit_generator):
-    """Carry out given steps of rows in every mixture; the subsample has no part in it.
+    """Carry out given steps of rows in every mixture; the subsample does not change.
 
     Parameters
     ----------
@@ -118,8 +118,7 @@ def make_steps(mixtures, steps, bit_generator):
 
 
 cdef bint assign_greedily(Mixture mixture, Py_ssize_t row) except -1 nogil:
-    """Move a labelled row, with the fills that it has, where it fits best; whether that is
-    elsewhere."""
+    """Move a labelled row, with its present fills, to its best cluster; return whether it moved."""
     cdef Py_ssize_t b, i, best, k = mixture.labels[row]
     cdef const char *cells = mixture.table.row(row)
     cdef float log_lik = 0.0, log_prior = mixture.log_prior[k]
@@ -149,9 +148,9 @@ cdef bint assign_greedily(Mixture mixture, Py_ssize_t row) except -1 nogil:
 
 def iterated_conditional_modes(Mixture mixture, Py_ssize_t max_passes=10,
                                int64_t most_clusters=INT64_MAX):
-    """Give every row of S the best cluster there is, given the others, until none would leave.
+    """Move every row of S to its best cluster given the others, until no row moves.
 
-    Rows in the order of their numbers; the log joint density never falls.
+    Rows are visited in the order of their indices; the log joint density never falls.
 
     Parameters
     ----------
@@ -159,7 +158,7 @@ def iterated_conditional_modes(Mixture mixture, Py_ssize_t max_passes=10,
         Changed.
     max_passes : int, default=10
     most_clusters : int, optional
-        No row moves any more once there are more clusters than that.
+        Stop when there are more clusters than this.
 
     Returns
     -------

@@ -27,7 +27,7 @@ class EachView(Polled):
         self.weight = getattr(move, "weight", None)
 
     def sweep(self, state, bit_generator, *, beta=1.0):
-        """One sweep of each view; the sums of what they report."""
+        """One sweep of each view; the sum of their MoveInfo."""
         self.move.poll, infos = self.poll, []
         for view in state.views:
             self.poll()
@@ -73,7 +73,8 @@ class FeatureHyperparameters(Polled):
         return MoveInfo(drawn, drawn, drawn * state.n_tiles)
 
     def _draw_weights(self, state, block, beta, bit_generator):
-        """Draw the rows' weights together with the block's last coordinate, their law's; 1."""
+        """Draw the rows' weights jointly with the block's last coordinate, that of their law;
+        return 1."""
         values, starts = self.grids.get(int(block.columns[0]), (np.empty(0), [0, 0]))
         rows = state.subsample.rows()
         labels = state.labels_of(rows)
@@ -99,7 +100,7 @@ class PartitionHyperparameters:
         self.grid = PriorGrid.of(grid)
 
     def sweep(self, state, bit_generator, *, beta=1.0):
-        """Draw the pair given the sizes of the clusters; the likelihood has no part in it."""
+        """Draw the pair given the sizes of the clusters, on which alone it depends."""
         if len(self.grid) < 2:
             return MoveInfo(0, 0, 0)
         sizes = state.sizes()

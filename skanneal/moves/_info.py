@@ -1,4 +1,4 @@
-"""What a move reports of a sweep."""
+"""What a move reports about a sweep."""
 
 from typing import NamedTuple
 
@@ -10,8 +10,8 @@ SCORES = 1 << 24  # of cells under partitions, between two polls
 class Polled:
     """Base of moves that may take long: `poll` is called between the steps of a sweep.
 
-    A chain with a time limit sets one that raises an exception when the time is over, which leaves
-    the state torn: the chain goes back to what it was before the sweep.
+    A chain with a time limit sets a `poll` that raises an exception when the time is over. That
+    leaves the state inconsistent, so the chain restores the state before the sweep.
     """
 
     @staticmethod

@@ -12,7 +12,7 @@ from ._hyperparameters import PartitionHyperparameters
 
 
 class Integrated:
-    """What the number of clusters weighs with the concentration integrated out.
+    """Weights of the number of clusters, with the concentration integrated out.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Integrated:
         self.known, self.known_of = {}, None
 
     def _known(self, prior, n, key, compute):
-        """What was computed before for as many rows and as large a discount."""
+        """The cached weights for this number of rows and this discount."""
         if self.known_of != (n, prior.reduction):
             self.known, self.known_of = {}, (n, prior.reduction)
         if key not in self.known:

@@ -7,8 +7,8 @@ computes, for every r, the weights of the runs that end there,
 
 and the backward pass draws a segmentation with probability proportional to the product of its B
 (Liang, Jordan and Taskar 2007, section 3). Every run that is kept has a slot in spare blocks,
-and all of them grow by the same row at once, so that a step costs what scoring a row in as many
-clusters costs.
+and all of them grow by the same row at once, so that a step costs as much as scoring a row in
+that many clusters.
 
 The beam keeps, for every r, the smallest set of runs with all but `tolerance` of the sum, the
 new one {r} always among them; a run that was dropped never comes back. It is built from the
@@ -31,7 +31,7 @@ from ..families._base cimport TILE, FamilyBlock, aligned_zeros
 from ..states._mixture cimport Mixture
 
 cdef enum:
-    ROWS_AT_A_TIME = 256    # between two looks for an interrupt
+    ROWS_AT_A_TIME = 256    # between two checks for an interrupt
     AHEAD = 8               # rows between the prefetch of a row and its use
     UNDERFLOW = -746        # exp of less is zero
     EMPTY = TILE - 1        # the slot that no run takes
@@ -229,7 +229,7 @@ cdef class OrderProgram:
         order : int64 array of shape (n,)
             Rows of the table.
         log_size : float64 array of shape (n + 1,)
-            What a run of each length weighs beside its likelihood, in logarithms.
+            Log of the factor by which a run of each length is weighed besides its likelihood.
         beta : float, default=1.0
             Exponent of the likelihood.
         tolerance : float, default=0.0
@@ -238,7 +238,7 @@ cdef class OrderProgram:
             Whether B also has the probability that the Markov Gibbs scan runs through the run
             in this order, prod_t k(x_t, x_{t + 1}) / sum over the later rows of k(x_t, .).
         poll : callable or None, default=None
-            Called now and then; what it raises ends the pass.
+            Called regularly; an exception that it raises ends the pass.
         """
         cdef const int64_t[::1] row = np.ascontiguousarray(order, dtype=np.int64)
         cdef const double[::1] of_size = np.ascontiguousarray(log_size, dtype=np.float64)
@@ -374,7 +374,7 @@ cdef class OrderProgram:
         return np.asarray(self.log_g).copy()
 
     def holds(self, labels):
-        """Whether a clustering, rows in the order, is one of kept runs."""
+        """Whether a clustering, with rows in this order, consists of kept runs."""
         cdef const int64_t[::1] label = np.ascontiguousarray(labels, dtype=np.int64)
         cdef int64_t first = 0, r, i
         for r in range(1, self.n + 1):

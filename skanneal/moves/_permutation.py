@@ -1,6 +1,6 @@
 """Permutation-augmented moves (Liang, Jordan and Taskar 2007), for Dirichlet and Pitman-Yor priors.
 
-The partition is augmented by an order of the rows in which every cluster stands together. Given the
+The partition is augmented by an order in which the rows of each cluster are contiguous. Given the
 order, all 2^(n - 1) partitions that cut it into runs are weighed at once by a dynamic program
 (`_order_programs`), and one of them is drawn.
 
@@ -15,9 +15,9 @@ factor per cluster that goes into B:
 The exact program draws from A(K) prod B. The others draw from prod tau B, tau a constant, and are
 corrected by Metropolis and Hastings with w(K) = A(K) / (K! tau^K), without the K! for projections;
 tau is the secant of log A(K) / K! at a reference number of clusters, which follows the chain in
-burn-in and is fixed then. A clustering that the beam does not hold, and a projection whose outcome
-would be in another order, are rejected. In burn-in the projection is a hill climb: whatever is
-drawn is taken.
+burn-in and is fixed then. The move is rejected if the beam lacks the present clustering, or if the
+outcome of a projection would be in another order. In burn-in, projections accept every draw, which
+climbs the posterior.
 
 The concentration may be integrated out (`Integrated`).
 """
@@ -35,7 +35,7 @@ from ._random import below
 PERMUTATIONS = ("projection", "uniform", "markov")
 PROGRAMS = ("auto", "exact", "quadratic", "beam")
 EXACT_ROWS = 1000  # the exact program holds n^2 numbers twice and takes n^3 / 6 exponentials
-AUTO_EXACT_ROWS = 40  # up to where it costs less than what it gains
+AUTO_EXACT_ROWS = 40  # above this the exact program costs more than it gains
 
 
 class Permutation(Polled):
@@ -44,16 +44,16 @@ class Permutation(Polled):
     Parameters
     ----------
     permutation : {"projection", "uniform", "markov"}, default="projection"
-        Where orders come from. Projections alternate at random with uniform orders once burn-in is
+        How orders are drawn. Projections alternate at random with uniform orders once burn-in is
         over, for a projection alone cannot reach every partition.
     program : {"auto", "exact", "quadratic", "beam"}, default="auto"
         "exact": O(n^3). "quadratic": all runs, O(n^2), with Metropolis and Hastings. "beam":
-        the runs that matter, about O(n). "auto": "exact" up to 40 rows, "beam" beyond.
+        only runs of notable weight, about O(n). "auto": "exact" up to 40 rows, "beam" beyond.
     tolerance : float, default=1e-32
         Share of the sum over runs that the beam may drop at each row.
     grid : PriorGrid, array of shape (n_points, 2) or None, default=None
         (concentration, discount) pairs; an array weighs them alike. The concentration is integrated
-        out over those of the present discount. None: it is what the mixture has.
+        out over those of the present discount. None: the mixture's own.
     """
 
     name = "permutation"
@@ -133,7 +133,7 @@ class Permutation(Polled):
         return self.program
 
     def _log_size(self, state, n, law):
-        """log of what a cluster of 0 .. n rows weighs beside its likelihood."""
+        """log of the factor of a cluster of 0 .. n rows besides its likelihood."""
         d = state.prior.reduction
         sizes = np.arange(1.0, n + 1.0)
         out = gammaln(sizes - d) - gammaln(1.0 - d)
@@ -144,7 +144,7 @@ class Permutation(Polled):
         return np.r_[-np.inf, out]
 
     def _log_number(self, state, n, law):
-        """log A(K) / K!, of projections log A(K), up to a constant: K = 0 .. n + 1."""
+        """log A(K) / K!, or log A(K) for projections, up to a constant: K = 0 .. n + 1."""
         if self.integrated is None:
             out = state.prior.log_openings(n)
         else:

@@ -1,4 +1,4 @@
-"""Draws that the moves share, one uniform number each or a few."""
+"""Draws that the moves share; each takes one uniform number or a few."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -18,7 +18,7 @@ def draw_index(log_weights, generator):
 
 
 def draw_poisson(mean, generator):
-    """A Poisson number by a product of uniforms, whose stream no version of NumPy changes."""
+    """A Poisson number by a product of uniforms, the same with every version of NumPy."""
     number, product = 0, generator.random()
     while product > np.exp(-mean):
         number += 1

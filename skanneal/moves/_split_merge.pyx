@@ -1,17 +1,18 @@
 """Sequentially allocated split-merge (Dahl 2003), for the Dirichlet and the Pitman-Yor process.
 
-A row i of S, uniform, and a row j: with probability 1/2 another one of its cluster, else one
-outside (a pair that is uniform outright is seldom in one cluster where there are many). In one
-cluster: seeds {i}, {j}, the other members in random order join one of the two with weight
-(size - d) p(x | x_k)^beta; q is the probability of the allocation that came out. In two: the merge,
-whose reverse is a split in a fresh random order with every step forced to the clusters as they are.
-With K clusters before the split, and r(j) the probability of j given i,
+A row i of S is drawn uniformly, then a row j: with probability 1/2 from the rest of i's cluster,
+else from the rows outside (if there are many clusters, a uniform pair is seldom in one). If both
+are in one cluster, the proposal is a split: the seeds are {i} and {j}, and the other members in
+random order join one of the two with weight (size - d) p(x | x_k)^beta; q is the probability of
+this allocation. Otherwise it is a merge, whose reverse is a split in a fresh random order with
+every step forced to the present clusters. With K clusters before the split, and r(j) the
+probability of j given i,
 
     A = (alpha + K d) G(n_i) G(n_j) / G(n) (m_i m_j / m)^beta / q  r_split(j) / r_whole(j),
 
-G(c) = (1 - d)_{c - 1}. Where every point of the prior's grid bounds the number of clusters, a split
-would have to wait until a greater one is drawn, which the clusters as they are speak against. The
-points of the present discount are then averaged over, in the place of alpha + K d (`Integrated`).
+G(c) = (1 - d)_{c - 1}. If every point of the prior's grid bounds the number of clusters, a split
+would have to wait for a draw of a larger bound, which the present clusters make improbable. Then an
+average over the points of the present discount replaces alpha + K d (`Integrated`).
 
 q is computed from the same float32 scores that make the allocation, so their rounding does not bias
 the move.
@@ -79,9 +80,9 @@ cdef class SplitSides:
 
     cdef double allocate(self, Mixture mixture, int64_t[::1] rows, int32_t[::1] side, bint forced,
                          double beta, bitgen_t *rng) noexcept nogil:
-        """Place rows[2:] one after another beside the seeds rows[0], rows[1]; log q.
+        """Assign rows[2:] one after another to the seeds rows[0] and rows[1]; return log q.
 
-        side: which of the two each row joins, written, or read if `forced`.
+        side: which of the two each row joins; written, or read if `forced`.
         """
         cdef const char *cells
         cdef double d = mixture.prior.reduction, log_q = 0.0, log_odds
@@ -132,13 +133,13 @@ class SplitMerge(Polled):
     Parameters
     ----------
     n_proposals : int or None, default=None
-        Proposals per sweep. None: by the number of rows in S, at most 20 while it is small and
-        proposals cost nothing, 3 from some 1000 rows on. It may look at S but not at the labels: a
-        number that depended on those would be biased.
+        Proposals per sweep. None: depending on the number of rows in S, from 20 while proposals are
+        cheap down to 3 from about 1000 rows on. The number may depend on S but not on the labels,
+        which would bias the draws.
     grid : PriorGrid, array of shape (n_points, 2) or None, default=None
         (concentration, discount) pairs; an array weighs them alike. The concentration is integrated
-        out over those of the present discount, and the pair is drawn given the partition in the
-        end. None: it is what the mixture has.
+        out over those of the present discount, and finally the pair is drawn given the partition.
+        None: the mixture's own.
     """
 
     name = "split_merge"
@@ -220,12 +221,12 @@ cdef propose(Mixture mixture, SplitSides pair, rows, bit_generator, double beta,
 
 
 cdef inline double same_share(int64_t size, int64_t n) noexcept nogil:
-    """Probability of looking for a partner in one's own cluster."""
+    """Probability of choosing j from i's own cluster."""
     return 0.0 if size == 1 else 1.0 if size == n else 0.5
 
 
 cdef inline double log_partner(int64_t size, int64_t n, bint same) noexcept nogil:
-    """log probability of one partner in one's own cluster of `size`, or of one outside."""
+    """log probability of a given j in i's cluster of `size` rows, or of a given j outside."""
     cdef double share = same_share(size, n)
     return log(share / (size - 1)) if same else log((1.0 - share) / (n - size))
 

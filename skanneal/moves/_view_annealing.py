@@ -1,23 +1,23 @@
-"""Reallocation of views by annealing: rows enter the views that are made with sweeps in between.
+"""Reallocation of views by annealing: rows enter the new views with Gibbs steps in between.
 
-As in ViewReallocation one view becomes two or two become one, and all their rows are dealt anew.
-Sequential allocation in one pass falls short of the marginal likelihood, by more than a nat per row
-of many columns, since a row keeps the cluster that it gets. Here Gibbs steps of random rows follow
-each row that enters, and draws of the pair (concentration, discount) and of the hyperparameters
-each doubling of the rows. With s = (partition, pair, hyperparameters), the rows in random order and
-the targets
+As in ViewReallocation one view becomes two or two become one, and all their rows are assigned anew.
+Sequential allocation in one pass underestimates the marginal likelihood, by more than a nat per row
+if there are many columns, since a row keeps the cluster that it gets. Here Gibbs steps of random
+rows follow each row that enters, and the pair (concentration, discount) and the hyperparameters are
+drawn at each doubling of the rows. With s = (partition, pair, hyperparameters), the rows in random
+order and the targets
 
     p_t(s) = p(s) p(x_1, .., x_t | s),   t = 0 .. n,
 
-Z is the product of the entering rows' normalisers along a path from p_0 to p_n. The views as they
-are go the same way back: steps and draws in reverse order, and rows that leave, each with its
+Z is the product of the entering rows' normalisers along a path from p_0 to p_n. The present views
+take such a path backwards: steps and draws in reverse order, and rows that leave, each with its
 normaliser once it is out. Since all steps and draws are reversible with respect to their p_t,
 
-    q(path) Z = p(s, x) q(way back | s),
+    q(path) Z = p(s, x) q(backward path | s)
 
-whatever their number: annealed importance sampling (Neal 2001) between models (Karagiannis and
+for any number of steps: annealed importance sampling (Neal 2001) between models (Karagiannis and
 Andrieu 2013), tempered by rows. So a split or a merge is accepted as in ViewReallocation; t is the
-law of the first pair, and the pair to which a way back leads stands in its place.
+law of the first pair, whose place the last pair of a backward path takes.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -31,7 +31,7 @@ from ._hyperparameters import FeatureHyperparameters, PartitionHyperparameters
 from ._info import MoveInfo
 from ._view_reallocation import ViewReallocation
 
-FEW_ROWS = 1000  # below, proposals are made more often
+FEW_ROWS = 1000  # below this, proposals are made more often
 
 
 class ViewAnnealing(ViewReallocation):
@@ -42,7 +42,7 @@ class ViewAnnealing(ViewReallocation):
     row_grid : PriorGrid or ndarray of shape (n_points, 2)
         The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
     grids : dict of int to list of (ndarray or None) or None, default=None
-        Of the columns' hyperparameters, as in FeatureHyperparameters; others stay what they are.
+        Of the columns' hyperparameters, as in FeatureHyperparameters; others do not change.
     n_steps : int, default=30
         Gibbs steps after each row that enters, and before each that leaves.
     share : float, default=0.5
@@ -95,7 +95,7 @@ class ViewAnnealing(ViewReallocation):
         return point, log_z, FreshView(view.prior, view.labels_of(rows), hyper)
 
     def _unmake(self, state, v, rows, beta, bit_generator):
-        """The first two of these of a view as it is, by the way back."""
+        """The first two of these for the present view, by the backward path."""
         features, log_z = np.flatnonzero(state.view_of == v), 0.0
         order = self._order(rows, bit_generator)
         view = state.new_view(features, state.views[v].prior)
@@ -115,7 +115,7 @@ class ViewAnnealing(ViewReallocation):
         return 2 * (1 + self.n_steps) * n_rows
 
     def _reference(self, state, columns):
-        """Those that are drawn are in the middle of their grids, whatever they are."""
+        """Hyperparameters with grids are at the middle of these, independently of the state."""
         hyper = super()._reference(state, columns)
         for j in hyper.keys() & self.grids.keys():
             middles = [None if grid is None else grid[len(grid) // 2] for grid in self.grids[j]]
@@ -138,5 +138,5 @@ def stages(n_rows):
 
 
 def _only(c, grids):
-    """Grids of all coordinates but the c-th's are None."""
+    """Grids that are None except for the c-th coordinate."""
     return [grid if i == c else None for i, grid in enumerate(grids)]

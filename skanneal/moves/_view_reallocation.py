@@ -1,9 +1,9 @@
-"""Reallocation of views: one view becomes two or two become one, and their rows are dealt anew.
+"""Reallocation of views: one view becomes two or two become one, and their rows are assigned anew.
 
-Two views that have been made one have the products of their clusters. To part them again, the
-features that leave need a partition of the rows, and so do those that stay, whose partition would
-else go on paying for what has left. Sequential allocation gives all the partitions, and estimates
-the marginal likelihood of each set of features, which is what decides.
+If one view stands for two, its clusters are the products of theirs. A split of such a view needs a
+new partition of the rows for the features that leave, and also for those that stay, whose old
+partition would still separate clusters of the features that left. Sequential allocation draws these
+partitions and estimates the marginal likelihood of each set of features, which decides.
 
 Choose, each with probability 1/2, a split of a uniform one of the V views, or a merge of a uniform
 ordered pair of views.
@@ -16,8 +16,8 @@ ordered pair of views.
     merge   choose i uniformly in the first view, F, and z as above; the features of both get a
             pair from t and an allocation.
 
-With q = prod q_f (1 - q_f), Z the product of an allocation's constants (forced, for views as they
-are) and h the hyperprior of the pair, a split is accepted with min(1, A), a merge with
+With q = prod q_f (1 - q_f), Z the product of an allocation's constants (a forced allocation for
+present views) and h the hyperprior of the pair, a split is accepted with min(1, A), a merge with
 min(1, 1 / A),
 
     A = Z_F Z_R h t_W / (Z_W t_F t_R) n / ((V + 1) m q)
@@ -45,8 +45,8 @@ class ViewReallocation(AllocatingMove):
     row_grid : PriorGrid or ndarray of shape (n_points, 2)
         The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
     n_proposals : int or None, default=None
-        Per sweep. None: 2, and more while S has few rows, which have few sweeps, too: 1000 over
-        their number, at most 10 and at most one per feature.
+        Per sweep. None: 2, or 1000 / |S| if that is more, since small tables have few sweeps; but
+        at most 10 and at most one per feature.
     """
 
     name = "view_reallocation"
@@ -110,15 +110,15 @@ class ViewReallocation(AllocatingMove):
         return point, log_z, self._fresh(state, point, labels)
 
     def _unmake(self, state, v, rows, beta, bit_generator):
-        """The first two of these of a view as it is."""
+        """The first two of these for the present view."""
         return self._retrace(state, v, rows, beta, bit_generator)
 
     def _work(self, n_rows):
         return 4 * n_rows
 
     def _reference(self, state, columns):
-        """Hyperparameters by which the features that go are chosen, the same before the proposal
-        as after it."""
+        """Hyperparameters that decide which features go, the same before and after the
+        proposal."""
         return state.hyper(columns)
 
     def _going(self, state, chosen, own, rows, beta, bit_generator):
@@ -130,7 +130,7 @@ class ViewReallocation(AllocatingMove):
         return EITHER + (1.0 - 2.0 * EITHER) * expit(beta * (scores[:, 1] - scores[:, 0]))
 
     def _log_choice(self, going, goes, chosen):
-        """log q of those who go; the chosen feature goes anyway."""
+        """log q of the features that go; the chosen feature always goes."""
         return np.log(np.where(goes, going, 1.0 - going))[~chosen].sum()
 
     def _log_ratio(self, state, n_views, whole, parts, goes, log_choice):

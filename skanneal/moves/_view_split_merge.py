@@ -1,18 +1,18 @@
 """Split-merge of views: features leave for a view of their own, or a view dissolves into another.
 
 A feature that is alone in its view stays there under Gibbs moves of features, because the view's
-partition of the rows has come to encode it. What has to be compared is the feature's likelihood in
-another view with its *marginal* likelihood in a view of its own, the partition summed out.
-Sequential allocation of the rows estimates that, and makes an exact Metropolis-Hastings move of it.
+partition of the rows fits it closely. So the move compares the feature's likelihood in another view
+with its *marginal* likelihood in a view of its own, with the partition summed out. Sequential
+allocation of the rows estimates this, in an exact Metropolis-Hastings move.
 
 Choose, each with probability 1/2, a merge or a split, and a view uniformly.
 
     merge   all m features F of the view go to another view b, chosen with probability g_b / G
-    split   m is uniform on 1 .. n - 1 and F a uniform subset of so many of the view's n features;
+    split   m is uniform on 1 .. n - 1 and F a uniform subset of m of the view's n features;
             a pair (concentration, discount) is drawn from t, the rows are allocated given F
 
 With V other views of n_b features each, z_b their partitions of the rows, h the hyperprior of the
-pair and log Z the sum of the allocation's constants (forced, in a merge, to the view as it is),
+pair and log Z the sum of the allocation's constants (forced, in a merge, to the present view),
 
     g_b = s(m, n_b + m) L_F(z_b) / r(m, n_b),     G = sum_b g_b,
     s(m, n) = 1 / ((n - 1) C(n, m)),

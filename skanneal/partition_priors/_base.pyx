@@ -8,7 +8,7 @@ from scipy.special import gammaln, logsumexp
 
 from .._native._math cimport log_rising
 
-UNNAMED = "pitman_yor"      # stored without its name: it was the only prior once
+UNNAMED = "pitman_yor"      # stored without its name, since it was once the only prior
 
 
 cdef class PartitionPrior:
@@ -16,7 +16,7 @@ cdef class PartitionPrior:
 
     name = ""           # in PARTITION_PRIORS
     coordinates = ("concentration", "discount")     # of a point of the grid
-    bounded = False     # whether a point of the grid allows so many clusters only
+    bounded = False     # whether a point of the grid limits the number of clusters
 
     cdef double open(self, int64_t n_clusters) noexcept nogil:
         """Weight of opening a cluster beside n_clusters."""
@@ -64,13 +64,13 @@ cdef class PartitionPrior:
         Raises
         ------
         ValueError
-            That names the parameter which this prior cannot take.
+            Names the parameter that this prior does not accept.
         """
         raise NotImplementedError
 
     def stick_breaking(self):
-        """(concentration, discount) of the weights as broken sticks: what an algorithm asks that
-        instantiates weights of infinitely many clusters."""
+        """(concentration, discount) of the stick-breaking weights, for algorithms that instantiate
+        the weights of infinitely many clusters."""
         raise ValueError(f"the partition prior {self.name!r} has no weights by stick breaking, "
                          f"which this algorithm instantiates")
 
@@ -85,7 +85,7 @@ cdef class PartitionPrior:
         return log(self.open(n_clusters)) if n_clusters else 0.0
 
     def holding(self, n_clusters):
-        """The prior itself, or where it allows fewer clusters one of its kind that allows them."""
+        """The prior itself or, if it allows fewer clusters, one of its kind that allows as many."""
         return self
 
     @property
@@ -151,7 +151,7 @@ cdef class PartitionPrior:
         return _log(self.open(n_clusters)) + sizes
 
     def log_openings(self, n):
-        """log of open(1) .. open(K - 1), K = 0 .. n + 1: what the number of clusters weighs."""
+        """log of open(1) * ... * open(K - 1), the weight of K clusters, for K = 0 .. n + 1."""
         cdef double[::1] weight = np.empty(n)
         cdef int64_t i
         for i in range(n):
@@ -159,8 +159,9 @@ cdef class PartitionPrior:
         return np.concatenate([[0.0, 0.0], np.cumsum(_log(weight))])
 
     def log_openings_over(self, grid, n):
-        """log of the mean of A(K) over the points that n rows choose from and where sizes weigh as
-        they do here, up to a constant: K = 0 .. n + 1."""
+        """log of the mean of A(K), up to a constant, for K = 0 .. n + 1. The mean is over the
+        points that n rows choose from and whose weights of cluster sizes are those of this
+        prior."""
         priors = (grid.prior(i, type(self)) for i in grid.within(n))
         return logsumexp([
             prior.log_weight + prior.log_openings(n) - prior.log_total(n)
@@ -169,7 +170,7 @@ cdef class PartitionPrior:
 
     def log_opening_over(self, grid, n_clusters, n):
         """log of the weight of opening a cluster beside n_clusters, averaged over the points that n
-        rows choose from and where sizes weigh as they do here, by what they say of n rows."""
+        rows choose from and whose weights of cluster sizes are those of this prior."""
         priors = [grid.prior(i, type(self)) for i in grid.within(n)]
         priors = [prior for prior in priors if prior.reduction == self.reduction]
         before, after = (

@@ -37,9 +37,9 @@ def gamma_of(expected_clusters, n):
     Parameters
     ----------
     expected_clusters : (float, float) or None
-        Low and high: K is `low` or fewer, and `high` or more, with probability TAIL each. An
-        interval narrower than a Poisson's counts as its middle. None is from 1 to the square root
-        of n, or to LEAST_HIGH if that is more.
+        Low and high: K is `low` or fewer, and `high` or more, with probability TAIL each. If the
+        interval is narrower than that of a Poisson distribution, its middle is the mean. None is
+        from 1 to the square root of n, or to LEAST_HIGH if that is more.
     n : int
         Number of rows.
 

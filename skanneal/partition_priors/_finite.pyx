@@ -1,7 +1,7 @@
 """Partitions by a mixture of M components with weights from a symmetric Dirichlet distribution.
 
 With parameters gamma, ..., gamma, row n + 1 joins cluster k with weight n_k + gamma and opens a new
-one with gamma (M - K), as a component without rows is the next row's. Given M this is the law of
+one with gamma (M - K), by taking one of the components without rows. Given M this is the law of
 Pitman and Yor with discount -gamma and concentration gamma M (Pitman 1996):
 
     p(partition) = M! / (M - K)! Gamma(gamma M) / Gamma(n + gamma M)
@@ -27,7 +27,7 @@ from ._grid import PriorGrid
 from ._pitman_yor import HIGHEST
 
 EVERY = 60          # numbers of components that are points of the grid one by one
-RATIO = 1.05        # .. and of each further one to the one before
+RATIO = 1.05        # between each further number and the one before
 LEAST_WEIGHT = 1e-100
 
 
@@ -52,7 +52,7 @@ cdef class Finite(PartitionPrior):
     >>> prior = Finite(2.0, -1.0)
     >>> prior.max_clusters
     2
-    >>> round(prior.log_probability([2, 1]), 6)   # 2 components for it, each 2! 1! 1! / 4!
+    >>> round(prior.log_probability([2, 1]), 6)   # two choices, each 2! 1! 1! / 4!
     -1.791759
     >>> prior.log_probability([1, 1, 1])
     -inf
@@ -112,8 +112,8 @@ cdef class Finite(PartitionPrior):
     @staticmethod
     def grid(n, concentration="infer", discount="infer", expected_clusters=None, null=False,
              of=""):
-        """Inferred is M. To infer the concentration is to take gamma = 1; where it is given, gamma
-        is its share of one component."""
+        """M is inferred. With concentration "infer" gamma is 1; a given concentration is divided
+        equally between the M components."""
         _check(concentration, expected_clusters, of)
         components = _numbers(n)
         mass = _masses(components, expected_clusters, n)
@@ -156,8 +156,8 @@ cdef class Finite(PartitionPrior):
 
     def draw(self, n, bit_generator):
         """Labels of n rows drawn from the prior, contiguous in order of appearance: int64 (n,)."""
-        # with weight gamma M a row takes one of the components uniformly, of which those with rows
-        # are the first; else it follows a row already placed: O(1) for any M
+        # with weight gamma M a row takes a uniform component, those with rows being the first ones;
+        # else it follows a row that has a label: O(1) for any M
         cdef bitgen_t *rng = bitgen(bit_generator)
         cdef int64_t[::1] labels = np.empty(n, dtype=np.int64)
         cdef int64_t i, k, n_clusters = 0

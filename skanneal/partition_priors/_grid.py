@@ -1,8 +1,8 @@
 """The points that a prior's parameters are inferred from, and their hyperprior.
 
 Concentrations have equal ratios, ten points to a factor of ten. A partition of n rows into K
-clusters asks for an alpha with about K = alpha log(1 + n / alpha): the grid's end, n / 10, is what
-n / 4 clusters ask for.
+clusters suits an alpha with about K = alpha log(1 + n / alpha): the grid's end, n / 10, suits
+n / 4 clusters.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -15,7 +15,7 @@ CONCENTRATIONS = np.geomspace(0.01, LEAST_END, 41)
 
 
 def end_of_grid(n):
-    """What the last concentration for n rows is, or comes next to from above."""
+    """The bound at or just above which the grid for n rows ends."""
     return max(LEAST_END, n / ROWS_PER_UNIT)
 
 

@@ -22,7 +22,7 @@ from numbers import Real
 from ._expected_clusters import check_expected_clusters, gamma_of
 from ._grid import PriorGrid, concentrations
 
-HIGHEST = 1e9   # concentration: with it, log-gamma functions still tell one row more
+HIGHEST = 1e9   # concentration, at which log-gamma functions still resolve one more row
 DISCOUNTS = np.linspace(0.0, 0.9, 10)
 STEP = 10 ** 0.05   # half a step of the grid of concentrations
 LEAST_WEIGHT = 1e-100
@@ -86,14 +86,14 @@ cdef class PitmanYor(PartitionPrior):
     @staticmethod
     def grid(n, concentration="infer", discount="infer", expected_clusters=None, null=False,
              of=""):
-        """Inferred are the discount, uniformly, and given it the expected number of clusters, less
-        one, by a gamma law (`gamma_of`) cut to what the discount allows."""
+        """The discount has a uniform prior; given it, the expected number of clusters minus one has
+        a gamma prior (`gamma_of`), truncated to what the discount allows."""
         _check(concentration, discount, expected_clusters, of)
         discounts = DISCOUNTS if discount == "infer" else np.array([float(discount)])
         if concentration != "infer":
             points = np.array([(float(concentration), d) for d in discounts])
             return PriorGrid(points)
-        n = max(n, 2)   # of one row every point says the same
+        n = max(n, 2)   # with one row all points are equivalent
         alphas, gamma = concentrations(n), gamma_of(expected_clusters, n)
         points = np.array([(a, d) for d in discounts for a in alphas])
         weights = np.concatenate([_weights(alphas, d, n, *gamma) for d in discounts])
@@ -142,8 +142,8 @@ cdef class PitmanYor(PartitionPrior):
 
     def draw(self, n, bit_generator):
         """Labels of n rows drawn from the prior, contiguous in order of appearance: int64 (n,)."""
-        # a row already placed is chosen uniformly and followed, which costs O(1) for any K: row i
-        # weighs 1 for its cluster, of which the discount takes d from each cluster's first row
+        # a row follows a uniformly chosen earlier one, which costs O(1) for any K: row i has weight
+        # 1 for its cluster, or 1 - d if it is the cluster's first
         cdef bitgen_t *rng = bitgen(bit_generator)
         cdef int64_t[::1] labels = np.empty(n, dtype=np.int64)
         cdef unsigned char[::1] is_first = np.zeros(n, dtype=np.uint8)
@@ -192,9 +192,9 @@ def _check(concentration, discount, expected_clusters, of):
 
 
 def _weights(alphas, d, n, shape, scale):
-    """Probability of each concentration, given the discount, up to what the discount leaves out."""
+    """Probability of each concentration given the discount, before truncation."""
     edges = np.append(alphas / STEP, alphas.max() * STEP)
     more = PitmanYor.expected_clusters(np.column_stack([edges, np.full(len(edges), d)]), n) - 1.0
     if d == 0.0:
-        more[0] = 0.0   # the least concentration stands for all below it
+        more[0] = 0.0   # the least concentration represents all below it
     return -np.diff(gammaincc(shape, np.maximum(more, 0.0) / scale))

@@ -1,4 +1,4 @@
-"""How probable a mixture's rows are, each left out of it."""
+"""Leave-one-out probabilities of a mixture's rows."""
 
 from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport int64_t
@@ -10,11 +10,11 @@ from ._mixture cimport Mixture
 
 
 def logs_without(Mixture mixture, rows):
-    """log p(row | the other rows of S and their labels) of rows of S, float64 (n,).
+    """log p(row | the other rows of S and their labels) for rows of S, float64 (n,).
 
-    The row's own label is summed out, over the clusters without the row and a new one, and its
-    fills with it. In cell units, as a Gibbs step scores: terms of the row alone, the same in every
-    state, may be missing. The state stays as it is, but for roundings where it has fills.
+    The row's own label is summed out, over the clusters without the row and a new one, and so are
+    its fills. In cell units, as in a Gibbs step: terms that depend on the row alone, not on the
+    state, may be missing. The state does not change, except for rounding if it has fills.
     """
     cdef const int64_t[::1] row = np.ascontiguousarray(rows, dtype=np.int64)
     cdef Py_ssize_t i, n_others = int(np.sum(mixture.sizes())) - 1

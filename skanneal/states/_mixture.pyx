@@ -5,9 +5,9 @@ each block adds to log_lik[k] for all k at once. The two stay apart, so that ene
 draw from log_prior + beta log_lik. A slot is masked (log_prior = -inf) when its cluster is emptied
 and used again later; exactly one empty slot, the lowest, is open: it stands for the new cluster.
 
-Where a row family's columns have gaps, the missing cells are part of the state: *fills*, which
-statistics take for data (Table.with_fills). A row step of such a row sums its fill out of the
-scores and draws it with the slot. So it is with the rows' weights, where a family has any.
+If a row family's columns have gaps, the missing cells are part of the state: *fills*, which
+statistics treat as data (Table.with_fills). A row step integrates the row's fill out of the scores
+and draws it with the slot. The rows' weights, if a family has any, are treated in the same way.
 """
 
 from cpython.ref cimport PyObject
@@ -77,7 +77,8 @@ cdef class Mixture:
         free(self.pointer)
 
     def set_blocks(self, blocks):
-        """Exchange the blocks, for instance when a feature moves: theirs must be this partition."""
+        """Replace the blocks, for instance when a feature moves; the new ones must have this
+        partition."""
         cdef Py_ssize_t i
         self.blocks, self.spares = tuple(blocks), {}
         self.corrected = any(block.proposes for block in self.blocks)
@@ -90,7 +91,7 @@ cdef class Mixture:
             self.pointer[i] = <PyObject *> self.blocks[i]
 
     def _set_counts(self, counts):
-        """Take over counts of every slot, with blocks of the same capacity."""
+        """Take over the counts of all slots, with blocks of the same capacity."""
         cdef FamilyBlock block
         self.counts = counts
         self.n_slots = len(counts)
@@ -117,7 +118,7 @@ cdef class Mixture:
         self.subsample = subsample
 
     cdef float log_join(self, int64_t n_k) noexcept nogil:
-        """The prior's, through a table by cluster size."""
+        """The prior's log weight, from a table by cluster size."""
         cdef Py_ssize_t at = n_k & (MEMO - 1)
         if self.memo_size[at] != n_k:
             self.memo_size[at] = n_k
@@ -228,7 +229,7 @@ cdef class Mixture:
                                                           &self.log_lik[0])
 
     cdef double correction(self, Py_ssize_t row, Py_ssize_t k, bint held) noexcept nogil:
-        """What the proposal of slot k lacks; `held`: the slot holds the row."""
+        """The correction of slot k's proposal weight; `held`: the slot holds the row."""
         cdef const char *cells = self.table.observed(row)
         cdef Py_ssize_t b
         cdef double out = 0.0
@@ -248,10 +249,10 @@ cdef class Mixture:
     cdef int gibbs_step(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil:
         """A Gibbs step of a labelled row: leave and enter at once.
 
-        The row's own slot is scored as it would be without the row; if the row stays, which it
-        mostly does, no statistic changes. Its fills mostly stay with it: drawn anew, which costs
-        several steps, they would have the same law. Where proposals are only close to the scores,
-        a row that would leave does so by Metropolis and Hastings.
+        The row's own slot is scored as it would be without the row; if the row stays, as most rows
+        do, no statistic changes. A row that stays mostly keeps its fills: new ones would have the
+        same law and cost several steps. If proposals only approximate the scores, a
+        Metropolis-Hastings step decides whether a row leaves.
         """
         cdef Py_ssize_t b, new, k = self.labels[row]
         cdef const char *cells = self.table.row(row)
@@ -259,7 +260,7 @@ cdef class Mixture:
         cdef bint filled = self.table.filled(row) != NULL, held = self.counts[k] > 1
         if not held or (filled and self.table.far and self.table.has_far(cells)):
             self.remove(row)
-            k, held = k if held else self.open_slot, False   # a slot of its own has been given up
+            k, held = k if held else self.open_slot, False   # the row was alone
         self.propose(row)
         if held:
             for b in range(self.n_blocks):
@@ -282,8 +283,8 @@ cdef class Mixture:
         return self.insert(row, new)
 
     def spare(self, name, make):
-        """What `make(self)` made at the first call by this name: empty clusters of these blocks
-        that a move uses again and again. Its follow(self) brings the hyperparameters up to date."""
+        """The result of the first call of `make(self)` by this name: empty clusters of these blocks
+        that a move reuses. Its follow(self) updates the hyperparameters."""
         if name not in self.spares:
             self.spares[name] = make(self)
         spare = self.spares[name]
@@ -318,9 +319,9 @@ cdef class Mixture:
         return np.asarray(self.log_prior)[:n].copy(), np.asarray(self.log_lik)[:n].copy()
 
     def draw_fills(self, rows, bit_generator=None):
-        """Exchange the fills of rows of S, given all labels, one row after another.
+        """Replace the fills of rows of S, given all labels, one row after another.
 
-        Without a generator they become centres of their laws, which are drawn from otherwise."""
+        With a generator they are drawn; without one they become the centres of their laws."""
         cdef const int64_t[::1] row = np.ascontiguousarray(rows, dtype=np.int64)
         cdef bitgen_t *rng = NULL if bit_generator is None else bitgen(bit_generator)
         cdef Py_ssize_t i, k
@@ -384,7 +385,7 @@ cdef class Mixture:
         return 0
 
     def compact(self):
-        """Move clusters down to the slots 0 .. K - 1, where that frees a tile."""
+        """Move clusters down to the slots 0 .. K - 1 if that frees a tile."""
         cdef FamilyBlock block
         cdef Py_ssize_t i, k
         if self.n_clusters // TILE + 1 >= self.n_tiles:

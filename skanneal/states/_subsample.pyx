@@ -3,10 +3,10 @@
     random      both uniform (Obermeyer et al. 2014)
     window      a window moving over one shuffle: O(1), every row once per pass; with all rows in,
                 the row that leaves is the one that enters: a systematic scan
-    stratified  who enters comes from the stratum least present in S, who leaves is uniform: S stays
+    stratified  a row of the stratum least present in S enters, a uniform row leaves: S stays
                 balanced over the strata while it grows
 
-What enters and leaves never depends on the labels, so steps are planned ahead of time: that is what
+Which rows enter and leave never depends on the labels, so steps are planned ahead of time. This
 lets a churn prefetch rows, and several views share one S.
 """
 
@@ -38,7 +38,7 @@ cdef class Subsample:
     n_rows : int
         All rows.
     selection : {"random", "window", "stratified"}
-        Who enters and leaves.
+        Which rows enter and leave.
     bit_generator : numpy.random.BitGenerator
         Shuffles the rows for "window".
     strata : array-like of int, shape (n_rows,), optional

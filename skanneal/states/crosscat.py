@@ -20,7 +20,7 @@ from ._mixture import Mixture
 
 
 class FreshView(NamedTuple):
-    """A view that no feature is in yet.
+    """A view that holds no feature yet.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class FreshView(NamedTuple):
     labels : int32 array of shape (n,)
         Slots of the rows of S, in the subsample's order.
     hyper : dict of int to float array
-        Hyperparameters of columns that are to have others than they have.
+        New hyperparameters, for columns that are to change them.
     """
 
     prior: PartitionPrior
@@ -147,7 +147,7 @@ class CrossCat:
         labels : int32 array of shape (n_partitions, n)
             Slots of the rows in each partition.
         hyper : dict of int to float array or None
-            The columns' hyperparameters; None: those that they have.
+            The columns' hyperparameters; None: the present ones.
 
         Returns
         -------
@@ -171,7 +171,7 @@ class CrossCat:
         Parameters
         ----------
         view_of : int array of shape (n_columns,)
-            Index into the views as they are, then into `fresh`.
+            Index into the present views followed by `fresh`.
         fresh : sequence of FreshView
             Views that may be opened.
         """
