@@ -172,12 +172,7 @@ cdef class KnownNormal(NumberRows):
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
         return known_score_without_v[self.level](&self.block, row, k)
 
-    cdef float proposal_without(self, const char *observed, const char *row,
-                                Py_ssize_t k) noexcept nogil:
-        if not self.misses(observed):
-            return self.score_without(row, k)
-        if self.n_gaps == self.d:
-            return 0.0
+    cdef float observed_without(self, const char *row, Py_ssize_t k) noexcept nogil:
         return known_score_observed_without_v[self.level](&self.block, row, k, self.n_gaps)
 
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:

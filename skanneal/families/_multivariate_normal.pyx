@@ -209,12 +209,7 @@ cdef class MultivariateNormal(NumberRows):
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
         return mvn_score_without_v[self.level](&self.block, row, k, self.weight_of(row), 0)
 
-    cdef float proposal_without(self, const char *observed, const char *row,
-                                Py_ssize_t k) noexcept nogil:
-        if not self.misses(observed):
-            return self.score_without(row, k)
-        if self.n_gaps == self.d:
-            return 0.0
+    cdef float observed_without(self, const char *row, Py_ssize_t k) noexcept nogil:
         return mvn_score_without_v[self.level](&self.block, row, k, 1.0, self.n_gaps)
 
     cdef double distance_without(self, const char *observed, const char *row, Py_ssize_t k,

@@ -20,7 +20,10 @@ cdef class NumberRows(FamilyBlock):
     cdef void add_observed(self, const double *log_scale, double sign,
                            double[::1] out) noexcept nogil
 
-    # what a family writes: of a slot's law, |W (x - centre)|^2 = q
+    # what a family writes
+    cdef float observed_without(self, const char *row, Py_ssize_t k) noexcept nogil
+
+    # of a slot's law, |W (x - centre)|^2 = q
     cdef double location(self, Py_ssize_t k, Py_ssize_t j) noexcept nogil
     cdef void whiten(self, Py_ssize_t k, double *deviation, double *out) noexcept nogil
     cdef void whitening(self, Py_ssize_t k, Py_ssize_t j, double *column) noexcept nogil

@@ -55,6 +55,12 @@ cdef class NumberRows(FamilyBlock):
         """Whether cells of a row of the block's own table are missing."""
         return self.may_miss and self.read(row, &self.offset[0]) > 0
 
+    cdef float proposal_without(self, const char *observed, const char *row,
+                                Py_ssize_t k) noexcept nogil:
+        if not self.misses(observed):
+            return self.score_without(row, k)
+        return self.observed_without(row, k) if self.n_gaps < self.d else 0.0
+
     cdef double condition(self, Py_ssize_t k) noexcept nogil:
         """The least q of the row that was read; R and c of slot k."""
         cdef Py_ssize_t j
@@ -209,6 +215,11 @@ cdef class NumberRows(FamilyBlock):
         return np.asarray(out)
 
     # ---- what a family writes -------------------------------------------------------------------
+
+    cdef float observed_without(self, const char *row, Py_ssize_t k) noexcept nogil:
+        """Log predictive of the observed cells of a row with gaps, which was read and which slot k
+        holds, in slot k without it."""
+        return 0.0
 
     cdef double location(self, Py_ssize_t k, Py_ssize_t j) noexcept nogil:
         """Centre of the j-th cell in slot k."""
