@@ -49,6 +49,7 @@ CELLS = {
     "poisson": counts,
     "negative_binomial": counts,
     "semi_continuous": amounts,
+    "semi_continuous_log_normal": amounts,
     "multinomial": counts,
     "logistic_normal": counts,
 }

@@ -10,7 +10,7 @@ from collections import Counter
 import numpy as np
 
 from enumeration import canonical, clusters
-from reference import ATOMS, is_missing, log_marginal
+from reference import AMOUNT_ATOMS, ATOMS, is_missing, log_marginal
 from skanneal.encoding._codecs import CODECS
 from skanneal.families import FAMILIES, MISSING_COUNT, Table
 from skanneal.families._forms import flatten, starts, unflatten
@@ -76,13 +76,22 @@ def encode(column, values=None):
 
 
 def in_cells(columns):
-    """The columns in cell units: of a column of logarithms the logarithms, which are normal."""
+    """The columns in cell units: of a column of logarithms the logarithms, which are normal, and
+    for each atom of an amount one of ATOMS."""
     out = []
     for family, values, hyper in columns:
         if FAMILIES[family].cells == "logarithm":
             family, values = "normal", [None if is_missing(v) else math.log(v) for v in values]
+        elif FAMILIES[family].cells == "logarithm_or_atom":
+            family, values = "semi_continuous", list(map(_amount_cell, values))
         out.append((family, values, hyper))
     return out
+
+
+def _amount_cell(value):
+    if is_missing(value) or value not in AMOUNT_ATOMS:
+        return None if is_missing(value) else math.log(value)
+    return ATOMS[AMOUNT_ATOMS.index(value)]
 
 
 def split_rows(columns):
@@ -99,7 +108,7 @@ def make_table(columns, **options):
     columns = split_rows(columns)
     dtypes, n_levels = zip(*(column_type(column) for column in columns), strict=True)
     atoms = [
-        np.array(ATOMS if FAMILIES[column[0]].cells == "number_or_atom" else [], dtype=np.float32)
+        np.array(ATOMS if FAMILIES[column[0]].cells.endswith("_or_atom") else [], np.float32)
         for column in columns
     ]
     table = Table(dtypes, n_levels, atoms=atoms, **options)
@@ -203,17 +212,18 @@ def reference_log_likelihood(columns, labels):
 
 def random_column(family, n_rows, rng, *, missing=0.0, n_levels=3):
     """A random column whose values are exact in the table's types."""
-    if family in ("normal", "log_normal", "semi_continuous"):
+    if family in ("normal", "log_normal", "semi_continuous", "semi_continuous_log_normal"):
         values = np.float32(rng.normal(rng.choice([-2.0, 1.0], n_rows), 0.7)).astype(float)
-        values = np.exp(values) if family == "log_normal" else values
+        values = np.exp(values) if family.endswith("log_normal") else values
         hyper = {
             "mu0": rng.normal(),
             "kappa0": rng.uniform(0.1, 2),
             "nu0": rng.uniform(1, 6),
             "sigma2_0": rng.uniform(0.2, 2),
         }
-        if family == "semi_continuous":
-            values = np.where(rng.random(n_rows) < 0.4, rng.choice(ATOMS, n_rows), values)
+        if family.startswith("semi_continuous"):
+            atoms = AMOUNT_ATOMS if family.endswith("log_normal") else ATOMS
+            values = np.where(rng.random(n_rows) < 0.4, rng.choice(atoms, n_rows), values)
             hyper |= {"a": rng.uniform(0.3, 2), "b": rng.uniform(0.3, 2)}
     elif family == "categorical":
         values = rng.integers(n_levels, size=n_rows)

@@ -24,6 +24,8 @@ semi_continuous
              a value is one of the ATOMS or stands elsewhere; Dirichlet(b, a, .., a) of which, and
              elsewhere x as of normal: the product of the two marginals, and of the two predictives,
              of which an atom has the first alone
+semi_continuous_log_normal
+             the same with AMOUNT_ATOMS, and elsewhere x as of log_normal
 negative_binomial
              x ~ NB(r, p), C(x) p^r (1 - p)^x with C(x) = G(x + r) / (x! G(r)), p ~ Beta(a, b):
              m(x) = B(a + n r, b + sum x) / B(a, b) prod C(x), the beta functions in 45 digits
@@ -51,6 +53,7 @@ integrates prior times likelihood numerically.
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from scipy import integrate, special, stats
@@ -225,35 +228,36 @@ def _log_normal_log_predictive(value, values, hyper):
     return _normal_log_predictive(math.log(value), logs, hyper) - math.log(value)
 
 
-# ------------------------------------------------------------------- semi_continuous
+# --------------------------------------- semi_continuous, semi_continuous_log_normal
 ATOMS = [-0.5, 0.0]
+AMOUNT_ATOMS = [0.0, 1.0]
 
 
-def _which(values):
+def _which(values, atoms=ATOMS):
     """Of each value 0 elsewhere, l at the l-th atom."""
-    return [1 + ATOMS.index(value) if value in ATOMS else 0 for value in values]
+    return [1 + atoms.index(value) if value in atoms else 0 for value in values]
 
 
 def _of_which(hyper):
     return {"pseudo_counts": [hyper["b"]] + [hyper["a"]] * len(ATOMS)}
 
 
-def _elsewhere(values):
-    return [value for value in values if value not in ATOMS]
+def _elsewhere(values, atoms=ATOMS):
+    return [value for value in values if value not in atoms]
 
 
-def _semi_continuous_log_marginal(values, hyper):
-    return _categorical_log_marginal(_which(values), _of_which(hyper)) + _normal_log_marginal(
-        _elsewhere(values), hyper
-    )
+def _semi_log_marginal(values, hyper, atoms, of_numbers):
+    """`of_numbers` is the log marginal of what is elsewhere."""
+    of_which = _categorical_log_marginal(_which(values, atoms), _of_which(hyper))
+    return of_which + of_numbers(_elsewhere(values, atoms), hyper)
 
 
-def _semi_continuous_log_predictive(value, values, hyper):
-    (which,) = _which([value])
-    log_share = _categorical_log_predictive(which, _which(values), _of_which(hyper))
+def _semi_log_predictive(value, values, hyper, atoms, of_number):
+    (which,) = _which([value], atoms)
+    log_share = _categorical_log_predictive(which, _which(values, atoms), _of_which(hyper))
     if which > 0:
         return log_share
-    return log_share + _normal_log_predictive(value, _elsewhere(values), hyper)
+    return log_share + of_number(value, _elsewhere(values, atoms), hyper)
 
 
 # ----------------------------------------------------------------- negative_binomial
@@ -516,10 +520,9 @@ def _categorical_integral(values, hyper):
     return special.logsumexp(log_density) + (len(counts) - 1) * math.log(grid[1] - grid[0])
 
 
-def _semi_continuous_integral(values, hyper):
-    return _categorical_integral(_which(values), _of_which(hyper)) + _normal_integral(
-        _elsewhere(values), hyper
-    )
+def _semi_integral(values, hyper, atoms, of_numbers):
+    of_which = _categorical_integral(_which(values, atoms), _of_which(hyper))
+    return of_which + of_numbers(_elsewhere(values, atoms), hyper)
 
 
 def _negative_binomial_integral(values, hyper):
@@ -575,7 +578,10 @@ _LOG_MARGINAL = {
     "poisson": _poisson_log_marginal,
     "gamma_exponential": _gamma_exponential_log_marginal,
     "log_normal": _log_normal_log_marginal,
-    "semi_continuous": _semi_continuous_log_marginal,
+    "semi_continuous": partial(_semi_log_marginal, atoms=ATOMS, of_numbers=_normal_log_marginal),
+    "semi_continuous_log_normal": partial(
+        _semi_log_marginal, atoms=AMOUNT_ATOMS, of_numbers=_log_normal_log_marginal
+    ),
     "negative_binomial": _negative_binomial_log_marginal,
     "multinomial": _multinomial_log_marginal,
     "multivariate_normal": _mvn_log_marginal,
@@ -588,7 +594,10 @@ _LOG_PREDICTIVE = {
     "poisson": _poisson_log_predictive,
     "gamma_exponential": _gamma_exponential_log_predictive,
     "log_normal": _log_normal_log_predictive,
-    "semi_continuous": _semi_continuous_log_predictive,
+    "semi_continuous": partial(_semi_log_predictive, atoms=ATOMS, of_number=_normal_log_predictive),
+    "semi_continuous_log_normal": partial(
+        _semi_log_predictive, atoms=AMOUNT_ATOMS, of_number=_log_normal_log_predictive
+    ),
     "negative_binomial": _negative_binomial_log_predictive,
     "multinomial": _multinomial_log_predictive,
     "multivariate_normal": _mvn_log_predictive,
@@ -601,7 +610,10 @@ _INTEGRAL = {
     "poisson": _poisson_integral,
     "gamma_exponential": _gamma_exponential_integral,
     "log_normal": _log_normal_integral,
-    "semi_continuous": _semi_continuous_integral,
+    "semi_continuous": partial(_semi_integral, atoms=ATOMS, of_numbers=_normal_integral),
+    "semi_continuous_log_normal": partial(
+        _semi_integral, atoms=AMOUNT_ATOMS, of_numbers=_log_normal_integral
+    ),
     "negative_binomial": _negative_binomial_integral,
     "multinomial": _multinomial_integral,
     "multivariate_normal": _mvn_integral,
@@ -625,6 +637,10 @@ EXAMPLES = {
     "semi_continuous": (
         [0.0, 1.5, 0.0, 2.0, -0.5, 1.75],
         {"mu0": 0.3, "kappa0": 0.5, "nu0": 3.0, "sigma2_0": 0.7, "a": 0.8, "b": 1.3},
+    ),
+    "semi_continuous_log_normal": (
+        [0.0, 3.0, 0.0, 6.5, 1.0, 0.375],
+        {"mu0": 0.3, "kappa0": 0.5, "nu0": 6.0, "sigma2_0": 0.7, "a": 0.8, "b": 1.3},
     ),
     "negative_binomial": ([0, 9, 1, 7, 4, 0], {"r": 1.75, "a": 6.0, "b": 2.0}),
 }

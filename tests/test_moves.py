@@ -498,6 +498,7 @@ HYPER_GRIDS["semi_continuous"] = {
     "a": [0.3, 3.0],
     "b": [0.4, 2.5],
 }
+HYPER_GRIDS["semi_continuous_log_normal"] = HYPER_GRIDS["semi_continuous"]
 PRIOR_GRID = np.array([(a, d) for d in (0.0, 0.4) for a in (0.3, 2.0)])
 
 
@@ -586,7 +587,15 @@ def summed(counts, *positions):
     return out
 
 
-INFERRED_DATA = ["normal", "others", "codes", "log_normal", "semi_continuous", "negative_binomial"]
+INFERRED_DATA = [
+    "normal",
+    "others",
+    "codes",
+    "log_normal",
+    "semi_continuous",
+    "semi_continuous_log_normal",
+    "negative_binomial",
+]
 
 
 @pytest.mark.parametrize("data", INFERRED_DATA)

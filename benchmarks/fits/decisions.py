@@ -105,6 +105,7 @@ def why(model, X):
                 "collinear": "others determine it",
                 "categorical": f"{n_values} whole numbers",
                 "semi_continuous": f"atoms among {n_values} values",
+                "semi_continuous_log_normal": f"atoms among {n_values} skewed values",
             }.get(name, "the evidence" if j in competed else f"{n_values} numbers")
     return reasons
 

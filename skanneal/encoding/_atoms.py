@@ -26,10 +26,10 @@ ENOUGH = 0.1
 MOST = 20  # atoms of a column: the most frequent ones
 
 
-def has_enough_atoms(values):
-    """Whether families="auto" takes these present cells for a column with atoms."""
-    atoms = atoms_of(values)
-    return len(atoms) > 0 and np.isin(values, atoms).mean() >= ENOUGH
+def enough_atoms(n_elsewhere, n):
+    """Whether families="auto" takes a column for one with atoms, of whose n cells so many are
+    none."""
+    return n_elsewhere < n and n - n_elsewhere >= ENOUGH * n
 
 
 def atoms_of(values):

@@ -3,7 +3,7 @@
     number        float32 of (value - offset) / scale       missing NaN
     non_negative  float32 of value / scale                  missing NaN
     logarithm     float32 of (log value - offset) / scale   missing NaN
-    number_or_atom  as number; the cells that are atoms are in the Table's `atoms`
+    number_or_atom, logarithm_or_atom  as these; the cells that are atoms are in the Table's `atoms`
     level         codes 0 .. n_levels - 1 in uint8/16/32    missing n_levels, unseen n_levels + 1
     boolean       0 or 1 in uint8                           missing 2
     count         the count in uint32                       missing 2**32 - 1
@@ -137,7 +137,7 @@ class AtomCodec(NumberCodec):
 
     def __init__(self, family, offset, scale, constant, atoms):
         super().__init__(family, offset, scale, constant)
-        cells = standardised(atoms, offset, scale)
+        cells = self._cells(atoms)
         apart = np.diff(cells, prepend=-np.inf) > 3 * self.TOUCH * (1 + np.abs(cells))
         self.atoms, self.atom_cells = atoms[apart], cells[apart]
 
@@ -146,27 +146,42 @@ class AtomCodec(NumberCodec):
         values = as_numbers(column, family)
         values = values[~np.isnan(values)]
         atoms = atoms_of(values)
-        number = NumberCodec.fit(column, family)
-        if number.constant is None:
-            offset, scale = offset_and_scale(values[~np.isin(values, atoms)])
-            return cls(family, offset, scale, None, atoms)
-        return cls(family, number.offset, number.scale, number.constant, atoms)
+        elsewhere = cls.transformed(values[~np.isin(values, atoms)], column.label)
+        is_constant = len(values) > 1 and values.min() == values.max()
+        constant = float(values[0]) if is_constant else None
+        return cls(family, *offset_and_scale(elsewhere), constant, atoms)
 
     def encode(self, column):
-        cells = super().encode(column)
+        values = as_numbers(column, self.family)
+        cells = self._cells(values)
         at = self._atom_at(cells)
+        self.transformed(values[at < 0], column.label)  # refuses what has no cell
         return np.where(at < 0, cells, np.r_[self.atom_cells, np.float32(0)][at])
 
     def decode(self, values):
         """Numbers in the user's units; an atom is exactly its value."""
-        at = self._atom_at(standardised(values, self.offset, self.scale))
+        at = self._atom_at(self._cells(values))
         return np.where(at < 0, values, np.r_[self.atoms, 0.0][at])
+
+    def _cells(self, values):
+        return standardised(values, self.offset, self.scale)
 
     def _atom_at(self, cells):
         """Which atom each cell is, -1 for those that are none."""
         first = np.searchsorted(self.atom_cells, cells - self.TOUCH * (1 + np.abs(cells)))
         nearest = np.r_[self.atom_cells, np.float32(np.nan)][first]
         return np.where(np.abs(cells - nearest) <= self.TOUCH * (1 + np.abs(cells)), first, -1)
+
+
+class LogarithmOrAtomCodec(AtomCodec):
+    """Real numbers from 0 on, some of which, and 0 at any rate, are atoms: their logarithms."""
+
+    transformed = staticmethod(LogarithmCodec.transformed)
+
+    def _cells(self, values):
+        """Standardised logarithms; that of 0 is the least cell, a negative number has none."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return standardised(np.log(values), self.offset, self.scale)
 
 
 class ConstantCodec:
@@ -400,6 +415,7 @@ CODECS = {
     "non_negative": NonNegativeCodec,
     "logarithm": LogarithmCodec,
     "number_or_atom": AtomCodec,
+    "logarithm_or_atom": LogarithmOrAtomCodec,
     "level": LevelCodec,
     "boolean": BooleanCodec,
     "count": CountCodec,

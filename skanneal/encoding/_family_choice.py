@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..families import FAMILIES, default_family
-from ._atoms import NEIGHBOURS, has_enough_atoms
+from ._atoms import NEIGHBOURS, atoms_of, enough_atoms
 from ._codecs import all_whole, present_values
 from ._rounding import find_lattice
+from ._skewness import prefers_logarithm
 
 MAX_AUTO_LEVELS = 20  # families="auto" takes more distinct values for numbers
 
@@ -52,14 +53,24 @@ def families_given(families, names):
 
 
 def auto_family(column):
-    """The family by dtype; numbers that are levels go by their values, not by their dtype, and
-    numbers that often repeat values beyond rounding have atoms."""
+    """The family by dtype; numbers go by their values, not by their dtype: they may be levels, or
+    have atoms if they often repeat values beyond rounding."""
     dtype = column.dtype
     if dtype != "boolean" and column.levels is None:
         dtype = "levels" if _has_levels(column) else "float"
-    if dtype == "float" and not column.temporal and has_enough_atoms(present_values(column)):
-        dtype = "atoms"
+    if dtype == "float" and not column.temporal:
+        dtype = _sort_of_numbers(present_values(column))
     return default_family(dtype)
+
+
+def _sort_of_numbers(values):
+    """Whether numbers have atoms, and whether those elsewhere are skewed: "float" if neither."""
+    atoms = atoms_of(values)
+    elsewhere = values[~np.isin(values, atoms)]
+    if not enough_atoms(len(elsewhere), len(values)):
+        return "float"
+    skewed = atoms[0] >= 0 and prefers_logarithm(elsewhere.astype(np.float64))
+    return "skewed atoms" if skewed else "atoms"
 
 
 def _has_levels(column):

@@ -24,9 +24,10 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         with few repeated values (20 if whole, else 8) are "categorical". Other numbers and dates
         are "normal" or, if this makes rows not yet seen more probable, "multivariate_normal" or,
         with heavy tails, "multivariate_t" (see the user guide). Numbers that often repeat values
-        beyond rounding are "semi_continuous". Identifiers are left out, with a warning. Otherwise
-        the name of a family, or a mapping of families to columns (names, positions or a mask); the
-        user guide lists the families. Some families describe whole rows. One of these,
+        beyond rounding are "semi_continuous", or "semi_continuous_log_normal" if the others are
+        skewed. Identifiers are left out, with a warning. Otherwise the name of a family, or a
+        mapping of families to columns (names, positions or a mask); the user guide lists the
+        families. Some families describe whole rows. One of these,
         "multinomial", takes no missing cells; if it is named for all columns, X may be a sparse
         matrix or array of counts, which is never made dense.
     rounding : "auto", None or mapping, default="auto"

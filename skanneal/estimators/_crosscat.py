@@ -35,8 +35,9 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     families : "auto", str or mapping, default="auto"
         What the columns are. "auto": booleans are "bernoulli", text, categories and numbers of few
         repeated values (20 if whole, else 8) "categorical", other numbers and dates "normal",
-        numbers that often repeat values beyond rounding "semi_continuous"; identifiers are left
-        out, with a warning. Or a family's name, or a mapping of families to columns (names,
+        numbers that often repeat values beyond rounding "semi_continuous", or
+        "semi_continuous_log_normal" if the others are skewed; identifiers are left out, with a
+        warning. Or a family's name, or a mapping of families to columns (names,
         positions or a mask); of the user guide's families those of single columns.
     rounding : "auto", None or mapping, default="auto"
         Which columns of numbers are rounded, as in `AnnealedDPMixture`.

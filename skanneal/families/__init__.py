@@ -27,6 +27,7 @@ FAMILIES = {
         "gamma_exponential",
         "log_normal",
         "semi_continuous",
+        "semi_continuous_log_normal",
         "negative_binomial",
         "multivariate_normal",
         "known_normal",
@@ -37,7 +38,7 @@ FAMILIES = {
 
 
 def candidates(dtype):
-    """Names of the families that "auto" may give to "float", "atoms", "levels" or
+    """Names of the families that "auto" may give to "float", "atoms", "skewed atoms", "levels" or
     "boolean" columns.
 
     Families declare this themselves (`default_for`). Candidates for the same columns have one sort

@@ -94,7 +94,7 @@ cdef class FamilyBlock:
     weighted = False        # has each row a weight that is part of the state?
     proposes = False        # are add_proposals only close to add_scores?
     cells = None            # what a cell is: a key of CODECS (encoding/_codecs.py)
-    default_for = None      # what families="auto" gives it: "float", "atoms", "levels", "boolean"
+    default_for = None      # the columns that families="auto" gives it: see `candidates`
     coordinate_names = ()   # of the hyperparameters
     forms = ()              # theirs, in this order: how long, in which unit; see _forms.py
     argument_names = ()     # their names as a user gives them in a tuple, where the order differs

@@ -311,16 +311,23 @@ cdef class SemiContinuous(FamilyBlock):
     def _atoms(self, f):
         return np.asarray(self.atom, dtype=np.float64)[self.start[f] + 1:self.start[f + 1], None]
 
+    def numbers_mean(self, Py_ssize_t f):
+        """Centre of what is elsewhere, in every slot, in cell units."""
+        return self.numbers.predictive_mean(f)
+
+    def numbers_variance(self, Py_ssize_t f):
+        """Variance of what is elsewhere, in every slot, in cell units."""
+        return self.numbers.predictive_variance(f)
+
     def predictive_mean(self, Py_ssize_t f):
         """Mean of the predictive in every slot, atoms included, in cell units."""
         shares = self._shares(f)
-        return shares[0] * self.numbers.predictive_mean(f) + (shares[1:] * self._atoms(f)).sum(0)
+        return shares[0] * self.numbers_mean(f) + (shares[1:] * self._atoms(f)).sum(0)
 
     def predictive_variance(self, Py_ssize_t f):
         """Variance of the predictive in every slot, atoms included, in cell units."""
         shares, mean = self._shares(f), self.predictive_mean(f)
-        elsewhere = self.numbers.predictive_variance(f)
-        elsewhere += (self.numbers.predictive_mean(f) - mean) ** 2
+        elsewhere = self.numbers_variance(f) + (self.numbers_mean(f) - mean) ** 2
         return shares[0] * elsewhere + (shares[1:] * (self._atoms(f) - mean) ** 2).sum(0)
 
     def sample_feature(self, Py_ssize_t f, slots, bit_generator):
