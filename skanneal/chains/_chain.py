@@ -47,15 +47,15 @@ class Chain:
     position : int
         Assignments that have been made.
     unfinished : Segment or None
-        What a stop has left of a segment.
+        The rest of a segment after a stop.
     reached : float or None
         The chain's seconds when it had first made a full-data sweep of the posterior.
     progress : Progress
-        Told how far the chain has come, and at the end of each stage what it has led to.
+        Receives the chain's progress and, at the end of each stage, its result.
     to_come : int
         Assignments that `extend` will add later: they count in the share of the work that is done.
     log_evidence : float
-        What the island estimates from which the chain comes; nan of one that comes from elsewhere.
+        The estimate of the island that the chain comes from; nan if there was no island.
     """
 
     def __init__(self, plan, state, pacer, bit_generator, clock):
@@ -110,8 +110,8 @@ class Chain:
     def limit(self, stop, max_time):
         """Let the chain end after so many seconds from here on.
 
-        What may be left out is cut then, so that the chain ends at a complete state; if its rows
-        are not all in, it goes on until they are, without moves.
+        Optional work is cut then, so that the chain ends at a complete state; if rows are still
+        missing, it goes on until all are in, without moves.
         """
         self.clock.start()
         self.clock.limit(stop, max_time)
@@ -149,7 +149,7 @@ class Chain:
 
     @property
     def share(self):
-        """The share of the work, or of the time if that is limited, that is behind the chain."""
+        """The share of the work, or of the time if that is limited, that the chain has done."""
         position, seconds = self._origin
         of_work = (self.position - position) / (self.pacer.total + self.to_come - position)
         of_time = (self.clock.seconds - seconds) / (self.clock.end - seconds)
@@ -158,7 +158,7 @@ class Chain:
     def make_assignments(self, segment, stop):
         """Make a segment's assignments.
 
-        The clock cuts only what follows a complete schedule, or what time was left for.
+        The clock cuts only segments after a complete schedule, or segments that time was left for.
 
         Returns
         -------
@@ -192,13 +192,13 @@ class Chain:
     def make_moves(self, segment, stop):
         """Make the moves that follow a segment; return whether the state may be kept as a draw.
 
-        They all wait for the plan's `settled_rows`: with few, a tiny variance within clusters and
-        one cluster per row explain the data as well as anything, as does one view for every column,
-        and a chain on a table of many columns seldom leaves such a state again. On a table of few
-        rows they wait for fewer: the sweeps of all rows alone seldom take merged views apart.
+        All moves wait for the plan's `settled_rows`. With few rows, one cluster per row with a tiny
+        variance, or one view per column, explains the data as well as any other state, and a chain
+        on a table of many columns seldom leaves such a state again. On a small table moves wait for
+        fewer rows, since the sweeps of all rows alone seldom split merged views.
 
-        Moves for which a time limit leaves no room are left out, all of a segment's, and those
-        that are not done in time are taken back; the realised schedule says so.
+        If a time limit leaves no room for a segment's moves, all of them are left out; moves that
+        are not done in time are undone. The realised schedule records both.
         """
         self.moves.skip()
         self.state.compact()
@@ -223,7 +223,8 @@ class Chain:
         self.moves.make(self.state, self.bit_generator, segment, self.pacer.burn_in, stop)
 
     def _made_in_time(self, segment, stop):
-        """Make the moves, but take them back if the time ends before they do; was it in time?"""
+        """Make the moves, but undo them if the time ends first; return whether they were in
+        time."""
         began = self.clock.now()
         arrays, generator = self.state.to_arrays(), self.bit_generator.state
         memory = self.moves.memory()
@@ -266,7 +267,7 @@ class Chain:
         self.trace.record(now)
 
     def end_stage(self):
-        """Say where the records of the last stage have led to."""
+        """Report the last stage's result."""
         now = {name: values[-1] for name, values in self.trace.items()}
         views = f"{now['n_views']:.0f} views, " if "n_views" in now else ""
         out = self.plan.table.n_rows - now["n_assigned"]

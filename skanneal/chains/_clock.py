@@ -1,4 +1,4 @@
-"""A chain's clock: what its moves take, and whether a time limit leaves room for them."""
+"""A chain's clock: how long its moves take, and whether a time limit leaves room for them."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -11,8 +11,8 @@ from ..parallel import OutOfTime
 from ..schedules._cost import lower_median
 
 GUARD = 4.0  # moves are guarded if they may take longer than the time left over this factor
-COPY_SHARE = 0.05  # a copy of the state costs next to nothing below this share of the moves' time
-LAST_TIMES = 3  # a move is expected to take the median of its last times, of so many
+COPY_SHARE = 0.05  # a copy of the state is cheap below this share of the moves' time
+LAST_TIMES = 3  # a move is expected to take the median of this many last times
 
 
 class ChainClock:
@@ -25,7 +25,7 @@ class ChainClock:
     end : float
         The chain's time is over when it has run for so many seconds.
     flag : StopFlag or None
-        It is set then, or with the flag that asks the chain to stop; None without a limit.
+        It is set at `end`, or with the flag that asks the chain to stop; None without a limit.
     guarded : bool
         Whether moves are under way that can be taken back.
     """
@@ -78,8 +78,7 @@ class ChainClock:
     def is_guard_due(self, expected, left, n_rows):
         """Return whether moves are to be guarded, so that they can be taken back.
 
-        They are where they may take longer than the time left, and where a copy of the state costs
-        next to nothing.
+        They are if they may take longer than the time left, or if a copy of the state is cheap.
         """
         copy = self.expected("copy", n_rows, 0.0)
         return GUARD * expected > left or copy < COPY_SHARE * expected

@@ -1,4 +1,4 @@
-"""A state in which an interrupt left rows out, with all its rows."""
+"""Complete a state in which an interrupt left rows out."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -10,7 +10,7 @@ BLOCK_ROWS = 8192  # scored at a time
 
 
 def completed(state):
-    """Return the state, or where rows are out, a copy of it with all rows in.
+    """Return the state or, if rows are out, a copy of it with all rows in.
 
     Each row goes to its most probable cluster, with the centres of its missing cells' laws where
     these are part of the state, so that chains that were stopped at different sizes of their

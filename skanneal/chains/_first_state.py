@@ -39,7 +39,7 @@ def first_state(plan, subsample, start, bit_generator):
 
 
 def state_from_prior(plan, subsample, bit_generator):
-    """Return a state without rows, everything else of which is drawn from its prior.
+    """Return a state without rows, with everything else drawn from its prior.
 
     Parameters
     ----------

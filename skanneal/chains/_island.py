@@ -1,4 +1,4 @@
-"""An island: particles that see one row after another, and the evidence that their weights tell.
+"""An island: particles that see one row after another, and the evidence from their weights.
 
 With x_1, .., x_N the rows in the island's order and s the state without its rows' data (partitions
 of rows and columns, concentrations, hyperparameters), the targets are
@@ -13,8 +13,8 @@ A particle begins as a draw from p_0, the prior. A row that enters weighs it by
 over the views v, the normaliser of the row's Gibbs draw of its clusters, which follows. Moves that
 leave p_n invariant come in between. So the expected product of the means of the weights between two
 resamplings is p(x_1, .., x_N), whatever the number of particles and the moves (Chopin 2002; Del
-Moral, Doucet and Jasra 2006). For that all is proper: nothing is tuned or left out by what a
-particle has seen, and the prior is that of the full data from the first row on.
+Moral, Doucet and Jasra 2006). This requires that nothing is tuned or left out depending on
+what a particle has seen, and that the prior is that of the full data from the first row on.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -91,7 +91,7 @@ class Island:
     states : list of Mixture or CrossCat
         The particles. They share one subsample, whose rows are in the island's order.
     bit_generators : list of numpy.random.BitGenerator
-        Of the particles by their places: what is copied goes on with the stream of its new place.
+        One per place: a copied particle continues with the stream of its new place.
     log_weights : ndarray of shape (n_states,)
         Of the particles, cumulative since the last resampling.
     log_evidence : float
@@ -209,7 +209,7 @@ def systematic(log_weights, uniform, n):
     """
     shares = np.exp(log_weights - _log_sum(log_weights))
     ends = np.floor(np.cumsum(shares) * n - uniform).astype(np.int64) + 1
-    ends[-1] = n  # whatever rounding has done
+    ends[-1] = n  # despite rounding
     return np.diff(np.maximum(ends, 0), prepend=0)
 
 
@@ -219,7 +219,7 @@ def effective_size(log_weights):
 
 
 def _log_sum(logs):
-    return np.logaddexp.reduce(logs)  # a tenth of the time of SciPy's logsumexp where they are few
+    return np.logaddexp.reduce(logs)  # for few particles ten times as fast as SciPy's logsumexp
 
 
 def _whole(grid):

@@ -8,7 +8,7 @@ move follows each churn, until it has worked as much as the churn.
 # SPDX-License-Identifier: BSD-3-Clause
 
 IDLE_AFTER = 8  # turns without an acceptance, after which a move misses most of its turns
-IDLE_PERIOD = 8  # an idle move takes one turn in so many
+IDLE_PERIOD = 8  # an idle move takes one turn in this many
 FIRST_COST = 1.0  # work per row that a move is taken to cost before it has been made
 COST_MEMORY = 0.2  # weight of a move's last sweep in its mean cost per row
 
@@ -94,7 +94,7 @@ class Turns(MovePolicy):
     def expected(self, state, segment):
         n_rows = state.subsample.size
         seconds = [self.clock.expected(i, n_rows) for i in range(len(self.moves))]
-        # Any one of them may be next: the longest is reckoned with.
+        # Any one of them may be next: expect the longest.
         return (sum if _is_full(state) else max)([*seconds, 0.0])
 
     def _turns(self, full):

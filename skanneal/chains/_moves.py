@@ -68,7 +68,7 @@ class ChainMoves:
     def make_in_turn(self, state, bit_generator, turn):
         """Make the structure move whose turn it is, or at full data all, then the rest.
 
-        What was accepted before has no part in it: for each turn and number of rows the kernel is
+        This does not depend on earlier acceptances: for each turn and number of rows the kernel is
         fixed.
         """
         structure = self.policy.moves
@@ -83,7 +83,7 @@ class ChainMoves:
         return self.policy.expected(state, segment) + hyperparameters
 
     def memory(self):
-        """Return what the moves have learnt so far, in a form that JSON can hold."""
+        """Return what the moves have adapted so far, in a form that JSON can hold."""
         tuning = [tuned.tuning for tuned in (self.policy, *self.adaptive)]
         return self.policy.memory() | {"tuning": tuning}
 

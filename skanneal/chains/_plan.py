@@ -9,8 +9,8 @@ import numpy as np
 from ..families import FAMILIES, Table
 from ..partition_priors import PriorGrid
 
-# Rows in the subsample from which on a chain runs more than the churn: at most, at least, and
-# in between this part of all rows. Families may ask for more.
+# A chain runs more than the churn from this many rows in the subsample on: at most, at least, and
+# in between this share of all rows. Families may ask for more.
 MOST_SETTLED, LEAST_SETTLED, SETTLED_PART = 50, 10, 4
 
 

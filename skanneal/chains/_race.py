@@ -1,18 +1,18 @@
-"""A race of two chains that begin differently, as long as rows are few and chains cost little.
+"""A race of two chains that begin differently, while rows are few and chains cost little.
 
-While few rows are in, the columns of a table often part into more views than all of its rows want:
-a view of many columns needs many clusters, and these need rows. What has parted early hardly comes
-together again, since the rows of a merged view need another partition. So a rival, all of whose
-columns are in one view, grows beside the chain of the usual start.
+While few rows are in, the columns of a table often split into more views than the full data
+support: a view of many columns needs many clusters, and these need rows. Views that split early
+hardly ever merge again, since the rows of a merged view need another partition. So a rival, all of
+whose columns are in one view, grows beside the chain of the usual start.
 
-At sizes n = N / 2^k both say how probable rows are that neither has seen. With d_k the mean
+At sizes n = N / 2^k both score rows that neither has seen. With d_k the mean
 difference of their log densities, the straight line in log n through the last two,
 
     d_k + m (d_k - d_{k-1}),    m = log2(N / n),
 
-forecasts the difference at all N rows: who is behind while rows are few may be catching up (van
+forecasts the difference at all N rows: a chain that is behind on few rows may be catching up (van
 Erven, Grünwald and de Rooij 2012). The race ends when the forecast is sure, at N / 2 at the latest.
-It chooses where a chain begins; it is no move, and leaves no law invariant.
+It chooses where a chain begins; it is not a move, and leaves no law invariant.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -24,7 +24,7 @@ from ..moves import COLUMN_MOVES
 from ..parallel import spawn_seeds
 from ._chain import Chain
 
-LEAST_ROWS = 250  # that are in when the chains are compared first
+LEAST_ROWS = 250  # in the subsample at the first comparison
 MOST_UNSEEN, LEAST_UNSEEN = 2000, 50  # rows that compare them
 SURE = 3.0  # standard errors of a forecast that ends the race
 AHEAD = 2.0  # standard errors by which the rival must be ahead to win
@@ -125,7 +125,7 @@ def log_densities(state, rows):
 
 
 def line(before, now, doublings):
-    """Return the forecast of a straight line so many doublings on, and its standard error.
+    """Return a straight line's forecast after this many doublings, and its standard error.
 
     Parameters
     ----------

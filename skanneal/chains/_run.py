@@ -12,7 +12,7 @@ from ._chain import Chain
 from ._island import run_island
 from ._race import run_race
 
-# A chain may end so much later than its limit without a warning: a share of it, and seconds.
+# By how much a chain may exceed its limit without a warning: a share of it, and seconds.
 LATE_SHARE, LATE_SECONDS = 0.05, 0.1
 
 
@@ -108,7 +108,7 @@ def run_chain(
 
 
 def _drawn(chain, n_draws, thin, stop):
-    """Return the draws, without one that would not be whole, and whether nothing stopped them."""
+    """Return the complete draws, and whether nothing stopped them."""
     draws, complete = [], True
     chain.to_come = (n_draws - 1) * thin * chain.plan.table.n_rows
     while complete and len(draws) < n_draws:

@@ -17,7 +17,7 @@ def write_snapshot(header, parts):
     Parameters
     ----------
     header : dict
-        Whatever is no array; JSON must be able to hold it.
+        Everything but arrays; JSON must be able to hold it.
     parts : dict of str to dict
         Flat dicts of arrays, by the name of their part.
     """

@@ -1,17 +1,17 @@
-"""Atoms of a column of numbers: values that repeat beyond rounding, as the zeros of an amount do.
+"""Atoms of a column of numbers: values that repeat more than rounding explains, such as zeros.
 
 A value is an atom if it is held by at least LEAST_ROWS rows and by LEAST_SHARE of the column's
 present cells, and by TIMES as many rows as the third most frequent of the NEIGHBOURS values that
 stand nearest to it in the order of the column's distinct values. A column of numbers that were not
 rounded has neighbours of one row each. One of rounded numbers has ties wherever its density is
-high, but there the neighbours have as many; so much more than they is not rounding. The third,
-not the first, since an atom may stand beside others.
+high, but there the neighbours have as many ties, so TIMES as many are not due to rounding. The
+third is used rather than the first, since an atom may have other atoms as neighbours.
 
 A column of NEIGHBOURS distinct values or fewer has no atoms: it is one of levels.
 
-families="auto" models them where they hold ENOUGH of the column's present cells. Fewer make some
-small clusters, which costs less than what the family of a column with atoms cannot say, how it is
-correlated with others within a cluster.
+families="auto" models atoms if they hold ENOUGH of the column's present cells. Fewer atoms make a
+few small clusters, which costs less than the correlations within clusters, which the family of a
+column with atoms cannot describe.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

@@ -1,4 +1,4 @@
-"""One codec per kind of cell, which a family names: what a column is in the compiled Table.
+"""One codec per sort of cell, which a family names: how a column is stored in the Table.
 
     number        float32 of (value - offset) / scale       missing NaN
     non_negative  float32 of value / scale                  missing NaN
@@ -14,9 +14,9 @@ and of a column that is set apart (_set_apart.py)
     constant      0 for the value, 1 for another one        missing NaN
 
 The offset and the scale of a number are the mean and standard deviation of the column's ordinary
-values (families/_scaling.py), or of those that are no atoms: in float32 as it stands, 2952788047.4
-plus noise of unit size would be multiples of 256. The scale of a number that is never negative is
-their mean.
+values (families/_scaling.py), without atoms. They matter because 2952788047.4 plus noise of unit
+size, stored directly in float32, would be multiples of 256. The scale of a number that is never
+negative is their mean.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -76,7 +76,7 @@ class NumberCodec:
         return np.isnan(cells)
 
     def decode(self, values):
-        """Numbers are handed over in the user's units: nothing to do."""
+        """Numbers arrive in the user's units: nothing to do."""
         return np.asarray(values, dtype=np.float64)
 
 
@@ -120,8 +120,8 @@ class LogarithmCodec(NumberCodec):
 class AtomCodec(NumberCodec):
     """Real numbers, some of which are atoms: see families/_semi_continuous.pyx.
 
-    A number is an atom if its cell is within TOUCH of the atom's, which is what float32 may be off:
-    a query in float32 has the atoms of a fit in float64.
+    A number is an atom if its cell is within TOUCH, the error of float32, of the atom's: so a query
+    in float32 has the atoms of a fit in float64.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class AtomCodec(NumberCodec):
         return standardised(values, self.offset, self.scale)
 
     def _atom_at(self, cells):
-        """Which atom each cell is, -1 for those that are none."""
+        """Which atom each cell is, -1 if it is none."""
         first = np.searchsorted(self.atom_cells, cells - self.TOUCH * (1 + np.abs(cells)))
         nearest = np.r_[self.atom_cells, np.float32(np.nan)][first]
         return np.where(np.abs(cells - nearest) <= self.TOUCH * (1 + np.abs(cells)), first, -1)
@@ -220,7 +220,7 @@ class ConstantCodec:
         return np.isnan(cells)
 
     def decode(self, values):
-        """Turn codes into the level; numbers are handed over in the user's units."""
+        """Turn codes into the level; numbers arrive in the user's units."""
         values = np.asarray(values, dtype=np.float64)
         if not self.codec.n_levels:
             return values
@@ -235,7 +235,7 @@ class LevelCodec:
 
     def __init__(self, family, levels):
         self.family = family
-        # a column without any level keeps a nameless one: the Table needs one to give codes to
+        # a column without levels gets a nameless one, since the Table needs at least one
         self.levels = levels or [None]
         self.n_levels = len(self.levels)
         self.dtype = next(
@@ -267,7 +267,7 @@ class LevelCodec:
 
 
 class _UnscaledCodec:
-    """Base of codecs that learn nothing from a column: fit only refuses what they cannot hold."""
+    """Base of codecs that learn nothing from a column: fit only rejects cells they cannot hold."""
 
     offset = 0.0
     scale = 1.0
@@ -329,7 +329,7 @@ class CountCodec(_UnscaledCodec):
         return cells == MISSING_COUNT
 
     def decode(self, values):
-        """Counts, or their means, are handed over as numbers: nothing to do."""
+        """Counts, or their means, arrive as numbers: nothing to do."""
         return np.asarray(values, dtype=np.float64)
 
 
@@ -389,7 +389,7 @@ class CountRowCodec:
 
     @classmethod
     def _gather(cls, table, columns, family):
-        """What is not 0 in columns of a dense table, read one by one."""
+        """The entries other than 0 of columns of a dense table, read one by one."""
         rows, values, dtypes = [], [], []
         for j in columns:
             column = table.column(j)

@@ -1,13 +1,13 @@
-"""Columns of numbers that others determine, which clusters with covariances do not see.
+"""Columns of numbers that other columns determine; families with covariances leave them out.
 
-Where a column is a linear function of others, as a sum is or a copy, rows lie in a plane, and a
-family with covariances would give them ever more density the thinner its clusters were, whatever
-the clusters. Such a column is set apart as a constant one is (_set_apart.py): its density is a
+If a column is a linear function of others, such as a sum or a copy, rows lie in a plane. A
+family with covariances could then raise their density without bound by thinner clusters, whatever
+the clusters are. Such a column is set apart like a constant one (_set_apart.py): its density is a
 point mass at the value that the others give.
 
-Whether there is one is read off a QR decomposition with pivots of the standardised cells, in rows
-without gaps. A cell may be off by what rounding explains: float32 keeps seven digits, but tables
-give three or four, of which a sum of several columns loses some.
+A pivoted QR decomposition of the standardised cells, in rows without gaps, finds such columns. A
+cell may deviate by as much as rounding explains: float32 keeps seven digits, but tables give three
+or four, of which a sum of several columns loses some.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -21,8 +21,8 @@ from ._codecs import NumberCodec, as_numbers
 TOLERANCE = 1e-3  # of a cell, in standard deviations of its column; more for cells farther out
 TOLERANCE_OF_QUERIES = 1e-2  # weights are estimated, and new rows may lie far from those of the fit
 NO_WEIGHT = 1e-4
-MOST_ROWS = 10_000  # that are decomposed; what is found there is tried on all rows
-ROWS_PER_COLUMN = 2  # fewer rows, equal ones counted once, lie in a plane by chance
+MOST_ROWS = 10_000  # that are decomposed; columns found there are checked on all rows
+ROWS_PER_COLUMN = 2  # fewer distinct rows lie in a plane by chance
 
 
 class CollinearCodec(NumberCodec):

@@ -28,7 +28,7 @@ class Column(NamedTuple):
     declared : bool
         Whether the container declares the levels (pandas Categorical, polars Enum).
     temporal : str or None
-        Of dates and durations, whose `values` are days, the dtype that they had: "M8[ns]", say.
+        The dtype of dates and durations, such as "M8[ns]"; their `values` are days.
     """
 
     label: str
@@ -95,7 +95,7 @@ def read_array(label, values):
 def read_objects(label, cells, text=False):
     """A `Column` from a list of Python objects; numeric if every present cell is a number.
 
-    With `text` the cells are taken as text even where none is present.
+    With `text` the column is one of text even if no cell is present.
     """
     types = set(map(type, cells))
     if types in ({float}, {bool}):

@@ -1,4 +1,4 @@
-"""What all containers share: labels of columns, and the dtype that holds what is put in."""
+"""What all containers share: labels of columns, and the dtype that holds new values."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 

@@ -9,9 +9,9 @@
     fill(replacements)   a new container of the same sort with some cells replaced; each
                          replacement is (column, mask of rows, values for the masked rows)
     select(columns)      a container of the same sort with these columns, by position
-    append(names, new)   a container of the same sort with columns of booleans more
+    append(names, new)   a container of the same sort with further columns of booleans
 
-The classes go by the attributes of the containers rather than by their libraries' types, so that
+The classes recognise containers by their attributes rather than by their libraries' types, so that
 neither pandas nor polars is imported unless the user has it. Only one column at a time is ever
 converted: half a million rows of a read-only memory map cost one column of memory.
 """
@@ -30,7 +30,7 @@ _CONTAINERS = {"array": Array, "rows": Rows, "pandas": PandasFrame, "polars": Po
 
 
 def open_table(X, name, sparse=False):
-    """Wrap a table; refuse what is none.
+    """Wrap a table; raise an error for anything else.
 
     Parameters
     ----------

@@ -1,15 +1,15 @@
 """The periodic parts of dates: hour of the day, day of the week, month of the year.
 
-A part is a function of the date. As a column of its own beside the elapsed time it says what a
-normal density cannot, that a cluster's rows are of weekends or of winters. It is a column of
-levels: closed form, and any shape around the period, which one mean angle is not.
+A part is a function of the date. As a column beside the elapsed time it describes what a normal
+density cannot: that a cluster's rows fall on weekends or in winters. It is a column of levels,
+whose predictive has a closed form and can have any shape around the period, unlike one mean angle.
 
-A part is taken if its period fits at least TIMES times into the span of the column's dates, and if
-these have at least two of its levels. What happened within one week has no day of the week that its
-date does not tell, and dates without a time have no hour.
+A part is added if its period fits at least TIMES times into the span of the column's dates, and if
+these have at least two of its levels. Within a single week, the date already tells the day of the
+week; dates without a time have no hour.
 
-Parts are for clustering, and for what one cell says of others. Densities leave them out: the date's
-density would count a second time, and no longer integrate to one.
+Parts serve clustering and conditional queries. Densities leave them out: otherwise the date would
+count twice, and its density would no longer integrate to one.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

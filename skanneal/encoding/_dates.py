@@ -1,7 +1,7 @@
 """Dates and durations as numbers, and back.
 
 A date is the time elapsed since 1970-01-01 (UTC), in days; a duration is its length in days. They
-are exact to the microsecond. What comes back has the unit that came in: dates in days are
+are exact to the microsecond. Converted back, they have their original unit: dates in days are
 rounded to days.
 """
 
@@ -26,7 +26,7 @@ TEMPORAL = (*DATES, *DURATIONS, datetime.time)
 
 
 def temporal_error(label):
-    """The error for times that are not read."""
+    """The error for unsupported types of time."""
     return TypeError(
         f"{label} holds times of day, periods, or times together with other values, which no"
         " family describes: convert them to dates, durations or numbers."

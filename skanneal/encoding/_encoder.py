@@ -57,12 +57,12 @@ class Encoder:
         The columns whose presence is a column of its own.
     parts : DateParts
     open_numbers : ndarray of int
-        The columns of numbers whose family was not given: other families of numbers would do.
+        The columns of numbers whose family was not given, so that another one may be chosen.
     apart : SetApart
     jitter : Jitter
         The lattices of rounded numbers.
     layout : dict
-        How the container of the fit looked: strings and lists, no cells.
+        The layout of the container of the fit: strings and lists, no cells.
     dtypes : list of str
         "boolean", "integer", "float", "levels", or of dates and durations "M8[D]" and the like:
         what the cells of each column were.
@@ -123,8 +123,8 @@ class Encoder:
         indicators : columns, default=()
             Names, positions or a mask of the columns whose presence becomes a boolean column.
         proper : collection of str or int, default=()
-            Families, and columns, of which no column is set apart: variances are given, and with
-            them a density that a column of one value does not make infinite.
+            Families and columns that are never set apart: their variances are given, so that a
+            column of one value has a finite density.
         rounding : "auto", None or mapping of columns to steps, default=None
             Which numbers are rounded; see `Jitter`.
         words : sequence of int, default=(0,)
@@ -167,7 +167,7 @@ class Encoder:
             if self.codecs[j] is None:
                 columns[j] = self._fit_column(j, table.column(j), family, decide)
         left_out = [j for j, c in enumerate(self.codecs) if c.family == IdentifierCodec.family]
-        if len(left_out) == self.n_columns:  # there is nothing that they would identify
+        if len(left_out) == self.n_columns:  # nothing is left for them to identify
             for j in left_out:
                 columns[j] = self._fit_column(j, table.column(j), decide(table.column(j)), decide)
             left_out = []
@@ -204,7 +204,7 @@ class Encoder:
         Parameters
         ----------
         estimator : BaseEstimator or None
-            The estimator `fit_encode` was given: it knows the columns' names and number. None:
+            The estimator that `fit_encode` was given, to check the columns' names and number. None:
             they have been checked.
         X : array-like, frame or list of rows of shape (n_rows, n_columns)
             Any container, whatever the container of the fit was.
@@ -259,7 +259,7 @@ class Encoder:
         Parameters
         ----------
         X : array-like, frame or list of rows of shape (n_rows, n_columns)
-            The table of the fit, whose numbers are looked at as those of a query are.
+            The table of the fit, read like a query.
         columns : sequence of int
             Among which to look: numbers of one family.
         """
@@ -385,7 +385,7 @@ class Encoder:
         return {j: values for j, values in atoms.items() if len(values)}
 
     def fingerprint(self, table):
-        """Return a number that tells tables apart: by encoded cells, units and constants."""
+        """Return a fingerprint of a table: of its encoded cells, units and constants."""
         units = table.offsets.tolist(), table.scales.tolist(), self.apart.constants
         header = (table.dtypes, table.n_rows, *units)
         crc = zlib.crc32(repr(header).encode())
@@ -480,7 +480,7 @@ class Encoder:
         return [(j, mask, self._decode(j, new)) for j, new, mask in asked if j not in unknown]
 
     def _decode(self, j, cells):
-        """Cells of column j as booleans, integers, floats or objects, as the fit's cells were."""
+        """Cells of column j as booleans, integers, floats or objects, like the fit's cells."""
         values = self.codecs[j].decode(cells)
         if is_temporal(self.dtypes[j]):
             return from_days(values, self.dtypes[j])

@@ -12,7 +12,7 @@ from ._codecs import all_whole, present_values
 from ._rounding import find_lattice
 from ._skewness import prefers_logarithm
 
-MAX_AUTO_LEVELS = 20  # families="auto" takes more distinct values for numbers
+MAX_AUTO_LEVELS = 20  # with more distinct values families="auto" takes a column for numbers
 
 
 def families_given(families, names):
@@ -76,11 +76,11 @@ def _sort_of_numbers(values):
 def _has_levels(column):
     """Whether numbers are names of levels: few of them, and most of the cells repeat one.
 
-    Few are MAX_AUTO_LEVELS distinct numbers or fewer if they are whole. Otherwise few are two to
-    NEIGHBOURS, too few to tell atoms from a density, which would collapse onto them where they are
-    on no lattice, within which they would be jittered. Of the cells after the first at least half,
-    and at least one, must repeat an earlier one: 15 rows have at most 15 values, which says
-    nothing. More distinct numbers are seen as early as possible.
+    For whole numbers, "few" means at most MAX_AUTO_LEVELS distinct values. For others it means two
+    to NEIGHBOURS values that are on no lattice: these are too few to tell atoms from a density, and
+    a density would collapse onto them, since they would not be jittered. Of the cells after the
+    first, at least half, and at least one, must repeat an earlier one, because 15 rows have at most
+    15 values anyway. The function returns as soon as it has seen too many distinct numbers.
     """
     values = present_values(column)
     distinct, start, size = values[:0], 0, 1024

@@ -1,4 +1,4 @@
-"""What a user gives of a row in a conditional query: cells of some of its columns."""
+"""The cells of a row that a user gives in a conditional query."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -77,7 +77,7 @@ def encode_given(encoder, cells, name="given"):
 
 
 def check_whole_rows(encoder, positions, what):
-    """Refuse some but not all columns of a family whose rows have no gaps.
+    """Raise an error if only some columns of a family whose rows have no gaps are given.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def check_whole_rows(encoder, positions, what):
 
 
 def put_given(encoder, columns, known, given):
-    """Put given cells into simulated rows; take out those that their indicators call missing.
+    """Put given cells into simulated rows; remove those that are missing by their indicators.
 
     Parameters
     ----------

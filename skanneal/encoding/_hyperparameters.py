@@ -13,7 +13,7 @@ from ._row_hyperparameters import prepare_rows, row_grids_in_units
 
 
 def with_bounds(hyperparameters):
-    """The families of which the user gives what bounds the density of a column of one value."""
+    """The families whose hyperparameters, as given, bound the density of a column of one value."""
     given = {} if isinstance(hyperparameters, str) else hyperparameters
     return [
         name

@@ -1,11 +1,12 @@
 """Columns that name the rows: the model leaves them out.
 
 Text is an identifier where more than MAX_AUTO_LEVELS cells are present and all of them differ.
-Whole numbers are where all differ although equal ones were to be expected: n numbers drawn at
+Whole numbers are an identifier if all differ although ties were to be expected: n numbers drawn at
 random from a range of r whole numbers all differ with a probability of about exp(-n (n - 1) / 2r)
-(the birthday problem), and of less if some are likelier than others. Below exp(-NO_ACCIDENT) that
-is no accident. So a run of consecutive numbers is an identifier from 42 rows on, in any order, and
-so are 1000 different numbers between 1 and 20,000; a measured quantity would have had ties.
+(the birthday problem), or less if some are likelier than others. Below exp(-NO_ACCIDENT) this is
+not taken for chance. So a run of consecutive numbers is an identifier from 42 rows on, in any
+order, and so are 1000 different numbers between 1 and 20,000; a measured quantity would have had
+ties.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -73,7 +74,7 @@ def is_identifier(column):
 
 
 def _all_differ(values):
-    """Whether no two values are equal; the first ones mostly tell."""
+    """Whether no two values are equal; the first ones mostly decide."""
     return all(len(np.unique(part)) == len(part) for part in (values[:1024], values))
 
 

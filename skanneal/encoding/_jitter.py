@@ -1,4 +1,4 @@
-"""Which columns of a fit are rounded, and the noise that stands for what rounding took away.
+"""Which columns of a fit are rounded, and the noise that replaces the lost digits.
 
 The noise of the k-th rounded column is a stream of its own, made of the fit's seed and of k, with
 one number for each row: it is the same for all chains, and neither gaps nor columns that are not
@@ -62,7 +62,7 @@ class Jitter:
         return lattice.jittered(numbers, uniforms, lowest)
 
     def check(self, families):
-        """Refuse a step that is given for a column whose family has no use of it.
+        """Raise an error for a step that is given for a column whose family does not use it.
 
         Parameters
         ----------

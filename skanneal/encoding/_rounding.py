@@ -1,16 +1,16 @@
 """Rounded numbers: the lattice that a column lies on, its atoms, and the jitter.
 
-A density has no bound where values repeat, and a mixture of densities collapses onto the values of
-a rounded column. What rounding took away is put back at random: each cell of the fit becomes
-uniform within its rounding interval, the value plus or minus half a step.
+Where values repeat, densities are unbounded, so a mixture of densities collapses onto the values of
+a rounded column. So the digits that rounding removed are replaced at random: each cell of the fit
+becomes uniform within its rounding interval, the value plus or minus half a step.
 
 *Lattice.* Values v are rounded if v = offset + k step with integers k. The step is found as the
 common divisor of the gaps between the distinct values, by Euclid's algorithm with a tolerance; it
 begins once with the smallest gap and once with the commonest, for a few values may be off the
 lattice, and the coarser step is taken. At least SHARE of the column must be on it, each distinct
 value counting as often as it occurs but at most sqrt(n) times, so that values that are repeated
-very often do not decide alone. The lattice is then made as coarse as SHARE allows. Of two distinct
-values there is always a lattice: there must be three.
+very often do not decide alone. The lattice is then made as coarse as SHARE allows. Two distinct
+values always have a lattice, so there must be three.
 
 *Ties.* A column is rounded only if it has ties beside its atoms (_atoms.py): at least TIED of the
 other cells, counted in the same way, share their value, two values or more between them.

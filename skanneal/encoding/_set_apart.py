@@ -1,15 +1,15 @@
-"""Columns that the model does not see: of one value, identifiers, and what others determine.
+"""Columns that are not modelled: constants, identifiers, and those that others determine.
 
-A column of numbers whose present cells are all equal says nothing of the rows, but a normal family
-would give it ever more density the narrower its clusters' variances are, and the most to one
-cluster. Its density is a point mass instead: 1 for the value, 0 for any other. A column of one
-level says as little; there another level may turn up, with probability 1 / (n + 2) after n cells
+A column of numbers whose present cells are all equal does not distinguish rows, but a normal family
+could raise its density without bound by narrower clusters, most of all with a single cluster. Its
+density is a point mass instead: 1 for the value, 0 for any other. A column of one level
+distinguishes as little; there another level may occur, with probability 1 / (n + 2) after n cells
 (Laplace's rule of succession), while the known one keeps 1, as known levels do in the families.
 `SetApart` goes between the columns of the user and those of the model's Table, which are the
 others, then the indicators, in the same order. A table of constants alone gets one column of zeros
 in their place, so that there is something to cluster; in queries its cells are missing. Columns
-that others determine (_collinear.py) are set apart likewise, where their family would not bear
-them, and identifiers (_identifiers.py), of which no cell is improbable.
+that others determine (_collinear.py) are set apart too if their family requires it, and so are
+identifiers (_identifiers.py), no cell of which is improbable.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

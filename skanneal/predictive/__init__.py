@@ -1,1 +1,1 @@
-"""Draws, and what is asked of them: densities, fills, samples, information, similarity."""
+"""Draws, and the queries that they answer: densities, fills, samples, information, similarity."""

@@ -1,6 +1,6 @@
-"""What stands best for the missing cells of a family of whole rows.
+"""Values for the missing cells of a family of whole rows.
 
-In every component such a cell, given the row's other cells, has a law of Student's t of its own.
+In every component such a cell, given the row's other cells, has a Student's t distribution.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

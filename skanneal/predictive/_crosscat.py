@@ -1,4 +1,4 @@
-"""The questions that only a CrossCat answers: how columns and rows hang together."""
+"""The queries that only a CrossCat answers: how columns depend on each other, and rows."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -16,7 +16,7 @@ TIE = 1e-15  # by which earlier rows go before later ones of equal similarity
 
 
 class CrossCatQueries(MixtureQueries):
-    """What the draws of a CrossCat say about rows, and about columns."""
+    """Answers of the draws of a CrossCat about rows and columns."""
 
     def dependence_probability(self, columns):
         """Share of the draws in which two columns are in one view of several components.

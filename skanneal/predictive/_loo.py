@@ -1,4 +1,4 @@
-"""How probable training rows are under each chain, each row left out.
+"""Leave-one-out densities of training rows under each chain.
 
 For a draw s (a partition z and hyperparameters h), the density of row i given the other rows is
 p(x_i | x_-i, z_-i, h), the row's own label summed out; with several views it is the product over
@@ -8,10 +8,10 @@ estimate
     p(x_i | x_-i) = 1 / mean_s 1 / p(x_i | x_-i, z_-i^s, h^s)
 
 (Gelfand, Dey and Chang 1992; Vehtari, Gelman and Gabry 2017). It is exact in the limit of many
-draws; the mean's variance may be infinite where one row has much to say about the others' labels,
-and with few draws the estimate is too high. That does little harm to a comparison of chains with
-equally many draws, which is all that it serves. The worst draws count most: a chain that was still
-on its way when its first draw was kept is judged by that one.
+draws; the mean's variance may be infinite if a row carries much information on the others' labels,
+and with few draws the estimate is too high. That matters little here, where chains with equally
+many draws are only compared. The worst draws count most: a chain that was still far from the others
+when its first draw was kept is judged by that draw.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -22,7 +22,7 @@ from scipy.special import logsumexp
 from ..states import logs_without, state_from_arrays
 from ..summary import stacking_weights
 
-MOST_ROWS = 2000  # about which chains are compared
+MOST_ROWS = 2000  # on which chains are compared
 
 
 def chain_weights(chains, table, agree=False):
@@ -75,7 +75,7 @@ def log_densities_without(draw, table, rows):
 
 
 def compared_rows(n_rows, most=MOST_ROWS):
-    """Which rows chains are compared about, ascending: `most` at most."""
+    """The rows on which chains are compared, ascending: `most` at most."""
     if n_rows <= most:
         return np.arange(n_rows)
     order = np.argsort(np.random.Generator(np.random.PCG64(0)).random(n_rows), kind="stable")

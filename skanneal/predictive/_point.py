@@ -1,4 +1,4 @@
-"""One state that stands for all draws."""
+"""The point estimate: one state that represents all draws."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -13,15 +13,15 @@ COMPARED_ROWS = 500  # of draws whose log joint densities do not compare
 
 
 def mixture_arrays(draws, method, table):
-    """The best draw, with the partition that stands for all draws.
+    """The best draw, with the partition that represents all draws.
 
     Parameters
     ----------
     draws : list of Draw
     method : {"map", "vi", "binder"}
         "map" keeps the best draw's own partition, from which each row moves to its best cluster
-        until none would leave. Where missing cells are part of the state, no row moves, and they
-        are drawn anew given the partition.
+        until no row moves. If missing cells are part of the state, no row moves at all, and the
+        cells are drawn anew given the partition.
     table : Table
         The training rows.
 
@@ -44,10 +44,10 @@ def mixture_arrays(draws, method, table):
 
 
 def _merits(draws):
-    """By what a draw is better than others: its log joint density.
+    """The figure by which draws are ranked: the log joint density.
 
-    One that has values of missing cells in it does not compare with others. Then the draw is best
-    whose partition has the least mean variation of information from all draws' partitions.
+    Log joint densities that include values of missing cells are not comparable. Then the best draw
+    is the one whose partition has the least mean variation of information from those of all draws.
     """
     if "fills" not in draws[0].arrays:
         return [draw.log_joint for draw in draws]

@@ -1,4 +1,4 @@
-"""What a set of draws says about queries.
+"""Answers of a set of draws to queries.
 
 A row's density under a draw is the product over the draw's views of sum_c w_c p(row_v | x_c), the
 new cluster's term included; a mixture is its own only view. Densities are averaged over draws, not
@@ -146,7 +146,7 @@ class Predictor:
     draws : list of list of View
     draw_weights : float64 array of shape (n_draws,)
     main : list of int
-        For each draw, the view that stands for the whole where only one can.
+        For each draw, the view that answers where only one can.
     """
 
     def __init__(self, draws, schema, draw_weights=None):
@@ -245,7 +245,7 @@ class Predictor:
     # ---- missing cells --------------------------------------------------------------------------
 
     def fill(self, table, missing, mode=False):
-        """What stands best for each missing cell, given the rest of its row.
+        """A value for each missing cell, given the rest of its row.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
-"""The questions that every fitted mixture answers.
+"""The queries that every fitted mixture answers.
 
-The estimator checks and encodes what the user asks about; here are the answers for encoded columns.
+The estimator checks and encodes a query; this module answers it for encoded columns.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -17,7 +17,7 @@ from ._tail import outlier_scores
 
 
 class MixtureQueries:
-    """What the draws of a fit say about rows.
+    """Answers of the draws of a fit about rows.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ class MixtureQueries:
     def outlier_scores(self, columns):
         """How improbable rows as odd as these are: (n_rows,).
 
-        What none of n rows had in a column that is set apart has the probability 1 / (n + 2), by
-        Laplace's rule of succession, not 0: the score stays finite.
+        In a column that is set apart, a value that none of n rows had gets the probability
+        1 / (n + 2), by Laplace's rule of succession, not 0: the score stays finite.
         """
         scores = outlier_scores(self.predictor, self.table(columns))
         n_other = sum(columns[j] == 1.0 for j in self.encoder.apart.out)
@@ -143,8 +143,8 @@ class MixtureQueries:
     def imputations(self, columns, n_imputations, seed):
         """What to put into missing cells, several times.
 
-        Each time is of one draw: of the row's component given its cells, and of the missing cells
-        of a row of this component. So what rows have in common is uncertain in common.
+        Each imputation uses one draw: it draws the row's component given its cells, and then the
+        missing cells given the component. So uncertainty that rows share stays shared.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Which clusters rows belong to, in every view of every draw."""
+"""The clusters of rows in every view of every draw."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -48,8 +48,8 @@ class Memberships:
     def similarity(self, other, columns, draw_weights):
         """Mean over draws of the mean over views of sharing a cluster: (n_rows, other.n_rows).
 
-        Each draw counts by its weight.
-        Only the views that hold one of the columns count; columns in no view tell no rows apart.
+        Each draw counts by its weight. Only the views that hold one of the columns count; columns
+        in no view do not distinguish rows.
         """
         out = np.zeros((self.n_rows, other.n_rows))
         total = draw_weights.sum()
