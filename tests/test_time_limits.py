@@ -22,8 +22,10 @@ from skanneal import (
     TemperedGaussianMean,
     TemperedGPRegressor,
 )
+from skanneal.estimators import _annealed, _base_chains
 from skanneal.moves import FeatureHyperparameters, SplitMerge
 from skanneal.parallel._time_limit import TimeLimit
+from skanneal.predictive import _tail
 from skanneal.predictive._clusters import Clusters
 from skanneal.schedules import (
     AcceleratedSchedule,
@@ -268,6 +270,49 @@ def test_clusters_are_averaged_over_the_draws_that_there_is_time_for(
     assert said == np.isnan(model.probabilities_).all() == (n_averaged == 0)
     assert adjusted_rand_score(model.labels_, np.arange(5000) % 2) == 1.0
     np.testing.assert_array_equal(model.predict(rows(5000)), model.labels_)
+
+
+@pytest.mark.parametrize(("seconds", "n_averaged", "n_scored"), [(1000.0, 4, 4), (100.0, 2, 1)])
+@pytest.mark.parametrize(
+    ("estimator", "options"),
+    [
+        (AnnealedDPMixture, NORMAL),
+        (PermutationDPMixture, NORMAL),
+        (CrossCatPY, NORMAL),
+        (AcceleratedDPMixture, {"likelihood": "gaussian", "algorithm": "collapsed"}),
+    ],
+)
+def test_what_follows_the_chains_is_within_the_limit(
+    clock, monkeypatch, estimator, options, seconds, n_averaged, n_scored
+):
+    """Of 100 seconds the chains take 80, the clusters 4 and 8, and scores 5 for each draw."""
+    scored = []
+
+    def run_chain(*arguments, max_time, **named):
+        clock.now += max_time
+        return real_run_chain(*arguments, max_time=0.01, **named)
+
+    def log_joints(clusters, table):
+        clock.now += len(clusters.draws) * table.n_rows / 1000
+        return real_log_joints(clusters, table)
+
+    def state_from_arrays(*arguments):
+        clock.now += 5.0
+        scored.append(1)
+        return real_state(*arguments)
+
+    real_run_chain, real_state = _base_chains.run_chain, _tail.state_from_arrays
+    real_log_joints = Clusters.log_joints
+    monkeypatch.setattr(_base_chains, "run_chain", run_chain)
+    monkeypatch.setattr(_annealed, "chain_weights", lambda chains, *_: np.ones(len(chains)))
+    monkeypatch.setattr(Clusters, "log_joints", log_joints)
+    monkeypatch.setattr(_tail, "state_from_arrays", state_from_arrays)
+    model = estimator(n_chains=4, n_draws=1, max_time=seconds, random_state=0, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the chains have hardly begun
+        model.fit(rows(4000, 2))
+    assert (len(model._clusters.draws), len(scored)) == (n_averaged, n_scored)
+    assert 0.8 * seconds < clock.now - 100.0 <= seconds
 
 
 @pytest.mark.parametrize(

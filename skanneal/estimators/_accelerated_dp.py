@@ -17,7 +17,7 @@ from ..families import reads_sparse
 from ..likelihoods import LIKELIHOODS, Likelihood
 from ..parallel import InterruptNote, TimeLimit, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
-from ..sharded._chain import CHAINS_SHARE, STAGES, ShardedRun
+from ..sharded._chain import STAGES, ShardedRun
 from ..sharded._clusters import ShardedClusters
 from ..sharded._data import FAMILY, NUMBERS, first_labels, is_conjugate, read, refuse_gaps
 from ..sharded._fit import Sampling, chains_of, draw_on_shards, realised, too_short, unreached
@@ -419,7 +419,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         starts = seeds[-1].spawn(self.n_chains)
         plans = [plan._replace(init=first_labels(self.init, data, start)) for start in starts]
         results, interrupted = self._run_chains(
-            limit.part(CHAINS_SHARE),
+            limit,
             plans,
             [gibbs] * len(plans),
             seeds,

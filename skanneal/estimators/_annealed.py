@@ -99,9 +99,9 @@ class BaseAnnealed(BaseTable, BaseChains):
                 results = [result for result in results if result["trace"]["n_components"][-1] > 0]
                 if not results:
                     raise KeyboardInterrupt
-                fitted = self._results(encoder, plan, results, verdict)
+                fitted = self._results(encoder, plan, results, verdict, limit)
                 fitted["outlier_scores_"] = training_scores(
-                    *weighted_draws(fitted), table, encoder.table_schema
+                    *weighted_draws(fitted), table, encoder.table_schema, limit
                 )
             interrupted |= note.noted
             fitted["converged_"] &= not interrupted

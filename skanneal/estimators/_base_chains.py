@@ -142,7 +142,7 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
         """
         with Round(self, len(plans)) as chains:
             tasks = [
-                (limit, number, lead, *own, n_draws, thin, state, chains.chain(number))
+                (limit.for_chains, number, lead, *own, n_draws, thin, state, chains.chain(number))
                 for number, (*own, state) in enumerate(zip(plans, schedules, seeds, states))
             ]
             task = functools.partial(chain_task, len(tasks), n_workers(self.n_jobs))

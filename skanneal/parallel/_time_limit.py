@@ -6,6 +6,7 @@ import math
 import time
 
 LEAST = 1e-9  # seconds that are left when the time is over
+CHAINS_SHARE = 0.8  # of a fit's time, at most: the point estimate, labels and scores follow
 
 
 class OutOfTime(Exception):
@@ -70,6 +71,12 @@ class TimeLimit:
         part = TimeLimit(None if self.seconds is None else share * self.seconds)
         part.began = self.began
         return part
+
+    @property
+    def for_chains(self):
+        """The limit that chains have, so that time is left for the passes over the rows that follow
+        them."""
+        return self.part(CHAINS_SHARE)
 
     def share(self, task, n_tasks, n_workers):
         """What a task that begins now may take.

@@ -25,7 +25,6 @@ from ._slice_sampler import SliceSampler
 from ._split_merge import split_and_merge
 from ._uncollapsed import Uncollapsed
 
-CHAINS_SHARE = 0.8  # of max_time, at most: the rest is for the point estimate and for the labels
 SPLIT_PASSES = 3  # over rows on disk, of splits and merges, at most
 LABEL_PASSES = 2  # over rows on disk: so much time is left at least
 STAGES = {
@@ -215,7 +214,7 @@ class ShardedRun:
         """
         if not limit:
             return None
-        left = min(limit.part(CHAINS_SHARE).left, limit.left - LABEL_PASSES * self.reading)
+        left = min(limit.for_chains.left, limit.left - LABEL_PASSES * self.reading)
         return self.chains[0].seconds + max(left, 0.0)
 
     def stage(self, stage, lengths, deadline=None, max_time=None, further=0):
