@@ -107,8 +107,9 @@ static void NAME(fill_log_table)(float *table, float pseudo_count, int64_t n)
         NAME(store)(table + c, NAME(log)(NAME(load)(table + c)));
 }
 
-/* The scores of the row's entries, with newly computed logarithms. */ static void
-NAME(categorical_logs)(const CategoricalBlock *block, const int32_t *count, float *score) {
+/* The scores of the row's entries, with newly computed logarithms. */
+static void NAME(categorical_logs)(const CategoricalBlock *block, const int32_t *count, float *score)
+{
     float value[BATCH] __attribute__((aligned(64)));
     for (int32_t start = 0; start < block->n_features; start += BATCH) {
         const int32_t n = block->n_features - start < BATCH ? block->n_features - start : BATCH;

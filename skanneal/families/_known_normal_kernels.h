@@ -187,10 +187,11 @@ INLINE void NAME(known_scalars)(KnownBlock *block, int64_t k)
 /* Slot k's cache as a pure function of its statistics and of the hyperparameters. */
 static void NAME(known_refresh)(KnownBlock *block, int64_t k)
 {
-    const int64_t d = block->d, first = k / LANES * d * LANES + k % LANES; const double n =
-    (double)block->size[k], *variance = block->variance; const double *restrict sum = block->sum +
-    first; float *restrict location = block->location + first, *restrict precision =
-    block->precision + first; if (block->equal) {
+    const int64_t d = block->d, first = k / LANES * d * LANES + k % LANES;
+    const double n = (double)block->size[k], *variance = block->variance;
+    const double *restrict sum = block->sum + first;
+    float *restrict location = block->location + first, *restrict precision = block->precision + first;
+    if (block->equal) {
         const double share = variance[0] / (1.0 + n * variance[0]);
         for (int64_t f = 0; f < d; f++) location[f * LANES] = (float)(share * sum[f * LANES]);
     } else {

@@ -54,7 +54,7 @@ cdef int64_t LARGE = (1 << 31) - 1
 
 
 cdef inline Py_ssize_t first_above(double[::1] sums, double u) noexcept nogil:
-    """The place of the first of some ascending sums that is above u, else the last."""
+    """The index of the first of ascending sums that is above u, or the last index."""
     cdef Py_ssize_t low = 0, high = sums.shape[0] - 1, middle
     while low < high:
         middle = (low + high) // 2
@@ -373,8 +373,8 @@ cdef class Multinomial(FamilyBlock):
                            double *out) noexcept nogil:
         """out[g] = the sum over slots and columns of log (a)_n at a = grid[g].
 
-        That is the sum over r of log(a + r) times the number of counts above r: how many counts
-        there are of each size is all that is needed. Above RISES few sizes may be spread widely;
+        This is the sum over r of log(a + r) times the number of counts above r, so only the
+        number of counts of each size is needed. Above RISES few sizes may be spread widely;
         then each has its own logarithm."""
         cdef Py_ssize_t g, j, k, b
         cdef int64_t r, most = 0, sizes = 0, above = 0, low, n
@@ -450,7 +450,7 @@ cdef class Multinomial(FamilyBlock):
 
     def score_feature(self, Py_ssize_t f, Table table, out, Py_ssize_t start, Py_ssize_t stop):
         """Add the log predictive of column f's count, given the row's total, to out: (stop - start,
-        n). The counts of the other columns say no more of it, in a cluster."""
+        n). Within a cluster, the counts of the other columns do not matter further."""
         cdef double[:, ::1] scores = out
         cdef Py_ssize_t i, k
         cdef int32_t position = table.positions[self.columns[0]]

@@ -6,7 +6,7 @@
  *
  * The logarithm of a sum over entries is that of one product: an entry costs one load and one
  * multiplication per register, four factors share the work of taking the exponent out, and a whole
- * row takes one logarithm. That leaves nothing to keep per (column, slot) but v itself. Pseudo-
+ * row takes one logarithm. So only v itself is kept per (column, slot). Pseudo-
  * counts and column sums lie within 1e-9 .. 2^31, so four factors and a mantissa stay in range.
  *
  * Counts above MANY take eight factors, then Stirling's formula from v + 8 on, and so does the

@@ -81,7 +81,7 @@ cdef class MultivariateNormal(NumberRows):
 
     @staticmethod
     def grids(table, columns):
-        """Grids in cell units, scaled by the columns: see the user guide."""
+        """Grids in cell units, scaled by the columns: see doc/families.md."""
         cdef Py_ssize_t d = len(columns)
         cdef double nu0 = d - 1 + DEGREES
         at = starts(MultivariateNormal.forms, d)
@@ -96,8 +96,8 @@ cdef class MultivariateNormal(NumberRows):
     @staticmethod
     def settled_rows(n_columns):
         """One row for each parameter of a component. Fewer rows are as probable in many components
-        of a common shape as in one whose covariance they hardly tell; hyperparameters that are
-        drawn then say so, and later rows do not bring them back."""
+        of a common shape as in one, whose covariance they hardly determine; hyperparameters that
+        are drawn then fit the many components, and later rows do not correct them."""
         return n_columns * (n_columns + 3) // 2
 
     @staticmethod
@@ -196,7 +196,7 @@ cdef class MultivariateNormal(NumberRows):
             mvn_add_observed_v[self.level](&self.block, row, self.n_gaps, n_tiles, out)
 
     cdef double weight_of(self, const char *row) noexcept nogil:
-        """By how much a row counts: 1, but in a family whose rows have weights."""
+        """The weight of a row: 1, except in a family whose rows have weights."""
         return 1.0
 
     cdef void distances(self, const char *row, Py_ssize_t n_tiles, float *q,
@@ -351,7 +351,7 @@ cdef class MultivariateNormal(NumberRows):
             if self.size[k] == 0:
                 continue
             own = self._inverse_diagonal(&self.factor[k, 0, 0], j)
-            if own > 1.000001 * prior:   # no more than the prior's, but for the squares of far rows
+            if own > 1.000001 * prior:   # only by rounding, with far rows
                 own = prior
             for g in range(n_grid):
                 change = grid[g] - now
@@ -364,7 +364,7 @@ cdef class MultivariateNormal(NumberRows):
 
     cdef void _score_any(self, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
                          double *out) noexcept nogil:
-        """A coordinate without a shorter way: factors anew for each value."""
+        """A coordinate without a shortcut: new factors for each value."""
         cdef double now = self.hyper[h]
         cdef Py_ssize_t k, g
         for g in range(n_grid):
@@ -380,7 +380,7 @@ cdef class MultivariateNormal(NumberRows):
             self.refresh(k)
 
     cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
-        """Factors follow a variance of scale0 at once, so that a sweep over them costs d^2 each."""
+        """Factors are updated at once for a variance of scale0, so a sweep costs d^2 for each."""
         cdef double change = value - self.hyper[h]
         cdef Py_ssize_t j = 0, place = h - self.d - 2, k
         cdef double *unit = self.block.vector
@@ -532,7 +532,7 @@ cdef class MultivariateNormal(NumberRows):
         return self.hyper[i] + n / (self.block.kappa0[0] + n) * (mean - self.hyper[i])
 
     def excess_law(self, Py_ssize_t n_cells):
-        """Student's t: any of its cells have its degrees of freedom."""
+        """Student's t: any subset of its cells has its degrees of freedom."""
         a = 0.5 * (self.block.nu0[0] + np.asarray(self.size) - self.d + 1.0)
         return a, 0.5 * n_cells, a + 0.5 * n_cells
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What MultivariateNormal (_multivariate_normal.pyx) shares with its kernels. Matrices of a slot are
- * lower triangles in rows of `stride` doubles, a multiple of 8, with zeros elsewhere; so are vectors
- * of `stride`.
+ * What MultivariateNormal (_multivariate_normal.pyx) shares with its kernels. Matrices of a slot
+ * are lower triangles in rows of `stride` doubles, a multiple of 8, with zeros elsewhere; so are
+ * vectors of `stride`.
  */
 #ifndef SKANNEAL_MULTIVARIATE_NORMAL_BLOCK_H
 #define SKANNEAL_MULTIVARIATE_NORMAL_BLOCK_H
 #include <stdint.h>
 
 #define MVN_MEMO 1024   /* entries of the table of log-gammas by cluster size */
-#define MVN_UPDATES 512 /* of a factor before it is made anew from the scatter */
+#define MVN_UPDATES 512 /* of a factor before it is rebuilt from the scatter */
 #define MVN_FAR 1e5      /* a shift of more cell units is far: see _scaling.py */
-#define MVN_LEAST 1e-4  /* determinants may fall to this share by an update, not below */
+#define MVN_LEAST 1e-4  /* an update may not reduce a determinant below this share */
 
 typedef struct {
     int64_t d, stride;      /* columns, and that padded to a multiple of 8 */
@@ -33,7 +33,7 @@ typedef struct {
     double *cell, *shift, *vector, *partial;  /* (stride,) scratch */
     double *lower, *spare;  /* (d, stride) scratch */
     float *deviation;       /* (d, 16) scratch */
-    const int64_t *gap;     /* (d,) missing columns of a row, falling */
+    const int64_t *gap;     /* (d,) missing columns of a row, in descending order */
     float *spanned;         /* (d + 1, d, 16) scratch, NULL in a block without gaps */
     int64_t *memo_size;     /* (MVN_MEMO,) */
     double *memo_value;     /* (MVN_MEMO,) */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Normal rows with a normal-inverse-Wishart prior (algorithms of the user guide, section
+ * Normal rows with a normal-inverse-Wishart prior (doc/algorithms.md,
  * "Families"). With Psi = L L', W = L^-1, e = x - mu_n and q = |W e|^2, the predictive is
  *     log p = constant + sum_i log W_ii - (nu + 1)/2 log(1 + rate q),  rate = kappa/(kappa + 1),
  *     constant = lgamma((nu + 1)/2) - lgamma((nu + 1 - d)/2) + d/2 log(rate / pi).
  *
  * Rows have weights w (1 but in the multivariate t), and kappa - kappa0 is their sum. A row that
- * enters or leaves changes Psi by s c e e', s = +-1, c = w kappa/(kappa + s w). With p = W v, v = sqrt(c) e,
- * s_i = 1 + s sum_{j <= i} p_j^2 and r_i = sum_{j <= i} p_j W_j, the Cholesky factor of 1 + s p p'
- * gives the new rows
+ * enters or leaves changes Psi by s c e e', s = +-1, c = w kappa/(kappa + s w). With p = W v, v =
+ * sqrt(c) e, s_i = 1 + s sum_{j <= i} p_j^2 and r_i = sum_{j <= i} p_j W_j, the Cholesky factor of
+ * 1 + s p p' gives the new rows
  *     W'_i = sqrt(s_{i-1}/s_i) W_i - s p_i / sqrt(s_{i-1} s_i) r_{i-1},
  * so an update costs d^2 like the matrix itself, and determinants change by s_d. A downdate loses
- * digits as s_d falls: there, and now and then for good measure, W is made from the scatter.
+ * digits as s_d falls: then, and after MVN_UPDATES updates, W is rebuilt from the scatter.
  */
 #include "_gaps_kernels.h"
 
@@ -83,7 +83,7 @@ INLINE LN NAME(mvn_square)(const float *weights, const float *deviation, int64_t
 /* Add constant - power log(1 + rate q) to the scores of 16 slots. */
 INLINE void NAME(mvn_add)(LN q, LN rate, LN constant, LN power, float *out)
 {
-    const LN limit = NAME(set1)(1e37f); /* cells beyond all measure would give inf - inf */
+    const LN limit = NAME(set1)(1e37f); /* extreme cells would give inf - inf */
     LN t = NAME(mul)(q, rate);
     t = NAME(select)(NAME(greater)(limit, t), t, limit);
     LN score = NAME(sub)(constant, NAME(mul)(power, NAME(log1p)(t)));
@@ -168,7 +168,8 @@ static double NAME(mvn_memo)(MvnBlock *block, int64_t n, int64_t n_gaps)
     return block->memo_value[at];
 }
 
-/* What q is not in of the scores of 16 slots, for a row that lacks n_gaps cells, but for log |R|. */
+/* What q is not in of the scores of 16 slots, for a row that lacks n_gaps cells, but for log |R|.
+ * */
 INLINE LN NAME(mvn_constant)(MvnBlock *block, int64_t tile, int64_t n_gaps)
 {
     float constant[LANES] __attribute__((aligned(64)));
@@ -180,7 +181,7 @@ INLINE LN NAME(mvn_constant)(MvnBlock *block, int64_t tile, int64_t n_gaps)
     return NAME(load)(constant);
 }
 
-/* The same scores for a row that lacks the cells block->gap: of what its others say (_gaps.h). */
+/* The same scores from the observed cells of a row that lacks the cells block->gap (_gaps.h). */
 static void NAME(mvn_add_observed)(MvnBlock *block, const char *row, int64_t n_gaps,
                                    int64_t n_tiles, float *out)
 {
@@ -194,7 +195,7 @@ static void NAME(mvn_add_observed)(MvnBlock *block, const char *row, int64_t n_g
     }
 }
 
-/* q and the constant of every slot, for a family that makes scores of its own of them. */
+/* q and the constant of every slot, for a family that computes its own scores from them. */
 static void NAME(mvn_distances)(MvnBlock *block, const char *row, int64_t n_gaps, int64_t n_tiles,
                                 float *q, float *constant)
 {
@@ -426,8 +427,9 @@ static void NAME(mvn_update)(MvnBlock *block, const char *row, int64_t k, int si
 }
 
 /* q of a row of slot k in that slot without the row, of all cells but the missing block->gap, and
- * log |W| - log |R| (_gaps.h) of it. `row` has the fills that the slot holds. Without it, determinants
- * of Psi are `left` = 1 - c |W e|^2 of what they are, c = w kappa/(kappa - w), its inverse is
+ * log |W| - log |R| (_gaps.h) of it. `row` has the fills that the slot holds. Without it,
+ * determinants of Psi are `left` = 1 - c |W e|^2 of what they are, c = w kappa/(kappa - w), its
+ * inverse is
  *     W'W + c/left W'W e (W'W e)',
  * and the row is kappa/(kappa - w) e from the centre. */
 static double NAME(mvn_without)(MvnBlock *block, const char *row, int64_t k, double weight,
@@ -485,8 +487,8 @@ static double NAME(mvn_without)(MvnBlock *block, const char *row, int64_t k, dou
     return NAME(gaps_explain)(square, stride, product, n_gaps, q, log_det);
 }
 
-/* Log predictive of a row of slot k in that slot without the row, given its weight. The constant has
- * the rate of weights 1. */
+/* Log predictive of a row of slot k in that slot without the row, given its weight. The constant
+ * has the rate of weights 1. */
 static float NAME(mvn_score_without)(MvnBlock *block, const char *row, int64_t k, double weight,
                                      int64_t n_gaps)
 {

@@ -12,7 +12,7 @@
 typedef struct {
     double half;        /* h: half the degrees of freedom of the rows' weights */
     double constant;    /* h log h - log Gamma(h) */
-    double tail;        /* nats by which what is left out is below the whole */
+    double tail;        /* minus the log of the relative error, in nats */
     double *step;       /* (d + 1,) of the lattice, by the number of observed cells */
     double *stirling;   /* (d + 1,) log Gamma(alpha) - (alpha - 1/2) log alpha + alpha */
     double *weight;     /* (MVT_NODES,) the nodes */

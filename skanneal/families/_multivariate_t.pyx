@@ -8,14 +8,14 @@ likelihood is closed, that of _multivariate_normal.pyx with weighted means and s
 
     kappa = kappa0 + sum w, nu = nu0 + n,
 
-and each row gives w^(d/2) Gamma(w; h, h). A row step sums the row's weight out: given w the
+and each row gives w^(d/2) Gamma(w; h, h). A row step integrates the row's weight out: given w the
 predictive has the rate w kappa/(w + kappa), and the integral over w, which is not elementary, is a
 sum over a lattice in log w (_multivariate_t_kernels.h). The weight is then drawn given the
-component, from a lattice whose offset is uniform: as far as the sum does not hang on the offset, so
-far is the draw exact. Sums miss the integral by e^-15 of it in row steps, by e^-25 in queries.
+component, from a lattice whose offset is uniform: the draw is as exact as the sum is independent of
+the offset. The relative error of the sums is e^-15 in row steps and e^-25 in queries.
 
 Given the weights, the degrees of freedom hardly move. They are drawn together with all weights,
-given mu and Sigma of each component, which are drawn for that and forgotten (`draw_weights`).
+given mu and Sigma of each component, which are drawn for this and discarded (`draw_weights`).
 """
 
 from libc.math cimport atan2, log, log1p, sqrt
@@ -35,7 +35,7 @@ from ._table cimport Table
 from ._normal import LEAST_DEGREES
 
 # Points of the degrees of freedom lie closer where the law changes more from one to the next.
-# Beyond the last one a t differs from a normal by less than most tables tell; below the first rows
+# Beyond the last one most tables hardly distinguish a t from a normal; below the first one rows
 # have no variance, but a user may give such a number.
 DEGREES_OF_FREEDOM = np.array([2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 14.0, 20.0, 40.0])
 DEGREES_OF_FREEDOM.setflags(write=False)
@@ -153,7 +153,8 @@ cdef class MultivariateT(MultivariateNormal):
             n_nodes)
 
     cdef void draw_weight(self, Py_ssize_t k, Py_ssize_t n, double q, bitgen_t *rng) noexcept nogil:
-        """The weight of a row whose n cells are at q in slot k without it; rng NULL: its mean."""
+        """Draw the weight of a row whose n cells are at q in slot k without it; rng NULL: its
+        mean."""
         cdef int64_t n_nodes, j = 0
         cdef double total = 0.0, mean = 0.0, left
         self.integral(&self.coarse, k, n, q, uniform(rng) if rng != NULL else 0.5, &n_nodes)
@@ -345,9 +346,10 @@ cdef class MultivariateT(MultivariateNormal):
         """Exchange the weights of all rows, together with the degrees of freedom.
 
         Given mu and Sigma of each component, which are drawn from their posterior first, rows are
-        independent Student's t: their weights are summed out of the probabilities of the degrees,
-        and then drawn. With another point of the grid all Sigma are multiplied so that the radius
-        within which half of a component's mass lies stays as it is; else no other point would do.
+        independent Student's t: their weights are integrated out of the probabilities of the
+        degrees, and then drawn. With another point of the grid all Sigma are multiplied so that the
+        radius that holds half of a component's mass stays as it is; else other points are
+        improbable.
 
         Parameters
         ----------
@@ -412,11 +414,11 @@ cdef class MultivariateT(MultivariateNormal):
         self.version += 1
 
     def _radius(self, degrees):
-        """The square of the radius within which half of a component's mass lies, Sigma being 1."""
+        """The square of the radius that holds half of a component's mass, if Sigma is 1."""
         return self.d * fdtri(self.d, degrees, 0.5)
 
     def _log_student(self, squares, nu, change):
-        """Log density of rows at these squared distances, less what the degrees do not change."""
+        """Log density of rows at these squared distances, up to terms without the degrees."""
         half = 0.5 * (nu + self.d)
         each = gammaln(half) - gammaln(0.5 * nu) - 0.5 * self.d * np.log(nu * change)
         return len(squares) * each - half * np.log1p(squares / nu).sum()
@@ -469,7 +471,7 @@ cdef class MultivariateT(MultivariateNormal):
         return MultivariateNormal.square(self, k, n, q)
 
     cdef double harmonic_mean(self, Py_ssize_t k, Py_ssize_t n, double q) noexcept nogil:
-        """Of the weight given n cells; without a cell that of LEAST_DEGREES at least."""
+        """Harmonic mean of the weight given n cells; without cells, for at least LEAST_DEGREES."""
         cdef int64_t n_nodes, j
         cdef double total = 0.0, inverse = 0.0
         if n == 0:

@@ -1,15 +1,15 @@
 """Negative binomial with a Beta prior: counts that vary more than a Poisson's.
 
 Model, per feature: x ~ NB(r, p), P(x) = C(x) p^r (1 - p)^x, C(x) = Gamma(x + r) / (x! Gamma(r)),
-p ~ Beta(a, b); the size r is the column's, of all its clusters. With n cells of sum S, A = a + n r
-and B = b + S, the marginal likelihood is
+p ~ Beta(a, b); the size r is the same for all clusters of a column. With n cells of sum S,
+A = a + n r and B = b + S, the marginal likelihood is
 
     B(A, B) / B(a, b) prod C(x),
 
 and the predictive C(x) B(A + r, B + x) / B(A, B). Source: Johnson, Kemp and Kotz, Univariate
 Discrete Distributions, 6.2.3 (beta negative binomial).
 
-Of large counts the log-gamma functions are much larger than their sum. With s(z) the rest of
+For large counts the log-gamma functions are much larger than their sum. With s(z) the rest of
 Stirling's formula, D = A + B and y = x + r the log predictive is
 
     log C(x) + K - x log(1 + A/B) + (B + x - 1/2) log(1 + x/B) - x + s(B + x)
@@ -19,7 +19,7 @@ where K, of the slot alone, is log Gamma(A + r) / Gamma(A) - r log D - s(B) + s(
 
 prod C(x) depends on r and on the cells, but not on how they are clustered. Its logarithm is kept
 for every size of the grid, SIZES, and for the one that the block was made with, so that the size is
-drawn without another look at the rows. Counts of the greatest size are hardly told from Poisson's.
+drawn without another pass over the rows. At the largest size, counts are nearly Poisson.
 """
 
 from libc.math cimport log, log1p

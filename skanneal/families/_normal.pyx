@@ -115,7 +115,7 @@ cdef class Normal(FamilyBlock):
 
     @staticmethod
     def grids(cells, n_levels):
-        """Grids in cell units, scaled by the column: see the user guide."""
+        """Grids in cell units, scaled by the column: see doc/families.md."""
         cells = np.asarray(cells, dtype=np.float64)
         cells = cells[~np.isnan(cells)]
         inside = ordinary(cells) if len(cells) else np.zeros(1)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Normal with a normal-inverse-chi-squared prior: predictive Student t of nu = nu0 + n degrees
- * of freedom (algorithms of the user guide, section "Families"). With d = x - mu and
+ * of freedom (doc/algorithms.md, "Families"). With d = x - mu and
  * b = 1 / (nu scale^2),
  *     log p = constant - (nu + 1)/2 log(1 + b d^2),
  *     constant = lgamma((nu + 1)/2) - lgamma(nu/2) - log(pi)/2 + log(b)/2.
@@ -23,7 +23,7 @@ INLINE LN NAME(normal_t)(const float *p, float x)
     return NAME(mul)(NAME(mul)(d, d), NAME(load)(p + LANES));
 }
 
-/* log(1 + t); t may have overflowed under hyperparameters out of all proportion to the data */
+/* log(1 + t); t may have overflowed under extreme hyperparameters */
 INLINE LN NAME(normal_log)(LN t)
 {
     const LN most = NAME(set1)(1e37f);

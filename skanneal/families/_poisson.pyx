@@ -5,7 +5,7 @@ b = rate + n, the predictive is negative binomial:
 
     log p = lgamma(a + x) - lgamma(a) - lgamma(x + 1) + a log(b/(b + 1)) - x log(b + 1).
 
-Of large counts these terms are much larger than their sum. With g(u) = log(1 + u) - u, s(z) the
+For large counts these terms are much larger than their sum. With g(u) = log(1 + u) - u, s(z) the
 rest of Stirling's formula for lgamma(z) and d = (b x - a) / (b + 1), how far the count is from its
 mean, it is
 
@@ -110,7 +110,7 @@ cdef class Poisson(FamilyBlock):
 
     @staticmethod
     def grids(cells, n_levels):
-        """Grids around the column's mean: see the user guide."""
+        """Grids around the column's mean: see doc/families.md."""
         cells = np.asarray(cells)
         cells = ordinary(cells[cells != MISSING])
         mean = max(float(cells.mean()) if len(cells) else 1.0, 0.01)
