@@ -150,6 +150,21 @@ def test_sums_over_columns_agree_with_simulation(family):
         assert there[1] / 1.6 - error <= got <= there[0] * 1.6 + error
 
 
+@pytest.mark.parametrize("family", ["normal", "multivariate_normal", "multivariate_t"])
+def test_far_out_a_surprisal_grows_with_the_exponent_of_the_tail(family):
+    """By h log 100 where the distance is ten times as large; a t of all rows only nearly so."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(400, 2)) / np.sqrt(rng.chisquare(4, (400, 1)) / 4)
+    model, view = one_component(family, X)
+    cells = 1e5 * np.array([[1.0, 1.0], [10.0, 10.0]])
+    table = model._queries().table(model._encoded(cells))
+    near, far = -view.mixture.score_rows(table)[0][:, 0]
+    (block,) = view.mixture.blocks
+    n_parts, n_cells = (1, 2) if block.joint else (2, 0)
+    exponent = n_parts * np.broadcast_to(block.tail_exponent(n_cells), block.n_slots)[view.slots[0]]
+    assert (far - near) / log(100.0) == pytest.approx(exponent, rel=0.02)
+
+
 def test_the_control_of_the_simulation():
     """A chi-squared law with twice the columns is found out."""
     law = Law(*(np.array([value]) for value in (0.0, 3.0, 3.0)))

@@ -9,9 +9,11 @@ from ._hyperparameters import (
     with_bounds,
 )
 from ._row_hyperparameters import row_values_in_units
+from ._schema import Schema
 
 __all__ = [
     "Encoder",
+    "Schema",
     "check_whole_rows",
     "encode_given",
     "grids_in_units",

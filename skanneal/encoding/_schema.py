@@ -42,6 +42,11 @@ class Schema(NamedTuple):
             [getattr(codec, "atom_cells", np.empty(0, np.float32)) for codec in codecs],
         )
 
+    @classmethod
+    def of_table(cls, table):
+        """The schema of a Table."""
+        return cls(*(getattr(table, name) for name in cls._fields))
+
     def missing_cells(self, n_rows):
         """Columns of missing cells, as a Table takes them: a list of ndarray of shape (n_rows,)."""
         return [self._missing_column(j, n_rows) for j in range(len(self.dtypes))]

@@ -308,6 +308,14 @@ cdef class FamilyBlock:
         A row family is given the number of observed cells. None: unknown; callers sample it."""
         return None
 
+    def tail_exponent(self, Py_ssize_t f):
+        """h, if a cell's surprisal at the distance delta from its centre is h log(1 + c delta^2)
+        above the least, in every slot: a number or an array (n_slots,); None if it is not.
+
+        A row family is given the number of observed cells."""
+        law = self.excess_law(f)
+        return None if law is None else law[2]
+
     # ---- shared ---------------------------------------------------------------------------------
 
     @classmethod

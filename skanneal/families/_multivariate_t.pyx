@@ -516,6 +516,10 @@ cdef class MultivariateT(MultivariateNormal):
         """The law of a cell's surprisal is not known."""
         return None
 
+    def tail_exponent(self, Py_ssize_t n_cells):
+        """That of Student's t: the limit for many rows."""
+        return 0.5 * (self.hyper[len(self.hyper) - 1] + n_cells)
+
     def sample_rows(self, slots, bit_generator):
         """One predictive row for each of `slots`: float64 (n, n_columns), in cell units."""
         cdef bitgen_t *rng = bitgen(bit_generator)

@@ -22,6 +22,7 @@ from scipy.special import logsumexp
 from ..states import state_from_arrays
 from ..summary import cluster_tree, cut_tree, rank_clusters
 from ._loo import compared_rows
+from ._normal_tails import added_surprisals
 from ._point import matching_view
 from ._predictor import Predictor, View
 from ._tail import own_components
@@ -199,13 +200,16 @@ class Clusters:
 
 
 def joints_without(arrays, view, table, rows):
-    """log w_k p(row | rows of k), the row not among them, of some rows: (n_rows, n_components).
+    """What valleys are judged by: log w_k p(row | rows of k), the row not among them, with normal
+    tails, of some rows: (n_rows, n_components).
 
     Relative to a component of no rows. A row draws its own component towards itself: counted with
     it, rows would lie farther from every border than new ones do, as if there were a valley, and
     the more so, the more columns there are."""
     view = View(state_from_arrays(arrays, table).views[view])
-    scores, log_weights = view.mixture.score_rows(table.take(rows), 0, len(rows))
+    some = table.take(rows)
+    scores, log_weights = view.mixture.score_rows(some, 0, len(rows))
+    scores = scores - added_surprisals(view, some)
     joints = scores[:, :-1] + log_weights[:-1] - scores[:, -1:]
     own, loss = own_components(view, rows)
     joints[np.arange(len(rows)), own] -= loss

@@ -121,8 +121,7 @@ class ViewTails:
         view, (block, f) = self.view, self.view.features[j]
         beta = block.excess_law(f)
         if beta is not None:
-            scores = view.cell_scores(j, self._table({j: view.means(j)}), 0, len(view.slots))
-            return Law.of_beta(-np.diag(scores), *self._of_slots(beta))
+            return Law.of_beta(self.least_of_column(j), *self._of_slots(beta))
         levels = view.level_probabilities(j)
         if levels is not None:
             return Law.of_points(_surprisals(levels.T), levels.T)
@@ -140,21 +139,30 @@ class ViewTails:
     def _of_row(self, block, columns):
         beta = block.excess_law(len(columns))
         if beta is not None:
-            centres = self._table({j: self.view.means(j) for j in columns})
-            scores = _row_scores(block, centres)[:, self.view.slots]
-            return Law.of_beta(-np.diag(scores), *self._of_slots(beta))
+            return Law.of_beta(self.least_of_row(block, columns), *self._of_slots(beta))
         n_cells = len(block.columns) if block.cells == "count_row" else 1
 
         def scored(part, at, bits):
             if block.cells == "count_row":
                 pieces = np.array_split(at, 1 + len(at) * n_cells // DENSE_CELLS)
                 rows = [csr_array(part.sample_rows(own, bits).astype(np.uint32)) for own in pieces]
-                return _row_scores(part, self._table({columns[0]: csr_array(vstack(rows))}))
+                return row_scores(part, self._table({columns[0]: csr_array(vstack(rows))}))
             rows = part.sample_rows(at, bits)
             cells = {int(j): rows[:, i] for i, j in enumerate(part.columns) if j in columns}
-            return _row_scores(part, self._table(cells))
+            return row_scores(part, self._table(cells))
 
         return self._of_samples(block, n_cells, scored)
+
+    def least_of_column(self, j):
+        """The surprisal of a number at its predictive mean: (K + 1,)."""
+        view = self.view
+        centres = self._table({j: view.means(j)})
+        return -np.diag(view.cell_scores(j, centres, 0, len(view.slots)))
+
+    def least_of_row(self, block, columns):
+        """The surprisal of these cells of a row family at their predictive mean: (K + 1,)."""
+        centres = self._table({j: self.view.means(j) for j in columns})
+        return -np.diag(row_scores(block, centres)[:, self.view.slots])
 
     def _of_samples(self, block, n_cells, scored):
         """The law of a block's surprisals, or of one of its columns', from a fixed sample.
@@ -192,7 +200,7 @@ class ViewTails:
         return self.table(columns)
 
 
-def _row_scores(block, table):
+def row_scores(block, table):
     scores = np.zeros((table.n_rows, block.n_slots))
     block.score_rows(table, scores, 0, table.n_rows)
     return scores

@@ -1,0 +1,69 @@
+"""Log densities with the tails of normal distributions, which show how far away a row is.
+
+A component of numbers, its parameters integrated out, has Student's t for its density, or is a t:
+at the distance delta from the centre its surprisal is h log(1 + c delta^2) above the least. So it
+levels off: rows of a long cluster, which are at all distances from a small component at its end,
+are nearly all equally surprising there. They pile up at one value, as if there were a valley in
+between. With the tails of a normal density of the same height and curvature at the centre the
+excess e is
+
+    h c delta^2 = h (exp(e / h) - 1)
+
+instead. Other families, whose tails are not so heavy, stay as they are.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ..encoding import Schema
+from ._tail import ViewTails, patterns, row_scores
+
+_MOST = 30.0  # of e / h: farther out all rows are as if at the same distance
+
+
+def added_surprisals(view, table):
+    """By how much rows are more surprising with normal tails: (n_rows, K + 1).
+
+    Parameters
+    ----------
+    view : View
+    table : Table
+    """
+    schema = Schema.of_table(table)
+    tails = ViewTails(view, lambda columns: _rows(table, columns), schema)
+    masks, pattern = patterns(table)
+    added = np.zeros((table.n_rows, len(view.slots)))
+    for block in view.mixture.blocks:
+        columns = [int(j) for j in block.columns]
+        if not block.joint:
+            for f, j in enumerate(columns):
+                exponent = block.tail_exponent(f)
+                if exponent is not None:
+                    scores = view.cell_scores(j, table, 0, table.n_rows)
+                    of_column = _added(view, scores, tails.least_of_column(j), exponent)
+                    added += np.where(masks[pattern, j, None], of_column, 0.0)
+            continue
+        for which, mask in enumerate(masks):
+            observed = [j for j in columns if mask[j]]
+            exponent = block.tail_exponent(len(observed)) if observed else None
+            if exponent is not None:
+                rows = np.flatnonzero(pattern == which)
+                scores = row_scores(block, table.take(rows))[:, view.slots]
+                least = tails.least_of_row(block, observed)
+                added[rows] += _added(view, scores, least, exponent)
+    return added
+
+
+def _added(view, scores, least, exponent):
+    """The same of a block's part of the rows, from its log densities."""
+    exponent = exponent[view.slots] if np.ndim(exponent) else exponent
+    excess = np.maximum(-scores - least, 0.0)
+    return exponent * np.expm1(np.minimum(excess / exponent, _MOST)) - excess
+
+
+def _rows(table, columns):
+    """A table of the same columns with these cells."""
+    rows = table.empty_like()
+    rows.append(columns)
+    return rows
