@@ -154,7 +154,9 @@ def test_sums_over_columns_agree_with_simulation(family):
 def test_far_out_a_surprisal_grows_with_the_exponent_of_the_tail(family):
     """By h log 100 where the distance is ten times as large; a t of all rows only nearly so."""
     rng = np.random.default_rng(6)
-    X = rng.normal(size=(400, 2)) / np.sqrt(rng.chisquare(4, (400, 1)) / 4)
+    X = rng.normal(size=(400, 2))
+    if family == "multivariate_t":
+        X /= np.sqrt(rng.chisquare(4, (400, 1)) / 4)
     model, view = one_component(family, X)
     cells = 1e5 * np.array([[1.0, 1.0], [10.0, 10.0]])
     table = model._queries().table(model._encoded(cells))
@@ -403,13 +405,13 @@ def test_many_components_are_sampled_at_a_cost_that_grows_with_their_number(monk
     mixture = state_from_arrays(model.draws_[0][0].arrays, table)
     mixture.replace(np.arange(n), np.arange(n) % 150)
     view, maker, scored = View(mixture), queries.predictor, []
-    real = _tail._row_scores
+    real = _tail.row_scores
 
     def counted(block, table):
         scored.append(table.n_rows * block.n_slots)
         return real(block, table)
 
-    monkeypatch.setattr(_tail, "_row_scores", counted)
+    monkeypatch.setattr(_tail, "row_scores", counted)
     law = _tail.ViewTails(view, maker.table, maker.schema).law(np.ones(5, dtype=bool))
     assert len(law.mean) == 151 and sum(scored) <= _tail.MOST_SAMPLED * _tail.TOGETHER
     (block,), n_each = mixture.blocks, _tail.MOST_SAMPLED // 151

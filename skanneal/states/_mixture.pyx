@@ -77,8 +77,7 @@ cdef class Mixture:
         free(self.pointer)
 
     def set_blocks(self, blocks):
-        """Replace the blocks, for instance when a feature moves; the new ones must have this
-        partition."""
+        """Replace the blocks, as when a feature moves, with others that have this partition."""
         cdef Py_ssize_t i
         self.blocks, self.spares = tuple(blocks), {}
         self.corrected = any(block.proposes for block in self.blocks)
