@@ -7,6 +7,9 @@ random from a range of r whole numbers all differ with a probability of about ex
 not taken for chance. So a run of consecutive numbers is an identifier from 42 rows on, in any
 order, and so are 1000 different numbers between 1 and 20,000; a measured quantity would have had
 ties.
+
+Text that nearly names the rows stays in, with a warning: where there is less than two rows to a
+level, levels tell little but may outweigh the other columns. Often they are dates.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -94,5 +97,24 @@ def warn_of_identifiers(names, left_out, stacklevel):
         f"Left out, as no two cells are equal, as in an identifier of the rows: {labels}. To keep "
         f"a column, name it in families, as in families={{'categorical': [{column!r}]}}; a number "
         f"may be 'normal'. (AcceleratedDPMixture keeps all numbers where its likelihood is named.)",
+        stacklevel=stacklevel + 1,
+    )
+
+
+def warn_of_many_levels(names, crowded, stacklevel):
+    """Say which columns of text have nearly as many levels as rows, and what to do about it.
+
+    Parameters
+    ----------
+    names : ColumnNames
+    crowded : list of int
+    stacklevel : int
+        Of the warning, from the caller.
+    """
+    labels = ", ".join(map(names.label, crowded))
+    warnings.warn(
+        f"More than half as many levels as rows: {labels}. If these are dates, read them as dates "
+        f"(pandas: parse_dates in read_csv, or to_datetime); if they name the rows, drop them. "
+        f"Naming them in families as 'categorical' keeps them without this warning.",
         stacklevel=stacklevel + 1,
     )
