@@ -100,7 +100,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         What `labels_` are, as in `AnnealedDPMixture`: clusters made of components, or the
         components of the most probable partition or of the partition of least expected loss.
     separation, n_clusters, noise : float, int or None, float or None
-        How components are joined to clusters, as in `AnnealedDPMixture`. The defaults are 0.95,
+        How components are joined to clusters, as in `AnnealedDPMixture`. The defaults are 0.9,
         None and None.
     n_chains : int, default=1
         Independent chains.
@@ -248,7 +248,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         n_auxiliary=3,
         init="one",
         point_estimate="clusters",
-        separation=0.95,
+        separation=0.9,
         n_clusters=None,
         noise=None,
         n_chains=1,

@@ -97,7 +97,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         all. "clusters": as "map", but in `labels_` components are joined to clusters, between which
         a valley is sure.
     separation, n_clusters, noise : float, int or None, float or None
-        How components are joined, as in `AnnealedDPMixture`. The defaults are 0.95, None and None.
+        How components are joined, as in `AnnealedDPMixture`. The defaults are 0.9, None and None.
     n_chains : int, default=4
         Independent chains.
     n_draws : int or "auto", default="auto"
@@ -251,7 +251,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         missing_indicator=(),
         moves="auto",
         point_estimate="clusters",
-        separation=0.95,
+        separation=0.9,
         n_clusters=None,
         noise=None,
         n_chains=4,

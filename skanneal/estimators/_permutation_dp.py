@@ -85,7 +85,7 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         better. "vi" and "binder": the partition of least expected variation of information or
         Binder loss; these need 20 draws or more in all. If a family of whole rows has missing
         cells, "map" is the draw that is closest to the others.
-    separation : float, default=0.95
+    separation : float, default=0.9
         How probable a valley between two clusters must be, in [0, 1). Components between which it
         is less probable belong to one cluster. A larger value gives fewer clusters.
     n_clusters : int or None, default=None
@@ -246,7 +246,7 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         init=None,
         beam_tolerance=1e-32,
         point_estimate="clusters",
-        separation=0.95,
+        separation=0.9,
         n_clusters=None,
         noise=None,
         n_chains=4,
