@@ -139,23 +139,23 @@ def test_a_row_left_out(family, prior):
     assert np.abs(shown - faulty).max() > 0.05, "the row is still in its cluster"
 
 
-def added_by_normal_tails(family, value, seen, hyper):
-    """h (exp(e / h) - 1) - e of a number or a row of numbers, e its surprisal above that at the
+def added_by_distance(family, value, seen, hyper):
+    """2h (exp(e / 2h) - 1) - e of a number or a row of numbers, e its surprisal above that at the
     centre of those that were seen; 0 of other families."""
     if family not in ("normal", "multivariate_normal") or is_missing(value):
         return 0.0
     seen = [other for other in seen if not is_missing(other)]
     total = hyper["kappa0"] * np.array(hyper["mu0"]) + sum(map(np.array, seen))
     centre = total / (hyper["kappa0"] + len(seen))
-    h = (hyper["nu0"] + len(seen) + 1) / 2
+    twice = hyper["nu0"] + len(seen) + 1
     at_centre, here = (log_predictive(family, x, seen, hyper) for x in (centre.tolist(), value))
-    return h * math.expm1((at_centre - here) / h) - (at_centre - here)
+    return twice * math.expm1((at_centre - here) / twice) - (at_centre - here)
 
 
 @pytest.mark.parametrize("family", [name for name in FAMILIES if not FAMILIES[name].weighted])
 def test_rows_are_laid_between_clusters_without_themselves(family):
-    """Under each cluster's rows but the row itself, relative to no rows, with normal tails; a lone
-    row stays."""
+    """Under each cluster's rows but the row itself, relative to no rows, with tails that show
+    the distance; a lone row stays."""
     columns, prior = columns_of(family, 12, 0), PitmanYor(1.3, 0.2)
     make = counts_state if family == "multinomial" else mixture_state
     table, state = make(columns, prior)
@@ -169,7 +169,7 @@ def test_rows_are_laid_between_clusters_without_themselves(family):
             total += log_predictive(name, values[row], seen, hyper)
             if tails:
                 held = [values[r] for r in members]
-                total -= added_by_normal_tails(name, values[row], held, hyper)
+                total -= added_by_distance(name, values[row], held, hyper)
         return total
 
     def expected(kept=False, tails=True):

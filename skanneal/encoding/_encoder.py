@@ -31,7 +31,7 @@ from ._columns import sparse_error
 from ._containers import Sparse, build_table, open_table
 from ._date_parts import DateParts
 from ._dates import from_days, is_temporal
-from ._family_choice import MAX_AUTO_LEVELS, auto_family, families_given
+from ._family_choice import auto_family, families_given
 from ._identifiers import (
     IdentifierCodec,
     is_identifier,
@@ -188,10 +188,7 @@ class Encoder:
         validate_data(estimator, X, reset=True, skip_check_array=True)
         if left_out:
             warn_of_identifiers(self.names, left_out, FIT_LEVEL)
-        many = [max(MAX_AUTO_LEVELS, table.shape[0] // 2) < c.n_levels for c in self.codecs]
-        crowded = [j for j in np.flatnonzero(many) if not named[j]]
-        if 0 < len(crowded) < self.n_columns:
-            warn_of_many_levels(self.names, crowded, FIT_LEVEL)
+        warn_of_many_levels(self.names, self.codecs, named, table.shape[0], FIT_LEVEL)
         return columns + self._presence(columns) + self.parts.encode(table)
 
     def _fit_column(self, j, column, family, decide):

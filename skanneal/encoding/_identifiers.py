@@ -101,20 +101,28 @@ def warn_of_identifiers(names, left_out, stacklevel):
     )
 
 
-def warn_of_many_levels(names, crowded, stacklevel):
-    """Say which columns of text have nearly as many levels as rows, and what to do about it.
+def warn_of_many_levels(names, codecs, named, n_rows, stacklevel):
+    """Say which columns of text have nearly as many levels as rows, if not all columns have, and
+    what to do about it.
 
     Parameters
     ----------
     names : ColumnNames
-    crowded : list of int
+    codecs : list of codecs
+        Of all columns.
+    named : list of bool
+        Whether the user named the column's family.
+    n_rows : int
     stacklevel : int
         Of the warning, from the caller.
     """
-    labels = ", ".join(map(names.label, crowded))
-    warnings.warn(
-        f"More than half as many levels as rows: {labels}. If these are dates, read them as dates "
-        f"(pandas: parse_dates in read_csv, or to_datetime); if they name the rows, drop them. "
-        f"Naming them in families as 'categorical' keeps them without this warning.",
-        stacklevel=stacklevel + 1,
-    )
+    many = [codec.n_levels > max(MAX_AUTO_LEVELS, n_rows // 2) for codec in codecs]
+    crowded = [j for j in np.flatnonzero(many) if not named[j]]
+    if crowded and len(crowded) < len(codecs):
+        labels = ", ".join(map(names.label, crowded))
+        warnings.warn(
+            f"More than half as many levels as rows: {labels}. If these are dates, read them as "
+            f"dates (pandas: parse_dates in read_csv, or to_datetime); if they name the rows, drop "
+            f"them. Naming them in families as 'categorical' keeps them without this warning.",
+            stacklevel=stacklevel + 1,
+        )

@@ -21,8 +21,8 @@ from scipy.special import logsumexp
 
 from ..states import state_from_arrays
 from ..summary import cluster_tree, cut_tree, rank_clusters
+from ._distances import added_surprisals
 from ._loo import compared_rows
-from ._normal_tails import added_surprisals
 from ._point import matching_view
 from ._predictor import Predictor, View
 from ._tail import own_components
@@ -200,8 +200,8 @@ class Clusters:
 
 
 def joints_without(arrays, view, table, rows):
-    """What valleys are judged by: log w_k p(row | rows of k), the row not among them, with normal
-    tails, of some rows: (n_rows, n_components).
+    """What valleys are judged by: log w_k p(row | rows of k), the row not among them, of
+    some rows, with tails that show the distance: (n_rows, n_components).
 
     Relative to a component of no rows. A row draws its own component towards itself: counted with
     it, rows would lie farther from every border than new ones do, as if there were a valley, and

@@ -21,8 +21,8 @@ then within the other.
 
 Of the larger group only as many rows take part as the smaller has, those nearest to the border by
 their log odds: else a small cluster beside a large one is lost in the share of the rows that it
-has. Only rows between the medians of the two sides take part: tails say nothing of a valley, weaken
-the test, and where one group is bent or wide the line may come back there.
+has. The quarter of each side that is farthest from the other on the line is left out: tails say
+nothing of a valley, weaken the test, and where one group is bent or wide the line may come back.
 
 One partition would be a poor judge of itself: its borders lie where its own rows happen to be few.
 So every draw judges by its own components, of which each belongs to the group that most of its rows
@@ -43,6 +43,7 @@ from ._dip import dip_evidence, spread_ties
 from ._labels import relabel
 
 _IMPOSSIBLE = 1e7  # nats below a row's best component; all others are taken to be no lower
+_FAR = 0.25  # share of each side's rows, farthest from the other side, that are left out
 _FEW_ROWS = 3  # of a group of fewer no valley is sure
 
 
@@ -228,8 +229,10 @@ class _Groups:
             drop_a = drop_b = 1.0
         log_a, log_b = np.concatenate([a_in_a, a_in_b]), np.concatenate([b_in_a, b_in_b])
         places = (log_a / drop_a - log_b / drop_b) * min(drop_a, drop_b)
-        between = (places >= _median(places[n:])) & (places <= _median(places[:n]))
-        near = places[between]
+        n_far = int(_FAR * n)
+        last = np.partition(places[:n], n - 1 - n_far)[n - 1 - n_far]
+        first = np.partition(places[n:], n_far)[n_far]
+        near = places[(places >= first) & (places <= last)]
         return dip_evidence(spread_ties(near)) if len(near) else 0.0
 
     def _nearest(self, one, other, n):

@@ -1,15 +1,17 @@
-"""Log densities with the tails of normal distributions, which show how far away a row is.
+"""Log densities that fall as the distance from a component's centre grows.
 
 A component of numbers, its parameters integrated out, has Student's t for its density, or is a t:
 at the distance delta from the centre its surprisal is h log(1 + c delta^2) above the least. So it
 levels off: rows of a long cluster, which are at all distances from a small component at its end,
 are nearly all equally surprising there. They pile up at one value, as if there were a valley in
-between. With the tails of a normal density of the same height and curvature at the centre the
-excess e is
+between. The excess e counts as
 
-    h c delta^2 = h (exp(e / h) - 1)
+    2 h (sqrt(1 + c delta^2) - 1) = 2 h (exp(e / 2h) - 1)
 
-instead. Other families, whose tails are not so heavy, stay as they are.
+instead: the same near the centre, and in proportion to delta far from it, so that rows that are
+evenly spread along a cluster stay so. A normal density's delta^2 would spread them farther than
+they are, and all the more where few rows say what the component's shape is. Other families, whose
+tails are not so heavy, stay as they are.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -19,11 +21,11 @@ import numpy as np
 from ..encoding import Schema
 from ._tail import ViewTails, patterns, row_scores
 
-_MOST = 30.0  # of e / h: farther out all rows are as if at the same distance
+_MOST = 30.0  # of e / 2h: farther out all rows are as if at the same distance
 
 
 def added_surprisals(view, table):
-    """By how much rows are more surprising with normal tails: (n_rows, K + 1).
+    """By how much rows are more surprising where tails show the distance: (n_rows, K + 1).
 
     Parameters
     ----------
@@ -57,9 +59,9 @@ def added_surprisals(view, table):
 
 def _added(view, scores, least, exponent):
     """The same of a block's part of the rows, from its log densities."""
-    exponent = exponent[view.slots] if np.ndim(exponent) else exponent
+    twice = 2.0 * (exponent[view.slots] if np.ndim(exponent) else exponent)
     excess = np.maximum(-scores - least, 0.0)
-    return exponent * np.expm1(np.minimum(excess / exponent, _MOST)) - excess
+    return twice * np.expm1(np.minimum(excess / twice, _MOST)) - excess
 
 
 def _rows(table, columns):
