@@ -189,7 +189,7 @@ def test_particles_that_become_fewer(n_runs):
 @pytest.mark.slow
 @pytest.mark.parametrize(("data", "prior", "n_rows"), MIXTURES)
 def test_mixtures(data, prior, n_rows):
-    """With the next, 100,000 runs."""
+    """With the next, more than 100,000 runs in all."""
     assert min(p_values(case(data, prior, n_rows), 1_900, seed=1)) > LEVEL
 
 

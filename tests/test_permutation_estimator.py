@@ -57,7 +57,6 @@ class TestScikitLearn:
         grid = {
             "moves": [("gibbs", "permutation"), "auto"],
             "schedule": ["anneal", SequentialGibbs(n_sweeps=6)],
-            "permutation": ["projection", "uniform"],
         }
         search = GridSearchCV(mixture(), grid, cv=2, error_score="raise").fit(X)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
