@@ -9,13 +9,12 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 
-from cheap import CHEAP
+from cheap import CHEAP, short
 from mixtures import hyper_vector
 from reference import ATOMS, log_marginal, log_predictive
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.encoding._atoms import atoms_of
 from skanneal.families import FAMILIES, Table
-from skanneal.schedules import PriorGibbs, SequentialGibbs
 
 NAME = "semi_continuous"
 HYPER = {"mu0": 0.2, "kappa0": 0.5, "nu0": 3.0, "sigma2_0": 0.7, "a": 0.6, "b": 1.7}
@@ -30,12 +29,6 @@ def amounts(n=120, seed=0, missing=0.1):
     X[rng.random(X.shape) < SHARES[groups, None]] = 0.0
     X[rng.random(X.shape) < missing] = np.nan
     return X, groups
-
-
-def fitted(estimator=AnnealedDPMixture, **parameters):
-    schedule = PriorGibbs if estimator is PermutationDPMixture else SequentialGibbs
-    defaults = {"schedule": schedule(n_sweeps=6), "n_chains": 1, "n_draws": 1, "random_state": 0}
-    return estimator(**{**defaults, **parameters})
 
 
 # ---- the rule -----------------------------------------------------------------------------------
@@ -73,8 +66,8 @@ def test_few_cells_at_atoms_are_for_the_user_to_name():
     """Three in a hundred: "auto" leaves the column to the families of numbers."""
     X = np.random.default_rng(8).normal(size=(1000, 2))
     X[:30, 0] = 0.0
-    assert NAME not in fitted(CrossCatPY).fit(X).families_
-    assert fitted(CrossCatPY, families={NAME: [0]}).fit(X).atoms_[0].tolist() == [0.0]
+    assert NAME not in short(CrossCatPY).fit(X).families_
+    assert short(CrossCatPY, families={NAME: [0]}).fit(X).atoms_[0].tolist() == [0.0]
 
 
 # ---- units --------------------------------------------------------------------------------------
@@ -132,7 +125,7 @@ def test_it_is_chosen_where_there_are_atoms(estimator):
     frame = pd.DataFrame(X, columns=list("abcd")).assign(
         e=np.random.default_rng(4).normal(size=120)
     )
-    model = fitted(estimator).fit(frame)
+    model = short(estimator).fit(frame)
     assert {name: of.tolist() for name, of in model.families_.items()} == {
         "normal": [4],
         NAME: [0, 1, 2, 3],
@@ -149,7 +142,7 @@ def test_it_is_chosen_where_there_are_atoms(estimator):
     assert np.array_equal(filled.to_numpy()[~gaps], frame.to_numpy()[~gaps])
     assert np.isfinite(filled.to_numpy()).all() and (spread[gaps] > 0).all()
     # one's own choice
-    other = fitted(estimator, families={"normal": list("abc")}).fit(frame)
+    other = short(estimator, families={"normal": list("abc")}).fit(frame)
     assert other.families_[NAME].tolist() == [3]
     # a query in float32 has the same atoms
     single = model.score_samples(frame.astype("float32"))
@@ -159,7 +152,7 @@ def test_it_is_chosen_where_there_are_atoms(estimator):
 def test_another_unit():
     """A power of two: all is the same but for the densities' unit, which an atom has not."""
     X, _ = amounts()
-    model = fitted().fit(X)
+    model = short().fit(X)
     other = clone(model).fit(64 * X)
     np.testing.assert_array_equal(other.labels_, model.labels_)
     elsewhere = (~np.isnan(X) & (X != 0)).sum(axis=1)
@@ -197,7 +190,7 @@ def test_named_without_atoms_it_is_the_normal_family():
     X = np.random.default_rng(6).normal(size=(60, 2))
     of_normal = {name: HYPER[name] for name in FAMILIES["normal"].names()}
     model, normal = (
-        fitted(families=name, hyperparameters={name: given}).fit(X)
+        short(families=name, hyperparameters={name: given}).fit(X)
         for name, given in ((NAME, HYPER), ("normal", of_normal))
     )
     assert model.atoms_ == {}
@@ -207,6 +200,6 @@ def test_named_without_atoms_it_is_the_normal_family():
 
 def test_a_column_of_one_value_is_set_apart():
     X = np.column_stack([amounts(40)[0][:, 0], np.full(40, 3.3)])
-    model = fitted(families=NAME).fit(X)
+    model = short(families=NAME).fit(X)
     assert model.families_["constant"].tolist() == [1]
     assert (model.sample(4)[:, 1] == 3.3).all()

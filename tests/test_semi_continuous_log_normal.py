@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cheap import CHEAP
+from cheap import CHEAP, short
 from mixtures import hyper_vector
 from reference import AMOUNT_ATOMS, log_marginal, log_predictive
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.encoding._skewness import prefers_logarithm
 from skanneal.families import FAMILIES, Table
-from skanneal.schedules import PriorGibbs, SequentialGibbs
 
 NAME = "semi_continuous_log_normal"
 HYPER = {"mu0": 0.2, "kappa0": 0.5, "nu0": 3.0, "sigma2_0": 0.7, "a": 0.6, "b": 1.7}
@@ -30,12 +29,6 @@ def amounts(n=200, seed=0, missing=0.1):
     X[rng.random(X.shape) < SHARES[groups, None]] = 0.0
     X[rng.random(X.shape) < missing] = np.nan
     return X, groups
-
-
-def fitted(estimator=AnnealedDPMixture, **parameters):
-    schedule = PriorGibbs if estimator is PermutationDPMixture else SequentialGibbs
-    defaults = {"schedule": schedule(n_sweeps=6), "n_chains": 1, "n_draws": 1, "random_state": 0}
-    return estimator(**{**defaults, **parameters})
 
 
 def block_of(cells, hyper=HYPER, n_slots=3):
@@ -73,7 +66,7 @@ def test_it_is_chosen_where_what_is_elsewhere_is_skewed(estimator):
     others[rng.random(others.shape) < 0.4] = 0.0
     coded = np.where(X[:, :1] == 0.0, -999.0, X[:, :1])  # "not measured": no logarithm
     X = np.hstack([X, others, coded])
-    model = fitted(estimator).fit(X)
+    model = short(estimator).fit(X)
     chosen = {name: of.tolist() for name, of in model.families_.items()}
     assert chosen == {NAME: [0, 1, 2], "semi_continuous": [3, 4, 5]}
     assert model.atoms_[0].tolist() == [0.0]
@@ -85,17 +78,17 @@ def test_it_is_chosen_where_what_is_elsewhere_is_skewed(estimator):
     np.testing.assert_array_equal(filled[~gaps], X[~gaps])
     single = model.score_samples(X.astype(np.float32))
     np.testing.assert_allclose(single, model.score_samples(X), atol=1e-3)
-    other = fitted(estimator, families={"semi_continuous": [0, 1]}).fit(X)
+    other = short(estimator, families={"semi_continuous": [0, 1]}).fit(X)
     assert other.families_[NAME].tolist() == [2]
 
 
 def test_what_has_no_logarithm_is_refused():
     X, _ = amounts(missing=0.0)
-    model = fitted().fit(X)
+    model = short().fit(X)
     with pytest.raises(ValueError, match="above 0, got -1"):
         model.score_samples(np.r_[[[-1.0, 1.0, 1.0]], X])
     with pytest.raises(ValueError, match="above 0, got 0"):  # no atom: too few rows
-        fitted(families=NAME).fit(np.r_[0.0, X[X > 0]][:, None])
+        short(families=NAME).fit(np.r_[0.0, X[X > 0]][:, None])
 
 
 # ---- units --------------------------------------------------------------------------------------
@@ -122,7 +115,7 @@ def test_an_atom_has_a_probability_and_the_others_a_density():
 def test_the_density_is_that_of_the_amount():
     """With the atoms it sums to one; the control, without the Jacobian, does not."""
     x = np.exp(np.linspace(-60.0, 60.0, 24_001))
-    model = fitted(families=NAME, hyperparameters={NAME: {"nu0": 6.0}}).fit(amounts()[0][:, :1])
+    model = short(families=NAME, hyperparameters={NAME: {"nu0": 6.0}}).fit(amounts()[0][:, :1])
     density, of_zero = (np.exp(model.score_samples(of)) for of in (x[:, None], np.zeros((1, 1))))
     assert 0.2 < of_zero[0] < 0.6
     assert np.trapezoid(density, x) + of_zero[0] == pytest.approx(1.0, abs=1e-3)
@@ -164,7 +157,7 @@ def held_as(values):
 def test_another_unit():
     """Densities elsewhere change by the unit, an atom's probability does not."""
     X, _ = amounts()
-    model, other = (fitted().fit(unit * X) for unit in (1.0, 64.0))
+    model, other = (short().fit(unit * X) for unit in (1.0, 64.0))
     np.testing.assert_array_equal(other.labels_, model.labels_)
     shift = np.log(64) * (X > 0).sum(axis=1)
     np.testing.assert_allclose(

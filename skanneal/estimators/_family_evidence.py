@@ -16,10 +16,11 @@ rows. Of candidates that differ by a trifle, or by no more than a standard error
 first is chosen: it is the simpler one. No rival is waited for that cannot be ahead by more than a
 trifle: a t of many degrees of freedom is a normal.
 
-Work is counted in row steps, never timed, and depends on the table alone: the families do not hang
-on the schedule, on the number of chains or on the machine. Only under a time limit the competition
-ends early. It may take a third of the time, half as much as the fit that follows: a stage begins if
-twice what the last one took is left of that, and one that is not over by then does not count.
+Work is counted in row steps, never timed, and depends on the table alone: the families do not
+depend on the schedule, on the number of chains or on the machine. Only under a time limit the
+competition ends early. It may take a third of the time, half as much as the fit that follows: a
+stage begins if twice what the last one took is left of that, and one that is not over by then does
+not count.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -181,7 +182,7 @@ class Contest:
         self.encoders, self.plans, self.n_jobs = encoders, plans, n_jobs
         self.end = limit.part(SHARE_OF_TIME)
         self.n_rows = n = next(iter(plans.values())).table.n_rows
-        seed_of_order, self._seed = seed.spawn(2)
+        seed_of_order, seed_of_chains = seed.spawn(2)
         generator = np.random.Generator(np.random.PCG64(seed_of_order))
         order = np.argsort(generator.random(n), kind="stable")
         n_judged = min(-(-n // FOLDS), MOST_JUDGED)
@@ -198,7 +199,7 @@ class Contest:
         pairs = [(name, *split) for name in plans for split in self.splits]
         self._tasks = [
             (encoders[name], plans[name], seen[: self.sizes[-1]], judged, of_chain)
-            for (name, judged, seen), of_chain in zip(pairs, self._seed.spawn(len(pairs)))
+            for (name, judged, seen), of_chain in zip(pairs, seed_of_chains.spawn(len(pairs)))
         ]
         self._states = [None] * len(pairs)
 
