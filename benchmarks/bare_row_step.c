@@ -16,6 +16,17 @@
  *              the posterior scale matrix, updated by rank one in double.
  * known        Normal rows with covariance I and means N(0, V I): constant - precision
  *              |x - mean|^2, the sums in double.
+ * atoms        A cell of 0 is an atom; elsewhere as normal. Outcomes are Dirichlet-multinomial:
+ *              elsewhere the logarithm of its share is in the constant, at the atom it is a number by
+ *              [feature][slot].
+ * negative     Negative binomial counts x with a known size r and a Beta prior of p. With A and B the
+ * binomial     parameters of its posterior and E = A + B + r, the predictive is, up to a factor that
+ *              depends on x alone, c B (B + 1) ... (B + x - 1) / (E (E + 1) ... (E + x - 1)): the
+ *              logarithm of this product, or for a large x by Stirling's formula.
+ * t            As rows, each row with a weight w ~ Gamma(h, h) of its precision, which the step
+ *              integrates out by Laplace's approximation. A row that would leave its cluster stays
+ *              with the probability that makes up for the error; if it leaves, and one time in eight
+ *              if it stays, its weight is drawn given the cluster, by a sum over log w.
  *
  * multinomial  Dirichlet-multinomial of a row of counts, kept as pairs (column, count) of those
  *              above 0: weight[column][slot] = count + a, a row's score the logarithm of the product
@@ -44,6 +55,7 @@
 #define BLOCK 16
 #define MAX_SLOTS 48
 #define LEVELS 4
+#define MAX_NODES 512
 #define MAX_FEATURES 128
 #define MASKED (-1e30f)
 #define AHEAD 4 /* rows between a prefetch and its use */
@@ -52,7 +64,7 @@
 typedef float vec __attribute__((vector_size(4 * LANES), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES), may_alias));
 
-enum { CATEGORICAL, NORMAL, ROWS, KNOWN, MULTINOMIAL };
+enum { CATEGORICAL, NORMAL, ROWS, KNOWN, MULTINOMIAL, ATOMS, NEGATIVE, HEAVY };
 
 typedef struct {
     int family;
@@ -89,6 +101,23 @@ typedef struct {
     double pseudo_count;
     double total[MAX_SLOTS];         /* sum of the weights */
     double log_gamma[MAX_SLOTS];     /* of the total, less log(2 pi) / 2 */
+    /* atoms: the pseudo-count of both outcomes is pseudo_count */
+    int32_t *elsewhere;              /* (n_slots, MAX_FEATURES) cells that are no atoms */
+    float *log_atom;                 /* (n_features, n_slots) */
+    /* negative binomial: sums of the counts in mean */
+    const uint32_t *whole;           /* (n_rows, n_features) the caller's */
+    double size, a, b;
+    double *beta_table;              /* (n_rows + 1,) log Gamma(A + r) / Gamma(A) */
+    float *beta;                     /* (n_features, 5, n_slots): B, E, log c, log B - log E, and the
+                                        rests of Stirling's formula at E less at B */
+    /* t: sums of the weights in total; shape's rate is 1/kappa */
+    float *row_weight;               /* (n_rows,) */
+    double half;                     /* h */
+    double step;                     /* of sums over log w */
+    double stirling_rest;            /* log Gamma(alpha) - (alpha - 1/2) log alpha + alpha */
+    double node[MAX_NODES], mass[MAX_NODES];
+    float distance[MAX_SLOTS] __attribute__((aligned(64)));
+    float laplace[MAX_SLOTS] __attribute__((aligned(64)));
 } State;
 
 /* ---- arithmetic ---------------------------------------------------------------------- */
@@ -125,6 +154,14 @@ INLINE vec log1p_vec(vec t) /* t >= 0 */
     vec m = t * scale + shift;
     vec square = m * m;
     vec whole = __builtin_convertvector(exponent, vec) * (LOG_2 / 0x1p23f);
+    return whole + m + square * LOG1P_SERIES(m, square);
+}
+
+INLINE vec log_vec(vec y) /* y > 0 and normal */
+{
+    const ivec exponent = ((ivec)y - 0x3f3504f3) & (int32_t)0xff800000;
+    const vec m = (vec)((ivec)y - exponent) - 1.0f, square = m * m;
+    const vec whole = __builtin_convertvector(exponent, vec) * (LOG_2 / 0x1p23f);
     return whole + m + square * LOG1P_SERIES(m, square);
 }
 
@@ -547,6 +584,352 @@ INLINE void multinomial_score(State *s, int64_t row, const int n_slots)
                                            (stirling(s->total[j] + x) - s->log_gamma[j]));
 }
 
+/* ---- atoms --------------------------------------------------------------------------- */
+
+INLINE void atoms_update(State *s, const float *restrict x, int k, int change, const int n_slots)
+{
+    const int n_features = s->n_features;
+    double *restrict mean = s->mean + (size_t)k * MAX_FEATURES;
+    double *restrict m2 = s->m2 + (size_t)k * MAX_FEATURES;
+    int32_t *restrict number = s->elsewhere + (size_t)k * MAX_FEATURES;
+    const double mu0 = s->mu0, prior = s->nu0 * s->sigma2_0;
+    const int n_all = s->n[k];
+    int at[MAX_FEATURES], n_at = 0;
+    float centre[MAX_FEATURES], precision[MAX_FEATURES], exponent[MAX_FEATURES];
+    float height[MAX_FEATURES];
+    for (int f = 0; f < n_features; f++) {
+        at[n_at] = f;
+        n_at += x[f] != 0;
+        if (x[f] == 0)
+            s->log_atom[f * n_slots + k] = s->log_table[n_all - number[f]];
+    }
+    for (int i = 0; i < n_at; i++) {
+        const int f = at[i], n = number[f] + change;
+        const double per_n = n ? (double)change / n : 0;
+        const double per_square = n ? change * (1 - per_n) : 0;
+        const double per_kappa = 1 / (s->kappa0 + n), weight = n * per_kappa;
+        const double delta = x[f] - mean[f];
+        const double m = n ? mean[f] + delta * per_n : 0;
+        const double square = n ? m2[f] + delta * delta * per_square : 0;
+        const double offset = m - mu0;
+        const float p = 1.0f / (float)((prior + square + s->kappa0 * weight * offset * offset) *
+                                       (1 + per_kappa));
+        number[f] = n;
+        mean[f] = m;
+        m2[f] = square;
+        centre[i] = mu0 + weight * offset;
+        precision[i] = p;
+        exponent[i] = 0.5 * (s->nu0 + n + 1);
+        height[i] = s->gamma_table[n] + s->log_table[n] + 0.5f * log_scalar(p);
+    }
+    for (int i = 0; i < n_at; i++) {
+        float *cache = s->student + (size_t)at[i] * 4 * n_slots + k;
+        cache[0] = centre[i];
+        cache[n_slots] = precision[i];
+        cache[2 * n_slots] = exponent[i];
+        cache[3 * n_slots] = height[i];
+    }
+}
+
+INLINE void atoms_score(State *s, const float *x, const int n_slots)
+{
+    const int n_vecs = n_slots / LANES;
+    vec sum[MAX_SLOTS / LANES];
+    for (int v = 0; v < n_vecs; v++)
+        sum[v] = ((vec *)s->slot_score)[v];
+    for (int f = 0; f < s->n_features; f++) {
+        const vec *atom = (const vec *)(s->log_atom + f * n_slots);
+        const vec *mean = (const vec *)(s->student + (size_t)f * 4 * n_slots);
+        const vec *precision = mean + n_vecs, *exponent = precision + n_vecs;
+        const vec *constant = exponent + n_vecs;
+        if (x[f] == 0) {
+            for (int v = 0; v < n_vecs; v++)
+                sum[v] += atom[v];
+            continue;
+        }
+        for (int v = 0; v < n_vecs; v++) {
+            vec d = x[f] - mean[v];
+            sum[v] += constant[v] - exponent[v] * log1p_vec(d * d * precision[v]);
+        }
+    }
+    for (int v = 0; v < n_vecs; v++)
+        ((vec *)s->scores)[v] = sum[v];
+}
+
+/* ---- negative binomial --------------------------------------------------------------- */
+
+INLINE double rest(double z) /* log Gamma(z) less Stirling's formula, z >= 1 */
+{
+    const double i = 1 / z, square = i * i;
+    if (z < 8)
+        return lgamma(z) - (z - 0.5) * log(z) + z - 0.9189385332046727;
+    return i * (1.0 / 12 - square * (1.0 / 360 - square / 1260));
+}
+
+INLINE void negative_update(State *s, const uint32_t *restrict x, int k, int n, int change,
+                            const int n_slots)
+{
+    double *restrict sum = s->mean + (size_t)k * MAX_FEATURES;
+    const double r = s->size, posterior_a = s->a + n * r, own = s->beta_table[n];
+    for (int f = 0; f < s->n_features; f++) {
+        sum[f] += change * (double)x[f];
+        const double b = s->b + sum[f], d = posterior_a + b, e = d + r;
+        const double rest_d = rest(d), rest_e = rest(e), log_e = log(e);
+        float *beta = s->beta + (size_t)f * 5 * n_slots + k;
+        beta[0] = b;
+        beta[n_slots] = e;
+        /* log Gamma(d) - log Gamma(e), as e = d + r */
+        beta[2 * n_slots] = own + (d - 0.5) * log(d / e) - r * log_e + r + rest_d - rest_e;
+        beta[3 * n_slots] = log(b / e);
+        beta[4 * n_slots] = rest_e - rest(b);
+    }
+}
+
+INLINE vec rest_vec(vec z) /* z > 12 */
+{
+    const vec i = 1.0f / z;
+    return i * (1.0f / 12 - i * i * (1.0f / 360));
+}
+
+INLINE void negative_score(State *s, const uint32_t *x, const int n_slots)
+{
+    enum { SMALL = 12 };
+    const int n_vecs = n_slots / LANES;
+    vec sum[MAX_SLOTS / LANES];
+    for (int v = 0; v < n_vecs; v++)
+        sum[v] = ((vec *)s->slot_score)[v];
+    for (int f = 0; f < s->n_features; f++) {
+        const vec *b = (const vec *)(s->beta + (size_t)f * 5 * n_slots), *e = b + n_vecs;
+        const vec *constant = e + n_vecs, *log_ratio = constant + n_vecs;
+        const vec *rests = log_ratio + n_vecs;
+        const float c = x[f];
+        if (x[f] == 0) {
+            for (int v = 0; v < n_vecs; v++)
+                sum[v] += constant[v];
+        } else if (x[f] <= SMALL) {
+            for (int v = 0; v < n_vecs; v++) {
+                vec above = b[v], below = e[v];
+                for (uint32_t i = 1; i < x[f]; i++) {
+                    above *= b[v] + (float)i;
+                    below *= e[v] + (float)i;
+                    if (i % 4 == 3) { /* factors below 2^31 */
+                        above /= below;
+                        below = (vec){0} + 1.0f;
+                    }
+                }
+                sum[v] += constant[v] + log_vec(above / below);
+            }
+        } else
+            for (int v = 0; v < n_vecs; v++)
+                sum[v] += constant[v] + c * log_ratio[v] + rests[v] +
+                          (b[v] + (c - 0.5f)) * log1p_vec(c / b[v]) -
+                          (e[v] + (c - 0.5f)) * log1p_vec(c / e[v]) + rest_vec(b[v] + c) -
+                          rest_vec(e[v] + c);
+    }
+    for (int v = 0; v < n_vecs; v++)
+        ((vec *)s->scores)[v] = sum[v];
+}
+
+/* ---- t ------------------------------------------------------------------------------- */
+
+/* As rows_update, for a row of weight |change|. */
+INLINE void heavy_update(State *s, const float *restrict x, int k, int n, double change,
+                         const int n_slots)
+{
+    const int d = s->n_features;
+    double *restrict mean = s->mean + (size_t)k * MAX_FEATURES;
+    double *restrict factor = s->factor + (size_t)k * d * MAX_FEATURES;
+    const double had = s->total[k], total = n ? had + change : 0;
+    const double kappa = s->kappa0 + total, before = s->kappa0 + had;
+    double v[MAX_FEATURES] __attribute__((aligned(64)));
+    double sum[MAX_FEATURES] __attribute__((aligned(64)));
+    float log_det = 0;
+    s->total[k] = total;
+    if (n && change) {
+        const double sign = change > 0 ? 1 : -1, shrink = had / before;
+        const double scale = sqrt(sign * change * before / kappa);
+        double s0 = 1;
+        for (int j = 0; j < d; j++) {
+            v[j] = scale * (x[j] - shrink * mean[j]);
+            mean[j] += (x[j] - mean[j]) * (change / total);
+            sum[j] = 0;
+        }
+        for (int i = 0; i < d; i++) {
+            double *restrict w = factor + (size_t)i * MAX_FEATURES, p = 0;
+            for (int j = 0; j <= i; j++)
+                p += w[j] * v[j];
+            const double s1 = s0 + sign * p * p;
+            const double own = sqrt(s0 / s1), other = sign * p / sqrt(s0 * s1);
+            for (int j = 0; j <= i; j++) {
+                const double old = w[j];
+                w[j] = own * old - other * sum[j];
+                sum[j] += p * old;
+            }
+            s0 = s1;
+        }
+    } else {
+        memset(mean, 0, d * sizeof(double));
+        memset(factor, 0, (size_t)d * MAX_FEATURES * sizeof(double));
+        for (int i = 0; i < d; i++)
+            factor[(size_t)i * (MAX_FEATURES + 1)] = 1 / sqrt(s->sigma2_0);
+    }
+    float *weight = s->weight + k, *location = s->location + k, *shape = s->shape + k;
+    float diagonal[MAX_FEATURES];
+    for (int i = 0; i < d; i++) {
+        const double *w = factor + (size_t)i * MAX_FEATURES;
+        for (int j = 0; j <= i; j++, weight += n_slots)
+            *weight = w[j];
+        diagonal[i] = w[i];
+        location[i * n_slots] = total / kappa * mean[i];
+    }
+    for (int i = 0; i < d; i++)
+        log_det += log_scalar(diagonal[i]);
+    shape[0] = s->gamma_table[n] + log_det;
+    shape[n_slots] = 0.5 * (s->nu0 + n + 1);
+    shape[2 * n_slots] = 1 / kappa;
+}
+
+INLINE vec sqrt_vec(vec x)
+{
+    float y[LANES] __attribute__((aligned(64)));
+    *(vec *)y = x;
+    for (int j = 0; j < LANES; j++)
+        y[j] = sqrtf(y[j]);
+    return *(vec *)y;
+}
+
+INLINE vec choose(ivec where, vec a, vec b)
+{
+    return (vec)(((ivec)a & where) | ((ivec)b & ~where));
+}
+
+/* Laplace's approximation, in s = log w, to the log integral of exp g,
+ * g = alpha s - h w + (a - d/2) log(1 + w/kappa) - a log(1 + w/kappa + w q). The mode is that for
+ * an infinite kappa and two of Newton's steps. */
+INLINE vec laplace_vec(const State *s, const vec a, const vec inverse, const vec q)
+{
+    const float h = s->half, half_d = 0.5f * s->n_features, alpha = h + half_d;
+    const vec b = h + (a - alpha) * q, root = sqrt_vec(b * b + 4 * h * alpha * q);
+    vec w = choose(b > 0, 2 * alpha / (b + root),
+                   (root - b) / (2 * h * larger(q, (vec){0} + 1e-30f)));
+    vec bend;
+    for (int step = 0;; step++) {
+        const vec u = w * inverse, p = u / (1.0f + u), c = (inverse + q) * w, v = c / (1.0f + c);
+        bend = h * w + (half_d - a) * p * (1.0f - p) + a * v * (1.0f - v);
+        bend = larger(bend, (vec){0} + 0.05f);
+        if (step == 2)
+            break;
+        vec change = (alpha - h * w - half_d * p - a * (v - p)) / bend;
+        change = larger(change, (vec){0} - 1.5f);
+        change = -larger(-change, (vec){0} - 1.5f);
+        w *= (2.0f + change) / (2.0f - change);
+    }
+    const vec share = 1.0f + w * inverse;
+    return (float)s->stirling_rest + alpha * log_vec(w) - h * w - half_d * log_vec(share) -
+           a * log1p_vec(w * q / share) - 0.5f * log_vec(bend);
+}
+
+INLINE void heavy_score(State *s, const float *x, const int n_slots)
+{
+    const int d = s->n_features;
+    for (int slot = 0; slot < n_slots; slot += BLOCK) {
+        enum { VECS = BLOCK / LANES };
+        vec e[MAX_FEATURES][VECS], q[VECS];
+        for (int v = 0; v < VECS; v++)
+            q[v] = (vec){0};
+        for (int j = 0; j < d; j++)
+            for (int v = 0; v < VECS; v++)
+                e[j][v] = x[j] - ((vec *)(s->location + j * n_slots + slot))[v];
+        const float *weight = s->weight + slot;
+        for (int i = 0; i < d; i++) {
+            vec y[VECS];
+            for (int v = 0; v < VECS; v++)
+                y[v] = (vec){0};
+            for (int j = 0; j <= i; j++, weight += n_slots)
+                for (int v = 0; v < VECS; v++)
+                    y[v] += ((const vec *)weight)[v] * e[j][v];
+            for (int v = 0; v < VECS; v++)
+                q[v] += y[v] * y[v];
+        }
+        const vec *constant = (const vec *)(s->shape + slot);
+        const vec *a = (const vec *)(s->shape + n_slots + slot);
+        const vec *inverse = (const vec *)(s->shape + 2 * n_slots + slot);
+        for (int v = 0; v < VECS; v++) {
+            const vec integral = laplace_vec(s, a[v], inverse[v], q[v]);
+            ((vec *)(s->distance + slot))[v] = q[v];
+            ((vec *)(s->laplace + slot))[v] = integral;
+            ((vec *)(s->scores + slot))[v] =
+                ((vec *)(s->slot_score + slot))[v] + constant[v] + integral;
+        }
+    }
+}
+
+INLINE double uniform(State *s)
+{
+    return ((double)(next_uint64(s->rng) >> 12) + 0.5) * 0x1p-52;
+}
+
+/* The log integral in slot k as a sum, the first node `offset` steps from the lower end; the nodes
+ * and their masses stay, their number is returned. */
+static int heavy_integral(State *s, int k, double offset, const int n_slots, double *log_integral)
+{
+    const double h = s->half, half_d = 0.5 * s->n_features, alpha = h + half_d, tail = 15;
+    const double a = s->shape[n_slots + k], inverse = s->shape[2 * n_slots + k];
+    const double q = s->distance[k];
+    const double low = log(alpha / (h + half_d * inverse + a * q)) - 1 - tail / alpha;
+    const double high = log((alpha + tail + sqrt(2 * alpha * tail)) / h);
+    double step = s->step, largest = -1e300, total = 0;
+    if (high - low > step * (MAX_NODES - 2))
+        step = (high - low) / (MAX_NODES - 2);
+    const int n = (int)((high - low) / step) + 2;
+    const double first = low + (offset - 1) * step, ratio = exp(step);
+    float g[MAX_NODES];
+    s->node[0] = exp(first);
+    for (int j = 1; j < n; j++)
+        s->node[j] = s->node[j - 1] * ratio;
+    for (int j = 0; j < n; j++) {
+        const double w = s->node[j], share = 1 + w * inverse;
+        s->mass[j] = alpha * (first + j * step) - h * w + (a - half_d) * log(share) -
+                     a * log(share + w * q);
+    }
+    for (int j = 0; j < n; j++)
+        largest = s->mass[j] > largest ? s->mass[j] : largest;
+    for (int j = 0; j < n; j++)
+        g[j] = s->mass[j] - largest;
+    for (int j = 0; j < n; j++)
+        total += s->mass[j] = exp_scalar(g[j]);
+    *log_integral = largest + log(step * total);
+    return n;
+}
+
+INLINE float heavy_weight(State *s, int k, const int n_slots)
+{
+    double log_integral, left = 0;
+    const int n = heavy_integral(s, k, uniform(s), n_slots, &log_integral);
+    int j = 0;
+    for (int i = 0; i < n; i++)
+        left += s->mass[i];
+    left *= uniform(s);
+    while (j < n - 1 && left >= s->mass[j])
+        left -= s->mass[j++];
+    return s->node[j];
+}
+
+/* A row that left slot k, and would go to slot `to`: where it goes, its weight drawn anew. */
+INLINE int heavy_move(State *s, int64_t row, int k, int to, const int n_slots)
+{
+    if (to != k && s->n[k]) {
+        double there, here;
+        heavy_integral(s, to, 0.5, n_slots, &there);
+        heavy_integral(s, k, 0.5, n_slots, &here);
+        if (log(uniform(s)) >= (there - s->laplace[to]) - (here - s->laplace[k]))
+            to = k;
+    }
+    if (to != k || uniform(s) < 0.125)
+        s->row_weight[row] = heavy_weight(s, to, n_slots);
+    return to;
+}
+
 /* ---- the step ------------------------------------------------------------------------ */
 
 INLINE void update(State *s, int64_t row, int k, int change, const int family, const int n_slots)
@@ -560,6 +943,12 @@ INLINE void update(State *s, int64_t row, int k, int change, const int family, c
         rows_update(s, cells, k, s->n[k], change, n_slots);
     else if (family == MULTINOMIAL)
         multinomial_update(s, row, k, change, n_slots);
+    else if (family == ATOMS)
+        atoms_update(s, cells, k, change, n_slots);
+    else if (family == HEAVY)
+        heavy_update(s, cells, k, s->n[k], change * (double)s->row_weight[row], n_slots);
+    else if (family == NEGATIVE)
+        negative_update(s, s->whole + row * s->n_features, k, s->n[k], change, n_slots);
     else
         known_update(s, cells, k, s->n[k], change, n_slots);
 }
@@ -575,6 +964,12 @@ INLINE void score(State *s, int64_t row, const int family, const int n_slots)
         rows_score(s, cells, n_slots);
     else if (family == MULTINOMIAL)
         multinomial_score(s, row, n_slots);
+    else if (family == ATOMS)
+        atoms_score(s, cells, n_slots);
+    else if (family == HEAVY)
+        heavy_score(s, cells, n_slots);
+    else if (family == NEGATIVE)
+        negative_score(s, s->whole + row * s->n_features, n_slots);
     else
         known_score(s, cells, n_slots);
 }
@@ -583,7 +978,9 @@ INLINE void prefetch(const State *s, int64_t row, const int family)
 {
     const int coded = family == CATEGORICAL;
     size_t size = (size_t)s->n_features * (coded ? 1 : sizeof(float));
-    const char *start = (coded ? (const char *)s->codes : (const char *)s->cells) + row * size;
+    const char *start = (coded               ? (const char *)s->codes
+                         : family == NEGATIVE ? (const char *)s->whole
+                                              : (const char *)s->cells) + row * size;
     if (family == MULTINOMIAL) {
         start = (const char *)(s->pairs + 2 * s->start[row]);
         size = 8 * (s->start[row + 1] - s->start[row]);
@@ -599,13 +996,16 @@ INLINE int loop(State *s, const int32_t *order, int64_t n_steps, const int famil
 {
     for (int64_t i = 0; i < n_steps; i++) {
         const int64_t row = order[i];
-        int k = s->labels[row];
+        const int had = s->labels[row];
+        int k = had;
         if (i + AHEAD < n_steps)
             prefetch(s, order[i + AHEAD], family);
         slot_left(s, k);
         update(s, row, k, -1, family, n_slots);
         score(s, row, family, n_slots);
         k = draw_slot(s, n_slots);
+        if (family == HEAVY)
+            k = heavy_move(s, row, had, k, n_slots);
         if (slot_joined(s, k))
             return -1;
         update(s, row, k, 1, family, n_slots);
@@ -625,6 +1025,9 @@ INLINE int loop(State *s, const int32_t *order, int64_t n_steps, const int famil
     case NORMAL: OF_SIZE(CALL, NORMAL)                                                         \
     case ROWS: OF_SIZE(CALL, ROWS)                                                             \
     case MULTINOMIAL: OF_SIZE(CALL, MULTINOMIAL)                                               \
+    case ATOMS: OF_SIZE(CALL, ATOMS)                                                           \
+    case HEAVY: OF_SIZE(CALL, HEAVY)                                                           \
+    case NEGATIVE: OF_SIZE(CALL, NEGATIVE)                                                     \
     default: OF_SIZE(CALL, KNOWN)                                                              \
     }
 
@@ -747,16 +1150,77 @@ State *bare_normal(int64_t n_rows, int n_features, int n_slots, const float *cel
     return fill(s);
 }
 
-/* hyper: kappa0, nu0, scale0 of the rows; with nu0 = 0 the means' prior variance of known ones. */
-State *bare_rows(int64_t n_rows, int n_features, int n_slots, const float *cells, int32_t *labels,
-                 const double hyper[3], double concentration, uint64_t seed)
+/* hyper: as of bare_normal, and the pseudo-count of the atom and of elsewhere. */
+State *bare_atoms(int64_t n_rows, int n_features, int n_slots, const float *cells, int32_t *labels,
+                  const double hyper[5], double concentration, uint64_t seed)
 {
     State *s = new_state(n_rows, n_features, n_slots, labels, seed);
     if (!s || n_features > MAX_FEATURES)
         return NULL;
-    const double d = n_features;
+    const double a = hyper[4];
     s->cells = cells;
-    s->family = hyper[1] > 0 ? ROWS : KNOWN;
+    s->family = ATOMS;
+    s->mu0 = hyper[0], s->kappa0 = hyper[1], s->nu0 = hyper[2], s->sigma2_0 = hyper[3];
+    s->mean = zeros((size_t)n_slots * MAX_FEATURES * sizeof(double));
+    s->m2 = zeros((size_t)n_slots * MAX_FEATURES * sizeof(double));
+    s->elsewhere = zeros((size_t)n_slots * MAX_FEATURES * sizeof(int32_t));
+    s->student = zeros((size_t)n_features * 4 * n_slots * sizeof(float));
+    s->log_atom = zeros((size_t)n_features * n_slots * sizeof(float));
+    s->gamma_table = zeros((n_rows + 1) * sizeof(float));
+    s->log_table = zeros((n_rows + 1) * sizeof(float));
+    for (int64_t n = 0; n <= n_rows; n++) {
+        const double nu = s->nu0 + n;
+        s->gamma_table[n] = lgamma(0.5 * (nu + 1)) - lgamma(0.5 * nu) - 0.5 * log(M_PI);
+        s->log_table[n] = log(n + a);
+        s->slot_table[n] = log(n ? n : concentration) - n_features * log(n + 2 * a);
+    }
+    float atom[MAX_FEATURES] = {0}, one[MAX_FEATURES];
+    for (int f = 0; f < n_features; f++)
+        one[f] = 1;
+    for (int k = 0; k < n_slots; k++) { /* the prior's cache: by a row that enters and leaves */
+        atoms_update(s, one, k, 1, n_slots);
+        atoms_update(s, one, k, -1, n_slots);
+        atoms_update(s, atom, k, 0, n_slots);
+    }
+    return fill(s);
+}
+
+/* hyper: size, a, b. */
+State *bare_negative(int64_t n_rows, int n_features, int n_slots, const uint32_t *whole,
+                     int32_t *labels, const double hyper[3], double concentration, uint64_t seed)
+{
+    State *s = new_state(n_rows, n_features, n_slots, labels, seed);
+    if (!s || n_features > MAX_FEATURES)
+        return NULL;
+    const uint32_t nothing[MAX_FEATURES] = {0};
+    s->whole = whole;
+    s->family = NEGATIVE;
+    s->size = hyper[0], s->a = hyper[1], s->b = hyper[2];
+    s->mean = zeros((size_t)n_slots * MAX_FEATURES * sizeof(double));
+    s->beta = zeros((size_t)n_features * 5 * n_slots * sizeof(float));
+    s->beta_table = zeros((n_rows + 1) * sizeof(double));
+    for (int64_t n = 0; n <= n_rows; n++) {
+        const double a = s->a + n * s->size;
+        s->beta_table[n] = lgamma(a + s->size) - lgamma(a);
+        s->slot_table[n] = log(n ? n : concentration);
+    }
+    for (int k = 0; k < n_slots; k++)
+        negative_update(s, nothing, k, 0, 0, n_slots); /* the prior's cache */
+    return fill(s);
+}
+
+/* hyper: kappa0, nu0, scale0 of the rows, and 0 or half the degrees of freedom of their weights; with
+ * nu0 = 0 scale0 is the prior variance of known rows' means. */
+State *bare_rows(int64_t n_rows, int n_features, int n_slots, const float *cells, int32_t *labels,
+                 const double hyper[4], double concentration, uint64_t seed)
+{
+    State *s = new_state(n_rows, n_features, n_slots, labels, seed);
+    if (!s || n_features > MAX_FEATURES)
+        return NULL;
+    const double d = n_features, alpha = hyper[3] + 0.5 * d;
+    s->cells = cells;
+    s->family = hyper[3] > 0 ? HEAVY : hyper[1] > 0 ? ROWS : KNOWN;
+    s->half = hyper[3];
     s->kappa0 = hyper[0], s->nu0 = hyper[1], s->sigma2_0 = hyper[2];
     s->mean = zeros((size_t)n_slots * MAX_FEATURES * sizeof(double));
     s->factor = zeros((size_t)n_slots * n_features * MAX_FEATURES * sizeof(double));
@@ -769,11 +1233,33 @@ State *bare_rows(int64_t n_rows, int n_features, int n_slots, const float *cells
         s->gamma_table[n] = s->family == ROWS
             ? lgamma(0.5 * (nu + 1)) - lgamma(0.5 * (nu + 1 - d)) +
                   0.5 * d * log(kappa / (kappa + 1) / M_PI)
+            : s->family == HEAVY
+            ? lgamma(0.5 * (nu + 1)) - lgamma(0.5 * (nu + 1 - d)) - 0.5 * d * log(M_PI) +
+                  s->half * log(s->half) - lgamma(s->half)
             : 0.5 * d * log((1 + n * v) / (1 + (n + 1) * v) / (2 * M_PI));
         s->slot_table[n] = log(n ? n : concentration);
     }
+    if (s->family == HEAVY) {
+        s->row_weight = zeros(n_rows * sizeof(float));
+        for (int64_t row = 0; row < n_rows; row++)
+            s->row_weight[row] = 1;
+        s->stirling_rest = lgamma(alpha) - (alpha - 0.5) * log(alpha) + alpha;
+        double low = 1, high = 1e4; /* |Gamma(alpha + i t)| is e^-15 of Gamma(alpha) */
+        for (int i = 0; i < 50; i++) {
+            const double t = 0.5 * (low + high), square = alpha * alpha + t * t;
+            const double size = 0.5 * (alpha - 0.5) * log(square) - t * atan2(t, alpha) - alpha +
+                                0.92 - lgamma(alpha);
+            if (size > -15)
+                low = t;
+            else
+                high = t;
+        }
+        s->step = 2 * M_PI / high;
+    }
     for (int k = 0; k < n_slots; k++)
-        if (s->family == ROWS)
+        if (s->family == HEAVY)
+            heavy_update(s, cells, k, 0, 0, n_slots);
+        else if (s->family == ROWS)
             rows_update(s, cells, k, 0, 0, n_slots); /* the prior's cache */
         else
             known_update(s, cells, k, 0, 0, n_slots);
@@ -815,11 +1301,25 @@ const float *bare_cache(const State *s)
 {
     return s->pairs ? s->weight : s->cells ? s->student : s->log_score;
 }
-const float *bare_scores(State *s, int64_t row) /* of every slot, the prior's weights included */
+/* Of every slot, the prior's weights included; of t with the sums in place of approximations. */
+INLINE const float *exact_scores(State *s, int64_t row, const int family, const int n_slots)
 {
-#define SCORE(family, n_slots) (score(s, row, family, n_slots), s->scores)
+    score(s, row, family, n_slots);
+    for (int k = 0; family == HEAVY && k < n_slots; k++) {
+        double log_integral;
+        heavy_integral(s, k, 0.5, n_slots, &log_integral);
+        s->scores[k] += log_integral - s->laplace[k];
+    }
+    return s->scores;
+}
+
+const float *bare_scores(State *s, int64_t row)
+{
+#define SCORE(family, n_slots) exact_scores(s, row, family, n_slots)
     DISPATCH(SCORE)
 }
+
+const float *bare_weights(const State *s) { return s->row_weight; } /* of the rows, of t */
 
 void bare_free(State *s)
 {
@@ -836,5 +1336,10 @@ void bare_free(State *s)
     free(s->row_total);
     free(s->location);
     free(s->shape);
+    free(s->elsewhere);
+    free(s->log_atom);
+    free(s->beta_table);
+    free(s->beta);
+    free(s->row_weight);
     free(s);
 }
