@@ -12,6 +12,7 @@ the product over views.
 
 import math
 
+import t_reference
 from enumeration import clusters, log_eppf, partitions
 from finite_enumeration import log_finite
 from reference import log_marginal
@@ -101,7 +102,11 @@ class _ClusterScores(dict):
 
     def __missing__(self, rows):
         family, values, hyper = self.of
-        self[rows] = log_marginal(family, [values[row] for row in rows], hyper)
+        cells = [values[row] for row in rows]
+        if family == "multivariate_t":
+            self[rows] = t_reference.log_marginal(cells, hyper)
+        else:
+            self[rows] = log_marginal(family, cells, hyper)
         return self[rows]
 
     def __call__(self, rows):

@@ -34,7 +34,7 @@ def hyper_vector(family, hyper):
     names = FAMILIES[family].coordinate_names
     if FAMILIES[family].forms == PER_LEVEL:
         return np.array(hyper[names[0]], dtype=float)
-    if family in ROW_FAMILIES:
+    if FAMILIES[family].joint:
         forms = FAMILIES[family].forms
         values = [hyper[name] for name in FAMILIES[family].coordinate_names]
         return flatten(forms, values, max(map(len, map(np.atleast_1d, values))))
@@ -98,7 +98,7 @@ def split_rows(columns):
     """Columns as those of a Table: one for each cell of a row family's rows."""
     out = []
     for family, values, hyper in columns:
-        of = zip(*values, strict=True) if family in ROW_FAMILIES else [values]
+        of = zip(*values, strict=True) if FAMILIES[family].joint else [values]
         out += [(family, list(cells), hyper) for cells in of]
     return out
 

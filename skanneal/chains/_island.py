@@ -144,9 +144,18 @@ class Island:
         return True
 
     def enter(self, state, row, bit_generator):
-        """Let a row enter a particle; return the log of the particle's weight for it."""
-        log_weight = log_weight_of_row(state, row)
-        make_steps(state.views, [row], bit_generator)
+        """Let a row enter a particle; return the log of the particle's weight for it.
+
+        In each view the row's cluster is drawn from the very terms whose sum is the weight. A row
+        step would not do: of some families it draws from proposals that only approximate them.
+        """
+        log_weight, generator = 0.0, np.random.Generator(bit_generator)
+        for view in state.views:
+            log_terms = log_terms_of_row(view, row)
+            log_weight += _log_sum(log_terms)
+            slots = np.append(np.flatnonzero(view.sizes()), view.open_slot)
+            view.insert_row(row, slots[draw_index(log_terms, generator)])
+            view.draw_fills([row], bit_generator)
         return log_weight
 
     def sweep(self, assignments, stop):
@@ -193,13 +202,11 @@ class Island:
         return draw_index(self.log_weights, np.random.Generator(self.bit_generator))
 
 
-def log_weight_of_row(state, row):
-    """Log density of a row that is not in the state, given the state: in float64, user's units."""
-    total = 0.0
-    for view in state.views:
-        scores, log_weights = view.score_rows(view.table, row, row + 1)
-        total += _log_sum(scores[0] + log_weights)
-    return total
+def log_terms_of_row(view, row):
+    """Log weight times density of a row that is not in a view, in each cluster and in a new one:
+    in float64, the user's units."""
+    scores, log_weights = view.score_rows(view.table, row, row + 1)
+    return scores[0] + log_weights
 
 
 def systematic(log_weights, uniform, n):
