@@ -71,14 +71,19 @@ def chains(problem, seed, default):
     return models
 
 
+def state_of(model, X):
+    """The state in which the only chain of a fit ended."""
+    parts = read_snapshot(model._states[0])[1]
+    cells = model.set_params(warm_start=True)._read(X, None)[1]  # with the noise of the fit
+    subsample = Subsample.from_arrays(parts["subsample"])
+    return state_from_arrays(parts["state"], model._encoder.table(cells), subsample)
+
+
 def restart(model, X, view_of, partitions):
     """Put the only chain of a fit into a state with these views and row partitions."""
     arrays = model._states[0]
-    parts = read_snapshot(arrays)[1]
-    cells = model.set_params(warm_start=True)._read(X, None)[1]  # with the noise of the fit
-    table = model._encoder.table(cells)
-    subsample = Subsample.from_arrays(parts["subsample"])
-    state, rows = state_from_arrays(parts["state"], table, subsample), subsample.rows()
+    state = state_of(model, X)
+    rows = state.subsample.rows()
     labels = [np.ascontiguousarray(partition[rows], dtype=np.int32) for partition in partitions]
     if isinstance(state, CrossCat):
         # The columns' prior, and no view's, which may allow one component only: the concentrations

@@ -263,15 +263,32 @@ def tables(seed):
     `CrossCatPY`: in turn 500 rows of one view, then up to 50,000 rows of eight views, 3 to 25
     columns each, half of them numbers and half of four levels; four to eight clusters per view.
     """
-    rng = generator("tables", seed)
     n_rows, n_views, width = TABLES[seed % len(TABLES)]
+    return in_views(generator("tables", seed), n_rows, n_views, width, (width + 1) // 2)
+
+
+def in_views(rng, n_rows, n_views, width, n_numbers, n_clusters=(4, 8), n_levels=4, evenness=5.0):
+    """The problem of a table in independent views.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_rows, n_views : int
+    width, n_numbers : int
+        Columns of each view, and how many of them are numbers; the others have `n_levels` levels.
+    n_clusters : (int, int)
+        Of a view: at least, at most.
+    evenness : float
+        The weights of a view's clusters are Dirichlet with this parameter.
+    """
     view_of = rng.permutation(np.repeat(np.arange(n_views), width))
     laws = []
     for _ in range(n_views):
-        k = int(rng.integers(4, 9))
-        numbers = [Normal(rng.normal(0, 2, k), np.ones(k)) for _ in range((width + 1) // 2)]
-        coded = map(Levels, rng.dirichlet(np.full(4, 0.5), size=(width // 2, k)))
-        laws.append(Columns(rng.dirichlet(np.full(k, 5.0)), [*numbers, *coded]))
+        k = int(rng.integers(n_clusters[0], n_clusters[1] + 1))
+        numbers = [Normal(rng.normal(0, 2, k), np.ones(k)) for _ in range(n_numbers)]
+        shares = rng.dirichlet(np.full(n_levels, 0.5), size=(width - n_numbers, k))
+        weights = rng.dirichlet(np.full(k, evenness))
+        laws.append(Columns(weights, [*numbers, *map(Levels, shares)]))
     law = Views(laws, view_of)
     labels = law.labels(rng, n_rows)
     train = law.sample(rng, labels)
@@ -282,7 +299,7 @@ def tables(seed):
     return Problem(
         train,
         fresh,
-        {name: np.flatnonzero(families == name).tolist() for name in ("normal", "categorical")},
+        {name: np.flatnonzero(families == name).tolist() for name in np.unique(families)[::-1]},
         labels,
         view_of,
         bayes=view_of,
