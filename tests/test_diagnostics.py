@@ -1,11 +1,12 @@
-"""R-hat and effective sample size: known truths, padding, and quiet NaN."""
+"""R-hat and effective sample size: known truths, ArviZ's values, padding, and quiet NaN."""
 
 import warnings
 
 import numpy as np
 import pytest
+from arviz_stats.base import array_stats
 
-from skanneal.summary import diagnose, drift, ess, r_hat
+from skanneal.summary import diagnose, drift, ess, r_hat, tail_ess
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +31,23 @@ def test_ess_of_an_autoregression(rho):
     expected = 4 * 5000 * (1 - rho) / (1 + rho)
     # The estimate's relative error has a standard deviation near 5 %: about 4 of them.
     assert ess(autoregression(rho, 4, 5000, seed=1)) == pytest.approx(expected, rel=0.2)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_effective_sizes_are_those_of_arviz(seed):
+    """It looks at lag by lag: the first pair that is not positive ends the sum, or the last lag."""
+    rng = np.random.default_rng(seed)
+    forms = (np.copy, np.round, np.signbit, lambda x: x + 3.0 * np.arange(len(x))[:, None])
+    for rho in (-0.9, 0.0, 0.5, 0.95, 0.999):
+        for n_draws in (*range(4, 12), 57, 400):
+            draws = autoregression(rho, rng.integers(1, 5), n_draws, rng.integers(10**6))
+            for form in forms:
+                given = np.asarray(form(draws), dtype=np.float64)
+                if np.ptp(given) == 0:
+                    continue
+                bulk = float(array_stats.ess(given, method="bulk"))
+                tail = float(array_stats.ess(given, method="tail", prob=(0.05, 0.95)))
+                assert (ess(given), tail_ess(given)) == pytest.approx((bulk, tail), rel=1e-9)
 
 
 def test_r_hat_tells_agreement_from_disagreement():

@@ -1,7 +1,9 @@
 """An interrupted tempered run keeps its draws and says so; one without any leaves nothing."""
 
+import contextlib
 import signal
 import threading
+import time
 import warnings
 from collections import Counter
 
@@ -11,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skanneal import TemperedGaussianMean, TemperedGPRegressor
+from skanneal.parallel import TimeLimit
 from skanneal.tempering import CallableTarget, GaussianMeanTarget, sample
 from skanneal.tempering._chain import run_chain
 from skanneal.tempering._result import TemperingResult
@@ -150,3 +153,17 @@ def test_short_chains_do_not_cost_the_draws_of_long_ones():
     kept = TemperingResult(records, "none", ["a", "b"], True)
     assert kept.draws.tobytes() == whole.draws[[0, 2]].tobytes()
     assert TemperingResult(records, "none", ["a", "b"], False).draws.shape == (3, 3, 2)
+
+
+def test_time_set_aside_is_that_of_factors_alone(monkeypatch):
+    """Setting the number of threads is slow where many libraries are loaded, and happens once."""
+
+    @contextlib.contextmanager
+    def slow(*arguments, **options):
+        time.sleep(0.03)
+        yield
+        time.sleep(0.03)
+
+    monkeypatch.setattr("skanneal.estimators._tempered_gp.threadpool_limits", slow)
+    model = clone(ESTIMATORS[2])
+    assert model._time_for(model._target_of(X, Y), TimeLimit(3.0)) > 2.0

@@ -215,11 +215,13 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         if not limit:
             return None
         generator = np.random.Generator(np.random.PCG64(0))
-        theta, began = target.draw_prior(generator), limit.taken
-        with threadpool_limits(1, user_api="blas"):
+        theta = target.draw_prior(generator)
+        with threadpool_limits(1, user_api="blas"):  # entering it takes longer than small factors
+            began = limit.taken
             target.log_likelihood(theta, np.arange(target.n_rows), False)
+            taken = limit.taken - began
         n_draws = min(self.n_predict, self.n_chains * self.n_draws)
-        return max(limit.left - n_draws * (limit.taken - began), 0.5 * limit.left)
+        return max(limit.left - n_draws * taken, 0.5 * limit.left)
 
     def _target_of(self, X, y):
         """The posterior given normalised y: length scales count in the columns' deviations."""

@@ -10,6 +10,8 @@ computed by ArviZ. They are meant for scalars that do not depend on how clusters
 import numpy as np
 from arviz_stats.base import array_stats
 
+from ._effective_size import effective_size, halves, normal_scores
+
 _MIN_DRAWS = 4  # two halves of two draws each
 
 
@@ -44,7 +46,8 @@ def r_hat(draws):
         return np.nan
     if (draws == draws[:, :1]).all():
         return np.inf
-    return _quietly(array_stats.rhat, draws, method="rank")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(array_stats.rhat(draws, method="rank"))
 
 
 def ess(draws):
@@ -72,7 +75,7 @@ def ess(draws):
     True
     """
     draws = _usable(draws)
-    return np.nan if draws is None else _quietly(array_stats.ess, draws, method="bulk")
+    return np.nan if draws is None else effective_size(normal_scores(halves(draws)))
 
 
 def tail_ess(draws):
@@ -98,7 +101,7 @@ def tail_ess(draws):
     draws = _usable(draws)
     if draws is None:
         return np.nan
-    return _quietly(array_stats.ess, draws, method="tail", prob=(0.05, 0.95))
+    return min(effective_size(halves(draws <= end)) for end in np.quantile(draws, (0.05, 0.95)))
 
 
 def drift(draws, least_spread=0.0):
@@ -187,8 +190,3 @@ def _strip(chain):
     """A chain without the NaN at its two ends."""
     present = np.flatnonzero(~np.isnan(chain))
     return chain[present[0] : present[-1] + 1] if len(present) else chain[:0]
-
-
-def _quietly(function, draws, **options):
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(function(draws, **options))
