@@ -15,7 +15,9 @@ Stirling's formula, D = A + B and y = x + r the log predictive is
     log C(x) + K - x log(1 + A/B) + (B + x - 1/2) log(1 + x/B) - x + s(B + x)
              - (D + y - 1/2) log(1 + y/D) + y - s(D + y),
 
-where K, of the slot alone, is log Gamma(A + r) / Gamma(A) - r log D - s(B) + s(D).
+where K, of the slot alone, is log Gamma(A + r) / Gamma(A) - r log D - s(B) + s(D). Row steps score
+counts up to MODERATE in float32, all slots at once (_negative_binomial_kernels.h), larger ones in
+float64: the error is about 1e-7 times the count.
 
 prod C(x) depends on r and on the cells, but not on how they are clustered. Its logarithm is kept
 for every size of the grid, SIZES, and for the one that the block was made with, so that the size is
@@ -28,7 +30,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 import numpy as np
 
 from .._native._math cimport fill_log_factorials, log_factorial, log_gamma, stirling_rest
-from ._base cimport TILE, FamilyBlock
+from ._base cimport TILE, FamilyBlock, aligned_zeros
 from ._table cimport Table
 
 from ._base import partition_batches
@@ -45,6 +47,15 @@ cdef enum:
     N_SIZES = 22     # those of the grid, and the one that the block was made with
     SMALL = 12       # counts up to here go through a product
     TABULATED = 512  # of smaller counts C is tabulated for the sizes of the grid
+    MODERATE = 256   # counts up to here are scored in float32
+
+cdef double LEAST_B = 1e-6   # if b is not less: four factors 1 + i/b are finite in float32
+
+cdef extern from "_negative_binomial.h" nogil:
+    enum: NEGATIVE_PARTS
+    int skanneal_level()
+    void (*negative_add_scores_v[3])(const float *, uint32_t, double, int64_t,
+                                     float *) noexcept
 
 cdef uint32_t MISSING = MISSING_COUNT
 cdef double[::1] GRID = np.array(SIZES)
@@ -85,6 +96,7 @@ cdef struct Beta:
     double b, d         # B and D
     double constant     # K
     double log_odds     # log(1 + A/B)
+    double shared       # log Gamma(A) / Gamma(A - r), of a slot that is not empty
 
 
 cdef inline void set_beta(Beta *beta, double a, double b, double r) noexcept nogil:
@@ -112,8 +124,9 @@ cdef class NegativeBinomial(FamilyBlock):
     cdef double[::1] given            # (n_features,) r that the block was made with
     cdef int64_t[:, ::1] n, total     # (n_features, n_slots) cells and their sum
     cdef double[:, :, ::1] ways       # (n_features, n_slots, N_SIZES) sum of log C
-    cdef double[:, :, ::1] cache      # (n_features, n_slots, 4), see Beta
-    cdef double[::1] sum              # (n_slots,) scratch
+    cdef double[:, :, ::1] cache      # (n_features, n_slots, 5), see Beta
+    cdef float[::1] narrow            # (n_features, n_tiles, NEGATIVE_PARTS, 16): see the kernel
+    cdef int level
 
     @staticmethod
     def default_hyper(n_levels):
@@ -136,6 +149,7 @@ cdef class NegativeBinomial(FamilyBlock):
     def _set_up(self, table, hyper):
         self.hyper = np.ascontiguousarray(np.array(hyper, dtype=np.float64).reshape(-1, 3).T)
         self.given = np.array(self.hyper)[0]
+        self.level = skanneal_level()
         self.n = np.zeros((self.n_features, 0), dtype=np.int64)
         self.total = np.zeros((self.n_features, 0), dtype=np.int64)
         self.ways = np.zeros((self.n_features, 0, N_SIZES))
@@ -149,7 +163,7 @@ cdef class NegativeBinomial(FamilyBlock):
         n[:, :had], total[:, :had], ways[:, :had] = self.n, self.total, self.ways
         self.size, self.n, self.total, self.ways = size, n, total, ways
         self.cache = np.zeros((self.n_features, n_slots, sizeof(Beta) // sizeof(double)))
-        self.sum = np.zeros(n_slots)
+        self.narrow = aligned_zeros((self.n_features * n_slots * NEGATIVE_PARTS,), np.float32)
         self.n_slots = n_slots
         for k in range(n_slots):
             self.refresh(k)
@@ -161,35 +175,52 @@ cdef class NegativeBinomial(FamilyBlock):
     cdef inline uint32_t count(self, const char *row, Py_ssize_t f) noexcept nogil:
         return (<const uint32_t *> (row + self.offset[f]))[0]
 
+    cdef inline double log_ways_of(self, Py_ssize_t f, uint32_t x) noexcept nogil:
+        """log C(x), of feature f's size."""
+        cdef Py_ssize_t g
+        if x < TABULATED:
+            g = self.place(f, self.hyper[0, f])
+            if g < N_SIZES - 1:
+                return WAYS[x, g]
+        return log_ways(x, self.hyper[0, f])
+
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
-        cdef Py_ssize_t f, k, n_slots = n_tiles * TILE
+        cdef Py_ssize_t f, k, stride = self.n_slots * NEGATIVE_PARTS
         cdef double constant
         cdef uint32_t x
-        for k in range(n_slots):
-            self.sum[k] = 0.0
         for f in range(self.n_features):
             x = self.count(row, f)
             if x == MISSING:
                 continue
-            constant = log_ways(x, self.hyper[0, f])
-            for k in range(n_slots):
-                self.sum[k] += constant + log_predictive(self.beta(f, k), x, self.hyper[0, f])
-        for k in range(n_slots):
-            out[k] += <float> self.sum[k]
+            constant = self.log_ways_of(f, x)
+            if x <= MODERATE and self.hyper[2, f] >= LEAST_B:
+                negative_add_scores_v[self.level](&self.narrow[f * stride], x, constant,
+                                                  n_tiles, out)
+                continue
+            for k in range(n_tiles * TILE):
+                out[k] += <float> (constant
+                                   + log_predictive(self.beta(f, k), x, self.hyper[0, f]))
 
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
+        """By the ratio of the marginal likelihoods with the row and without it."""
         cdef Py_ssize_t f
-        cdef uint32_t x
-        cdef Beta without
-        cdef double total = 0.0, r
+        cdef uint32_t x, i
+        cdef double total = 0.0, r, b, d, product
         for f in range(self.n_features):
             x = self.count(row, f)
             if x == MISSING:
                 continue
             r = self.hyper[0, f]
-            set_beta(&without, self.hyper[1, f] + (self.n[f, k] - 1) * r,
-                     self.hyper[2, f] + (self.total[f, k] - <int64_t> x), r)
-            total += log_ways(x, r) + log_predictive(&without, x, r)
+            b = self.hyper[2, f] + (self.total[f, k] - <int64_t> x)
+            d = self.hyper[1, f] + (self.n[f, k] - 1) * r + b
+            total += self.log_ways_of(f, x) + self.beta(f, k).shared
+            if x <= SMALL:
+                product = 1.0
+                for i in range(x):
+                    product *= (b + i) / (d + r + i)
+                total += log(product) - rise(d, r)
+            else:
+                total += rise(b, x) - rise(d, r + x)
         return <float> total
 
     cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil:
@@ -218,10 +249,24 @@ cdef class NegativeBinomial(FamilyBlock):
         self.update(row, k, -1)
 
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f
+        cdef Py_ssize_t f, stride = self.n_slots * NEGATIVE_PARTS
+        cdef Beta *beta
+        cdef float *narrow
+        cdef double r, e
         for f in range(self.n_features):
-            set_beta(self.beta(f, k), self.hyper[1, f] + self.n[f, k] * self.hyper[0, f],
-                     self.hyper[2, f] + self.total[f, k], self.hyper[0, f])
+            r, beta = self.hyper[0, f], self.beta(f, k)
+            set_beta(beta, self.hyper[1, f] + self.n[f, k] * r, self.hyper[2, f] + self.total[f, k],
+                     r)
+            beta.shared = 0.0
+            if self.n[f, k] > 0:
+                beta.shared = rise(self.hyper[1, f] + (self.n[f, k] - 1) * r, r)
+            narrow = &self.narrow[f * stride + k // TILE * TILE * NEGATIVE_PARTS + k % TILE]
+            e = beta.d + r
+            narrow[0] = <float> log_predictive(beta, 0.0, r)
+            narrow[TILE] = <float> (1.0 / beta.b)
+            narrow[2 * TILE] = <float> (1.0 / e)
+            narrow[3 * TILE] = <float> log(beta.b / e)
+            narrow[4 * TILE] = <float> (stirling_rest(e) - stirling_rest(beta.b))
 
     cdef void clear(self, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f, g
