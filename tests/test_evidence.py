@@ -200,8 +200,7 @@ def test_particles_that_become_fewer(n_runs):
 def test_mixtures(data, prior, n_rows):
     """With the next, more than 100,000 runs in all.
 
-    A case takes a minute or two. Together they take hours of one core, so one may run them in
-    parts, by `-k multivariate` for instance.
+    Each case is a test of its own, so they can be run in parts: by `-k multivariate`, for instance.
     """
     assert min(p_values(case(data, prior, n_rows), 1_900, seed=1)) > LEVEL
 
