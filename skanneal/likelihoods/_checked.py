@@ -1,4 +1,4 @@
-"""Checks of what a user's likelihood returns, before anything is made of it."""
+"""Checks of what a user's likelihood returns, before it is used."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -60,7 +60,7 @@ def _is_ours(part):
 
 
 class Checked(Likelihood):
-    """A likelihood of another's methods, which raises ValueError or TypeError for a wrong answer.
+    """Wraps a user's likelihood: raises ValueError or TypeError for wrong return values.
 
     Parameters
     ----------

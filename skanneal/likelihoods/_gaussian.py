@@ -24,7 +24,7 @@ class Numbers(ConjugateLikelihood):
     Attributes
     ----------
     rescale : float
-        Scale of a proposal's covariances: the prior's law, times this.
+        Factor by which a proposal's covariances are smaller or larger than draws from the prior.
     """
 
     rescale = 0.9

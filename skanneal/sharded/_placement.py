@@ -61,8 +61,8 @@ def place(shards, n_jobs):
 class OnThreads:
     """Segments in this process, which holds the shards already.
 
-    The threads are our own: joblib's parent polls for results every 10 ms, as long as a segment
-    of a small shard takes.
+    The threads are our own: joblib polls for results every 10 ms, and a segment of a small shard
+    takes no longer than that.
     """
 
     def __init__(self, shards, n_jobs):

@@ -3,8 +3,8 @@
 "map" begins at the draw of highest log joint density and takes iterated conditional modes: row by
 row, a block of a shard at a time, each row goes to the cluster where it fits best given all others,
 until none would leave. With a conjugate prior the atoms are integrated out, as everywhere.
-Otherwise they are those of the draw, except that a row alone is weighed with its atom integrated
-out: the atom of one row fits it better than a cluster of its own is worth.
+Otherwise they are those of the draw. A row that is alone in its cluster is an exception: an atom
+that was drawn for one row fits this row too well, so it is integrated out there.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
