@@ -1,7 +1,8 @@
 """Effective sample size of several chains, from the autocovariances of their halves.
 
-The estimator is that of Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), section 3.2. All
-lags are computed at once, so that it takes milliseconds for chains of 10^4 draws that hardly move.
+The estimator is that of Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), section 3.2, and
+its values are ArviZ's. ArviZ goes from lag to lag, which took seconds for chains of 10^4 draws that
+hardly move: too long after an interrupt. Here all lags are computed at once.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
