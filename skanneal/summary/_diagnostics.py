@@ -2,7 +2,8 @@
 
 Both follow Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), "Rank-normalization, folding,
 and localization: an improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16(2);
-their values are ArviZ's. They are meant for scalars that do not depend on how clusters are numbered.
+their values are ArviZ's. They are meant for scalars that do not depend on how clusters are
+numbered.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
