@@ -110,7 +110,7 @@ typedef struct {
     double *beta_table;              /* (n_rows + 1,) log Gamma(A + r) / Gamma(A) */
     float *beta;                     /* (n_features, 5, n_slots): B, E, log c, log B - log E, and the
                                         rests of Stirling's formula at E less at B */
-    /* t: sums of the weights in total; shape's rate is 1/kappa */
+    /* rows, t: sums of the rows' weights, 1 of rows, in total. t: 1/kappa in shape */
     float *row_weight;               /* (n_rows,) */
     double half;                     /* h */
     double step;                     /* of sums over log w */
@@ -398,31 +398,35 @@ INLINE void normal_score(State *s, const float *x, const int n_slots)
 
 /* ---- rows ---------------------------------------------------------------------------- */
 
-/* W of slot k by rank one for a row that enters or leaves (n rows afterwards), then its cache. */
+/* W of slot k by rank one for a row of weight |change| that enters or leaves (n rows afterwards),
+ * then its cache. */
 INLINE void rows_update(State *s, const float *restrict x, int k, int n, double change,
                         const int n_slots)
 {
     const int d = s->n_features;
     double *restrict mean = s->mean + (size_t)k * MAX_FEATURES;
     double *restrict factor = s->factor + (size_t)k * d * MAX_FEATURES;
-    const double kappa = s->kappa0 + n, before = kappa - change;
+    const double had = s->total[k], total = n ? had + change : 0;
+    const double kappa = s->kappa0 + total, before = s->kappa0 + had;
     double v[MAX_FEATURES] __attribute__((aligned(64)));
     double sum[MAX_FEATURES] __attribute__((aligned(64)));
     float log_det = 0;
+    s->total[k] = total;
     if (n && change) {
-        const double shrink = (n - change) / before, scale = sqrt(before / kappa);
+        const double sign = change > 0 ? 1 : -1, shrink = had / before;
+        const double scale = sqrt(sign * change * before / kappa);
         double s0 = 1;
         for (int j = 0; j < d; j++) {
             v[j] = scale * (x[j] - shrink * mean[j]);
-            mean[j] += (x[j] - mean[j]) * (change / n);
+            mean[j] += (x[j] - mean[j]) * (change / total);
             sum[j] = 0;
         }
         for (int i = 0; i < d; i++) {
             double *restrict w = factor + (size_t)i * MAX_FEATURES, p = 0;
             for (int j = 0; j <= i; j++)
                 p += w[j] * v[j];
-            const double s1 = s0 + change * p * p;
-            const double own = sqrt(s0 / s1), other = change * p / sqrt(s0 * s1);
+            const double s1 = s0 + sign * p * p;
+            const double own = sqrt(s0 / s1), other = sign * p / sqrt(s0 * s1);
             for (int j = 0; j <= i; j++) {
                 const double old = w[j];
                 w[j] = own * old - other * sum[j];
@@ -437,7 +441,7 @@ INLINE void rows_update(State *s, const float *restrict x, int k, int n, double 
             factor[(size_t)i * (MAX_FEATURES + 1)] = 1 / sqrt(s->sigma2_0);
     }
     float *weight = s->weight + k, *location = s->location + k, *shape = s->shape + k;
-    const double share = n / kappa;
+    const double share = total / kappa;
     float diagonal[MAX_FEATURES];
     for (int i = 0; i < d; i++) {
         const double *w = factor + (size_t)i * MAX_FEATURES;
@@ -450,7 +454,7 @@ INLINE void rows_update(State *s, const float *restrict x, int k, int n, double 
         log_det += log_scalar(diagonal[i]);
     shape[0] = s->gamma_table[n] + log_det;
     shape[n_slots] = 0.5 * (s->nu0 + n + 1);
-    shape[2 * n_slots] = kappa / (kappa + 1);
+    shape[2 * n_slots] = s->family == HEAVY ? 1 / kappa : kappa / (kappa + 1);
 }
 
 INLINE void rows_score(State *s, const float *x, const int n_slots)
@@ -732,63 +736,6 @@ INLINE void negative_score(State *s, const uint32_t *x, const int n_slots)
 
 /* ---- t ------------------------------------------------------------------------------- */
 
-/* As rows_update, for a row of weight |change|. */
-INLINE void heavy_update(State *s, const float *restrict x, int k, int n, double change,
-                         const int n_slots)
-{
-    const int d = s->n_features;
-    double *restrict mean = s->mean + (size_t)k * MAX_FEATURES;
-    double *restrict factor = s->factor + (size_t)k * d * MAX_FEATURES;
-    const double had = s->total[k], total = n ? had + change : 0;
-    const double kappa = s->kappa0 + total, before = s->kappa0 + had;
-    double v[MAX_FEATURES] __attribute__((aligned(64)));
-    double sum[MAX_FEATURES] __attribute__((aligned(64)));
-    float log_det = 0;
-    s->total[k] = total;
-    if (n && change) {
-        const double sign = change > 0 ? 1 : -1, shrink = had / before;
-        const double scale = sqrt(sign * change * before / kappa);
-        double s0 = 1;
-        for (int j = 0; j < d; j++) {
-            v[j] = scale * (x[j] - shrink * mean[j]);
-            mean[j] += (x[j] - mean[j]) * (change / total);
-            sum[j] = 0;
-        }
-        for (int i = 0; i < d; i++) {
-            double *restrict w = factor + (size_t)i * MAX_FEATURES, p = 0;
-            for (int j = 0; j <= i; j++)
-                p += w[j] * v[j];
-            const double s1 = s0 + sign * p * p;
-            const double own = sqrt(s0 / s1), other = sign * p / sqrt(s0 * s1);
-            for (int j = 0; j <= i; j++) {
-                const double old = w[j];
-                w[j] = own * old - other * sum[j];
-                sum[j] += p * old;
-            }
-            s0 = s1;
-        }
-    } else {
-        memset(mean, 0, d * sizeof(double));
-        memset(factor, 0, (size_t)d * MAX_FEATURES * sizeof(double));
-        for (int i = 0; i < d; i++)
-            factor[(size_t)i * (MAX_FEATURES + 1)] = 1 / sqrt(s->sigma2_0);
-    }
-    float *weight = s->weight + k, *location = s->location + k, *shape = s->shape + k;
-    float diagonal[MAX_FEATURES];
-    for (int i = 0; i < d; i++) {
-        const double *w = factor + (size_t)i * MAX_FEATURES;
-        for (int j = 0; j <= i; j++, weight += n_slots)
-            *weight = w[j];
-        diagonal[i] = w[i];
-        location[i * n_slots] = total / kappa * mean[i];
-    }
-    for (int i = 0; i < d; i++)
-        log_det += log_scalar(diagonal[i]);
-    shape[0] = s->gamma_table[n] + log_det;
-    shape[n_slots] = 0.5 * (s->nu0 + n + 1);
-    shape[2 * n_slots] = 1 / kappa;
-}
-
 INLINE vec sqrt_vec(vec x)
 {
     float y[LANES] __attribute__((aligned(64)));
@@ -946,7 +893,7 @@ INLINE void update(State *s, int64_t row, int k, int change, const int family, c
     else if (family == ATOMS)
         atoms_update(s, cells, k, change, n_slots);
     else if (family == HEAVY)
-        heavy_update(s, cells, k, s->n[k], change * (double)s->row_weight[row], n_slots);
+        rows_update(s, cells, k, s->n[k], change * (double)s->row_weight[row], n_slots);
     else if (family == NEGATIVE)
         negative_update(s, s->whole + row * s->n_features, k, s->n[k], change, n_slots);
     else
@@ -1257,12 +1204,10 @@ State *bare_rows(int64_t n_rows, int n_features, int n_slots, const float *cells
         s->step = 2 * M_PI / high;
     }
     for (int k = 0; k < n_slots; k++)
-        if (s->family == HEAVY)
-            heavy_update(s, cells, k, 0, 0, n_slots);
-        else if (s->family == ROWS)
-            rows_update(s, cells, k, 0, 0, n_slots); /* the prior's cache */
-        else
+        if (s->family == KNOWN)
             known_update(s, cells, k, 0, 0, n_slots);
+        else
+            rows_update(s, cells, k, 0, 0, n_slots); /* the prior's cache */
     return fill(s);
 }
 
