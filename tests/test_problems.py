@@ -286,8 +286,8 @@ def test_a_reference_for_which_time_is_short_is_run_by_a_longer_run(
     modules, one_problem, monkeypatch, tmp_path
 ):
     lines = modules["lines"].Lines(tmp_path / "references.jsonl", modules["references"].KEYS)
-    commit = modules["lines"].package_commit()
-    lines.add({"commit": commit, "kind": "only", "seed": 0, "needs": 120})
+    model = modules["references"].MODEL
+    lines.add({"model": model, "kind": "only", "seed": 0, "needs": 120})
     run(modules["references"], monkeypatch, "--results", tmp_path, "--minutes", 1)
     assert one_problem == []
     run(modules["references"], monkeypatch, "--results", tmp_path, "--minutes", 10, "--times", 0.5)
@@ -297,7 +297,7 @@ def test_a_reference_for_which_time_is_short_is_run_by_a_longer_run(
 # ---- the page ------------------------------------------------------------------------------------
 
 
-def write_lines(folder):
+def write_lines(folder, model):
     start = {"score": -1.0, "components": [2, 4]}
     other = {"score": -1.25, "components": [7, 9]}
     references = [
@@ -316,14 +316,17 @@ def write_lines(folder):
     ]
     for name, records in (("references", references), ("problems", cells)):
         text = "".join(
-            json.dumps({"commit": "abc1234"} | (fit if name == "problems" else {}) | record) + "\n"
+            json.dumps(
+                {"commit": "abc1234", "model": model} | (fit if name == "problems" else {}) | record
+            )
+            + "\n"
             for record in records
         )
         (folder / f"{name}.jsonl").write_text(text)
 
 
 def test_the_tables_are_made_from_the_lines(modules, tmp_path):
-    write_lines(tmp_path)
+    write_lines(tmp_path, modules["references"].MODEL)
     text = modules["page"].tables(tmp_path)
     row = "| {} | 2 | 0.0255 | 0.0500 | 0.0020 | 1 of 2 | 0.50 | 2 of 2 | 1 of 2 | 1 of 1 |"
     assert row.format("rare") in text.splitlines()
@@ -335,8 +338,13 @@ def test_the_tables_are_made_from_the_lines(modules, tmp_path):
     assert "**Package of commit `abc1234`** (references of 20 and 50 times the work)" in text
 
 
+def test_fits_and_references_of_another_model_are_left_out(modules, tmp_path):
+    write_lines(tmp_path, modules["references"].MODEL - 1)
+    assert modules["page"].tables(tmp_path) == ""
+
+
 def test_a_version_without_claims_has_dashes(modules, tmp_path):
-    write_lines(tmp_path)
+    write_lines(tmp_path, modules["references"].MODEL)
     path = tmp_path / "problems.jsonl"
     path.write_text(path.read_text().replace('"converged": true', '"converged": null'))
     assert "| 0.50 | – | – | 1 of 1 |" in modules["page"].tables(tmp_path)

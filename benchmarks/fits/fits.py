@@ -3,8 +3,7 @@
     python benchmarks/fits/fits.py                            # 40 minutes, then cut
     python benchmarks/fits/fits.py --kinds rare --seeds 3 --ways default cut
 
-`references.py` comes first: a problem without a finished reference of the same commit is passed
-over. The ways to fit a problem:
+`references.py` comes first: a problem without a finished reference is passed over. The ways to fit a problem:
 
 - default: the estimator's defaults;
 - cut: a tenth of the sweeps that the default fit of the same seed made;
@@ -21,14 +20,16 @@ from sklearn.metrics import adjusted_rand_score
 from lines import Clock, Lines, Stopwatch, package_commit
 from models import estimator, fitted, labels_compared, n_components
 from problems import KINDS
-from references import KEYS, chosen, command_line, from_steps
+from references import MODEL, chosen, command_line, from_steps
+from references import KEYS as REFERENCE_KEYS
 from skanneal.schedules import resolve_schedule
 
+KEYS = "commit", *REFERENCE_KEYS, "way"
 CUT = 0.1
 WAYS = ("default", "cut", "sequential_gibbs", "linear_anneal")
 
 
-def cell(problem, seed, way, reference, default):
+def of_fit(problem, seed, way, reference, default):
     """The record of one fit.
 
     Parameters
@@ -91,22 +92,22 @@ def main():
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     options = parser.parse_args()
     clock, commit = Clock(options.minutes), package_commit()
-    references = Lines(options.results / "references.jsonl", KEYS)
-    lines = Lines(options.results / "problems.jsonl", (*KEYS, "way"))
+    references = Lines(options.results / "references.jsonl", REFERENCE_KEYS)
+    lines = Lines(options.results / "problems.jsonl", KEYS)
     for name, seed in chosen(options):
-        reference = references.get(commit, name, seed)
-        ways = [way for way in options.ways if lines.get(commit, name, seed, way) is None]
+        reference, cell = references.get(MODEL, name, seed), (commit, MODEL, name, seed)
+        ways = [way for way in options.ways if lines.get(*cell, way) is None]
         if reference is None or "needs" in reference or not ways:
             continue
         problem = KINDS[name](seed)
         for way in ways:
             if clock.left() <= 0:
                 raise SystemExit("The time is over; the same command goes on from here.")
-            default = lines.get(commit, name, seed, "default")
+            default = lines.get(*cell, "default")
             if default is None and way != "default":
                 raise SystemExit("The other ways are measured by the default fit: name it first.")
-            record = cell(problem, seed, way, reference, default)
-            lines.add({"commit": commit, "kind": name, "seed": seed, "way": way} | record)
+            record = of_fit(problem, seed, way, reference, default)
+            lines.add(dict(zip(KEYS, (*cell, way))) | record)
             print(
                 f"{name} {seed} {way}: gap {record['gap']:.4f}, {record['components']:g} "
                 f"components, {record['seconds']:.1f} s",

@@ -9,7 +9,9 @@ from statistics import median
 from lines import RESULTS, Lines
 from problems import KINDS
 from real_tables import FROM_FOLDER
-from references import KEYS, TOLERANCE
+from fits import KEYS
+from references import KEYS as REFERENCE_KEYS
+from references import MODEL, TOLERANCE
 
 NONE = "–"
 HEADINGS = (
@@ -35,18 +37,21 @@ def kinds_in_words():
 
 
 def tables(folder=RESULTS):
-    """Markdown of all results, the commit of the first line first."""
-    references = Lines(folder / "references.jsonl", KEYS).records
-    cells = Lines(folder / "problems.jsonl", (*KEYS, "way")).records
-    commits = dict.fromkeys(key[0] for key in references)
-    return "\n\n".join(
+    """Markdown of the fits of today's model, the commit of the first line first; then what its
+    references leave open."""
+    references = Lines(folder / "references.jsonl", REFERENCE_KEYS).records
+    references = {key[1:]: record for key, record in references.items() if key[0] == MODEL}
+    cells = Lines(folder / "problems.jsonl", KEYS).records
+    cells = {(key[0], *key[2:]): record for key, record in cells.items() if key[1] == MODEL}
+    parts = [
         of_commit(
             commit,
-            {key[1:]: record for key, record in references.items() if key[0] == commit},
+            references,
             {key[1:]: record for key, record in cells.items() if key[0] == commit},
         )
-        for commit in commits
-    )
+        for commit in dict.fromkeys(key[0] for key in cells)
+    ]
+    return "\n\n".join(parts + open_questions(references))
 
 
 def of_commit(commit, references, cells):
@@ -75,7 +80,6 @@ def of_commit(commit, references, cells):
         ]
         parts.append("Median gap of schedules with as many sweeps as the default fit:")
         parts.append(markdown(("problem", "default", *schedules), gaps))
-    parts += open_questions(references)
     return "\n\n".join(parts)
 
 

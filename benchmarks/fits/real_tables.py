@@ -11,7 +11,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn import datasets
 
-from problems import Problem, generator, kind
+from laws import Gaussians
+from problems import Problem, from_law, generator, kind
 
 MOST_ROWS = 2000  # for training
 
@@ -77,6 +78,20 @@ def s4(seed, folder):
     with np.load(folder / "clustering" / "sipu_s4.npz") as file:
         X, y = file["X"].astype(float), file["labels0"]
     return halves("s4", seed, X, y, "multivariate_normal")
+
+
+@kind_in_folder
+def s4_like(seed, folder):
+    """Points drawn from 15 overlapping Gaussians that have the means and covariances of the groups
+    of S4: 4,000 rows.
+    """
+    with np.load(folder / "clustering" / "sipu_s4.npz") as file:
+        X, y = file["X"].astype(float), file["labels0"]
+    of_groups = [X[y == label] for label in np.unique(y[y > 0])]
+    weights = np.array([len(rows) for rows in of_groups], dtype=float)
+    means = [rows.mean(axis=0) for rows in of_groups]
+    law = Gaussians(weights / weights.sum(), means, [np.cov(rows.T) for rows in of_groups])
+    return from_law(law, generator("s4_like", seed), 4000, "multivariate_normal")
 
 
 @kind_in_folder
