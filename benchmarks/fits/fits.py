@@ -3,7 +3,8 @@
     python benchmarks/fits/fits.py                            # 40 minutes, then cut
     python benchmarks/fits/fits.py --kinds rare --seeds 3 --ways default cut
 
-`references.py` comes first: a problem without a finished reference is passed over. The ways to fit a problem:
+`references.py` comes first: a problem without a finished reference is passed over. The ways to fit
+a problem:
 
 - default: the estimator's defaults;
 - cut: a tenth of the sweeps that the default fit of the same seed made;
@@ -20,8 +21,8 @@ from sklearn.metrics import adjusted_rand_score
 from lines import Clock, Lines, Stopwatch, package_commit
 from models import estimator, fitted, labels_compared, n_components
 from problems import KINDS
-from references import MODEL, chosen, command_line, from_steps
 from references import KEYS as REFERENCE_KEYS
+from references import MODEL, chosen, command_line, from_steps
 from skanneal.schedules import resolve_schedule
 
 KEYS = "commit", *REFERENCE_KEYS, "way"

@@ -6,10 +6,10 @@ python benchmarks/fits/page.py            # print them; the documentation includ
 import inspect
 from statistics import median
 
+from fits import KEYS
 from lines import RESULTS, Lines
 from problems import KINDS
 from real_tables import FROM_FOLDER
-from fits import KEYS
 from references import KEYS as REFERENCE_KEYS
 from references import MODEL, TOLERANCE
 

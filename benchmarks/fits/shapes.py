@@ -15,7 +15,6 @@ import json
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from lines import RESULTS
 from skanneal import AnnealedDPMixture
 from suite import Suite
 
@@ -99,5 +98,4 @@ def count(path):
 
 
 if __name__ == "__main__":
-    Suite("shapes", tables, {"skanneal": {"default": default}}, measure).run(__doc__)
-    count(RESULTS / "shapes.jsonl")
+    count(Suite("shapes", tables, {"skanneal": {"default": default}}, measure).run(__doc__))

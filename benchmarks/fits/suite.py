@@ -36,7 +36,7 @@ class Suite:
         self.name, self.sets, self.methods, self.measure = name, sets, methods, measure
 
     def run(self, description):
-        """Run what the command line asks for and is not among the results yet."""
+        """Run what the command line asks for and is not yet among the results; return their file."""
         options = self._command_line(description)
         sets, clock = self.sets(options.data), Clock(options.minutes)
         known = {name for of in self.methods.values() for name in of}
@@ -68,6 +68,7 @@ class Suite:
                     record |= {"seconds": watch.seconds, "load": watch.load}
                     lines.add(dict(zip(KEYS, cell)) | record)
                     print(*cell, record, flush=True)
+        return lines.path
 
     def _command_line(self, description):
         parser = argparse.ArgumentParser(description=description)
