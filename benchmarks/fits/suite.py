@@ -36,7 +36,7 @@ class Suite:
         self.name, self.sets, self.methods, self.measure = name, sets, methods, measure
 
     def run(self, description):
-        """Run what the command line asks for and is not yet among the results; return their file."""
+        """Run what the command line asks for and is not there yet; return the file of results."""
         options = self._command_line(description)
         sets, clock = self.sets(options.data), Clock(options.minutes)
         known = {name for of in self.methods.values() for name in of}
