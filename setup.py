@@ -5,6 +5,7 @@ SKANNEAL_DEBUG=1 at build time turns bounds checks and the states' validate() on
 
 import os
 import platform
+import re
 from pathlib import Path
 
 import numpy
@@ -45,13 +46,28 @@ class BuildExtensions(build_ext):
         super().build_extensions()
 
 
+def headers_of(path):
+    """The headers that a module includes, itself or through other headers and cimports."""
+    sources = [*Path("skanneal").rglob("*.h"), *Path("skanneal").rglob("*.pxd")]
+    found, to_read = set(), [path, path.with_suffix(".pxd")]
+    while to_read:
+        source = to_read.pop()
+        text = source.read_text(encoding="utf-8") if source.exists() else ""
+        names = {f"{name}.pxd" for name in re.findall(r"(\w+) cimport", text)}
+        names.update(re.findall(r'(\w+\.h)"', text))
+        new = [source for source in sources if source.name in names and source not in found]
+        found.update(new)
+        to_read += new
+    return sorted(str(source) for source in found if source.suffix == ".h")
+
+
 def find_extensions():
     libraries = [] if platform.system() == "Windows" else ["m"]
     return [
         Extension(
             ".".join(path.with_suffix("").parts),
             [str(path)],
-            depends=[str(header) for header in sorted(Path("skanneal").rglob("*.h"))],
+            depends=headers_of(path),
             include_dirs=[numpy.get_include()],
             libraries=libraries,
             define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],

@@ -97,9 +97,9 @@ def test_work_has_a_cap(monkeypatch):
     results, _, verdict, block = chains.run()
     assert block == 200 and sum(chains.judged_blocks) <= MOST_SWEEPS
     assert results[0]["state"] == 10 + 25 + 50 + 100 + 200 and not verdict["converged_"]
-    # Ten times the cost: no more than the reference's time.
+    # Twenty times the cost: no more than the reference's time.
     chains = Chains(monkeypatch)
-    chains.run(cost=SweepCost(10.0))
+    chains.run(cost=SweepCost(20.0))
     assert chains.judged_blocks == [25]
 
 
@@ -130,6 +130,7 @@ def test_the_cap_falls_with_the_size(components):
     assert most(10**6, 20) < most(10**5, 20) < most(10**4, 20) <= MOST_SWEEPS
     assert most(10**4, 200) < most(10**4, 20)
     assert most(10**4, 20, 2.4, 40.0) < most(10**4, 20)
+    assert most(10**5, 20, 1.0, 4.0, 3.0) < most(10**5, 20)  # dearer cells
 
 
 # ---- fits ---------------------------------------------------------------------------------------

@@ -224,7 +224,9 @@ class BaseAnnealed(BaseTable, BaseChains):
             return *run(None, self.thin, 0), None, 0
 
         earlier = self._block if self._goes_on else 0
-        work = plan.table, n_draws, self.thin, self._sweep_cost, earlier
+        cells = sum(FAMILIES[name].cell_cost * len(at) for name, at in plan.families.items())
+        cost = self._sweep_cost._replace(cell=cells / plan.table.n_columns)
+        work = plan.table, n_draws, self.thin, cost, earlier
         return run_rounds(run, *work, after)
 
     def _n_draws(self, auto, table):

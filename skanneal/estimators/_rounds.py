@@ -18,10 +18,11 @@ BLOCK = 25  # sweeps of the first block
 MOST_SWEEPS = 400  # of all blocks together
 # So many sweeps of a table of so many rows and columns take as long as its blocks may. The time of
 # other tables grows with the square root of their cells; where rows are few, with their square too.
-REFERENCE_SWEEPS, REFERENCE_ROWS, REFERENCE_COLUMNS = 500, 10_000, 20
+REFERENCE_SWEEPS, REFERENCE_ROWS, REFERENCE_COLUMNS = 750, 10_000, 20
 FEW_ROWS = 400
 OVERHEAD_ROWS = 1000  # a sweep costs as much as if there were so many more
 TILE = 16  # components are scored so many at a time
+CELL_TILES = 1.3  # scoring it in so many tiles takes as long as the rest of a cell's step
 
 
 class SweepCost(NamedTuple):
@@ -33,14 +34,18 @@ class SweepCost(NamedTuple):
         Of a cell, that of a mixture without views being 1.
     columns : float
         How many more columns would cost as much as what does not depend on their number.
+    cell : float
+        Of a cell of the table's families, a normal cell being 1.
     """
 
     factor: float = 1.0
     columns: float = 4.0
+    cell: float = 1.0
 
-    def of(self, n_rows, n_columns):
-        """Return the cost for a table of this size."""
-        return self.factor * (n_rows + OVERHEAD_ROWS) * (n_columns + self.columns)
+    def of(self, n_rows, n_columns, n_tiles=1.0):
+        """Return the cost for a table of this size and so many tiles of components."""
+        of_cell = self.cell * (CELL_TILES + n_tiles) / (CELL_TILES + 1.0)
+        return self.factor * (n_rows + OVERHEAD_ROWS) * (n_columns * of_cell + self.columns)
 
 
 def run_rounds(run, table, n_draws, thin, cost, earlier=0, after=None):
@@ -106,7 +111,7 @@ def most_sweeps(table, traces, cost):
     n_tiles = np.ceil(np.array(n_components) / TILE).mean()
     size = n_rows * n_columns / (REFERENCE_ROWS * REFERENCE_COLUMNS)
     time = REFERENCE_SWEEPS * math.sqrt(size) * min(1.0, (n_rows / FEW_ROWS) ** 2)
-    sweep = cost.of(n_rows, n_columns * n_tiles) / SweepCost().of(REFERENCE_ROWS, REFERENCE_COLUMNS)
+    sweep = cost.of(n_rows, n_columns, n_tiles) / SweepCost().of(REFERENCE_ROWS, REFERENCE_COLUMNS)
     return min(MOST_SWEEPS, time / sweep)
 
 

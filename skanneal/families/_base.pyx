@@ -110,6 +110,7 @@ cdef class FamilyBlock:
     # Whether rounded numbers are jittered in fit (encoding/_jitter.py): a density that is highest
     # where a cluster's values are equal would collapse onto them.
     jittered = False
+    cell_cost = 1.0         # of a row step, a normal cell's being 1; measured
 
     @staticmethod
     def settled_rows(n_columns):

@@ -16,3 +16,4 @@ cdef class Bernoulli(Categorical):
     coordinate_names = ("b", "a")
     forms = ("positive", "positive")
     argument_names = ("a", "b")
+    cell_cost = 0.5

@@ -62,6 +62,7 @@ cdef class GammaExponential(FamilyBlock):
     cells = "non_negative"
     coordinate_names = ("a", "b")
     forms = ("positive", "scale")
+    cell_cost = 3.0
 
     cdef double[:, ::1] hyper      # (2, n_features)
     cdef int64_t[:, ::1] n         # (n_features, n_slots) cells

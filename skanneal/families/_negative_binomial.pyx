@@ -119,6 +119,7 @@ cdef class NegativeBinomial(FamilyBlock):
     cells = "count"
     coordinate_names = ("r", "a", "b")
     forms = ("positive", "positive", "positive")
+    cell_cost = 3.0
 
     cdef double[:, ::1] hyper         # (3, n_features)
     cdef double[::1] given            # (n_features,) r that the block was made with

@@ -25,6 +25,8 @@ typedef struct {
     float *gappy;              /* (n_tiles, n_features - n_dense, 4, 16) the same four, one by one */
     int64_t *memo_size;        /* (NORMAL_MEMO,) */
     double *memo_value;        /* (NORMAL_MEMO,) */
+    double *ratio_nu;          /* (NORMAL_MEMO,) of single features: the degrees of freedom ... */
+    double *ratio_value;       /* (NORMAL_MEMO,) ... and their log-gamma */
 } NormalBlock;
 
 #undef KERNELS

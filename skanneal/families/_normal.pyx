@@ -50,6 +50,8 @@ cdef extern from "_normal.h" nogil:
         float *gappy
         int64_t *memo_size
         double *memo_value
+        double *ratio_nu
+        double *ratio_value
     int skanneal_level()
     void (*normal_add_scores_v[3])(const NormalBlock *, const char *, int64_t, float *) noexcept
     void (*normal_sum_cells_v[3])(double *, const float *, int64_t, int) noexcept
@@ -106,7 +108,7 @@ cdef class Normal(FamilyBlock):
     cdef double[:, ::1] mean, m2         # (n_slots, n_features)
     cdef object caches                   # keeps the aligned arrays alive
     cdef int64_t[::1] memo_size
-    cdef double[::1] memo_value
+    cdef double[::1] memo_value, ratio_nu, ratio_value
 
     @staticmethod
     def default_hyper(n_levels):
@@ -136,6 +138,8 @@ cdef class Normal(FamilyBlock):
         self.memo_value = np.zeros(NORMAL_MEMO)
         self.block.memo_size = &self.memo_size[0]
         self.block.memo_value = &self.memo_value[0]
+        self.ratio_nu, self.ratio_value = np.zeros(NORMAL_MEMO), np.zeros(NORMAL_MEMO)
+        self.block.ratio_nu, self.block.ratio_value = &self.ratio_nu[0], &self.ratio_value[0]
         self.block.n_features = self.n_features
         self.block.n_dense = self.n_dense
         self.order = np.arange(max(1, self.n_dense), dtype=np.int32)

@@ -13,6 +13,7 @@
  * 1e7: a cell thousands of deviations away) the logarithms are taken one by one.
  */
 #include "../_native/_lanes.h"
+#include "../_native/_log_wide.h"
 
 #define CHUNK 64          /* features handled together by the update */
 #define PRODUCT_LIMIT 1e7f
@@ -96,7 +97,18 @@ static double NAME(normal_log_ratio)(double nu)
     return lgamma_r(0.5 * (nu + 1.0), &sign) - lgamma_r(0.5 * nu, &sign) - 0.57236494292470008707;
 }
 
-/* The sum of the above over the dense features, by cluster size: a direct-mapped table. */
+/* The same by a direct-mapped table: features with gaps have few different numbers of cells. */
+static double NAME(normal_ratio_memo)(NormalBlock *block, double nu)
+{
+    int64_t at = (int64_t)nu & (NORMAL_MEMO - 1);
+    if (block->ratio_nu[at] != nu) {
+        block->ratio_nu[at] = nu;
+        block->ratio_value[at] = NAME(normal_log_ratio)(nu);
+    }
+    return block->ratio_value[at];
+}
+
+/* The sum of the above over the dense features, by cluster size: such a table, too. */
 static double NAME(normal_memo)(NormalBlock *block, int64_t n)
 {
     int64_t at = n & (NORMAL_MEMO - 1);
@@ -129,8 +141,37 @@ INLINE void NAME(normal_posterior)(const NormalBlock *block, int32_t start, int3
     }
 }
 
-/* Slot k's cache as a pure function of its statistics and of the hyperparameters. */
-static void NAME(normal_refresh)(NormalBlock *block, int64_t k)
+/* Slot k's cache as a pure function of its statistics and of the hyperparameters: of some features
+ * with gaps (at most CHUNK, by index), of the dense features, of all. */
+static void NAME(normal_refresh_gappy)(NormalBlock *block, int64_t k, const int32_t *feature,
+                                       int32_t count)
+{
+    const int32_t n_dense = block->n_dense, n_features = block->n_features;
+    const double *mean = block->mean + k * n_features, *m2 = block->m2 + k * n_features;
+    float *tile = block->gappy + k / LANES * (n_features - n_dense) * 4 * LANES + k % LANES;
+    double b[CHUNK];
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t f = feature[i];
+        float *p = tile + (f - n_dense) * 4 * LANES;
+        double n_f = (double)block->present[k * n_features + f];
+        double kappa = block->kappa0[f] + n_f, nu = block->nu0[f] + n_f;
+        double delta = mean[f] - block->mu0[f];
+        double squares = block->nu0[f] * block->sigma2_0[f] + m2[f] +
+                         block->kappa0[f] * n_f / kappa * delta * delta;
+        b[i] = kappa / ((kappa + 1.0) * squares);
+        p[0] = (float)(block->mu0[f] + n_f / kappa * delta);
+        p[LANES] = (float)b[i];
+        p[2 * LANES] = (float)(0.5 * (nu + 1.0));
+    }
+    for (int32_t i = 0; i < count; i++) b[i] = 0.5 * NAME(log_wide)(b[i]);
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t f = feature[i];
+        double nu = block->nu0[f] + (double)block->present[k * n_features + f];
+        tile[((f - n_dense) * 4 + 3) * LANES] = (float)(NAME(normal_ratio_memo)(block, nu) + b[i]);
+    }
+}
+
+static void NAME(normal_refresh_dense)(NormalBlock *block, int64_t k)
 {
     const int32_t n_dense = block->n_dense, n_features = block->n_features;
     const int64_t tile = k / LANES, lane = k % LANES;
@@ -156,22 +197,19 @@ static void NAME(normal_refresh)(NormalBlock *block, int64_t k)
             (float)(0.5 * (block->nu0[block->order[block->run[r]]] + n + 1.0));
     block->constant[k] =
         (float)(NAME(normal_memo)(block, block->size[k]) + 0.5 * (double)NAME(reduce_add)(log_sum));
+}
 
-    const int32_t n_gappy = n_features - n_dense;
-    for (int32_t g = 0; g < n_gappy; g++) {
-        const int32_t f = n_dense + g;
-        float *p = block->gappy + (tile * n_gappy + g) * 4 * LANES + lane;
-        double n_f = (double)block->present[k * n_features + f];
-        double kappa = block->kappa0[f] + n_f, nu = block->nu0[f] + n_f;
-        double delta = mean[f] - block->mu0[f];
-        double squares = block->nu0[f] * block->sigma2_0[f] + m2[f] +
-                         block->kappa0[f] * n_f / kappa * delta * delta;
-        double b = kappa / ((kappa + 1.0) * squares);
-        p[0] = (float)(block->mu0[f] + n_f / kappa * delta);
-        p[LANES] = (float)b;
-        p[2 * LANES] = (float)(0.5 * (nu + 1.0));
-        p[3 * LANES] = (float)(NAME(normal_log_ratio)(nu) + 0.5 * log(b));
+static void NAME(normal_refresh)(NormalBlock *block, int64_t k)
+{
+    int32_t feature[CHUNK], count = 0;
+    for (int32_t f = block->n_dense; f < block->n_features; f++) {
+        feature[count++] = f;
+        if (count == CHUNK || f == block->n_features - 1) {
+            NAME(normal_refresh_gappy)(block, k, feature, count);
+            count = 0;
+        }
     }
+    NAME(normal_refresh_dense)(block, k);
 }
 
 /* Add (sign 1) or take out (sign -1) one row: Welford's recurrences, then the cache. */
@@ -199,21 +237,28 @@ static void NAME(normal_update)(NormalBlock *block, const char *row, int64_t k, 
             }
         }
     }
+    int32_t changed[CHUNK], count = 0; /* a cell that is missing leaves its feature's cache alone */
     for (int32_t f = n_dense; f < n_features; f++) {
         double value = *(const float *)(row + block->offset[f]);
-        if (value != value) continue;
-        int64_t *present = block->present + k * n_features + f;
-        *present += sign;
-        if (*present == 0) {
-            mean[f] = m2[f] = 0.0;
-        } else {
-            double before = value - mean[f];
-            mean[f] += before * sign / (double)*present;
-            double sum = m2[f] + sign * (before * (value - mean[f]));
-            m2[f] = sum > 0.0 ? sum : 0.0;
+        if (value == value) {
+            int64_t *present = block->present + k * n_features + f;
+            *present += sign;
+            if (*present == 0) {
+                mean[f] = m2[f] = 0.0;
+            } else {
+                double before = value - mean[f];
+                mean[f] += before * sign / (double)*present;
+                double sum = m2[f] + sign * (before * (value - mean[f]));
+                m2[f] = sum > 0.0 ? sum : 0.0;
+            }
+            changed[count++] = f;
+        }
+        if (count == CHUNK || f == n_features - 1) {
+            NAME(normal_refresh_gappy)(block, k, changed, count);
+            count = 0;
         }
     }
-    NAME(normal_refresh)(block, k);
+    NAME(normal_refresh_dense)(block, k);
 }
 
 /* Log predictive of a row of slot k in that slot without the row. */
@@ -255,21 +300,33 @@ static float NAME(normal_score_without)(NormalBlock *block, const char *row, int
     }
     double out = 0.5 * (double)NAME(reduce_add)(log_sum) - (double)NAME(reduce_add)(total);
     if (n_dense) out += NAME(normal_memo)(block, rest);
-    for (int32_t f = n_dense; f < n_features; f++) {
-        double value = *(const float *)(row + block->offset[f]);
-        if (value != value) continue;
-        double n = (double)(block->present[k * n_features + f] - 1), centre = 0.0, squares = 0.0;
-        if (n > 0.0) {
-            double before = value - mean[f];
-            centre = mean[f] - before / n;
-            squares = m2[f] - before * (value - centre);
-            squares = squares > 0.0 ? squares : 0.0;
+    double b[CHUNK], above[CHUNK], half[CHUNK];
+    for (int32_t f = n_dense; f < n_features;) {
+        int32_t count = 0;
+        for (; f < n_features && count < CHUNK; f++) {
+            double value = *(const float *)(row + block->offset[f]);
+            if (value != value) continue;
+            double n = (double)(block->present[k * n_features + f] - 1);
+            double centre = 0.0, squares = 0.0;
+            if (n > 0.0) {
+                double before = value - mean[f];
+                centre = mean[f] - before / n;
+                squares = m2[f] - before * (value - centre);
+                squares = squares > 0.0 ? squares : 0.0;
+            }
+            double kappa = block->kappa0[f] + n, nu = block->nu0[f] + n;
+            double delta = centre - block->mu0[f];
+            squares += block->nu0[f] * block->sigma2_0[f];
+            squares += block->kappa0[f] * n / kappa * delta * delta;
+            double d = value - (block->mu0[f] + n / kappa * delta);
+            b[count] = kappa / ((kappa + 1.0) * squares);
+            above[count] = 1.0 + b[count] * d * d;
+            half[count++] = 0.5 * (nu + 1.0);
+            out += NAME(normal_ratio_memo)(block, nu);
         }
-        double kappa = block->kappa0[f] + n, nu = block->nu0[f] + n, delta = centre - block->mu0[f];
-        squares += block->nu0[f] * block->sigma2_0[f] + block->kappa0[f] * n / kappa * delta * delta;
-        double b = kappa / ((kappa + 1.0) * squares);
-        double d = value - (block->mu0[f] + n / kappa * delta);
-        out += NAME(normal_log_ratio)(nu) + 0.5 * log(b) - 0.5 * (nu + 1.0) * log1p(b * d * d);
+        for (int32_t i = 0; i < count; i++)
+            b[i] = 0.5 * NAME(log_wide)(b[i]) - half[i] * NAME(log_wide)(above[i]);
+        for (int32_t i = 0; i < count; i++) out += b[i];
     }
     return (float)out;
 }

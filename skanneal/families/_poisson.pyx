@@ -96,6 +96,7 @@ cdef class Poisson(FamilyBlock):
     cells = "count"
     coordinate_names = ("shape", "rate")
     forms = ("positive", "positive")
+    cell_cost = 3.0
 
     cdef double[:, ::1] hyper        # (2, n_features)
     cdef int64_t[:, ::1] n, total    # (n_features, n_slots) cells and their sum

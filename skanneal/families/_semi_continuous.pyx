@@ -16,17 +16,22 @@ numbers elsewhere are a block of the normal family, for which an atom is a missi
 The grids: those of the normal family for the numbers elsewhere; a and b those of pseudo-counts.
 """
 
-from libc.math cimport log
 from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
 from .._native._math cimport log_gamma
-from ._base cimport TILE, FamilyBlock
+from ._base cimport FamilyBlock, aligned_zeros
 from ._table cimport Table
 
 from ._categorical import Categorical
 from ._normal import Normal
+
+cdef extern from "_semi_continuous.h" nogil:
+    int skanneal_level()
+    void (*semi_continuous_add_outcomes_v[3])(const int32_t *, int64_t, const float *,
+                                              const float *, int64_t, int64_t, float *) noexcept
+    void (*semi_continuous_logs_v[3])(double *, int64_t) noexcept
 
 cdef enum:
     N_NORMAL = 4   # coordinates of the normal family, which come first
@@ -50,6 +55,7 @@ cdef class SemiContinuous(FamilyBlock):
     default_for = "atoms"
     coordinate_names = (*Normal.coordinate_names, "a", "b")
     forms = (*Normal.forms, "positive", "positive")
+    cell_cost = 3.0
     restricting_ends = Normal.restricting_ends
     bounds_density = Normal.bounds_density
 
@@ -61,6 +67,9 @@ cdef class SemiContinuous(FamilyBlock):
     cdef float[:, ::1] log_all, log_own   # the same: log(b + L a + n), log(a + c) or log(b + c)
     cdef float[::1] elsewhere           # (n_features,) scratch: a row for the block of numbers
     cdef int32_t[::1] outcome           # (n_features,) scratch: -1 missing
+    cdef const char *was_read           # the row that is in these two; NULL: none
+    cdef double[::1] logs               # (2 n_features + n_outcomes,) scratch
+    cdef int level                      # of the instruction set
 
     @staticmethod
     def default_hyper(n_levels):
@@ -84,8 +93,14 @@ cdef class SemiContinuous(FamilyBlock):
         self.numbers = Normal(inner, np.arange(self.n_features), hyper[:, :N_NORMAL], 1, gappy)
         self.elsewhere = np.zeros(max(1, self.n_features), dtype=np.float32)
         self.outcome = np.zeros(max(1, self.n_features), dtype=np.int32)
+        self.logs = np.zeros(2 * self.n_features + len(self.atom))
+        self.level = skanneal_level()
         self.n = np.zeros((self.n_features, 0), dtype=np.int64)
         self.count = np.zeros((len(self.atom), 0), dtype=np.int64)
+
+    def bind(self, Table table):
+        self.was_read = NULL
+        FamilyBlock.bind(self, table)
 
     cdef int reserve(self, Py_ssize_t n_slots) except -1:
         cdef Py_ssize_t had = self.n_slots, k
@@ -94,8 +109,8 @@ cdef class SemiContinuous(FamilyBlock):
         count = np.zeros((self.count.shape[0], n_slots), np.int64)
         size[:had], n[:, :had], count[:, :had] = self.size, self.n, self.count
         self.size, self.n, self.count = size, n, count
-        self.log_all = np.zeros(n.shape, np.float32)
-        self.log_own = np.zeros(count.shape, np.float32)
+        self.log_all = aligned_zeros(n.shape, np.float32)
+        self.log_own = aligned_zeros(count.shape, np.float32)
         if self.numbers.n_slots < n_slots:
             self.numbers.reserve(n_slots)
         self.n_slots = n_slots
@@ -111,9 +126,13 @@ cdef class SemiContinuous(FamilyBlock):
         return self.pseudo[1, f] + (self.start[f + 1] - self.start[f] - 1) * self.pseudo[0, f]
 
     cdef const char *read(self, const char *row) noexcept nogil:
-        """The row as the block of numbers reads it; `outcome` says what each cell is."""
+        """The row as the block of numbers reads it; `outcome` says what each cell is. A row step
+        asks four times for the same row."""
         cdef Py_ssize_t f, o
         cdef float x
+        if row == self.was_read:
+            return <const char *> &self.elsewhere[0]
+        self.was_read = row
         for f in range(self.n_features):
             x = (<const float *> (row + self.offset[f]))[0]
             self.elsewhere[f] = x
@@ -124,39 +143,48 @@ cdef class SemiContinuous(FamilyBlock):
         return <const char *> &self.elsewhere[0]
 
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
-        cdef Py_ssize_t f, k
-        cdef const float *own
-        cdef const float *all
         self.numbers.add_scores(self.read(row), n_tiles, out)
-        for f in range(self.n_features):
-            if self.outcome[f] < 0:
-                continue
-            own, all = &self.log_own[self.outcome[f], 0], &self.log_all[f, 0]
-            for k in range(n_tiles * TILE):
-                out[k] += own[k] - all[k]
+        if self.n_features:
+            semi_continuous_add_outcomes_v[self.level](
+                &self.outcome[0], self.n_features, &self.log_own[0, 0], &self.log_all[0, 0],
+                self.n_slots, n_tiles, out)
 
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
         cdef double total = self.numbers.score_without(self.read(row), k)
         cdef Py_ssize_t f, o
         for f in range(self.n_features):
             o = self.outcome[f]
-            if o >= 0:
-                total += log((self.prior(f, o) + (self.count[o, k] - 1))
-                             / (self.prior_of_all(f) + (self.n[f, k] - 1)))
+            self.logs[f] = 1.0 if o < 0 else ((self.prior(f, o) + (self.count[o, k] - 1))
+                                              / (self.prior_of_all(f) + (self.n[f, k] - 1)))
+        self.take_logs(self.n_features)
+        for f in range(self.n_features):
+            total += self.logs[f]
         return <float> total
+
+    cdef inline void take_logs(self, Py_ssize_t n) noexcept nogil:
+        """Replace the first numbers of the scratch by their logarithms."""
+        if n:
+            semi_continuous_logs_v[self.level](&self.logs[0], n)
 
     cdef void update(self, Py_ssize_t k, int sign) noexcept nogil:
         """Count the row that was read."""
-        cdef Py_ssize_t f, o
+        cdef Py_ssize_t f, o, n_features = self.n_features
         self.size[k] += sign
-        for f in range(self.n_features):
+        for f in range(n_features):
             o = self.outcome[f]
             if o < 0:
+                self.logs[f] = self.logs[n_features + f] = 1.0
                 continue
             self.n[f, k] += sign
             self.count[o, k] += sign
-            self.log_all[f, k] = <float> log(self.prior_of_all(f) + self.n[f, k])
-            self.log_own[o, k] = <float> log(self.prior(f, o) + self.count[o, k])
+            self.logs[f] = self.prior_of_all(f) + self.n[f, k]
+            self.logs[n_features + f] = self.prior(f, o) + self.count[o, k]
+        self.take_logs(2 * n_features)
+        for f in range(n_features):
+            o = self.outcome[f]
+            if o >= 0:
+                self.log_all[f, k] = <float> self.logs[f]
+                self.log_own[o, k] = <float> self.logs[n_features + f]
 
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
         self.numbers.insert(self.read(row), k)
@@ -170,11 +198,16 @@ cdef class SemiContinuous(FamilyBlock):
         return self.numbers.cancels(self.read(row), k)
 
     cdef void refresh_counts(self, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f, o
-        for f in range(self.n_features):
-            self.log_all[f, k] = <float> log(self.prior_of_all(f) + self.n[f, k])
+        cdef Py_ssize_t f, o, n_features = self.n_features
+        for f in range(n_features):
+            self.logs[f] = self.prior_of_all(f) + self.n[f, k]
             for o in range(self.start[f], self.start[f + 1]):
-                self.log_own[o, k] = <float> log(self.prior(f, o) + self.count[o, k])
+                self.logs[n_features + o] = self.prior(f, o) + self.count[o, k]
+        self.take_logs(n_features + self.count.shape[0])
+        for f in range(n_features):
+            self.log_all[f, k] = <float> self.logs[f]
+        for o in range(self.count.shape[0]):
+            self.log_own[o, k] = <float> self.logs[n_features + o]
 
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
         self.numbers.refresh(k)
