@@ -945,7 +945,7 @@ def test_moves_take_the_prior_from_the_state():
     case, law = make_case("agree", "steep"), law_of("agree", "steep")
     other = case._replace(view_grid=[(0.1, 0.0)])
     for make in EVERY:
-        starts = [(0, indices, views) for _, indices, views in draws_of(law, 80, 7)]
+        starts = [(0, indices, views) for _, indices, views in draws_of(law, 140, 7)]
         counts = ends(other, starts, moves_of(other, alone(make)), 2, 7)
         assert view_p_value(counts, law) < REJECT
 

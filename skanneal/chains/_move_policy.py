@@ -86,7 +86,8 @@ class Turns(MovePolicy):
         began, turns = self.clock.now(), self._turns(_is_full(state))
         for i in turns:
             info = self._sweep(i, state, bit_generator, segment)
-            self.idle[i] = 0 if info.accepted else self.idle[i] + 1
+            if info.proposed:
+                self.idle[i] = 0 if info.accepted else self.idle[i] + 1
         others = (i for i in range(len(self.moves)) if i not in turns)
         missing = sum(self.clock.expected(i, state.subsample.size, 0.0) for i in others)
         return self.clock.now() - began, missing

@@ -11,6 +11,9 @@ from ._allocate import allocate
 from ._info import MoveInfo, Polled
 from ._random import below, draw_index
 
+# Up to so many rows in S every proposal is made; beyond, a share that falls as their number grows,
+# since a proposal costs as much as a sweep of all rows or more.
+ALL_ROWS = 2000
 NULL_SHARE = 0.1  # share of the proposed pairs at which no second cluster ever opens
 
 
@@ -25,7 +28,7 @@ class AllocatingMove(Polled):
     row_grid : PriorGrid or ndarray of shape (n_points, 2)
         The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
     n_proposals : int
-        Per sweep.
+        Per sweep, with 2,000 rows or fewer in S; with n rows 2000 / n times as many on average.
     """
 
     acts_on = "columns"
@@ -39,20 +42,27 @@ class AllocatingMove(Polled):
         self._known = None  # (rows in S, log t), kept because log t is expensive
 
     def sweep(self, state, bit_generator, *, beta=1.0):
-        """`n_proposals` proposals."""
+        """`n_proposals` proposals, each made with the same probability."""
         generator = np.random.Generator(bit_generator)
-        n_proposals = self._n_proposals(state)
-        accepted = work = 0
-        for _ in range(n_proposals):
+        chance = self._chance(max(state.subsample.size, 1))
+        made = accepted = work = 0
+        for _ in range(self._n_proposals(state)):
+            if chance < 1.0 and generator.random() >= chance:
+                continue
+            made += 1
             merge, view = generator.random() < 0.5, below(state.n_views, generator)
             propose = self._merge if merge else self._split
             changed, scored = propose(state, view, bit_generator, beta)
             accepted += changed
             work += scored
-        return MoveInfo(n_proposals, accepted, work)
+        return MoveInfo(made, accepted, work)
 
     def _n_proposals(self, state):
         return self.n_proposals
+
+    def _chance(self, n_rows):
+        """Of making a proposal; it depends on nothing that the moves change."""
+        return ALL_ROWS / n_rows
 
     def _log_proposal(self, state):
         """log t: the hyperprior divided by a pair's cost, its expected number of clusters.

@@ -28,7 +28,6 @@ from ..partition_priors import PriorGrid
 from ..states import FreshView
 from ._allocate import enter_rows, leave_rows
 from ._hyperparameters import FeatureHyperparameters, PartitionHyperparameters
-from ._info import MoveInfo
 from ._view_reallocation import ViewReallocation
 
 FEW_ROWS = 1000  # below this, proposals are made more often
@@ -66,13 +65,8 @@ class ViewAnnealing(ViewReallocation):
             of_one = {j: _only(c, own) for j, own in grids.items() if c < len(own)}
             self.draws.append(FeatureHyperparameters(of_one))
 
-    def sweep(self, state, bit_generator, *, beta=1.0):
-        """One proposal, or none."""
-        n_rows = max(state.subsample.size, 1)
-        chance = self.share * n_rows / self._work(n_rows) * max(1.0, FEW_ROWS / n_rows)
-        if np.random.Generator(bit_generator).random() >= chance:
-            return MoveInfo(0, 0, 0)
-        return super().sweep(state, bit_generator, beta=beta)
+    def _chance(self, n_rows):
+        return self.share * n_rows / self._work(n_rows) * max(1.0, FEW_ROWS / n_rows)
 
     def _make(self, state, features, rows, beta, bit_generator):
         """A view of these features: its first pair's place on the grid, log Z, the view."""
