@@ -10,6 +10,21 @@
 #include <math.h>
 #include <stdint.h>
 
+/* The cells of a row as doubles, and which are missing, in descending order; how many. `gap` has
+ * room for d. Without a branch that a cell decides. */
+static inline int64_t read_cells(const char *row, const int32_t *restrict position, int64_t d,
+                                 double *restrict number, int64_t *restrict gap)
+{
+    int64_t n = 0;
+    for (int64_t j = d - 1; j >= 0; j--) {
+        const float x = *(const float *)(row + position[j]);
+        number[j] = x;
+        gap[n] = j;
+        n += x != x;
+    }
+    return n;
+}
+
 /* Modified Gram-Schmidt: replace u by its residual from the span of m columns, which stand one
  * after another in `column`, d numbers each, and return the residual's square. Writes R, in rows of
  * d, and c. The columns become Q. */

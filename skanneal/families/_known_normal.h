@@ -17,6 +17,7 @@ typedef struct {
     const int32_t *offset;  /* (d,) byte offset of the cell in an encoded row */
     const double *centre;   /* (stride,) prior mean */
     const double *rotation; /* (d, stride) A, or its diagonal (stride,) */
+    const double *log_scale; /* (d,) log A_ff if A is diagonal */
     const double *variance; /* (d,) prior variances of the coordinates z */
     double log_det;         /* log |A| */
     int64_t *size;          /* (n_slots,) rows in the slot */

@@ -39,6 +39,7 @@ cdef extern from "_known_normal.h" nogil:
         const int32_t *offset
         const double *centre
         const double *rotation
+        const double *log_scale
         const double *variance
         double log_det
         int64_t *size
@@ -119,12 +120,14 @@ cdef class KnownNormal(NumberRows):
             np.asarray(lines)[0, :self.d] = np.diag(rotation)
         else:
             np.asarray(lines)[:, :self.d] = rotation
-        vectors = aligned_zeros((2, stride), np.float64)
+        vectors = aligned_zeros((3, stride), np.float64)
+        if self.block.diagonal:
+            np.asarray(vectors)[2, :self.d] = np.log(np.diag(rotation))
         z_f = aligned_zeros((stride,), np.float32)
         self.scratch = vectors, lines, z_f
         self.block.d, self.block.stride = self.d, stride
         self.block.centre, self.block.variance = &self.centre[0], &self.variance[0]
-        self.block.rotation = &lines[0, 0]
+        self.block.rotation, self.block.log_scale = &lines[0, 0], &vectors[2, 0]
         self.block.cell, self.block.z, self.block.z_f = &vectors[0, 0], &vectors[1, 0], &z_f[0]
         memo_size, memo_value = np.full(KNOWN_MEMO, -1, dtype=np.int64), np.zeros(KNOWN_MEMO)
         self.memo = memo_size, memo_value
@@ -305,6 +308,18 @@ cdef class KnownNormal(NumberRows):
             self.rest[f] *= sqrt(self.precision(k, f))
         return project_out(&self.spanned[0, 0], self.n_gaps, self.d, &self.rest[0],
                            &self.r[0, 0], &self.along[0])
+
+    cdef double condition_fill(self, Py_ssize_t k) noexcept nogil:
+        """Where every coordinate is of one cell, the observed ones say nothing of the others."""
+        cdef Py_ssize_t l, later, j
+        if not self.block.diagonal:
+            return self.condition(k)
+        for l in range(self.n_gaps):
+            j = self.gap[l]
+            self.along[l], self.r[l, l] = 0.0, self.rotation[j, j] * sqrt(self.precision(k, j))
+            for later in range(l + 1, self.n_gaps):
+                self.r[l, later] = 0.0
+        return 0.0
 
     cdef double log_constant(self, Py_ssize_t k, Py_ssize_t n) noexcept nogil:
         cdef Py_ssize_t f

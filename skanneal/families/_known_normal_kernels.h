@@ -104,6 +104,44 @@ static void NAME(known_add_scores)(KnownBlock *block, const char *row, int64_t n
     }
 }
 
+/* The same scores from the observed cells of a row that lacks the cells block->gap, where every
+ * coordinate is of one cell: those of the others, from gap to gap. A density loses of each missing
+ * one log(A_ff^2 precision / 2 pi) / 2. */
+static void NAME(known_add_observed_diagonal)(KnownBlock *block, int64_t n_gaps, int64_t n_tiles,
+                                              float *out)
+{
+    const int64_t d = block->d, *gap = block->gap;
+    const LN limit = NAME(set1)(KNOWN_LIMIT), half = NAME(set1)(0.5f);
+    /* of halves of the precision */
+    float logs = -0.5f * 1.14472989f * (float)n_gaps;
+    for (int64_t l = 0; l < n_gaps; l++) logs += block->log_scale[gap[l]];
+    for (int64_t tile = 0; tile < n_tiles; tile++) {
+        const float *location = block->location + tile * d * LANES;
+        const float *precision = block->precision + (block->equal ? 0 : tile * d * LANES);
+        const float *scalar = block->scalar + tile * 2 * LANES;
+        LN q = NAME(set1)(0.0f), halves = q;
+        for (int64_t l = n_gaps, first = 0; l >= 0; l--) { /* gaps fall */
+            const int64_t last = l > 0 ? gap[l - 1] : d, n = last - first;
+            const float *z = block->z_f + first, *of = location + first * LANES;
+            q = NAME(add)(q, block->equal ? NAME(known_distance)(z, of, NULL, n, 1)
+                                          : NAME(known_distance)(z, of, precision + first * LANES,
+                                                                 n, 0));
+            if (l > 0 && !block->equal)
+                halves = NAME(add)(halves, NAME(log)(NAME(load)(precision + last * LANES)));
+            first = last + 1;
+        }
+        if (block->equal) {
+            const LN common = NAME(load)(scalar + LANES);
+            q = NAME(mul)(q, common);
+            halves = NAME(mul)(NAME(set1)((float)n_gaps), NAME(log)(common));
+        }
+        q = NAME(select)(NAME(greater)(limit, q), q, limit);
+        LN score = NAME(sub)(NAME(load)(scalar), NAME(fma)(half, halves, NAME(set1)(logs)));
+        score = NAME(sub)(score, q);
+        NAME(store)(out + tile * LANES, NAME(add)(NAME(load)(out + tile * LANES), score));
+    }
+}
+
 /* The same scores from the observed cells of a row that lacks the cells block->gap (_gaps.h). The
  * columns are those of A; the half precisions are weights, or a common factor if they are equal. */
 static void NAME(known_add_observed)(KnownBlock *block, const char *row, int64_t n_gaps,
@@ -115,7 +153,12 @@ static void NAME(known_add_observed)(KnownBlock *block, const char *row, int64_t
     const LN log_pi = NAME(set1)(-1.14472989f), gaps = NAME(set1)((float)n_gaps);
     float *u = block->spanned + d * d * LANES;
     int64_t first[d], last[d];
-    const int spoilt = n_gaps > 1 && !block->diagonal; /* columns are, by those before them */
+    const int spoilt = n_gaps > 1; /* columns are, by those before them */
+    if (block->diagonal) {
+        NAME(known_read)(block, row);
+        NAME(known_add_observed_diagonal)(block, n_gaps, n_tiles, out);
+        return;
+    }
     block->row = NULL;
     for (int64_t f = 0; f < d; f++) {
         const double cell = (double)*(const float *)(row + block->offset[f]);
@@ -123,8 +166,8 @@ static void NAME(known_add_observed)(KnownBlock *block, const char *row, int64_t
     }
     NAME(known_transform)(block);
     for (int64_t l = 0; l < n_gaps; l++) {
-        first[l] = block->diagonal ? gap[l] : 0;
-        last[l] = block->diagonal ? gap[l] + 1 : d;
+        first[l] = 0;
+        last[l] = d;
     }
     for (int64_t tile = 0; tile < n_tiles; tile++) {
         const float *location = block->location + tile * d * LANES;
@@ -135,7 +178,7 @@ static void NAME(known_add_observed)(KnownBlock *block, const char *row, int64_t
                         NAME(sub)(NAME(set1)(block->z_f[f]), NAME(load)(location + f * LANES)));
         for (int64_t l = 0; l < (spoilt || tile == 0 ? n_gaps : 0); l++)
             for (int64_t f = first[l]; f < last[l]; f++) {
-                const double a = block->rotation[block->diagonal ? f : f * block->stride + gap[l]];
+                const double a = block->rotation[f * block->stride + gap[l]];
                 NAME(store)(block->spanned + (l * d + f) * LANES, NAME(set1)((float)a));
             }
         LN lengths, q;
@@ -350,29 +393,37 @@ static float NAME(known_score_observed_without)(KnownBlock *block, const char *r
     const double *restrict sum = block->sum + k / LANES * d * LANES + k % LANES;
     const double *restrict z = block->z, *restrict variance = block->variance;
     const double rest = (double)(block->size[k] - 1);
-    double precision[d], weighed[d], q = 0.0;
     double score = NAME(known_constant)(block, block->size[k] - 1) +
                    0.5 * 1.8378770664093453 * (double)n_gaps;
-    for (int64_t f = 0; f < d; f++) {
-        const double v = variance[f], inverse = 1.0 / (1.0 + rest * v);
-        const double e = z[f] - v * inverse * (sum[f * LANES] - z[f]);
-        precision[f] = (1.0 + rest * v) / (1.0 + (rest + 1.0) * v);
-        weighed[f] = precision[f] * e;
-        q += weighed[f] * e;
+    double precision[d], e[d], part[KNOWN_PARTS] = {0};
+    if (block->equal) {
+        const double v = variance[0], share = v / (1.0 + rest * v);
+        const double common = (1.0 + rest * v) / (1.0 + (rest + 1.0) * v);
+        for (int64_t f = 0; f < d; f++) {
+            precision[f] = common;
+            e[f] = z[f] - share * (sum[f * LANES] - z[f]);
+        }
+    } else {
+        for (int64_t f = 0; f < d; f++) {
+            const double v = variance[f], inverse = 1.0 / (1.0 + rest * v);
+            precision[f] = (1.0 + rest * v) / (1.0 + (rest + 1.0) * v);
+            e[f] = z[f] - v * inverse * (sum[f * LANES] - z[f]);
+        }
     }
-    if (block->diagonal) {
+    if (block->diagonal)
         for (int64_t l = 0; l < n_gaps; l++) {
             const int64_t f = gap[l];
-            q -= weighed[f] * weighed[f] / precision[f];
-            score -= 0.5 * log(precision[f]) + log(block->rotation[f]);
+            e[f] = 0.0;
+            score -= 0.5 * log(precision[f]) + block->log_scale[f];
         }
-        q = q > 0.0 ? q : 0.0;
-    } else {
+    for (int64_t f = 0; f < d; f++) part[f % KNOWN_PARTS] += precision[f] * e[f] * e[f];
+    double q = (part[0] + part[2]) + (part[1] + part[3]);
+    if (!block->diagonal) {
         double *square = (double *)block->spanned, product[n_gaps];
         for (int64_t l = 0; l < n_gaps; l++) {
             const double *own = block->rotation + gap[l];
             product[l] = 0.0;
-            for (int64_t f = 0; f < d; f++) product[l] += own[f * stride] * weighed[f];
+            for (int64_t f = 0; f < d; f++) product[l] += own[f * stride] * precision[f] * e[f];
             for (int64_t m = 0; m <= l; m++) {
                 const double *other = block->rotation + gap[m];
                 double value = 0.0;

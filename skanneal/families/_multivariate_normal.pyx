@@ -174,7 +174,7 @@ cdef class MultivariateNormal(NumberRows):
         self.scatter, self.factor, self.log_det = scatter, factor, np.zeros(n_slots)
         location = aligned_zeros((n_tiles * self.d * TILE,), np.float32)
         weights = aligned_zeros((n_tiles * (self.d * (self.d + 1) // 2) * TILE,), np.float32)
-        student = aligned_zeros((n_tiles * 3 * TILE,), np.float32)
+        student = aligned_zeros((n_tiles * 4 * TILE,), np.float32)
         self.caches = location, weights, student
         self.block.location, self.block.weights = &location[0], &weights[0]
         self.block.student = &student[0]

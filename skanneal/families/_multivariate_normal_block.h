@@ -29,7 +29,7 @@ typedef struct {
     double *log_det;        /* (n_slots,) sum of log W_ii */
     float *location;        /* (n_tiles, d, 16) posterior means */
     float *weights;         /* (n_tiles, d (d + 1) / 2, 16) W */
-    float *student;         /* (n_tiles, 3, 16) constant, power, rate */
+    float *student;         /* (n_tiles, 4, 16) constant, power, rate, constant with one gap */
     double *cell, *shift, *vector, *partial;  /* (stride,) scratch */
     double *lower, *spare;  /* (d, stride) scratch */
     float *deviation;       /* (d, 16) scratch */

@@ -111,26 +111,53 @@ INLINE LN NAME(mvn_tile)(const MvnBlock *block, const char *row, int64_t tile, i
     if (n_gaps == 1) { /* the column as it stands */
         const LN least = NAME(set1)(1e-37f);
         const float *first = weights + (gap[0] * (gap[0] + 1) / 2 + gap[0]) * LANES, *column = first;
-        LN square = NAME(set1)(0.0f), share = square, q = square;
+        const LN zero = NAME(set1)(0.0f);
+        /* sums over even and odd rows, so that no addition waits for the one before */
+        LN square = zero, square_1 = zero, share = zero, share_1 = zero, q = zero, q_1 = zero;
+        int64_t i = gap[0];
         NAME(mvn_square)(weights, deviation, d, y);
-        for (int64_t i = gap[0]; i < d; column += ++i * LANES) {
-            const LN w = NAME(load)(column);
-            square = NAME(fma)(w, w, square);
-            share = NAME(fma)(w, NAME(load)(y + i * LANES), share);
+#define NEXT (i + 1) * LANES /* from a row's number to the next row's in the same column */
+#define LENGTHS(square, share)                                 \
+    {                                                          \
+        const LN w = NAME(load)(column);                       \
+        square = NAME(fma)(w, w, square);                      \
+        share = NAME(fma)(w, NAME(load)(y + i * LANES), share); \
+        column += NEXT;                                        \
+        i++;                                                   \
+    }
+        while (i + 1 < d) {
+            LENGTHS(square, share);
+            LENGTHS(square_1, share_1);
         }
-        square = NAME(max)(square, least);
+        if (i < d) LENGTHS(square, share);
+#undef LENGTHS
+        square = NAME(max)(NAME(add)(square, square_1), least);
+        share = NAME(div)(NAME(sub)(zero, NAME(add)(share, share_1)), square);
         *lengths = NAME(mul)(NAME(set1)(0.5f), NAME(log)(square));
-        share = NAME(sub)(NAME(set1)(0.0f), NAME(div)(share, square));
-        for (int64_t i = 0; i < gap[0]; i++) {
-            const LN u = NAME(load)(y + i * LANES);
-            q = NAME(fma)(u, u, q);
+#define TERM(q, u)              \
+    {                           \
+        const LN rest = u;      \
+        q = NAME(fma)(rest, rest, q); \
+    }
+        for (i = 0; i + 1 < gap[0]; i += 2) {
+            TERM(q, NAME(load)(y + i * LANES));
+            TERM(q_1, NAME(load)(y + (i + 1) * LANES));
         }
+        if (i < gap[0]) TERM(q, NAME(load)(y + i * LANES));
         column = first;
-        for (int64_t i = gap[0]; i < d; column += ++i * LANES) {
-            const LN u = NAME(fma)(share, NAME(load)(column), NAME(load)(y + i * LANES));
-            q = NAME(fma)(u, u, q);
+        i = gap[0];
+        while (i + 1 < d) {
+            TERM(q, NAME(fma)(share, NAME(load)(column), NAME(load)(y + i * LANES)));
+            column += NEXT;
+            i++;
+            TERM(q_1, NAME(fma)(share, NAME(load)(column), NAME(load)(y + i * LANES)));
+            column += NEXT;
+            i++;
         }
-        return q;
+        if (i < d) TERM(q, NAME(fma)(share, NAME(load)(column), NAME(load)(y + i * LANES)));
+#undef TERM
+#undef NEXT
+        return NAME(add)(q, q_1);
     }
     for (int64_t l = 0; l < n_gaps; l++) {
         last[l] = d;
@@ -145,7 +172,7 @@ INLINE LN NAME(mvn_tile)(const MvnBlock *block, const char *row, int64_t tile, i
 static void NAME(mvn_add_scores)(const MvnBlock *block, const char *row, int64_t n_tiles, float *out)
 {
     for (int64_t tile = 0; tile < n_tiles; tile++) {
-        const float *student = block->student + tile * 3 * LANES;
+        const float *student = block->student + tile * 4 * LANES;
         LN lengths, q = NAME(mvn_tile)(block, row, tile, 0, NULL, &lengths);
         NAME(mvn_add)(q, NAME(load)(student + 2 * LANES), NAME(load)(student),
                       NAME(load)(student + LANES), out + tile * LANES);
@@ -173,7 +200,7 @@ static double NAME(mvn_memo)(MvnBlock *block, int64_t n, int64_t n_gaps)
 INLINE LN NAME(mvn_constant)(MvnBlock *block, int64_t tile, int64_t n_gaps)
 {
     float constant[LANES] __attribute__((aligned(64)));
-    if (n_gaps == 0) return NAME(load)(block->student + tile * 3 * LANES);
+    if (n_gaps < 2) return NAME(load)(block->student + (tile * 4 + (n_gaps ? 3 : 0)) * LANES);
     for (int64_t lane = 0; lane < LANES; lane++) {
         const int64_t k = tile * LANES + lane;
         constant[lane] = (float)(NAME(mvn_memo)(block, block->size[k], n_gaps) + block->log_det[k]);
@@ -187,7 +214,7 @@ static void NAME(mvn_add_observed)(MvnBlock *block, const char *row, int64_t n_g
 {
     int64_t last[block->d];
     for (int64_t tile = 0; tile < n_tiles; tile++) {
-        const float *student = block->student + tile * 3 * LANES;
+        const float *student = block->student + tile * 4 * LANES;
         LN lengths, q = NAME(mvn_tile)(block, row, tile, n_gaps, last, &lengths);
         LN constant = NAME(sub)(NAME(mvn_constant)(block, tile, n_gaps), lengths);
         LN power = NAME(sub)(NAME(load)(student + LANES), NAME(set1)(0.5f * (float)n_gaps));
@@ -314,7 +341,7 @@ static void NAME(mvn_refresh)(MvnBlock *block, int64_t k)
     const double *mean = block->mean + k * stride, *factor = block->factor + k * d * stride;
     float *restrict location = block->location + tile * d * LANES + lane;
     float *restrict weights = block->weights + tile * (d * (d + 1) / 2) * LANES + lane;
-    float *student = block->student + tile * 3 * LANES + lane;
+    float *student = block->student + tile * 4 * LANES + lane;
     const double share = total / kappa;
     for (int64_t j = 0; j < d; j++)
         location[j * LANES] = (float)(block->mu0[j] + share * (mean[j] - block->mu0[j]));
@@ -324,6 +351,7 @@ static void NAME(mvn_refresh)(MvnBlock *block, int64_t k)
     student[0] = (float)(NAME(mvn_memo)(block, block->size[k], 0) + block->log_det[k]);
     student[LANES] = (float)(0.5 * (*block->nu0 + (double)block->size[k] + 1.0));
     student[2 * LANES] = (float)(kappa / (kappa + 1.0));
+    student[3 * LANES] = (float)(NAME(mvn_memo)(block, block->size[k], 1) + block->log_det[k]);
 }
 
 /* The factor of scale0 + scatter + weight shift shift', the shift in block->shift; its log
@@ -472,6 +500,18 @@ static double NAME(mvn_without)(MvnBlock *block, const char *row, int64_t k, dou
     }
     if (n_gaps == 0) return q;
     double *square = block->lower, *product = block->partial;
+    if (n_gaps == 1) {
+        double share[2] = {0.0, 0.0}, length[2] = {0.0, 0.0};
+        for (int64_t i = gap[0]; i < d; i++) {
+            const double w = factor[i * stride + gap[0]];
+            share[i % 2] += w * y[i];
+            length[i % 2] += w * w;
+        }
+        product[0] = share[0] + share[1];
+        square[0] = length[0] + length[1] + across * product[0] * product[0];
+        product[0] *= scale;
+        return NAME(gaps_explain)(square, stride, product, 1, q, log_det);
+    }
     for (int64_t l = 0; l < n_gaps; l++) {
         product[l] = 0.0;
         for (int64_t i = gap[l]; i < d; i++) product[l] += factor[i * stride + gap[l]] * y[i];

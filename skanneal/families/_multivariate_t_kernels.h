@@ -123,7 +123,7 @@ static void NAME(mvt_add_proposals)(const MvtLattice *lattice, int64_t n, int64_
     float a[LANES] __attribute__((aligned(64))), g[LANES] __attribute__((aligned(64)));
     for (int64_t k = 0; k < n_tiles * LANES; k += LANES) {
         const float *own = law + 2 * k;
-        NAME(store)(a, NAME(sub)(NAME(load)(student + 3 * k + LANES), missing));
+        NAME(store)(a, NAME(sub)(NAME(load)(student + 4 * k + LANES), missing));
         NAME(mvt_laplace_tile)(lattice, n, a, own, distance + k, g);
         LN score = NAME(fma)(cells, NAME(load)(own + LANES), NAME(load)(constant + k));
         score = NAME(add)(score, NAME(load)(g));
@@ -144,7 +144,7 @@ static void NAME(mvt_add_given)(int64_t d, const float *distance, const float *c
         t = NAME(select)(NAME(greater)(limit, t), t, limit);
         logs = NAME(sub)(NAME(load)(own + LANES), NAME(mul)(NAME(set1)(0.5f), NAME(log)(inverse)));
         LN score = NAME(fma)(cells, logs, NAME(load)(constant + k));
-        score = NAME(sub)(score, NAME(mul)(NAME(load)(student + 3 * k + LANES), NAME(log1p)(t)));
+        score = NAME(sub)(score, NAME(mul)(NAME(load)(student + 4 * k + LANES), NAME(log1p)(t)));
         NAME(store)(out + k, NAME(add)(NAME(load)(out + k), score));
     }
 }

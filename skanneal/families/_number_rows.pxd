@@ -7,6 +7,7 @@ cdef class NumberRows(FamilyBlock):
     cdef Py_ssize_t d
     cdef bint may_miss                # has the table rows with gaps?
     cdef Py_ssize_t n_gaps            # of the row that was read last
+    cdef const char *known            # the row of the block's own table of which they are
     cdef int64_t[::1] gap             # (d,) its missing columns
     cdef double[::1] number           # (d,) its cells
     cdef double[::1] rest, along, z   # (d,) u, c and what is missing, less its centre
@@ -15,6 +16,7 @@ cdef class NumberRows(FamilyBlock):
     cdef Py_ssize_t read(self, const char *row, const int32_t *position) noexcept nogil
     cdef bint misses(self, const char *row) noexcept nogil
     cdef double condition(self, Py_ssize_t k) noexcept nogil
+    cdef double condition_fill(self, Py_ssize_t k) noexcept nogil
     cdef void draw(self, Py_ssize_t k, double q, bitgen_t *rng) noexcept nogil
     cdef double log_observed(self, Py_ssize_t k) noexcept nogil
     cdef void add_observed(self, const double *log_scale, double sign,

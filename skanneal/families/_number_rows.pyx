@@ -18,6 +18,7 @@ from ._base cimport FamilyBlock
 from ._table cimport Table
 
 cdef extern from "_gaps.h" nogil:
+    int64_t read_cells(const char *, const int32_t *, int64_t, double *, int64_t *)
     double project_out(double *, int64_t, int64_t, double *, double *, double *)
 
 cdef double FARTHEST = 1e15     # fill, in cell units: its square leaves room
@@ -38,22 +39,23 @@ cdef class NumberRows(FamilyBlock):
 
     def bind(self, Table table):
         FamilyBlock.bind(self, table)
-        self.may_miss = bool(table.gaps[self.columns].any())
+        self.may_miss, self.known = bool(table.gaps[self.columns].any()), NULL
 
     cdef Py_ssize_t read(self, const char *row, const int32_t *position) noexcept nogil:
         """Take in a row of any table; how many of its cells are missing."""
-        cdef Py_ssize_t j
-        self.n_gaps = 0
-        for j in range(self.d - 1, -1, -1):
-            self.number[j] = (<const float *> (row + position[j]))[0]
-            if self.number[j] != self.number[j]:
-                self.gap[self.n_gaps] = j
-                self.n_gaps += 1
+        self.known = NULL
+        self.n_gaps = read_cells(row, position, self.d, &self.number[0], &self.gap[0])
         return self.n_gaps
 
     cdef bint misses(self, const char *row) noexcept nogil:
-        """Whether cells of a row of the block's own table are missing."""
-        return self.may_miss and self.read(row, &self.offset[0]) > 0
+        """Whether cells of a row of the block's own table are missing, which never changes: a row
+        step asks up to three times."""
+        if not self.may_miss:
+            return False
+        if row != self.known:
+            self.read(row, &self.offset[0])
+            self.known = row
+        return self.n_gaps > 0
 
     cdef float proposal_without(self, const char *observed, const char *row,
                                 Py_ssize_t k) noexcept nogil:
@@ -72,6 +74,10 @@ cdef class NumberRows(FamilyBlock):
         self.whiten(k, &self.z[0], &self.rest[0])
         return project_out(&self.spanned[0, 0], self.n_gaps, self.d, &self.rest[0],
                            &self.r[0, 0], &self.along[0])
+
+    cdef double condition_fill(self, Py_ssize_t k) noexcept nogil:
+        """The same for a fill; where its law does not depend on q, q may be left out."""
+        return self.condition(k)
 
     cdef void draw(self, Py_ssize_t k, double q, bitgen_t *rng) noexcept nogil:
         """The missing cells less their centres into z, in the order of the gaps: drawn given q and
@@ -96,7 +102,7 @@ cdef class NumberRows(FamilyBlock):
         cdef double cell
         if not self.misses(row):
             return
-        self.draw(k, self.condition(k), rng)
+        self.draw(k, self.condition_fill(k), rng)
         for l in range(self.n_gaps):
             j = self.gap[l]
             cell = max(-FARTHEST, min(FARTHEST, self.location(k, j) + self.z[l]))

@@ -37,6 +37,8 @@ cdef int follow(Mixture mixture, const int64_t *steps, Py_ssize_t n, float beta,
             elif ~row == steps[ahead - 1]:
                 continue    # it has just left, so it is in the cache
             prefetch(mixture.table.row(row), row_bytes)
+            if mixture.table.filled(row) != NULL:
+                prefetch(mixture.table.observed(row), row_bytes)
         row = steps[i]
         if row < 0 and i + 1 < n and steps[i + 1] == ~row:   # leaves and enters
             mixture.gibbs_step(~row, beta, rng)
