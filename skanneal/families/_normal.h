@@ -23,10 +23,10 @@ typedef struct {
     float *exponent;           /* (n_tiles, n_runs, 16) (nu + 1) / 2 */
     float *constant;           /* (n_tiles, 16) sum of the normalisers of the dense features */
     float *gappy;              /* (n_tiles, n_features - n_dense, 4, 16) the same four, one by one */
+    int32_t *present_at;       /* (n_features - n_dense,) scratch: which gappy cells a row has, */
+    float *present_cell;       /* and these cells */
     int64_t *memo_size;        /* (NORMAL_MEMO,) */
     double *memo_value;        /* (NORMAL_MEMO,) */
-    double *ratio_nu;          /* (NORMAL_MEMO,) of single features: the degrees of freedom ... */
-    double *ratio_value;       /* (NORMAL_MEMO,) ... and their log-gamma */
 } NormalBlock;
 
 #undef KERNELS

@@ -48,10 +48,10 @@ cdef extern from "_normal.h" nogil:
         float *exponent
         float *constant
         float *gappy
+        int32_t *present_at
+        float *present_cell
         int64_t *memo_size
         double *memo_value
-        double *ratio_nu
-        double *ratio_value
     int skanneal_level()
     void (*normal_add_scores_v[3])(const NormalBlock *, const char *, int64_t, float *) noexcept
     void (*normal_sum_cells_v[3])(double *, const float *, int64_t, int) noexcept
@@ -108,7 +108,9 @@ cdef class Normal(FamilyBlock):
     cdef double[:, ::1] mean, m2         # (n_slots, n_features)
     cdef object caches                   # keeps the aligned arrays alive
     cdef int64_t[::1] memo_size
-    cdef double[::1] memo_value, ratio_nu, ratio_value
+    cdef double[::1] memo_value
+    cdef int32_t[::1] present_at         # (n_gappy,) scratch
+    cdef float[::1] present_cell
 
     @staticmethod
     def default_hyper(n_levels):
@@ -138,8 +140,10 @@ cdef class Normal(FamilyBlock):
         self.memo_value = np.zeros(NORMAL_MEMO)
         self.block.memo_size = &self.memo_size[0]
         self.block.memo_value = &self.memo_value[0]
-        self.ratio_nu, self.ratio_value = np.zeros(NORMAL_MEMO), np.zeros(NORMAL_MEMO)
-        self.block.ratio_nu, self.block.ratio_value = &self.ratio_nu[0], &self.ratio_value[0]
+        self.present_at = np.zeros(max(1, self.n_features - self.n_dense), dtype=np.int32)
+        self.present_cell = np.zeros(max(1, self.n_features - self.n_dense), dtype=np.float32)
+        self.block.present_at = &self.present_at[0]
+        self.block.present_cell = &self.present_cell[0]
         self.block.n_features = self.n_features
         self.block.n_dense = self.n_dense
         self.order = np.arange(max(1, self.n_dense), dtype=np.int32)

@@ -13,10 +13,24 @@
  * 1e7: a cell thousands of deviations away) the logarithms are taken one by one.
  */
 #include "../_native/_lanes.h"
-#include "../_native/_log_wide.h"
 
 #define CHUNK 64          /* features handled together by the update */
 #define PRODUCT_LIMIT 1e7f
+
+/* Take in which cells of gappy features the row has, in block->present_at and _cell; how many.
+ * Without a branch, which one in two cells would mispredict. */
+INLINE int32_t NAME(normal_present)(const NormalBlock *block, const char *row)
+{
+    const int32_t n_dense = block->n_dense, n_gappy = block->n_features - n_dense;
+    int32_t n = 0;
+    for (int32_t g = 0; g < n_gappy; g++) {
+        const float x = *(const float *)(row + block->offset[n_dense + g]);
+        block->present_at[n] = g;
+        block->present_cell[n] = x;
+        n += x == x;
+    }
+    return n;
+}
 
 INLINE LN NAME(normal_t)(const float *p, float x)
 {
@@ -40,6 +54,7 @@ static void NAME(normal_add_scores)(const NormalBlock *block, const char *row, i
     const int32_t n_dense = block->n_dense, n_gappy = block->n_features - n_dense;
     const int32_t *order = block->order, *offset = block->offset;
     const LN limit = NAME(set1)(PRODUCT_LIMIT), zero = NAME(set1)(0.0f);
+    const int32_t n_present = NAME(normal_present)(block, row);
 
     for (int64_t tile = 0; tile < n_tiles; tile++) {
         const float *location = block->location + tile * n_dense * 2 * LANES;
@@ -77,11 +92,9 @@ static void NAME(normal_add_scores)(const NormalBlock *block, const char *row, i
             score = NAME(sub)(score, NAME(mul)(exponent, NAME(log1p)(s)));
         }
 #undef CELL
-        for (int32_t g = 0; g < n_gappy; g++) {
-            float x = *(const float *)(row + offset[n_dense + g]);
-            if (x != x) continue;
-            const float *p = block->gappy + (tile * n_gappy + g) * 4 * LANES;
-            LN log_u = NAME(normal_log)(NAME(normal_t)(p, x));
+        for (int32_t i = 0; i < n_present; i++) {
+            const float *p = block->gappy + (tile * n_gappy + block->present_at[i]) * 4 * LANES;
+            LN log_u = NAME(normal_log)(NAME(normal_t)(p, block->present_cell[i]));
             LN cell = NAME(sub)(NAME(load)(p + 3 * LANES),
                                 NAME(mul)(NAME(load)(p + 2 * LANES), log_u));
             score = NAME(add)(score, cell);
@@ -97,18 +110,7 @@ static double NAME(normal_log_ratio)(double nu)
     return lgamma_r(0.5 * (nu + 1.0), &sign) - lgamma_r(0.5 * nu, &sign) - 0.57236494292470008707;
 }
 
-/* The same by a direct-mapped table: features with gaps have few different numbers of cells. */
-static double NAME(normal_ratio_memo)(NormalBlock *block, double nu)
-{
-    int64_t at = (int64_t)nu & (NORMAL_MEMO - 1);
-    if (block->ratio_nu[at] != nu) {
-        block->ratio_nu[at] = nu;
-        block->ratio_value[at] = NAME(normal_log_ratio)(nu);
-    }
-    return block->ratio_value[at];
-}
-
-/* The sum of the above over the dense features, by cluster size: such a table, too. */
+/* The sum of the above over the dense features, by cluster size: a direct-mapped table. */
 static double NAME(normal_memo)(NormalBlock *block, int64_t n)
 {
     int64_t at = n & (NORMAL_MEMO - 1);
@@ -141,36 +143,63 @@ INLINE void NAME(normal_posterior)(const NormalBlock *block, int32_t start, int3
     }
 }
 
-/* Slot k's cache as a pure function of its statistics and of the hyperparameters: of some features
- * with gaps (at most CHUNK, by index), of the dense features, of all. */
-static void NAME(normal_refresh_gappy)(NormalBlock *block, int64_t k, const int32_t *feature,
-                                       int32_t count)
+/* The cells of at most CHUNK gappy features, `at`, of a slot: what normal_add_scores reads of each.
+ * n, mean and m2 are theirs. The constant, with z = nu/2 and Z = z + 4, is
+ *     log(b Z P^2 / pi)/2 + r(Z),  P = z (z + 1) (z + 2) (z + 3) / ((z + 1/2) ... (z + 7/2)),
+ * where r is Stirling's series of log Gamma(Z + 1/2) - log Gamma(Z) - log(Z)/2: one logarithm. */
+typedef struct {
+    double n[CHUNK], mean[CHUNK], m2[CHUNK];
+    float location[CHUNK], rate[CHUNK], exponent[CHUNK];
+    float constant[CHUNK] __attribute__((aligned(64)));
+} NAME(normal_cells);
+
+INLINE void NAME(normal_posterior_cells)(const NormalBlock *block, const int32_t *at,
+                                         int32_t count, NAME(normal_cells) *restrict cells)
 {
-    const int32_t n_dense = block->n_dense, n_features = block->n_features;
-    const double *mean = block->mean + k * n_features, *m2 = block->m2 + k * n_features;
-    float *tile = block->gappy + k / LANES * (n_features - n_dense) * 4 * LANES + k % LANES;
-    double b[CHUNK];
+    const double *mu0 = block->mu0 + block->n_dense, *kappa0 = block->kappa0 + block->n_dense;
+    const double *nu0 = block->nu0 + block->n_dense, *sigma2_0 = block->sigma2_0 + block->n_dense;
+    float power[CHUNK] __attribute__((aligned(64))), rest[CHUNK] __attribute__((aligned(64)));
     for (int32_t i = 0; i < count; i++) {
-        const int32_t f = feature[i];
-        float *p = tile + (f - n_dense) * 4 * LANES;
-        double n_f = (double)block->present[k * n_features + f];
-        double kappa = block->kappa0[f] + n_f, nu = block->nu0[f] + n_f;
-        double delta = mean[f] - block->mu0[f];
-        double squares = block->nu0[f] * block->sigma2_0[f] + m2[f] +
-                         block->kappa0[f] * n_f / kappa * delta * delta;
-        b[i] = kappa / ((kappa + 1.0) * squares);
-        p[0] = (float)(block->mu0[f] + n_f / kappa * delta);
-        p[LANES] = (float)b[i];
-        p[2 * LANES] = (float)(0.5 * (nu + 1.0));
+        const int32_t g = at[i];
+        const double n = cells->n[i], kappa = kappa0[g] + n, nu = nu0[g] + n;
+        const double delta = cells->mean[i] - mu0[g], share = n / kappa;
+        const double squares = nu0[g] * sigma2_0[g] + cells->m2[i] +
+                               kappa0[g] * share * delta * delta;
+        const double b = kappa / ((kappa + 1.0) * squares), z = 0.5 * nu, inverse = 1.0 / (z + 4.0);
+        const double above = (z * (z + 1.0)) * ((z + 2.0) * (z + 3.0));
+        const double below = ((z + 0.5) * (z + 1.5)) * ((z + 2.5) * (z + 3.5));
+        const double ratio = above / below, square = inverse * inverse;
+        power[i] = (float)(b * (z + 4.0) * ratio * ratio);
+        rest[i] = (float)(inverse * (-1.0 / 8 + square * (1.0 / 192 + square * (-1.0 / 640 +
+                                     square * (17.0 / 14336)))) - 0.57236494292470008707);
+        cells->location[i] = (float)(mu0[g] + share * delta);
+        cells->rate[i] = (float)b;
+        cells->exponent[i] = (float)(0.5 * (nu + 1.0));
     }
-    for (int32_t i = 0; i < count; i++) b[i] = 0.5 * NAME(log_wide)(b[i]);
+    for (int32_t i = count; i < CHUNK && i % LANES; i++) power[i] = rest[i] = 1.0f;
+    for (int32_t i = 0; i < count; i += LANES)
+        NAME(store)(cells->constant + i,
+                    NAME(fma)(NAME(set1)(0.5f), NAME(log)(NAME(load)(power + i)),
+                              NAME(load)(rest + i)));
+}
+
+/* Write them into slot k's cache. */
+INLINE void NAME(normal_cache_cells)(NormalBlock *block, int64_t k, const int32_t *at,
+                                     int32_t count, NAME(normal_cells) *restrict cells)
+{
+    const int64_t n_gappy = block->n_features - block->n_dense;
+    float *own = block->gappy + k / LANES * n_gappy * 4 * LANES + k % LANES;
+    NAME(normal_posterior_cells)(block, at, count, cells);
     for (int32_t i = 0; i < count; i++) {
-        const int32_t f = feature[i];
-        double nu = block->nu0[f] + (double)block->present[k * n_features + f];
-        tile[((f - n_dense) * 4 + 3) * LANES] = (float)(NAME(normal_ratio_memo)(block, nu) + b[i]);
+        float *p = own + (int64_t)at[i] * 4 * LANES;
+        p[0] = cells->location[i];
+        p[LANES] = cells->rate[i];
+        p[2 * LANES] = cells->exponent[i];
+        p[3 * LANES] = cells->constant[i];
     }
 }
 
+/* Slot k's cache as a pure function of its statistics and of the hyperparameters. */
 static void NAME(normal_refresh_dense)(NormalBlock *block, int64_t k)
 {
     const int32_t n_dense = block->n_dense, n_features = block->n_features;
@@ -201,15 +230,42 @@ static void NAME(normal_refresh_dense)(NormalBlock *block, int64_t k)
 
 static void NAME(normal_refresh)(NormalBlock *block, int64_t k)
 {
-    int32_t feature[CHUNK], count = 0;
-    for (int32_t f = block->n_dense; f < block->n_features; f++) {
-        feature[count++] = f;
-        if (count == CHUNK || f == block->n_features - 1) {
-            NAME(normal_refresh_gappy)(block, k, feature, count);
-            count = 0;
-        }
-    }
+    const int32_t n_dense = block->n_dense, n_gappy = block->n_features - n_dense;
+    const int64_t first = k * block->n_features + n_dense;
+    NAME(normal_cells) cells;
+    int32_t at[CHUNK];
     NAME(normal_refresh_dense)(block, k);
+    for (int32_t start = 0; start < n_gappy; start += CHUNK) {
+        const int32_t count = n_gappy - start < CHUNK ? n_gappy - start : CHUNK;
+        for (int32_t i = 0; i < count; i++) {
+            at[i] = start + i;
+            cells.n[i] = (double)block->present[first + start + i];
+            cells.mean[i] = block->mean[first + start + i];
+            cells.m2[i] = block->m2[first + start + i];
+        }
+        NAME(normal_cache_cells)(block, k, at, count, &cells);
+    }
+}
+
+/* The statistics of the cells that the row has, `start` to `start + count` in block->present_at,
+ * when the row has entered (sign 1) or left (sign -1) slot k. */
+INLINE void NAME(normal_move_cells)(const NormalBlock *block, int64_t k, int sign, int32_t start,
+                                    int32_t count, NAME(normal_cells) *restrict cells)
+{
+    const int64_t first = k * block->n_features + block->n_dense;
+    const int32_t *at = block->present_at + start;
+    const float *cell = block->present_cell + start;
+    const int64_t *present = block->present + first;
+    const double *mean = block->mean + first, *m2 = block->m2 + first;
+    for (int32_t i = 0; i < count; i++) cells->n[i] = (double)(present[at[i]] + sign);
+    for (int32_t i = 0; i < count; i++) {
+        const double n = cells->n[i], before = cell[i] - mean[at[i]];
+        const double step = before * sign / (n > 0.0 ? n : 1.0);
+        const double moved = mean[at[i]] + step;
+        const double sum = m2[at[i]] + sign * (before * (cell[i] - moved));
+        cells->mean[i] = n > 0.0 ? moved : 0.0;
+        cells->m2[i] = n > 0.0 && sum > 0.0 ? sum : 0.0;
+    }
 }
 
 /* Add (sign 1) or take out (sign -1) one row: Welford's recurrences, then the cache. */
@@ -237,28 +293,22 @@ static void NAME(normal_update)(NormalBlock *block, const char *row, int64_t k, 
             }
         }
     }
-    int32_t changed[CHUNK], count = 0; /* a cell that is missing leaves its feature's cache alone */
-    for (int32_t f = n_dense; f < n_features; f++) {
-        double value = *(const float *)(row + block->offset[f]);
-        if (value == value) {
-            int64_t *present = block->present + k * n_features + f;
-            *present += sign;
-            if (*present == 0) {
-                mean[f] = m2[f] = 0.0;
-            } else {
-                double before = value - mean[f];
-                mean[f] += before * sign / (double)*present;
-                double sum = m2[f] + sign * (before * (value - mean[f]));
-                m2[f] = sum > 0.0 ? sum : 0.0;
-            }
-            changed[count++] = f;
-        }
-        if (count == CHUNK || f == n_features - 1) {
-            NAME(normal_refresh_gappy)(block, k, changed, count);
-            count = 0;
-        }
-    }
     NAME(normal_refresh_dense)(block, k);
+
+    const int32_t n_present = NAME(normal_present)(block, row);
+    const int64_t first = k * n_features + n_dense;
+    NAME(normal_cells) cells;
+    for (int32_t start = 0; start < n_present; start += CHUNK) {
+        const int32_t count = n_present - start < CHUNK ? n_present - start : CHUNK;
+        const int32_t *at = block->present_at + start;
+        NAME(normal_move_cells)(block, k, sign, start, count, &cells);
+        for (int32_t i = 0; i < count; i++) {
+            block->present[first + at[i]] += sign;
+            block->mean[first + at[i]] = cells.mean[i];
+            block->m2[first + at[i]] = cells.m2[i];
+        }
+        NAME(normal_cache_cells)(block, k, at, count, &cells);
+    }
 }
 
 /* Log predictive of a row of slot k in that slot without the row. */
@@ -300,34 +350,27 @@ static float NAME(normal_score_without)(NormalBlock *block, const char *row, int
     }
     double out = 0.5 * (double)NAME(reduce_add)(log_sum) - (double)NAME(reduce_add)(total);
     if (n_dense) out += NAME(normal_memo)(block, rest);
-    double b[CHUNK], above[CHUNK], half[CHUNK];
-    for (int32_t f = n_dense; f < n_features;) {
-        int32_t count = 0;
-        for (; f < n_features && count < CHUNK; f++) {
-            double value = *(const float *)(row + block->offset[f]);
-            if (value != value) continue;
-            double n = (double)(block->present[k * n_features + f] - 1);
-            double centre = 0.0, squares = 0.0;
-            if (n > 0.0) {
-                double before = value - mean[f];
-                centre = mean[f] - before / n;
-                squares = m2[f] - before * (value - centre);
-                squares = squares > 0.0 ? squares : 0.0;
-            }
-            double kappa = block->kappa0[f] + n, nu = block->nu0[f] + n;
-            double delta = centre - block->mu0[f];
-            squares += block->nu0[f] * block->sigma2_0[f];
-            squares += block->kappa0[f] * n / kappa * delta * delta;
-            double d = value - (block->mu0[f] + n / kappa * delta);
-            b[count] = kappa / ((kappa + 1.0) * squares);
-            above[count] = 1.0 + b[count] * d * d;
-            half[count++] = 0.5 * (nu + 1.0);
-            out += NAME(normal_ratio_memo)(block, nu);
+    const int32_t n_present = NAME(normal_present)(block, row);
+    NAME(normal_cells) cells;
+    LN score = NAME(set1)(0.0f);
+    for (int32_t start = 0; start < n_present; start += CHUNK) {
+        const int32_t count = n_present - start < CHUNK ? n_present - start : CHUNK;
+        const float *cell = block->present_cell + start;
+        NAME(normal_move_cells)(block, k, -1, start, count, &cells);
+        NAME(normal_posterior_cells)(block, block->present_at + start, count, &cells);
+        for (int32_t i = 0; i < count; i++) {
+            const float d = cell[i] - cells.location[i];
+            t[i] = d * d * cells.rate[i];
+            exponent[i] = cells.exponent[i];
         }
-        for (int32_t i = 0; i < count; i++)
-            b[i] = 0.5 * NAME(log_wide)(b[i]) - half[i] * NAME(log_wide)(above[i]);
-        for (int32_t i = 0; i < count; i++) out += b[i];
+        for (int32_t i = count; i < CHUNK && i % LANES; i++)
+            t[i] = exponent[i] = cells.constant[i] = 0.0f;
+        for (int32_t i = 0; i < count; i += LANES) {
+            LN logs = NAME(mul)(NAME(load)(exponent + i), NAME(normal_log)(NAME(load)(t + i)));
+            score = NAME(add)(score, NAME(sub)(NAME(load)(cells.constant + i), logs));
+        }
     }
+    out += (double)NAME(reduce_add)(score);
     return (float)out;
 }
 

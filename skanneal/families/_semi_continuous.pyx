@@ -27,16 +27,30 @@ from ._table cimport Table
 from ._categorical import Categorical
 from ._normal import Normal
 
-cdef extern from "_semi_continuous.h" nogil:
-    int skanneal_level()
-    void (*semi_continuous_add_outcomes_v[3])(const int32_t *, int64_t, const float *,
-                                              const float *, int64_t, int64_t, float *) noexcept
-    void (*semi_continuous_logs_v[3])(double *, int64_t) noexcept
-
 cdef enum:
     N_NORMAL = 4   # coordinates of the normal family, which come first
 
-cdef float NAN = float("nan")
+cdef extern from "_semi_continuous.h" nogil:
+    ctypedef struct SemiBlock:
+        int64_t n_features, n_outcomes, n_slots
+        const int32_t *offset
+        const int32_t *start
+        const float *atom
+        const double *pseudo
+        int64_t *n
+        int64_t *count
+        float *log_all
+        float *log_own
+        float *elsewhere
+        int64_t n_present
+        int32_t *feature
+        int32_t *outcome
+    int skanneal_level()
+    void (*semi_read_v[3])(SemiBlock *, const char *) noexcept
+    void (*semi_add_scores_v[3])(const SemiBlock *, int64_t, float *) noexcept
+    float (*semi_score_without_v[3])(const SemiBlock *, int64_t) noexcept
+    void (*semi_update_v[3])(SemiBlock *, int64_t, int) noexcept
+    void (*semi_refresh_v[3])(SemiBlock *, int64_t) noexcept
 
 
 def outcomes_of(cells, atoms):
@@ -55,21 +69,19 @@ cdef class SemiContinuous(FamilyBlock):
     default_for = "atoms"
     coordinate_names = (*Normal.coordinate_names, "a", "b")
     forms = (*Normal.forms, "positive", "positive")
-    cell_cost = 3.0
     restricting_ends = Normal.restricting_ends
     bounds_density = Normal.bounds_density
+    cell_cost = 3.0
 
     cdef FamilyBlock numbers            # what is elsewhere, in rows of floats of its own
+    cdef SemiBlock block
     cdef double[:, ::1] pseudo          # (2, n_features): a, b
     cdef int32_t[::1] start             # (n_features + 1,): the outcomes of each, elsewhere first
     cdef float[::1] atom                # (n_outcomes,) cells; NaN for elsewhere
     cdef int64_t[:, ::1] n, count       # (n_features, n_slots), (n_outcomes, n_slots) cells
-    cdef float[:, ::1] log_all, log_own   # the same: log(b + L a + n), log(a + c) or log(b + c)
     cdef float[::1] elsewhere           # (n_features,) scratch: a row for the block of numbers
-    cdef int32_t[::1] outcome           # (n_features,) scratch: -1 missing
-    cdef const char *was_read           # the row that is in these two; NULL: none
-    cdef double[::1] logs               # (2 n_features + n_outcomes,) scratch
-    cdef int level                      # of the instruction set
+    cdef int32_t[::1] feature, outcome  # (n_features,) scratch: of cells that are not missing
+    cdef object caches                  # keeps the aligned arrays alive
 
     @staticmethod
     def default_hyper(n_levels):
@@ -91,26 +103,37 @@ cdef class SemiContinuous(FamilyBlock):
         inner = Table(["f4"] * max(1, self.n_features), [0] * max(1, self.n_features))
         gappy = np.ones(self.n_features, dtype=bool)
         self.numbers = Normal(inner, np.arange(self.n_features), hyper[:, :N_NORMAL], 1, gappy)
-        self.elsewhere = np.zeros(max(1, self.n_features), dtype=np.float32)
-        self.outcome = np.zeros(max(1, self.n_features), dtype=np.int32)
-        self.logs = np.zeros(2 * self.n_features + len(self.atom))
         self.level = skanneal_level()
+        self.elsewhere = np.zeros(max(1, self.n_features), dtype=np.float32)
+        self.feature = np.zeros(max(1, self.n_features), dtype=np.int32)
+        self.outcome = np.zeros(max(1, self.n_features), dtype=np.int32)
         self.n = np.zeros((self.n_features, 0), dtype=np.int64)
         self.count = np.zeros((len(self.atom), 0), dtype=np.int64)
+        self.block.n_features, self.block.n_outcomes = self.n_features, len(self.atom)
+        self.block.elsewhere, self.block.start = &self.elsewhere[0], &self.start[0]
+        self.block.feature, self.block.outcome = &self.feature[0], &self.outcome[0]
+        if self.n_features:
+            self.block.atom, self.block.pseudo = &self.atom[0], &self.pseudo[0, 0]
 
     def bind(self, Table table):
-        self.was_read = NULL
         FamilyBlock.bind(self, table)
+        self.block.offset = &self.offset[0]
 
     cdef int reserve(self, Py_ssize_t n_slots) except -1:
         cdef Py_ssize_t had = self.n_slots, k
+        cdef float[::1] log_all, log_own
         size = np.zeros(n_slots, np.int64)
         n = np.zeros((self.n_features, n_slots), np.int64)
         count = np.zeros((self.count.shape[0], n_slots), np.int64)
         size[:had], n[:, :had], count[:, :had] = self.size, self.n, self.count
         self.size, self.n, self.count = size, n, count
-        self.log_all = aligned_zeros(n.shape, np.float32)
-        self.log_own = aligned_zeros(count.shape, np.float32)
+        log_all = aligned_zeros((max(1, n.size),), np.float32)
+        log_own = aligned_zeros((max(1, count.size),), np.float32)
+        self.caches = log_all, log_own
+        self.block.log_all, self.block.log_own = &log_all[0], &log_own[0]
+        self.block.n_slots = n_slots
+        if self.n_features:
+            self.block.n, self.block.count = &self.n[0, 0], &self.count[0, 0]
         if self.numbers.n_slots < n_slots:
             self.numbers.reserve(n_slots)
         self.n_slots = n_slots
@@ -126,65 +149,22 @@ cdef class SemiContinuous(FamilyBlock):
         return self.pseudo[1, f] + (self.start[f + 1] - self.start[f] - 1) * self.pseudo[0, f]
 
     cdef const char *read(self, const char *row) noexcept nogil:
-        """The row as the block of numbers reads it; `outcome` says what each cell is. A row step
-        asks four times for the same row."""
-        cdef Py_ssize_t f, o
-        cdef float x
-        if row == self.was_read:
-            return <const char *> &self.elsewhere[0]
-        self.was_read = row
-        for f in range(self.n_features):
-            x = (<const float *> (row + self.offset[f]))[0]
-            self.elsewhere[f] = x
-            self.outcome[f] = self.start[f] if x == x else -1
-            for o in range(self.start[f] + 1, self.start[f + 1]):
-                if x == self.atom[o]:
-                    self.outcome[f], self.elsewhere[f] = <int32_t> o, NAN
-        return <const char *> &self.elsewhere[0]
+        """The row as the block of numbers reads it; the block knows the outcome of each cell."""
+        semi_read_v[self.level](&self.block, row)
+        return <const char *> self.block.elsewhere
 
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
         self.numbers.add_scores(self.read(row), n_tiles, out)
-        if self.n_features:
-            semi_continuous_add_outcomes_v[self.level](
-                &self.outcome[0], self.n_features, &self.log_own[0, 0], &self.log_all[0, 0],
-                self.n_slots, n_tiles, out)
+        semi_add_scores_v[self.level](&self.block, n_tiles, out)
 
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
-        cdef double total = self.numbers.score_without(self.read(row), k)
-        cdef Py_ssize_t f, o
-        for f in range(self.n_features):
-            o = self.outcome[f]
-            self.logs[f] = 1.0 if o < 0 else ((self.prior(f, o) + (self.count[o, k] - 1))
-                                              / (self.prior_of_all(f) + (self.n[f, k] - 1)))
-        self.take_logs(self.n_features)
-        for f in range(self.n_features):
-            total += self.logs[f]
-        return <float> total
-
-    cdef inline void take_logs(self, Py_ssize_t n) noexcept nogil:
-        """Replace the first numbers of the scratch by their logarithms."""
-        if n:
-            semi_continuous_logs_v[self.level](&self.logs[0], n)
+        cdef float numbers = self.numbers.score_without(self.read(row), k)
+        return numbers + semi_score_without_v[self.level](&self.block, k)
 
     cdef void update(self, Py_ssize_t k, int sign) noexcept nogil:
         """Count the row that was read."""
-        cdef Py_ssize_t f, o, n_features = self.n_features
         self.size[k] += sign
-        for f in range(n_features):
-            o = self.outcome[f]
-            if o < 0:
-                self.logs[f] = self.logs[n_features + f] = 1.0
-                continue
-            self.n[f, k] += sign
-            self.count[o, k] += sign
-            self.logs[f] = self.prior_of_all(f) + self.n[f, k]
-            self.logs[n_features + f] = self.prior(f, o) + self.count[o, k]
-        self.take_logs(2 * n_features)
-        for f in range(n_features):
-            o = self.outcome[f]
-            if o >= 0:
-                self.log_all[f, k] = <float> self.logs[f]
-                self.log_own[o, k] = <float> self.logs[n_features + f]
+        semi_update_v[self.level](&self.block, k, sign)
 
     cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
         self.numbers.insert(self.read(row), k)
@@ -198,16 +178,7 @@ cdef class SemiContinuous(FamilyBlock):
         return self.numbers.cancels(self.read(row), k)
 
     cdef void refresh_counts(self, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f, o, n_features = self.n_features
-        for f in range(n_features):
-            self.logs[f] = self.prior_of_all(f) + self.n[f, k]
-            for o in range(self.start[f], self.start[f + 1]):
-                self.logs[n_features + o] = self.prior(f, o) + self.count[o, k]
-        self.take_logs(n_features + self.count.shape[0])
-        for f in range(n_features):
-            self.log_all[f, k] = <float> self.logs[f]
-        for o in range(self.count.shape[0]):
-            self.log_own[o, k] = <float> self.logs[n_features + o]
+        semi_refresh_v[self.level](&self.block, k)
 
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
         self.numbers.refresh(k)
