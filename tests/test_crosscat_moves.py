@@ -167,7 +167,7 @@ def make_case(data, prior, inferred=False, beta=1.0):
 def hyper_case():
     """Everything inferred: pairs, and two columns' hyperparameters."""
     columns = list(DATA["agree"])
-    for j, other in [(1, {"a": 3.0}), (2, {"rate": 2.0, "shape": 4.0})]:
+    for j, other in [(1, {"a": 3.0, "b": 0.4}), (2, {"rate": 2.0, "shape": 4.0})]:
         family, values, hyper = columns[j]
         names = list(other)
         choices = product(*[(hyper[name], other[name]) for name in names])

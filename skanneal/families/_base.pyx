@@ -97,6 +97,9 @@ cdef class FamilyBlock:
     default_for = None      # the columns that families="auto" gives it: see `candidates`
     coordinate_names = ()   # of the hyperparameters
     forms = ()              # theirs, in this order: how long, in which unit; see _forms.py
+    # The first of the coordinates that are pseudo-counts of outcomes, which stand last; None: there
+    # are none. They are also drawn together (moves/_pseudo_counts.pyx).
+    first_pseudo_count = None
     argument_names = ()     # their names as a user gives them in a tuple, where the order differs
     required = ()           # those that a user must give
     # By hyperparameter: what a user can do where its posterior stays at the last point of its grid.

@@ -101,6 +101,7 @@ cdef class Categorical(FamilyBlock):
     default_for = "levels"
     coordinate_names = ("pseudo_counts",)
     forms = ("per_level",)
+    first_pseudo_count = 0
 
     @staticmethod
     def default_hyper(n_levels):

@@ -1,14 +1,16 @@
 """Grid Gibbs over hyperparameters: each is drawn from its exact conditional on a grid.
 
 The priors of a feature's hyperparameters are uniform over the grids' points; these are drawn
-coordinate by coordinate given the partition. Concentration and discount are drawn jointly, from the
-grid of the partition prior with its weights.
+coordinate by coordinate given the partition. A column's pseudo-counts are then drawn once more, all
+moved by the same number of steps. Concentration and discount are drawn jointly, from the grid of
+the partition prior with its weights.
 """
 
 import numpy as np
 
 from ..partition_priors import PriorGrid
 from ._info import MoveInfo, Polled
+from ._pseudo_counts import draw_together
 from ._random import draw_index
 
 
@@ -57,8 +59,12 @@ class FeatureHyperparameters(Polled):
             self.grids[int(column)] = np.concatenate([np.empty(0), *parts]), starts
 
     def sweep(self, state, bit_generator, *, beta=1.0):
-        """Draw every coordinate once."""
-        drawn = 0
+        """Draw every coordinate once, and with all rows pseudo-counts together.
+
+        With fewer rows they are not drawn together: clusters that are still small would be found
+        alike, and would then grow alike.
+        """
+        drawn, whole = 0, state.subsample.size == state.table.n_rows
         for block in state.blocks:
             before = drawn
             for f in range(block.n_features):
@@ -66,6 +72,8 @@ class FeatureHyperparameters(Polled):
                 if column in self.grids:
                     self.poll()
                     drawn += block.draw_hyper(f, *self.grids[column], beta, bit_generator)
+                    if whole:
+                        drawn += draw_together(block, f, *self.grids[column], beta, bit_generator)
             if drawn > before:
                 block.refresh_all()
             if block.weighted:
