@@ -69,7 +69,6 @@ cdef class SemiContinuous(FamilyBlock):
     default_for = "atoms"
     coordinate_names = (*Normal.coordinate_names, "a", "b")
     forms = (*Normal.forms, "positive", "positive")
-    cell_cost = 3.0
     first_pseudo_count = N_NORMAL
     restricting_ends = Normal.restricting_ends
     bounds_density = Normal.bounds_density
