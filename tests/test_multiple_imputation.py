@@ -60,9 +60,12 @@ def test_the_spread_between_imputations_is_the_posterior_one():
     drawn = np.array([filled.b[:30] for filled in several])
     scale = spread[:30, 1]
     assert abs(((drawn - mean.b[:30].to_numpy()) / scale).mean()) < BOUND / sqrt(30 * n)
-    # squares of t's with many degrees of freedom have a standard deviation of about 1.5 at most
+    # Of the median cell: a few draws of a rare new component, whose Student's t has hardly a
+    # variance, would decide the mean. Squares have a standard deviation of about 1.5 otherwise, and
+    # a median of 30 has an error 1.25 times that of their mean; some 0.1 is in the tails.
     squares = ((drawn - mean.b[:30].to_numpy()) / scale) ** 2
-    assert abs(squares.mean() - 1.0) < 1.5 * BOUND / sqrt(30 * n)
+    error = 1.25 * 1.5 / sqrt(30 * n)
+    assert abs(np.median(squares.mean(axis=0)) - 1.0) < BOUND * error + 0.1
     drawn = np.array([filled.c[30:60] == mean.c[30:60] for filled in several])
     expected = 1.0 - spread[30:60, 2]
     assert abs((drawn - expected).mean()) < BOUND * 0.5 / sqrt(30 * n)
