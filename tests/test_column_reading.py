@@ -68,8 +68,13 @@ def test_the_cells_do_not_hang_on_the_container(container):
     assert codes.tolist() == [1, 0, 3, 1, 0, 0, 2, 2]
 
 
-def test_fractions_are_numbers():
-    assert families(np.resize([0.5, 1.0, 2.0], 100)[:, None]) == ["normal"]
+@pytest.mark.parametrize("unit", [1.0, 0.5, 0.1, 1 / 3])
+def test_a_few_values_are_levels_in_any_unit(unit):
+    assert families(np.resize(np.arange(8) * unit, 100)[:, None]) == ["categorical"]
+
+
+def test_more_fractions_are_numbers():
+    assert families(np.resize(np.arange(9) * 0.5, 100)[:, None]) == ["normal"]
 
 
 def test_ratings_with_gaps_cluster_as_ratings_do():
@@ -223,7 +228,7 @@ def test_the_fit_is_that_without_the_identifier(model, which):
 def test_text_with_nearly_as_many_levels_as_rows_is_told():
     """Such as dates in text: two rows are of one day, so that they are no identifier."""
     days = [f"2024-{1 + i // 28:02d}-{1 + i % 28:02d}" for i in range(60)]
-    X = pd.DataFrame({"joined": [*days, days[0]], "x": np.arange(61) % 7 + 0.5})
+    X = pd.DataFrame({"joined": [*days, days[0]], "x": np.arange(61) % 9 + 0.5})
     with pytest.warns(UserWarning, match="half as many levels as rows: column 'joined'.*dates"):
         assert read(X).families_["categorical"].tolist() == [0]
     with warnings.catch_warnings():

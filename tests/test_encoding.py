@@ -98,7 +98,7 @@ class TestFamilies:
         [(1, "constant"), (2, "categorical"), (8, "categorical"), (9, "normal")],
     )
     def test_auto_other_numbers_by_distinct_values(self, n_distinct, family):
-        """On no lattice: such would be rounded numbers. One value stays a number."""
+        """One value stays a number."""
         values = np.resize(np.log(np.arange(n_distinct) + 0.1), 60)
         assert families(values[:, None]) == [family]
 

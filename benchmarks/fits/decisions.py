@@ -103,7 +103,7 @@ def why(model, X):
                 "constant": "one value",
                 "identifier": "no two whole numbers are equal",
                 "collinear": "others determine it",
-                "categorical": f"{n_values} whole numbers",
+                "categorical": f"{n_values} values",
                 "semi_continuous": f"atoms among {n_values} values",
                 "semi_continuous_log_normal": f"atoms among {n_values} skewed values",
             }.get(name, "the evidence" if j in competed else f"{n_values} numbers")

@@ -9,7 +9,6 @@ import numpy as np
 from ..families import FAMILIES, default_family
 from ._atoms import NEIGHBOURS, atoms_of, enough_atoms
 from ._codecs import all_whole, present_values
-from ._rounding import find_lattice
 from ._skewness import prefers_logarithm
 
 MAX_AUTO_LEVELS = 20  # with more distinct values families="auto" takes a column for numbers
@@ -77,10 +76,10 @@ def _has_levels(column):
     """Whether numbers are names of levels: few of them, and most of the cells repeat one.
 
     For whole numbers, "few" means at most MAX_AUTO_LEVELS distinct values. For others it means two
-    to NEIGHBOURS values that are on no lattice: these are too few to tell atoms from a density, and
-    a density would collapse onto them, since they would not be jittered. Of the cells after the
-    first, at least half, and at least one, must repeat an earlier one, because 15 rows have at most
-    15 values anyway. The function returns as soon as it has seen too many distinct numbers.
+    to NEIGHBOURS: too few to tell atoms from a density, which would collapse onto them. Of the
+    cells after the first, at least half, and at least one, must repeat an earlier one, because 15
+    rows have at most 15 values anyway. The function returns as soon as it has seen too many
+    distinct numbers.
     """
     values = present_values(column)
     distinct, start, size = values[:0], 0, 1024
@@ -90,6 +89,4 @@ def _has_levels(column):
     repeats = values.size - distinct.size >= max(1, distinct.size - 1)
     if column.temporal or distinct.size > MAX_AUTO_LEVELS or not repeats:
         return False
-    return all_whole(distinct) or (
-        1 < distinct.size <= NEIGHBOURS and find_lattice(values.astype(np.float64)) is None
-    )
+    return all_whole(distinct) or 1 < distinct.size <= NEIGHBOURS
