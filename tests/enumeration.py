@@ -495,11 +495,16 @@ def log_split_ratio(target, i, j, rows, n_clusters, log_z):
     )
 
 
-def split_merge_matrix(target, merge_paths=forced_paths):
+def always(labels, i, j):
+    """The chance that a pair of rows is proposed."""
+    return 1.0
+
+
+def split_merge_matrix(target, merge_paths=forced_paths, made=always):
     """The split-merge move, over all ordered pairs, orders and allocations.
 
     ``merge_paths`` (target, i, j, others, labels) -> [(probability, sum log Z)] is replaced in a
-    negative control.
+    negative control; ``made`` (labels, i, j) is the chance that a pair is proposed.
     """
     n = target.n_rows
 
@@ -522,7 +527,8 @@ def split_merge_matrix(target, merge_paths=forced_paths):
         for i, j in permutations(range(n), 2):
             pair = labels[i], labels[j]
             others = [row for row in range(n) if row not in (i, j) and labels[row] in pair]
-            chance = 1.0 / (n * (n - 1) * math.factorial(len(others)))
+            chance = made(labels, i, j) / (n * (n - 1) * math.factorial(len(others)))
+            yield labels, (1.0 - made(labels, i, j)) / (n * (n - 1))
             for order in permutations(others):
                 for probability, log_ratio, state in outcomes(labels, i, j, order):
                     accepted = math.exp(min(0.0, log_ratio))

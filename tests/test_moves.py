@@ -453,6 +453,41 @@ def test_split_merge_takes_the_prior_from_the_mixture():
     assert count_p_value(counts, start) < REJECT
 
 
+class Skipping(SplitMerge):
+    """Proposals of more than two rows are seldom made."""
+
+    def _tries(self, n):
+        return self.n_proposals, 2.0
+
+
+@pytest.mark.parametrize("data", ["mixed", "missing"])
+@both_priors
+def test_split_merge_that_skips_pairs_leaves_the_posterior(data, discount):
+    counts = after_moves(data, 1.0, discount, [Skipping(n_proposals=100)], 250)
+    check_counts(counts, posterior(data, 1.0, discount))
+
+
+@pytest.mark.parametrize("labels", [[0, 0, 0, 0, 0], [0, 0, 0, 1, 1], [0, 0, 1, 2, 2]])
+def test_pairs_are_skipped_by_the_rows_of_both_clusters(labels):
+    n, n_times = len(labels), 3000
+    columns = [(f, values[:n], hyper) for f, values, hyper in COLUMNS["mixed"]]
+    mixture, bit_generator = make_mixture(columns, 1.0, 0.3, seed=17)
+    expected = 0.0
+    for own in labels:
+        size = labels.count(own)
+        share = 0.0 if size == 1 else 1.0 if size == n else 0.5  # of partners in the same cluster
+        expected += share * min(1.0, 2.0 / size) / n
+        for other in labels:
+            if other != own:
+                chance = min(1.0, 2.0 / (size + labels.count(other)))
+                expected += (1.0 - share) * chance / (n - size) / n
+    made = 0
+    for _ in range(n_times):
+        set_partition(mixture, labels)
+        made += Skipping(n_proposals=1).sweep(mixture, bit_generator).proposed
+    assert abs(made - n_times * expected) <= 5.0 * math.sqrt(n_times * expected)
+
+
 def test_split_merge_in_the_long_run():
     """One chain of n = 4, split-merge with Gibbs, thinned until draws are nearly independent."""
     columns = [(f, values[:4], hyper) for f, values, hyper in COLUMNS["missing"]]

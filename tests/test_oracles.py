@@ -380,6 +380,22 @@ def law_by_runs(target, sizes, selection):
     return law
 
 
+def by_rows_of_both(labels, i, j):
+    return 1.0 / sum(label in (labels[i], labels[j]) for label in labels)
+
+
+def by_rows_of_the_first(labels, i, j):
+    return 1.0 / labels.count(labels[i])
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_split_merge_may_skip_pairs_by_the_rows_of_both_clusters_alone(n):
+    target = Target(mixed_columns(n), 1.3, 0.3)
+    assert_reversible(target, split_merge_matrix(target, made=by_rows_of_both))
+    skipped = split_merge_matrix(target, made=by_rows_of_the_first)
+    assert stationary_error(target, skipped) > FAULT
+
+
 @pytest.mark.parametrize("selection", ["random", "window"])
 @pytest.mark.parametrize("sizes", [[0, 1, 2, 2, 3, 3], [0, 1, 2, 3, 3, 3], [0, 1, 2, 3, 2, 2, 3]])
 def test_schedule_law_is_the_sum_over_all_runs(sizes, selection):

@@ -14,6 +14,10 @@ G(c) = (1 - d)_{c - 1}. If every point of the prior's grid bounds the number of 
 would have to wait for a draw of a larger bound, which the present clusters make improbable. Then an
 average over the points of the present discount replaces alpha + K d (`Integrated`).
 
+A proposal costs as much as the rows of i's and j's clusters, n of them, which are the same in both
+directions. So many pairs are drawn, and each is proposed with probability min(1, L / n): where
+clusters are small there are many proposals, where they are large few, and the work is bounded.
+
 q is computed from the same float32 scores that make the allocation, so their rounding does not bias
 the move.
 """
@@ -32,6 +36,11 @@ from ..partition_priors._base cimport PartitionPrior
 from ..states._mixture cimport Mixture
 from ._info import MoveInfo, Polled
 from ._integrated import Integrated
+
+
+TRIES = 100  # pairs per sweep, at most one for each row
+# Rows in the proposals of a sweep, at most: twice those in S, or more while they are few.
+LEAST_WORK, ROWS_WORK, FEW_ROWS_WORK = 4000, 2, 20
 
 
 cdef class SplitSides:
@@ -133,9 +142,7 @@ class SplitMerge(Polled):
     Parameters
     ----------
     n_proposals : int or None, default=None
-        Proposals per sweep. None: depending on the number of rows in S, from 20 while proposals are
-        cheap down to 3 from about 1000 rows on. The number may depend on S but not on the labels,
-        which would bias the draws.
+        Proposals per sweep. None: up to 100, the fewer the larger the clusters.
     grid : PriorGrid, array of shape (n_points, 2) or None, default=None
         (concentration, discount) pairs; an array weighs them alike. The concentration is integrated
         out over those of the present discount, and finally the pair is drawn given the partition.
@@ -157,36 +164,43 @@ class SplitMerge(Polled):
         """`n_proposals` proposals; returns MoveInfo."""
         if state.subsample.size < 2:
             return MoveInfo(0, 0, 0)
-        n_proposals = self.n_proposals
-        if n_proposals is None:
-            n = state.subsample.size
-            n_proposals = min(n, 20, max(3, 4000 // n))
+        n_tries, most_rows = self._tries(state.subsample.size)
         rows = state.subsample.rows()
         pair = state.spare("pair", SplitSides)
-        accepted = work = 0
-        for _ in range(n_proposals):
+        info = np.zeros(3, dtype=np.int64)
+        for _ in range(n_tries):
             self.poll()
-            done, scores = propose(state, pair, rows, bit_generator, beta, self.integrated)
-            accepted += done
-            work += scores
+            info += propose(state, pair, rows, bit_generator, beta, self.integrated, most_rows)
         if self.integrated is not None:
             self.integrated.draw(state, bit_generator)
-        return MoveInfo(n_proposals, accepted, work)
+        return MoveInfo(*info.tolist())
+
+    def _tries(self, n):
+        """How many pairs of n rows are drawn, and the rows of a proposal that is always made."""
+        if self.n_proposals is not None:
+            return self.n_proposals, n
+        n_tries = min(n, TRIES)
+        return n_tries, max(ROWS_WORK * n, min(FEW_ROWS_WORK * n, LEAST_WORK)) / n_tries
 
 
-cdef propose(Mixture mixture, SplitSides pair, rows, bit_generator, double beta, integrated):
-    """One proposal: (accepted, work)."""
+cdef propose(Mixture mixture, SplitSides pair, rows, bit_generator, double beta, integrated,
+             double most_rows):
+    """What MoveInfo says of one pair; proposals of more than `most_rows` rows are seldom made."""
     cdef bitgen_t *rng = bitgen(bit_generator)
     cdef int64_t[::1] all_rows = rows, members
     cdef int32_t[::1] side
     cdef int64_t n = all_rows.shape[0], i = below(rng, n), j, at, count = 2, row, other, n_before
+    cdef int64_t n_members
     cdef Py_ssize_t a = mixture.labels[all_rows[i]], b
     cdef bint split = uniform(rng) < same_share(mixture.counts[a], n)
     cdef double log_ratio, log_q
     j = partner(mixture, all_rows, i, split, rng)
     b = mixture.labels[all_rows[j]]
-    members = np.empty(mixture.counts[a] + (0 if split else mixture.counts[b]), dtype=np.int64)
-    side = np.zeros(len(members), dtype=np.int32)
+    n_members = mixture.counts[a] + (0 if split else mixture.counts[b])
+    if n_members > most_rows and uniform(rng) * n_members >= most_rows:
+        return 0, 0, 0
+    members = np.empty(n_members, dtype=np.int64)
+    side = np.zeros(n_members, dtype=np.int32)
     members[0], members[1] = all_rows[i], all_rows[j]
     with nogil:
         for at in range(n):
@@ -209,15 +223,15 @@ cdef propose(Mixture mixture, SplitSides pair, rows, bit_generator, double beta,
     if split:
         log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - log_marginal(mixture, a))
         if log(1.0 - uniform(rng)) >= log_ratio:
-            return False, 3 * count
+            return 1, 0, 3 * count
         accept_split(mixture, pair, a, members, side)
     else:
         log_ratio += beta * (log_marginal(mixture, a) + log_marginal(mixture, b)
                              - log_merged(mixture, pair))
         if log(1.0 - uniform(rng)) >= -log_ratio:
-            return False, 3 * count
+            return 1, 0, 3 * count
         accept_merge(mixture, a, b, members)
-    return True, 3 * count
+    return 1, 1, 3 * count
 
 
 cdef inline double same_share(int64_t size, int64_t n) noexcept nogil:
@@ -235,14 +249,10 @@ cdef int64_t partner(Mixture mixture, const int64_t[::1] rows, int64_t i, bint s
                      bitgen_t *rng) noexcept nogil:
     """Another place of rows, uniform in the cluster of place i or outside it."""
     cdef Py_ssize_t k = mixture.labels[rows[i]]
-    cdef int64_t n = rows.shape[0], size = mixture.counts[k], at
-    cdef int64_t left = below(rng, size - 1 if same else n - size)
-    for at in range(n):
-        if at != i and (mixture.labels[rows[at]] == k) == same:
-            if left == 0:
-                return at
-            left -= 1
-    return i
+    cdef int64_t at = i
+    while at == i or (mixture.labels[rows[at]] == k) != same:
+        at = below(rng, rows.shape[0])
+    return at
 
 
 cdef double log_split_sizes(PartitionPrior prior, SplitSides pair) except? 1.0:
