@@ -231,7 +231,8 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         "view_reallocation",
     )
     _draw_type = CrossCatDraw
-    _has_views, _sweep_cost = True, SweepCost(2.4, 40)  # measured
+    # Half of what a sweep costs: its blocks may take twice as long as a mixture's.
+    _has_views, _sweep_cost = True, SweepCost(1.2, 40)
 
     def __init__(
         self,

@@ -39,8 +39,9 @@ from ._integrated import Integrated
 
 
 TRIES = 100  # pairs per sweep, at most one for each row
-# Rows in the proposals of a sweep, at most: twice those in S, or more while they are few.
-LEAST_WORK, ROWS_WORK, FEW_ROWS_WORK = 4000, 2, 20
+# Rows in a sweep's proposals, on average at most: as many as in S, or FEW_ROWS if that is more, but
+# no more than MOST_TIMES those in S.
+FEW_ROWS, MOST_TIMES = 4000, 20
 
 
 cdef class SplitSides:
@@ -165,46 +166,62 @@ class SplitMerge(Polled):
         if state.subsample.size < 2:
             return MoveInfo(0, 0, 0)
         n_tries, most_rows = self._tries(state.subsample.size)
-        rows = state.subsample.rows()
         pair = state.spare("pair", SplitSides)
-        info = np.zeros(3, dtype=np.int64)
-        for _ in range(n_tries):
-            self.poll()
-            info += propose(state, pair, rows, bit_generator, beta, self.integrated, most_rows)
+        rows = state.subsample.rows()
+        info = try_pairs(
+            state, pair, rows, bit_generator, beta, self.integrated, n_tries, most_rows, self.poll
+        )
         if self.integrated is not None:
             self.integrated.draw(state, bit_generator)
-        return MoveInfo(*info.tolist())
+        return info
 
     def _tries(self, n):
         """How many pairs of n rows are drawn, and the rows of a proposal that is always made."""
         if self.n_proposals is not None:
             return self.n_proposals, n
         n_tries = min(n, TRIES)
-        return n_tries, max(ROWS_WORK * n, min(FEW_ROWS_WORK * n, LEAST_WORK)) / n_tries
+        return n_tries, max(n, min(MOST_TIMES * n, FEW_ROWS)) / n_tries
 
 
-cdef propose(Mixture mixture, SplitSides pair, rows, bit_generator, double beta, integrated,
-             double most_rows):
-    """What MoveInfo says of one pair; proposals of more than `most_rows` rows are seldom made."""
+cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_generator,
+               double beta, integrated, int64_t n_tries, double most_rows, poll):
+    """Draw pairs of rows and make their proposals, those of more than `most_rows` rows seldom."""
     cdef bitgen_t *rng = bitgen(bit_generator)
-    cdef int64_t[::1] all_rows = rows, members
-    cdef int32_t[::1] side
-    cdef int64_t n = all_rows.shape[0], i = below(rng, n), j, at, count = 2, row, other, n_before
-    cdef int64_t n_members
-    cdef Py_ssize_t a = mixture.labels[all_rows[i]], b
-    cdef bint split = uniform(rng) < same_share(mixture.counts[a], n)
+    cdef int64_t n = rows.shape[0], i, j, size, made = 0, accepted = 0, work = 0
+    cdef int64_t[::1] members = np.empty(n, dtype=np.int64)
+    cdef int32_t[::1] side = np.empty(n, dtype=np.int32)
+    cdef bint split
+    for _ in range(n_tries):
+        i = below(rng, n)
+        size = mixture.counts[mixture.labels[rows[i]]]
+        split = uniform(rng) < same_share(size, n)
+        j = partner(mixture, rows, i, split, rng)
+        if not split:
+            size += mixture.counts[mixture.labels[rows[j]]]
+        if size > most_rows and uniform(rng) * size >= most_rows:
+            continue
+        poll()
+        accepted += propose(mixture, pair, rows, i, j, split, members[:size], side[:size], beta,
+                            integrated, rng)
+        made += 1
+        work += 3 * size
+    return MoveInfo(made, accepted, work)
+
+
+cdef bint propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int64_t i, int64_t j,
+                  bint split, int64_t[::1] members, int32_t[::1] side, double beta, integrated,
+                  bitgen_t *rng) except -1:
+    """Split the cluster of places i and j, or merge theirs, if that is accepted.
+
+    members, side: written; as long as there are rows in what is split or merged.
+    """
+    cdef int64_t n = rows.shape[0], at, count = 2, row, other, n_before
+    cdef Py_ssize_t a = mixture.labels[rows[i]], b = mixture.labels[rows[j]]
     cdef double log_ratio, log_q
-    j = partner(mixture, all_rows, i, split, rng)
-    b = mixture.labels[all_rows[j]]
-    n_members = mixture.counts[a] + (0 if split else mixture.counts[b])
-    if n_members > most_rows and uniform(rng) * n_members >= most_rows:
-        return 0, 0, 0
-    members = np.empty(n_members, dtype=np.int64)
-    side = np.zeros(n_members, dtype=np.int32)
-    members[0], members[1] = all_rows[i], all_rows[j]
+    members[0], members[1] = rows[i], rows[j]
     with nogil:
         for at in range(n):
-            row = all_rows[at]
+            row = rows[at]
             if (mixture.labels[row] == a or mixture.labels[row] == b) and at != i and at != j:
                 members[count] = row
                 count += 1
@@ -223,15 +240,15 @@ cdef propose(Mixture mixture, SplitSides pair, rows, bit_generator, double beta,
     if split:
         log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - log_marginal(mixture, a))
         if log(1.0 - uniform(rng)) >= log_ratio:
-            return 1, 0, 3 * count
+            return False
         accept_split(mixture, pair, a, members, side)
     else:
         log_ratio += beta * (log_marginal(mixture, a) + log_marginal(mixture, b)
                              - log_merged(mixture, pair))
         if log(1.0 - uniform(rng)) >= -log_ratio:
-            return 1, 0, 3 * count
+            return False
         accept_merge(mixture, a, b, members)
-    return 1, 1, 3 * count
+    return True
 
 
 cdef inline double same_share(int64_t size, int64_t n) noexcept nogil:
