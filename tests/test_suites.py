@@ -105,7 +105,7 @@ def test_decisions_about_a_table(tmp_path):
     families = {"normal": [0], "categorical": [1], "constant": [2], "semi_continuous": [3]}
     assert record["families"] == families and record["rounding"] == {"0": 0.1}
     assert record["atoms"]["3"]["values"] == [0.0] and record["log_interval"] < 0.33
-    assert record["why"]["1"] == "3 whole numbers"
+    assert record["why"]["1"] == "3 values"
 
     def as_it_stands(seed):
         return decisions.default(seed).set_params(rounding=None)
