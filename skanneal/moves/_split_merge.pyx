@@ -190,16 +190,20 @@ cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_ge
     cdef int64_t n = rows.shape[0], i, j, size, made = 0, accepted = 0, work = 0
     cdef int64_t[::1] members = np.empty(n, dtype=np.int64)
     cdef int32_t[::1] side = np.empty(n, dtype=np.int32)
+    cdef double share
     cdef bint split
     for _ in range(n_tries):
         i = below(rng, n)
         size = mixture.counts[mixture.labels[rows[i]]]
         split = uniform(rng) < same_share(size, n)
+        share = uniform(rng)
+        if share * size >= most_rows:  # a merge would have even more rows
+            continue
         j = partner(mixture, rows, i, split, rng)
         if not split:
             size += mixture.counts[mixture.labels[rows[j]]]
-        if size > most_rows and uniform(rng) * size >= most_rows:
-            continue
+            if share * size >= most_rows:
+                continue
         poll()
         accepted += propose(mixture, pair, rows, i, j, split, members[:size], side[:size], beta,
                             integrated, rng)
