@@ -64,10 +64,10 @@ def raced(monkeypatch, means, spread=0.1, plan=None):
     [
         ([-1.0, -1.0], False, 2),  # behind and not catching up
         ([1.0, 1.0], True, 2),
-        ([-1.0, -0.4], True, 2),  # behind, but surely ahead in the end: -0.4 + 2 * 0.6
-        ([1.0, 0.4], False, 2),
+        ([-1.0, -0.4, 0.2], True, 3),  # behind, and then ahead
+        ([-1.0, -0.4, -0.16], False, 3),  # ever nearer, without being ahead
+        ([1.0, 0.4], False, 2),  # ahead, but not in the end: 0.4 - 2 * 0.6
         ([-1.0, -0.667, -0.333], False, 3),  # nothing is sure at a quarter of the rows, nor at half
-        ([-1.0, -0.667, -0.27], True, 3),  # but ahead by more than two standard errors
     ],
 )
 def test_the_forecast_decides(monkeypatch, means, wins, n_asked):
@@ -80,8 +80,8 @@ def test_the_forecast_decides(monkeypatch, means, wins, n_asked):
 
 
 def test_the_line_goes_through_both_points():
-    assert line((1.0, 0.04), (3.0, 0.01), 0) == (3.0, 0.1)
-    forecast, error = line((1.0, 0.04), (3.0, 0.01), 2.0)
+    assert line((1.0, 0.2), (3.0, 0.1), 0) == (3.0, 0.1)
+    forecast, error = line((1.0, 0.2), (3.0, 0.1), 2.0)
     assert forecast == 7.0 and math.isclose(error, math.sqrt(9 * 0.01 + 4 * 0.04))
 
 
