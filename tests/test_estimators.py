@@ -202,7 +202,7 @@ class TestScikitLearn:
     def test_label_scorers_and_cross_validation(self):
         X = two_clusters()
         scores = cross_val_score(
-            mixture(), X, np.arange(60) % 2, scoring="adjusted_rand_score", cv=3
+            mixture(n_draws=10), X, np.arange(60) % 2, scoring="adjusted_rand_score", cv=3
         )
         assert (scores == 1.0).all()
 
