@@ -156,16 +156,17 @@ def cell_scores(X, draw, j, cell):
     key = id(draw.arrays), j, cell
     if key not in KNOWN:
         v, family = draw.view_labels[j], list(FAMILY.values())[j]
-        KNOWN[key] = np.array(
-            [
-                log_predictive(family, cell, members(X, draw, j, v, c), hyper_of(draw, j))
-                for c in range(draw.n_components[v] + 1)
-            ]
-        )
-    return KNOWN[key]
+        scores = [
+            log_predictive(family, cell, members(X, draw, j, v, c), hyper_of(draw, j))
+            for c in range(draw.n_components[v] + 1)
+        ]
+        KNOWN[key] = np.array(scores), draw.arrays
+    return KNOWN[key][0]
 
 
-KNOWN = {}  # the same cells are asked for again and again
+# The same cells are asked for again and again. The draws' arrays are kept, since others could get
+# the id of those that are gone.
+KNOWN = {}
 
 
 def densities(X, draw, j, points):
