@@ -54,7 +54,7 @@ def test_log_probability(n, concentration, discount):
         sizes = [len(rows) for rows in clusters(labels)]
         log_probability = prior.log_probability([0, *sizes, 0])  # empty slots change nothing
         assert log_probability == pytest.approx(math.log(probability), abs=1e-12)
-        factors = prior.log_number(len(sizes), n) + sum(prior.log_size(c) for c in sizes)
+        factors = prior.log_number(len(sizes), n) + sum(prior.log_size_weight(c) for c in sizes)
         assert log_probability == pytest.approx(factors, abs=1e-12)
         total += math.exp(log_probability)
     assert total == pytest.approx(1.0, abs=1e-12)
@@ -112,7 +112,7 @@ def test_probabilities_are_products_of_weights(name, point):
         sizes = [len(rows) for rows in clusters(labels)]
         log_probability = prior.log_probability([0, *sizes, 0])  # empty slots change nothing
         assert log_probability == pytest.approx(log_by_weights(prior, labels), abs=1e-12)
-        factors = prior.log_number(len(sizes), 6) + sum(prior.log_size(c) for c in sizes)
+        factors = prior.log_number(len(sizes), 6) + sum(prior.log_size_weight(c) for c in sizes)
         assert log_probability == pytest.approx(factors, abs=1e-12)
         total += math.exp(log_probability)
     assert total == pytest.approx(1.0, abs=1e-12)

@@ -43,6 +43,13 @@ TRIES = 100  # pairs per sweep, at most one for each row
 # no more than MOST_TIMES those in S.
 FEW_ROWS, MOST_TIMES = 4000, 20
 
+# The probability of an allocation is multiplied up to SMALL, of steps whose scores differ by at most
+# FAR; the logarithms of further ones are added.
+cdef enum:
+    FAR = 50
+    POLL = 10_000   # assignments between two looks at the clock
+cdef double SMALL = 1e-200
+
 
 cdef class SplitSides:
     """The two clusters of a split: one spare block per family."""
@@ -95,7 +102,7 @@ cdef class SplitSides:
         side: which of the two each row joins; written, or read if `forced`.
         """
         cdef const char *cells
-        cdef double d = mixture.prior.reduction, log_q = 0.0, log_odds
+        cdef double d = mixture.prior.reduction, log_q = 0.0, q = 1.0, gain, ratio, least
         cdef Py_ssize_t t, b
         self.empty()
         self.insert(mixture.table.row(rows[0]), 0)
@@ -106,22 +113,38 @@ cdef class SplitSides:
             self.scores[0] = self.scores[1] = 0.0
             for b in range(self.n_blocks):
                 (<FamilyBlock> self.pointer[b]).add_scores(cells, 1, &self.scores[0])
-            log_odds = (beta * (<double> self.scores[1] - <double> self.scores[0])
-                        + log((self.size[1] - d) / (self.size[0] - d)))
-            if not forced:
-                side[t] = uniform(rng) * (1.0 + exp(-abs(log_odds))) < 1.0
-                if log_odds < 0.0:
-                    side[t] = 1 - side[t]
-            log_q -= softplus(-log_odds if side[t] else log_odds)
+            gain = beta * (<double> self.scores[1] - <double> self.scores[0])
+            ratio = (self.size[1] - d) / (self.size[0] - d)
+            if gain < -FAR or gain > FAR:
+                gain += log(ratio)
+                if not forced:
+                    side[t] = gain > 0.0
+                    if uniform(rng) * (1.0 + exp(-abs(gain))) >= 1.0:
+                        side[t] = 1 - side[t]
+                log_q -= softplus(-gain if side[t] else gain)
+            else:
+                ratio *= exp(gain)
+                least = ratio if ratio < 1.0 else 1.0 / ratio
+                if not forced:
+                    side[t] = ratio >= 1.0
+                    if uniform(rng) * (1.0 + least) >= 1.0:
+                        side[t] = 1 - side[t]
+                q *= (1.0 if side[t] == (ratio >= 1.0) else least) / (1.0 + least)
+                if q < SMALL:
+                    log_q += log(q)
+                    q = 1.0
             self.insert(cells, side[t])
-        return log_q
+        return log_q + log(q)
 
-    cdef double log_marginal(self, int side) except? 1.0:
-        cdef FamilyBlock block
-        cdef double total = 0.0
-        for block in self.blocks:
-            total += block.log_marginal(side)
-        return total
+    cdef double log_marginal(self, int side) noexcept nogil:
+        return log_marginal(self.pointer, self.n_blocks, side)
+
+    cdef double log_merged(self) noexcept nogil:
+        """Log marginal of the two clusters as one; the second is left empty."""
+        cdef Py_ssize_t b
+        for b in range(self.n_blocks):
+            (<FamilyBlock> self.pointer[b]).merge(0, 1)
+        return self.log_marginal(0)
 
 
 cdef inline double softplus(double x) noexcept nogil:
@@ -129,11 +152,11 @@ cdef inline double softplus(double x) noexcept nogil:
     return x + log1p(exp(-x)) if x > 0.0 else log1p(exp(x))
 
 
-cdef double log_marginal(Mixture mixture, Py_ssize_t k) except? 1.0:
-    cdef FamilyBlock block
+cdef double log_marginal(PyObject **blocks, Py_ssize_t n_blocks, Py_ssize_t k) noexcept nogil:
     cdef double total = 0.0
-    for block in mixture.blocks:
-        total += block.log_marginal(k)
+    cdef Py_ssize_t b
+    for b in range(n_blocks):
+        total += (<FamilyBlock> blocks[b]).log_marginal(k)
     return total
 
 
@@ -187,35 +210,41 @@ cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_ge
                double beta, integrated, int64_t n_tries, double most_rows, poll):
     """Draw pairs of rows and make their proposals, those of more than `most_rows` rows seldom."""
     cdef bitgen_t *rng = bitgen(bit_generator)
-    cdef int64_t n = rows.shape[0], i, j, size, made = 0, accepted = 0, work = 0
+    cdef int64_t n = rows.shape[0], i, j, size, made = 0, accepted = 0, work = 0, polled = 0, t
     cdef int64_t[::1] members = np.empty(n, dtype=np.int64)
     cdef int32_t[::1] side = np.empty(n, dtype=np.int32)
     cdef double share
     cdef bint split
-    for _ in range(n_tries):
-        i = below(rng, n)
-        size = mixture.counts[mixture.labels[rows[i]]]
-        split = uniform(rng) < same_share(size, n)
-        share = uniform(rng)
-        if share * size >= most_rows:  # a merge would have even more rows
-            continue
-        j = partner(mixture, rows, i, split, rng)
-        if not split:
-            size += mixture.counts[mixture.labels[rows[j]]]
-            if share * size >= most_rows:
+    poll()
+    with nogil:
+        for t in range(n_tries):
+            i = below(rng, n)
+            size = mixture.counts[mixture.labels[rows[i]]]
+            split = uniform(rng) < same_share(size, n)
+            share = uniform(rng)
+            if share * size >= most_rows:  # a merge would have even more rows
                 continue
-        poll()
-        accepted += propose(mixture, pair, rows, i, j, split, members[:size], side[:size], beta,
-                            integrated, rng)
-        made += 1
-        work += 3 * size
+            j = partner(mixture, rows, i, split, rng)
+            if not split:
+                size += mixture.counts[mixture.labels[rows[j]]]
+                if share * size >= most_rows:
+                    continue
+            if work - polled > POLL:
+                polled = work
+                with gil:
+                    poll()
+            accepted += propose(mixture, pair, rows, i, j, split, members[:size], side[:size], beta,
+                                integrated, rng)
+            made += 1
+            work += 3 * size
     return MoveInfo(made, accepted, work)
 
 
-cdef bint propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int64_t i, int64_t j,
-                  bint split, int64_t[::1] members, int32_t[::1] side, double beta, integrated,
-                  bitgen_t *rng) except -1:
-    """Split the cluster of places i and j, or merge theirs, if that is accepted.
+cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int64_t i, int64_t j,
+                 bint split, int64_t[::1] members, int32_t[::1] side, double beta, integrated,
+                 bitgen_t *rng) except -1 nogil:
+    """Split the cluster of places i and j, or merge theirs, if that is accepted; return whether it
+    was.
 
     members, side: written; as long as there are rows in what is split or merged.
     """
@@ -223,36 +252,43 @@ cdef bint propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int
     cdef Py_ssize_t a = mixture.labels[rows[i]], b = mixture.labels[rows[j]]
     cdef double log_ratio, log_q
     members[0], members[1] = rows[i], rows[j]
-    with nogil:
-        for at in range(n):
-            row = rows[at]
-            if (mixture.labels[row] == a or mixture.labels[row] == b) and at != i and at != j:
-                members[count] = row
-                count += 1
-        for at in range(count - 1, 2, -1):
-            other = 2 + below(rng, at - 1)
-            members[at], members[other] = members[other], members[at]
-        if not split:
-            for at in range(count):
-                side[at] = mixture.labels[members[at]] == b
-        log_q = pair.allocate(mixture, members, side, not split, beta, rng)
+    for at in range(n):
+        row = rows[at]
+        if (mixture.labels[row] == a or mixture.labels[row] == b) and at != i and at != j:
+            members[count] = row
+            count += 1
+    for at in range(count - 1, 2, -1):
+        other = 2 + below(rng, at - 1)
+        members[at], members[other] = members[other], members[at]
+    if not split:
+        for at in range(count):
+            side[at] = mixture.labels[members[at]] == b
+    log_q = pair.allocate(mixture, members, side, not split, beta, rng)
     n_before = mixture.n_clusters - (not split)
-    log_ratio = (mixture.prior.log_open(n_before) if integrated is None
-                 else integrated.log_opening(mixture.prior, n_before, n))
+    if integrated is None:
+        log_ratio = mixture.prior.log_open(n_before)
+    else:
+        with gil:
+            log_ratio = integrated.log_opening(mixture.prior, n_before, n)
     log_ratio += log_split_sizes(mixture.prior, pair) - log_q
     log_ratio += log_partner(pair.size[0], n, False) - log_partner(count, n, True)
     if split:
-        log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - log_marginal(mixture, a))
+        log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - of_slot(mixture, a))
         if log(1.0 - uniform(rng)) >= log_ratio:
             return False
-        accept_split(mixture, pair, a, members, side)
+        with gil:
+            accept_split(mixture, pair, a, members, side)
     else:
-        log_ratio += beta * (log_marginal(mixture, a) + log_marginal(mixture, b)
-                             - log_merged(mixture, pair))
+        log_ratio += beta * (of_slot(mixture, a) + of_slot(mixture, b) - pair.log_merged())
         if log(1.0 - uniform(rng)) >= -log_ratio:
             return False
-        accept_merge(mixture, a, b, members)
+        with gil:
+            accept_merge(mixture, a, b, members)
     return True
+
+
+cdef inline double of_slot(Mixture mixture, Py_ssize_t k) noexcept nogil:
+    return log_marginal(mixture.pointer, mixture.n_blocks, k)
 
 
 cdef inline double same_share(int64_t size, int64_t n) noexcept nogil:
@@ -276,18 +312,10 @@ cdef int64_t partner(Mixture mixture, const int64_t[::1] rows, int64_t i, bint s
     return at
 
 
-cdef double log_split_sizes(PartitionPrior prior, SplitSides pair) except? 1.0:
+cdef double log_split_sizes(PartitionPrior prior, SplitSides pair) noexcept nogil:
     """log of G(n_i) G(n_j) / G(n)."""
     return (prior.log_size(pair.size[0]) + prior.log_size(pair.size[1])
             - prior.log_size(pair.size[0] + pair.size[1]))
-
-
-cdef double log_merged(Mixture mixture, SplitSides pair) except? 1.0:
-    """Log marginal of the two clusters as one; the pair's second is left empty."""
-    cdef FamilyBlock block
-    for block in pair.blocks:
-        block.merge(0, 1)
-    return pair.log_marginal(0)
 
 
 cdef accept_split(Mixture mixture, SplitSides pair, Py_ssize_t slot, int64_t[::1] members,

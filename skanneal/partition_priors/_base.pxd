@@ -25,4 +25,4 @@ cdef class PartitionPrior:
     # .. and, in Python: draw(n, bit_generator), expected_clusters(points, n) and grid(n, ...)
     cdef double log_join(self, int64_t n_k) noexcept nogil
     cdef double log_open(self, int64_t n_clusters) noexcept nogil
-    cpdef double log_size(self, int64_t size)
+    cdef double log_size(self, int64_t size) noexcept nogil

@@ -84,6 +84,10 @@ cdef class PartitionPrior:
         """Log weight of opening a cluster beside n_clusters; the first row always does."""
         return log(self.open(n_clusters)) if n_clusters else 0.0
 
+    cdef double log_size(self, int64_t size) noexcept nogil:
+        """log of B(c), the factor of a cluster of `size` rows."""
+        return log_rising(1.0 - self.reduction, size - 1.0)
+
     def holding(self, n_clusters):
         """The prior itself or, if it allows fewer clusters, one of its kind that allows as many."""
         return self
@@ -114,6 +118,10 @@ cdef class PartitionPrior:
         """Sum of the weights of all clusters of n rows and of a new one."""
         return self.total(n)
 
+    def log_size_weight(self, size):
+        """log of the factor of a cluster of `size` rows."""
+        return self.log_size(size)
+
     def log_weights(self, sizes):
         """Log probability of each cluster and of a new one for the next row: (K + 1,)."""
         n = sizes.sum()
@@ -121,10 +129,6 @@ cdef class PartitionPrior:
             return np.zeros(1)
         weights = np.r_[sizes - self.reduction, self.open(len(sizes))]
         return _log(weights / self.total(n))
-
-    cpdef double log_size(self, int64_t size):
-        """B(c): the factor of a cluster of `size` rows."""
-        return log_rising(1.0 - self.reduction, size - 1.0)
 
     def log_number(self, n_clusters, n):
         """A(K): the factor of the number of clusters K, for n rows."""

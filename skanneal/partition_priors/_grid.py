@@ -49,6 +49,7 @@ class PriorGrid:
         self.points = np.asarray(points, dtype=np.float64)
         log_weights = np.zeros(len(self.points)) if log_weights is None else log_weights
         self.log_weights = log_weights - logsumexp(log_weights)
+        self._within = None, None  # the last answer
 
     @classmethod
     def of(cls, grid):
@@ -89,10 +90,14 @@ class PriorGrid:
         places : ndarray of shape (n_kept,)
             All points, if none is below the end of the grid for n rows: a user has set them.
         """
-        if self.whole:
-            return np.arange(len(self))
-        kept = self.points[:, 0] <= concentrations(n)[-1] * (1 + 1e-9)
-        return np.flatnonzero(kept if kept.any() else ~kept)
+        known, places = self._within
+        if known != n:
+            kept = self.points[:, 0] <= concentrations(n)[-1] * (1 + 1e-9)
+            if self.whole or not kept.any():
+                kept[:] = True
+            places = np.flatnonzero(kept)
+            self._within = n, places
+        return places
 
     @property
     def opens(self):
