@@ -662,3 +662,59 @@ def digest_of_a_run():
     for value in mixture.to_arrays().values():
         digest.update(value.tobytes())
     return digest.hexdigest()
+
+
+# ------------------------------------------------------------------ rows at once
+def many_numbers(family, gaps):
+    """A block of 30 columns, of which the first five have no gaps, and rows far from it."""
+    rng = np.random.default_rng(3)
+    cells = rng.normal(size=(60, 30)).astype(np.float32)
+    cells[rng.random(cells.shape) < gaps] = np.nan
+    cells[:, :5] = rng.normal(size=(60, 5))
+    table = Table(["f4"] * 30, [0] * 30, np.zeros(30), np.linspace(0.5, 2.0, 30))
+    table.append(list(cells.T))
+    block = FAMILIES[family](table, range(30), n_slots=16)
+    block.build(np.arange(60), np.arange(60) % 5, 16)
+    cells[0], cells[1, ::3], cells[2, :2] = 1e18, -1e15, 3e38
+    queries = table.empty_like()
+    queries.append(list(cells.T))
+    return block, queries
+
+
+@pytest.mark.parametrize("family", ["normal", "log_normal"])
+@pytest.mark.parametrize("gaps", [0.0, 0.3], ids=["whole", "gaps"])
+def test_a_row_is_scored_as_its_cells_one_by_one(family, gaps):
+    """Cells share the logarithm of a product, which is split where cells are far out."""
+    block, queries = many_numbers(family, gaps)
+    together, apart = np.zeros((2, 60, 6))
+    block.score_rows(queries, together)
+    for f in range(30):
+        block.score_feature(f, queries, apart, 0, 60)
+    np.testing.assert_allclose(together, apart, rtol=1e-12)
+    assert np.isfinite(together).all()
+    some = np.zeros((50, 6))
+    block.score_rows(queries, some, 7, 57)
+    np.testing.assert_array_equal(some, together[7:57])
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.3], ids=["whole", "gaps"])
+def test_tails_show_the_distance(gaps):
+    block, queries = many_numbers("normal", gaps)
+    found, expected = np.zeros((2, 60, 6))
+    assert sorted(block.add_surprisals(queries, found)) == list(range(30))
+    for f in range(30):
+        scores, centres = np.zeros((60, 6)), np.zeros((16, 6))
+        block.score_feature(f, queries, scores, 0, 60)
+        block.score_numbers(
+            f,
+            block.predictive_mean(f).astype(np.float32),
+            queries.scales[block.columns[f]],
+            centres,
+        )
+        h = block.tail_exponent(f)[:6]
+        excess = np.maximum(np.diag(centres) - scores, 0.0)
+        there = ~queries.missing(block.columns[f])[:, None]
+        expected += there * (2 * h * np.expm1(np.minimum(excess / (2 * h), 30.0)) - excess)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    log_normal, queries = many_numbers("log_normal", gaps)
+    assert log_normal.add_surprisals(queries, found) == []

@@ -105,6 +105,33 @@ def test_too_little_to_tell_is_no_claim(short):
     assert figures(found, None) and not figures(found, False)
 
 
+def alone(rng, log_joint):
+    kept = draws(rng, n_chains=1)
+    return convergence({"log_joint": np.asarray(log_joint, dtype=float)[None]}, kept)
+
+
+def test_one_chain_by_itself_can_only_tell_that_it_is_under_way():
+    rng = np.random.default_rng(2)
+    noise = rng.normal(size=(200, 24))
+    settled = [alone(rng, of)["figures"]["halves of log_joint"]["agrees"] for of in noise]
+    assert np.mean(settled) > 0.99  # the halves' difference has a standard deviation of 0.4
+    found = alone(rng, noise[0])
+    assert not found["converged"] and found["figures"]["r_hat of log_joint"]["agrees"] is None
+    for under_way in (
+        np.linspace(0, 9, 24) + noise[0],
+        np.r_[np.zeros(12), np.ones(12)],
+        noise[0] + 5 * (np.arange(24) >= 12),
+    ):
+        figure = alone(rng, under_way)["figures"]["halves of log_joint"]
+        assert figure["agrees"] is False and figure["limit"] == 2.0
+    line = alone(rng, np.arange(400))["figures"]["halves of log_joint"]["value"]
+    assert line == pytest.approx(np.sqrt(12), rel=1e-3)
+    assert alone(rng, np.ones(24))["figures"]["halves of log_joint"]["value"] == 0.0
+    assert alone(rng, noise[0][:19])["figures"]["halves of log_joint"]["agrees"] is None
+    both = convergence(scalars(rng, n_chains=2), draws(rng, n_chains=2))["figures"]
+    assert not any("halves" in name for name in both)
+
+
 def test_the_distance_is_the_variation_of_information_as_columns_see_it():
     rng = np.random.default_rng(5)
     labels = rng.integers(4, size=(5, 40))

@@ -112,6 +112,27 @@ def test_draws_and_thin_make_the_first_block_longer(monkeypatch):
     assert chains.judged_blocks == [120]
 
 
+@pytest.mark.parametrize("settled_in", [1, 3])
+def test_one_chain_goes_on_until_it_has_settled(monkeypatch, settled_in):
+    chains, judged = Chains(monkeypatch), []
+
+    def verdict_of(traces, draws, n_rows, block):
+        judged.append(block)
+        agrees = None if len(judged) == 1 == settled_in else len(judged) >= settled_in
+        figures = {"halves of log_joint": {"value": 2.5, "limit": 2.0, "agrees": agrees}}
+        return {"converged_": False, "convergence_": {"figures": figures}}
+
+    def one(states, thin, lead):
+        results, interrupted = chains(None if states is None else 2 * states, thin, lead)
+        return results[:1], interrupted
+
+    monkeypatch.setattr(_rounds, "judged", verdict_of)
+    results, interrupted, verdict, block = run_rounds(
+        one, chains.table, n_draws=5, thin=1, cost=SweepCost()
+    )
+    assert judged == [25, 50, 100][:settled_in] and block == judged[-1] and not interrupted
+
+
 def test_an_interrupt_keeps_the_last_draws(monkeypatch):
     chains = Chains(monkeypatch, interrupt_in=1)
     results, interrupted, verdict, _ = chains.run()
@@ -199,6 +220,22 @@ def test_a_number_of_sweeps_stays_exact_and_short_ones_say_nothing():
         assert not model.converged_
         single = AnnealedDPMixture(n_chains=1, random_state=0).fit(rows())
     assert not single.converged_ and len(single.draws_[0]) == 25
+
+
+def test_one_chain_that_has_not_settled_is_told():
+    X = np.random.default_rng(0).normal(size=(1000, 2))
+    model = PermutationDPMixture(
+        families="normal",
+        schedule=PriorGibbs(n_sweeps=1),
+        moves=("gibbs",),
+        init=200,  # far too many clusters, which empty one after another
+        concentration=0.1,
+        n_chains=1,
+        n_draws=25,
+        random_state=1,
+    )
+    with pytest.warns(ConvergenceWarning, match="The chain has not settled, going by .*halves of"):
+        assert not model.fit(X).converged_
 
 
 def test_a_limit_of_time_rules():

@@ -1,4 +1,5 @@
-"""Rounds of full-data sweeps, each twice as long as the last, until the chains of a fit agree.
+"""Rounds of full-data sweeps, each twice as long as the last, until the chains of a fit agree, or
+one chain by itself has settled.
 
 The first round runs the schedule and a block of sweeps; every further one goes on from there. Only
 the last block's draws are kept, so that what is judged is what is kept, and that the beginning
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._verdict import judged
+from ._verdict import failed, judged
 
 BLOCK = 25  # sweeps of the first block
 MOST_SWEEPS = 400  # of all blocks together
@@ -85,7 +86,10 @@ def run_rounds(run, table, n_draws, thin, cost, earlier=0, after=None):
         verdict = judged(traces, draws, table.n_rows, every * n_draws)
         stopped = after is not None and after(number, every * n_draws, verdict)
         most = most_sweeps(table, traces, cost) if most is None else most
-        enough = verdict["converged_"] or len(results) < 2 or done + 2 * every * n_draws > most
+        settled = verdict["converged_"] or (
+            len(results) < 2 and not failed(verdict["convergence_"])
+        )
+        enough = settled or done + 2 * every * n_draws > most
         if enough or stopped:
             return results, not enough, verdict, every * n_draws
         every, before, number = 2 * every, results, number + 1

@@ -54,15 +54,23 @@ def final_stage(trace, n_rows):
     return full & (trace["burn_in"] == 0) if "burn_in" in trace else full
 
 
+def failed(convergence):
+    """The figures beyond their limits: dict of str to dict."""
+    figures = convergence["figures"].items()
+    return {name: figure for name, figure in figures if figure["agrees"] is False}
+
+
 def opinion(verdict):
     """Say in a few words whether the chains agree, and by which figures they do not."""
     if verdict["converged_"]:
         return "the chains agree"
-    figures = verdict["convergence_"]["figures"].items()
-    failed = [f"{name} {f['value']:.3g}" for name, f in figures if f["agrees"] is False]
-    if not failed:
+    beyond = failed(verdict["convergence_"]).items()
+    if not beyond:
         return "too little to tell whether the chains agree"
-    return f"the chains do not agree: {', '.join(failed)}"
+    figures = ", ".join(f"{name} {figure['value']:.3g}" for name, figure in beyond)
+    if len(verdict["convergence_"]["agreeing"]) == 1:
+        return f"the chain has not settled: {figures}"
+    return f"the chains do not agree: {figures}"
 
 
 def disagreement(convergence, advice):
@@ -70,12 +78,17 @@ def disagreement(convergence, advice):
 
     There are no figures in it, so that Python shows it once where many fits have it to say.
     """
-    failed = [name for name, figure in convergence["figures"].items() if figure["agrees"] is False]
-    if not failed:
+    beyond = ", ".join(failed(convergence))
+    if not beyond:
         return []
+    if len(convergence["agreeing"]) == 1:
+        return [
+            f"The chain has not settled, going by {beyond}; `convergence_` has the figures. "
+            f"{advice}"
+        ]
     odd = np.flatnonzero(~convergence["agreeing"])
     alone = f" At odds with the others: chain {', '.join(map(str, odd))}." if len(odd) else ""
     return [
-        f"The chains do not agree, going by {', '.join(failed)}; `convergence_` has the figures."
+        f"The chains do not agree, going by {beyond}; `convergence_` has the figures."
         f"{alone} {advice}"
     ]

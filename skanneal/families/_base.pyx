@@ -320,6 +320,18 @@ cdef class FamilyBlock:
         law = self.excess_law(f)
         return None if law is None else law[2]
 
+    def add_surprisals(self, Table table, out):
+        """Add to `out` by how much more surprising cells are where tails show the distance, see
+        predictive/_distances.py; return the columns of which this is done.
+
+        Parameters
+        ----------
+        table : Table
+        out : ndarray of shape (table.n_rows, n) and type float64, written
+            n at most n_slots.
+        """
+        return []
+
     # ---- shared ---------------------------------------------------------------------------------
 
     @classmethod

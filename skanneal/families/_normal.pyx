@@ -10,7 +10,7 @@ the predictive is Student's t of nu degrees of freedom, centre mu_n, scale^2 = s
 Statistics are (n, m, M2), updated by Welford's recurrences, never raw sums of squares.
 """
 
-from libc.math cimport log, log1p, sqrt
+from libc.math cimport exp, log, log1p, sqrt
 from libc.stdint cimport int32_t, int64_t
 from numpy.random cimport bitgen_t
 
@@ -28,6 +28,7 @@ from ._scaling import ordinary
 LEAST_DEGREES = 3.0   # in a variance
 
 cdef double LOG_PI = 1.1447298858494002
+cdef double FURTHEST = exp(30.0)    # of how far tails show a distance, in deviations
 
 cdef extern from "_normal.h" nogil:
     enum: NORMAL_MEMO
@@ -55,6 +56,9 @@ cdef extern from "_normal.h" nogil:
     int skanneal_level()
     void (*normal_add_scores_v[3])(const NormalBlock *, const char *, int64_t, float *) noexcept
     void (*normal_sum_cells_v[3])(double *, const float *, int64_t, int) noexcept
+    int64_t (*normal_product_v[3])(const float *, int64_t, int64_t, int64_t, const double *,
+                                   const double *, const double *, const double *, double,
+                                   double *, double *, double *) noexcept
     float (*normal_score_without_v[3])(NormalBlock *, const char *, int64_t) noexcept
     void (*normal_update_v[3])(NormalBlock *, const char *, int64_t, int) noexcept
     void (*normal_refresh_v[3])(NormalBlock *, int64_t) noexcept
@@ -366,25 +370,78 @@ cdef class Normal(FamilyBlock):
 
     def score_numbers(self, Py_ssize_t f, const float[::1] cells, double scale, out):
         """The same of these cells in float32, NaN where missing."""
+        self._score([f], np.asarray(cells)[:, None], [scale], out)
+
+    def score_rows(self, Table table, out, start=0, stop=None):
+        """As FamilyBlock's; columns of equal degrees of freedom share a logarithm."""
+        stop = table.n_rows if stop is None else stop
+        for features in self._alike():
+            columns = self.columns[features]
+            cells = np.column_stack([table.column(j, start, stop) for j in columns])
+            self._score(features, cells, table.scales[columns], out)
+
+    def add_surprisals(self, Table table, out):
+        for features in self._alike():
+            columns = self.columns[features]
+            cells = np.column_stack([table.column(j) for j in columns])
+            self._score(features, cells, np.ones(len(columns)), np.zeros(out.shape), out)
+        return list(map(int, self.columns))
+
+    def _alike(self):
+        """Lists of the features that have the same degrees of freedom in every slot."""
+        lists = {}
+        for f in range(self.n_features):
+            lists.setdefault(self._posterior(f)[1].tobytes(), []).append(f)
+        return lists.values()
+
+    def _score(self, features, cells, scales, out, added=None):
+        """Add the log predictive densities of some features' cells, alike in their degrees of
+        freedom, to out: (rows, n). And, to `added`, by how much more surprising they are where
+        tails show the distance, up to FURTHEST.
+
+        Parameters
+        ----------
+        features : list of int
+        cells : float32 array of shape (n_rows, n_features)
+            NaN where missing.
+        scales : float64 array of shape (n_features,)
+        """
         cdef double[:, ::1] scores = out
-        cdef Py_ssize_t n_slots = scores.shape[1], i, k
-        kappa, nu, mu_n, squares = self._posterior(f)
-        cdef double[::1] centre = mu_n
-        cdef double[::1] rate = kappa / ((kappa + 1.0) * squares)
+        cdef double[:, ::1] more = scores if added is None else added
+        cdef const float[:, ::1] cell = np.ascontiguousarray(cells)
+        cdef Py_ssize_t n_features = len(features), n_slots = scores.shape[1], i, k, f
+        cdef bint adding = added is not None
+        cdef double[:, ::1] centre = np.empty((n_features, n_slots))
+        cdef double[:, ::1] rate = np.empty_like(centre), constant = np.empty_like(centre)
+        cdef double[:, ::1] most = np.empty((n_features, 2))
+        cdef double[::1] product = np.empty(n_slots), root = np.empty(n_slots)
+        cdef double *roots = &root[0] if adding else NULL
+        cdef double rise
+        for i, f in enumerate(features):
+            kappa, nu, mu_n, squares = (of[:n_slots] for of in self._posterior(f))
+            rates = kappa / ((kappa + 1.0) * squares)
+            np.asarray(centre)[i], np.asarray(rate)[i] = mu_n, rates
+            np.asarray(most)[i] = rates.max(), np.abs(mu_n).max()
+            np.asarray(constant)[i] = 0.5 * (np.log(rates) - LOG_PI) - np.log(scales[i])
         cdef double[::1] power = 0.5 * (nu + 1.0)
-        cdef double[::1] constant = np.empty(n_slots)
-        cdef double shift = log(scale), x, d
+        cdef double[::1] gammas = np.array([log_gamma(p) - log_gamma(p - 0.5) for p in power])
+        np.asarray(constant)[:] += gammas
         with nogil:
-            for k in range(n_slots):
-                constant[k] = (log_gamma(power[k]) - log_gamma(power[k] - 0.5)
-                               + 0.5 * (log(rate[k]) - LOG_PI) - shift)
-            for i in range(cells.shape[0]):
-                x = cells[i]
-                if x != x:
-                    continue
-                for k in range(n_slots):
-                    d = x - centre[k]
-                    scores[i, k] += constant[k] - power[k] * log1p(rate[k] * d * d)
+            for i in range(cell.shape[0]):
+                root[:] = 0.0
+                f = 0
+                while f < n_features:
+                    f = normal_product_v[self.level](
+                        &cell[i, 0], f, n_features, n_slots, &centre[0, 0], &rate[0, 0],
+                        &constant[0, 0], &most[0, 0], FURTHEST, &scores[i, 0], &product[0], roots)
+                    for k in range(n_slots):
+                        rise = power[k] * log1p(product[k])
+                        scores[i, k] -= rise
+                        if adding:
+                            more[i, k] -= rise
+                if adding:
+                    for k in range(n_slots):
+                        more[i, k] += 2.0 * power[k] * root[k]
 
     def log_jacobian(self):
         """Sum over cells of -log(scale): what takes log marginals from cell to user's units."""

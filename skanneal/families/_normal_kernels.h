@@ -374,6 +374,39 @@ static float NAME(normal_score_without)(NormalBlock *block, const char *row, int
     return (float)out;
 }
 
+/* What a row's cells, from the one numbered `from` on, say in every slot, cells that are missing
+ * left out: scores += the constants; product = prod_f (1 + t_f) - 1, t_f = rate (x - centre)^2; and
+ * unless it is NULL, roots += sum_f of sqrt(1 + t_f) - 1, of which none is above `furthest`. Returns
+ * the number of the first cell that is left, since with it the product might overflow. `most` has
+ * for each feature the largest rate and |centre|. */
+static int64_t NAME(normal_product)(const float *cells, int64_t from, int64_t n_features,
+                                    int64_t n_slots, const double *centre, const double *rate,
+                                    const double *constant, const double *most, double furthest,
+                                    double *restrict scores, double *restrict product,
+                                    double *restrict roots)
+{
+    double bound = 1.0;
+    for (int64_t k = 0; k < n_slots; k++) product[k] = 0.0;
+    for (int64_t f = from; f < n_features; f++) {
+        const double x = cells[f], reach = fabs(x) + most[2 * f + 1];
+        const double *restrict m = centre + f * n_slots, *restrict r = rate + f * n_slots;
+        const double *restrict c = constant + f * n_slots;
+        if (x != x) continue;
+        bound *= 1.0 + most[2 * f] * reach * reach;
+        if (bound > 1e300 && f > from) return f;
+        for (int64_t k = 0; k < n_slots; k++) {
+            const double d = x - m[k], t = r[k] * d * d;
+            product[k] += t + product[k] * t;
+            scores[k] += c[k];
+        }
+        for (int64_t k = 0; roots && k < n_slots; k++) {
+            const double d = x - m[k], root = sqrt(1.0 + r[k] * d * d);
+            roots[k] += (root < furthest ? root : furthest) - 1.0;
+        }
+    }
+    return n_features;
+}
+
 /* Add a row's cells to the sums of its slot, measured from the slot's first cell: with a centre in
  * the cluster squares lose nothing, and no cell waits for a division as in Welford's recurrence.
  * sums: (4, n) cells, first, sum, sum of squares; a row without gaps leaves the first alone. */

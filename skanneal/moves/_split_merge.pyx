@@ -43,8 +43,8 @@ TRIES = 100  # pairs per sweep, at most one for each row
 # no more than MOST_TIMES those in S.
 FEW_ROWS, MOST_TIMES = 4000, 20
 
-# The probability of an allocation is multiplied up to SMALL, of steps whose scores differ by at most
-# FAR; the logarithms of further ones are added.
+# The probability of an allocation is multiplied up until it is SMALL, over rows whose two scores
+# differ by at most FAR; of the other rows the logarithms are added up.
 cdef enum:
     FAR = 50
     POLL = 10_000   # assignments between two looks at the clock
@@ -210,14 +210,14 @@ cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_ge
                double beta, integrated, int64_t n_tries, double most_rows, poll):
     """Draw pairs of rows and make their proposals, those of more than `most_rows` rows seldom."""
     cdef bitgen_t *rng = bitgen(bit_generator)
-    cdef int64_t n = rows.shape[0], i, j, size, made = 0, accepted = 0, work = 0, polled = 0, t
+    cdef int64_t n = rows.shape[0], i, j, size, made = 0, accepted = 0, work = 0, polled = 0
     cdef int64_t[::1] members = np.empty(n, dtype=np.int64)
     cdef int32_t[::1] side = np.empty(n, dtype=np.int32)
     cdef double share
     cdef bint split
     poll()
     with nogil:
-        for t in range(n_tries):
+        for _ in range(n_tries):
             i = below(rng, n)
             size = mixture.counts[mixture.labels[rows[i]]]
             split = uniform(rng) < same_share(size, n)

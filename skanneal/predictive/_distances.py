@@ -39,8 +39,11 @@ def added_surprisals(view, table):
     for block in view.mixture.blocks:
         columns = [int(j) for j in block.columns]
         if not block.joint:
+            of_block = np.zeros((table.n_rows, view.mixture.n_slots))
+            done = block.add_surprisals(table, of_block)
+            added += of_block[:, view.slots]
             for f, j in enumerate(columns):
-                exponent = block.tail_exponent(f)
+                exponent = None if j in done else block.tail_exponent(f)
                 if exponent is not None:
                     scores = view.cell_scores(j, table, 0, table.n_rows)
                     of_column = _added(view, scores, tails.least_of_column(j), exponent)

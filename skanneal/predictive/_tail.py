@@ -416,12 +416,12 @@ def own_components(view, rows):
 
 def standing_without(view, sizes, typical, own, pattern):
     """What `log_standing` is without the row itself: (n_rows, K + 1)."""
-    cases, case = np.unique(np.stack([own, pattern]), axis=1, return_inverse=True)
-    n_cases = cases.shape[1]
-    others = np.repeat(sizes[None], n_cases, axis=0)
-    others[np.arange(n_cases), cases[0]] -= 1
+    cases, case = np.unique(own * len(typical) + pattern, return_inverse=True)
+    of_case, of_pattern = np.divmod(cases, len(typical))
+    others = np.repeat(sizes[None], len(cases), axis=0)
+    others[np.arange(len(cases)), of_case] -= 1
     log_weights = np.full(others.shape, -np.inf)
     for row, left in zip(log_weights, others):
         there = np.r_[np.flatnonzero(left[:-1]), len(left) - 1]
         row[there] = view.mixture.prior.log_weights(left[there[:-1]])
-    return log_standing(log_weights, others, typical[cases[1]])[case.reshape(-1)]
+    return log_standing(log_weights, others, typical[of_pattern])[case]

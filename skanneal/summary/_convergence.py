@@ -6,6 +6,9 @@ partitions, how far draws of different chains lie apart, by the variation of inf
 2007), as a multiple of how far draws lie apart that come from the two halves of one chain.
 
 Neither sees what no chain has found: that is why the chains of a fit begin differently.
+
+A chain by itself can only tell that it is still under way: of each scalar the two halves of its
+records are compared.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -20,6 +23,7 @@ SCALARS = ("log_joint", "n_components", "n_views", "concentration")  # of those 
 R_HAT = 1.1  # the most of each scalar
 ESS = 5.0  # the least of each scalar, per chain
 DISTANCE = 1.15  # the most of the ratio of distances
+HALVES = 2.0  # standard deviations between the means of one chain's halves; a trend has 3.5
 FEW_RECORDS, FEW_DRAWS = 20, 4  # per chain, below which a figure says nothing
 ROUNDING = 1e-6  # nats between log joint densities that say nothing
 NATS = 0.05  # of a distance between partitions, that count for nothing
@@ -46,7 +50,8 @@ def convergence(scalars, partitions, ranked=True):
     convergence : dict
         "figures": by name ("r_hat of log_joint", "ess of log_joint", ..., "distance of rows",
         "distance of columns") dicts with "value", "limit" and "agrees", which is None where the
-        value is NaN since there is too little to tell. "agreeing": bool array of shape (n_chains,),
+        value is NaN since there is too little to tell; of one chain also "halves of log_joint",
+        ... "agreeing": bool array of shape (n_chains,),
         the largest set of chains of which no two are at odds, of equals that of higher log joint
         density. "converged": whether every figure agrees.
     """
@@ -56,6 +61,8 @@ def convergence(scalars, partitions, ranked=True):
         if name in scalars:
             found, at_odds = _of_scalar(name, scalars[name])
             figures |= found
+            if n_chains == 1:
+                figures[f"halves of {name}"] = _figure(_between_halves(scalars[name][0]), HALVES)
             apart |= at_odds
     for name, chains in _levels(partitions).items():
         found, at_odds = _of_partitions(name, chains)
@@ -133,6 +140,19 @@ def _of_scalar(name, values):
     means, variances = np.nanmean(values, axis=1), np.nanvar(values, axis=1)
     spread = np.sqrt((variances[:, None] + variances) / 2.0)
     return figures, np.abs(means[:, None] - means) > APART * np.maximum(spread, ROUNDING)
+
+
+def _between_halves(values):
+    """How far the means of a chain's first and last half lie apart, in standard deviations of a
+    half: NaN of few records."""
+    values = np.asarray(values, dtype=np.float64)
+    values = values[np.isfinite(values)]
+    if len(values) < FEW_RECORDS:
+        return np.nan
+    halves = values[: len(values) // 2], values[-(len(values) // 2) :]
+    apart = abs(halves[0].mean() - halves[1].mean())
+    spread = np.sqrt((halves[0].var() + halves[1].var()) / 2.0)
+    return apart / max(spread, ROUNDING)
 
 
 # ---- partitions ---------------------------------------------------------------------------------
