@@ -6,6 +6,7 @@ from ._given import check_whole_rows, encode_given, put_given
 from ._hyperparameters import (
     grids_in_units,
     prepare,
+    spread_centres,
     with_bounds,
 )
 from ._row_hyperparameters import row_values_in_units
@@ -21,5 +22,6 @@ __all__ = [
     "prepare",
     "put_given",
     "row_values_in_units",
+    "spread_centres",
     "with_bounds",
 ]

@@ -7,9 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..families import FAMILIES
-from ..families._forms import to_cells, to_user
+from ..families._forms import starts, to_cells, to_user
 from ._limits import as_floats, check_cells
 from ._row_hyperparameters import prepare_rows, row_grids_in_units
+
+# Share of the volume in which centres of components are spread that one component fills at most,
+# where components are counted.
+FILLED = 0.1
 
 
 def with_bounds(hyperparameters):
@@ -72,6 +76,37 @@ def prepare(hyperparameters, encoder, table):
                     check_cells(start[h], form, where)
                     grid[h] = None
             hyper[int(j)], grids[int(j)] = start, grid
+    return hyper, grids
+
+
+def spread_centres(hyper, grids, families):
+    """What `prepare` returned, for a mixture whose components are counted.
+
+    1 / sqrt(kappa0) is how far apart the centres of components are in a column, in units of a
+    component's standard deviation. Inferred up to 10 it adapts to components on top of each other,
+    so that a second component for one group of rows costs nothing. So with d columns of numbers
+    kappa0 is at most FILLED ** (2 / d): a component fills FILLED of the centres' volume or less,
+    whatever the number of columns.
+    """
+    at = {}
+    for family, columns in families.items():
+        names, forms = FAMILIES[family].coordinate_names, FAMILIES[family].forms
+        if "kappa0" in names:
+            h, joint = names.index("kappa0"), FAMILIES[family].joint
+            place = starts(forms, len(columns))[h] if joint else h
+            at |= {
+                int(j): (place, len(columns) if joint else 1)
+                for j in columns[: 1 if joint else None]
+            }
+    most = FILLED ** (2.0 / max(sum(n_columns for _, n_columns in at.values()), 1))
+    hyper, grids = dict(hyper), dict(grids)
+    for j, (place, _) in at.items():
+        grid = grids[j][place]
+        if grid is not None:
+            grids[j] = [*grids[j]]
+            grids[j][place] = grid[grid <= most * (1.0 + 1e-9)]
+            hyper[j] = hyper[j].copy()
+            hyper[j][place] = min(hyper[j][place], grids[j][place][-1])
     return hyper, grids
 
 

@@ -11,7 +11,7 @@ from sklearn.utils._missing import is_scalar_nan
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..chains import ChainPlan, run_chain
-from ..encoding import Encoder, prepare, with_bounds
+from ..encoding import Encoder, prepare, spread_centres, with_bounds
 from ..families import FAMILIES, reads_sparse
 from ..moves import MOVES
 from ..parallel import InterruptNote, TimeLimit, say, spawn_seeds
@@ -73,7 +73,7 @@ class BaseAnnealed(BaseTable, BaseChains):
                 return ChainPlan(
                     table,
                     encoder.table_families,
-                    *prepare(self.hyperparameters, encoder, table),
+                    *self._prepared(encoder, table),
                     priors["concentration"],
                     moves,
                     view_grid=priors.get("view_concentration"),
@@ -121,6 +121,13 @@ class BaseAnnealed(BaseTable, BaseChains):
         fitted |= evidence_of([result["log_evidence"] for result in results])
         fitted |= {"rounding_": encoder.jitter.steps, "_fingerprint": fingerprint, "_block": block}
         return fitted, complaints
+
+    def _prepared(self, encoder, table):
+        """Hyperparameters to begin with, and their grids."""
+        hyper, grids = prepare(self.hyperparameters, encoder, table)
+        if PARTITION_PRIORS[self.partition_prior].bounded and not self._has_views:
+            return spread_centres(hyper, grids, encoder.table_families)
+        return hyper, grids
 
     def _read(self, X, seed):
         """The encoder fitted to a table, and its encoded columns; the seed is the jitter's."""
