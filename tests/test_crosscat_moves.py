@@ -6,6 +6,7 @@ what it can tell apart is worked out from the transition matrices (test_power).
 """
 
 import math
+import types
 from collections import Counter
 from functools import cache
 from itertools import product
@@ -603,6 +604,27 @@ def test_moves_that_ignore_the_weights_fail(moves):
     assert count_p_value(summed(counts, weighted_points), summed(law, weighted_points)) < REJECT
 
 
+def test_small_views_have_more_reallocations():
+    """As many features are reallocated as two proposals of all have, ten times a sweep at most."""
+
+    def made(n_views, n_columns, n_rows):
+        sizes = np.full(n_views, n_columns // n_views)
+        case = types.SimpleNamespace(
+            table=types.SimpleNamespace(n_columns=n_columns),
+            subsample=types.SimpleNamespace(size=n_rows),
+        )
+        move = ViewReallocation(np.array([[1.0, 0.0]]))
+        of_one = np.mean([move._is_made(case, size, generator) for size in sizes.repeat(2000)])
+        return move._n_proposals(case) * of_one
+
+    generator = np.random.default_rng(0)
+    assert made(1, 40, 2000) == pytest.approx(2.0, rel=0.15)
+    assert made(5, 40, 2000) == made(8, 40, 2000) == 10.0
+    assert made(1, 40, 250) == pytest.approx(4.0, rel=0.1)
+    assert made(1, 40, 50) == 10.0 and made(1, 4, 50) == 4.0
+    assert made(1, 4, 2000) == pytest.approx(2.0, rel=0.15)
+
+
 def test_pairs_are_proposed_by_the_hyperprior_and_by_what_they_cost():
     """A tenth for one cluster of all rows; the others by h / (1 + E(K)), E(K) by enumeration."""
     case, subsample = weighted_case(), Subsample(3, "random", np.random.PCG64(0))
@@ -840,6 +862,30 @@ class ReallocationFault(ViewReallocation):
         return right if self.right_pairs else right + 1.0
 
 
+class Skipping(ReallocationFault):
+    """Proposals of many features are seldom made. The fault: no merge is left out."""
+
+    def __init__(self, row_grid, *, both=True):
+        super().__init__(row_grid)
+        self.right_both, self.merging = both, False
+
+    def _n_proposals(self, state):
+        return 10
+
+    def _most_features(self, state):
+        return 0.2
+
+    def _merge(self, state, view, bit_generator, beta):
+        self.merging = True
+        done = super()._merge(state, view, bit_generator, beta)
+        self.merging = False
+        return done
+
+    def _is_made(self, state, n_features, generator):
+        always = self.merging and not self.right_both
+        return always or super()._is_made(state, n_features, generator)
+
+
 def copies_a_view(base):
     """The move with fresh views that copy the rows' partition of the first view there is."""
 
@@ -859,7 +905,9 @@ def p_value_after(make, data, n_starts, n_rounds=3):
     return view_p_value(ends(case, starts, moves_of(case, alone(make)), n_rounds, 5), law)
 
 
-@pytest.mark.parametrize("make", [GibbsFault, BlockFault, SetsFault, ViewsFault, ReallocationFault])
+@pytest.mark.parametrize(
+    "make", [GibbsFault, BlockFault, SetsFault, ViewsFault, ReallocationFault, Skipping]
+)
 @pytest.mark.parametrize(
     ("data", "n_starts"), [("differ", 100), pytest.param("agree", 3000, marks=SLOW)]
 )
@@ -888,6 +936,7 @@ CONTROLS = {
     "reallocation, number": ("agree", lambda grid: ReallocationFault(grid, views=False)),
     "reallocation, choice": ("agree", lambda grid: ReallocationFault(grid, choice=False)),
     "reallocation, pairs": ("agree", lambda grid: ReallocationFault(grid, pairs=False)),
+    "reallocation, skipping": ("agree", lambda grid: Skipping(grid, both=False)),
 }
 
 
@@ -899,6 +948,7 @@ CONTROLS = {
         "sets, no ratio",
         "views, subset",
         "reallocation, choice",
+        "reallocation, skipping",
     ],
 )
 @pytest.mark.few(3)

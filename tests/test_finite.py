@@ -28,7 +28,7 @@ from skanneal.moves import (
     SplitMerge,
 )
 from skanneal.partition_priors import Finite, PriorGrid
-from skanneal.schedules import LinearAnneal
+from skanneal.schedules import LinearAnneal, SequentialGibbs
 from test_crosscat_moves import (
     DATA,
     FEW_CONTROLS,
@@ -423,3 +423,40 @@ def test_marginal_is_what_infer_is():
         for how in ("infer", "marginal")
     ]
     np.testing.assert_array_equal(fits[0].trace_["log_joint"], fits[1].trace_["log_joint"])
+
+
+@pytest.mark.parametrize("family", ["normal", "multivariate_normal", "multivariate_t"])
+@pytest.mark.parametrize(("n_columns", "most"), [(1, 0.01), (2, 0.1), (20, 0.794)])
+def test_centres_are_spread_where_components_are_counted(family, n_columns, most):
+    """A component fills a tenth of their volume at most: kappa0^(d / 2) <= 0.1."""
+    X = np.random.default_rng(0).normal(size=(30, n_columns))
+    quick = {"families": family, "n_chains": 1, "schedule": SequentialGibbs(n_sweeps=1)}
+    counted, other = (
+        AnnealedDPMixture(partition_prior=prior, random_state=0, **quick).fit(X)
+        for prior in ("finite", "pitman_yor")
+    )
+    grid, whole = (model.hyperparameter_grids_[family]["kappa0"] for model in (counted, other))
+    grid, whole = (np.atleast_2d(values)[0] for values in (grid, whole))
+    np.testing.assert_array_equal(grid, whole[whole <= most * 1.001])
+    assert len(grid) < len(whole) == 11
+    drawn = counted.draws_[0][0].hyperparameters[family]["kappa0"]
+    assert np.isin(np.atleast_1d(drawn), grid).all()
+
+
+def test_given_centres_stay_and_views_keep_the_grid():
+    X = np.random.default_rng(0).normal(size=(30, 1))
+    quick = {"n_chains": 1, "schedule": SequentialGibbs(n_sweeps=1), "partition_prior": "finite"}
+    given = AnnealedDPMixture(
+        families="normal", hyperparameters={"normal": {"kappa0": 5.0}}, **quick
+    ).fit(X)
+    assert given.draws_[0][0].hyperparameters["normal"]["kappa0"] == [5.0]
+    views = CrossCatPY(families="normal", **quick).fit(X)
+    assert views.hyperparameter_grids_["normal"]["kappa0"][0].max() == pytest.approx(10.0)
+
+
+def test_one_gaussian_column_is_one_component():
+    """Of these numbers the probability was 0.66 with centres near each other, and is 0.96."""
+    X = np.random.default_rng([0, 1000, 1]).normal(size=(1000, 1))
+    model = AnnealedDPMixture(families="normal", partition_prior="finite", random_state=0).fit(X)
+    numbers = [draw.n_components for chain in model.draws_ for draw in chain]
+    assert np.mean(np.array(numbers) == 1) > 0.8 and model.n_clusters_ == 1

@@ -67,6 +67,9 @@ def raced(monkeypatch, means, spread=0.1, plan=None):
         ([-1.0, -0.4, 0.2], True, 3),  # behind, and then ahead
         ([-1.0, -0.4, -0.16], False, 3),  # ever nearer, without being ahead
         ([1.0, 0.4], False, 2),  # ahead, but not in the end: 0.4 - 2 * 0.6
+        # The error is 0.01. At half of the rows the forecast is 0.05 (2.2 errors), or 0.036 (1.6).
+        ([0.02, 0.02, 0.035], True, 3),
+        ([0.02, 0.02, 0.028], False, 3),
         ([-1.0, -0.667, -0.333], False, 3),  # nothing is sure at a quarter of the rows, nor at half
     ],
 )

@@ -147,6 +147,8 @@ def line(before, now, doublings):
 
 
 def errors_above(point):
-    """Return by how many standard errors a mean is above 0; 0 if it is 0 without an error."""
+    """Return by how many standard errors a mean is above 0; a negative number if it is below."""
     mean, error = point
-    return mean / error if error > 0.0 else np.copysign(np.inf, mean) if mean else 0.0
+    if error > 0.0:
+        return mean / error
+    return np.copysign(np.inf, mean) if mean else 0.0

@@ -24,6 +24,9 @@ min(1, 1 / A),
         (alpha + d V) (1 - d)_{m - 1} (1 - d)_{n - m - 1} / (1 - d)_{n - 1},
 
 where V counts the views before the split. i and z are drawn alike in both directions and cancel.
+
+A proposal costs as much as it has features, n, the same in both directions. So it is made with
+probability min(1, L / n) only: of small views, where there are many, there are more proposals.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -34,6 +37,7 @@ from scipy.special import expit
 from ._allocating_move import AllocatingMove
 from ._random import below
 
+TRIES = 10  # choices of views per sweep, at most one per feature
 EITHER = 0.05  # least probability of going with the chosen feature, and of not
 
 
@@ -45,8 +49,8 @@ class ViewReallocation(AllocatingMove):
     row_grid : PriorGrid or ndarray of shape (n_points, 2)
         The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
     n_proposals : int or None, default=None
-        Per sweep. None: 2, or 1000 / |S| if that is more, since small tables have few sweeps; but
-        at most 10 and at most one per feature.
+        Per sweep. None: of all features as many as 2, or 1000 / |S| if that is more, since small
+        tables have few sweeps; of fewer features more, up to 10; at most one per feature.
     """
 
     name = "view_reallocation"
@@ -57,12 +61,26 @@ class ViewReallocation(AllocatingMove):
     def _n_proposals(self, state):
         if self.n_proposals is not None:
             return self.n_proposals
-        return max(2, min(10, state.table.n_columns, 1000 // max(state.subsample.size, 1)))
+        return max(2, min(TRIES, state.table.n_columns))
+
+    def _most_features(self, state):
+        """L, the features of a proposal that is always made."""
+        if self.n_proposals is not None:
+            return np.inf
+        n_features, tries = state.table.n_columns, self._n_proposals(state)
+        of_all = max(2, min(tries, 1000 // max(state.subsample.size, 1)))
+        return of_all * n_features / tries
+
+    def _is_made(self, state, n_features, generator):
+        most = self._most_features(state)
+        return n_features <= most or generator.random() * n_features < most
 
     def _split(self, state, view, bit_generator, beta):
         generator = np.random.Generator(bit_generator)
         own, rows = np.flatnonzero(state.view_of == view), state.subsample.rows()
         if len(own) == 1 or state.prior.open_weight(state.n_views) == 0:
+            return False, 0
+        if not self._is_made(state, len(own), generator):
             return False, 0
         chosen = own[below(len(own), generator)]
         going = self._going(state, chosen, own, rows, beta, bit_generator)
@@ -90,6 +108,8 @@ class ViewReallocation(AllocatingMove):
         other += other >= view
         rows = state.subsample.rows()
         own = np.flatnonzero((state.view_of == view) | (state.view_of == other))
+        if not self._is_made(state, len(own), generator):
+            return False, 0
         goes = state.view_of[own] == view
         chosen = own[goes][below(int(goes.sum()), generator)]
         going = self._going(state, chosen, own, rows, beta, bit_generator)
