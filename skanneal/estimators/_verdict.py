@@ -74,18 +74,14 @@ def opinion(verdict):
 
 
 def disagreement(convergence, advice):
-    """What to say of chains that disagree; nothing where there is too little to tell.
+    """What to say of chains that disagree; nothing where there is too little to tell, or of one
+    chain, whose halves differ by chance where it moves slowly.
 
     There are no figures in it, so that Python shows it once where many fits have it to say.
     """
     beyond = ", ".join(failed(convergence))
-    if not beyond:
+    if not beyond or len(convergence["agreeing"]) == 1:
         return []
-    if len(convergence["agreeing"]) == 1:
-        return [
-            f"The chain has not settled, going by {beyond}; `convergence_` has the figures. "
-            f"{advice}"
-        ]
     odd = np.flatnonzero(~convergence["agreeing"])
     alone = f" At odds with the others: chain {', '.join(map(str, odd))}." if len(odd) else ""
     return [

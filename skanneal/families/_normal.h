@@ -34,7 +34,7 @@ typedef struct {
 #include "../_native/_dispatch.h"
 
 DISPATCH(normal_sum_cells);
-DISPATCH(normal_product);
+DISPATCH(normal_score_cells);
 DISPATCH(normal_score_without);
 DISPATCH(normal_add_scores);
 DISPATCH(normal_update);

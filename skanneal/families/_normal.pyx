@@ -10,7 +10,7 @@ the predictive is Student's t of nu degrees of freedom, centre mu_n, scale^2 = s
 Statistics are (n, m, M2), updated by Welford's recurrences, never raw sums of squares.
 """
 
-from libc.math cimport exp, log, log1p, sqrt
+from libc.math cimport exp, log, sqrt
 from libc.stdint cimport int32_t, int64_t
 from numpy.random cimport bitgen_t
 
@@ -56,9 +56,9 @@ cdef extern from "_normal.h" nogil:
     int skanneal_level()
     void (*normal_add_scores_v[3])(const NormalBlock *, const char *, int64_t, float *) noexcept
     void (*normal_sum_cells_v[3])(double *, const float *, int64_t, int) noexcept
-    int64_t (*normal_product_v[3])(const float *, int64_t, int64_t, int64_t, const double *,
-                                   const double *, const double *, const double *, double,
-                                   double *, double *, double *) noexcept
+    void (*normal_score_cells_v[3])(const float *, int64_t, int64_t, const double *, const double *,
+                                    const double *, const double *, const double *, double,
+                                    double *, double *, double *) noexcept
     float (*normal_score_without_v[3])(NormalBlock *, const char *, int64_t) noexcept
     void (*normal_update_v[3])(NormalBlock *, const char *, int64_t, int) noexcept
     void (*normal_refresh_v[3])(NormalBlock *, int64_t) noexcept
@@ -407,41 +407,27 @@ cdef class Normal(FamilyBlock):
         scales : float64 array of shape (n_features,)
         """
         cdef double[:, ::1] scores = out
-        cdef double[:, ::1] more = scores if added is None else added
+        cdef double[:, ::1] more = added
         cdef const float[:, ::1] cell = np.ascontiguousarray(cells)
-        cdef Py_ssize_t n_features = len(features), n_slots = scores.shape[1], i, k, f
-        cdef bint adding = added is not None
-        cdef double[:, ::1] centre = np.empty((n_features, n_slots))
-        cdef double[:, ::1] rate = np.empty_like(centre), constant = np.empty_like(centre)
-        cdef double[:, ::1] most = np.empty((n_features, 2))
-        cdef double[::1] product = np.empty(n_slots), root = np.empty(n_slots)
-        cdef double *roots = &root[0] if adding else NULL
-        cdef double rise
-        for i, f in enumerate(features):
-            kappa, nu, mu_n, squares = (of[:n_slots] for of in self._posterior(f))
-            rates = kappa / ((kappa + 1.0) * squares)
-            np.asarray(centre)[i], np.asarray(rate)[i] = mu_n, rates
-            np.asarray(most)[i] = rates.max(), np.abs(mu_n).max()
-            np.asarray(constant)[i] = 0.5 * (np.log(rates) - LOG_PI) - np.log(scales[i])
-        cdef double[::1] power = 0.5 * (nu + 1.0)
-        cdef double[::1] gammas = np.array([log_gamma(p) - log_gamma(p - 0.5) for p in power])
-        np.asarray(constant)[:] += gammas
+        cdef Py_ssize_t n_features = len(features), n_slots = scores.shape[1], i
+        cdef double[::1] product = np.empty(n_slots)
+        kappa, nu, mu_n, squares = (
+            np.array(of)[:, :n_slots].copy() for of in zip(*map(self._posterior, features))
+        )
+        rates, powers = kappa / ((kappa + 1.0) * squares), 0.5 * (nu[0] + 1.0)
+        gammas = np.array([log_gamma(p) - log_gamma(p - 0.5) for p in powers])
+        cdef const double[:, ::1] centre = mu_n, rate = rates
+        cdef const double[:, ::1] constant = (
+            gammas + 0.5 * (np.log(rates) - LOG_PI) - np.log(scales)[:, None]
+        )
+        cdef const double[:, ::1] most = np.column_stack([rates.max(1), np.abs(mu_n).max(1)])
+        cdef const double[::1] power = powers
         with nogil:
             for i in range(cell.shape[0]):
-                root[:] = 0.0
-                f = 0
-                while f < n_features:
-                    f = normal_product_v[self.level](
-                        &cell[i, 0], f, n_features, n_slots, &centre[0, 0], &rate[0, 0],
-                        &constant[0, 0], &most[0, 0], FURTHEST, &scores[i, 0], &product[0], roots)
-                    for k in range(n_slots):
-                        rise = power[k] * log1p(product[k])
-                        scores[i, k] -= rise
-                        if adding:
-                            more[i, k] -= rise
-                if adding:
-                    for k in range(n_slots):
-                        more[i, k] += 2.0 * power[k] * root[k]
+                normal_score_cells_v[self.level](
+                    &cell[i, 0], n_features, n_slots, &centre[0, 0], &rate[0, 0], &constant[0, 0],
+                    &most[0, 0], &power[0], FURTHEST, &product[0], &scores[i, 0],
+                    &more[i, 0] if more is not None else NULL)
 
     def log_jacobian(self):
         """Sum over cells of -log(scale): what takes log marginals from cell to user's units."""

@@ -374,37 +374,54 @@ static float NAME(normal_score_without)(NormalBlock *block, const char *row, int
     return (float)out;
 }
 
-/* What a row's cells, from the one numbered `from` on, say in every slot, cells that are missing
- * left out: scores += the constants; product = prod_f (1 + t_f) - 1, t_f = rate (x - centre)^2; and
- * unless it is NULL, roots += sum_f of sqrt(1 + t_f) - 1, of which none is above `furthest`. Returns
- * the number of the first cell that is left, since with it the product might overflow. `most` has
- * for each feature the largest rate and |centre|. */
-static int64_t NAME(normal_product)(const float *cells, int64_t from, int64_t n_features,
-                                    int64_t n_slots, const double *centre, const double *rate,
-                                    const double *constant, const double *most, double furthest,
-                                    double *restrict scores, double *restrict product,
-                                    double *restrict roots)
+/* Subtract power log(1 + product) from the scores of the slots, and from `added` unless it is NULL.
+ * product becomes 0. */
+INLINE void NAME(normal_subtract)(int64_t n_slots, const double *power, double *restrict product,
+                                  double *restrict scores, double *restrict added)
+{
+    for (int64_t k = 0; k < n_slots; k++) {
+        const double rise = power[k] * log1p(product[k]);
+        scores[k] -= rise;
+        if (added) added[k] -= rise;
+        product[k] = 0.0;
+    }
+}
+
+/* Add what a row's cells say in every slot, cells that are missing left out: to the scores
+ * constant - power log(1 + t), t = rate (x - centre)^2; and to `added`, unless it is NULL,
+ * power (2 (sqrt(1 + t) - 1) - log(1 + t)), with no root above `furthest`. Features share the power,
+ * and so the logarithm of a product, which is taken before the product can overflow. `most` has for
+ * each feature the largest rate and |centre|. product: scratch. */
+static void NAME(normal_score_cells)(const float *cells, int64_t n_features, int64_t n_slots,
+                                     const double *centre, const double *rate,
+                                     const double *constant, const double *most,
+                                     const double *power, double furthest,
+                                     double *restrict product, double *restrict scores,
+                                     double *restrict added)
 {
     double bound = 1.0;
     for (int64_t k = 0; k < n_slots; k++) product[k] = 0.0;
-    for (int64_t f = from; f < n_features; f++) {
+    for (int64_t f = 0; f < n_features; f++) {
         const double x = cells[f], reach = fabs(x) + most[2 * f + 1];
         const double *restrict m = centre + f * n_slots, *restrict r = rate + f * n_slots;
         const double *restrict c = constant + f * n_slots;
         if (x != x) continue;
         bound *= 1.0 + most[2 * f] * reach * reach;
-        if (bound > 1e300 && f > from) return f;
+        if (bound > 1e300) {
+            NAME(normal_subtract)(n_slots, power, product, scores, added);
+            bound = 1.0 + most[2 * f] * reach * reach;
+        }
         for (int64_t k = 0; k < n_slots; k++) {
             const double d = x - m[k], t = r[k] * d * d;
             product[k] += t + product[k] * t;
             scores[k] += c[k];
         }
-        for (int64_t k = 0; roots && k < n_slots; k++) {
+        for (int64_t k = 0; added && k < n_slots; k++) {
             const double d = x - m[k], root = sqrt(1.0 + r[k] * d * d);
-            roots[k] += (root < furthest ? root : furthest) - 1.0;
+            added[k] += 2.0 * power[k] * ((root < furthest ? root : furthest) - 1.0);
         }
     }
-    return n_features;
+    NAME(normal_subtract)(n_slots, power, product, scores, added);
 }
 
 /* Add a row's cells to the sums of its slot, measured from the slot's first cell: with a centre in
