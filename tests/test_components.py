@@ -701,7 +701,7 @@ def test_a_row_is_scored_as_its_cells_one_by_one(family, gaps):
 def test_tails_show_the_distance(gaps):
     block, queries = many_numbers("normal", gaps)
     found, expected = np.zeros((2, 60, 6))
-    assert sorted(block.add_surprisals(queries, found)) == list(range(30))
+    block.add_surprisals(queries, found)
     for f in range(30):
         scores, centres = np.zeros((60, 6)), np.zeros((16, 6))
         block.score_feature(f, queries, scores, 0, 60)
@@ -717,4 +717,6 @@ def test_tails_show_the_distance(gaps):
         expected += there * (2 * h * np.expm1(np.minimum(excess / (2 * h), 30.0)) - excess)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
     log_normal, queries = many_numbers("log_normal", gaps)
-    assert log_normal.add_surprisals(queries, found) == []
+    nothing = np.zeros((60, 6))
+    log_normal.add_surprisals(queries, nothing)
+    assert not nothing.any() and found.any()

@@ -88,23 +88,23 @@ def spread_centres(hyper, grids, families):
     kappa0 is at most FILLED ** (2 / d): a component fills FILLED of the centres' volume or less,
     whatever the number of columns.
     """
-    at = {}
+    places, n_columns = {}, 0  # where kappa0 is among a column's coordinates
     for family, columns in families.items():
-        names, forms = FAMILIES[family].coordinate_names, FAMILIES[family].forms
-        if "kappa0" in names:
-            h, joint = names.index("kappa0"), FAMILIES[family].joint
-            place = starts(forms, len(columns))[h] if joint else h
-            at |= {
-                int(j): (place, len(columns) if joint else 1)
-                for j in columns[: 1 if joint else None]
-            }
-    most = FILLED ** (2.0 / max(sum(n_columns for _, n_columns in at.values()), 1))
+        member = FAMILIES[family]
+        if "kappa0" not in member.coordinate_names:
+            continue
+        n_columns += len(columns)
+        place = member.coordinate_names.index("kappa0")
+        if member.joint:
+            places[int(columns[0])] = starts(member.forms, len(columns))[place]
+        else:
+            places |= dict.fromkeys(map(int, columns), place)
     hyper, grids = dict(hyper), dict(grids)
-    for j, (place, _) in at.items():
+    for j, place in places.items():
         grid = grids[j][place]
         if grid is not None:
             grids[j] = [*grids[j]]
-            grids[j][place] = grid[grid <= most * (1.0 + 1e-9)]
+            grids[j][place] = grid[grid <= FILLED ** (2.0 / n_columns) * (1.0 + 1e-9)]
             hyper[j] = hyper[j].copy()
             hyper[j][place] = min(hyper[j][place], grids[j][place][-1])
     return hyper, grids

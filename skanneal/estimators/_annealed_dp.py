@@ -44,14 +44,15 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal", "smc") or an object of
         `skanneal.schedules`. If its ``n_sweeps`` is "auto", as in "anneal", blocks of full-data
-        sweeps follow, each twice as long as the last, until the chains agree or a limit of work is
-        reached. Every second chain then begins with a sequential pass (in `CrossCatPY`, with each
-        column in a view of its own).
+        sweeps follow, each twice as long as the last, until the chains agree (of a single chain,
+        until the halves of the last block do) or a limit of work is reached. Every second chain
+        then begins with a sequential pass (in `CrossCatPY`, with each column in a view of its own).
     partition_prior : {"pitman_yor", "finite"}, default="pitman_yor"
         The prior of the partition into components. "pitman_yor": a Dirichlet or Pitman-Yor process,
         whose number of components grows with the number of rows. "finite": a mixture with a random
         number M of components, whose weights have a symmetric Dirichlet distribution. M - 1 is
-        beta-negative-binomial (1, 4, 3), unless `expected_clusters` is given. "finite" needs the
+        beta-negative-binomial (1, 4, 3), unless `expected_clusters` is given. The
+        prior keeps the centres of components apart, so that they can be counted. "finite" needs the
         move "split_merge".
     concentration : "infer" or float, default="infer"
         Concentration of the process, above ``-discount``: the larger, the more readily new

@@ -321,8 +321,8 @@ cdef class FamilyBlock:
         return None if law is None else law[2]
 
     def add_surprisals(self, Table table, out):
-        """Add to `out` by how much more surprising cells are where tails show the distance, see
-        predictive/_distances.py; return the columns of which this is done.
+        """Add to `out` by how much more surprising a column family's cells are where tails show the
+        distance (predictive/_distances.py): nothing, unless a family overrides this.
 
         Parameters
         ----------
@@ -330,7 +330,6 @@ cdef class FamilyBlock:
         out : ndarray of shape (table.n_rows, n) and type float64, written
             n at most n_slots.
         """
-        return []
 
     # ---- shared ---------------------------------------------------------------------------------
 

@@ -56,8 +56,7 @@ class LogNormal(Normal):
                     scores[i, k] -= offset + scale * cell
 
     def add_surprisals(self, Table table, out):
-        """None: the law of the logarithm's surprisal is not that of the amount's."""
-        return []
+        """Nothing: the law of the logarithm's surprisal is not that of the amount's."""
 
     def excess_law(self, f):
         """None: that of the logarithm does not apply, since the amount's density has a Jacobian."""

@@ -28,7 +28,8 @@ from ._scaling import ordinary
 LEAST_DEGREES = 3.0   # in a variance
 
 cdef double LOG_PI = 1.1447298858494002
-cdef double FURTHEST = exp(30.0)    # of how far tails show a distance, in deviations
+# No distance counts more, in deviations; predictive/_distances.py has the logarithm.
+cdef double FURTHEST = exp(30.0)
 
 cdef extern from "_normal.h" nogil:
     enum: NORMAL_MEMO
@@ -385,7 +386,6 @@ cdef class Normal(FamilyBlock):
             columns = self.columns[features]
             cells = np.column_stack([table.column(j) for j in columns])
             self._score(features, cells, np.ones(len(columns)), np.zeros(out.shape), out)
-        return list(map(int, self.columns))
 
     def _alike(self):
         """Lists of the features that have the same degrees of freedom in every slot."""

@@ -49,8 +49,9 @@ class ViewReallocation(AllocatingMove):
     row_grid : PriorGrid or ndarray of shape (n_points, 2)
         The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
     n_proposals : int or None, default=None
-        Per sweep. None: of all features as many as 2, or 1000 / |S| if that is more, since small
-        tables have few sweeps; of fewer features more, up to 10; at most one per feature.
+        Per sweep. None: 10, at most one per feature, of which those of many features are left out
+        at random, so that of all features there are 2 on average, or 1000 / |S| if that is more,
+        since small tables have few sweeps.
     """
 
     name = "view_reallocation"

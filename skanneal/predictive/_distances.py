@@ -37,18 +37,12 @@ def added_surprisals(view, table):
     masks, pattern = patterns(table)
     added = np.zeros((table.n_rows, len(view.slots)))
     for block in view.mixture.blocks:
-        columns = [int(j) for j in block.columns]
         if not block.joint:
             of_block = np.zeros((table.n_rows, view.mixture.n_slots))
-            done = block.add_surprisals(table, of_block)
+            block.add_surprisals(table, of_block)
             added += of_block[:, view.slots]
-            for f, j in enumerate(columns):
-                exponent = None if j in done else block.tail_exponent(f)
-                if exponent is not None:
-                    scores = view.cell_scores(j, table, 0, table.n_rows)
-                    of_column = _added(view, scores, tails.least_of_column(j), exponent)
-                    added += np.where(masks[pattern, j, None], of_column, 0.0)
             continue
+        columns = [int(j) for j in block.columns]
         for which, mask in enumerate(masks):
             observed = [j for j in columns if mask[j]]
             exponent = block.tail_exponent(len(observed)) if observed else None
