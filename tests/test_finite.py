@@ -367,7 +367,7 @@ def test_estimators(estimator, concentration, point_estimate):
         assert model.n_clusters_ == 2
         assert np.isfinite(model.score_samples(X)).all()
         assert np.isfinite(model.surprisal(X)).all()
-        assert (model.new_cluster_proba(X) < 0.01).all()
+        assert (model.new_cluster_proba(X) < 0.05).all()  # one row is three sd from its centre
         model.sample(5)
     for draw in model.draws_[0]:
         prior = Finite(np.ravel(draw.concentration)[0], np.ravel(draw.discount)[0])

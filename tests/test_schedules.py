@@ -25,6 +25,7 @@ from skanneal.schedules import (
     resolve_schedule,
     size_at,
 )
+from skanneal.schedules._path import size_after
 
 # Every name of the registry, and further settings of its classes.
 EXAMPLES = [
@@ -135,10 +136,13 @@ def test_size_at_is_exact_for_huge_numbers():
     at = np.array([0, 1, 123_456_789, a_j - 1, a_j, a_j + 1, 2 * a_j])
     expected = [-(-min(int(a), a_j) * n_j // a_j) for a in at]
     assert size_at(knots, at).tolist() == expected
+    assert [size_after(knots, int(a)) for a in at] == expected
 
 
 def test_size_at_falls_by_whole_rows():
-    assert size_at(np.array([[0, 9], [4, 2]]), range(5)).tolist() == [9, 8, 6, 4, 2]
+    knots = np.array([[0, 9], [4, 2]])
+    assert size_at(knots, range(5)).tolist() == [9, 8, 6, 4, 2]
+    assert [size_after(knots, a) for a in range(5)] == [9, 8, 6, 4, 2]
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 10, 257])

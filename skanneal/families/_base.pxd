@@ -34,7 +34,7 @@ cdef class FamilyBlock:
     cdef void extend(self, const char *row, Py_ssize_t n_tiles, Py_ssize_t opened) noexcept nogil
     cdef void drop(self, Py_ssize_t k) noexcept nogil
     cdef void clear(self, Py_ssize_t k) noexcept nogil
-    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1
+    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil
     cdef void refresh(self, Py_ssize_t k) noexcept nogil
     cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil

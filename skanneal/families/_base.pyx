@@ -240,7 +240,7 @@ cdef class FamilyBlock:
     cdef void clear(self, Py_ssize_t k) noexcept nogil:
         """Empty slot k."""
 
-    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
+    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         """Slot k becomes what slot i of `source` is (same family, features, hyperparameters)."""
         raise NotImplementedError
 

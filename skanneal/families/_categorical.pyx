@@ -220,14 +220,12 @@ cdef class Categorical(FamilyBlock):
             self.count[k, e] = 0
         self.refresh(k)
 
-    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
-        cdef Categorical other = <Categorical> source
+    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t e
-        self.size[k] = other.size[i]
+        self.size[k] = source.size[i]
         for e in range(self.block.n_entries):
-            self.count[k, e] = other.count[i, e]
+            self.count[k, e] = (<Categorical> source).count[i, e]
         self.refresh(k)
-        return 0
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t e

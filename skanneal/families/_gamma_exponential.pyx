@@ -214,14 +214,13 @@ cdef class GammaExponential(FamilyBlock):
             self.n[f, k], self.total[f, k] = 0, 0.0
         self.refresh(k)
 
-    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
-        cdef GammaExponential other = <GammaExponential> source
+    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f
-        self.size[k] = other.size[i]
+        self.size[k] = source.size[i]
         for f in range(self.n_features):
-            self.n[f, k], self.total[f, k] = other.n[f, i], other.total[f, i]
+            self.n[f, k] = (<GammaExponential> source).n[f, i]
+            self.total[f, k] = (<GammaExponential> source).total[f, i]
         self.refresh(k)
-        return 0
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f

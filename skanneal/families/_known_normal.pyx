@@ -204,14 +204,12 @@ cdef class KnownNormal(NumberRows):
     cdef void drop(self, Py_ssize_t k) noexcept nogil:
         self.size[k] = 0
 
-    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
-        cdef KnownNormal other = <KnownNormal> source
+    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f
-        self.size[k], self.squares[k] = other.size[i], other.squares[i]
+        self.size[k], self.squares[k] = source.size[i], (<KnownNormal> source).squares[i]
         for f in range(self.d):
-            self.sum[k // TILE, f, k % TILE] = other.sum[i // TILE, f, i % TILE]
+            self.sum[k // TILE, f, k % TILE] = (<KnownNormal> source).sum[i // TILE, f, i % TILE]
         self.refresh(k)
-        return 0
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef double n_i = self.size[i], n_k = self.size[k], delta, total = 0.0

@@ -324,10 +324,9 @@ cdef class Multinomial(FamilyBlock):
                 self.add(k, j, other.count[i, j])
         self.set_total(k)
 
-    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
+    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         self.clear(k)
         self.add_slot(<Multinomial> source, i, k)
-        return 0
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         self.add_slot(self, k, i)

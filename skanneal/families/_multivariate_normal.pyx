@@ -243,16 +243,15 @@ cdef class MultivariateNormal(NumberRows):
         mvn_refactor_v[self.level](&self.block, k)
         self.refresh(k)
 
-    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
-        cdef MultivariateNormal other = <MultivariateNormal> source
+    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t n_bytes = self.d * self.stride * sizeof(double)
-        self.size[k], self.updates[k] = other.size[i], other.updates[i]
-        self.total[k] = other.total[i]
-        memcpy(&self.mean[k, 0], &other.mean[i, 0], self.stride * sizeof(double))
-        memcpy(&self.scatter[k, 0, 0], &other.scatter[i, 0, 0], n_bytes)
-        memcpy(&self.factor[k, 0, 0], &other.factor[i, 0, 0], n_bytes)
+        self.size[k], self.total[k] = source.size[i], (<MultivariateNormal> source).total[i]
+        self.updates[k] = (<MultivariateNormal> source).updates[i]
+        memcpy(&self.mean[k, 0], &(<MultivariateNormal> source).mean[i, 0],
+               self.stride * sizeof(double))
+        memcpy(&self.scatter[k, 0, 0], &(<MultivariateNormal> source).scatter[i, 0, 0], n_bytes)
+        memcpy(&self.factor[k, 0, 0], &(<MultivariateNormal> source).factor[i, 0, 0], n_bytes)
         self.refresh(k)
-        return 0
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t a, b

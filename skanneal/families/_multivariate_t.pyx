@@ -282,9 +282,9 @@ cdef class MultivariateT(MultivariateNormal):
         self.logs[k] = 0.0
         MultivariateNormal.clear(self, k)
 
-    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
+    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         self.logs[k] = (<MultivariateT> source).logs[i]
-        return MultivariateNormal.copy(self, source, i, k)
+        MultivariateNormal.copy(self, source, i, k)
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         self.logs[i] += self.logs[k]

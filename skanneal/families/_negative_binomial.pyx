@@ -278,16 +278,15 @@ cdef class NegativeBinomial(FamilyBlock):
                 self.ways[f, k, g] = 0.0
         self.refresh(k)
 
-    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
-        cdef NegativeBinomial other = <NegativeBinomial> source
+    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f, g
-        self.size[k] = other.size[i]
+        self.size[k] = source.size[i]
         for f in range(self.n_features):
-            self.n[f, k], self.total[f, k] = other.n[f, i], other.total[f, i]
+            self.n[f, k] = (<NegativeBinomial> source).n[f, i]
+            self.total[f, k] = (<NegativeBinomial> source).total[f, i]
             for g in range(N_SIZES):
-                self.ways[f, k, g] = other.ways[f, i, g]
+                self.ways[f, k, g] = (<NegativeBinomial> source).ways[f, i, g]
         self.refresh(k)
-        return 0
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f, g

@@ -241,15 +241,14 @@ cdef class Normal(FamilyBlock):
             self.present[k, f] = 0
         self.refresh(k)
 
-    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
-        cdef Normal other = <Normal> source
+    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f
-        self.size[k] = other.size[i]
+        self.size[k] = source.size[i]
         for f in range(self.n_features):
-            self.mean[k, f], self.m2[k, f] = other.mean[i, f], other.m2[i, f]
-            self.present[k, f] = other.present[i, f]
+            self.mean[k, f] = (<Normal> source).mean[i, f]
+            self.m2[k, f] = (<Normal> source).m2[i, f]
+            self.present[k, f] = (<Normal> source).present[i, f]
         self.refresh(k)
-        return 0
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f

@@ -207,15 +207,15 @@ cdef class Poisson(FamilyBlock):
             self.units[f, k] = self.rest[f, k] = 0.0
         self.refresh(k)
 
-    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
-        cdef Poisson other = <Poisson> source
+    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f
-        self.size[k] = other.size[i]
+        self.size[k] = source.size[i]
         for f in range(self.n_features):
-            self.n[f, k], self.total[f, k] = other.n[f, i], other.total[f, i]
-            self.units[f, k], self.rest[f, k] = other.units[f, i], other.rest[f, i]
+            self.n[f, k] = (<Poisson> source).n[f, i]
+            self.total[f, k] = (<Poisson> source).total[f, i]
+            self.units[f, k] = (<Poisson> source).units[f, i]
+            self.rest[f, k] = (<Poisson> source).rest[f, i]
         self.refresh(k)
-        return 0
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f

@@ -195,17 +195,15 @@ cdef class SemiContinuous(FamilyBlock):
         self.numbers.clear(k)
         self.refresh_counts(k)
 
-    cdef int copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) except -1:
-        cdef SemiContinuous other = <SemiContinuous> source
+    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f, o
-        self.size[k] = other.size[i]
+        self.size[k] = source.size[i]
         for f in range(self.n_features):
-            self.n[f, k] = other.n[f, i]
+            self.n[f, k] = (<SemiContinuous> source).n[f, i]
         for o in range(self.count.shape[0]):
-            self.count[o, k] = other.count[o, i]
-        self.numbers.copy(other.numbers, i, k)
+            self.count[o, k] = (<SemiContinuous> source).count[o, i]
+        self.numbers.copy((<SemiContinuous> source).numbers, i, k)
         self.refresh_counts(k)
-        return 0
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f, o

@@ -12,8 +12,8 @@ def below(n, generator):
 
 def draw_index(log_weights, generator):
     """Index with probability proportional to exp(log_weights)."""
-    cumulative = np.cumsum(np.exp(log_weights - np.max(log_weights)))
-    index = np.searchsorted(cumulative, generator.random() * cumulative[-1], side="right")
+    cumulative = np.exp(log_weights - log_weights.max()).cumsum()
+    index = cumulative.searchsorted(generator.random() * cumulative[-1], side="right")
     return min(int(index), len(cumulative) - 1)
 
 

@@ -14,6 +14,10 @@ G(c) = (1 - d)_{c - 1}. If every point of the prior's grid bounds the number of 
 would have to wait for a draw of a larger bound, which the present clusters make improbable. Then an
 average over the points of the present discount replaces alpha + K d (`Integrated`).
 
+The random number that decides is drawn first. Of a merge all but q is known before a row is
+allocated, and q only falls from row to row: the allocation ends as soon as the merge cannot be
+accepted any more, mostly before its first row.
+
 A proposal costs as much as the rows of i's and j's clusters, n of them, which are the same in both
 directions. So many pairs are drawn, and each is proposed with probability min(1, L / n): where
 clusters are small there are many proposals, where they are large few, and the work is bounded.
@@ -23,7 +27,7 @@ the move.
 """
 
 from cpython.ref cimport PyObject
-from libc.math cimport exp, log, log1p
+from libc.math cimport INFINITY, exp, log, log1p
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
@@ -96,13 +100,15 @@ cdef class SplitSides:
         self.size[side] += 1
 
     cdef double allocate(self, Mixture mixture, int64_t[::1] rows, int32_t[::1] side, bint forced,
-                         double beta, bitgen_t *rng) noexcept nogil:
-        """Assign rows[2:] one after another to the seeds rows[0] and rows[1]; return log q.
+                         double least_log_q, double beta, bitgen_t *rng) noexcept nogil:
+        """Assign rows[2:] one after another to the seeds rows[0] and rows[1]; return log q, or
+        something less than `least_log_q` as soon as q is.
 
         side: which of the two each row joins; written, or read if `forced`.
         """
         cdef const char *cells
         cdef double d = mixture.prior.reduction, log_q = 0.0, q = 1.0, gain, ratio, least
+        cdef double least_q = exp(least_log_q)
         cdef Py_ssize_t t, b
         self.empty()
         self.insert(mixture.table.row(rows[0]), 0)
@@ -122,6 +128,7 @@ cdef class SplitSides:
                     if uniform(rng) * (1.0 + exp(-abs(gain))) >= 1.0:
                         side[t] = 1 - side[t]
                 log_q -= softplus(-gain if side[t] else gain)
+                least_q = exp(least_log_q - log_q)
             else:
                 ratio *= exp(gain)
                 least = ratio if ratio < 1.0 else 1.0 / ratio
@@ -133,16 +140,21 @@ cdef class SplitSides:
                 if q < SMALL:
                     log_q += log(q)
                     q = 1.0
+                    least_q = exp(least_log_q - log_q)
+            if q < least_q:
+                break
             self.insert(cells, side[t])
         return log_q + log(q)
 
     cdef double log_marginal(self, int side) noexcept nogil:
         return log_marginal(self.pointer, self.n_blocks, side)
 
-    cdef double log_merged(self) noexcept nogil:
-        """Log marginal of the two clusters as one; the second is left empty."""
+    cdef double log_merged(self, Mixture mixture, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
+        """Log marginal of two clusters of the mixture as one."""
         cdef Py_ssize_t b
         for b in range(self.n_blocks):
+            (<FamilyBlock> self.pointer[b]).copy(<FamilyBlock> mixture.pointer[b], i, 0)
+            (<FamilyBlock> self.pointer[b]).copy(<FamilyBlock> mixture.pointer[b], k, 1)
             (<FamilyBlock> self.pointer[b]).merge(0, 1)
         return self.log_marginal(0)
 
@@ -248,11 +260,51 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int6
 
     members, side: written; as long as there are rows in what is split or merged.
     """
-    cdef int64_t n = rows.shape[0], at, count = 2, row, other, n_before
+    cdef int64_t n = rows.shape[0], size = members.shape[0], n_before, at
     cdef Py_ssize_t a = mixture.labels[rows[i]], b = mixture.labels[rows[j]]
-    cdef double log_ratio, log_q
+    cdef double log_ratio, least, log_u = log(1.0 - uniform(rng))
+    n_before = mixture.n_clusters - (not split)
+    if integrated is None:
+        log_ratio = mixture.prior.log_open(n_before)
+    else:
+        with gil:
+            log_ratio = integrated.log_opening(mixture.prior, n_before, n)
+    if split:
+        gather(mixture, rows, i, j, members, rng)
+        log_ratio -= pair.allocate(mixture, members, side, False, -INFINITY, beta, rng)
+        log_ratio += log_split_sizes(mixture.prior, pair.size[0], pair.size[1])
+        log_ratio += log_partner(pair.size[0], n, False) - log_partner(size, n, True)
+        log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - of_slot(mixture, a))
+        if log_u >= log_ratio:
+            return False
+        with gil:
+            accept_split(mixture, pair, a, members, side)
+    else:
+        log_ratio += log_split_sizes(mixture.prior, mixture.counts[a], mixture.counts[b])
+        log_ratio += log_partner(mixture.counts[a], n, False) - log_partner(size, n, True)
+        log_ratio += beta * (of_slot(mixture, a) + of_slot(mixture, b)
+                             - pair.log_merged(mixture, a, b))
+        least = log_u + log_ratio  # the merge is accepted if log q is above
+        if least >= 0.0:
+            return False
+        gather(mixture, rows, i, j, members, rng)
+        for at in range(size):
+            side[at] = mixture.labels[members[at]] == b
+        if pair.allocate(mixture, members, side, True, least, beta, rng) <= least:
+            return False
+        with gil:
+            accept_merge(mixture, a, b, members)
+    return True
+
+
+cdef void gather(Mixture mixture, const int64_t[::1] rows, int64_t i, int64_t j,
+                 int64_t[::1] members, bitgen_t *rng) noexcept nogil:
+    """The rows of the clusters of places i and j: these two first, then all others in random
+    order."""
+    cdef int64_t at, row, other, count = 2
+    cdef Py_ssize_t a = mixture.labels[rows[i]], b = mixture.labels[rows[j]]
     members[0], members[1] = rows[i], rows[j]
-    for at in range(n):
+    for at in range(rows.shape[0]):
         row = rows[at]
         if (mixture.labels[row] == a or mixture.labels[row] == b) and at != i and at != j:
             members[count] = row
@@ -260,31 +312,6 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int6
     for at in range(count - 1, 2, -1):
         other = 2 + below(rng, at - 1)
         members[at], members[other] = members[other], members[at]
-    if not split:
-        for at in range(count):
-            side[at] = mixture.labels[members[at]] == b
-    log_q = pair.allocate(mixture, members, side, not split, beta, rng)
-    n_before = mixture.n_clusters - (not split)
-    if integrated is None:
-        log_ratio = mixture.prior.log_open(n_before)
-    else:
-        with gil:
-            log_ratio = integrated.log_opening(mixture.prior, n_before, n)
-    log_ratio += log_split_sizes(mixture.prior, pair) - log_q
-    log_ratio += log_partner(pair.size[0], n, False) - log_partner(count, n, True)
-    if split:
-        log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - of_slot(mixture, a))
-        if log(1.0 - uniform(rng)) >= log_ratio:
-            return False
-        with gil:
-            accept_split(mixture, pair, a, members, side)
-    else:
-        log_ratio += beta * (of_slot(mixture, a) + of_slot(mixture, b) - pair.log_merged())
-        if log(1.0 - uniform(rng)) >= -log_ratio:
-            return False
-        with gil:
-            accept_merge(mixture, a, b, members)
-    return True
 
 
 cdef inline double of_slot(Mixture mixture, Py_ssize_t k) noexcept nogil:
@@ -312,10 +339,9 @@ cdef int64_t partner(Mixture mixture, const int64_t[::1] rows, int64_t i, bint s
     return at
 
 
-cdef double log_split_sizes(PartitionPrior prior, SplitSides pair) noexcept nogil:
-    """log of G(n_i) G(n_j) / G(n)."""
-    return (prior.log_size(pair.size[0]) + prior.log_size(pair.size[1])
-            - prior.log_size(pair.size[0] + pair.size[1]))
+cdef double log_split_sizes(PartitionPrior prior, int64_t n_i, int64_t n_j) noexcept nogil:
+    """log of G(n_i) G(n_j) / G(n_i + n_j)."""
+    return prior.log_size(n_i) + prior.log_size(n_j) - prior.log_size(n_i + n_j)
 
 
 cdef accept_split(Mixture mixture, SplitSides pair, Py_ssize_t slot, int64_t[::1] members,

@@ -142,10 +142,16 @@ cdef class PartitionPrior:
 
     def log_probability(self, sizes):
         """Log probability of a partition with the given cluster sizes."""
-        sizes = np.asarray(sizes, dtype=np.int64)
-        sizes, repeats = np.unique(sizes[sizes > 0], return_counts=True)
-        return float(self.log_number(int(repeats.sum()), int((sizes * repeats).sum()))
-                     + sum(r * self.log_size(int(c)) for c, r in zip(sizes, repeats)))
+        cdef const int64_t[::1] size = sorted_sizes(sizes)
+        cdef int64_t n = 0
+        cdef Py_ssize_t k
+        cdef double of_one = 0.0, of_sizes = 0.0
+        for k in range(size.shape[0]):
+            if k == 0 or size[k] != size[k - 1]:
+                of_one = self.log_size(size[k])
+            of_sizes += of_one
+            n += size[k]
+        return self.log_number(size.shape[0], n) + of_sizes
 
     def log_split(self, n_clusters, a, b):
         """Log probability of a partition with clusters of a and b rows, over that with them as
@@ -186,6 +192,12 @@ cdef class PartitionPrior:
     def grid_scores(self, sizes, points):
         """Log probability of a partition at each of several points: (n_points,)."""
         return np.array([type(self)(*point).log_probability(sizes) for point in points])
+
+
+def sorted_sizes(sizes):
+    """Those above 0 in order, equal ones side by side: int64 (K,)."""
+    sizes = np.asarray(sizes, dtype=np.int64)
+    return np.sort(sizes[sizes > 0])
 
 
 def _log(weights):

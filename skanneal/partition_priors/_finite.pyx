@@ -22,6 +22,7 @@ from scipy.special import betainc, betaln, poch
 from .._native._math cimport log_rising
 from .._native._random cimport below, bitgen, uniform
 from ._base cimport PartitionPrior
+from ._base import sorted_sizes
 from ._expected_clusters import check_expected_clusters, gamma_of
 from ._grid import PriorGrid
 from ._pitman_yor import HIGHEST
@@ -128,14 +129,12 @@ cdef class Finite(PartitionPrior):
 
     def grid_scores(self, sizes, points):
         """Log probability of a partition at each (concentration, discount): (n_points,)."""
-        sizes = np.asarray(sizes, dtype=np.int64)
-        size, repeat = np.unique(sizes[sizes > 0], return_counts=True)
-        cdef const int64_t[::1] c = size, r = repeat.astype(np.int64)
+        cdef const int64_t[::1] size = sorted_sizes(sizes)
         cdef const double[:, ::1] pair = np.ascontiguousarray(points, dtype=np.float64)
         cdef double[::1] out = np.zeros(len(pair))
-        cdef int64_t n = (size * repeat).sum(), n_clusters = repeat.sum()
-        cdef Py_ssize_t g, i
-        cdef double concentration, gamma, n_components, of_sizes = 0.0, last = 0.0
+        cdef int64_t n = np.sum(size), n_clusters = size.shape[0]
+        cdef Py_ssize_t g, k
+        cdef double concentration, gamma, n_components, of_one = 0.0, of_sizes = 0.0, last = 0.0
         if n == 0:
             return np.asarray(out)
         with nogil:
@@ -147,8 +146,10 @@ cdef class Finite(PartitionPrior):
                     continue
                 if gamma != last:   # often it is the same at all points
                     of_sizes, last = 0.0, gamma
-                    for i in range(c.shape[0]):
-                        of_sizes += r[i] * log_rising(1.0 + gamma, c[i] - 1.0)
+                    for k in range(n_clusters):
+                        if k == 0 or size[k] != size[k - 1]:
+                            of_one = log_rising(1.0 + gamma, size[k] - 1.0)
+                        of_sizes += of_one
                 out[g] = (of_sizes - log_rising(concentration + 1.0, n - 1.0)
                           + (n_clusters - 1) * log(gamma)
                           + log_rising(n_components - n_clusters + 1.0, n_clusters - 1.0))

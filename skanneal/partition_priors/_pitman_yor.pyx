@@ -16,6 +16,7 @@ from scipy.special import gammaincc, gammaln, gammasgn, psi
 from .._native._math cimport log_rising
 from .._native._random cimport bitgen, uniform
 from ._base cimport PartitionPrior
+from ._base import sorted_sizes
 
 from numbers import Real
 
@@ -106,14 +107,12 @@ cdef class PitmanYor(PartitionPrior):
 
     def grid_scores(self, sizes, points):
         """Log probability of a partition at each (concentration, discount): (n_points,)."""
-        sizes = np.asarray(sizes, dtype=np.int64)
-        size, repeat = np.unique(sizes[sizes > 0], return_counts=True)
-        cdef const int64_t[::1] c = size, r = repeat.astype(np.int64)
+        cdef const int64_t[::1] size = sorted_sizes(sizes)
         cdef const double[:, ::1] pair = np.ascontiguousarray(points, dtype=np.float64)
         cdef double[::1] out = np.zeros(len(pair))
-        cdef int64_t n = (size * repeat).sum(), n_clusters = repeat.sum(), i
+        cdef int64_t n = np.sum(size), n_clusters = size.shape[0], i
         cdef Py_ssize_t g, n_alphas = 0
-        cdef double alpha, d, product, of_sizes = 0.0, last = -1.0
+        cdef double alpha, d, product, of_one = 0.0, of_sizes = 0.0, last = -1.0
         cdef double[::1] of_alpha = np.empty(len(pair))
         if n == 0:
             return np.asarray(out)
@@ -122,8 +121,10 @@ cdef class PitmanYor(PartitionPrior):
                 alpha, d = pair[g, 0], pair[g, 1]
                 if d != last:   # grids go through the discounts one by one
                     of_sizes, last = 0.0, d
-                    for i in range(c.shape[0]):
-                        of_sizes += r[i] * log_rising(1.0 - d, c[i] - 1.0)
+                    for i in range(n_clusters):
+                        if i == 0 or size[i] != size[i - 1]:
+                            of_one = log_rising(1.0 - d, size[i] - 1.0)
+                        of_sizes += of_one
                 # ... and mostly through the same concentrations for each
                 if n_alphas == 0 or pair[g % n_alphas, 0] != alpha:
                     of_alpha[g] = log_rising(alpha + 1.0, n - 1.0)

@@ -12,7 +12,7 @@ from numbers import Real
 import numpy as np
 
 from ._budget import Budget
-from ._path import Path, Segment, size_at
+from ._path import Path, Segment, size_after
 
 
 class Pacer:
@@ -148,7 +148,7 @@ class Pacer:
             segment = self._further()
         if segment is not None:
             self.assignments = segment.stop
-            self.size = int(size_at(segment.knots, segment.stop))
+            self.size = size_after(segment.knots, segment.stop)
             self._burn()
         return segment
 
@@ -203,7 +203,7 @@ class Pacer:
             Assignments made.
         """
         self.assignments = assignments
-        self.size = int(size_at(self._knots, assignments))
+        self.size = size_after(self._knots, assignments)
         self._finished = assignments == self.path.assignments[-1]
         self._burn()
 

@@ -92,3 +92,10 @@ def size_at(knots, assignments):
     step = knots[right] - left
     # Floor division of the negative is the ceiling.
     return left[..., 1] - (-(assignments - left[..., 0]) * step[..., 1]) // step[..., 0]
+
+
+def size_after(knots, assignments):
+    """What `size_at` returns for a single number, as an int."""
+    right = min(max(int(np.searchsorted(knots[:, 0], assignments)), 1), len(knots) - 1)
+    (start, size), (stop, last) = knots[right - 1 : right + 1].tolist()
+    return size - ((start - assignments) * (last - size)) // (stop - start)
