@@ -42,6 +42,9 @@ cdef class Categorical(FamilyBlock):
     cdef object log_tables                # keeps them alive
     cdef object caches                    # keeps the aligned arrays alive
     cdef int64_t[::1] memo_size
+    cdef int64_t[:, ::1] tally      # distinct counts, and how often each stands there
     cdef double[::1] memo_value
     cdef void sum_pseudo_counts(self, Py_ssize_t f) noexcept nogil
+    cdef Py_ssize_t tally_up(self, Py_ssize_t f, Py_ssize_t e) noexcept nogil
+    cdef double sum_of_rises(self, double a, Py_ssize_t n) noexcept nogil
     cdef int64_t n_present(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil

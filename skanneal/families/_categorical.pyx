@@ -7,6 +7,7 @@ A value that fit did not see scores log(a_min / (n + A + a_min)); known levels k
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdlib cimport qsort
 from numpy.random cimport bitgen_t
 
 import numpy as np
@@ -43,6 +44,11 @@ def entries(hyper):
     for a, start in zip(hyper, first):
         pseudo_count[start:start + len(a)] = a
     return first, pseudo_count
+
+
+cdef int ascending(const void *a, const void *b) noexcept nogil:
+    cdef int64_t x = (<const int64_t *> a)[0], y = (<const int64_t *> b)[0]
+    return (x > y) - (x < y)
 
 
 cdef _marginals(dict shared, pseudo_counts, int32_t[::1] first, int64_t[::1] base,
@@ -185,6 +191,7 @@ cdef class Categorical(FamilyBlock):
         count = np.zeros((n_slots, n_entries), dtype=np.int32)
         count[:self.n_slots] = self.count
         self.size, self.count = size, count
+        self.tally = np.zeros((2, n_slots), np.int64)
         score = aligned_zeros((n_tiles * n_entries * TILE,), np.float32)
         constant = aligned_zeros((n_slots,), np.float32)
         self.caches = (score, constant)
@@ -289,25 +296,58 @@ cdef class Categorical(FamilyBlock):
             _marginals(table.shared, pseudo_counts, first, base, count, out[:, start:stop])
         return out
 
+    cdef Py_ssize_t tally_up(self, Py_ssize_t f, Py_ssize_t e) noexcept nogil:
+        """Write into `tally` the distinct counts of entry e of feature f over the slots, those above
+        0, and how often each stands there; of all cells if e is negative. Return how many."""
+        cdef Py_ssize_t k, i, n = 0, kept = 0
+        cdef int64_t *value = &self.tally[0, 0]
+        cdef int64_t *times = &self.tally[1, 0]
+        for k in range(self.n_slots):
+            if self.size[k] > 0:
+                value[n] = self.n_present(f, k) if e < 0 else self.count[k, e]
+                n += value[n] > 0
+        qsort(value, n, sizeof(int64_t), ascending)
+        for i in range(n):
+            if i == 0 or value[i] != value[kept - 1]:
+                value[kept], times[kept] = value[i], 0
+                kept += 1
+            times[kept - 1] += 1
+        return kept
+
+    cdef double sum_of_rises(self, double a, Py_ssize_t n) noexcept nogil:
+        """The sum of log a (a + 1) ... (a + c - 1) over the counts of `tally`, n distinct ones."""
+        cdef double total = 0.0
+        cdef int64_t times = 0
+        cdef Py_ssize_t i
+        for i in range(n):
+            total += self.tally[1, i] * log_gamma(a + self.tally[0, i])
+            times += self.tally[1, i]
+        return total - times * log_gamma(a)
+
     cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
                          double *out) noexcept nogil:
         # the other levels' factors do not change
-        cdef Py_ssize_t g, k, e = self.first[f] + h
-        cdef double rest = self.total[f] - self.pseudo_count[e], a, prior, prior_total
-        cdef int64_t n
-        cdef int32_t c
+        cdef Py_ssize_t g, e = self.first[f] + h, n = self.tally_up(f, -1)
+        cdef double rest = self.total[f] - self.pseudo_count[e]
         for g in range(n_grid):
-            a = grid[g]
-            prior, prior_total = log_gamma(a), log_gamma(rest + a)
-            out[g] = 0.0
-            for k in range(self.n_slots):
-                n = self.n_present(f, k) if self.size[k] else 0
-                if n == 0:
-                    continue
-                out[g] += prior_total - log_gamma(rest + a + n)
-                c = self.count[k, e]
-                if c > 0:
-                    out[g] += log_gamma(a + c) - prior
+            out[g] = -self.sum_of_rises(rest + grid[g], n)
+        n = self.tally_up(f, e)
+        for g in range(n_grid):
+            out[g] += self.sum_of_rises(grid[g], n)
+
+    cdef void score_pseudo_counts(self, Py_ssize_t f, Py_ssize_t first,
+                                  const double[:, ::1] value, double[::1] out) noexcept nogil:
+        cdef Py_ssize_t i, h, n = self.tally_up(f, -1)
+        cdef double total
+        for i in range(value.shape[0]):
+            total = 0.0
+            for h in range(value.shape[1]):
+                total += value[i, h]
+            out[i] = -self.sum_of_rises(total, n)
+        for h in range(value.shape[1]):
+            n = self.tally_up(f, self.first[f] + h)
+            for i in range(value.shape[0]):
+                out[i] += self.sum_of_rises(value[i, h], n)
 
     def get_hyper(self, Py_ssize_t f):
         """Feature f's pseudo-counts, shape (n_levels,)."""

@@ -32,7 +32,7 @@ def draw_together(FamilyBlock block, Py_ssize_t f, const double[::1] grid, const
     int
         Coordinates drawn. Call `refresh_all` after the last feature.
     """
-    cdef Py_ssize_t n_coordinates = start.shape[0] - 1, first, h, k, shift
+    cdef Py_ssize_t n_coordinates = start.shape[0] - 1, first, h, shift
     if block.first_pseudo_count is None:
         return 0
     first = block.first_pseudo_count
@@ -47,15 +47,14 @@ def draw_together(FamilyBlock block, Py_ssize_t f, const double[::1] grid, const
         most = min(most, start[h + 1] - 1 - place[h])
     if least >= most or most < 0:   # nowhere to go, or one is not on its grid
         return 0
-    cdef double[::1] score = np.zeros(most + 1 - least)
+    cdef double[::1] score = np.empty(most + 1 - least)
+    cdef double[:, ::1] shifted = np.empty((most + 1 - least, n_coordinates - first))
     with nogil:
         for shift in range(least, most + 1):
             for h in range(first, n_coordinates):
-                block.set_coordinate(f, h, grid[place[h] + shift])
-            for k in range(block.n_slots):
-                if block.size[k] > 0:
-                    score[shift - least] += beta * block.log_marginal_feature(f, k)
-    shift = least + draw_index(np.asarray(score), np.random.Generator(bit_generator))
+                shifted[shift - least, h - first] = grid[place[h] + shift]
+        block.score_pseudo_counts(f, first, shifted, score)
+    shift = least + draw_index(beta * np.asarray(score), np.random.Generator(bit_generator))
     for h in range(first, n_coordinates):
         block.set_coordinate(f, h, grid[place[h] + shift])
     block.version += 1
