@@ -8,7 +8,8 @@ from scipy.special import logsumexp
 from sklearn.metrics import adjusted_rand_score
 
 from skanneal.summary import cluster_tree, cut_tree
-from skanneal.summary._dip import dip, dip_evidence, spread_ties
+from skanneal.summary._dip import dip, dip_evidence
+from skanneal.summary._line import spread_ties
 
 
 def distance_from_convex(points, below, above):
@@ -58,10 +59,24 @@ def test_evidence_is_a_probability_under_uniform_numbers():
 
 def test_a_lattice_has_one_mode_when_its_ties_are_spread():
     values = np.random.default_rng(4).binomial(8, 0.5, 500).astype(float)
-    assert dip_evidence(values) > 10 and dip_evidence(spread_ties(values)) < 3
-    np.testing.assert_allclose(np.round(spread_ties(values)), np.sort(values), atol=1e-9)
+    assert dip_evidence(values) > 10 and dip_evidence(spread_ties(np.sort(values))) < 3
+    np.testing.assert_allclose(np.round(spread_ties(np.sort(values))), np.sort(values), atol=1e-9)
     two = np.repeat([0.0, 1.0], 30)
     assert dip_evidence(spread_ties(two)) > 10
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ties_are_spread_half_way_to_the_nearest_other_number(seed):
+    generator = np.random.default_rng(seed)
+    points = np.unique(generator.integers(0, 40, 2 + seed)).astype(float)
+    values = np.sort(generator.choice(points, 30))
+    points, counts = np.unique(values, return_counts=True)
+    expected = []
+    for point, count in zip(points, counts):
+        nearest = min((abs(point - other) for other in points if other != point), default=0.0)
+        spread = (np.arange(count) + 0.5) / count - 0.5
+        expected.extend(point + (nearest * spread if len(points) > 2 else 0.0 * spread))
+    np.testing.assert_allclose(spread_ties(values), expected, atol=1e-12)
 
 
 def components_of(rows, centres, deviation):
@@ -147,7 +162,7 @@ def slow_evidence(joints, groups, a, b):
     last = sorted(places[:n], reverse=True)[n // 4]
     first = sorted(places[n:])[n // 4]
     near = [place for place in places if first <= place <= last]
-    return dip_evidence(spread_ties(np.array(near))) if near else 0.0
+    return dip_evidence(spread_ties(np.sort(near))) if near else 0.0
 
 
 def slow_tree(joints, draws=None, weights=(1.0,)):

@@ -41,8 +41,8 @@ cdef class FamilyBlock:
     cdef double log_marginal(self, Py_ssize_t k) noexcept nogil
     cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n,
                          double *out) noexcept nogil
-    cdef void score_pseudo_counts(self, Py_ssize_t f, Py_ssize_t first,
-                                  const double[:, ::1] value, double[::1] out) noexcept nogil
+    cdef void score_pseudo_counts(self, Py_ssize_t f, const double[:, ::1] value,
+                                  double[::1] out) noexcept nogil
     cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil
 
 cdef object aligned_zeros(shape, dtype)

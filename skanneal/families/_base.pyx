@@ -259,19 +259,9 @@ cdef class FamilyBlock:
         """out[g] = the sum over slots of feature f's log marginal with coordinate h at grid[g], up
         to a constant."""
 
-    cdef void score_pseudo_counts(self, Py_ssize_t f, Py_ssize_t first,
-                                  const double[:, ::1] value, double[::1] out) noexcept nogil:
-        """out[i] = the sum over slots of feature f's log marginal with pseudo-counts value[i], which
-        are its coordinates from `first` on, up to a constant. They may change: set what is drawn.
-        """
-        cdef Py_ssize_t i, h, k
-        for i in range(value.shape[0]):
-            for h in range(value.shape[1]):
-                self.set_coordinate(f, first + h, value[i, h])
-            out[i] = 0.0
-            for k in range(self.n_slots):
-                if self.size[k] > 0:
-                    out[i] += self.log_marginal_feature(f, k)
+    cdef void score_pseudo_counts(self, Py_ssize_t f, const double[:, ::1] value,
+                                  double[::1] out) noexcept nogil:
+        """The same of all pseudo-counts together, as value[g]; for families that have some."""
 
     cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
         """Set coordinate h of feature f's hyperparameters; `refresh_all` follows the last."""

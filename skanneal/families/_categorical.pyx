@@ -297,8 +297,8 @@ cdef class Categorical(FamilyBlock):
         return out
 
     cdef Py_ssize_t tally_up(self, Py_ssize_t f, Py_ssize_t e) noexcept nogil:
-        """Write into `tally` the distinct counts of entry e of feature f over the slots, those above
-        0, and how often each stands there; of all cells if e is negative. Return how many."""
+        """Write into `tally` the distinct counts above 0 of entry e of feature f over the slots,
+        and how often each stands there; of all cells if e is negative. Return how many."""
         cdef Py_ssize_t k, i, n = 0, kept = 0
         cdef int64_t *value = &self.tally[0, 0]
         cdef int64_t *times = &self.tally[1, 0]
@@ -335,8 +335,8 @@ cdef class Categorical(FamilyBlock):
         for g in range(n_grid):
             out[g] += self.sum_of_rises(grid[g], n)
 
-    cdef void score_pseudo_counts(self, Py_ssize_t f, Py_ssize_t first,
-                                  const double[:, ::1] value, double[::1] out) noexcept nogil:
+    cdef void score_pseudo_counts(self, Py_ssize_t f, const double[:, ::1] value,
+                                  double[::1] out) noexcept nogil:
         cdef Py_ssize_t i, h, n = self.tally_up(f, -1)
         cdef double total
         for i in range(value.shape[0]):

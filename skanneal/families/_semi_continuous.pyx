@@ -255,18 +255,32 @@ cdef class SemiContinuous(FamilyBlock):
     cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
                          double *out) noexcept nogil:
         cdef double before
-        cdef Py_ssize_t g, k
+        cdef Py_ssize_t g
         if h < N_NORMAL:
             self.numbers.score_grid(f, h, grid, n_grid, out)
             return
         before = self.pseudo[h - N_NORMAL, f]
         for g in range(n_grid):
             self.pseudo[h - N_NORMAL, f] = grid[g]
-            out[g] = 0.0
-            for k in range(self.n_slots):
-                if self.n[f, k] > 0:
-                    out[g] += self.log_marginal_counts(f, k)
+            out[g] = self.log_marginal_all_counts(f)
         self.pseudo[h - N_NORMAL, f] = before
+
+    cdef void score_pseudo_counts(self, Py_ssize_t f, const double[:, ::1] value,
+                                  double[::1] out) noexcept nogil:
+        cdef double a = self.pseudo[0, f], b = self.pseudo[1, f]
+        cdef Py_ssize_t g
+        for g in range(value.shape[0]):
+            self.pseudo[0, f], self.pseudo[1, f] = value[g, 0], value[g, 1]
+            out[g] = self.log_marginal_all_counts(f)
+        self.pseudo[0, f], self.pseudo[1, f] = a, b
+
+    cdef double log_marginal_all_counts(self, Py_ssize_t f) noexcept nogil:
+        cdef double total = 0.0
+        cdef Py_ssize_t k
+        for k in range(self.n_slots):
+            if self.n[f, k] > 0:
+                total += self.log_marginal_counts(f, k)
+        return total
 
     def get_hyper(self, Py_ssize_t f):
         """Feature f's coordinates, in cell units: shape (6,)."""

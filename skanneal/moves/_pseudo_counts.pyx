@@ -53,7 +53,7 @@ def draw_together(FamilyBlock block, Py_ssize_t f, const double[::1] grid, const
         for shift in range(least, most + 1):
             for h in range(first, n_coordinates):
                 shifted[shift - least, h - first] = grid[place[h] + shift]
-        block.score_pseudo_counts(f, first, shifted, score)
+        block.score_pseudo_counts(f, shifted, score)
     shift = least + draw_index(beta * np.asarray(score), np.random.Generator(bit_generator))
     for h in range(first, n_coordinates):
         block.set_coordinate(f, h, grid[place[h] + shift])

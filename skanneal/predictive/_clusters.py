@@ -119,17 +119,21 @@ class Clusters:
 
     def log_joints(self, table):
         """log f_g of each row, and last that of a new component: (n_rows, n_components + 1)."""
-        out = np.full((table.n_rows, self.shares[0].shape[1] + 1), -np.inf)
+        out = np.empty((table.n_rows, self.shares[0].shape[1] + 1))
         for start, stop, joints in self.scored(self.draws, self.views, table):
+            sums, reference = np.zeros((stop - start, out.shape[1] - 1)), -np.inf
             for joint, shares, weight in zip(joints, self.shares, self.weights):
-                known, new = joint[:, :-1], joint[:, -1:]
                 # finite also for a row that is impossible in all components; a row that is far
                 # from all of them, which a new one explains, is nearer to some than to others
-                largest = np.maximum(known.max(axis=1, keepdims=True), -_LARGEST)
-                with np.errstate(divide="ignore"):
-                    known = np.log(np.exp(known - largest) @ shares) + largest
-                own = np.hstack([known, new]) + np.log(weight)
-                out[start:stop] = np.logaddexp(out[start:stop], own)
+                largest = np.maximum(joint[:, :-1].max(axis=1, keepdims=True), -_LARGEST)
+                higher = np.maximum(reference, largest)
+                sums *= np.exp(reference - higher)
+                sums += np.exp(joint[:, :-1] - higher) @ (weight * shares)
+                reference = higher
+            new = [joint[:, -1] + np.log(weight) for joint, weight in zip(joints, self.weights)]
+            with np.errstate(divide="ignore"):
+                out[start:stop, :-1] = np.log(sums) + reference
+            out[start:stop, -1] = logsumexp(new, axis=0)
         out[np.isneginf(out).all(axis=1)] = 0.0  # impossible everywhere, which says nothing
         return out
 

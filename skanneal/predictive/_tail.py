@@ -270,7 +270,8 @@ def log_sums(log_standing, excess, laws, pattern):
         evaluate = _beta_tails if law.beta else _gamma_tails
         shape = law.beta or (law.mean, law.variance)
         terms[rows] = evaluate(standing, above, *shape)
-    return logsumexp(terms, axis=1)
+    largest = terms.max(axis=1, keepdims=True)
+    return np.log(np.exp(terms - largest).sum(axis=1)) + largest[:, 0]
 
 
 def _beta_tails(standing, excess, a, b, h):

@@ -39,11 +39,11 @@ densities: it is the same for every family, with gaps, and whatever the units of
 
 import numpy as np
 
-from ._dip import dip_evidence, spread_ties
+from ._dip import dip_evidence
 from ._labels import relabel
+from ._line import near_border, spread_ties
 
 _IMPOSSIBLE = 1e7  # nats below a row's best component; all others are taken to be no lower
-_FAR = 0.25  # share of each side's rows, farthest from the other side, that are left out
 _FEW_ROWS = 3  # of a group of fewer no valley is sure
 
 
@@ -166,6 +166,7 @@ class _Groups:
     def __init__(self, log_joints):
         joints = np.array(log_joints, dtype=np.float64)
         joints = np.maximum(joints, joints.max(axis=1, keepdims=True) - _IMPOSSIBLE)
+        joints = np.asfortranarray(joints)
         n_components = joints.shape[1]
         self.joints, self.alive = joints, np.ones(n_components, dtype=bool)
         labels = joints.argmax(axis=1)
@@ -219,33 +220,7 @@ class _Groups:
 
     def valley(self, a, b):
         """Return the evidence of a valley between two groups: 0 if one has no row."""
-        n = min(len(self.rows[a]), len(self.rows[b]))
-        if n == 0:
+        if not min(len(self.rows[a]), len(self.rows[b])):
             return 0.0
-        a_in_a, b_in_a = self._nearest(a, b, n)
-        b_in_b, a_in_b = self._nearest(b, a, n)
-        drop_a, drop_b = _median(a_in_a) - _median(a_in_b), _median(b_in_b) - _median(b_in_a)
-        if min(drop_a, drop_b) <= 0.0:
-            drop_a = drop_b = 1.0
-        log_a, log_b = np.concatenate([a_in_a, a_in_b]), np.concatenate([b_in_a, b_in_b])
-        places = (log_a / drop_a - log_b / drop_b) * min(drop_a, drop_b)
-        n_far = int(_FAR * n)
-        last = np.partition(places[:n], n - 1 - n_far)[n - 1 - n_far]
-        first = np.partition(places[n:], n_far)[n_far]
-        near = places[(places >= first) & (places <= last)]
+        near = near_border(self.joints, self.rows[a], self.rows[b], a, b)
         return dip_evidence(spread_ties(near)) if len(near) else 0.0
-
-    def _nearest(self, one, other, n):
-        """Return log f of group `one` and of the other in those n rows of `one` that are nearest to
-        the border."""
-        rows = self.rows[one]
-        own, others = self.joints[rows, one], self.joints[rows, other]
-        nearest = np.argsort(own - others, kind="stable")[:n]
-        return own[nearest], others[nearest]
-
-
-def _median(values):
-    """As `numpy.median`, whose checks would take most of the time of a tree."""
-    middle = len(values) // 2
-    parted = np.partition(values, [max(middle - 1, 0), middle])
-    return parted[middle] if len(values) % 2 else (parted[middle - 1] + parted[middle]) / 2

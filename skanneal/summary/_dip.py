@@ -23,7 +23,6 @@ from ._distances import least_distance
 
 # sqrt(n) dip of uniform numbers, and the probability that it is at least so large
 _QUANTILES = np.array([0.0, 0.290, 0.326, 0.369, 0.416, 0.443, 0.504, 0.566])
-_SAME = 1e-6  # by which equal log odds may differ, in nats
 _TAIL = np.array([1.0, 0.75, 0.5, 0.25, 0.1, 0.05, 0.01, 0.001])
 
 
@@ -60,32 +59,3 @@ def dip_evidence(values):
         return float(np.interp(scaled, _QUANTILES, nats))
     slope = (nats[-1] - nats[-3]) / (_QUANTILES[-1] ** 2 - _QUANTILES[-3] ** 2)
     return float(nats[-1] + slope * (scaled**2 - _QUANTILES[-1] ** 2))
-
-
-def spread_ties(values):
-    """Return numbers of which equal ones are spread evenly, half way to the nearest other one.
-
-    Levels make log odds that lie on a lattice. The test is for densities, and every lattice of more
-    than two points looks to it as if it had many modes. Two points alone stay as they are.
-
-    Parameters
-    ----------
-    values : ndarray of float of shape (n,)
-
-    Returns
-    -------
-    spread : ndarray of float of shape (n,)
-        Ascending.
-    """
-    ascending = np.sort(values)
-    new = np.append(True, ascending[1:] - ascending[:-1] > _SAME)
-    if new.all():
-        return ascending
-    points, counts = ascending[new], np.diff(np.append(np.flatnonzero(new), len(values)))
-    if len(points) < 3:
-        return ascending
-    gaps = np.diff(points, prepend=-np.inf, append=np.inf)
-    widths = np.minimum(gaps[:-1], gaps[1:])
-    rank = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
-    places = (rank + 0.5) / np.repeat(counts, counts) - 0.5
-    return np.repeat(points, counts) + places * np.repeat(widths, counts)
