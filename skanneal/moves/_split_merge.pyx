@@ -51,7 +51,7 @@ FEW_ROWS, MOST_TIMES = 4000, 20
 # differ by at most FAR; of the other rows the logarithms are added up.
 cdef enum:
     FAR = 50
-    POLL = 10_000   # assignments between two looks at the clock
+    POLL = 10_000   # rows allocated between two looks at the clock
 cdef double SMALL = 1e-200
 
 
@@ -63,6 +63,7 @@ cdef class SplitSides:
     cdef Py_ssize_t n_blocks
     cdef float[::1] scores
     cdef int64_t size[2]
+    cdef int64_t n_allocated    # rows so far, of all proposals
 
     def __cinit__(self, *args):
         self.pointer = NULL
@@ -141,6 +142,7 @@ cdef class SplitSides:
                     log_q += log(q)
                     q = 1.0
                     least_q = exp(least_log_q - log_q)
+            self.n_allocated += 1
             if q < least_q:
                 break
             self.insert(cells, side[t])
@@ -222,7 +224,8 @@ cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_ge
                double beta, integrated, int64_t n_tries, double most_rows, poll):
     """Draw pairs of rows and make their proposals, those of more than `most_rows` rows seldom."""
     cdef bitgen_t *rng = bitgen(bit_generator)
-    cdef int64_t n = rows.shape[0], i, j, size, made = 0, accepted = 0, work = 0, polled = 0
+    cdef int64_t n = rows.shape[0], i, j, size, made = 0, accepted = 0, work = 0
+    cdef int64_t polled = pair.n_allocated
     cdef int64_t[::1] members = np.empty(n, dtype=np.int64)
     cdef int32_t[::1] side = np.empty(n, dtype=np.int32)
     cdef double share
@@ -241,8 +244,8 @@ cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_ge
                 size += mixture.counts[mixture.labels[rows[j]]]
                 if share * size >= most_rows:
                     continue
-            if work - polled > POLL:
-                polled = work
+            if pair.n_allocated - polled > POLL:
+                polled = pair.n_allocated
                 with gil:
                     poll()
             accepted += propose(mixture, pair, rows, i, j, split, members[:size], side[:size], beta,
