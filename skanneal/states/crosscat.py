@@ -228,10 +228,10 @@ class CrossCat:
 
     def _by_family(self, columns):
         """(family, its columns) for the families among these columns."""
-        for family in FAMILIES:
-            own = [int(j) for j in columns if self.family_of[int(j)] == family]
-            if own:
-                yield family, own
+        groups = {}
+        for j in np.asarray(columns).tolist():
+            groups.setdefault(self.family_of[j], []).append(j)
+        return [(family, groups[family]) for family in FAMILIES if family in groups]
 
     # ---- rows -----------------------------------------------------------------------------------
 
