@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from cheap import CHEAP
 from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY, PermutationDPMixture
 from skanneal.encoding import Encoder
-from skanneal.encoding._rounding import find_lattice, lattice_of
+from skanneal.encoding._rounding import MOST_CELLS, find_lattice, lattice_of
 from skanneal.families import FAMILIES
 from skanneal.schedules import PriorGibbs
 
@@ -103,6 +103,23 @@ def phases(X, **how):
     """Where in its interval each cell of the fit is, from 0 to 1; steps of 0.5."""
     X = np.asarray(X, dtype=float)
     return np.column_stack(encode(X, **how)[1]) / 0.5 - X / 0.5 + 0.5
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+def test_the_lattice_of_a_large_column_is_found_in_some_of_its_cells(in_order):
+    values = np.random.default_rng(2).normal(size=3 * MOST_CELLS)
+    values = np.sort(values) if in_order else values
+    assert find_lattice(np.round(values, 4)) == pytest.approx((1e-4, 0.0))
+    assert find_lattice(values.astype(np.float32).astype(float)) is None
+
+
+@pytest.mark.parametrize(("per_cell", "found"), [(3, True), (30, False)])
+def test_few_cells_share_their_value_with_another_of_some_where_few_of_all_do(per_cell, found):
+    """Whole numbers of which there are 3 per cell: 28 % of all cells have a tie, 11 % of a third
+    of them. With 30 per cell it is 3 %."""
+    n = 3 * MOST_CELLS
+    values = np.random.default_rng(3).integers(0, per_cell * n, n).astype(float)
+    assert (find_lattice(values) is not None) == found
 
 
 def test_cells_are_uniform_in_their_interval():

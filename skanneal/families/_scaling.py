@@ -11,6 +11,7 @@ fences raise the standard deviation to FENCE sqrt(1/8), about 11 ranges, at most
 normal column is 3.1 standard deviations, so that this is a factor of 33, and the grids of variances
 begin at 1e-4 or less of the column's variance, below 1/33^2. At most 1/16 of the values are beyond
 the fences at each end: a larger cluster is never left out, and of fewer than 16 values none is.
+Of more than MOST_CELLS values so many, evenly spread, say where the fences are.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -20,6 +21,7 @@ import numpy as np
 FENCE = 30.0
 TAIL = 16  # one value in so many may lie beyond the middle at each end
 LARGEST_CELL = 1e14  # scales: squares, and these over the least variance of the grids, are float32
+MOST_CELLS = 200_000
 FAR = 1e5  # scales: none of the n values that a scale was taken from is farther than sqrt(n)
 _HUGE = 1e290  # sums and differences of numbers beyond this may overflow
 
@@ -37,12 +39,12 @@ def ordinary(values):
     inside : ndarray
         `values` itself if all are inside.
     """
-    n = len(values)
-    if n < TAIL:
+    if len(values) < TAIL:
         return values
-    low, middle, high = _order_statistics(values, n // TAIL)
+    some = values[:: -(-len(values) // MOST_CELLS)]
+    low, middle, high = _order_statistics(some, len(some) // TAIL)
     # if most values are equal, use the range of the others
-    others = values[values != middle]
+    others = some[some != middle]
     if len(others):
         place = max(len(others) // TAIL, 1) if len(others) > 2 else 0
         least, _, most = _order_statistics(others, place)
