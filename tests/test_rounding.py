@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator, clone
 from cheap import CHEAP
 from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY, PermutationDPMixture
 from skanneal.encoding import Encoder
-from skanneal.encoding._rounding import MOST_CELLS, find_lattice, lattice_of
+from skanneal.encoding._rounding import find_lattice, lattice_of
 from skanneal.families import FAMILIES
+from skanneal.families._scaling import MOST_CELLS
 from skanneal.schedules import PriorGibbs
 
 SHORT = {"n_chains": 1, "random_state": 0, **CHEAP}

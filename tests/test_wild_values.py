@@ -20,7 +20,14 @@ from skanneal import (
 from skanneal.encoding._codecs import NumberCodec
 from skanneal.encoding._columns import read_array
 from skanneal.families import FAMILIES, Table
-from skanneal.families._scaling import FENCE, LARGEST_CELL, offset_and_scale, ordinary
+from skanneal.families._scaling import (
+    FENCE,
+    LARGEST_CELL,
+    MOST_CELLS,
+    offset_and_scale,
+    ordinary,
+    some_of,
+)
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import AcceleratedSchedule
 from skanneal.states import Mixture, Subsample
@@ -64,6 +71,34 @@ def test_wild_values_do_not_count(name):
     np.testing.assert_array_equal(np.sort(ordinary(together)), np.sort(values))
     found = offset_and_scale(together)
     np.testing.assert_allclose(found, (values.mean(), values.std()), rtol=1e-9)
+
+
+def test_rare_values_of_a_large_column_give_its_scale():
+    """However few they are, and wherever they stand: a column that varies has a scale."""
+    values = np.zeros(3 * MOST_CELLS)
+    for place in (0, 1, 2, 123_457, len(values) - 1):
+        column = values.copy()
+        column[[place, 300_000]] = 2.0, 3.0
+        found = offset_and_scale(column)
+        np.testing.assert_allclose(found, (column.mean(), column.std()), rtol=1e-9)
+
+
+def test_groups_that_take_turns_are_all_seen():
+    """Every second, third, ... value is from a wide group: it is not left out."""
+    rng = np.random.default_rng(3)
+    for period in (2, 3, 4, 6):
+        values = rng.normal(scale=1e-3, size=3 * MOST_CELLS)
+        values[::period] = rng.normal(size=len(values[::period]))
+        assert ordinary(values) is values
+
+
+@pytest.mark.parametrize("n", [10, MOST_CELLS, MOST_CELLS + 1, 5 * MOST_CELLS // 4, 7 * MOST_CELLS])
+def test_some_of_the_values(n):
+    some = some_of(np.arange(n))
+    assert np.all(np.diff(some) > 0) and (n > MOST_CELLS or len(some) == n)
+    if n > MOST_CELLS:
+        assert 0.7 * MOST_CELLS < len(some) <= MOST_CELLS
+        assert np.diff(some, prepend=-1, append=n).max() <= 2 * n / MOST_CELLS + 1
 
 
 @pytest.mark.parametrize("share", [1 / 16, 1 / 100])

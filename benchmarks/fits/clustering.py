@@ -97,6 +97,8 @@ def measure(path, method, seed):
     with np.load(path) as file:
         X = file["X"].astype(float)
         labellings = [file[name] for name in sorted(file.files) if name.startswith("labels")]
+    if not labellings:
+        raise ValueError(f"{path} has no labels: give the folder of the labelled tables itself.")
     rows = some_rows(len(X), MOST_ROWS, seed)
     X, labellings = X[rows], [labels[rows] for labels in labellings]
     found, scores, numbers, texts = {}, [], [], []

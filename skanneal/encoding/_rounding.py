@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..families._scaling import some_of
 from ._atoms import atoms_of
 
 SHARE = 0.9
@@ -35,7 +36,6 @@ NOISE = 8 * np.finfo(np.float64).eps  # by which equal numbers may differ, relat
 FACTORS = (2, 3, 5)  # by which the lattice is made coarser
 LARGEST_MULTIPLE = 2**53  # doubles do not hold every whole number beyond
 MOST_DIVISIONS = 60
-MOST_CELLS = 200_000
 
 
 class Lattice(NamedTuple):
@@ -85,7 +85,7 @@ def find_lattice(values):
     lattice : Lattice or None
     """
     n_cells = len(values)
-    values = values[:: -(-n_cells // MOST_CELLS) or 1]
+    values = some_of(values)
     distinct, counts = _distinct(values)
     if not 3 <= len(distinct) < len(values):
         return None

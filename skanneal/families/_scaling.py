@@ -22,6 +22,7 @@ FENCE = 30.0
 TAIL = 16  # one value in so many may lie beyond the middle at each end
 LARGEST_CELL = 1e14  # scales: squares, and these over the least variance of the grids, are float32
 MOST_CELLS = 200_000
+GOLDEN = 0.6180339887498949  # multiples of it are spread evenly, modulo 1
 FAR = 1e5  # scales: none of the n values that a scale was taken from is farther than sqrt(n)
 _HUGE = 1e290  # sums and differences of numbers beyond this may overflow
 
@@ -41,10 +42,10 @@ def ordinary(values):
     """
     if len(values) < TAIL:
         return values
-    some = values[:: -(-len(values) // MOST_CELLS)]
+    some = some_of(values)
     low, middle, high = _order_statistics(some, len(some) // TAIL)
     # if most values are equal, use the range of the others
-    others = some[some != middle]
+    others = some_of(values[values != middle])
     if len(others):
         place = max(len(others) // TAIL, 1) if len(others) > 2 else 0
         least, _, most = _order_statistics(others, place)
@@ -53,6 +54,18 @@ def ordinary(values):
         margin = FENCE * (high - low)
         inside = (values >= low - margin) & (values <= high + margin)
     return values if inside.all() else values[inside]
+
+
+def some_of(values):
+    """All values, or MOST_CELLS of more (a few less where there are hardly more).
+
+    They are evenly spread, but not at equal distances: rows may take turns in what they are.
+    """
+    if len(values) <= MOST_CELLS:
+        return values
+    at = np.arange(MOST_CELLS)
+    places = (at + at * GOLDEN % 1.0) * (len(values) / MOST_CELLS)
+    return values[np.unique(places.astype(np.int64))]
 
 
 def _order_statistics(values, place):
