@@ -97,8 +97,8 @@ def test_some_of_the_values(n):
     some = some_of(np.arange(n))
     assert np.all(np.diff(some) > 0) and (n > MOST_CELLS or len(some) == n)
     if n > MOST_CELLS:
-        assert 0.7 * MOST_CELLS < len(some) <= MOST_CELLS
-        assert np.diff(some, prepend=-1, append=n).max() <= 2 * n / MOST_CELLS + 1
+        assert len(some) == min(n // 2, MOST_CELLS)
+        assert np.diff(some, prepend=-1, append=n).max() <= 2 * n / len(some) + 1
 
 
 @pytest.mark.parametrize("share", [1 / 16, 1 / 100])
