@@ -37,7 +37,7 @@ def kinds_in_words():
 
 
 def tables(folder=RESULTS):
-    """Markdown of the fits of today's model, the commit of the first line first; then what its
+    """Markdown of the fits of today's model, the commit measured last first; then what its
     references leave open."""
     references = Lines(folder / "references.jsonl", REFERENCE_KEYS).records
     references = {key[1:]: record for key, record in references.items() if key[0] == MODEL}
@@ -49,7 +49,7 @@ def tables(folder=RESULTS):
             references,
             {key[1:]: record for key, record in cells.items() if key[0] == commit},
         )
-        for commit in dict.fromkeys(key[0] for key in cells)
+        for commit in reversed(dict.fromkeys(key[0] for key in cells))
     ]
     return "\n\n".join(parts + open_questions(references))
 
