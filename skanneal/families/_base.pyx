@@ -242,7 +242,6 @@ cdef class FamilyBlock:
 
     cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         """Slot k becomes what slot i of `source` is (same family, features, hyperparameters)."""
-        raise NotImplementedError
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         """Slot i takes over slot k's rows; k is left empty."""
