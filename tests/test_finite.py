@@ -51,9 +51,8 @@ N = 5
 
 # ------------------------------------------------------------------ the hyperprior of M
 def bnb(k):
-    """Beta-negative-binomial (1, 4, 3), from its definition: B(5, 3 + k) / B(4, 3)."""
-    log_beta = math.lgamma(5) + math.lgamma(3 + k) - math.lgamma(8 + k)
-    return math.exp(log_beta - math.lgamma(4) - math.lgamma(3) + math.lgamma(7))
+    """Beta-negative-binomial (1, 1, 1), from its definition: B(2, 1 + k) / B(1, 1)."""
+    return math.exp(math.lgamma(2) + math.lgamma(1 + k) - math.lgamma(3 + k))
 
 
 @pytest.mark.parametrize("n", [0, 1, 60, 61, 1000, 10**6])

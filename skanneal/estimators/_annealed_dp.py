@@ -50,10 +50,10 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
     partition_prior : {"pitman_yor", "finite"}, default="pitman_yor"
         The prior of the partition into components. "pitman_yor": a Dirichlet or Pitman-Yor process,
         whose number of components grows with the number of rows. "finite": a mixture with a random
-        number M of components, whose weights have a symmetric Dirichlet distribution. M - 1 is
-        beta-negative-binomial (1, 4, 3), unless `expected_clusters` is given. The
-        prior keeps the centres of components apart, so that they can be counted. "finite" needs the
-        move "split_merge".
+        number M of components, whose weights have a symmetric Dirichlet distribution. M is above m
+        with probability 1 / (m + 1), unless `expected_clusters` is given. The prior keeps the
+        centres of components apart, so that they can be counted. "finite" needs the move
+        "split_merge".
     concentration : "infer" or float, default="infer"
         Concentration of the process, above ``-discount``: the larger, the more readily new
         components open. With "finite" it is the sum of the parameters of the Dirichlet

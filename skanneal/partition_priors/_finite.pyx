@@ -17,7 +17,7 @@ from libc.stdint cimport int64_t
 from numpy.random cimport bitgen_t
 
 import numpy as np
-from scipy.special import betainc, betaln, poch
+from scipy.special import betainc, poch
 
 from .._native._math cimport log_rising
 from .._native._random cimport below, bitgen, uniform
@@ -197,8 +197,8 @@ def _numbers(n):
 def _masses(components, expected_clusters, n):
     """Prior probability of M from each number of components to the next on the grid."""
     others = components - 1.0
-    if expected_clusters is None:   # beta-negative-binomial (1, 4, 3): geometric, beta-mixed
-        more = np.exp(betaln(4.0, 3.0 + others) - betaln(4.0, 3.0))
+    if expected_clusters is None:   # beta-negative-binomial (1, 1, 1): P(M > m) = 1 / (m + 1)
+        more = 1.0 / components
     else:
         shape, scale = gamma_of(expected_clusters, n)
         more = np.ones(len(others))
