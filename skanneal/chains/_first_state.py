@@ -44,7 +44,7 @@ def state_from_prior(plan, subsample, bit_generator):
     Parameters
     ----------
     plan : ChainPlan
-        Its grids have points of their own probability for any number of rows (`PriorGrid.whole`).
+        Subsamples of any size choose from all points of its grids (`PriorGrid.least_rows` is 0).
     subsample : Subsample
         Without rows.
     bit_generator : numpy.random.BitGenerator

@@ -234,4 +234,4 @@ def _whole(grid):
     if grid is None:
         return None
     grid = PriorGrid.of(grid)
-    return PriorGrid(grid.points, grid.log_weights, whole=True)
+    return PriorGrid(grid.points, grid.log_weights, least_rows=0)

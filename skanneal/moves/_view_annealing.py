@@ -57,7 +57,7 @@ class ViewAnnealing(ViewReallocation):
         super().__init__(row_grid, 1)
         self.grids = grids = {} if grids is None else grids
         self.n_steps, self.share = n_steps, share
-        whole = PriorGrid(self.row_grid.points, self.row_grid.log_weights, whole=True)
+        whole = PriorGrid(self.row_grid.points, self.row_grid.log_weights, least_rows=0)
         # Each coordinate by itself: a sweep of several is not reversible, but its reverse is a
         # sweep in the reverse order.
         self.draws = [PartitionHyperparameters(whole)]

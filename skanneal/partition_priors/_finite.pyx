@@ -29,6 +29,7 @@ from ._pitman_yor import HIGHEST
 
 EVERY = 60          # numbers of components that are points of the grid one by one
 RATIO = 1.05        # between each further number and the one before
+MEAN_SIZE = 4       # rows to a component: of how many rows a further number is a point
 LEAST_WEIGHT = 1e-100
 
 
@@ -125,7 +126,11 @@ cdef class Finite(PartitionPrior):
         else:
             alpha = float(concentration)
             points = np.column_stack([np.full(len(components), alpha), -alpha / components])
-        return PriorGrid(points, np.log(np.maximum(mass, LEAST_WEIGHT)), whole=True)
+        return PriorGrid(
+            points,
+            np.log(np.maximum(mass, LEAST_WEIGHT)),
+            least_rows=np.where(components > EVERY, MEAN_SIZE * components, 0),
+        )
 
     def grid_scores(self, sizes, points):
         """Log probability of a partition at each (concentration, discount): (n_points,)."""
@@ -187,10 +192,9 @@ def _check(concentration, expected_clusters, of):
 
 def _numbers(n):
     """Numbers of components on the grid: n rows have no more clusters than the last of them."""
-    numbers, last = [*range(1, EVERY + 1)], EVERY
-    while last < n:
-        last = int(np.ceil(RATIO * last))
-        numbers.append(last)
+    numbers, further = [*range(1, EVERY + 1)], EVERY
+    while MEAN_SIZE * (further := int(np.ceil(RATIO * further))) <= n:
+        numbers.append(further)
     return np.array(numbers, dtype=np.float64)
 
 

@@ -34,8 +34,9 @@ class PriorGrid:
         (concentration, discount) pairs.
     log_weights : array-like of shape (n_points,) or None, default=None
         Log of the hyperprior, up to a constant; None weighs all points alike.
-    whole : bool, default=False
-        Whether a subsample, however small, chooses from all points.
+    least_rows : array-like of shape (n_points,) or float, default=None
+        How many rows a subsample must have to choose from a point. None: so many that a grid for
+        them has this concentration. 0: however small it is, it chooses from all points.
 
     Attributes
     ----------
@@ -44,11 +45,11 @@ class PriorGrid:
         Normalised.
     """
 
-    def __init__(self, points, log_weights=None, whole=False):
-        self.whole = whole
+    def __init__(self, points, log_weights=None, least_rows=None):
         self.points = np.asarray(points, dtype=np.float64)
         log_weights = np.zeros(len(self.points)) if log_weights is None else log_weights
         self.log_weights = log_weights - logsumexp(log_weights)
+        self.least_rows = least_rows
         self._within = None, None  # the last answer
 
     @classmethod
@@ -78,7 +79,7 @@ class PriorGrid:
     def within(self, n):
         """Return which points a subsample of n rows chooses from.
 
-        With a grid of pairs for more rows, a chain that begins with few could take every row for a
+        With a grid for more rows, a chain that begins with few could take every row for a
         cluster of its own, with a concentration from which it does not come back.
 
         Parameters
@@ -88,12 +89,15 @@ class PriorGrid:
         Returns
         -------
         places : ndarray of shape (n_kept,)
-            All points, if none is below the end of the grid for n rows: a user has set them.
+            All points, if none is for so few rows: a user has set them.
         """
         known, places = self._within
         if known != n:
-            kept = self.points[:, 0] <= concentrations(n)[-1] * (1 + 1e-9)
-            if self.whole or not kept.any():
+            if self.least_rows is None:
+                kept = self.points[:, 0] <= concentrations(n)[-1] * (1 + 1e-9)
+            else:
+                kept = np.broadcast_to(self.least_rows, len(self)) <= n
+            if not kept.any():
                 kept[:] = True
             places = np.flatnonzero(kept)
             self._within = n, places
