@@ -14,20 +14,23 @@ forecasts the difference at all N rows: a chain that is behind on few rows may b
 Erven, Grünwald and de Rooij 2012). A line says too much, since one view whose clusters are the
 products of several views' comes ever nearer to them without overtaking. So a rival that is forecast
 to stay behind loses at once, but wins only where it is ahead already, and will be. The race ends at
-N / 2 at the latest. It chooses where a chain begins; it is not a move, and leaves no law invariant.
+N / 2 at the latest; it takes two comparisons, so that there is none on few rows. It chooses where a
+chain begins; it is not a move, and leaves no law invariant. At the same sizes the views of the
+usual chain, or of the winner, are mended (`mend_views`).
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import time
+
 import numpy as np
-from scipy.special import logsumexp
 
 from ..moves import COLUMN_MOVES
 from ..parallel import spawn_seeds
 from ._chain import Chain
+from ._mend import log_densities, mend_views, unseen_rows
 
 LEAST_ROWS = 250  # in the subsample at the first comparison
-MOST_UNSEEN, LEAST_UNSEEN = 2000, 50  # rows that compare them
 SURE = 3.0  # standard errors of what ends the race early
 AHEAD = 2.0  # standard errors by which the rival must be ahead in the end to win
 
@@ -42,7 +45,8 @@ def run_race(plan, schedule, seed, further_sweeps, stop, progress):
     schedule : BaseSchedule
         Validated, without a time limit.
     seed : numpy.random.SeedSequence
-        Of the usual start, whose chain is what it would be alone; the rival's is below it.
+        Of the usual start; unless its views are mended, its chain is what it would be alone. The
+        rival's seed is below it.
     further_sweeps : float
         Full-data sweeps that will follow for further draws.
     stop : StopFlag
@@ -56,49 +60,70 @@ def run_race(plan, schedule, seed, further_sweeps, stop, progress):
         On its schedule's path; the one of the usual start, if the race was stopped.
     """
     # The first seed below a chain's is that of the choice of families.
-    below = spawn_seeds(seed, 2)[1]
+    below, mending = spawn_seeds(seed, 3)[1:]
     kept = tuple(name for name in plan.moves if name not in COLUMN_MOVES)
-    usual = Chain.begin(plan, schedule, seed, further_sweeps)
-    rival = Chain.begin(
-        plan._replace(columns="together", moves=kept), schedule, below, further_sweeps
-    )
-    usual.progress, ahead, before = progress, False, None
-    for size in sizes(plan.table.n_rows):
-        if not (usual.run(stop, size) and rival.run(stop, size)):
-            return usual
-        differences = unseen_differences(plan.table, usual.state, rival.state)
-        if len(differences) < LEAST_UNSEEN:
-            break
+    chain, rival = Chain.begin(plan, schedule, seed, further_sweeps), None
+    chain.progress, bit_generator, before = progress, np.random.PCG64(mending), None
+    found = sizes(plan.table.n_rows)
+    if len(found) > 1:
+        together = plan._replace(columns="together", moves=kept)
+        rival = Chain.begin(together, schedule, below, further_sweeps)
+    for size in found:
+        if not chain.run(stop, size):
+            return chain
+        began = time.perf_counter()
+        mend_views(plan, chain.state, bit_generator, stop)
+        chain.clock.seconds += time.perf_counter() - began
+        if rival is None:
+            continue
+        if not rival.run(stop, size):
+            return chain
+        differences = unseen_differences(plan.table, chain.state, rival.state)
         now = differences.mean(), differences.std(ddof=1) / np.sqrt(len(differences))
-        if before is not None:
-            doublings = np.log2(plan.table.n_rows / rival.state.subsample.size)
-            forecast = line(before, now, doublings)
-            lead = min(errors_above(now), errors_above(forecast))
-            ahead = lead > AHEAD
-            if lead > SURE or errors_above(forecast) < -SURE:
-                break
+        doublings = np.log2(plan.table.n_rows / rival.state.subsample.size)
+        wins = None if before is None else is_ahead(before, now, doublings, size == found[-1])
         before = now
-    winner = rival.with_plan(plan) if ahead else usual
-    winner.progress = progress
-    winner.clock.seconds = usual.clock.seconds + rival.clock.seconds
-    return winner
+        if wins is not None:
+            winner = rival.with_plan(plan) if wins else chain
+            winner.clock.seconds = chain.clock.seconds + rival.clock.seconds
+            winner.progress, chain, rival = progress, winner, None
+    return chain
+
+
+def is_ahead(before, now, doublings, last):
+    """Return whether the rival wins; None if that is not decided yet.
+
+    Parameters
+    ----------
+    before, now : (float, float)
+        Mean of its lead and the standard error, a doubling apart.
+    doublings : float
+        From now on.
+    last : bool
+        Whether this comparison is the last.
+    """
+    forecast = errors_above(line(before, now, doublings))
+    lead = min(errors_above(now), forecast)
+    if last:
+        return lead > AHEAD
+    if lead > SURE:
+        return True
+    return False if forecast < -SURE else None
 
 
 def sizes(n_rows):
-    """Return at how many rows the chains are compared: half of all, a quarter, and so on.
-
-    A forecast takes two comparisons: where there is only one, there is no race.
+    """Return at how many rows chains are compared and mended: half of all, a quarter, and so on.
 
     Examples
     --------
     >>> from skanneal.chains._race import sizes
-    >>> sizes(2000), sizes(900)
-    ([250, 500, 1000], [])
+    >>> sizes(2000), sizes(900), sizes(400)
+    ([250, 500, 1000], [450], [])
     """
     found = []
     while (n_rows := n_rows // 2) >= LEAST_ROWS:
         found.insert(0, n_rows)
-    return found if len(found) > 1 else []
+    return found
 
 
 def unseen_differences(table, usual, rival):
@@ -108,22 +133,8 @@ def unseen_differences(table, usual, rival):
     -------
     differences : ndarray of shape (n_unseen,)
     """
-    unseen = np.ones(table.n_rows, dtype=bool)
-    for state in (usual, rival):
-        unseen[state.subsample.rows()] = False
-    rows = np.flatnonzero(unseen)
-    n = min(len(rows), MOST_UNSEEN)
-    rows = table.take(rows[np.arange(n) * len(rows) // max(n, 1)])
-    return log_densities(rival, rows) - log_densities(usual, rows)
-
-
-def log_densities(state, rows):
-    """Log density of each row of a table, given a CrossCat: ndarray of shape (n_rows,)."""
-    total = np.zeros(rows.n_rows)
-    for view in state.views:
-        scores, log_weights = view.score_rows(rows)
-        total += logsumexp(scores + log_weights, axis=1)
-    return total
+    rows = table.take(unseen_rows(table, [usual, rival]))
+    return log_densities(rival.views, rows) - log_densities(usual.views, rows)
 
 
 def line(before, now, doublings):

@@ -186,7 +186,7 @@ class CrossCat:
                 own = np.flatnonzero(self.view_of == v)
                 self._exchange(views[-1], own, columns, hyper, rows)
             else:
-                views.append(self._open(fresh[v - self.n_views], columns, hyper, rows))
+                views.append(self.open_view(fresh[v - self.n_views], columns, hyper))
         self.views, self.view_of = views, np.searchsorted(kept, view_of)
 
     def _exchange(self, view, before, after, hyper, rows):
@@ -209,10 +209,13 @@ class CrossCat:
                 blocks[family].build(rows, labels, view.n_slots)
         view.set_blocks([blocks[family] for family in FAMILIES if family in blocks])
 
-    def _open(self, fresh, columns, hyper, rows):
-        """A new view with these features."""
+    def open_view(self, fresh, columns, hyper=None):
+        """A view with these features and the rows of S, not yet one of the views.
+
+        `hyper` as for `new_view`; those of `fresh` take their place."""
+        hyper = self.hyper(columns) if hyper is None else hyper
         view = self.new_view(columns, fresh.prior, hyper | fresh.hyper)
-        view.replace(rows, fresh.labels)
+        view.replace(self.subsample.rows(), fresh.labels)
         return view
 
     def new_view(self, columns, prior, hyper=None):

@@ -1,0 +1,141 @@
+"""Views that are made anew while rows are few, where rows not seen yet are then more probable.
+
+While rows are few, two views often appear as one, whose clusters fit a little of both, or columns
+stay in a view of one cluster. Later hardly any move separates them: it has to guess which columns
+go, and to allocate all rows in one pass. But which columns depend on one another shows pair by pair
+(`column_groups`). So for a group of columns that is not a view, views are made of the group and of
+what it leaves behind, by annealed allocation. They take the place of the old ones if rows that
+nobody has seen are then more probable, by SURE standard errors at least. Like a race, this is not a
+move: it chooses where a chain begins.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ..moves import ViewAnnealing
+from ..partition_priors import PriorGrid
+from ._column_groups import column_groups
+
+MOST_COLUMNS = 256  # of a table: the pairs of more columns would cost too much
+MOST_ROWS = 10_000  # in the subsample; later the views are settled
+MOST_UNSEEN, LEAST_UNSEEN = 2000, 50  # rows that judge; the first also of those that show groups
+MOST_TRIES = 16  # groups at a time
+N_STEPS = 10  # Gibbs steps of random rows for each row that enters
+SURE = 2.0
+
+
+def mend_views(plan, state, bit_generator, stop):
+    """Make views anew where that is better.
+
+    Parameters
+    ----------
+    plan : ChainPlan
+    state : CrossCat
+        Changed in place.
+    bit_generator : numpy.random.BitGenerator
+        Not the chain's own: a chain whose views are right is what it would be without this.
+    stop : StopFlag
+        Raised to end early.
+
+    Returns
+    -------
+    n_changes : int
+    """
+    rows = state.subsample.rows()
+    unseen = unseen_rows(plan.table, [state])
+    if plan.table.n_columns > MOST_COLUMNS or len(rows) > MOST_ROWS or len(unseen) < LEAST_UNSEEN:
+        return 0
+    groups = column_groups(plan.table.take(spread(rows, MOST_UNSEEN)))
+    unseen, tries, n_changes = plan.table.take(unseen), 0, 0
+    grid = PriorGrid.of(plan.prior_grid)
+    move = ViewAnnealing(opening(grid), plan.grids, n_steps=N_STEPS)
+    for group in sorted(groups, key=len, reverse=True):
+        parts = parts_of(state.view_of, group)
+        if len(parts) and tries < MOST_TRIES and not stop.is_set():
+            tries += 1
+            fresh = [move.grown(state, part, bit_generator) for part in parts]
+            priors = [grid.prior(grid.place(view.prior), type(view.prior)) for view in fresh]
+            fresh = [view._replace(prior=prior) for view, prior in zip(fresh, priors)]
+            n_changes += _exchanged(state, parts, fresh, unseen)
+    return n_changes
+
+
+def opening(grid):
+    """Return a grid's points with which clusters open, if there are any.
+
+    A view that grows from a few rows may have one cluster at first. If it then took a point with
+    which none opens, it would keep that one.
+    """
+    opens = grid.opens if grid.opens.any() else np.ones(len(grid), dtype=bool)
+    return PriorGrid(grid.points[opens], grid.log_weights[opens])
+
+
+def parts_of(view_of, group):
+    """Return the sets of columns that take the place of the views that hold a group.
+
+    Parameters
+    ----------
+    view_of : int array of shape (n_columns,)
+    group : int array
+
+    Returns
+    -------
+    parts : list of int array
+        The group, and for each of the views what it has beside; none if the group is a view, or
+        has all columns of its views but one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.chains._mend import parts_of
+    >>> parts_of(np.array([0, 0, 0, 0, 1]), np.array([1, 2]))
+    [array([1, 2]), array([0, 3])]
+    >>> parts_of(np.array([0, 0, 0, 1, 1]), np.array([0, 1]))
+    []
+    """
+    views = np.unique(view_of[group])
+    rests = [np.setdiff1d(np.flatnonzero(view_of == v), group) for v in views]
+    rests = [rest for rest in rests if len(rest)]
+    if len(views) == 1 and sum(map(len, rests)) < 2:
+        return []
+    return [group, *rests]
+
+
+def _exchanged(state, parts, fresh, unseen):
+    """Exchange the views of these columns for fresh ones if that is better; return whether it
+    was."""
+    old = [state.views[v] for v in np.unique(state.view_of[np.concatenate(parts)])]
+    new = [state.open_view(view, part) for view, part in zip(fresh, parts)]
+    gains = log_densities(new, unseen) - log_densities(old, unseen)
+    if gains.mean() <= SURE * gains.std(ddof=1) / np.sqrt(len(gains)):
+        return False
+    view_of = state.view_of.copy()
+    for k, part in enumerate(parts):
+        view_of[part] = state.n_views + k
+    state.reassign(view_of, fresh)
+    return True
+
+
+def unseen_rows(table, states):
+    """Rows that none of the states has, at most MOST_UNSEEN, spread over the table."""
+    unseen = np.ones(table.n_rows, dtype=bool)
+    for state in states:
+        unseen[state.subsample.rows()] = False
+    return spread(np.flatnonzero(unseen), MOST_UNSEEN)
+
+
+def spread(rows, most):
+    """Some of the rows, evenly."""
+    n = min(len(rows), most)
+    return rows[np.arange(n) * len(rows) // max(n, 1)]
+
+
+def log_densities(views, rows):
+    """Log density of each row of a table, given views: ndarray of shape (n_rows,)."""
+    total = np.zeros(rows.n_rows)
+    for view in views:
+        scores, log_weights = view.score_rows(rows)
+        total += logsumexp(scores + log_weights, axis=1)
+    return total
