@@ -4,9 +4,9 @@ While rows are few, two views often appear as one, whose clusters fit a little o
 stay in a view of one cluster. Later hardly any move separates them: it has to guess which columns
 go, and to allocate all rows in one pass. But which columns depend on one another shows pair by pair
 (`column_groups`). So for a group of columns that is not a view, views are made of the group and of
-what it leaves behind, by annealed allocation. They take the place of the old ones if rows that
-nobody has seen are then more probable, by SURE standard errors at least. Like a race, this is not a
-move: it chooses where a chain begins.
+what it leaves behind. Their rows enter one by one, with N_STEPS Gibbs steps of random rows after
+each. They take the place of the old views if rows that nobody has seen are then more probable, by
+SURE standard errors at least. Like a race, this is not a move: it chooses where a chain begins.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -14,8 +14,11 @@ move: it chooses where a chain begins.
 import numpy as np
 from scipy.special import logsumexp
 
-from ..moves import ViewAnnealing
+from ..moves import FeatureHyperparameters, PartitionHyperparameters, SplitMerge
+from ..moves._allocate import enter_rows
+from ..moves._view_annealing import stages
 from ..partition_priors import PriorGrid
+from ..states import FreshView
 from ._column_groups import column_groups
 
 MOST_COLUMNS = 256  # of a table: the pairs of more columns would cost too much
@@ -23,6 +26,7 @@ MOST_ROWS = 10_000  # in the subsample; later the views are settled
 MOST_UNSEEN, LEAST_UNSEEN = 2000, 50  # rows that judge; the first also of those that show groups
 MOST_TRIES = 16  # groups at a time
 N_STEPS = 10  # Gibbs steps of random rows for each row that enters
+N_SWEEPS = 3  # of splits and merges in the end
 SURE = 2.0
 
 
@@ -49,27 +53,49 @@ def mend_views(plan, state, bit_generator, stop):
         return 0
     groups = column_groups(plan.table.take(spread(rows, MOST_UNSEEN)))
     unseen, tries, n_changes = plan.table.take(unseen), 0, 0
-    grid = PriorGrid.of(plan.prior_grid)
-    move = ViewAnnealing(opening(grid), plan.grids, n_steps=N_STEPS)
     for group in sorted(groups, key=len, reverse=True):
         parts = parts_of(state.view_of, group)
         if len(parts) and tries < MOST_TRIES and not stop.is_set():
             tries += 1
-            fresh = [move.grown(state, part, bit_generator) for part in parts]
-            priors = [grid.prior(grid.place(view.prior), type(view.prior)) for view in fresh]
-            fresh = [view._replace(prior=prior) for view, prior in zip(fresh, priors)]
+            fresh = [grown(plan, state, part, bit_generator) for part in parts]
             n_changes += _exchanged(state, parts, fresh, unseen)
     return n_changes
 
 
-def opening(grid):
-    """Return a grid's points with which clusters open, if there are any.
+def grown(plan, state, columns, bit_generator):
+    """Return a view of these columns, grown from nothing on the rows of S.
 
-    A view that grows from a few rows may have one cluster at first. If it then took a point with
-    which none opens, it would keep that one.
+    Hyperparameters are drawn whenever the rows have doubled, from the plan's `settled_rows` on. Of
+    the pairs of (concentration, discount) those are left out with which no cluster opens: a view
+    may have one cluster at first, and would keep it.
+
+    Returns
+    -------
+    view : FreshView
     """
+    grid = PriorGrid.of(plan.prior_grid)
     opens = grid.opens if grid.opens.any() else np.ones(len(grid), dtype=bool)
-    return PriorGrid(grid.points[opens], grid.log_weights[opens])
+    draws = [
+        PartitionHyperparameters(PriorGrid(grid.points[opens], grid.log_weights[opens])),
+        FeatureHyperparameters(plan.grids),
+    ]
+    kind = type(state.views[0].prior)
+    view = state.new_view(columns, grid.prior(grid.first(), kind), plan.hyper)
+    rows = state.subsample.rows()
+    order = np.random.Generator(bit_generator).permutation(rows)
+    for start, stop in stages(len(rows)):
+        enter_rows(view, order, start, stop, N_STEPS, 1.0, bit_generator)
+        if stop >= plan.settled_rows:
+            for draw in draws:
+                draw.sweep(view, bit_generator)
+        view.compact()
+    for _ in range(N_SWEEPS):
+        for move in (SplitMerge(), *draws):
+            move.sweep(view, bit_generator)
+    hyper = {
+        j: block.get_hyper(f) for block in view.blocks for f, j in enumerate(block.columns.tolist())
+    }
+    return FreshView(grid.prior(grid.place(view.prior), kind), view.labels_of(rows), hyper)
 
 
 def parts_of(view_of, group):

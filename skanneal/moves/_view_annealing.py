@@ -65,10 +65,6 @@ class ViewAnnealing(ViewReallocation):
             of_one = {j: _only(c, own) for j, own in grids.items() if c < len(own)}
             self.draws.append(FeatureHyperparameters(of_one))
 
-    def grown(self, state, features, bit_generator):
-        """A view of these features alone, of the rows of S, as a proposal makes it: FreshView."""
-        return self._make(state, features, state.subsample.rows(), 1.0, bit_generator)[2]
-
     def _chance(self, n_rows):
         return self.share * n_rows / self._work(n_rows) * max(1.0, FEW_ROWS / n_rows)
 
