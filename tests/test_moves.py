@@ -8,7 +8,7 @@ the same test must reject.
 import math
 from collections import Counter
 from functools import cache
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -22,7 +22,9 @@ from enumeration import (
     count_p_value,
     enumerate_joint,
     enumerate_posterior,
+    forced_paths,
     hyper_grid,
+    log_split_ratio,
     marginal,
     normalised,
     partitions,
@@ -451,6 +453,34 @@ def test_split_merge_takes_the_prior_from_the_mixture():
     start = posterior("mixed", 1.0, 0.0)
     counts = after_moves("mixed", 1.0, 0.6, [SplitMerge(n_proposals=40)], 800, start=start)
     assert count_p_value(counts, start) < REJECT
+
+
+@both_priors
+@pytest.mark.parametrize("labels", [(0, 1, 0, 1, 0, 1), (0, 1, 0, 1, 1, 1), (0, 1, 0, 1, 0, 0)])
+def test_how_often_two_clusters_merge(labels, discount):
+    """One proposal, many times, of rows that overlap: a merge is accepted with probabilities in
+    between, which depend on small ones of its forced allocation."""
+    n, n_times, expected = 6, 6000, 0.0
+    columns = [("normal", [0.0, 2.0, -0.4, 2.6, 0.3, 1.8], EXAMPLES["normal"][1])]
+    target = Target(columns, 1.0, discount)
+    for i, j in permutations(range(n), 2):
+        if labels[i] != labels[j]:
+            proposed = (1.0 if labels.count(labels[i]) == 1 else 0.5) / labels.count(labels[j])
+            others = [row for row in range(n) if row not in (i, j)]
+            for order in permutations(others):
+                for share, log_z in forced_paths(target, i, j, order, labels):
+                    log_ratio = log_split_ratio(target, i, j, tuple(range(n)), 1, log_z)
+                    log_ratio += math.log(proposed * (n - 1))  # of one cluster, j is any other row
+                    accepted = share * math.exp(min(0.0, -log_ratio))
+                    expected += proposed * accepted / n / math.factorial(n - 2)
+    mixture, bit_generator = make_mixture(columns, 1.0, discount, seed=18)
+    move, merged = SplitMerge(n_proposals=1), 0
+    for _ in range(n_times):
+        set_partition(mixture, labels)
+        move.sweep(mixture, bit_generator)
+        merged += mixture.n_clusters == 1
+    assert 0.2 < expected < 0.4
+    check_counts({True: merged, False: n_times - merged}, {True: expected, False: 1.0 - expected})
 
 
 class Skipping(SplitMerge):

@@ -17,7 +17,7 @@ import numpy as np
 
 N_BINS = 5  # of numbers, equally full
 MOST_LEVELS = 8  # the rarest levels beyond are one bin
-SURE = 3.0
+SURE = 3.0  # standard deviations
 
 
 def column_groups(table):

@@ -27,7 +27,7 @@ MOST_UNSEEN, LEAST_UNSEEN = 2000, 50  # rows that judge; the first also of those
 MOST_TRIES = 16  # groups at a time
 N_STEPS = 10  # Gibbs steps of random rows for each row that enters
 N_SWEEPS = 3  # of splits and merges in the end
-SURE = 2.0
+SURE = 2.0  # standard errors
 
 
 def mend_views(plan, state, bit_generator, stop):
