@@ -46,8 +46,8 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
     partition_prior : {"pitman_yor", "finite"}, default="pitman_yor"
         The law of who shares a component. "pitman_yor": a Dirichlet or Pitman-Yor process, whose
         number of components grows with the rows. "finite": a mixture of a random number M of
-        components with weights from a symmetric Dirichlet distribution. M - 1 is
-        beta-negative-binomial (1, 1, 1), or as `expected_clusters` says. Needs "split_merge".
+        components with weights from a symmetric Dirichlet distribution. M is above m with
+        probability 1 / (m + 1), or as `expected_clusters` says. Needs "split_merge".
     concentration : "infer", "marginal" or float, default="infer"
         Concentration of the process. "marginal" integrates it out, over the grid of "infer", in the
         permutation moves' weights. With "finite" the sum of the parameters of the Dirichlet
