@@ -90,6 +90,10 @@ def test_expected_clusters_and_the_null_view():
     numbers, weights = grid.points[:, 0], np.exp(grid.log_weights)
     assert weights[numbers <= 5].sum() == pytest.approx(0.1)
     assert weights[numbers >= 30].sum() == pytest.approx(0.1)
+    many = Finite.grid(200, expected_clusters=(50, 100))  # more than a quarter of the rows
+    assert many.points[-2, 0] < 100 <= many.points[-1, 0] and len(many.within(200)) == len(many)
+    assert np.exp(many.log_weights)[:50].sum() == pytest.approx(0.1)
+    assert Finite.grid(200, expected_clusters=(5, 30)).points[-1, 0] == 60
     null = np.exp(Finite.grid(1000, expected_clusters=(5, 30), null=True).log_weights)
     np.testing.assert_allclose(null, 0.5 * weights + 0.5 * (numbers == 1), atol=1e-12)
     assert np.isfinite(Finite.grid(10**5, expected_clusters=(1, 3)).log_weights).all()

@@ -95,6 +95,16 @@ def test_sizes_at_which_chains_are_compared():
     assert sizes(1000) == [250, 500] and sizes(4001) == [250, 500, 1000, 2000]
 
 
+@pytest.mark.parametrize("n_unseen", [0, 49])
+def test_too_few_unseen_rows_leave_the_usual_start(monkeypatch, n_unseen):
+    monkeypatch.setattr(_race, "mend_views", lambda *arguments: 0)
+    monkeypatch.setattr(_race, "unseen_differences", lambda *states: np.ones(n_unseen))
+    plan = plan_of(2000)._replace(columns="apart", moves=("gibbs",))
+    seed = np.random.SeedSequence(3)
+    chain = run_race(plan, SCHEDULE, seed, 0, StopFlag(), Progress())
+    assert chain.state.n_views > 1 and chain.state.subsample.size >= 1000
+
+
 def test_one_size_is_too_few_for_a_race(monkeypatch):
     monkeypatch.setattr(_race, "unseen_differences", lambda *states: pytest.fail("a race"))
     seed = np.random.SeedSequence(2)

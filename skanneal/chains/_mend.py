@@ -48,8 +48,10 @@ def mend_views(plan, state, bit_generator, stop):
     n_changes : int
     """
     rows = state.subsample.rows()
+    if plan.table.n_columns > MOST_COLUMNS or len(rows) > MOST_ROWS:
+        return 0
     unseen = unseen_rows(plan.table, [state])
-    if plan.table.n_columns > MOST_COLUMNS or len(rows) > MOST_ROWS or len(unseen) < LEAST_UNSEEN:
+    if len(unseen) < LEAST_UNSEEN:
         return 0
     groups = column_groups(plan.table.take(spread(rows, MOST_UNSEEN)))
     unseen, tries, n_changes = plan.table.take(unseen), 0, 0
@@ -92,10 +94,8 @@ def grown(plan, state, columns, bit_generator):
     for _ in range(N_SWEEPS):
         for move in (SplitMerge(), *draws):
             move.sweep(view, bit_generator)
-    hyper = {
-        j: block.get_hyper(f) for block in view.blocks for f, j in enumerate(block.columns.tolist())
-    }
-    return FreshView(grid.prior(grid.place(view.prior), kind), view.labels_of(rows), hyper)
+    prior = grid.prior(grid.place(view.prior), kind)  # its probability on the whole grid
+    return FreshView.of(view, rows)._replace(prior=prior)
 
 
 def parts_of(view_of, group):

@@ -28,7 +28,7 @@ import numpy as np
 from ..moves import COLUMN_MOVES
 from ..parallel import spawn_seeds
 from ._chain import Chain
-from ._mend import log_densities, mend_views, unseen_rows
+from ._mend import LEAST_UNSEEN, log_densities, mend_views, unseen_rows
 
 LEAST_ROWS = 250  # in the subsample at the first comparison
 SURE = 3.0  # standard errors of what ends the race early
@@ -79,10 +79,12 @@ def run_race(plan, schedule, seed, further_sweeps, stop, progress):
         if not rival.run(stop, size):
             return chain
         differences = unseen_differences(plan.table, chain.state, rival.state)
-        now = differences.mean(), differences.std(ddof=1) / np.sqrt(len(differences))
-        doublings = np.log2(plan.table.n_rows / rival.state.subsample.size)
-        wins = None if before is None else is_ahead(before, now, doublings, size == found[-1])
-        before = now
+        wins = False  # unless there are rows enough to tell
+        if len(differences) >= LEAST_UNSEEN:
+            now = differences.mean(), differences.std(ddof=1) / np.sqrt(len(differences))
+            doublings = np.log2(plan.table.n_rows / rival.state.subsample.size)
+            wins = None if before is None else is_ahead(before, now, doublings, size == found[-1])
+            before = now
         if wins is not None:
             winner = rival.with_plan(plan) if wins else chain
             winner.clock.seconds = chain.clock.seconds + rival.clock.seconds

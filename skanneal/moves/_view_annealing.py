@@ -81,12 +81,7 @@ class ViewAnnealing(ViewReallocation):
             for draw in self.draws:
                 draw.sweep(view, bit_generator, beta=beta)
             view.compact()
-        hyper = {
-            j: block.get_hyper(f)
-            for block in view.blocks
-            for f, j in enumerate(block.columns.tolist())
-        }
-        return point, log_z, FreshView(view.prior, view.labels_of(rows), hyper)
+        return point, log_z, FreshView.of(view, rows)
 
     def _unmake(self, state, v, rows, beta, bit_generator):
         """The first two of these for the present view, by the backward path."""

@@ -117,7 +117,7 @@ cdef class Finite(PartitionPrior):
         """M is inferred. With concentration "infer" gamma is 1; a given concentration is divided
         equally between the M components."""
         _check(concentration, expected_clusters, of)
-        components = _numbers(n)
+        components = _numbers(n, expected_clusters)
         mass = _masses(components, expected_clusters, n)
         if null:
             mass[0] += mass.sum()
@@ -129,7 +129,7 @@ cdef class Finite(PartitionPrior):
         return PriorGrid(
             points,
             np.log(np.maximum(mass, LEAST_WEIGHT)),
-            least_rows=np.where(components > EVERY, MEAN_SIZE * components, 0),
+            least_rows=np.where(components > EVERY, np.minimum(MEAN_SIZE * components, n), 0),
         )
 
     def grid_scores(self, sizes, points):
@@ -190,11 +190,13 @@ def _check(concentration, expected_clusters, of):
     check_expected_clusters(expected_clusters, "expected_views" if of else "expected_clusters")
 
 
-def _numbers(n):
+def _numbers(n, expected_clusters):
     """Numbers of components on the grid: n rows have no more clusters than the last of them."""
-    numbers, further = [*range(1, EVERY + 1)], EVERY
-    while MEAN_SIZE * (further := int(np.ceil(RATIO * further))) <= n:
+    numbers, last = [*range(1, EVERY + 1)], EVERY
+    high = 0 if expected_clusters is None else expected_clusters[1]
+    while MEAN_SIZE * (further := int(np.ceil(RATIO * last))) <= n or last < high:
         numbers.append(further)
+        last = further
     return np.array(numbers, dtype=np.float64)
 
 

@@ -36,6 +36,16 @@ class FreshView(NamedTuple):
     labels: np.ndarray
     hyper: dict = {}
 
+    @classmethod
+    def of(cls, view, rows):
+        """What a mixture of these rows has: its prior, labels and hyperparameters."""
+        hyper = {
+            j: block.get_hyper(f)
+            for block in view.blocks
+            for f, j in enumerate(block.columns.tolist())
+        }
+        return cls(view.prior, view.labels_of(rows), hyper)
+
 
 class CrossCat:
     """Views over one table and one subsample.
