@@ -1,8 +1,9 @@
 """Which structure moves follow a churn of the subsample, and how often each is made.
 
 Two policies share the interface of `MovePolicy`. Turns: while the subsample grows, one move follows
-each churn; at full data all do, so that what is kept comes from one fixed kernel. Even work: every
-move follows each churn, until it has worked as much as the churn.
+each churn; at full data those of rows do and one of columns, in a fixed cycle, so that what is kept
+comes from one fixed kernel. Even work: every move follows each churn, until it has worked as much
+as the churn.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -73,7 +74,9 @@ class MovePolicy:
 class Turns(MovePolicy):
     """One move per churn while the subsample grows, in proportion to the moves' weights.
 
-    A move that has accepted nothing for long misses most of its turns.
+    A move that has accepted nothing for long misses most of its turns. At full data every move of
+    rows follows each churn, and the moves of columns take turns by their weights, whatever they
+    have accepted: each costs as much as several sweeps of rows, and few are accepted there.
     """
 
     REMEMBERED = ("idle", "credit")
@@ -94,24 +97,31 @@ class Turns(MovePolicy):
 
     def expected(self, state, segment):
         n_rows = state.subsample.size
-        seconds = [self.clock.expected(i, n_rows) for i in range(len(self.moves))]
-        # Any one of them may be next: expect the longest.
-        return (sum if _is_full(state) else max)([*seconds, 0.0])
+        always, sharing = self._kinds(_is_full(state))
+        # Any one of those that share turns may be next: expect the longest.
+        longest = max([self.clock.expected(i, n_rows) for i in sharing], default=0.0)
+        return sum((self.clock.expected(i, n_rows) for i in always), longest)
+
+    def _kinds(self, full):
+        """Return the indices of the moves that are always made, and of those that share turns."""
+        indices = range(len(self.moves))
+        always = [i for i in indices if full and self.moves[i].acts_on == "rows"]
+        return always, [i for i in indices if i not in always]
 
     def _turns(self, full):
         """Return the indices of the moves to be made now."""
-        n_moves = len(self.moves)
-        if full or n_moves == 0:
-            return range(n_moves)
+        always, sharing = self._kinds(full)
+        if not sharing:
+            return always
         # Each move earns its weight and the richest pays for all: this spreads the turns evenly.
-        weights = [move.weight for move in self.moves]
-        self.credit = [credit + weight for credit, weight in zip(self.credit, weights)]
-        i = self.credit.index(max(self.credit))
-        self.credit[i] -= sum(weights)
-        if self.idle[i] >= IDLE_AFTER and self.idle[i] % IDLE_PERIOD:
-            self.idle[i] += 1
-            return ()
-        return (i,)
+        for i in sharing:
+            self.credit[i] += self.moves[i].weight
+        chosen = max(sharing, key=self.credit.__getitem__)
+        self.credit[chosen] -= sum(self.moves[i].weight for i in sharing)
+        if not full and self.idle[chosen] >= IDLE_AFTER and self.idle[chosen] % IDLE_PERIOD:
+            self.idle[chosen] += 1
+            return always
+        return [*always, chosen]
 
 
 class EvenWork(MovePolicy):

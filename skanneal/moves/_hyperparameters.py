@@ -26,6 +26,7 @@ class EachView(Polled):
     def __init__(self, move):
         self.move = move
         self.name, self.exact, self.tempered = move.name, move.exact, move.tempered
+        self.acts_on = getattr(move, "acts_on", None)
         self.weight = getattr(move, "weight", None)
 
     def sweep(self, state, bit_generator, *, beta=1.0):
