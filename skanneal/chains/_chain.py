@@ -105,6 +105,16 @@ class Chain:
         new.trace, new.position, new.reached = self.trace, self.position, self.reached
         return new
 
+    def copy(self, plan, bit_generator):
+        """Return a chain of its own at the same place of the path, with the same state, but with a
+        plan of other moves and other random numbers. Its trace begins there."""
+        subsample = Subsample.from_arrays(self.state.subsample.to_arrays())
+        state = state_from_arrays(self.state.to_arrays(), plan.table, subsample)
+        pacer = Pacer.from_arrays(self.pacer.to_arrays())
+        new = Chain(plan, state, pacer, bit_generator, ChainClock())
+        new.position = self.position
+        return new
+
     # ---- running --------------------------------------------------------------------------------
 
     def limit(self, stop, max_time):

@@ -1,13 +1,18 @@
 """Which structure moves follow a churn of the subsample, and how often each is made.
 
 Two policies share the interface of `MovePolicy`. Turns: while the subsample grows, one move follows
-each churn; at full data those of rows do and one of columns, in a fixed cycle, so that what is kept
+each churn; at full data all of rows do, and some of columns in a fixed cycle, so that what is kept
 comes from one fixed kernel. Even work: every move follows each churn, until it has worked as much
 as the churn.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import math
+
+import numpy as np
+
+ALL_ROWS = 2000  # up to so many rows of full data all moves follow each churn
 IDLE_AFTER = 8  # turns without an acceptance, after which a move misses most of its turns
 IDLE_PERIOD = 8  # an idle move takes one turn in this many
 FIRST_COST = 1.0  # work per row that a move is taken to cost before it has been made
@@ -75,8 +80,8 @@ class Turns(MovePolicy):
     """One move per churn while the subsample grows, in proportion to the moves' weights.
 
     A move that has accepted nothing for long misses most of its turns. At full data every move of
-    rows follows each churn, and the moves of columns take turns by their weights, whatever they
-    have accepted: each costs as much as several sweeps of rows, and few are accepted there.
+    rows follows each churn; of the moves of columns, each of which costs as much as several sweeps
+    of rows, a share of ALL_ROWS / n and at least one follow, whatever they have accepted.
     """
 
     REMEMBERED = ("idle", "credit")
@@ -86,42 +91,62 @@ class Turns(MovePolicy):
         self.idle = [0] * len(moves)
 
     def make(self, state, bit_generator, segment, burn_in, stop):
-        began, turns = self.clock.now(), self._turns(_is_full(state))
+        began, turns = self.clock.now(), self._turns(state)
         for i in turns:
             info = self._sweep(i, state, bit_generator, segment)
             if info.proposed:
                 self.idle[i] = 0 if info.accepted else self.idle[i] + 1
-        others = (i for i in range(len(self.moves)) if i not in turns)
-        missing = sum(self.clock.expected(i, state.subsample.size, 0.0) for i in others)
-        return self.clock.now() - began, missing
+        made = self.clock.now() - began
+        return made, 0.0 if _is_full(state) else max(0.0, self._seconds(state, 0.0) - made)
 
     def expected(self, state, segment):
-        n_rows = state.subsample.size
-        always, sharing = self._kinds(_is_full(state))
-        # Any one of those that share turns may be next: expect the longest.
-        longest = max([self.clock.expected(i, n_rows) for i in sharing], default=0.0)
-        return sum((self.clock.expected(i, n_rows) for i in always), longest)
+        if _is_full(state):
+            return self._seconds(state, np.inf)
+        # Any one of them may be next: expect the longest.
+        return max((self._known(i, state, np.inf) for i in range(len(self.moves))), default=0.0)
 
-    def _kinds(self, full):
-        """Return the indices of the moves that are always made, and of those that share turns."""
+    def _seconds(self, state, unknown):
+        """What the moves that follow a churn of the full data would take of the rows in S."""
+        always, sharing = self._kinds(state)
+        total = sum(self._known(i, state, unknown) for i in always)
+        if sharing:
+            of_sharing = sum(self._known(i, state, unknown) for i in sharing)
+            total += self._n_turns(sharing, state) * of_sharing / len(sharing)
+        return total
+
+    def _known(self, i, state, unknown):
+        return self.clock.expected(i, state.subsample.size, unknown)
+
+    def _kinds(self, state):
+        """The moves that follow each churn of the full data, and those that share turns there."""
         indices = range(len(self.moves))
-        always = [i for i in indices if full and self.moves[i].acts_on == "rows"]
-        return always, [i for i in indices if i not in always]
+        share = state.table.n_rows > ALL_ROWS
+        sharing = [i for i in indices if share and self.moves[i].acts_on == "columns"]
+        return [i for i in indices if i not in sharing], sharing
 
-    def _turns(self, full):
+    def _n_turns(self, sharing, state):
+        return math.ceil(len(sharing) * ALL_ROWS / state.table.n_rows)
+
+    def _turns(self, state):
         """Return the indices of the moves to be made now."""
-        always, sharing = self._kinds(full)
-        if not sharing:
-            return always
-        # Each move earns its weight and the richest pays for all: this spreads the turns evenly.
-        for i in sharing:
-            self.credit[i] += self.moves[i].weight
-        chosen = max(sharing, key=self.credit.__getitem__)
-        self.credit[chosen] -= sum(self.moves[i].weight for i in sharing)
-        if not full and self.idle[chosen] >= IDLE_AFTER and self.idle[chosen] % IDLE_PERIOD:
-            self.idle[chosen] += 1
-            return always
-        return [*always, chosen]
+        full = _is_full(state)
+        made, sharing = self._kinds(state) if full else ([], range(len(self.moves)))
+        for _ in range(self._n_turns(sharing, state) if full else min(1, len(sharing))):
+            # Each move earns its weight and the richest pays for all: turns are spread evenly.
+            for i in sharing:
+                self.credit[i] += self.moves[i].weight
+            chosen = max(sharing, key=self.credit.__getitem__)
+            self.credit[chosen] -= sum(self.moves[i].weight for i in sharing)
+            if full or not self._misses(chosen):
+                made = [*made, chosen]
+        return made
+
+    def _misses(self, i):
+        """Whether a move has accepted nothing for long, and misses this turn."""
+        if self.idle[i] < IDLE_AFTER or self.idle[i] % IDLE_PERIOD == 0:
+            return False
+        self.idle[i] += 1
+        return True
 
 
 class EvenWork(MovePolicy):

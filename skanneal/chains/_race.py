@@ -3,10 +3,11 @@
 While few rows are in, the columns of a table often split into more views than the full data
 support: a view of many columns needs many clusters, and these need rows. Views that split early
 hardly ever merge again, since the rows of a merged view need another partition. So a rival, all of
-whose columns are in one view, grows beside the chain of the usual start.
+whose columns are in one view, runs beside the chain of the usual start. It begins at the first of
+the sizes n = N / 2^k, with the same rows and a view grown from nothing.
 
-At sizes n = N / 2^k both score rows that neither has seen. With d_k the mean
-difference of their log densities, the straight line in log n through the last two,
+At each of these sizes both score rows that neither has seen. With d_k the mean difference of their
+log densities, the straight line in log n through the last two,
 
     d_k + m (d_k - d_{k-1}),    m = log2(N / n),
 
@@ -28,7 +29,7 @@ import numpy as np
 from ..moves import COLUMN_MOVES
 from ..parallel import spawn_seeds
 from ._chain import Chain
-from ._mend import LEAST_UNSEEN, log_densities, mend_views, unseen_rows
+from ._mend import LEAST_UNSEEN, grown, log_densities, mend_views, unseen_rows
 
 LEAST_ROWS = 250  # in the subsample at the first comparison
 SURE = 3.0  # standard errors of what ends the race early
@@ -61,17 +62,15 @@ def run_race(plan, schedule, seed, further_sweeps, stop, progress):
     """
     # The first seed below a chain's is that of the choice of families.
     below, mending = spawn_seeds(seed, 3)[1:]
-    kept = tuple(name for name in plan.moves if name not in COLUMN_MOVES)
     chain, rival = Chain.begin(plan, schedule, seed, further_sweeps), None
     chain.progress, bit_generator, before = progress, np.random.PCG64(mending), None
     found = sizes(plan.table.n_rows)
-    if len(found) > 1:
-        together = plan._replace(columns="together", moves=kept)
-        rival = Chain.begin(together, schedule, below, further_sweeps)
     for size in found:
         if not chain.run(stop, size):
             return chain
         began = time.perf_counter()
+        if size == found[0] and size < found[-1]:
+            rival = begin_rival(chain, below)
         mend_views(plan, chain.state, bit_generator, stop)
         chain.clock.seconds += time.perf_counter() - began
         if rival is None:
@@ -90,6 +89,17 @@ def run_race(plan, schedule, seed, further_sweeps, stop, progress):
             winner.clock.seconds = chain.clock.seconds + rival.clock.seconds
             winner.progress, chain, rival = progress, winner, None
     return chain
+
+
+def begin_rival(chain, seed):
+    """Return a chain at the same place, with all columns in a view grown from nothing, that leaves
+    them there."""
+    kept = tuple(name for name in chain.plan.moves if name not in COLUMN_MOVES)
+    rival = chain.copy(chain.plan._replace(moves=kept), np.random.PCG64(seed))
+    columns = np.arange(chain.plan.table.n_columns)
+    whole = grown(rival.plan, rival.state, columns, rival.bit_generator)
+    rival.state.reassign(np.full(len(columns), rival.state.n_views), [whole])
+    return rival
 
 
 def is_ahead(before, now, doublings, last):

@@ -31,7 +31,7 @@ class EachView(Polled):
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """One sweep of each view; the sum of their MoveInfo."""
-        self.move.poll, infos = self.poll, []
+        self.move.poll, self.move.n_views, infos = self.poll, len(state.views), []
         for view in state.views:
             self.poll()
             infos.append(self.move.sweep(view, bit_generator, beta=beta))
