@@ -31,7 +31,9 @@ class EachView(Polled):
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """One sweep of each view; the sum of their MoveInfo."""
-        self.move.poll, self.move.n_views, infos = self.poll, len(state.views), []
+        growing = state.subsample.size < state.table.n_rows
+        self.move.n_sharing = len(state.views) if growing else 1
+        self.move.poll, infos = self.poll, []
         for view in state.views:
             self.poll()
             infos.append(self.move.sweep(view, bit_generator, beta=beta))

@@ -43,8 +43,8 @@ from ._integrated import Integrated
 
 
 TRIES = 100  # pairs per sweep, at most one for each row
-# Rows in a sweep's proposals, on average at most: as many as in S, or a view's share of FEW_ROWS if
-# that is more, but no more than MOST_TIMES those in S.
+# Rows in a sweep's proposals, on average at most: as many as in S, or a mixture's share of FEW_ROWS
+# if that is more, but no more than MOST_TIMES those in S.
 FEW_ROWS, MOST_TIMES = 4000, 20
 
 # The probability of an allocation is multiplied up until it is SMALL, over rows whose two scores
@@ -197,7 +197,7 @@ class SplitMerge(Polled):
     def __init__(self, n_proposals=None, grid=None):
         self.n_proposals = n_proposals
         self.integrated = None if grid is None else Integrated(grid)
-        self.n_views = 1  # that share what a sweep of few rows works
+        self.n_sharing = 1  # mixtures that share what a sweep of few rows works
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """`n_proposals` proposals; returns MoveInfo."""
@@ -218,7 +218,7 @@ class SplitMerge(Polled):
         if self.n_proposals is not None:
             return self.n_proposals, n
         n_tries = min(n, TRIES)
-        return n_tries, max(n, min(MOST_TIMES * n, FEW_ROWS / self.n_views)) / n_tries
+        return n_tries, max(n, min(MOST_TIMES * n, FEW_ROWS / self.n_sharing)) / n_tries
 
 
 cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_generator,

@@ -28,10 +28,11 @@ from ._predictor import Predictor, View
 from ._tail import own_components
 
 MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
-ROWS_TIMES_DRAWS = 400_000  # where there are more rows, fewer draws
+ROWS_TIMES_DRAWS, CELLS = 400_000, 10**7  # fewer draws of more rows, or of more components
 TREE_ROWS = 4000  # in which valleys are looked for
 TREE_DRAWS = 9  # that judge valleys
-_TREE_CELLS = 2 * 10**7  # rows times components times draws; beyond that, fewer draws
+_TREE_CELLS = 3 * 10**6  # rows times components times draws; beyond that, fewer draws
+_FEW_JUDGES = 3  # with any number of components
 _SMALL = 0.2  # share of the rows of its group's largest component, below which one is left out
 TIMED_ROWS = 1000  # scored first, to forecast how long all rows will take
 LABELLING = 1.5  # how much longer labels take than the scores that they are made from
@@ -80,7 +81,9 @@ class Clusters:
 
         They are averaged over as many draws as the time limit, if there is one, leaves time for.
         """
-        n_draws = np.clip(ROWS_TIMES_DRAWS // table.n_rows, FEW_DRAWS, MOST_DRAWS)
+        n_cells = table.n_rows * (int(point.labels.max()) + 1)
+        most = min(ROWS_TIMES_DRAWS // table.n_rows, CELLS // n_cells)
+        n_draws = np.clip(most, FEW_DRAWS, MOST_DRAWS)
         used = _evenly(len(draws), n_draws)
         schema = None if encoder is None else encoder.table_schema
         self = cls([draws[d] for d in used], weights[used], point, schema, estimator.noise)
@@ -144,7 +147,7 @@ class Clusters:
         for any, the point estimate judges itself."""
         began = limit.taken if limit else 0.0
         own = self.joints_without(point, point.main_view, table)
-        most = min(TREE_DRAWS, len(self.draws), max(_TREE_CELLS // own.size, 1))
+        most = min(TREE_DRAWS, len(self.draws), max(_TREE_CELLS // own.size, _FEW_JUDGES))
         if limit:
             seconds = limit.taken - began
             most = int(min(most, limit.left / 2 / max(seconds, 1e-9)))

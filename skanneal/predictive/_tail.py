@@ -38,6 +38,7 @@ from scipy.special import betainc, digamma, gammaincc, logsumexp, polygamma
 
 from ..states import state_from_arrays
 from ._predictor import BLOCK_BYTES, Predictor, View
+from ._tail_bounds import gamma_bounds
 
 SAMPLED = 64  # cells of each component, where the law of a surprisal is not known
 LEAST_SAMPLED = 8  # cells of each component, where the limits below leave fewer
@@ -45,7 +46,8 @@ MOST_SAMPLED, MOST_CELLS = 4096, 2**24  # rows sampled from all components toget
 TOGETHER = 16  # components that are sampled for each other
 SEED = 0  # of these
 DENSE_CELLS = 2**17  # drawn at a time of rows of counts, which are kept sparse
-MOST_DRAWS, MOST_SCORES = 8, 400_000  # for training rows: draws of all chains, scores of them all
+MOST_DRAWS, FEW_DRAWS = 8, 2  # of all chains, for training rows
+MOST_SCORES, MOST_TERMS = 400_000, 2_000_000  # rows times draws, and these times components
 NEGLIGIBLE = 8.0  # nats below the largest bound of a row's terms, where a term is left out
 UNDERFLOW = 1e-290
 
@@ -288,18 +290,14 @@ def _beta_tails(standing, excess, a, b, h):
 def _gamma_tails(standing, excess, mean, variance):
     """Terms of a gamma law with this mean and variance; of a law without spread 1 at its point.
 
-    The bound is Chernoff's, as that of a beta law; far out either is within a few nats of the tail.
+    Chernoff's bound, like that of a beta law, is within a few nats of a tail that is far out.
     """
     spread = variance > 1e-12
     scale = np.where(spread, variance, 1.0) / np.where(spread, mean, 1.0)
     shape = np.where(spread, mean, 1.0) / scale
-    x = excess / scale
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bounds = np.where(x > shape, shape - x + shape * np.log(x / shape), 0.0)
-        bounds = np.where(np.isinf(x), -np.inf, bounds)
-    bounds = standing + np.where(spread, bounds, np.where(excess > 1e-6, -np.inf, 0.0))
-    i, k = np.nonzero(_counts(bounds) & spread)
-    return _filled(bounds, i, k, standing[i, k], gammaincc(shape[k], x[i, k]))
+    laws = shape, scale, spread.view(np.uint8)
+    bounds, i, k = gamma_bounds(standing, excess, *laws, NEGLIGIBLE)
+    return _filled(bounds, i, k, standing[i, k], gammaincc(shape[k], excess[i, k] / scale[k]))
 
 
 def _counts(bounds):
@@ -361,7 +359,9 @@ def training_scores(draws, draw_weights, table, schema, limit=None):
 
     With a TimeLimit no draw is begun, but the first, that would take longer than what is left.
     """
-    n_draws = min(MOST_DRAWS, max(1, MOST_SCORES // table.n_rows))
+    n_terms = table.n_rows * int(np.sum(draws[0].n_components))
+    n_draws = min(max(MOST_TERMS // n_terms, FEW_DRAWS), max(MOST_SCORES // table.n_rows, 1))
+    n_draws = min(n_draws, MOST_DRAWS)
     at = np.unique(np.linspace(0, len(draws) - 1, n_draws).round().astype(int))
     draws, weights = [draws[i] for i in at], np.asarray(draw_weights)[at]
     maker = Predictor(draws[:0], schema)
