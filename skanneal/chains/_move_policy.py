@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-ALL_ROWS = 2000  # up to so many rows of full data all moves follow each churn
+from ..moves import SMALL_TABLE
+
 IDLE_AFTER = 8  # turns without an acceptance, after which a move misses most of its turns
 IDLE_PERIOD = 8  # an idle move takes one turn in this many
 FIRST_COST = 1.0  # work per row that a move is taken to cost before it has been made
@@ -81,7 +82,7 @@ class Turns(MovePolicy):
 
     A move that has accepted nothing for long misses most of its turns. At full data every move of
     rows follows each churn; of the moves of columns, each of which costs as much as several sweeps
-    of rows, a share of ALL_ROWS / n and at least one follow, whatever they have accepted.
+    of rows, a share of SMALL_TABLE / n and at least one follow, whatever they have accepted.
     """
 
     REMEMBERED = ("idle", "credit")
@@ -120,12 +121,12 @@ class Turns(MovePolicy):
     def _kinds(self, state):
         """The moves that follow each churn of the full data, and those that share turns there."""
         indices = range(len(self.moves))
-        share = state.table.n_rows > ALL_ROWS
+        share = state.table.n_rows > SMALL_TABLE
         sharing = [i for i in indices if share and self.moves[i].acts_on == "columns"]
         return [i for i in indices if i not in sharing], sharing
 
     def _n_turns(self, sharing, state):
-        return math.ceil(len(sharing) * ALL_ROWS / state.table.n_rows)
+        return math.ceil(len(sharing) * SMALL_TABLE / state.table.n_rows)
 
     def _turns(self, state):
         """Return the indices of the moves to be made now."""

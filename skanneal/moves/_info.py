@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 SCORES = 1 << 24  # of cells under partitions, between two polls
+# A table of so many rows has few sweeps in all, and these cost little: its moves spare no work.
+SMALL_TABLE = 2000
 
 
 class Polled:
