@@ -7,6 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.displays import ClusterTreeDisplay
+from skanneal.predictive import _clusters
 from skanneal.predictive._clusters import _gathered
 from skanneal.schedules import LinearAnneal
 
@@ -66,6 +67,21 @@ def groups():
     centres = np.repeat([[0, 0, 0], [9, 0, 2], [0, 9, -3]], [200, 120, 60], axis=0)
     X = generator.normal(size=(380, 3)) + centres
     return X, AnnealedDPMixture(**SHORT).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("limit", "n_draws", "n_judges"), [("CELLS", 4, 3), ("_TREE_CELLS", 16, 3)]
+)
+def test_fewer_draws_of_many_rows_or_components(monkeypatch, limit, n_draws, n_judges):
+    """An odd number of those that clusters are averaged over judges valleys."""
+    judged, given = [], _clusters.cluster_tree
+    monkeypatch.setattr(_clusters, limit, 1)
+    monkeypatch.setattr(_clusters, "cluster_tree", lambda *a: judged.append(len(a[1])) or given(*a))
+    X = np.repeat(np.eye(3) * 9, 30, axis=0) + np.random.default_rng(0).normal(size=(90, 3))
+    model = fitted(X, n_draws=10)
+    assert len(model._clusters.draws) == n_draws and judged == [n_judges]
+    np.testing.assert_array_equal(model.labels_, model.predict(X))
+    assert model.n_clusters_ == 3
 
 
 def test_labels_are_what_predict_says_the_largest_first(groups):

@@ -20,6 +20,7 @@ from skanneal import AnnealedDPMixture, CrossCatPY, MixtureOutlierDetector
 from skanneal.predictive import _tail
 from skanneal.predictive._predictor import View
 from skanneal.predictive._tail import Law, log_standing, log_sums
+from skanneal.predictive._tail_bounds import gamma_bounds
 from skanneal.schedules import SequentialGibbs
 from skanneal.states import state_from_arrays
 
@@ -215,6 +216,43 @@ def test_terms_left_out_do_not_count():
     tails = stats.gamma.sf(excess, mean**2 / variance, scale=variance / mean)
     got = log_sums(np.tile(standing, (200, 1)), excess, [law], np.zeros(200, int))
     np.testing.assert_allclose(got, np.log((np.exp(standing) * tails).sum(axis=1)), atol=0.01)
+
+
+def test_bounds_of_gamma_tails():
+    """Against the formula, one by one: no tail is above its bound, and the terms that count are
+    those near the largest bound of their row. A law without spread is at one point."""
+    rng = np.random.default_rng(2)
+    shape, scale = np.array([0.5, 3.0, 40.0, 1.0]), np.array([2.0, 1.0, 0.1, 1.0])
+    spread = np.array([1, 1, 1, 0], dtype=np.uint8)
+    excess = rng.exponential(10.0, size=(60, 4)) * (rng.random((60, 4)) < 0.9)
+    excess[0] = np.inf
+    standing = np.log(rng.dirichlet(np.ones(4), size=60))
+    bounds, rows, terms = gamma_bounds(standing, excess, shape, scale, spread, 8.0)
+    counted = []
+    for i, k in np.ndindex(60, 4):
+        x, bound = excess[i, k] / scale[k], 0.0
+        if not spread[k]:
+            bound = 0.0 if x == 0.0 else -np.inf
+        elif x > shape[k]:
+            bound = -np.inf if np.isinf(x) else shape[k] - x + shape[k] * log(x / shape[k])
+        assert bounds[i, k] == pytest.approx(standing[i, k] + bound, rel=1e-12)
+        if spread[k]:
+            assert stats.gamma.logsf(x, shape[k]) <= bound + 1e-12
+            if standing[i, k] + bound >= bounds[i].max() - 8.0:
+                counted.append((i, k))
+    assert counted == list(zip(rows.tolist(), terms.tolist()))
+    assert 0 < len(counted) < 180
+
+
+@pytest.mark.parametrize(("limit", "n_draws"), [("MOST_TERMS", 2), ("MOST_SCORES", 1)])
+def test_fewer_draws_score_many_training_rows_or_components(monkeypatch, limit, n_draws):
+    made, given = [], _tail.state_from_arrays
+    monkeypatch.setattr(_tail, limit, 1)
+    monkeypatch.setattr(
+        _tail, "state_from_arrays", lambda *arguments: made.append(0) or given(*arguments)
+    )
+    model = quick(n_draws=9).fit(groups())
+    assert len(made) == n_draws and np.isfinite(model.outlier_scores_).all()
 
 
 def test_scores_of_far_rows_stay_finite_and_in_order():

@@ -143,6 +143,23 @@ def test_the_rival_wins_and_moves_its_columns_afterwards(monkeypatch):
     assert same_arrays(*own)
 
 
+def test_a_rival_begins_where_the_usual_chain_is():
+    """At the same place with the same rows, all columns in one view that has clusters; it is free
+    of the usual chain's randomness, and leaves the columns where they are."""
+    plan, seed = plan_of(2000), np.random.SeedSequence(7)
+    chain = Chain.begin(plan._replace(columns="apart"), SCHEDULE, seed)
+    chain.run(until=250)
+    before, at = chain.state.to_arrays(), chain.position
+    rival = _race.begin_rival(chain, np.random.SeedSequence(8))
+    assert rival.position == at and rival.pacer.size == chain.pacer.size
+    np.testing.assert_array_equal(rival.state.subsample.rows(), chain.state.subsample.rows())
+    rival.state.validate()
+    assert rival.state.n_views == 1 and rival.state.n_clusters > 1
+    assert rival.run(until=500) and rival.state.n_views == 1
+    assert rival.state.subsample.size >= 500 and chain.state.subsample.size < 500
+    assert same_arrays(before, chain.state.to_arrays()) and chain.position == at
+
+
 def test_a_race_that_is_stopped_leaves_the_usual_start(monkeypatch):
     class Stops(Progress):
         def __call__(self, share):
