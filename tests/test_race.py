@@ -16,7 +16,7 @@ from skanneal.estimators import _rounds
 from skanneal.moves import COLUMN_MOVES
 from skanneal.parallel import Progress, StopFlag
 from skanneal.partition_priors import PriorGrid
-from skanneal.schedules import AcceleratingAnneal
+from skanneal.schedules import AcceleratingAnneal, PriorGibbs
 from skanneal.states import Subsample
 from test_crosscat_moves import big_state, same_arrays
 
@@ -231,7 +231,7 @@ def test_densities_against_the_formula():
 
 
 @pytest.mark.filterwarnings("ignore:The chains do not agree")
-def test_a_fit_races_where_blocks_follow_and_is_the_same_for_any_number_of_jobs(monkeypatch):
+def test_a_fit_races_without_a_time_limit_and_is_the_same_for_any_number_of_jobs(monkeypatch):
     rng, raced = np.random.default_rng(8), []
     X = rng.random((1000, 3)) < np.where(rng.random(1000) < 0.5, 0.9, 0.2)[:, None]
 
@@ -248,5 +248,14 @@ def test_a_fit_races_where_blocks_follow_and_is_the_same_for_any_number_of_jobs(
     for a, b in zip(one.draws_, two.draws_, strict=True):
         assert same_arrays(a[0].arrays, b[0].arrays)
     CrossCatPY(schedule=SCHEDULE, **given).fit(X)
+    assert raced[4:] == ["drawn", "drawn"]
     CrossCatPY(max_time=0.1, **given).fit(X)
-    assert len(raced) == 4
+    assert len(raced) == 6
+
+
+def test_no_race_where_a_chain_begins_with_all_rows(monkeypatch):
+    monkeypatch.setattr(_race, "begin_rival", lambda *arguments: pytest.fail("a race"))
+    chain = run_race(
+        plan_of(), PriorGibbs(n_sweeps=1), np.random.SeedSequence(9), 0, StopFlag(), Progress()
+    )
+    assert chain.is_full and chain.position == 0

@@ -8,6 +8,7 @@ a problem:
 
 - default: the estimator's defaults;
 - cut: a tenth of the sweeps that the default fit of the same seed made;
+- more: four times as many, half of them with all rows for as many draws;
 - any schedule's name: that schedule with as many sweeps as the default fit made, and as many draws.
 
 The gap is the mean difference of the held-out rows' log densities, reference less fit, with its
@@ -26,8 +27,8 @@ from references import MODEL, chosen, command_line, from_steps
 from skanneal.schedules import resolve_schedule
 
 KEYS = "commit", *REFERENCE_KEYS, "way"
-CUT = 0.1
-WAYS = ("default", "cut", "sequential_gibbs", "linear_anneal")
+CUT, MORE = 0.1, 4.0
+WAYS = ("default", "cut", "more", "sequential_gibbs", "linear_anneal")
 
 
 def of_fit(problem, seed, way, reference, default):
@@ -74,18 +75,19 @@ def of_fit(problem, seed, way, reference, default):
 
 
 def of_work(model, way, sweeps, draws):
-    """Parameters of the cut fit, or of another schedule with the default fit's sweeps.
+    """Parameters of a fit of less or more work, or of another schedule with the default fit's.
 
     Draws after the first take `thin` sweeps each, which count; a fit keeps fewer draws where they
     would take more than half of its sweeps.
     """
-    name = model.schedule if way == "cut" else way
-    total = CUT * sweeps if way == "cut" else sweeps
-    n_draws = min(draws, max(1, round(total / 2 / model.thin)))
-    schedule = resolve_schedule(name)
+    factor = {"cut": CUT, "more": MORE}.get(way)
+    total = sweeps * (factor or 1.0)
+    thin = round(total / 2 / draws) if way == "more" else model.thin
+    n_draws = min(draws, max(1, round(total / 2 / thin)))
+    schedule = resolve_schedule(model.schedule if factor else way)
     least = 1 + getattr(schedule, "final_sweeps", 0)
-    first = max(total - (n_draws - 1) * model.thin, least)
-    return {"schedule": schedule.set_params(n_sweeps=first), "n_draws": n_draws}
+    first = max(total - (n_draws - 1) * thin, least)
+    return {"schedule": schedule.set_params(n_sweeps=first), "n_draws": n_draws, "thin": thin}
 
 
 def main():

@@ -44,7 +44,7 @@ def run_race(plan, schedule, seed, further_sweeps, stop, progress):
     plan : ChainPlan
         Of the usual start.
     schedule : BaseSchedule
-        Validated, without a time limit.
+        Validated, without a time limit. If it begins with all rows, there is no race.
     seed : numpy.random.SeedSequence
         Of the usual start; unless its views are mended, its chain is what it would be alone. The
         rival's seed is below it.
@@ -69,7 +69,7 @@ def run_race(plan, schedule, seed, further_sweeps, stop, progress):
         if not chain.run(stop, size):
             return chain
         began = time.perf_counter()
-        if size == found[0] and size < found[-1]:
+        if size == found[0] < found[-1] and not chain.is_full:
             rival = begin_rival(chain, below)
         mend_views(plan, chain.state, bit_generator, stop)
         chain.clock.seconds += time.perf_counter() - began
