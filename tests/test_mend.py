@@ -14,7 +14,7 @@ from skanneal.chains._race import run_race
 from skanneal.parallel import Progress, StopFlag
 from skanneal.partition_priors import PriorGrid
 from skanneal.schedules import AcceleratingAnneal
-from skanneal.states import Subsample
+from skanneal.states import FreshView, Subsample
 from test_crosscat_moves import same_arrays
 
 PAIRS = PriorGrid([(0.0, 0.0), (0.5, 0.0), (2.0, 0.0)])
@@ -117,9 +117,13 @@ def state_of(plan, n_inside, columns, seed=0):
     subsample = Subsample(plan.table.n_rows, "random", bit_generator)
     for _ in range(n_inside):
         subsample.enter_row(bit_generator)
-    state = first_state(plan._replace(columns=columns), subsample, "empty", bit_generator)
+    state = first_state(plan._replace(columns="apart"), subsample, "empty", bit_generator)
+    labels = np.zeros(n_inside, dtype=np.int32)
     for view in state.views:
-        view.replace(subsample.rows(), np.zeros(n_inside, dtype=np.int32))
+        view.replace(subsample.rows(), labels)
+    if columns == "together":
+        whole = FreshView(state.views[0].prior, labels)
+        state.reassign(np.full(plan.table.n_columns, state.n_views), [whole])
     return state
 
 

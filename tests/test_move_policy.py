@@ -94,7 +94,8 @@ def test_a_mixture_has_its_moves_after_each_churn(monkeypatch):
 
 
 def test_what_moves_are_expected_to_take():
-    """A second per row each: at full data split_merge's and one of the others'."""
+    """Before a turn the longest of those that share it; a churn of all rows has all of them in
+    proportion."""
     clock = ChainClock()
     moves = [SimpleNamespace(weight=w, acts_on="columns") for w in WEIGHTS.values()]
     moves[0].acts_on = "rows"
@@ -109,9 +110,11 @@ def test_what_moves_are_expected_to_take():
         return policy.expected(state, STEPS)
 
     assert expected(10, 8000) == 80.0  # the longest may be next
-    assert expected(8000, 8000) == 8000 * (1.0 + 5.0)
-    assert expected(4000, 4000) == 4000 * (1.0 + 2 * 5.0)
+    assert expected(8000, 8000) == 8000 * (1.0 + 8.0)
+    assert expected(4000, 4000) == 4000 * (1.0 + 2 * 8.0)
     assert expected(100, 100) == 100 * 21.0
+    state = SimpleNamespace(subsample=SimpleNamespace(size=10), table=SimpleNamespace(n_rows=4000))
+    assert policy._of_full_data(state) == 10 * (1.0 + 2 * 5.0)
 
 
 def chains_with_turns(monkeypatch, case, n_sweeps, n_chains):

@@ -16,7 +16,7 @@ from skanneal.estimators import _rounds
 from skanneal.moves import COLUMN_MOVES
 from skanneal.parallel import Progress, StopFlag
 from skanneal.partition_priors import PriorGrid
-from skanneal.schedules import AcceleratingAnneal, PriorGibbs
+from skanneal.schedules import AcceleratingAnneal, CustomAnneal, PriorGibbs
 from skanneal.states import Subsample
 from test_crosscat_moves import big_state, same_arrays
 
@@ -250,6 +250,7 @@ def test_a_fit_races_without_a_time_limit_and_is_the_same_for_any_number_of_jobs
     CrossCatPY(schedule=SCHEDULE, **given).fit(X)
     assert raced[4:] == ["drawn", "drawn"]
     CrossCatPY(max_time=0.1, **given).fit(X)
+    CrossCatPY(schedule=CustomAnneal(lambda share: share**2, n_sweeps=3), **given).fit(X)
     assert len(raced) == 6
 
 

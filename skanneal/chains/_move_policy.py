@@ -98,41 +98,39 @@ class Turns(MovePolicy):
             if info.proposed:
                 self.idle[i] = 0 if info.accepted else self.idle[i] + 1
         made = self.clock.now() - began
-        return made, 0.0 if _is_full(state) else max(0.0, self._seconds(state, 0.0) - made)
+        return made, 0.0 if _is_full(state) else max(0.0, self._of_full_data(state) - made)
 
     def expected(self, state, segment):
-        if _is_full(state):
-            return self._seconds(state, np.inf)
-        # Any one of them may be next: expect the longest.
-        return max((self._known(i, state, np.inf) for i in range(len(self.moves))), default=0.0)
+        always, sharing, n_turns = self._kinds(state, _is_full(state))
+        # Any of those that share turns may be next: expect the longest.
+        longest = max((self._seconds(i, state, np.inf) for i in sharing), default=0.0)
+        return sum((self._seconds(i, state, np.inf) for i in always), n_turns * longest)
 
-    def _seconds(self, state, unknown):
-        """What the moves that follow a churn of the full data would take of the rows in S."""
-        always, sharing = self._kinds(state)
-        total = sum(self._known(i, state, unknown) for i in always)
-        if sharing:
-            of_sharing = sum(self._known(i, state, unknown) for i in sharing)
-            total += self._n_turns(sharing, state) * of_sharing / len(sharing)
-        return total
+    def _of_full_data(self, state):
+        """The seconds that the moves which follow a churn of all rows would take of those in S."""
+        always, sharing, n_turns = self._kinds(state, True)
+        of_sharing = sum(self._seconds(i, state, 0.0) for i in sharing) / max(len(sharing), 1)
+        return sum((self._seconds(i, state, 0.0) for i in always), n_turns * of_sharing)
 
-    def _known(self, i, state, unknown):
+    def _seconds(self, i, state, unknown):
         return self.clock.expected(i, state.subsample.size, unknown)
 
-    def _kinds(self, state):
-        """The moves that follow each churn of the full data, and those that share turns there."""
-        indices = range(len(self.moves))
-        share = state.table.n_rows > SMALL_TABLE
-        sharing = [i for i in indices if share and self.moves[i].acts_on == "columns"]
-        return [i for i in indices if i not in sharing], sharing
-
-    def _n_turns(self, sharing, state):
-        return math.ceil(len(sharing) * SMALL_TABLE / state.table.n_rows)
+    def _kinds(self, state, full):
+        """Return the indices of the moves that follow each churn and of those that share turns, and
+        how many turns they have."""
+        indices = list(range(len(self.moves)))
+        if not full:
+            return [], indices, min(1, len(indices))
+        share = SMALL_TABLE / state.table.n_rows
+        sharing = [i for i in indices if share < 1.0 and self.moves[i].acts_on == "columns"]
+        always = [i for i in indices if i not in sharing]
+        return always, sharing, math.ceil(len(sharing) * share)
 
     def _turns(self, state):
         """Return the indices of the moves to be made now."""
         full = _is_full(state)
-        made, sharing = self._kinds(state) if full else ([], range(len(self.moves)))
-        for _ in range(self._n_turns(sharing, state) if full else min(1, len(sharing))):
+        made, sharing, n_turns = self._kinds(state, full)
+        for _ in range(n_turns):
             # Each move earns its weight and the richest pays for all: turns are spread evenly.
             for i in sharing:
                 self.credit[i] += self.moves[i].weight

@@ -44,8 +44,8 @@ class ChainPlan(NamedTuple):
         For stratified selection.
     view_grid : PriorGrid, array of shape (n_points, 2) or None
         The same pairs for the partition of columns into views; None: one mixture.
-    columns : {"drawn", "apart", "together"}
-        The views at first: drawn from their prior, one for each column, or one for all.
+    columns : {"drawn", "apart"}
+        The views at first: drawn from their prior, or one for each column.
     races : bool
         Whether a chain that begins with all columns in one view may take the chain's place.
     partition_prior : str

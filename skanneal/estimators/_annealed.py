@@ -212,7 +212,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         Returns what `run_rounds` does; without rounds there are no verdict and no block.
         """
         in_rounds = auto and not limit
-        plan = plan._replace(races=self._has_views and not limit)
+        plan = plan._replace(races=self._has_views and schedule.races and not limit)
         n_draws, starts = self._n_draws(auto, plan.table), [(plan, schedule)] * self.n_chains
         if in_rounds:
             starts[1::2] = [self._other_start(plan, schedule)] * len(starts[1::2])

@@ -27,7 +27,8 @@ class BaseSchedule(DocLink, BaseEstimator):
     `_knots(n_rows)` returns (assignment, size, beta) triples from 0 assignments to all rows, for
     `_length()` sweeps; `_way` is that length where `n_sweeps` is "auto";
     `_start` says whether the rows are labelled from the prior first, `_burn_in` in how many
-    assignments moves may adapt (None: half), `_skipped` after which nothing but the churn is run.
+    assignments moves may adapt (None: half), `_skipped` after which nothing but the churn is run,
+    `races` whether `CrossCatPY` may choose between starts and mend views on the way.
     `_names` are the strings that an estimator's `schedule` may be, each with the parameters it
     stands for.
     """
@@ -42,6 +43,7 @@ class BaseSchedule(DocLink, BaseEstimator):
     _start = "empty"
     _burn_in = None
     _skipped = ()
+    races = True
 
     @property
     def is_auto(self):

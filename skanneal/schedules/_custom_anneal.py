@@ -14,6 +14,9 @@ from ._curves import as_curve, as_positions, curve_knots, exact_knots
 class CustomAnneal(BaseAnneal):
     """Follow your own curve for the size of the subsample and, optionally, for the exponent.
 
+    It is followed to the letter, so that a fit with a time limit can be repeated by the schedule
+    that it stores: in `CrossCatPY` chains have no rivals, and their views are not mended.
+
     Parameters
     ----------
     size : callable or array-like of shape (n_points,)
@@ -58,6 +61,7 @@ class CustomAnneal(BaseAnneal):
     25
     """
 
+    races = False
     _parameter_constraints: dict = {
         **BaseAnneal._parameter_constraints,
         "size": [callable, "array-like"],
