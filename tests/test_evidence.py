@@ -168,14 +168,14 @@ CROSSCATS = [
 SHORT = SequentialMonteCarlo(n_particles=2, n_first=1, n_sweeps=3, final_sweeps=0, min_ess=0.9)
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(("data", "prior", "n_rows"), MIXTURES)
+# Where few runs hold most of the weight, 60 runs miss them and their mean is too low: these tests
+# are of cases where none does, and all cases have some 2,000 runs below.
+@pytest.mark.parametrize(("data", "prior", "n_rows"), [MIXTURES[0], MIXTURES[-1]])
 def test_mixtures_by_few_runs(data, prior, n_rows):
     assert min(p_values(case(data, prior, n_rows), 60)) > LEVEL
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("data", "prior", "n_rows", "view_prior"), CROSSCATS)
+@pytest.mark.parametrize(("data", "prior", "n_rows", "view_prior"), CROSSCATS[:1])
 def test_views_by_few_runs(data, prior, n_rows, view_prior):
     assert min(p_values(case(data, prior, n_rows, view_prior), 20, SHORT)) > LEVEL
 
