@@ -23,7 +23,7 @@ test: .venv/installed-test
 	$(BIN)/pytest -n auto $(ARGS)
 
 test-all: .venv/installed-test,ray
-	$(BIN)/pytest -n auto -m "" $(ARGS)
+	$(BIN)/pytest -n auto -m "" --resume $(ARGS)
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check

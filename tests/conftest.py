@@ -1,16 +1,72 @@
-"""Settings shared by all tests, and the choice of the variants that `make test` runs."""
+"""Settings shared by all tests, the choice of the variants that `make test` runs, and long runs
+that go on where they ended."""
 
+import hashlib
 import os
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
 # The displays' tests draw without a screen, whatever the machine.
 os.environ.setdefault("MPLBACKEND", "Agg")
+ROOT = Path(__file__).parent.parent
+PASSED = ROOT / ".pytest_cache" / "passed"  # a file per state of the sources
+KNOWN = "SKANNEAL_PASSED"  # variable with the file that all of a run's processes read
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--resume",
+        action="store_true",
+        help="leave out tests that passed in earlier runs with this option and these sources",
+    )
+
+
+def pytest_configure(config):
+    if config.getoption("resume") and not hasattr(config, "workerinput"):
+        PASSED.mkdir(parents=True, exist_ok=True)
+        config.resumed = PASSED / digest_of_sources()
+        config.resumed.touch()
+        known = PASSED / f"before-{os.getpid()}"  # what this run adds is not yet in it
+        known.write_bytes(config.resumed.read_bytes())
+        os.environ[KNOWN] = str(known)
+
+
+def pytest_unconfigure(config):
+    if hasattr(config, "resumed"):
+        Path(os.environ.pop(KNOWN)).unlink()
+
+
+def digest_of_sources():
+    """Of the package's and the tests' sources."""
+    digest = hashlib.sha256()
+    for folder in ("skanneal", "tests"):
+        for path in sorted((ROOT / folder).rglob("*.*")):
+            if path.suffix in {".py", ".pyx", ".pxd", ".h"}:
+                digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class Reports:
+    """Notes the tests that pass; only the process that collects all reports has one."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == "call" and report.passed:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(report.nodeid + "\n")
+
+
+def pytest_sessionstart(session):
+    if hasattr(session.config, "resumed"):
+        session.config.pluginmanager.register(Reports(session.config.resumed))
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` leaves the slow ones out
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Of a test marked few(n), n variants are quick; the others are slow."""
     variants = defaultdict(list)
     for item in items:
@@ -22,3 +78,7 @@ def pytest_collection_modifyitems(items):
         for i, item in enumerate(of_one_test):
             if i not in quick:
                 item.add_marker(pytest.mark.slow)
+    if config.getoption("resume"):
+        known = set(Path(os.environ[KNOWN]).read_text(encoding="utf-8").splitlines())
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in known])
+        items[:] = [item for item in items if item.nodeid not in known]
