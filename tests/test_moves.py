@@ -555,6 +555,7 @@ HYPER_GRIDS = {
     "bernoulli": {"b": [0.3, 3.0], "a": [0.4, 2.5]},
     "poisson": {"shape": [0.5, 4.0], "rate": [0.2, 1.5]},
 }
+HYPER_GRIDS["gamma_exponential"] = {"a": [0.5, 4.0], "b": [0.2, 1.5]}
 HYPER_GRIDS["log_normal"] = HYPER_GRIDS["normal"]
 HYPER_GRIDS["negative_binomial"] = {"r": SIZES[[2, 7]], "a": [1.0, 6.0], "b": [0.5, 3.0]}
 HYPER_GRIDS["semi_continuous"] = {
