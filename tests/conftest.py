@@ -39,23 +39,28 @@ def pytest_unconfigure(config):
 
 
 def digest_of_sources():
-    """Of the package's and the tests' sources."""
+    """Of all that tests read: the package, the tests, documents, examples and benchmarks."""
+    paths = [path for path in ROOT.glob("*.*") if path.is_file()]
+    for folder in ("skanneal", "tests", "doc", "examples", "benchmarks"):
+        paths += (ROOT / folder).rglob("*.*")
     digest = hashlib.sha256()
-    for folder in ("skanneal", "tests"):
-        for path in sorted((ROOT / folder).rglob("*.*")):
-            if path.suffix in {".py", ".pyx", ".pxd", ".h"}:
-                digest.update(path.read_bytes())
+    for path in sorted(paths):
+        if path.suffix in {".py", ".pyx", ".pxd", ".h", ".md", ".toml"}:
+            digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
 class Reports:
-    """Notes the tests that pass; only the process that collects all reports has one."""
+    """Notes the tests that pass, up to their end; only the process that collects all reports has
+    one."""
 
     def __init__(self, path):
-        self.path = path
+        self.path, self.called = path, set()
 
     def pytest_runtest_logreport(self, report):
         if report.when == "call" and report.passed:
+            self.called.add(report.nodeid)
+        elif report.when == "teardown" and report.passed and report.nodeid in self.called:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(report.nodeid + "\n")
 

@@ -20,7 +20,6 @@ from skanneal import AnnealedDPMixture, CrossCatPY, MixtureOutlierDetector
 from skanneal.predictive import _tail
 from skanneal.predictive._predictor import View
 from skanneal.predictive._tail import Law, log_standing, log_sums
-from skanneal.predictive._tail_bounds import gamma_bounds
 from skanneal.schedules import SequentialGibbs
 from skanneal.states import state_from_arrays
 
@@ -223,11 +222,12 @@ def test_bounds_of_gamma_tails():
     those near the largest bound of their row. A law without spread is at one point."""
     rng = np.random.default_rng(2)
     shape, scale = np.array([0.5, 3.0, 40.0, 1.0]), np.array([2.0, 1.0, 0.1, 1.0])
-    spread = np.array([1, 1, 1, 0], dtype=np.uint8)
+    spread = np.array([True, True, True, False])
     excess = rng.exponential(10.0, size=(60, 4)) * (rng.random((60, 4)) < 0.9)
     excess[0] = np.inf
     standing = np.log(rng.dirichlet(np.ones(4), size=60))
-    bounds, rows, terms = gamma_bounds(standing, excess, shape, scale, spread, 8.0)
+    bounds = _tail._gamma_bounds(standing, excess / scale, shape, spread)
+    rows, terms = np.nonzero(_tail._counts(bounds) & spread)
     counted = []
     for i, k in np.ndindex(60, 4):
         x, bound = excess[i, k] / scale[k], 0.0

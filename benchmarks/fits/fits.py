@@ -8,7 +8,7 @@ a problem:
 
 - default: the estimator's defaults;
 - cut: a tenth of the sweeps that the default fit of the same seed made;
-- more: four times as many, half of them with all rows for as many draws;
+- more: four times as many, with as many draws, spread over the second half;
 - any schedule's name: that schedule with as many sweeps as the default fit made, and as many draws.
 
 The gap is the mean difference of the held-out rows' log densities, reference less fit, with its

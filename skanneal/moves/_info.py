@@ -14,7 +14,14 @@ class Polled:
 
     A chain with a time limit sets a `poll` that raises an exception when the time is over. That
     leaves the state inconsistent, so the chain restores the state before the sweep.
+
+    Attributes
+    ----------
+    n_sharing : int
+        How many views share the work that the move adds where rows are few; 1 in a mixture.
     """
+
+    n_sharing = 1
 
     @staticmethod
     def poll():

@@ -43,7 +43,7 @@ from ._integrated import Integrated
 
 
 TRIES = 100  # pairs per sweep, at most one for each row
-# Rows in a sweep's proposals, on average at most: as many as in S, or a mixture's share of FEW_ROWS
+# Rows in a sweep's proposals, on average at most: as many as in S, or a view's share of FEW_ROWS
 # if that is more, but no more than MOST_TIMES those in S.
 FEW_ROWS, MOST_TIMES = 4000, 20
 
@@ -197,7 +197,6 @@ class SplitMerge(Polled):
     def __init__(self, n_proposals=None, grid=None):
         self.n_proposals = n_proposals
         self.integrated = None if grid is None else Integrated(grid)
-        self.n_sharing = 1  # mixtures that share what a sweep of few rows works
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """`n_proposals` proposals; returns MoveInfo."""

@@ -38,7 +38,6 @@ from scipy.special import betainc, digamma, gammaincc, logsumexp, polygamma
 
 from ..states import state_from_arrays
 from ._predictor import BLOCK_BYTES, Predictor, View
-from ._tail_bounds import gamma_bounds
 
 SAMPLED = 64  # cells of each component, where the law of a surprisal is not known
 LEAST_SAMPLED = 8  # cells of each component, where the limits below leave fewer
@@ -288,16 +287,23 @@ def _beta_tails(standing, excess, a, b, h):
 
 
 def _gamma_tails(standing, excess, mean, variance):
-    """Terms of a gamma law with this mean and variance; of a law without spread 1 at its point.
-
-    Chernoff's bound, like that of a beta law, is within a few nats of a tail that is far out.
-    """
+    """Terms of a gamma law with this mean and variance; of a law without spread 1 at its point."""
     spread = variance > 1e-12
     scale = np.where(spread, variance, 1.0) / np.where(spread, mean, 1.0)
     shape = np.where(spread, mean, 1.0) / scale
-    laws = shape, scale, spread.view(np.uint8)
-    bounds, i, k = gamma_bounds(standing, excess, *laws, NEGLIGIBLE)
-    return _filled(bounds, i, k, standing[i, k], gammaincc(shape[k], excess[i, k] / scale[k]))
+    x = excess / scale
+    bounds = _gamma_bounds(standing, x, shape, spread)
+    i, k = np.nonzero(_counts(bounds) & spread)
+    return _filled(bounds, i, k, standing[i, k], gammaincc(shape[k], x[i, k]))
+
+
+def _gamma_bounds(standing, x, shape, spread):
+    """Bounds of these terms at x, in units of the law's scale: Chernoff's, as that of a beta law;
+    far out either is within a few nats of the tail."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bounds = np.where(x > shape, shape - x + shape * np.log(x / shape), 0.0)
+        bounds = np.where(np.isinf(x), -np.inf, bounds)
+    return standing + np.where(spread, bounds, np.where(x > 1e-6, -np.inf, 0.0))
 
 
 def _counts(bounds):
@@ -360,8 +366,8 @@ def training_scores(draws, draw_weights, table, schema, limit=None):
     With a TimeLimit no draw is begun, but the first, that would take longer than what is left.
     """
     n_terms = table.n_rows * int(np.sum(draws[0].n_components))
-    n_draws = min(max(MOST_TERMS // n_terms, FEW_DRAWS), max(MOST_SCORES // table.n_rows, 1))
-    n_draws = min(n_draws, MOST_DRAWS)
+    most = max(MOST_SCORES // table.n_rows, 1), max(MOST_TERMS // n_terms, FEW_DRAWS)
+    n_draws = min(MOST_DRAWS, *most)
     at = np.unique(np.linspace(0, len(draws) - 1, n_draws).round().astype(int))
     draws, weights = [draws[i] for i in at], np.asarray(draw_weights)[at]
     maker = Predictor(draws[:0], schema)
