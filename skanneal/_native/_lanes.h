@@ -114,14 +114,19 @@ INLINE int NAME(any)(ILN mask)
 typedef float NAME(quad) __attribute__((vector_size(16), aligned(16), may_alias));
 #define QUAD NAME(quad)
 
+typedef int32_t NAME(quad_mask) __attribute__((vector_size(16), aligned(16), may_alias));
+
+INLINE QUAD NAME(larger)(QUAD a, QUAD b)
+{
+    const NAME(quad_mask) keep = a > b;
+    return (QUAD)((keep & (NAME(quad_mask))a) | (~keep & (NAME(quad_mask))b));
+}
+
 INLINE float NAME(reduce_max)(LN a)
 {
-    float x[LANES];
-    memcpy(x, &a, sizeof x);
-    float m[4] = {x[0], x[1], x[2], x[3]};
-    for (int i = 4; i < LANES; i += 4)
-        for (int j = 0; j < 4; j++) m[j] = m[j] > x[i + j] ? m[j] : x[i + j];
-    float low = m[0] > m[2] ? m[0] : m[2], high = m[1] > m[3] ? m[1] : m[3];
+    const QUAD *q = (const QUAD *)&a;
+    const QUAD m = NAME(larger)(NAME(larger)(q[0], q[1]), NAME(larger)(q[2], q[3]));
+    const float low = m[0] > m[2] ? m[0] : m[2], high = m[1] > m[3] ? m[1] : m[3];
     return low > high ? low : high;
 }
 

@@ -12,6 +12,12 @@
 #define KNOWN_LIMIT 1e37f /* a bound that keeps some slot possible for any row */
 #define KNOWN_PARTS 4 /* sums of squares run over every fourth coordinate: a row enters one slot
                          or many in the same order of additions */
+#undef KNOWN_TILES /* tiles side by side, as many as the registers hold */
+#if REGISTER == 64
+#define KNOWN_TILES 3
+#else
+#define KNOWN_TILES 1
+#endif
 
 /* z = A cell. */
 INLINE void NAME(known_transform)(KnownBlock *block)
@@ -57,19 +63,25 @@ INLINE void NAME(known_read)(KnownBlock *block, const char *row)
     NAME(known_transform)(block);
 }
 
-/* Sum of squared distances of 16 slots, each coordinate's times its half precision unless `equal`
- * (a constant wherever this is called, so that each of two loops is without a branch). */
-INLINE LN NAME(known_distance)(const float *z, const float *location, const float *precision,
-                               int64_t d, int equal)
+/* Sums of squared distances of n tiles of 16 slots that stand `apart` numbers from each other, each
+ * coordinate's times its half precision unless `equal`. Both n and `equal` are constants wherever
+ * this is called, so that each loop is without a branch. */
+INLINE void NAME(known_distances)(const float *z, const float *location, const float *precision,
+                                  int64_t d, int64_t apart, int equal, const int n, LN *out)
 {
-    LN sum[KNOWN_PARTS]; /* several sums, so that no addition waits for the one before */
-    for (int part = 0; part < KNOWN_PARTS; part++) sum[part] = NAME(set1)(0.0f);
+    LN sum[KNOWN_TILES][KNOWN_PARTS]; /* several, so that no addition waits for the one before */
+    for (int t = 0; t < n; t++)
+        for (int part = 0; part < KNOWN_PARTS; part++) sum[t][part] = NAME(set1)(0.0f);
     int64_t f = 0;
 #define TERM(part, f)                                                                       \
     {                                                                                       \
-        LN e = NAME(sub)(NAME(set1)(z[f]), NAME(load)(location + (f) * LANES));             \
-        LN scaled = equal ? e : NAME(mul)(e, NAME(load)(precision + (f) * LANES));          \
-        sum[part] = NAME(fma)(e, scaled, sum[part]);                                        \
+        const LN cell = NAME(set1)(z[f]);                                                   \
+        for (int t = 0; t < n; t++) {                                                       \
+            const int64_t at = t * apart + (f) * LANES;                                     \
+            LN e = NAME(sub)(cell, NAME(load)(location + at));                              \
+            LN scaled = equal ? e : NAME(mul)(e, NAME(load)(precision + at));               \
+            sum[t][part] = NAME(fma)(e, scaled, sum[t][part]);                              \
+        }                                                                                   \
     }
     for (; f + KNOWN_PARTS <= d; f += KNOWN_PARTS) {
         TERM(0, f);
@@ -79,29 +91,54 @@ INLINE LN NAME(known_distance)(const float *z, const float *location, const floa
     }
     for (; f < d; f++) TERM(0, f);
 #undef TERM
-    return NAME(add)(NAME(add)(sum[0], sum[2]), NAME(add)(sum[1], sum[3]));
+    for (int t = 0; t < n; t++)
+        out[t] = NAME(add)(NAME(add)(sum[t][0], sum[t][2]), NAME(add)(sum[t][1], sum[t][3]));
+}
+
+INLINE LN NAME(known_distance)(const float *z, const float *location, const float *precision,
+                               int64_t d, int equal)
+{
+    LN out[1];
+    NAME(known_distances)(z, location, precision, d, 0, equal, 1, out);
+    return out[0];
+}
+
+/* The scores of n tiles, a constant where this is called, from `tile` on. */
+INLINE void NAME(known_add_tiles)(KnownBlock *block, int64_t tile, const int n, float *out)
+{
+    const int64_t d = block->d, apart = d * LANES;
+    const LN limit = NAME(set1)(KNOWN_LIMIT);
+    const float *scalar = block->scalar + tile * 2 * LANES;
+    LN q[KNOWN_TILES];
+    if (block->equal)
+        NAME(known_distances)(block->z_f, block->location + tile * apart, NULL, d, apart, 1, n, q);
+    else
+        NAME(known_distances)(block->z_f, block->location + tile * apart,
+                              block->precision + tile * apart, d, apart, 0, n, q);
+    out += tile * LANES;
+    for (int t = 0; t < n; t++, scalar += 2 * LANES, out += LANES) {
+        if (block->equal) q[t] = NAME(mul)(q[t], NAME(load)(scalar + LANES));
+        q[t] = NAME(select)(NAME(greater)(limit, q[t]), q[t], limit);
+        LN score = NAME(sub)(NAME(load)(scalar), q[t]);
+        NAME(store)(out, NAME(add)(NAME(load)(out), score));
+    }
 }
 
 static void NAME(known_add_scores)(KnownBlock *block, const char *row, int64_t n_tiles, float *out)
 {
     NAME(known_read)(block, row);
-    const int64_t d = block->d;
-    const LN limit = NAME(set1)(KNOWN_LIMIT);
-    for (int64_t tile = 0; tile < n_tiles; tile++) {
-        const float *location = block->location + tile * d * LANES;
-        const float *scalar = block->scalar + tile * 2 * LANES;
-        LN q;
-        if (block->equal) {
-            q = NAME(known_distance)(block->z_f, location, NULL, d, 1);
-            q = NAME(mul)(q, NAME(load)(scalar + LANES));
-        } else {
-            const float *precision = block->precision + tile * d * LANES;
-            q = NAME(known_distance)(block->z_f, location, precision, d, 0);
-        }
-        q = NAME(select)(NAME(greater)(limit, q), q, limit);
-        LN score = NAME(sub)(NAME(load)(scalar), q);
-        NAME(store)(out + tile * LANES, NAME(add)(NAME(load)(out + tile * LANES), score));
+    int64_t tile = 0;
+#if KNOWN_TILES > 1
+    for (; tile + KNOWN_TILES <= n_tiles; tile += KNOWN_TILES)
+        NAME(known_add_tiles)(block, tile, KNOWN_TILES, out);
+    switch (n_tiles - tile) { /* fewer than KNOWN_TILES */
+    case 2: NAME(known_add_tiles)(block, tile, 2, out); return;
+    case 1: NAME(known_add_tiles)(block, tile, 1, out); return;
+    default: return;
     }
+#else
+    for (; tile < n_tiles; tile++) NAME(known_add_tiles)(block, tile, 1, out);
+#endif
 }
 
 /* The same scores from the observed cells of a row that lacks the cells block->gap, where every
@@ -351,38 +388,47 @@ static void NAME(known_extend)(KnownBlock *block, const char *row, int64_t n_til
             NAME(known_extend_four)(block, k, opened, 0);
     }
 }
-#undef FOUR
-#undef FOUR_MASK
-#undef FOUR_FLOATS
+/* Sum over coordinates of precision (z - location)^2 of a row in its slot k without the row, whose
+ * other rows are `rest`. Four coordinates are gathered at once: left to itself the compiler reads
+ * all 16 slots of each. `equal` is a constant where this is called. */
+INLINE double NAME(known_square_without)(KnownBlock *block, int64_t k, double rest, int equal)
+{
+    const int64_t d = block->d;
+    const double *restrict sum = block->sum + k / LANES * d * LANES + k % LANES;
+    const double *restrict z = block->z, *restrict variance = block->variance;
+    const double common = variance[0] / (1.0 + rest * variance[0]);
+    FOUR part = {0};
+    for (int64_t f = 0; f < d; f += 4) {
+        FOUR cell = {0}, total = {0}, share = {common, common, common, common}, precision = share;
+        for (int l = 0; l < 4 && f + l < d; l++) {
+            cell[l] = z[f + l];
+            total[l] = sum[(f + l) * LANES];
+            if (!equal) precision[l] = variance[f + l];
+        }
+        if (!equal) {
+            share = precision / (1.0 + rest * precision);
+            precision = 1.0 / (1.0 + share);
+        }
+        const FOUR e = cell - share * (total - cell);
+        part += equal ? e * e : precision * e * e;
+    }
+    const double q = (part[0] + part[2]) + (part[1] + part[3]);
+    return equal ? q / (1.0 + common) : q;
+}
 
 /* Log predictive of a row of slot k in that slot without the row. */
 static float NAME(known_score_without)(KnownBlock *block, const char *row, int64_t k)
 {
     NAME(known_read)(block, row);
-    const int64_t d = block->d;
-    const double *restrict sum = block->sum + k / LANES * d * LANES + k % LANES;
-    const double *restrict z = block->z, *restrict variance = block->variance;
     const double rest = (double)(block->size[k] - 1);
-    double part[KNOWN_PARTS] = {0};
-    if (block->equal) {
-        const double v = variance[0], share = v / (1.0 + rest * v);
-        for (int64_t f = 0; f < d; f++) {
-            const double e = z[f] - share * (sum[f * LANES] - z[f]);
-            part[f % KNOWN_PARTS] += e * e;
-        }
-        for (int l = 0; l < KNOWN_PARTS; l++)
-            part[l] *= (1.0 + rest * v) / (1.0 + (rest + 1.0) * v);
-    } else {
-        for (int64_t f = 0; f < d; f++) {
-            const double v = variance[f], inverse = 1.0 / (1.0 + rest * v);
-            const double e = z[f] - v * inverse * (sum[f * LANES] - z[f]);
-            part[f % KNOWN_PARTS] += e * e * ((1.0 + rest * v) / (1.0 + (rest + 1.0) * v));
-        }
-    }
-    const double q = (part[0] + part[2]) + (part[1] + part[3]);
+    const double q = block->equal ? NAME(known_square_without)(block, k, rest, 1)
+                                  : NAME(known_square_without)(block, k, rest, 0);
     return (float)(NAME(known_constant)(block, block->size[k] - 1) -
                    (0.5 * q < KNOWN_LIMIT ? 0.5 * q : KNOWN_LIMIT));
 }
+#undef FOUR
+#undef FOUR_MASK
+#undef FOUR_FLOATS
 
 /* The same of the row's cells but block->gap; `row` has the fills that the slot holds. */
 static float NAME(known_score_observed_without)(KnownBlock *block, const char *row, int64_t k,

@@ -16,21 +16,32 @@ static int64_t NAME(draw_slot)(const float *log_prior, const float *log_lik, flo
         largest = NAME(max)(largest, s);
     }
     const LN top = NAME(set1)(NAME(reduce_max)(largest));
-    LN sum = NAME(set1)(0.0f);
+    float rise[n_tiles], total = 0.0f; /* sum of the weights as far as each tile's end */
     for (int64_t tile = 0; tile < n_tiles; tile++) {
         LN w = NAME(exp)(NAME(sub)(NAME(load)(weight + tile * LANES), top));
         NAME(store)(weight + tile * LANES, w);
-        sum = NAME(add)(sum, w);
+        rise[tile] = total += NAME(reduce_add)(w);
     }
-    float left = (float)u * NAME(reduce_add)(sum);
-    for (int64_t k = 0; k < n_tiles * LANES; k++) {
-        left -= weight[k];
-        if (left < 0.0f) return k; /* never at a slot of weight zero */
-    }
-    int64_t last = n_tiles * LANES - 1; /* rounding comes here, and scores that are no numbers */
-    while (last >= 0 && !(weight[last] > 0.0f)) last--;
-    if (last >= 0) return last;
-    last = n_tiles * LANES - 1;
-    while (last > 0 && !(log_prior[last] > -INFINITY)) last--; /* the open slot has a prior */
-    return last;
+    /* Tile, quarter of the tile and slot, each found by counting: a branch would be foretold
+     * wrongly at most draws. Rounding may lead just past a weight, to one of zero. */
+    float left = (float)u * total;
+    int64_t k = 0;
+    for (int64_t tile = 0; tile < n_tiles - 1; tile++) k += left >= rise[tile];
+    left -= k > 0 ? rise[k - 1] : 0.0f;
+    k *= LANES;
+    const float *w = weight + k;
+    const float a = (w[0] + w[1]) + (w[2] + w[3]), b = a + ((w[4] + w[5]) + (w[6] + w[7]));
+    const float c = b + ((w[8] + w[9]) + (w[10] + w[11]));
+    const int quarter = (left >= a) + (left >= b) + (left >= c);
+    const float before[4] = {0.0f, a, b, c};
+    left -= before[quarter];
+    k += 4 * quarter;
+    w += 4 * quarter;
+    const float two = w[0] + w[1], three = two + w[2];
+    k += (left >= w[0]) + (left >= two) + (left >= three);
+    while (k >= 0 && !(weight[k] > 0.0f)) k--;
+    if (k >= 0) return k;
+    k = n_tiles * LANES - 1; /* scores that are no numbers: the open slot has a prior */
+    while (k > 0 && !(log_prior[k] > -INFINITY)) k--;
+    return k;
 }
