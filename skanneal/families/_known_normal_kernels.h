@@ -95,6 +95,7 @@ INLINE void NAME(known_distances)(const float *z, const float *location, const f
         out[t] = NAME(add)(NAME(add)(sum[t][0], sum[t][2]), NAME(add)(sum[t][1], sum[t][3]));
 }
 
+/* That of one tile. */
 INLINE LN NAME(known_distance)(const float *z, const float *location, const float *precision,
                                int64_t d, int equal)
 {
@@ -128,17 +129,9 @@ static void NAME(known_add_scores)(KnownBlock *block, const char *row, int64_t n
 {
     NAME(known_read)(block, row);
     int64_t tile = 0;
-#if KNOWN_TILES > 1
     for (; tile + KNOWN_TILES <= n_tiles; tile += KNOWN_TILES)
         NAME(known_add_tiles)(block, tile, KNOWN_TILES, out);
-    switch (n_tiles - tile) { /* fewer than KNOWN_TILES */
-    case 2: NAME(known_add_tiles)(block, tile, 2, out); return;
-    case 1: NAME(known_add_tiles)(block, tile, 1, out); return;
-    default: return;
-    }
-#else
     for (; tile < n_tiles; tile++) NAME(known_add_tiles)(block, tile, 1, out);
-#endif
 }
 
 /* The same scores from the observed cells of a row that lacks the cells block->gap, where every
@@ -388,32 +381,36 @@ static void NAME(known_extend)(KnownBlock *block, const char *row, int64_t n_til
             NAME(known_extend_four)(block, k, opened, 0);
     }
 }
-/* Sum over coordinates of precision (z - location)^2 of a row in its slot k without the row, whose
- * other rows are `rest`. Four coordinates are gathered at once: left to itself the compiler reads
- * all 16 slots of each. `equal` is a constant where this is called. */
-INLINE double NAME(known_square_without)(KnownBlock *block, int64_t k, double rest, int equal)
+
+/* z - location of four coordinates, from f on, of a row in its slot k without the row, which has
+ * `rest` other rows; zeros beyond the last coordinate. They are gathered one by one, as a compiler
+ * that vectorises the loop over coordinates reads all 16 slots of each. `equal` is a constant where
+ * this is called. */
+INLINE void NAME(known_errors_without)(const KnownBlock *block, int64_t k, int64_t f, double rest,
+                                       int equal, FOUR *error, FOUR *precision)
 {
-    const int64_t d = block->d;
-    const double *restrict sum = block->sum + k / LANES * d * LANES + k % LANES;
-    const double *restrict z = block->z, *restrict variance = block->variance;
-    const double common = variance[0] / (1.0 + rest * variance[0]);
-    FOUR part = {0};
-    for (int64_t f = 0; f < d; f += 4) {
-        FOUR cell = {0}, total = {0}, share = {common, common, common, common}, precision = share;
-        for (int l = 0; l < 4 && f + l < d; l++) {
-            cell[l] = z[f + l];
-            total[l] = sum[(f + l) * LANES];
-            if (!equal) precision[l] = variance[f + l];
-        }
-        if (!equal) {
-            share = precision / (1.0 + rest * precision);
-            precision = 1.0 / (1.0 + share);
-        }
-        const FOUR e = cell - share * (total - cell);
-        part += equal ? e * e : precision * e * e;
+    const double *sum = block->sum + k / LANES * block->d * LANES + k % LANES;
+    const double first = block->variance[0];
+    FOUR z = {0}, total = {0}, v = {first, first, first, first};
+    for (int l = 0; l < 4 && f + l < block->d; l++) {
+        z[l] = block->z[f + l];
+        total[l] = sum[(f + l) * LANES];
+        if (!equal) v[l] = block->variance[f + l];
     }
-    const double q = (part[0] + part[2]) + (part[1] + part[3]);
-    return equal ? q / (1.0 + common) : q;
+    const FOUR share = v / (1.0 + rest * v);
+    *precision = 1.0 / (1.0 + share);
+    *error = z - share * (total - z);
+}
+
+/* Sum over all coordinates of precision (z - location)^2. */
+INLINE double NAME(known_square_without)(const KnownBlock *block, int64_t k, double rest, int equal)
+{
+    FOUR part = {0}, e, precision;
+    for (int64_t f = 0; f < block->d; f += 4) {
+        NAME(known_errors_without)(block, k, f, rest, equal, &e, &precision);
+        part += precision * e * e;
+    }
+    return (part[0] + part[2]) + (part[1] + part[3]);
 }
 
 /* Log predictive of a row of slot k in that slot without the row. */
@@ -426,35 +423,24 @@ static float NAME(known_score_without)(KnownBlock *block, const char *row, int64
     return (float)(NAME(known_constant)(block, block->size[k] - 1) -
                    (0.5 * q < KNOWN_LIMIT ? 0.5 * q : KNOWN_LIMIT));
 }
-#undef FOUR
-#undef FOUR_MASK
-#undef FOUR_FLOATS
-
 /* The same of the row's cells but block->gap; `row` has the fills that the slot holds. */
 static float NAME(known_score_observed_without)(KnownBlock *block, const char *row, int64_t k,
                                                 int64_t n_gaps)
 {
     NAME(known_read)(block, row);
     const int64_t d = block->d, stride = block->stride, *gap = block->gap;
-    const double *restrict sum = block->sum + k / LANES * d * LANES + k % LANES;
-    const double *restrict z = block->z, *restrict variance = block->variance;
     const double rest = (double)(block->size[k] - 1);
     double score = NAME(known_constant)(block, block->size[k] - 1) +
                    0.5 * 1.8378770664093453 * (double)n_gaps;
-    double precision[d], e[d], part[KNOWN_PARTS] = {0};
-    if (block->equal) {
-        const double v = variance[0], share = v / (1.0 + rest * v);
-        const double common = (1.0 + rest * v) / (1.0 + (rest + 1.0) * v);
-        for (int64_t f = 0; f < d; f++) {
-            precision[f] = common;
-            e[f] = z[f] - share * (sum[f * LANES] - z[f]);
-        }
-    } else {
-        for (int64_t f = 0; f < d; f++) {
-            const double v = variance[f], inverse = 1.0 / (1.0 + rest * v);
-            precision[f] = (1.0 + rest * v) / (1.0 + (rest + 1.0) * v);
-            e[f] = z[f] - v * inverse * (sum[f * LANES] - z[f]);
-        }
+    double precision[d + 3], e[d + 3]; /* whole fours */
+    FOUR part = {0}, four, p;
+    for (int64_t f = 0; f < d; f += 4) {
+        if (block->equal)
+            NAME(known_errors_without)(block, k, f, rest, 1, &four, &p);
+        else
+            NAME(known_errors_without)(block, k, f, rest, 0, &four, &p);
+        memcpy(e + f, &four, sizeof four);
+        memcpy(precision + f, &p, sizeof p);
     }
     if (block->diagonal)
         for (int64_t l = 0; l < n_gaps; l++) {
@@ -462,7 +448,11 @@ static float NAME(known_score_observed_without)(KnownBlock *block, const char *r
             e[f] = 0.0;
             score -= 0.5 * log(precision[f]) + block->log_scale[f];
         }
-    for (int64_t f = 0; f < d; f++) part[f % KNOWN_PARTS] += precision[f] * e[f] * e[f];
+    for (int64_t f = 0; f < d; f += 4) {
+        memcpy(&four, e + f, sizeof four);
+        memcpy(&p, precision + f, sizeof p);
+        part += p * four * four;
+    }
     double q = (part[0] + part[2]) + (part[1] + part[3]);
     if (!block->diagonal) {
         double *square = (double *)block->spanned, product[n_gaps];
@@ -482,3 +472,6 @@ static float NAME(known_score_observed_without)(KnownBlock *block, const char *r
     }
     return (float)(score - (0.5 * q < KNOWN_LIMIT ? 0.5 * q : KNOWN_LIMIT));
 }
+#undef FOUR
+#undef FOUR_MASK
+#undef FOUR_FLOATS

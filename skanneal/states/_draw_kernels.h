@@ -2,7 +2,7 @@
 #include "../_native/_lanes.h"
 
 /* Slot k with probability proportional to exp(log_prior[k] + beta log_lik[k]): inverse CDF of the
- * uniform u. weight: scratch, written. */
+ * uniform u. weight: scratch of a number per slot and one per tile. */
 static int64_t NAME(draw_slot)(const float *log_prior, const float *log_lik, float beta,
                                int64_t n_tiles, double u, float *weight)
 {
@@ -16,7 +16,8 @@ static int64_t NAME(draw_slot)(const float *log_prior, const float *log_lik, flo
         largest = NAME(max)(largest, s);
     }
     const LN top = NAME(set1)(NAME(reduce_max)(largest));
-    float rise[n_tiles], total = 0.0f; /* sum of the weights as far as each tile's end */
+    float *rise = weight + n_tiles * LANES; /* sum of the weights as far as each tile's end */
+    float total = 0.0f;
     for (int64_t tile = 0; tile < n_tiles; tile++) {
         LN w = NAME(exp)(NAME(sub)(NAME(load)(weight + tile * LANES), top));
         NAME(store)(weight + tile * LANES, w);

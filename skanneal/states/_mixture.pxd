@@ -22,7 +22,8 @@ cdef class Mixture:
     cdef int32_t[::1] labels            # (n_rows,) slot or -1
     cdef int64_t[::1] counts            # (n_slots,)
     cdef float[::1] log_prior           # (n_slots,) -inf for the free slots that are not open
-    cdef float[::1] log_lik, weight     # (n_slots,) scratch
+    cdef float[::1] log_lik             # (n_slots,) scratch
+    cdef float[::1] weight              # (n_slots + n_slots / TILE,) scratch of a draw
     cdef int64_t[::1] memo_size         # (MEMO,) direct-mapped: log_join by cluster size
     cdef float[::1] memo_value
     cdef int level

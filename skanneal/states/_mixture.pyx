@@ -99,7 +99,7 @@ cdef class Mixture:
                 block.reserve(self.n_slots)
         self.log_prior = aligned_zeros((self.n_slots,), np.float32)
         self.log_lik = aligned_zeros((self.n_slots,), np.float32)
-        self.weight = aligned_zeros((self.n_slots,), np.float32)
+        self.weight = aligned_zeros((self.n_slots + self.n_slots // TILE,), np.float32)
         self.n_clusters = int(np.count_nonzero(counts))
 
     def set_prior(self, PartitionPrior prior):
