@@ -9,6 +9,7 @@ DIGESTS = (
     "test_row_families.digest_of_a_run",
     "test_multinomial.digest_of_a_run",
     "test_likelihoods.digest_of_all",
+    "test_draws.digest_of_draws",
 )
 CODE = """
 import importlib
