@@ -51,6 +51,8 @@ cdef enum:
 cdef double EXACT = 2.0 ** 30
 # Sums of columns above are more than the kernels' products bear.
 cdef int64_t LARGE = (1 << 31) - 1
+# A float32 weight below is its pseudo-count plus a whole number, to an eighth.
+cdef float WHOLE = 1 << 22
 
 
 cdef inline Py_ssize_t first_above(double[::1] sums, double u) noexcept nogil:
@@ -206,7 +208,6 @@ cdef class Multinomial(FamilyBlock):
     cdef double log_predictive(self, const uint32_t *entry, Counts x, Py_ssize_t k,
                                bint held) noexcept nogil:
         """In float64, from the statistics; `held`: without the row, which slot k holds."""
-        cdef const int64_t *count = &self.count[k, 0]
         cdef const double *prior = &self.pseudo_count[0]
         cdef double even = 1.0, odd = 1.0, many = 0.0, a   # two products, none waits for the other
         cdef int64_t exponent = 0, i, r
@@ -214,7 +215,7 @@ cdef class Multinomial(FamilyBlock):
         for i in range(x.n):
             c = entry[2 * i + 1]
             a = prior[entry[2 * i]] + <double> (
-                count[entry[2 * i]] - (<int64_t> c if held else 0))
+                self.counted(entry[2 * i], k) - (<int64_t> c if held else 0))
             if c <= SMALL:
                 for r in range(1, c):
                     odd *= a + r
@@ -228,6 +229,13 @@ cdef class Multinomial(FamilyBlock):
         a = self.sum_pseudo + <double> (self.total[k] - (x.total if held else 0))
         return (x.log_coefficient + many + log(even) + exponent * 0.6931471805599453
                 - log_rise(a, x.total))
+
+    cdef inline int64_t counted(self, Py_ssize_t j, Py_ssize_t k) noexcept nogil:
+        """count[k, j], read back from its weight, which a row step has just had in the cache."""
+        cdef float weight = self.weight[j * self.n_slots + k]
+        if weight < WHOLE:
+            return <int64_t> (weight - self.pseudo_count[j] + 0.5)
+        return self.count[k, j]
 
     cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil:
         cdef Counts x = self.cell(row)

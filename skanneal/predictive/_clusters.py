@@ -19,6 +19,7 @@ columns with the point estimate's largest.
 import numpy as np
 from scipy.special import logsumexp
 
+from ..families import Table
 from ..states import state_from_arrays
 from ..summary import cluster_tree, cut_tree, rank_clusters
 from ._distances import added_surprisals
@@ -160,7 +161,8 @@ class Clusters:
             )
             for d in judges
         ]
-        return cluster_tree(own, of_draws, self.weights[judges])
+        numbers = _numbers(point, table) if isinstance(table, Table) else None
+        return cluster_tree(own, of_draws, self.weights[judges], numbers)
 
     def joints_without(self, draw, view, table):
         """What `joints_without` gives of the rows in which valleys are looked for."""
@@ -221,6 +223,15 @@ def joints_without(arrays, view, table, rows):
     own, loss = own_components(view, rows)
     joints[np.arange(len(rows)), own] -= loss
     return joints
+
+
+def _numbers(point, table):
+    """The columns of numbers of a point estimate's view, those with atoms left out, in the rows in
+    which valleys are looked for: (n_rows, n_columns), or None if there is none."""
+    view = View(state_from_arrays(point.arrays, table).views[point.main_view])
+    some = table.take(compared_rows(table.n_rows, TREE_ROWS))
+    numbers = [j for j in sorted(view.features) if some.dtypes[j] == "f4" and not len(some.atoms[j])]
+    return np.column_stack([some.column(j) for j in numbers]) if numbers else None
 
 
 def n_clusters_proba(tree):

@@ -26,13 +26,14 @@ nothing of a valley, weaken the test, and where one group is bent or wide the li
 
 One partition would be a poor judge of itself: its borders lie where its own rows happen to be few.
 So every draw judges by its own components, of which each belongs to the group that most of its rows
-are in. The evidence is the median over the draws.
+are in. The evidence is the median over the draws. Between two components of numbers a valley is
+also sought along a straight line (_straight_line.py); the surer of both counts.
 
 Groups are merged, always the two between which a valley is least sure, until one is left; groups
 of one row or two, of which nothing is sure, before all others. What is left to the end is thus the
 surest of n_components - 1 valleys: by Bonferroni's inequality a height is the evidence less the
-logarithm of their number. The tree does not depend on where it will be cut, and needs nothing but
-densities: it is the same for every family, with gaps, and whatever the units of the columns.
+logarithm of their number. The tree does not depend on where it will be cut, and can do with nothing
+but densities: for every family, with gaps, and whatever the units of the columns.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -42,12 +43,13 @@ import numpy as np
 from ._dip import dip_evidence
 from ._labels import relabel
 from ._line import near_border, spread_ties
+from ._straight_line import straight_evidence
 
 _IMPOSSIBLE = 1e7  # nats below a row's best component; all others are taken to be no lower
 _FEW_ROWS = 3  # of a group of fewer no valley is sure
 
 
-def cluster_tree(log_joints, draws=(), draw_weights=None):
+def cluster_tree(log_joints, draws=(), draw_weights=None, numbers=None):
     """Merge components into clusters, those first between which a valley is least sure.
 
     Parameters
@@ -61,6 +63,9 @@ def cluster_tree(log_joints, draws=(), draw_weights=None):
         there is none. Without draws `log_joints` is the judge.
     draw_weights : array-like of shape (n_draws,) or None, default=None
         How much each draw counts, in any unit. None counts them equally.
+    numbers : array-like of shape (n_rows, n_columns) or None, default=None
+        The rows' numbers, in any units and nan where there is a gap: where valleys between two
+        components are sought along straight lines, too, among rows without gaps.
 
     Returns
     -------
@@ -80,12 +85,13 @@ def cluster_tree(log_joints, draws=(), draw_weights=None):
     array([0, 0, 1])
     """
     groups = _Groups(log_joints)
+    numbers = None if numbers is None else np.asarray(numbers, dtype=np.float64)
     judges = [_Groups(joints) for joints in draws]
     weights = draw_weights if judges and draw_weights is not None else np.ones(len(judges) or 1)
     n_components = groups.joints.shape[1]
     node = np.arange(n_components)  # of each group; a group has the number of its first component
     sizes = np.ones(n_components)
-    known, tree, height = {}, np.empty((n_components - 1, 4)), 0.0
+    known, asked, tree, height = {}, set(), np.empty((n_components - 1, 4)), 0.0
     for step in range(n_components - 1):
         pair = groups.smallest()
         if pair is None:
@@ -93,7 +99,11 @@ def cluster_tree(log_joints, draws=(), draw_weights=None):
             for a, b in pairs - known.keys():
                 evidence = [judge.valley(a, b) for judge in judges or [groups]]
                 known[a, b] = _weighted_median(evidence, weights)
-            pair = min(pairs, key=lambda pair: (known[pair], pair))
+            while (pair := min(pairs, key=lambda pair: (known[pair], pair))) not in asked:
+                asked.add(pair)
+                if numbers is not None and sizes[list(pair)].max() == 1:
+                    found = groups.straight_valley(*pair, numbers, known[pair])
+                    known[pair] = max(known[pair], found)
             height = max(height, known[pair] - np.log(n_components - 1))
         a, b = pair
         tree[step] = *sorted((node[a], node[b])), height, sizes[a] + sizes[b]
@@ -224,3 +234,10 @@ class _Groups:
             return 0.0
         near = near_border(self.joints, self.rows[a], self.rows[b], a, b)
         return dip_evidence(spread_ties(near)) if len(near) else 0.0
+
+    def straight_valley(self, a, b, numbers, least):
+        """Return the evidence of a valley between two components along a straight line: 0 if it is
+        below `least`."""
+        rows = np.sort(np.concatenate([self.rows[a], self.rows[b]]))
+        rows = rows[~np.isnan(numbers[rows]).any(axis=1)]
+        return straight_evidence(numbers[rows], self.labels[rows] == a, least)
