@@ -464,14 +464,15 @@ def benchmark(quick, data=None, families=()):
             whole, gappy = compare_gaps(config, n_rows, n_rows, n_repeats)
             figures = f"{1e9 * whole:9.0f} {1e9 * gappy:9.0f} {gappy / whole:7.2f}"
             print(f"{config!s:30s} {figures}", flush=True)
+        if not families or "multinomial" in families:
+            rows, labels = read_documents(data) if data else make_documents(*CORPUS, n_clusters=40)
+            source = "from " + str(data) if data else "simulated"
+            print(f"\nDocuments, {source}: {rows.shape[0]:,} rows of {rows.nnz / rows.shape[0]:.0f} "
+                  f"words\n{'':30s} {header}")  # fmt: skip
+            config, result = compare_documents(libraries, rows, labels, n_repeats)
+            print_comparison(str(config), *result)
         if families:
             return
-        rows, labels = read_documents(data) if data else make_documents(*CORPUS, n_clusters=40)
-        source = "from " + str(data) if data else "simulated"
-        print(f"\nDocuments, {source}: {rows.shape[0]:,} rows of {rows.nnz / rows.shape[0]:.0f} "
-              f"words\n{'':30s} {header}")  # fmt: skip
-        config, result = compare_documents(libraries, rows, labels, n_repeats)
-        print_comparison(str(config), *result)
         config = CONFIGS[0]
         fastest = {marches[config]: libraries[marches[config]]}
         print(f"\nGrowth with the number of rows: {config}\n{'rows':30s} {header}")

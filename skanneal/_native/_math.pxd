@@ -1,6 +1,7 @@
 """Scalar helpers: see _math.h."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 cdef extern from "../_native/_math.h" nogil:
     double log_gamma(double x)
@@ -17,3 +18,13 @@ cdef extern from "../_native/_math.h" nogil:
 cdef inline double log_rising(double x, double n) noexcept nogil:
     """log of the rising factorial x (x + 1) ... (x + n - 1)."""
     return log_gamma(x + n) - log_gamma(x)
+
+
+cdef inline double fold(double x, int64_t *exponent) noexcept nogil:
+    """x / 2^e in [1, 2), e added to exponent."""
+    cdef uint64_t bits
+    memcpy(&bits, &x, sizeof(bits))
+    exponent[0] += <int64_t> (bits >> 52) - 1023
+    bits = (bits & ((<uint64_t> 1 << 52) - 1)) | (<uint64_t> 1023 << 52)
+    memcpy(&x, &bits, sizeof(bits))
+    return x

@@ -20,7 +20,7 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._native._math cimport log_gamma, stirling_rest
+from .._native._math cimport fold, log_gamma, stirling_rest
 from .._native._random cimport below, bitgen, standard_gamma, uniform
 from ._base cimport TILE, FamilyBlock, aligned_zeros
 from ._table cimport Counts, Table
@@ -79,16 +79,6 @@ cdef inline double log_rise(double a, int64_t n) noexcept nogil:
         return log_gamma(a + n) - log_gamma(a)
     return (n * log(a) + (a + n - 0.5) * log1p(n / a) - n + stirling_rest(a + n)
             - stirling_rest(a))
-
-
-cdef inline double fold(double x, int64_t *exponent) noexcept nogil:
-    """x / 2^e in [1, 2), e added to exponent."""
-    cdef uint64_t bits
-    memcpy(&bits, &x, sizeof(bits))
-    exponent[0] += <int64_t> (bits >> 52) - 1023
-    bits = (bits & ((<uint64_t> 1 << 52) - 1)) | (<uint64_t> 1023 << 52)
-    memcpy(&x, &bits, sizeof(bits))
-    return x
 
 
 cdef class Multinomial(FamilyBlock):

@@ -19,7 +19,8 @@ more columns there are. So each row has its place y_i on a line that other rows 
 steps are made ten times, each time without a tenth of the rows.
 
 A straight line through a bent group leaves it and comes back, as if there were a valley. Groups of
-several components may be bent; a component is not.
+several components may be bent; a component is not. And evidence that one border in ten has by
+chance counts as none: it would only change the order in which groups are joined.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -31,8 +32,9 @@ from ._dip import dip_evidence
 from ._line import near_border, spread_ties
 
 FOLDS = 10
+CHANCE = -np.log(0.1)
 LINES = 2  # on which a valley is sought: this one and that of the densities
-_RIDGE = 1e-9  # added to correlations, so that columns may depend on each other
+_RIDGE = 1e-12  # added to correlations, so that columns may depend on each other
 _MOST_STEPS = 100
 
 
@@ -51,10 +53,11 @@ def straight_evidence(numbers, first, least=0.0):
     Returns
     -------
     evidence : float
-        -log p of a dip test, p times the number of lines on which a valley is sought; 0 if it is
-        below `least`, or if there are no more rows than two for each column.
+        -log p of a dip test, p times the number of lines on which a valley is sought; 0 if p is
+        above 0.1, the evidence below `least`, or if there are no more rows than two for each
+        column.
     """
-    n_rows, n_columns = numbers.shape
+    least, (n_rows, n_columns) = max(least, CHANCE), numbers.shape
     if n_rows <= 2 * n_columns:
         return 0.0
     spread = numbers.std(axis=0)

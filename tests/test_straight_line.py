@@ -1,0 +1,124 @@
+"""Valleys along straight lines: against the formula, where densities see none, and where none is."""
+
+import numpy as np
+import pytest
+from test_cluster_tree import components_of, on_ring, ring
+
+from skanneal.summary import cluster_tree, cut_tree
+from skanneal.summary._dip import dip_evidence
+from skanneal.summary._line import spread_ties
+from skanneal.summary._straight_line import CHANCE, _evidence, _places, straight_evidence
+
+
+def two_clusters(generator, n, n_columns, apart):
+    """Rows of two t distributions with 4 degrees of freedom, and their normal components, one of
+    them twice as wide as the other."""
+    rows = generator.normal(size=(2 * n, n_columns))
+    rows /= np.sqrt(generator.chisquare(4, size=(2 * n, 1)) / 4)
+    centres = np.zeros((2, n_columns))
+    centres[1, 0] = apart
+    rows[n:] += centres[1]
+    joints = [components_of(rows, c[None], w)[:, 0] for c, w in zip(centres, (1.0, 2.0))]
+    return rows, np.stack(joints, axis=1) - [0.0, n_columns * np.log(2.0)]
+
+
+def one_cluster(generator, n, n_columns):
+    """Normal rows, and two sides of a border that is not sharp."""
+    rows = generator.normal(size=(n, n_columns))
+    return rows, generator.normal(size=n) < 3 * rows[:, 0]
+
+
+def slow_place(rows, first, row):
+    """A row's place on the line that other rows choose: a least-squares fit of the sides, whose
+    direction is that of the discriminant, and a search over the sides."""
+    while True:
+        one, two = rows[first].mean(axis=0), rows[~first].mean(axis=0)
+        centred = rows - rows.mean(axis=0)
+        direction = np.linalg.lstsq(centred, first - first.mean(), rcond=None)[0]
+        sides = np.array([direction @ (other - (one + two) / 2) > 0 for other in rows])
+        if (sides == first).all():
+            break
+        first = sides
+    return direction @ (row - (one + two) / 2) / np.std(centred @ direction)
+
+
+def slow_dip(places):
+    """The dip test of as many rows of either side, a quarter of each left out."""
+    above, below = np.sort(places[places > 0]), np.sort(places[places <= 0])[::-1]
+    n = min(len(above), len(below))
+    first, last = below[n - 1 - n // 4], above[n - 1 - n // 4]
+    near = [place for place in (*above[:n], *below[:n]) if first <= place <= last]
+    return max(dip_evidence(spread_ties(np.sort(near))) - np.log(2), 0.0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_evidence_is_that_of_the_formula(seed):
+    """Two clusters of unequal size in sheared columns. The sides begin with a tenth of the rows
+    exchanged, or at random."""
+    generator = np.random.default_rng(seed)
+    rows = np.r_[generator.normal(size=(90, 3)), generator.normal(size=(50, 3)) + [3.5, 1.0, 0.0]]
+    rows, order = rows @ generator.normal(size=(3, 3)), generator.permutation(140)
+    exchanged = generator.random(140) < (0.5 if seed == 3 else 0.1)
+    rows, first = rows[order], (order < 90) ^ exchanged
+    of_all = slow_dip(np.array([slow_place(rows, first, row) for row in rows]))
+    fold = np.arange(140) % 10
+    places = [
+        slow_place(rows[fold != f], first[fold != f], row) for row, f in zip(rows, fold, strict=True)
+    ]
+    expected = min(of_all, slow_dip(np.array(places)))
+    expected *= expected > CHANCE
+    assert straight_evidence(rows, first) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    assert straight_evidence(rows, first, least=expected + 0.1) == 0.0
+    assert (expected > 0) == (seed < 3)
+
+
+def test_clusters_are_told_apart_where_their_densities_show_no_valley():
+    """Ten times two clusters, four standard deviations apart in one of 20 columns. The control has
+    nothing but densities."""
+    with_line, without = [], []
+    for seed in range(10):
+        rows, joints = two_clusters(np.random.default_rng(seed), 250, 20, apart=4.0)
+        with_line.append(cluster_tree(joints, numbers=rows)[0, 2] > CHANCE)
+        without.append(cluster_tree(joints)[0, 2] > CHANCE)
+    assert sum(with_line) >= 8 and sum(without) <= 2
+
+
+def test_one_cluster_is_not_cut():
+    """Of 20, each cut with probability 0.1 at most, more than 6 are 1 time in 400. The control puts
+    each row on a line that it has chosen itself."""
+    cut, by_themselves = [], []
+    for seed in range(20):
+        rows, first = one_cluster(np.random.default_rng(seed), 400, 20)
+        cut.append(straight_evidence(rows, first) > CHANCE)
+        rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+        by_themselves.append(_evidence(_places(rows, first, rows.T @ rows, rows)) > CHANCE)
+    assert sum(cut) <= 6 and sum(by_themselves) > 10
+
+
+def test_units_gaps_and_columns_that_depend_on_each_other_do_not_matter():
+    rows, joints = two_clusters(np.random.default_rng(0), 250, 20, apart=4.0)
+    height = cluster_tree(joints, numbers=rows)[0, 2]
+    other = np.c_[1e6 + 1e3 * rows, rows[:, :1] - rows[:, 1:2], np.ones(len(rows))]
+    assert cluster_tree(joints, numbers=other)[0, 2] == pytest.approx(height, abs=1e-3)
+    gappy = np.r_[rows, rows[:30] - 9.0]
+    gappy[500:, 3] = np.nan
+    with_gaps = cluster_tree(np.r_[joints, joints[:30]], numbers=gappy)[0, 2]
+    assert with_gaps == pytest.approx(height, abs=1e-9)
+
+
+def test_too_few_rows_say_nothing():
+    rows, first = one_cluster(np.random.default_rng(0), 40, 20)
+    rows[first] += 100.0
+    assert straight_evidence(rows, first) == 0.0
+    assert straight_evidence(rows[:, :5], first) > CHANCE
+    assert straight_evidence(rows[:, :5], np.ones(40, dtype=bool)) == 0.0
+
+
+def test_groups_of_several_components_have_no_straight_line():
+    """Two halves of a ring, projected on a line, have a valley between them that is not there."""
+    generator = np.random.default_rng(1)
+    rows = ring(generator, 1500)
+    joints = components_of(rows, on_ring(8), 0.9)
+    halves = np.isin(joints.argmax(axis=1), range(4))
+    assert straight_evidence(rows, halves) > 10
+    assert not cut_tree(cluster_tree(joints, numbers=rows)).any()
