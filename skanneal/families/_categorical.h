@@ -39,4 +39,5 @@ DISPATCH(categorical_update);
 DISPATCH(categorical_refresh);
 DISPATCH(categorical_score_without);
 DISPATCH(fill_log_table);
+DISPATCH(add_log_rises);
 #endif

@@ -29,6 +29,8 @@ cdef extern from "_categorical.h" nogil:
     void (*categorical_refresh_v[3])(CategoricalBlock *, int64_t) noexcept
     float (*categorical_score_without_v[3])(CategoricalBlock *, const char *, int64_t) noexcept
     void (*fill_log_table_v[3])(float *, float, int64_t) noexcept
+    void (*add_log_rises_v[3])(const double *, const int64_t *, const int64_t *, int64_t, double,
+                               double *) noexcept
 
 cdef class Categorical(FamilyBlock):
     cdef CategoricalBlock block
@@ -42,9 +44,10 @@ cdef class Categorical(FamilyBlock):
     cdef object log_tables                # keeps them alive
     cdef object caches                    # keeps the aligned arrays alive
     cdef int64_t[::1] memo_size
-    cdef int64_t[:, ::1] tally      # distinct counts, and how often each stands there
+    cdef int64_t[:, ::1] tally      # counts, and how often each stands there
     cdef double[::1] memo_value
     cdef void sum_pseudo_counts(self, Py_ssize_t f) noexcept nogil
     cdef Py_ssize_t tally_up(self, Py_ssize_t f, Py_ssize_t e) noexcept nogil
-    cdef double sum_of_rises(self, double a, Py_ssize_t n) noexcept nogil
+    cdef void add_rises(self, Py_ssize_t n_counts, double sign, const double *a, Py_ssize_t stride,
+                        double shift, Py_ssize_t n, double *out) noexcept nogil
     cdef int64_t n_present(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil

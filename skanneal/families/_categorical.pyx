@@ -7,7 +7,7 @@ A value that fit did not see scores log(a_min / (n + A + a_min)); known levels k
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
-from libc.stdlib cimport qsort
+from libc.string cimport memset
 from numpy.random cimport bitgen_t
 
 import numpy as np
@@ -25,6 +25,7 @@ MOST_TABLES = 24    # distinct pseudo-counts of a block that still have tables o
 cdef enum:
     RISES = 1024    # counts below have log a (a + 1) ... (a + c - 1) in a table
     SMALL = 64      # the same, by number of cells, for a feature's sum of pseudo-counts
+    TALLIED = 64    # counts below are tallied by their size
 
 
 cdef inline uint32_t read_code(const char *cells, int32_t position, int width) noexcept nogil:
@@ -46,11 +47,6 @@ def entries(hyper):
     return first, pseudo_count
 
 
-cdef int ascending(const void *a, const void *b) noexcept nogil:
-    cdef int64_t x = (<const int64_t *> a)[0], y = (<const int64_t *> b)[0]
-    return (x > y) - (x < y)
-
-
 cdef _marginals(dict shared, pseudo_counts, int32_t[::1] first, int64_t[::1] base,
                 int32_t[:, ::1] count, double[:, :] out):
     """Write each feature's log marginal, from the counts of all slots: out[f, partition]."""
@@ -58,6 +54,8 @@ cdef _marginals(dict shared, pseudo_counts, int32_t[::1] first, int64_t[::1] bas
     cdef double[::1] pseudo_count = pseudo_counts
     cdef double[::1] total = np.add.reduceat(pseudo_counts, np.asarray(first)[:n_features]) - 1.0
     cdef double[:, ::1] small = np.zeros((n_features, SMALL))
+    # log Gamma of the pseudo-counts, and of their sum for a feature
+    cdef double[::1] own = np.empty(len(pseudo_count)), sums = np.empty(n_features)
     cdef double[::1] table
     cdef int64_t[::1] rises = np.empty(len(pseudo_count), dtype=np.int64)
     cdef const double *rise
@@ -77,6 +75,10 @@ cdef _marginals(dict shared, pseudo_counts, int32_t[::1] first, int64_t[::1] bas
         table = tables[which[e]]
         rises[e] = <int64_t> &table[0]
     with nogil:
+        for e in range(own.shape[0]):
+            own[e] = log_gamma(pseudo_count[e])
+        for f in range(n_features):
+            sums[f] = log_gamma(total[f])
         for v in range(base.shape[0] - 1):
             for f in range(n_features):
                 score = 0.0
@@ -86,15 +88,15 @@ cdef _marginals(dict shared, pseudo_counts, int32_t[::1] first, int64_t[::1] bas
                         c = count[k, e]
                         n += c
                         if c >= RISES:
-                            score += log_gamma(pseudo_count[e] + c) - log_gamma(pseudo_count[e])
+                            score += log_gamma(pseudo_count[e] + c) - own[e]
                         elif c > 0:
                             rise = <const double *> rises[e]
                             score += rise[c]
                     if n >= SMALL:
-                        score -= log_gamma(total[f] + n) - log_gamma(total[f])
+                        score -= log_gamma(total[f] + n) - sums[f]
                     elif n > 0:
                         if small[f, n] == 0.0:
-                            small[f, n] = log_gamma(total[f] + n) - log_gamma(total[f])
+                            small[f, n] = log_gamma(total[f] + n) - sums[f]
                         score -= small[f, n]
                 out[f, v] = score
 
@@ -191,7 +193,7 @@ cdef class Categorical(FamilyBlock):
         count = np.zeros((n_slots, n_entries), dtype=np.int32)
         count[:self.n_slots] = self.count
         self.size, self.count = size, count
-        self.tally = np.zeros((2, n_slots), np.int64)
+        self.tally = np.zeros((2, n_slots + TALLIED), np.int64)
         score = aligned_zeros((n_tiles * n_entries * TILE,), np.float32)
         constant = aligned_zeros((n_slots,), np.float32)
         self.caches = (score, constant)
@@ -297,57 +299,71 @@ cdef class Categorical(FamilyBlock):
         return out
 
     cdef Py_ssize_t tally_up(self, Py_ssize_t f, Py_ssize_t e) noexcept nogil:
-        """Write into `tally` the distinct counts above 0 of entry e of feature f over the slots,
-        and how often each stands there; of all cells if e is negative. Return how many."""
-        cdef Py_ssize_t k, i, n = 0, kept = 0
-        cdef int64_t *value = &self.tally[0, 0]
-        cdef int64_t *times = &self.tally[1, 0]
+        """Write into `tally` the counts above 0 of entry e of feature f over the slots, small ones
+        once, and how often each stands there; of all cells if e is negative. Return how many."""
+        cdef int64_t times[TALLIED]
+        cdef int64_t c, largest = 0
+        cdef Py_ssize_t k, n = 0
+        memset(times, 0, sizeof(times))
         for k in range(self.n_slots):
-            if self.size[k] > 0:
-                value[n] = self.n_present(f, k) if e < 0 else self.count[k, e]
-                n += value[n] > 0
-        qsort(value, n, sizeof(int64_t), ascending)
-        for i in range(n):
-            if i == 0 or value[i] != value[kept - 1]:
-                value[kept], times[kept] = value[i], 0
-                kept += 1
-            times[kept - 1] += 1
-        return kept
+            if self.size[k] == 0:
+                continue
+            c = self.n_present(f, k) if e < 0 else self.count[k, e]
+            if c >= TALLIED:
+                self.tally[0, n], self.tally[1, n] = c, 1
+                n += 1
+            else:
+                times[c] += 1
+                largest = max(largest, c)
+        for c in range(1, largest + 1):
+            if times[c] > 0:
+                self.tally[0, n], self.tally[1, n] = c, times[c]
+                n += 1
+        return n
 
-    cdef double sum_of_rises(self, double a, Py_ssize_t n) noexcept nogil:
-        """The sum of log a (a + 1) ... (a + c - 1) over the counts of `tally`, n distinct ones."""
-        cdef double total = 0.0
-        cdef int64_t times = 0
-        cdef Py_ssize_t i
-        for i in range(n):
-            total += self.tally[1, i] * log_gamma(a + self.tally[0, i])
-            times += self.tally[1, i]
-        return total - times * log_gamma(a)
+    cdef void add_rises(self, Py_ssize_t n_counts, double sign, const double *a, Py_ssize_t stride,
+                        double shift, Py_ssize_t n, double *out) noexcept nogil:
+        """Add sign times the sum of log b (b + 1) ... (b + c - 1) over the counts c of `tally` to
+        each of `out`, (n,), where b is an element of `a`, (n, stride), in its first column, plus
+        a shift."""
+        cdef double b[TILE]
+        cdef double sums[TILE]
+        cdef Py_ssize_t g, start = 0
+        while start < n:
+            for g in range(TILE):
+                b[g] = a[min(start + g, n - 1) * stride] + shift
+                sums[g] = 0.0
+            add_log_rises_v[self.level](b, &self.tally[0, 0], &self.tally[1, 0], n_counts, sign,
+                                        sums)
+            for g in range(min(TILE, n - start)):
+                out[start + g] += sums[g]
+            start += TILE
 
     cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
                          double *out) noexcept nogil:
         # the other levels' factors do not change
-        cdef Py_ssize_t g, e = self.first[f] + h, n = self.tally_up(f, -1)
-        cdef double rest = self.total[f] - self.pseudo_count[e]
-        for g in range(n_grid):
-            out[g] = -self.sum_of_rises(rest + grid[g], n)
+        cdef Py_ssize_t e = self.first[f] + h, n = self.tally_up(f, -1)
+        memset(out, 0, n_grid * sizeof(double))
+        self.add_rises(n, -1.0, grid, 1, self.total[f] - self.pseudo_count[e], n_grid, out)
         n = self.tally_up(f, e)
-        for g in range(n_grid):
-            out[g] += self.sum_of_rises(grid[g], n)
+        self.add_rises(n, 1.0, grid, 1, 0.0, n_grid, out)
 
     cdef void score_pseudo_counts(self, Py_ssize_t f, const double[:, ::1] value,
                                   double[::1] out) noexcept nogil:
-        cdef Py_ssize_t i, h, n = self.tally_up(f, -1)
-        cdef double total
-        for i in range(value.shape[0]):
-            total = 0.0
-            for h in range(value.shape[1]):
-                total += value[i, h]
-            out[i] = -self.sum_of_rises(total, n)
-        for h in range(value.shape[1]):
+        cdef double totals[TILE]   # sums of the pseudo-counts
+        cdef Py_ssize_t i, h, n, n_values = value.shape[0], n_levels = value.shape[1], start = 0
+        out[:] = 0.0
+        for h in range(n_levels):
             n = self.tally_up(f, self.first[f] + h)
-            for i in range(value.shape[0]):
-                out[i] += self.sum_of_rises(value[i, h], n)
+            self.add_rises(n, 1.0, &value[0, h], n_levels, 0.0, n_values, &out[0])
+        n = self.tally_up(f, -1)
+        while start < n_values:
+            memset(totals, 0, sizeof(totals))
+            for i in range(min(TILE, n_values - start)):
+                for h in range(n_levels):
+                    totals[i] += value[start + i, h]
+            self.add_rises(n, -1.0, totals, 1, 0.0, min(TILE, n_values - start), &out[start])
+            start += TILE
 
     def get_hyper(self, Py_ssize_t f):
         """Feature f's pseudo-counts, shape (n_levels,)."""

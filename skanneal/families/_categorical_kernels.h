@@ -7,8 +7,10 @@
  * load and one add per feature and register.
  */
 #include "../_native/_lanes.h"
+#include "../_native/_log_wide.h"
 
 #define BATCH 64 /* entries whose logarithms are taken together */
+#define FEW 8    /* counts below have log (a)_c as the logarithm of a product */
 
 /* Where the cells of a row lie in a tile. A row step uses the same row three times. */
 INLINE void NAME(categorical_cells)(CategoricalBlock *block, const char *row)
@@ -187,4 +189,41 @@ static float NAME(categorical_score_without)(CategoricalBlock *block, const char
                log((double)(rest - count[missing]) + block->total[f]);
     }
     return (float)out;
+}
+
+/* log Gamma(z) - log(2 pi) / 2, z >= FEW, to 1e-11. */
+INLINE double NAME(log_gamma_above)(double z)
+{
+    const double r = 1.0 / z, r2 = r * r;
+    return (z - 0.5) * NAME(log_wide)(z) - z +
+           r * (1.0 / 12.0 - r2 * (1.0 / 360.0 - r2 * (1.0 / 1260.0 - r2 * (1.0 / 1680.0))));
+}
+
+/* out[g] += sign sum_i times[i] log (a[g])_count[i] for LANES values of a, with
+ * (a)_c = a (a + 1) ... (a + c - 1); counts are above 0. */
+static void NAME(add_log_rises)(const double *a, const int64_t *count, const int64_t *times,
+                                int64_t n, double sign, double *out)
+{
+    double sum[LANES] = {0.0}, product[LANES];
+    double many = 0.0; /* counts of FEW or more */
+    for (int64_t i = 0; i < n; i++) {
+        const double c = (double)count[i], t = (double)times[i];
+        if (count[i] >= FEW) {
+            many += t;
+            for (int g = 0; g < LANES; g++) sum[g] += t * NAME(log_gamma_above)(a[g] + c);
+            continue;
+        }
+        for (int g = 0; g < LANES; g++) product[g] = a[g];
+        for (int64_t r = 1; r < count[i]; r++)
+            for (int g = 0; g < LANES; g++) product[g] *= a[g] + (double)r;
+        for (int g = 0; g < LANES; g++) sum[g] += t * NAME(log_wide)(product[g]);
+    }
+    if (many > 0.0) { /* log Gamma(a) = log Gamma(a + FEW) - log (a)_FEW */
+        for (int g = 0; g < LANES; g++) product[g] = a[g];
+        for (int r = 1; r < FEW; r++)
+            for (int g = 0; g < LANES; g++) product[g] *= a[g] + (double)r;
+        for (int g = 0; g < LANES; g++)
+            sum[g] += many * (NAME(log_wide)(product[g]) - NAME(log_gamma_above)(a[g] + FEW));
+    }
+    for (int g = 0; g < LANES; g++) out[g] += sign * sum[g];
 }
