@@ -215,6 +215,7 @@ class Chain:
         if DEBUG:
             self.state.validate()
         waits = self.state.subsample.size < self.plan.settled_rows
+        waits = self.moves.policy.rests(self.state) or waits
         if waits or self.pacer.skips(segment.stop):
             return True
         if self.clock.flag is None:

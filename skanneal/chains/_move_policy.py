@@ -14,6 +14,8 @@ import numpy as np
 
 from ..moves import SMALL_TABLE
 
+FEW_ROWS = 300  # in S, below which most churns of a large table in views have no moves
+REST_PERIOD = 3  # they then follow one churn in this many
 IDLE_AFTER = 8  # turns without an acceptance, after which a move misses most of its turns
 IDLE_PERIOD = 8  # an idle move takes one turn in this many
 FIRST_COST = 1.0  # work per row that a move is taken to cost before it has been made
@@ -23,8 +25,8 @@ COST_MEMORY = 0.2  # weight of a move's last sweep in its mean cost per row
 class MovePolicy:
     """Base of the two policies.
 
-    A subclass writes `make` and `expected`, and names in `REMEMBERED` the lists, with one element
-    per move, that `memory` and `recall` save and restore.
+    A subclass writes `make` and `expected`, and names in `REMEMBERED` the lists that `memory` and
+    `recall` save and restore.
 
     Parameters
     ----------
@@ -70,6 +72,10 @@ class MovePolicy:
         """Return the seconds that `make` will take; infinity if a due move was never made."""
         raise NotImplementedError
 
+    def rests(self, state):
+        """Note a churn, and return whether no moves follow it."""
+        return False
+
     def _sweep(self, i, state, bit_generator, segment):
         began = self.clock.now()
         info = self.moves[i].sweep(state, bit_generator, beta=segment.beta)
@@ -80,16 +86,25 @@ class MovePolicy:
 class Turns(MovePolicy):
     """One move per churn while the subsample grows, in proportion to the moves' weights.
 
-    A move that has accepted nothing for long misses most of its turns. At full data every move of
+    A move that has accepted nothing for long misses most of its turns. In a table of views that has
+    many rows no moves follow most churns of few: they cost many times as much as such a churn, and
+    what they find out of so few rows is mostly found again later. At full data every move of
     rows follows each churn; of the moves of columns, each of which costs as much as several sweeps
     of rows, a share of SMALL_TABLE / n and at least one follow, whatever they have accepted.
     """
 
-    REMEMBERED = ("idle", "credit")
+    REMEMBERED = ("idle", "credit", "rested")
 
     def __init__(self, moves, clock):
         super().__init__(moves, clock)
-        self.idle = [0] * len(moves)
+        self.idle, self.rested = [0] * len(moves), [0]
+        self.in_views = any(move.acts_on == "columns" for move in moves)
+
+    def rests(self, state):
+        if not self.in_views or state.table.n_rows <= SMALL_TABLE:
+            return False
+        self.rested[0] = (self.rested[0] + 1) % REST_PERIOD
+        return state.subsample.size < FEW_ROWS and self.rested[0] > 0
 
     def make(self, state, bit_generator, segment, burn_in, stop):
         began, turns = self.clock.now(), self._turns(state)
