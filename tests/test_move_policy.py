@@ -8,7 +8,7 @@ import pytest
 
 from skanneal.chains import _move_policy
 from skanneal.chains._clock import ChainClock
-from skanneal.chains._move_policy import IDLE_PERIOD, Turns
+from skanneal.chains._move_policy import FEW_ROWS, IDLE_PERIOD, Turns
 from skanneal.moves import SMALL_TABLE, EachView, MoveInfo, SplitMerge
 from skanneal.schedules import LinearAnneal
 from test_crosscat_moves import (
@@ -24,6 +24,13 @@ from test_crosscat_moves import (
 
 WEIGHTS = {"split_merge": 4, "block": 2, "sets": 1, "split": 1, "merge": 1}
 STEPS = SimpleNamespace(beta=1.0)
+
+
+def state_of(n_inside, n_rows):
+    """What a policy asks of a state."""
+    return SimpleNamespace(
+        subsample=SimpleNamespace(size=n_inside), table=SimpleNamespace(n_rows=n_rows)
+    )
 
 
 def turns_of(n_inside, n_rows, n_churns, accepted=0):
@@ -44,12 +51,9 @@ def turns_of(n_inside, n_rows, n_churns, accepted=0):
         for name, w in WEIGHTS.items()
     ]
     policy = Turns(moves, ChainClock())
-    state = SimpleNamespace(
-        subsample=SimpleNamespace(size=n_inside), table=SimpleNamespace(n_rows=n_rows)
-    )
     for _ in range(n_churns):
         made.append([])
-        policy.make(state, None, STEPS, False, None)
+        policy.make(state_of(n_inside, n_rows), None, STEPS, False, None)
     return made
 
 
@@ -68,6 +72,24 @@ def test_idle_moves_miss_most_turns_while_the_subsample_grows_only():
     assert shares(made)["split_merge"] < 400 / IDLE_PERIOD + 10
     full = turns_of(10_000, 10_000, 900)
     assert full == turns_of(10_000, 10_000, 900, accepted=1)
+
+
+def test_most_churns_of_few_rows_of_a_large_table_in_views_have_no_moves():
+    """The others come at even distances, whatever else the policy remembers."""
+    of_columns = [SimpleNamespace(acts_on="columns", weight=1)]
+    policy = Turns(of_columns, ChainClock())
+    rests = [policy.rests(state_of(FEW_ROWS - 1, SMALL_TABLE + 1)) for _ in range(4)]
+    again = Turns(of_columns, ChainClock())
+    again.recall(policy.memory())
+    rests += [again.rests(state_of(FEW_ROWS - 1, SMALL_TABLE + 1)) for _ in range(5)]
+    assert rests == [True, True, False] * 3
+    for few, inside, rows in [
+        (of_columns, FEW_ROWS, SMALL_TABLE + 1),
+        (of_columns, FEW_ROWS - 1, SMALL_TABLE),
+        ([SimpleNamespace(acts_on="rows", weight=1)], FEW_ROWS - 1, SMALL_TABLE + 1),
+    ]:
+        policy = Turns(few, ChainClock())
+        assert not any(policy.rests(state_of(inside, rows)) for _ in range(6))
 
 
 @pytest.mark.parametrize("n_rows", [100, SMALL_TABLE])

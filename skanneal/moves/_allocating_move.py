@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
-from scipy.special import logsumexp
 
 from ..partition_priors import PriorGrid
 from ..states import FreshView
@@ -80,10 +79,11 @@ class AllocatingMove(Polled):
         costs = 1.0 + np.maximum(expected, 0.0)
         log_weights = self.row_grid.log_weights - np.log(costs)
         opens = self.row_grid.opens
+        # of few numbers logaddexp.reduce is ten times as fast as logsumexp
         if opens.any() and not opens.all():
-            log_weights[~opens] += np.log(NULL_SHARE) - logsumexp(log_weights[~opens])
-            log_weights[opens] += np.log1p(-NULL_SHARE) - logsumexp(log_weights[opens])
-        return log_weights - logsumexp(log_weights)
+            log_weights[~opens] += np.log(NULL_SHARE) - np.logaddexp.reduce(log_weights[~opens])
+            log_weights[opens] += np.log1p(-NULL_SHARE) - np.logaddexp.reduce(log_weights[opens])
+        return log_weights - np.logaddexp.reduce(log_weights)
 
     def _propose(self, state, features, rows, beta, bit_generator, hyper=None):
         """A view of these features: its prior's place on the grid, log Z, slots of the rows."""

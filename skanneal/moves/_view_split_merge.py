@@ -24,7 +24,7 @@ a merge is accepted with min(1, A), a split with min(1, 1 / A), A = G t (V + 1) 
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from ._allocating_move import AllocatingMove
 from ._random import below, draw_index
@@ -91,7 +91,7 @@ class ViewSplitMerge(AllocatingMove):
         log_proposal = self._log_proposal(state)
         n_others = len(log_g)
         return (
-            logsumexp(log_g)
+            np.logaddexp.reduce(log_g)
             - log_z
             + log_proposal[point]
             - self.row_grid.log_weights[point]

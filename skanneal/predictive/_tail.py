@@ -46,7 +46,7 @@ TOGETHER = 16  # components that are sampled for each other
 SEED = 0  # of these
 DENSE_CELLS = 2**17  # drawn at a time of rows of counts, which are kept sparse
 MOST_DRAWS, FEW_DRAWS = 8, 2  # of all chains, for training rows
-MOST_SCORES, MOST_TERMS = 400_000, 2_000_000  # rows times draws, and these times components
+MOST_SCORES, MOST_TERMS = 400_000, 1_000_000  # rows times draws, and these times components
 NEGLIGIBLE = 8.0  # nats below the largest bound of a row's terms, where a term is left out
 UNDERFLOW = 1e-290
 
