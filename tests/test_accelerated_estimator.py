@@ -614,7 +614,8 @@ class TestContainers:
     @pytest.mark.parametrize("likelihood", LIKELIHOODS)
     @pytest.mark.few(4)
     def test_odd_rows(self, likelihood, algorithm):
-        """One row, constant columns, equal rows, few columns."""
+        """One row, constant columns, equal rows, few columns: no warning but that a chain of few
+        sweeps still climbs."""
         if algorithm == "collapsed" and likelihood == "logistic_normal":
             return
         X, _ = rows_for(likelihood, n_rows=20)
@@ -626,6 +627,7 @@ class TestContainers:
             model.set_params(n_shards=min(2, len(rows)))
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
+                warnings.simplefilter("ignore", ConvergenceWarning)
                 model.fit(rows)
             assert np.isfinite(model.score_samples(rows)).all()
             assert 1 <= model.n_clusters_ <= len(rows)
