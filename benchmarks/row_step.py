@@ -467,8 +467,8 @@ def benchmark(quick, data=None, families=()):
         if not families or "multinomial" in families:
             rows, labels = read_documents(data) if data else make_documents(*CORPUS, n_clusters=40)
             source = "from " + str(data) if data else "simulated"
-            print(f"\nDocuments, {source}: {rows.shape[0]:,} rows of {rows.nnz / rows.shape[0]:.0f} "
-                  f"words\n{'':30s} {header}")  # fmt: skip
+            of_words = f"{rows.shape[0]:,} rows of {rows.nnz / rows.shape[0]:.0f} words"
+            print(f"\nDocuments, {source}: {of_words}\n{'':30s} {header}")
             config, result = compare_documents(libraries, rows, labels, n_repeats)
             print_comparison(str(config), *result)
         if families:

@@ -65,8 +65,8 @@ def heavy_tailed(n_rows, n_columns, seed):
 @pytest.mark.parametrize(("n_rows", "n_columns"), [(300, 6), (1000, 3)])
 @pytest.mark.few(1)
 def test_heavy_tails_are_one_cluster(n_rows, n_columns, seed):
-    """Of normal rows they are dozens or hundreds. Of three columns a few normal components may do as
-    well as a t, by the evidence."""
+    """Of normal rows they are dozens or hundreds. Of three columns a few normal components may do
+    as well as a t, by the evidence."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = AnnealedDPMixture(n_chains=2, random_state=seed)

@@ -1,13 +1,13 @@
-"""Valleys along straight lines: against the formula, where densities see none, and where none is."""
+"""Valleys along straight lines: the formula, where densities see none, and where there is none."""
 
 import numpy as np
 import pytest
-from test_cluster_tree import components_of, on_ring, ring
 
 from skanneal.summary import cluster_tree, cut_tree
 from skanneal.summary._dip import dip_evidence
 from skanneal.summary._line import spread_ties
 from skanneal.summary._straight_line import CHANCE, _evidence, _places, straight_evidence
+from test_cluster_tree import components_of, on_ring, ring
 
 
 def two_clusters(generator, n, n_columns, apart):
@@ -63,7 +63,8 @@ def test_evidence_is_that_of_the_formula(seed):
     of_all = slow_dip(np.array([slow_place(rows, first, row) for row in rows]))
     fold = np.arange(140) % 10
     places = [
-        slow_place(rows[fold != f], first[fold != f], row) for row, f in zip(rows, fold, strict=True)
+        slow_place(rows[fold != f], first[fold != f], row)
+        for row, f in zip(rows, fold, strict=True)
     ]
     expected = min(of_all, slow_dip(np.array(places)))
     expected *= expected > CHANCE

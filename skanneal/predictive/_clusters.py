@@ -230,7 +230,9 @@ def _numbers(point, table):
     which valleys are looked for: (n_rows, n_columns), or None if there is none."""
     view = View(state_from_arrays(point.arrays, table).views[point.main_view])
     some = table.take(compared_rows(table.n_rows, TREE_ROWS))
-    numbers = [j for j in sorted(view.features) if some.dtypes[j] == "f4" and not len(some.atoms[j])]
+    numbers = [
+        j for j in sorted(view.features) if some.dtypes[j] == "f4" and not len(some.atoms[j])
+    ]
     return np.column_stack([some.column(j) for j in numbers]) if numbers else None
 
 
