@@ -10,6 +10,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import gammaln
 
 from enumeration import check_counts, count_p_value
 from mixtures import (
@@ -398,6 +399,28 @@ def test_grid_scores(family):
                 shown - shown[0], np.array(expected) - expected[0], rtol=1e-9, atol=1e-8
             )
         np.testing.assert_array_equal(block.get_hyper(f), vector)
+
+
+def test_scores_of_pseudo_counts_for_counts_of_any_size():
+    """Counts that are multiplied out, tallied and neither, in more slots than a tile has; a grid
+    that is longer than a tile, too."""
+    rng, sizes = np.random.default_rng(12), [1, 2, 3, 7, 8, 9, 40, 63, 64, 65, 900, 3000] + [2] * 9
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    codes = rng.choice(5, size=len(labels), p=[0.5, 0.3, 0.15, 0.04, 0.01]).astype(np.uint8)
+    table = Table(["u1"], [4])  # the last code stands for a missing cell
+    table.append([codes])
+    hyper, grid = np.array([0.001, 0.5, 2.0, 31.0]), np.geomspace(1e-3, 40.0, 20)
+    block = FAMILIES["categorical"](table, [0], [hyper], n_slots=len(sizes))
+    block.build(np.arange(len(labels)), labels, len(sizes))
+    counts = np.array([np.bincount(codes[labels == k], minlength=5)[:4] for k in range(len(sizes))])
+    for h in range(4):
+        a = np.repeat(hyper[None], len(grid), axis=0)
+        a[:, h] = grid
+        own = (gammaln(a[:, None] + counts) - gammaln(a)[:, None]).sum(axis=(1, 2))
+        total = a.sum(axis=1)[:, None]
+        expected = own - (gammaln(total + counts.sum(axis=1)) - gammaln(total)).sum(axis=1)
+        shown = block.grid_scores(0, h, grid)
+        np.testing.assert_allclose(shown - shown[0], expected - expected[0], rtol=1e-9, atol=1e-8)
 
 
 @every_family
