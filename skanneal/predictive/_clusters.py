@@ -22,6 +22,7 @@ from scipy.special import logsumexp
 from ..families import Table
 from ..states import state_from_arrays
 from ..summary import cluster_tree, cut_tree, rank_clusters
+from ..summary._cluster_tree import SMALL
 from ._distances import added_surprisals
 from ._loo import compared_rows
 from ._point import matching_view
@@ -34,7 +35,6 @@ TREE_ROWS = 4000  # in which valleys are looked for
 TREE_DRAWS = 9  # that judge valleys
 _TREE_CELLS = 3 * 10**6  # rows times components times draws; beyond that, fewer draws
 _FEW_JUDGES = 3  # with any number of components
-_SMALL = 0.2  # share of the rows of its group's largest component, below which one is left out
 TIMED_ROWS = 1000  # scored first, to forecast how long all rows will take
 LABELLING = 1.5  # how much longer labels take than the scores that they are made from
 _LARGEST = np.finfo(float).max
@@ -264,7 +264,7 @@ def _gathered(joints, shares, sizes):
     group = shares.argmax(axis=1)
     largest = np.zeros(shares.shape[1])
     np.maximum.at(largest, group, sizes)
-    for k in np.flatnonzero(sizes >= _SMALL * largest[group]):
+    for k in np.flatnonzero(sizes >= SMALL * largest[group]):
         out[:, group[k]] = np.logaddexp(out[:, group[k]], joints[:, k])
     return out
 

@@ -26,8 +26,9 @@ nothing of a valley, weaken the test, and where one group is bent or wide the li
 
 One partition would be a poor judge of itself: its borders lie where its own rows happen to be few.
 So every draw judges by its own components, of which each belongs to the group that most of its rows
-are in. The evidence is the median over the draws. Between two components of numbers a valley is
-also sought along a straight line (_straight_line.py); the surer of both counts.
+are in. The evidence is the median over the draws. Between two groups of numbers that are hardly
+more than a component each, a valley is also sought along a straight line (_straight_line.py); the
+surer of both counts.
 
 Groups are merged, always the two between which a valley is least sure, until one is left; groups
 of one row or two, of which nothing is sure, before all others. What is left to the end is thus the
@@ -41,12 +42,14 @@ but densities: for every family, with gaps, and whatever the units of the column
 import numpy as np
 
 from ._dip import dip_evidence
+from ._fills import with_fills
 from ._labels import relabel
 from ._line import near_border, spread_ties
 from ._straight_line import straight_evidence
 
 _IMPOSSIBLE = 1e7  # nats below a row's best component; all others are taken to be no lower
 _FEW_ROWS = 3  # of a group of fewer no valley is sure
+SMALL = 0.2  # share of the rows of its group's largest component, below which one does not count
 
 
 def cluster_tree(log_joints, draws=(), draw_weights=None, numbers=None):
@@ -65,7 +68,7 @@ def cluster_tree(log_joints, draws=(), draw_weights=None, numbers=None):
         How much each draw counts, in any unit. None counts them equally.
     numbers : array-like of shape (n_rows, n_columns) or None, default=None
         The rows' numbers, in any units and nan where there is a gap: where valleys between two
-        components are sought along straight lines, too, among rows without gaps.
+        components are sought along straight lines, too, among rows of few gaps.
 
     Returns
     -------
@@ -85,13 +88,14 @@ def cluster_tree(log_joints, draws=(), draw_weights=None, numbers=None):
     array([0, 0, 1])
     """
     groups = _Groups(log_joints)
-    numbers = None if numbers is None else np.asarray(numbers, dtype=np.float64)
+    numbers = None if numbers is None else with_fills(np.asarray(numbers, dtype=np.float64))
     judges = [_Groups(joints) for joints in draws]
     weights = draw_weights if judges and draw_weights is not None else np.ones(len(judges) or 1)
     n_components = groups.joints.shape[1]
     node = np.arange(n_components)  # of each group; a group has the number of its first component
     sizes = np.ones(n_components)
     known, asked, tree, height = {}, set(), np.empty((n_components - 1, 4)), 0.0
+    largest = np.column_stack([groups.sizes, np.zeros_like(groups.sizes)])  # two of each group
     for step in range(n_components - 1):
         pair = groups.smallest()
         if pair is None:
@@ -101,7 +105,8 @@ def cluster_tree(log_joints, draws=(), draw_weights=None, numbers=None):
                 known[a, b] = _weighted_median(evidence, weights)
             while (pair := min(pairs, key=lambda pair: (known[pair], pair))) not in asked:
                 asked.add(pair)
-                if numbers is not None and sizes[list(pair)].max() == 1:
+                alone = largest[pair, 1] < SMALL * largest[pair, 0]
+                if numbers is not None and alone.all():
                     found = groups.straight_valley(*pair, numbers, known[pair])
                     known[pair] = max(known[pair], found)
             height = max(height, known[pair] - np.log(n_components - 1))
@@ -110,7 +115,9 @@ def cluster_tree(log_joints, draws=(), draw_weights=None, numbers=None):
         for of_draw in groups, *judges:
             of_draw.merge(a, b)
         node[a], sizes[a] = n_components + step, sizes[a] + sizes[b]
+        largest[a] = np.sort(largest[pair, :], axis=None)[:1:-1]
         known = {pair: of for pair, of in known.items() if not {a, b} & set(pair)}
+        asked &= known.keys()
     return tree
 
 
