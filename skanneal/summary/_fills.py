@@ -16,6 +16,7 @@ import numpy as np
 
 MOST_GAPS = 0.2  # share of a row's numbers
 FILLS = 4  # times over
+MOST_WORK = 10**9  # patterns of gaps times the cube of the number of columns: beyond, gaps stay
 _RIDGE = 1e-6  # added to correlations, so that columns may depend on each other
 
 
@@ -39,6 +40,8 @@ def with_fills(numbers):
         return numbers
     filled, missing = numbers[used], gaps[used]
     patterns, pattern = np.unique(missing, axis=0, return_inverse=True)
+    if len(patterns) * numbers.shape[1] ** 3 > MOST_WORK:
+        return numbers
     known = ~missing
     counts = np.maximum(known.sum(axis=0), 1)
     mean = np.where(known, filled, 0.0).sum(axis=0) / counts
