@@ -5,12 +5,16 @@ import pickle
 import signal
 import threading
 import time
+from contextlib import nullcontext
 
 import joblib
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
+from skanneal import AnnealedDPMixture
 from skanneal.parallel import StopFlag, run_tasks, spawn_seeds
+from skanneal.predictive._tail import training_scores
 
 PATIENCE = 30.0  # seconds after which a thread that should have ended counts as lost
 
@@ -231,3 +235,23 @@ def test_second_interrupt_raises(python_handler):
         return "too late"
 
     assert run_tasks(deaf, [()]) == ([None], True)
+
+
+# ------------------------------------------------------------------------------------------- BLAS
+@pytest.mark.parametrize("fails", [False, True])
+def test_blas_has_one_thread_within_a_fit_alone(monkeypatch, fails):
+    found, before = [], threadpool_info()
+
+    def look(*arguments):
+        found.extend(threadpool_info())
+        if fails:
+            raise RuntimeError("no scores")
+        return training_scores(*arguments)
+
+    monkeypatch.setattr("skanneal.estimators._annealed.training_scores", look)
+    expected = pytest.raises(RuntimeError, match="no scores") if fails else nullcontext()
+    with expected:
+        AnnealedDPMixture(n_chains=1, random_state=0).fit(np.arange(40.0).reshape(20, 2) % 7)
+    of_blas = [info["num_threads"] for info in found if info["user_api"] == "blas"]
+    assert of_blas and set(of_blas) == {1}
+    assert threadpool_info() == before

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
+from threadpoolctl import threadpool_limits
 
 from .._native._doc_link import DocLink
 from ..chains import run_chain, side_by_side
@@ -81,12 +82,16 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
     def _all_or_nothing(self, n_rounds=1):
         """Give the estimator the attributes it had back if the block fails or is interrupted.
 
+        BLAS has one thread within: its matrices are small, and threads that wait for the next one
+        keep cores from other chains.
+
         n_rounds : how often the chains are run, None where the run itself decides.
         """
         begin_fit(self, n_rounds)
         before = dict(vars(self))
         try:
-            yield
+            with threadpool_limits(1, user_api="blas"):
+                yield
         except BaseException:
             vars(self).clear()
             vars(self).update(before)
