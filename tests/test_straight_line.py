@@ -144,6 +144,17 @@ def test_fills_are_those_of_a_regression():
     assert with_fills(rows) is rows
 
 
+@pytest.mark.filterwarnings("error")
+def test_fills_of_few_rows_and_of_empty_columns():
+    one = np.array([[1.0, 2.0, 3.0, 4.0, np.nan]])
+    np.testing.assert_array_equal(with_fills(one), [[1.0, 2.0, 3.0, 4.0, 0.0]])
+    empty = np.c_[np.arange(24.0).reshape(6, 4) ** 2, np.full(6, np.nan)]
+    np.testing.assert_array_equal(with_fills(empty)[:, :4], empty[:, :4])
+    assert np.isfinite(with_fills(empty)).all()
+    gaps_only = np.full((3, 2), np.nan)
+    assert with_fills(gaps_only) is gaps_only
+
+
 def test_too_few_rows_say_nothing():
     rows, first = one_cluster(np.random.default_rng(0), 40, 20)
     rows[first] += 100.0

@@ -51,8 +51,8 @@ def with_fills(numbers):
     members = [np.flatnonzero(pattern == p) for p in range(len(patterns))]
     for _ in range(FILLS):
         centre = filled.mean(axis=0)
-        covariance = np.cov(filled, rowvar=False).reshape(2 * filled.shape[1:])
-        covariance += _RIDGE * np.eye(len(covariance))
+        centred = filled - centre
+        covariance = centred.T @ centred / len(centred) + _RIDGE * np.eye(len(centre))
         for lacks, rows in zip(patterns, members):
             if lacks.any():
                 has = ~lacks
