@@ -219,7 +219,7 @@ def test_terms_left_out_do_not_count():
 
 def test_bounds_of_gamma_tails():
     """Against the formula, one by one: no tail is above its bound, and the terms that count are
-    those near the largest bound of their row. A law without spread is at one point."""
+    those near the largest bound of their row. Of a law without spread the tail is exponential."""
     rng = np.random.default_rng(2)
     shape, scale = np.array([0.5, 3.0, 40.0, 1.0]), np.array([2.0, 1.0, 0.1, 1.0])
     spread = np.array([True, True, True, False])
@@ -232,7 +232,7 @@ def test_bounds_of_gamma_tails():
     for i, k in np.ndindex(60, 4):
         x, bound = excess[i, k] / scale[k], 0.0
         if not spread[k]:
-            bound = 0.0 if x == 0.0 else -np.inf
+            bound = -x
         elif x > shape[k]:
             bound = -np.inf if np.isinf(x) else shape[k] - x + shape[k] * log(x / shape[k])
         assert bounds[i, k] == pytest.approx(standing[i, k] + bound, rel=1e-12)
@@ -400,6 +400,25 @@ def test_a_constant_column_and_an_unseen_level():
 
 def detector(**given):
     return MixtureOutlierDetector(quick(), **given)
+
+
+@pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
+@pytest.mark.parametrize("levels", [[True, False], ["a", "b", "c"]])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_levels_that_are_all_equally_probable(estimator, levels):
+    """Or nearly so: the least probable has a tail of its own probability, no less. A gap is no
+    odder, also where another column is in a view of its own, but a level not seen is."""
+    column = [*np.repeat(levels, 30), None]
+    rows = np.array([*zip(np.random.default_rng(0).normal(size=len(column)), column)], dtype=object)
+    model = estimator(n_chains=1, n_draws=2, random_state=0).fit(rows)
+    assert np.isfinite(model.outlier_scores_).all()
+    again = [[0.0, level] for level in [*levels, None]]
+    scores = model.score_outliers(np.array(again, dtype=object))
+    assert np.ptp(scores[:-1]) < log(len(levels)) + 0.3
+    assert scores[-1] <= scores[:-1].max() + 1e-6
+    if isinstance(levels[0], str):
+        unseen = model.score_outliers(np.array([[0.0, "d"]], dtype=object))
+        assert unseen[0] > scores.max() + 0.5
 
 
 def test_the_detector_finds_what_an_isolation_forest_finds():

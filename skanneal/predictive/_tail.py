@@ -49,6 +49,7 @@ MOST_DRAWS, FEW_DRAWS = 8, 2  # of all chains, for training rows
 MOST_SCORES, MOST_TERMS = 400_000, 1_000_000  # rows times draws, and these times components
 NEGLIGIBLE = 8.0  # nats below the largest bound of a row's terms, where a term is left out
 UNDERFLOW = 1e-290
+LARGEST = np.finfo(float).max
 
 
 class Law(NamedTuple):
@@ -271,8 +272,9 @@ def log_sums(log_standing, excess, laws, pattern):
         evaluate = _beta_tails if law.beta else _gamma_tails
         shape = law.beta or (law.mean, law.variance)
         terms[rows] = evaluate(standing, above, *shape)
-    largest = terms.max(axis=1, keepdims=True)
-    return np.log(np.exp(terms - largest).sum(axis=1)) + largest[:, 0]
+    largest = np.maximum(terms.max(axis=1, keepdims=True), -LARGEST)
+    with np.errstate(divide="ignore"):  # of a row that is impossible everywhere
+        return np.log(np.exp(terms - largest).sum(axis=1)) + largest[:, 0]
 
 
 def _beta_tails(standing, excess, a, b, h):
@@ -287,7 +289,11 @@ def _beta_tails(standing, excess, a, b, h):
 
 
 def _gamma_tails(standing, excess, mean, variance):
-    """Terms of a gamma law with this mean and variance; of a law without spread 1 at its point."""
+    """Terms of a gamma law with this mean and variance.
+
+    Levels that are all equally probable have a law without spread. Its tail falls from 1 at its
+    point as the probability of a row does: beyond lie training rows, which are scored without
+    themselves, and levels that were not seen."""
     spread = variance > 1e-12
     scale = np.where(spread, variance, 1.0) / np.where(spread, mean, 1.0)
     shape = np.where(spread, mean, 1.0) / scale
@@ -303,7 +309,7 @@ def _gamma_bounds(standing, x, shape, spread):
     with np.errstate(divide="ignore", invalid="ignore"):
         bounds = np.where(x > shape, shape - x + shape * np.log(x / shape), 0.0)
         bounds = np.where(np.isinf(x), -np.inf, bounds)
-    return standing + np.where(spread, bounds, np.where(x > 1e-6, -np.inf, 0.0))
+    return standing + np.where(spread, bounds, -x)
 
 
 def _counts(bounds):
