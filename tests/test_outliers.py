@@ -395,13 +395,6 @@ def test_a_constant_column_and_an_unseen_level():
     assert np.isfinite(scores).all()
 
 
-# ---- the detector --------------------------------------------------------------------------------
-
-
-def detector(**given):
-    return MixtureOutlierDetector(quick(), **given)
-
-
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_levels_that_are_all_equally_probable():
     """In a view of their own, in one component: their law has no spread, and training rows lie
@@ -421,6 +414,13 @@ def test_the_tail_of_a_law_without_spread_is_exponential():
     law, excess = Law(np.zeros(1), np.zeros(1), np.zeros(1)), np.array([[0.0], [0.3], [5.0]])
     got = log_sums(np.zeros((3, 1)), excess, [law], np.zeros(3, int))
     np.testing.assert_allclose(got, -excess[:, 0])
+
+
+# ---- the detector --------------------------------------------------------------------------------
+
+
+def detector(**given):
+    return MixtureOutlierDetector(quick(), **given)
 
 
 def test_the_detector_finds_what_an_isolation_forest_finds():

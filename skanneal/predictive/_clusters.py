@@ -27,7 +27,7 @@ from ._distances import added_surprisals
 from ._loo import compared_rows
 from ._point import matching_view
 from ._predictor import Predictor, View
-from ._tail import own_components
+from ._tail import LARGEST, own_components
 
 MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
 ROWS_TIMES_DRAWS, CELLS = 400_000, 10**7  # fewer draws of more rows, or of more components
@@ -37,7 +37,6 @@ _TREE_CELLS = 3 * 10**6  # rows times components times draws; beyond that, fewer
 _FEW_JUDGES = 3  # with any number of components
 TIMED_ROWS = 1000  # scored first, to forecast how long all rows will take
 LABELLING = 1.5  # how much longer labels take than the scores that they are made from
-_LARGEST = np.finfo(float).max
 
 
 class Clusters:
@@ -129,7 +128,7 @@ class Clusters:
             for joint, shares, weight in zip(joints, self.shares, self.weights):
                 # finite also for a row that is impossible in all components; a row that is far
                 # from all of them, which a new one explains, is nearer to some than to others
-                largest = np.maximum(joint[:, :-1].max(axis=1, keepdims=True), -_LARGEST)
+                largest = np.maximum(joint[:, :-1].max(axis=1, keepdims=True), -LARGEST)
                 higher = np.maximum(reference, largest)
                 sums *= np.exp(reference - higher)
                 sums += np.exp(joint[:, :-1] - higher) @ (weight * shares)
