@@ -5,7 +5,7 @@ The oracle simulates rows of a component and counts those whose density is as lo
 decides, the false-alarm rate of the binomial bound is 1e-6 per comparison. All else is computed.
 """
 
-from math import lgamma, log, pi, sqrt
+from math import exp, lgamma, log, pi, sqrt
 
 import numpy as np
 import pytest
@@ -58,11 +58,9 @@ def tail_of(model, view, cells):
     tails = _tail.ViewTails(view, queries.predictor.table, queries.predictor.schema)
     observed, pattern = _tail.patterns(table)
     laws = [tails.law(which) for which in observed]
-    least = np.array([law.least for law in laws])
-    surprisals = -view.mixture.score_rows(table)[0]
-    excess = np.maximum(surprisals - least[pattern], 0.0)
     only = np.where(np.arange(len(view.slots)) == 0, 0.0, -np.inf)
-    return np.exp(log_sums(np.tile(only, (len(excess), 1)), excess, laws, pattern))
+    surprisals = -view.mixture.score_rows(table)[0]
+    return np.exp(log_sums(np.tile(only, (len(surprisals), 1)), surprisals, laws, pattern))
 
 
 def t_tail(x, X, mu0, kappa0, nu0, psi0):
@@ -142,9 +140,9 @@ def test_sums_over_columns_agree_with_simulation(family):
     low = -stats.norm.ppf(FALSE_ALARM)
     for share in (0.5, 0.1, 0.02):
         at = np.quantile(surprisals, 1 - share)
-        excess = np.array([[max(at - law.least[0], 0.0)]])
         one = Law(*(part[:1] for part in law[:3]))
-        got = float(np.exp(log_sums(np.zeros((1, 1)), excess, [one], np.zeros(1, int)))[0])
+        at_one = np.array([[at]])
+        got = float(np.exp(log_sums(np.zeros((1, 1)), at_one, [one], np.zeros(1, int)))[0])
         there = np.mean(surprisals >= at - 1e-9), np.mean(surprisals > at + 1e-9)
         error = low * sqrt(share / n)
         assert there[1] / 1.6 - error <= got <= there[0] * 1.6 + error
@@ -217,31 +215,63 @@ def test_terms_left_out_do_not_count():
     np.testing.assert_allclose(got, np.log((np.exp(standing) * tails).sum(axis=1)), atol=0.01)
 
 
-def test_bounds_of_gamma_tails():
-    """Against the formula, one by one: no tail is above its bound, and the terms that count are
-    those near the largest bound of their row. Of a law without spread the tail is exponential."""
+def slow_sum(log_standing, excess, bounds, tails):
+    """log of the sum of tails, or of their bounds where these are more than 8 nats below the
+    largest, or the tail is too small for a number."""
+    terms = [s + bound for s, bound in zip(log_standing, bounds, strict=True)]
+    largest = max(terms)
+    for k, tail in enumerate(tails):
+        if tail is not None and terms[k] >= largest - 8.0 and tail > 1e-290:
+            terms[k] = log_standing[k] + log(tail)
+    return np.logaddexp.reduce(terms)
+
+
+def bound_of_gamma(x, shape):
+    if x <= shape:
+        return 0.0
+    return shape - x + shape * log(x / shape) if np.isfinite(x) else -np.inf
+
+
+def bound_of_beta(x, a, b):
+    if x >= a / (a + b):
+        return 0.0
+    return a * log(x * (a + b) / a) + b * log((1 - x) * (a + b) / b) if x > 0 else -np.inf
+
+
+def test_sums_of_tails_and_bounds():
+    """Against the formula, row by row, of two patterns of gaps and rows that share a case. No tail
+    is above its bound; of a law without spread it is exponential."""
     rng = np.random.default_rng(2)
     shape, scale = np.array([0.5, 3.0, 40.0, 1.0]), np.array([2.0, 1.0, 0.1, 1.0])
-    spread = np.array([True, True, True, False])
-    excess = rng.exponential(10.0, size=(60, 4)) * (rng.random((60, 4)) < 0.9)
-    excess[0] = np.inf
-    standing = np.log(rng.dirichlet(np.ones(4), size=60))
-    bounds = _tail._gamma_bounds(standing, excess / scale, shape, spread)
-    rows, terms = np.nonzero(_tail._counts(bounds) & spread)
-    counted = []
-    for i, k in np.ndindex(60, 4):
-        x, bound = excess[i, k] / scale[k], 0.0
-        if not spread[k]:
-            bound = -x
-        elif x > shape[k]:
-            bound = -np.inf if np.isinf(x) else shape[k] - x + shape[k] * log(x / shape[k])
-        assert bounds[i, k] == pytest.approx(standing[i, k] + bound, rel=1e-12)
-        if spread[k]:
-            assert stats.gamma.logsf(x, shape[k]) <= bound + 1e-12
-            if standing[i, k] + bound >= bounds[i].max() - 8.0:
-                counted.append((i, k))
-    assert counted == list(zip(rows.tolist(), terms.tolist()))
-    assert 0 < len(counted) < 180
+    spread, least = np.array([1.0, 1.0, 1.0, 0.0]), np.array([3.0, -2.0, 0.0, 1.0])
+    gamma = Law(least, spread * shape * scale, spread * shape * scale**2)
+    a, b = np.array([0.6, 2.0, 15.0, 200.0]), np.full(4, 1.5)
+    beta = Law.of_beta(least, a, b, a + b)
+    surprisals = least + rng.exponential(10.0, size=(80, 4)) * (rng.random((80, 4)) < 0.9)
+    surprisals[0], surprisals[1], surprisals[2] = np.inf, least - 1e-9, least + 1e4
+    standing, case = np.log(rng.dirichlet(np.ones(4), size=7)), rng.integers(7, size=80)
+    pattern = np.arange(80) % 2
+    got, n_bounds = log_sums(standing, surprisals, [gamma, beta], pattern, case), 0
+    for i in range(80):
+        excess = np.maximum(surprisals[i] - least, 0.0)
+        if pattern[i] == 0:
+            bounds = [bound_of_gamma(*pair) for pair in zip(excess / scale, shape, strict=True)]
+            bounds[3] = -excess[3]
+            tails = [stats.gamma.sf(x, k) for x, k in zip(excess / scale, shape, strict=True)]
+            tails[3] = None
+        else:
+            x = np.exp(-excess / (a + b))
+            bounds = [bound_of_beta(*three) for three in zip(x, a, b, strict=True)]
+            tails = stats.beta.cdf(x, a, b).tolist()
+        for tail, bound in zip(tails, bounds, strict=True):
+            assert tail is None or tail <= exp(bound) * (1 + 1e-9)
+        expected = slow_sum(standing[case[i]].tolist(), excess, bounds, tails)
+        assert got[i] == pytest.approx(expected, rel=1e-9)
+        if all(tails):
+            every = np.logaddexp.reduce(standing[case[i]] + np.log(tails))
+            n_bounds += expected != pytest.approx(every, rel=1e-9)
+    assert got[0] == -np.inf
+    assert n_bounds > 5  # of the terms left out some would have shown
 
 
 @pytest.mark.parametrize(("limit", "n_draws"), [("MOST_TERMS", 2), ("MOST_SCORES", 1)])

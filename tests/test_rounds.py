@@ -45,6 +45,19 @@ def same_bits(one, two):
 # ---- the rounds ---------------------------------------------------------------------------------
 
 
+def draw(sweeps, n_components=(7,), view_of=None):
+    """A draw after so many sweeps, of a mixture or of views with so many components each."""
+    labels = [np.arange(1000) % n for n in n_components]
+    if view_of is None:
+        return {"sweeps": sweeps, "labels": labels[0]}
+    of_views = {f"view{v}/labels": of for v, of in enumerate(labels)}
+    return {"sweeps": sweeps, "view_of": np.array(view_of), **of_views}
+
+
+def sweeps_of(result):
+    return [draw["sweeps"] for draw in result["draws"]]
+
+
 class Chains:
     """Stands for chains: each has made so many sweeps; verdicts and interrupts are given."""
 
@@ -63,10 +76,11 @@ class Chains:
         interrupted = self.interrupt_in == len(self.calls)
         self.calls.append((states, thin, lead))
         made = [thin if interrupted else 5 * thin, 0 if interrupted else 5 * thin]
+        ticks = thin * np.arange(1, 6)
         return [
             {
-                "trace": {"sweeps": [n + more], "n_components": [7.0]},
-                "draws": [n + more] if interrupted else [n + i * thin for i in range(1, 6)],
+                "trace": {"sweeps": [n + more]},
+                "draws": [draw(at) for at in ([n + more] if interrupted else n + ticks)],
                 "state": n + more,
             }
             for n, more in zip(before, made)
@@ -88,7 +102,7 @@ def test_blocks_double_until_the_chains_agree(monkeypatch):
     results, interrupted, verdict, block = chains.run()
     assert chains.calls == [(None, 5, 5), ([35, 35], 10, 0), ([85, 85], 20, 0)]
     assert chains.judged_blocks == [25, 50, 100] and block == 100
-    assert results[0]["draws"] == [105, 125, 145, 165, 185]
+    assert sweeps_of(results[0]) == [105, 125, 145, 165, 185]
     assert verdict == {"converged_": True} and not interrupted
 
 
@@ -137,21 +151,35 @@ def test_an_interrupt_keeps_the_last_draws(monkeypatch):
     chains = Chains(monkeypatch, interrupt_in=1)
     results, interrupted, verdict, _ = chains.run()
     assert interrupted and verdict is None
-    assert results[0]["draws"] == [20, 25, 30, 35, 45] and results[0]["state"] == 45
-    assert results[1]["draws"] == [15, 20, 25, 30, 35]  # it had not begun
+    assert sweeps_of(results[0]) == [20, 25, 30, 35, 45] and results[0]["state"] == 45
+    assert sweeps_of(results[1]) == [15, 20, 25, 30, 35]  # it had not begun
 
 
-@pytest.mark.parametrize("components", [1.0, 160.0])
+@pytest.mark.parametrize("components", [1, 160])
 def test_the_cap_falls_with_the_size(components):
     def most(n_rows, n_columns, *cost):
-        trace = {"n_components": np.array([components])}
-        return most_sweeps(Size(n_rows, n_columns), [trace], SweepCost(*cost))
+        draws = [[draw(0), draw(1, [components])]]
+        return most_sweeps(Size(n_rows, n_columns), draws, SweepCost(*cost))
 
     assert most(50, 2) < most(200, 2) <= MOST_SWEEPS
     assert most(10**6, 20) < most(10**5, 20) < most(10**4, 20) <= MOST_SWEEPS
     assert most(10**4, 200) < most(10**4, 20)
     assert most(10**4, 20, 2.4, 40.0) < most(10**4, 20)
     assert most(10**5, 20, 1.0, 4.0, 3.0) < most(10**5, 20)  # dearer cells
+
+
+def test_the_cap_knows_the_views_and_the_components_that_each_cell_is_scored_by():
+    def most(*draws):
+        return most_sweeps(Size(10**6, 4), [[one] for one in draws], SweepCost())
+
+    def in_views(n_components, view_of):
+        return draw(0, n_components, view_of)
+
+    one, two = in_views([16], [0, 0, 0, 0]), in_views([16, 16], [0, 0, 0, 1])
+    assert most(draw(0, [16])) == most(one) > most(two)
+    assert most(two) > most(in_views([16, 17], [0, 0, 0, 1]))
+    assert most(in_views([16, 17], [0, 0, 0, 1])) > most(in_views([17, 16], [0, 0, 0, 1]))
+    assert most(two) < most(one, two) < most(one)  # the mean of the chains
 
 
 # ---- fits ---------------------------------------------------------------------------------------

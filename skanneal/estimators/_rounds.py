@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..predictive._draws import partitions
 from ._verdict import failed, judged
 
 BLOCK = 25  # sweeps of the first block
@@ -34,7 +35,8 @@ class SweepCost(NamedTuple):
     factor : float
         Of a cell, that of a mixture without views being 1.
     columns : float
-        How many more columns would cost as much as what does not depend on their number.
+        How many more columns would cost as much as what does not depend on their number, in each
+        view.
     cell : float
         Of a cell of the table's families, a normal cell being 1.
     """
@@ -43,10 +45,11 @@ class SweepCost(NamedTuple):
     columns: float = 4.0
     cell: float = 1.0
 
-    def of(self, n_rows, n_columns, n_tiles=1.0):
-        """Return the cost for a table of this size and so many tiles of components."""
+    def of(self, n_rows, n_columns, n_tiles=1.0, n_views=1.0):
+        """Return the cost for a table of this size; a cell is scored in so many tiles on average."""
         of_cell = self.cell * (CELL_TILES + n_tiles) / (CELL_TILES + 1.0)
-        return self.factor * (n_rows + OVERHEAD_ROWS) * (n_columns * of_cell + self.columns)
+        of_views = self.columns * n_views
+        return self.factor * (n_rows + OVERHEAD_ROWS) * (n_columns * of_cell + of_views)
 
 
 def run_rounds(run, table, n_draws, thin, cost, earlier=0, after=None):
@@ -85,7 +88,7 @@ def run_rounds(run, table, n_draws, thin, cost, earlier=0, after=None):
         traces, draws = ([result[key] for result in results] for key in ("trace", "draws"))
         verdict = judged(traces, draws, table.n_rows, every * n_draws)
         stopped = after is not None and after(number, every * n_draws, verdict)
-        most = most_sweeps(table, traces, cost) if most is None else most
+        most = most_sweeps(table, draws, cost) if most is None else most
         settled = verdict["converged_"] or (
             len(results) < 2 and not failed(verdict["convergence_"])
         )
@@ -100,23 +103,26 @@ def run_rounds(run, table, n_draws, thin, cost, earlier=0, after=None):
     return results, True, None, every * n_draws
 
 
-def most_sweeps(table, traces, cost):
+def most_sweeps(table, draws, cost):
     """Return how many sweeps of all rows may follow the schedule.
 
     Parameters
     ----------
     table : Table
-    traces : list of dict
-        Of the first round; the numbers of components enter.
+    draws : list of list of dict of arrays
+        Of each chain, those of the first round; the components of the last ones enter.
     cost : SweepCost
     """
-    n_rows, n_columns = table.n_rows, table.n_columns
-    n_components = [t["n_components"][-1] / t.get("n_views", [1.0])[-1] for t in traces]
-    n_tiles = np.ceil(np.array(n_components) / TILE).mean()
+    n_rows, n_columns, every_row = table.n_rows, table.n_columns, slice(None)
+    n_tiles, n_views = [], []
+    for of_chain in draws:
+        view_of, labels = partitions(of_chain[-1], every_row)
+        n_views.append(len(labels))
+        n_tiles.append(np.mean([np.ceil(len(np.unique(labels[v])) / TILE) for v in view_of]))
     size = n_rows * n_columns / (REFERENCE_ROWS * REFERENCE_COLUMNS)
     time = REFERENCE_SWEEPS * math.sqrt(size) * min(1.0, (n_rows / FEW_ROWS) ** 2)
-    sweep = cost.of(n_rows, n_columns, n_tiles) / SweepCost().of(REFERENCE_ROWS, REFERENCE_COLUMNS)
-    return min(MOST_SWEEPS, time / sweep)
+    sweep = cost.of(n_rows, n_columns, np.mean(n_tiles), np.mean(n_views))
+    return min(MOST_SWEEPS, time * SweepCost().of(REFERENCE_ROWS, REFERENCE_COLUMNS) / sweep)
 
 
 def _joined(before, after, n_draws):

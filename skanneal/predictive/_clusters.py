@@ -30,7 +30,7 @@ from ._predictor import Predictor, View
 from ._tail import LARGEST, own_components
 
 MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
-ROWS_TIMES_DRAWS, CELLS = 400_000, 10**7  # fewer draws of more rows, or of more components
+ROWS_TIMES_DRAWS, CELLS = 400_000, 5 * 10**6  # fewer draws of more rows, or of more components
 TREE_ROWS = 4000  # in which valleys are looked for
 TREE_DRAWS = 9  # that judge valleys
 _TREE_CELLS = 3 * 10**6  # rows times components times draws; beyond that, fewer draws

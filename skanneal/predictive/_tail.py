@@ -34,10 +34,11 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
-from scipy.special import betainc, digamma, gammaincc, logsumexp, polygamma
+from scipy.special import digamma, logsumexp, polygamma
 
 from ..states import state_from_arrays
 from ._predictor import BLOCK_BYTES, Predictor, View
+from ._tail_sums import beta_sums, gamma_sums
 
 SAMPLED = 64  # cells of each component, where the law of a surprisal is not known
 LEAST_SAMPLED = 8  # cells of each component, where the limits below leave fewer
@@ -47,8 +48,6 @@ SEED = 0  # of these
 DENSE_CELLS = 2**17  # drawn at a time of rows of counts, which are kept sparse
 MOST_DRAWS, FEW_DRAWS = 8, 2  # of all chains, for training rows
 MOST_SCORES, MOST_TERMS = 400_000, 1_000_000  # rows times draws, and these times components
-NEGLIGIBLE = 8.0  # nats below the largest bound of a row's terms, where a term is left out
-UNDERFLOW = 1e-290
 LARGEST = np.finfo(float).max
 
 
@@ -252,77 +251,37 @@ def _share_up_to(keys, weights):
     return out
 
 
-def log_sums(log_standing, excess, laws, pattern):
+def log_sums(log_standing, surprisals, laws, pattern, case=None):
     """log sum_k of standing times tail probability: (n_rows,).
+
+    Levels that are all equally probable have a law without spread. Its tail falls from 1 at its
+    point as the probability of a row does: beyond lie training rows, which are scored without
+    themselves, and levels that were not seen.
 
     Parameters
     ----------
-    log_standing : ndarray of shape (n_rows, K + 1)
-    excess : ndarray of shape (n_rows, K + 1)
-        Surprisals above their least value.
+    log_standing : ndarray of shape (n_cases, K + 1)
+    surprisals : ndarray of shape (n_rows, K + 1)
     laws : list of Law
         One per pattern.
     pattern : int array of shape (n_rows,)
         Of each row.
+    case : int array of shape (n_rows,) or None
+        Which standing is a row's; None: each row has its own.
     """
-    terms = np.full(excess.shape, -np.inf)
+    case = np.arange(len(surprisals)) if case is None else case
+    out = np.empty(len(surprisals))
     for p, law in enumerate(laws):
-        rows = slice(None) if len(laws) == 1 else np.flatnonzero(pattern == p)
-        standing, above = log_standing[rows], excess[rows]
-        evaluate = _beta_tails if law.beta else _gamma_tails
-        shape = law.beta or (law.mean, law.variance)
-        terms[rows] = evaluate(standing, above, *shape)
-    largest = np.maximum(terms.max(axis=1, keepdims=True), -LARGEST)
-    with np.errstate(divide="ignore"):  # of a row that is impossible everywhere
-        return np.log(np.exp(terms - largest).sum(axis=1)) + largest[:, 0]
-
-
-def _beta_tails(standing, excess, a, b, h):
-    """Terms of a Beta(a, b) law of exp(-surprisal / h)."""
-    log_x, log_mean, log_rest = -excess / h, np.log(a / (a + b)), np.log(b / (a + b))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # Chernoff's bound of P(G_a / (G_a + G_b) < x) for gamma variables
-        bounds = a * (log_x - log_mean) + b * (np.log(-np.expm1(log_x)) - log_rest)
-    bounds = standing + np.where(log_x < log_mean, bounds, 0.0)
-    i, k = np.nonzero(_counts(bounds))
-    return _filled(bounds, i, k, standing[i, k], betainc(a[k], b[k], np.exp(-excess[i, k] / h[k])))
-
-
-def _gamma_tails(standing, excess, mean, variance):
-    """Terms of a gamma law with this mean and variance.
-
-    Levels that are all equally probable have a law without spread. Its tail falls from 1 at its
-    point as the probability of a row does: beyond lie training rows, which are scored without
-    themselves, and levels that were not seen."""
-    spread = variance > 1e-12
-    scale = np.where(spread, variance, 1.0) / np.where(spread, mean, 1.0)
-    shape = np.where(spread, mean, 1.0) / scale
-    x = excess / scale
-    bounds = _gamma_bounds(standing, x, shape, spread)
-    i, k = np.nonzero(_counts(bounds) & spread)
-    return _filled(bounds, i, k, standing[i, k], gammaincc(shape[k], x[i, k]))
-
-
-def _gamma_bounds(standing, x, shape, spread):
-    """Bounds of these terms at x, in units of the law's scale: Chernoff's, as that of a beta law;
-    far out either is within a few nats of the tail."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bounds = np.where(x > shape, shape - x + shape * np.log(x / shape), 0.0)
-        bounds = np.where(np.isinf(x), -np.inf, bounds)
-    return standing + np.where(spread, bounds, -x)
-
-
-def _counts(bounds):
-    """Which terms of a row's sum can matter: others stay at their bounds, which are small."""
-    return bounds >= bounds.max(axis=1, keepdims=True) - NEGLIGIBLE
-
-
-def _filled(bounds, i, k, standing, tails):
-    """Bounds, of terms that matter replaced by the terms unless they cannot be told from 0."""
-    terms = bounds
-    told = tails > UNDERFLOW
-    terms[i[told], k[told]] = standing[told] + np.log(tails[told])
-    return terms
+        rows = np.flatnonzero(pattern == p)
+        if law.beta:
+            beta_sums(log_standing, case, surprisals, law.least, *law.beta, rows, out)
+            continue
+        spread = law.variance > 1e-12
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = np.where(spread, law.variance / law.mean, 1.0)
+            shape = np.where(spread, law.mean / scale, 0.0)
+        gamma_sums(log_standing, case, surprisals, law.least, shape, scale, rows, out)
+    return out
 
 
 # ---- rows ----------------------------------------------------------------------------------------
@@ -397,7 +356,6 @@ def _of_view(view, table, of_rows, maker, training=False):
     pattern = own[pattern]
     laws = [tails.law(which) for which in observed]
     typical = -np.array([law.least + law.mean for law in laws])
-    least = np.array([law.least for law in laws])
     sizes = np.r_[view.mixture.sizes()[view.slots[:-1]], 0]
     standing = log_standing(view.log_weights, sizes, typical)
     out = np.empty(table.n_rows)
@@ -406,13 +364,12 @@ def _of_view(view, table, of_rows, maker, training=False):
         stop = min(start + step, table.n_rows)
         rows = np.arange(start, stop)
         surprisals = -view.mixture.score_rows(table, start, stop)[0]
-        own_standing = standing[pattern[rows]]
+        cases, case = standing, pattern[rows]
         if training:
             own, loss = own_components(view, rows)
             surprisals[np.arange(len(rows)), own] += loss
-            own_standing = standing_without(view, sizes, typical, own, pattern[rows])
-        excess = np.maximum(surprisals - least[pattern[rows]], 0.0)
-        out[rows] = log_sums(own_standing, excess, laws, pattern[rows])
+            cases, case = standing_without(view, sizes, typical, own, pattern[rows])
+        out[rows] = log_sums(cases, surprisals, laws, pattern[rows], case)
     return out
 
 
@@ -428,7 +385,7 @@ def own_components(view, rows):
 
 
 def standing_without(view, sizes, typical, own, pattern):
-    """What `log_standing` is without the row itself: (n_rows, K + 1)."""
+    """What `log_standing` is without the row itself: (n_cases, K + 1), and the case of each row."""
     cases, case = np.unique(own * len(typical) + pattern, return_inverse=True)
     of_case, of_pattern = np.divmod(cases, len(typical))
     others = np.repeat(sizes[None], len(cases), axis=0)
@@ -437,4 +394,4 @@ def standing_without(view, sizes, typical, own, pattern):
     for row, left in zip(log_weights, others):
         there = np.r_[np.flatnonzero(left[:-1]), len(left) - 1]
         row[there] = view.mixture.prior.log_weights(left[there[:-1]])
-    return log_standing(log_weights, others, typical[of_pattern])[case]
+    return log_standing(log_weights, others, typical[of_pattern]), case

@@ -43,6 +43,7 @@ import numpy as np
 
 from ._dip import dip_evidence
 from ._fills import with_fills
+from ._joining import join_groups
 from ._labels import relabel
 from ._line import near_border, spread_ties
 from ._straight_line import straight_evidence
@@ -189,15 +190,9 @@ class _Groups:
         labels = joints.argmax(axis=1)
         self.rows = [np.flatnonzero(labels == k) for k in range(n_components)]
         self.sizes = np.bincount(labels, minlength=n_components)
-        self.labels, self.second = labels, np.empty_like(labels)
-        self._find_second(np.arange(len(joints)))
-
-    def _find_second(self, rows):
-        """Find the second most probable group of rows."""
-        if np.count_nonzero(self.alive) > 1:
-            rest = self.joints[rows]
-            rest[np.arange(len(rows)), self.labels[rows]] = -np.inf
-            self.second[rows] = rest.argmax(axis=1)
+        rest = joints.copy()
+        rest[np.arange(len(joints)), labels] = -np.inf
+        self.labels, self.second = labels, rest.argmax(axis=1)
 
     def neighbours(self):
         """Return the pairs of groups, the lower number first, of which one is second in a row of
@@ -223,17 +218,11 @@ class _Groups:
 
     def merge(self, a, b):
         """Add group b to group a."""
-        joints, of_b = self.joints, self.rows[b]
-        joints[:, a] = np.logaddexp(joints[:, a], joints[:, b])
-        joints[:, b] = -np.inf
-        self.alive[b] = False
-        self.labels[of_b] = a
+        of_a, of_b = self.rows[a], self.rows[b]
+        self.rows[a], self.rows[b] = np.sort(np.concatenate([of_a, of_b])), of_b[:0]
         self.sizes[a] += self.sizes[b]
-        self.rows[a], self.rows[b] = np.sort(np.concatenate([self.rows[a], of_b])), of_b[:0]
-        every = np.arange(len(joints))
-        nearer = joints[:, a] > joints[every, self.second]
-        self.second[nearer & (self.labels != a)] = a
-        self._find_second(np.flatnonzero((self.second == b) | (self.labels == a)))
+        self.alive[b] = False
+        join_groups(self.joints, self.labels, self.second, self.alive.view(np.uint8), a, b)
 
     def valley(self, a, b):
         """Return the evidence of a valley between two groups: 0 if one has no row."""

@@ -57,13 +57,12 @@ def convergence(scalars, partitions, ranked=True):
     """
     n_chains = len(partitions)
     figures, apart = {}, np.zeros((n_chains, n_chains), dtype=bool)
-    for name in SCALARS:
-        if name in scalars:
-            found, at_odds = _of_scalar(name, scalars[name])
-            figures |= found
-            if n_chains == 1:
-                figures[f"halves of {name}"] = _figure(_between_halves(scalars[name][0]), HALVES)
-            apart |= at_odds
+    for name in _judged(scalars):
+        found, at_odds = _of_scalar(name, scalars[name])
+        figures |= found
+        if n_chains == 1:
+            figures[f"halves of {name}"] = _figure(_between_halves(scalars[name][0]), HALVES)
+        apart |= at_odds
     for name, chains in _levels(partitions).items():
         found, at_odds = _of_partitions(name, chains)
         figures |= found
@@ -116,6 +115,14 @@ def _figure(value, limit, at_least=False):
     """A figure as `convergence` returns it."""
     agrees = None if np.isnan(value) else bool(value >= limit if at_least else value <= limit)
     return {"value": float(value), "limit": limit, "agrees": agrees}
+
+
+def _judged(scalars):
+    """Which scalars tell whether chains agree. Where columns are in views, the components of all
+    views together do not: most are small, come and go for as long as a chain runs, and nobody is
+    told their sum."""
+    names = [name for name in SCALARS if name in scalars]
+    return [name for name in names if name != "n_components" or "n_views" not in scalars]
 
 
 # ---- scalars ------------------------------------------------------------------------------------

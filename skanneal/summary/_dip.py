@@ -17,13 +17,17 @@ quantiles were simulated: 3,000 samples of 300 numbers.
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from math import sqrt
+
 import numpy as np
 
 from ._distances import least_distance
 
 # sqrt(n) dip of uniform numbers, and the probability that it is at least so large
 _QUANTILES = np.array([0.0, 0.290, 0.326, 0.369, 0.416, 0.443, 0.504, 0.566])
-_TAIL = np.array([1.0, 0.75, 0.5, 0.25, 0.1, 0.05, 0.01, 0.001])
+_NATS = -np.log([1.0, 0.75, 0.5, 0.25, 0.1, 0.05, 0.01, 0.001])
+_LAST = float(_QUANTILES[-1])
+_SLOPE = float((_NATS[-1] - _NATS[-3]) / (_LAST**2 - _QUANTILES[-3] ** 2))
 
 
 def dip(values):
@@ -53,9 +57,7 @@ def dip_evidence(values):
     evidence : float
         0 or more. Beyond the probabilities that were simulated it grows as the square of the dip.
     """
-    scaled = np.sqrt(len(values)) * dip(values)
-    nats = -np.log(_TAIL)
-    if scaled <= _QUANTILES[-1]:
-        return float(np.interp(scaled, _QUANTILES, nats))
-    slope = (nats[-1] - nats[-3]) / (_QUANTILES[-1] ** 2 - _QUANTILES[-3] ** 2)
-    return float(nats[-1] + slope * (scaled**2 - _QUANTILES[-1] ** 2))
+    scaled = sqrt(len(values)) * dip(values)
+    if scaled <= _LAST:
+        return float(np.interp(scaled, _QUANTILES, _NATS))
+    return float(_NATS[-1]) + _SLOPE * (scaled**2 - _LAST**2)

@@ -17,7 +17,7 @@ squares quantization in PCM", IEEE Transactions on Information Theory 28), so th
 A border that is free to move comes to rest where its own rows happen to be few, the more surely the
 more columns there are. So each row has its place y_i on a line that other rows have chosen: the
 steps are made ten times, each time without a tenth of the rows. All of this is repeated with other
-tenths, and a row's place is the mean.
+tenths, and a row's place is the mean; of many rows less often, since their lines hardly differ.
 
 A straight line through a bent group leaves it and comes back, as if there were a valley. Groups of
 several components may be bent; a component is not. And evidence that one border in ten has by
@@ -27,12 +27,13 @@ chance counts as none: it would only change the order in which groups are joined
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ._dip import dip_evidence
 from ._line import near_border, spread_ties
 
 FOLDS, ROUNDS = 10, 5
+ENOUGH = 3000  # rows times rounds
 CHANCE = -np.log(0.1)
 LINES = 2  # on which a valley is sought: this one and that of the densities
 SEED = 0  # of the tenths
@@ -83,7 +84,8 @@ def straight_evidence(numbers, first, least=0.0):
 
 def _folds(n_rows):
     """The rows in FOLDS parts, and again in other ones."""
-    numbers = np.random.Generator(np.random.PCG64(SEED)).random((ROUNDS, n_rows))
+    n_rounds = min(ROUNDS, max(1, ENOUGH // n_rows))
+    numbers = np.random.Generator(np.random.PCG64(SEED)).random((n_rounds, n_rows))
     for order in np.argsort(numbers, axis=1, kind="stable"):
         yield from np.array_split(order, FOLDS)
 
@@ -91,16 +93,19 @@ def _folds(n_rows):
 def _places(rows, first, products, others):
     """The places of other rows on the line that rows choose, whose centred products are given; None
     if one of its sides has no row."""
-    try:
-        factor = cho_factor(products + _RIDGE * len(rows) * np.eye(len(products)))
-    except LinAlgError:
+    ridge = _RIDGE * len(rows) * np.eye(len(products))
+    factor, failed = dpotrf(products + ridge, lower=1)
+    if failed:
         return None
+    total = rows.sum(axis=0)
     for _ in range(_MOST_STEPS):
-        if first.all() or not first.any():
+        n_first = np.count_nonzero(first)
+        if n_first in (0, len(rows)):
             return None
-        one, two = rows[first].mean(axis=0), rows[~first].mean(axis=0)
-        direction, middle = cho_solve(factor, one - two), (one + two) / 2
-        before, first = first, (rows - middle) @ direction > 0
+        of_first = first.astype(np.float64) @ rows
+        one, two = of_first / n_first, (total - of_first) / (len(rows) - n_first)
+        direction, middle = dpotrs(factor, one - two, lower=1)[0], (one + two) / 2
+        before, first = first, rows @ direction > middle @ direction
         if np.array_equal(first, before):
             break
     spread = np.sqrt(max(direction @ products @ direction / len(rows), np.finfo(float).tiny))
