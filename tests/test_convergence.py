@@ -91,6 +91,15 @@ def test_one_partition_throughout_agrees():
     assert found["agreeing"].sum() == 1
 
 
+def test_the_components_of_all_views_together_judge_nothing():
+    rng = np.random.default_rng(5)
+    apart = {**scalars(rng), "n_components": np.arange(4.0)[:, None] + np.zeros((4, N_RECORDS))}
+    assert figures(convergence(apart, draws(rng)), False) >= {"r_hat of n_components"}
+    found = convergence({**apart, "n_views": np.ones((4, N_RECORDS))}, draws(rng))
+    assert found["converged"] and found["agreeing"].all()
+    assert "r_hat of n_views" in found["figures"] and "r_hat of n_components" not in found["figures"]
+
+
 @pytest.mark.parametrize(
     "short", [{"n_chains": 1}, {"n_records": 19}, {"n_draws": 3}], ids=lambda s: next(iter(s))
 )

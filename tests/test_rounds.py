@@ -144,7 +144,7 @@ def test_one_chain_goes_on_until_it_has_settled(monkeypatch, settled_in):
     results, interrupted, verdict, block = run_rounds(
         one, chains.table, n_draws=5, thin=1, cost=SweepCost()
     )
-    assert judged == [25, 50, 100][:settled_in] and block == judged[-1] and not interrupted
+    assert judged == [25, 25, 50][:settled_in] and block == judged[-1] and not interrupted
 
 
 def test_an_interrupt_keeps_the_last_draws(monkeypatch):

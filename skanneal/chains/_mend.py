@@ -6,7 +6,8 @@ go, and to allocate all rows in one pass. But which columns depend on one anothe
 (`column_groups`). So for a group of columns that is not a view, views are made of the group and of
 what it leaves behind. Their rows enter one by one, with N_STEPS Gibbs steps of random rows after
 each. They take the place of the old views if rows that nobody has seen are then more probable, by
-SURE standard errors at least. Like a race, this is not a move: it chooses where a chain begins.
+SURE standard errors at least. Where they are less probable by BEHIND, the same columns are not tried
+again on more rows. Like a race, this is not a move: it chooses where a chain begins.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -27,10 +28,10 @@ MOST_UNSEEN, LEAST_UNSEEN = 2000, 50  # rows that judge; the first also of those
 MOST_TRIES = 16  # groups at a time
 N_STEPS = 10  # Gibbs steps of random rows for each row that enters
 N_SWEEPS = 3  # of splits and merges in the end
-SURE = 2.0  # standard errors
+SURE, BEHIND = 2.0, 3.0  # standard errors
 
 
-def mend_views(plan, state, bit_generator, stop):
+def mend_views(plan, state, bit_generator, stop, behind=None):
     """Make views anew where that is better.
 
     Parameters
@@ -42,11 +43,14 @@ def mend_views(plan, state, bit_generator, stop):
         Not the chain's own: a chain whose views are right is what it would be without this.
     stop : StopFlag
         Raised to end early.
+    behind : set or None
+        Of the columns whose views were less probable on fewer rows, as tuples; it is added to.
 
     Returns
     -------
     n_changes : int
     """
+    behind = set() if behind is None else behind
     rows = state.subsample.rows()
     if plan.table.n_columns > MOST_COLUMNS or len(rows) > MOST_ROWS:
         return 0
@@ -56,11 +60,17 @@ def mend_views(plan, state, bit_generator, stop):
     groups = column_groups(plan.table.take(spread(rows, MOST_UNSEEN)))
     unseen, tries, n_changes = plan.table.take(unseen), 0, 0
     for group in sorted(groups, key=len, reverse=True):
-        parts = parts_of(state.view_of, group)
-        if len(parts) and tries < MOST_TRIES and not stop.is_set():
-            tries += 1
-            fresh = [grown(plan, state, part, bit_generator) for part in parts]
-            n_changes += _exchanged(state, parts, fresh, unseen)
+        parts, columns = parts_of(state.view_of, group), tuple(group.tolist())
+        if not len(parts) or tries >= MOST_TRIES or columns in behind or stop.is_set():
+            continue
+        tries += 1
+        fresh = [grown(plan, state, part, bit_generator) for part in parts]
+        gain = _gain(state, parts, fresh, unseen)
+        if gain > SURE:
+            _exchange(state, parts, fresh)
+            n_changes += 1
+        elif gain < -BEHIND:
+            behind.add(columns)
     return n_changes
 
 
@@ -129,19 +139,21 @@ def parts_of(view_of, group):
     return [group, *rests]
 
 
-def _exchanged(state, parts, fresh, unseen):
-    """Exchange the views of these columns for fresh ones if that is better; return whether it
-    was."""
+def _gain(state, parts, fresh, unseen):
+    """By how many standard errors rows are more probable if fresh views take the place of those of
+    these columns."""
     old = [state.views[v] for v in np.unique(state.view_of[np.concatenate(parts)])]
     new = [state.open_view(view, part) for view, part in zip(fresh, parts)]
     gains = log_densities(new, unseen) - log_densities(old, unseen)
-    if gains.mean() <= SURE * gains.std(ddof=1) / np.sqrt(len(gains)):
-        return False
+    return errors_above(mean_and_error(gains))
+
+
+def _exchange(state, parts, fresh):
+    """Let fresh views take the place of those of these columns."""
     view_of = state.view_of.copy()
     for k, part in enumerate(parts):
         view_of[part] = state.n_views + k
     state.reassign(view_of, fresh)
-    return True
 
 
 def unseen_rows(table, states):
@@ -165,3 +177,16 @@ def log_densities(views, rows):
         scores, log_weights = view.score_rows(rows)
         total += logsumexp(scores + log_weights, axis=1)
     return total
+
+
+def mean_and_error(values):
+    """Return the mean of some numbers and its standard error."""
+    return values.mean(), values.std(ddof=1) / np.sqrt(len(values))
+
+
+def errors_above(point):
+    """Return by how many standard errors a mean is above 0; a negative number if it is below."""
+    mean, error = point
+    if error > 0.0:
+        return mean / error
+    return np.copysign(np.inf, mean) if mean else 0.0

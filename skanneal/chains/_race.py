@@ -29,7 +29,15 @@ import numpy as np
 from ..moves import COLUMN_MOVES
 from ..parallel import spawn_seeds
 from ._chain import Chain
-from ._mend import LEAST_UNSEEN, grown, log_densities, mend_views, unseen_rows
+from ._mend import (
+    LEAST_UNSEEN,
+    errors_above,
+    grown,
+    log_densities,
+    mean_and_error,
+    mend_views,
+    unseen_rows,
+)
 
 LEAST_ROWS = 250  # in the subsample at the first comparison
 SURE = 3.0  # standard errors of what ends the race early
@@ -64,14 +72,14 @@ def run_race(plan, schedule, seed, further_sweeps, stop, progress):
     below, mending = spawn_seeds(seed, 3)[1:]
     chain, rival = Chain.begin(plan, schedule, seed, further_sweeps), None
     chain.progress, bit_generator, before = progress, np.random.PCG64(mending), None
-    found = sizes(plan.table.n_rows)
+    found, behind = sizes(plan.table.n_rows), set()
     for size in found:
         if not chain.run(stop, size):
             return chain
         began = time.perf_counter()
         if size == found[0] < found[-1] and not chain.is_full:
             rival = begin_rival(chain, below)
-        mend_views(plan, chain.state, bit_generator, stop)
+        mend_views(plan, chain.state, bit_generator, stop, behind)
         chain.clock.seconds += time.perf_counter() - began
         if rival is None:
             continue
@@ -80,7 +88,7 @@ def run_race(plan, schedule, seed, further_sweeps, stop, progress):
         differences = unseen_differences(plan.table, chain.state, rival.state)
         wins = False  # unless there are rows enough to tell
         if len(differences) >= LEAST_UNSEEN:
-            now = differences.mean(), differences.std(ddof=1) / np.sqrt(len(differences))
+            now = mean_and_error(differences)
             doublings = np.log2(plan.table.n_rows / rival.state.subsample.size)
             wins = None if before is None else is_ahead(before, now, doublings, size == found[-1])
             before = now
@@ -167,11 +175,3 @@ def line(before, now, doublings):
     """
     forecast = now[0] + doublings * (now[0] - before[0])
     return float(forecast), float(np.hypot((1.0 + doublings) * now[1], doublings * before[1]))
-
-
-def errors_above(point):
-    """Return by how many standard errors a mean is above 0; a negative number if it is below."""
-    mean, error = point
-    if error > 0.0:
-        return mean / error
-    return np.copysign(np.inf, mean) if mean else 0.0

@@ -1,5 +1,6 @@
 """Rounds of full-data sweeps, each twice as long as the last, until the chains of a fit agree, or
-one chain by itself has settled.
+one chain by itself has settled. One chain, of which nothing is compared but the halves of a block,
+repeats its first block before blocks double.
 
 The first round runs the schedule and a block of sweeps; every further one goes on from there. Only
 the last block's draws are kept, so that what is judged is what is kept, and that the beginning
@@ -92,10 +93,12 @@ def run_rounds(run, table, n_draws, thin, cost, earlier=0, after=None):
         settled = verdict["converged_"] or (
             len(results) < 2 and not failed(verdict["convergence_"])
         )
-        enough = settled or done + 2 * every * n_draws > most
+        repeats = len(results) < 2 and number == 0 and not earlier
+        following = every if repeats else 2 * every
+        enough = settled or done + following * n_draws > most
         if enough or stopped:
             return results, not enough, verdict, every * n_draws
-        every, before, number = 2 * every, results, number + 1
+        every, before, number = following, results, number + 1
         results, interrupted = run([result["state"] for result in before], every, 0)
         if interrupted:
             results = [_joined(*pair, n_draws) for pair in zip(before, results)]
