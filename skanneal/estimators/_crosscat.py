@@ -233,7 +233,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     )
     _draw_type = CrossCatDraw
     # Half of what a sweep costs: its blocks may take twice as long as a mixture's.
-    _has_views, _sweep_cost = True, SweepCost(0.6, 40)
+    _has_views, _sweep_cost = True, SweepCost(0.6, 40, moves=4)
 
     def __init__(
         self,

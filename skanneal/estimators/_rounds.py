@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..moves import SMALL_TABLE
 from ..predictive._draws import partitions
 from ._verdict import failed, judged
 
@@ -23,6 +24,7 @@ MOST_SWEEPS = 400  # of all blocks together
 # other tables grows with the square root of their cells; where rows are few, with their square too.
 REFERENCE_SWEEPS, REFERENCE_ROWS, REFERENCE_COLUMNS = 750, 10_000, 20
 FEW_ROWS = 400
+ONE_CHAIN = 0.5  # of this time one chain may take: it cannot tell whether it has arrived
 OVERHEAD_ROWS = 1000  # a sweep costs as much as if there were so many more
 TILE = 16  # components are scored so many at a time
 CELL_TILES = 1.3  # scoring it in so many tiles takes as long as the rest of a cell's step
@@ -40,17 +42,22 @@ class SweepCost(NamedTuple):
         view.
     cell : float
         Of a cell of the table's families, a normal cell being 1.
+    moves : float
+        As many passes over the rows as the moves of columns count for where all of them follow a
+        sweep, on a small table; on larger ones fewer are made.
     """
 
     factor: float = 1.0
     columns: float = 4.0
     cell: float = 1.0
+    moves: float = 0.0
 
     def of(self, n_rows, n_columns, n_tiles=1.0, n_views=1.0):
         """Return the cost for a table of this size; a cell is scored in so many tiles on average."""
         of_cell = self.cell * (CELL_TILES + n_tiles) / (CELL_TILES + 1.0)
-        of_views = self.columns * n_views
-        return self.factor * (n_rows + OVERHEAD_ROWS) * (n_columns * of_cell + of_views)
+        of_row = self.factor * (n_columns * of_cell + self.columns * n_views)
+        of_moves = self.moves * n_rows * min(1.0, SMALL_TABLE / n_rows) ** 3
+        return of_row * (n_rows + OVERHEAD_ROWS + of_moves)
 
 
 def run_rounds(run, table, n_draws, thin, cost, earlier=0, after=None):
@@ -122,8 +129,9 @@ def most_sweeps(table, draws, cost):
         view_of, labels = partitions(of_chain[-1], every_row)
         n_views.append(len(labels))
         n_tiles.append(np.mean([np.ceil(len(np.unique(labels[v])) / TILE) for v in view_of]))
+    share = ONE_CHAIN if len(draws) == 1 else 1.0
     size = n_rows * n_columns / (REFERENCE_ROWS * REFERENCE_COLUMNS)
-    time = REFERENCE_SWEEPS * math.sqrt(size) * min(1.0, (n_rows / FEW_ROWS) ** 2)
+    time = share * REFERENCE_SWEEPS * math.sqrt(size) * min(1.0, (n_rows / FEW_ROWS) ** 2)
     sweep = cost.of(n_rows, n_columns, np.mean(n_tiles), np.mean(n_views))
     return min(MOST_SWEEPS, time * SweepCost().of(REFERENCE_ROWS, REFERENCE_COLUMNS) / sweep)
 
