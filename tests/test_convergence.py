@@ -97,7 +97,9 @@ def test_the_components_of_all_views_together_judge_nothing():
     assert figures(convergence(apart, draws(rng)), False) >= {"r_hat of n_components"}
     found = convergence({**apart, "n_views": np.ones((4, N_RECORDS))}, draws(rng))
     assert found["converged"] and found["agreeing"].all()
-    assert "r_hat of n_views" in found["figures"] and "r_hat of n_components" not in found["figures"]
+    assert (
+        "r_hat of n_views" in found["figures"] and "r_hat of n_components" not in found["figures"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from ._predictor import Predictor, View
 from ._tail import LARGEST, own_components
 
 MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
-ROWS_TIMES_DRAWS, CELLS = 400_000, 5 * 10**6  # fewer draws of more rows, or of more components
+ROWS_TIMES_DRAWS, CELLS = 400_000, 4 * 10**6  # fewer draws of more rows, or of more components
 TREE_ROWS = 4000  # in which valleys are looked for
 TREE_DRAWS = 9  # that judge valleys
 _TREE_CELLS = 2 * 10**6  # rows times components times draws; beyond that, fewer draws
@@ -131,7 +131,8 @@ class Clusters:
                 largest = np.maximum(joint[:, :-1].max(axis=1, keepdims=True), -LARGEST)
                 higher = np.maximum(reference, largest)
                 sums *= np.exp(reference - higher)
-                sums += np.exp(joint[:, :-1] - higher) @ (weight * shares)
+                known = joint[:, :-1] - higher
+                sums += np.exp(known, out=known) @ (weight * shares)
                 reference = higher
             new = [joint[:, -1] + np.log(weight) for joint, weight in zip(joints, self.weights)]
             with np.errstate(divide="ignore"):
