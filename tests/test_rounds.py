@@ -14,6 +14,7 @@ from skanneal.estimators._rounds import BLOCK, MOST_SWEEPS, SweepCost, most_swee
 from skanneal.schedules import LinearAnneal, PriorGibbs, SequentialGibbs, resolve_schedule
 
 MIXTURES = [AnnealedDPMixture, PermutationDPMixture, CrossCatPY]
+PLAIN = SweepCost()
 # What keeps rows where they are: no split-merge, and clusters that no row is drawn to.
 STUCK = {"moves": ("gibbs",), "concentration": 1.0}
 
@@ -169,8 +170,8 @@ def test_the_cap_falls_with_the_size(components):
 
 
 def test_the_cap_knows_the_views_and_the_components_that_each_cell_is_scored_by():
-    def most(*draws):
-        return most_sweeps(Size(10**6, 4), [[one] for one in draws], SweepCost())
+    def most(*draws, cost=PLAIN, n_rows=10**6):
+        return most_sweeps(Size(n_rows, 4), [[one] for one in draws], cost)
 
     def in_views(n_components, view_of):
         return draw(0, n_components, view_of)
@@ -179,7 +180,15 @@ def test_the_cap_knows_the_views_and_the_components_that_each_cell_is_scored_by(
     assert most(draw(0, [16])) == most(one) > most(two)
     assert most(two) > most(in_views([16, 17], [0, 0, 0, 1]))
     assert most(in_views([16, 17], [0, 0, 0, 1])) > most(in_views([17, 16], [0, 0, 0, 1]))
-    assert most(two) < most(one, two) < most(one)  # the mean of the chains
+    assert most(two, two) < most(one, two) < most(one, one)  # the mean of the chains
+    assert most(one, one) == pytest.approx(2 * most(one))  # half of the time for one chain
+    # The moves of columns: (1000 + 1000 + 4 * 1000) / (1000 + 1000) times as dear on 1,000 rows,
+    # and nothing on very many.
+    dear, plain = SweepCost(50.0, moves=4.0), SweepCost(50.0)
+    assert most(one, cost=plain, n_rows=1000) == pytest.approx(
+        3 * most(one, cost=dear, n_rows=1000)
+    )
+    assert most(one, cost=dear) == pytest.approx(most(one, cost=plain), rel=1e-6)
 
 
 # ---- fits ---------------------------------------------------------------------------------------

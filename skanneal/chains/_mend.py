@@ -6,8 +6,8 @@ go, and to allocate all rows in one pass. But which columns depend on one anothe
 (`column_groups`). So for a group of columns that is not a view, views are made of the group and of
 what it leaves behind. Their rows enter one by one, with N_STEPS Gibbs steps of random rows after
 each. They take the place of the old views if rows that nobody has seen are then more probable, by
-SURE standard errors at least. Where they are less probable by BEHIND, the same columns are not tried
-again on more rows. Like a race, this is not a move: it chooses where a chain begins.
+SURE standard errors at least. A group for which they are less probable, by BEHIND of them, is not
+tried again on more rows. Like a race, this is not a move: it chooses where a chain begins.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

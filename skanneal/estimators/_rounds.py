@@ -53,7 +53,7 @@ class SweepCost(NamedTuple):
     moves: float = 0.0
 
     def of(self, n_rows, n_columns, n_tiles=1.0, n_views=1.0):
-        """Return the cost for a table of this size; a cell is scored in so many tiles on average."""
+        """Return the cost for a table of this size, a cell of which is scored in so many tiles."""
         of_cell = self.cell * (CELL_TILES + n_tiles) / (CELL_TILES + 1.0)
         of_row = self.factor * (n_columns * of_cell + self.columns * n_views)
         of_moves = self.moves * n_rows * min(1.0, SMALL_TABLE / n_rows) ** 3
