@@ -232,7 +232,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         "view_reallocation",
     )
     _draw_type = CrossCatDraw
-    # Half of what a sweep costs: its blocks may take twice as long as a mixture's.
+    # As measured on 10,000 rows and more; on small tables half of what the moves of columns cost.
     _has_views, _sweep_cost = True, SweepCost(0.6, 40, moves=4)
 
     def __init__(
