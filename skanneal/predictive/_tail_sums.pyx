@@ -22,7 +22,7 @@ cdef double NOTHING = 50.0      # nats below the largest term: too small to add
 def gamma_sums(const double[:, :] standing, const int64_t[::1] case, const double[:, :] surprisals,
                const double[::1] least, const double[::1] shape, const double[::1] scale,
                const int64_t[::1] rows, double[::1] out):
-    """Write log sum_k exp(standing_k) P(G_k > surprisal_k - least_k) to `out`, for some of its rows.
+    """Write log sum_k exp(standing_k) P(G_k > surprisal_k - least_k) of some rows to `out`.
 
     Parameters
     ----------
