@@ -55,6 +55,12 @@ def draw(sweeps, n_components=(7,), view_of=None):
     return {"sweeps": sweeps, "view_of": np.array(view_of), **of_views}
 
 
+def said(converged, agreeing=(True, True), **figures):
+    """What `judged` says."""
+    found = {"figures": figures, "agreeing": np.array(agreeing)}
+    return {"converged_": converged, "convergence_": found}
+
+
 def sweeps_of(result):
     return [draw["sweeps"] for draw in result["draws"]]
 
@@ -70,7 +76,7 @@ class Chains:
 
     def judged(self, traces, draws, n_rows, block):
         self.judged_blocks.append(block)
-        return {"converged_": self.agree_in == len(self.judged_blocks)}
+        return said(self.agree_in == len(self.judged_blocks))
 
     def __call__(self, states, thin, lead):
         before = [10, 10] if states is None else states
@@ -104,7 +110,7 @@ def test_blocks_double_until_the_chains_agree(monkeypatch):
     assert chains.calls == [(None, 5, 5), ([35, 35], 10, 0), ([85, 85], 20, 0)]
     assert chains.judged_blocks == [25, 50, 100] and block == 100
     assert sweeps_of(results[0]) == [105, 125, 145, 165, 185]
-    assert verdict == {"converged_": True} and not interrupted
+    assert verdict["converged_"] and not interrupted
 
 
 def test_work_has_a_cap(monkeypatch):
@@ -134,8 +140,8 @@ def test_one_chain_goes_on_until_it_has_settled(monkeypatch, settled_in):
     def verdict_of(traces, draws, n_rows, block):
         judged.append(block)
         agrees = None if len(judged) == 1 == settled_in else len(judged) >= settled_in
-        figures = {"halves of log_joint": {"value": 2.5, "limit": 2.0, "agrees": agrees}}
-        return {"converged_": False, "convergence_": {"figures": figures}}
+        halves = {"value": 2.5, "limit": 2.0, "agrees": agrees}
+        return said(False, [True], **{"halves of log_joint": halves})
 
     def one(states, thin, lead):
         results, interrupted = chains(None if states is None else 2 * states, thin, lead)
@@ -146,6 +152,29 @@ def test_one_chain_goes_on_until_it_has_settled(monkeypatch, settled_in):
         one, chains.table, n_draws=5, thin=1, cost=SweepCost()
     )
     assert judged == [25, 25, 50][:settled_in] and block == judged[-1] and not interrupted
+
+
+@pytest.mark.parametrize(
+    ("distances", "agreeing", "blocks"),
+    [
+        ([9.0, 9.0, 9.0, 9.0], 1, [25, 50]),
+        ([9.0, 1.4, 9.0, 9.0], 1, [25, 50, 100, 200]),
+        ([1.4, 1.4, 1.4, 1.4], 1, [25, 50, 100, 200]),
+        ([9.0, 9.0, 9.0, 9.0], 2, [25, 50]),
+        ([9.0, 9.0, 9.0, 9.0], 3, [25, 50, 100, 200]),  # one chain alone is in other views
+        ([np.nan] * 4, 1, [25, 50, 100, 200]),
+    ],
+)
+def test_chains_in_other_views_are_not_waited_for(monkeypatch, distances, agreeing, blocks):
+    chains, left = Chains(monkeypatch), iter(distances)
+
+    def verdict_of(traces, draws, n_rows, block):
+        chains.judged_blocks.append(block)
+        columns = {"value": next(left), "limit": 1.15, "agrees": False}
+        return said(False, np.arange(4) < agreeing, **{"distance of columns": columns})
+
+    monkeypatch.setattr(_rounds, "judged", verdict_of)
+    assert not chains.run()[2]["converged_"] and chains.judged_blocks == blocks
 
 
 def test_an_interrupt_keeps_the_last_draws(monkeypatch):
@@ -170,8 +199,8 @@ def test_the_cap_falls_with_the_size(components):
 
 
 def test_the_cap_knows_the_views_and_the_components_that_each_cell_is_scored_by():
-    def most(*draws, cost=PLAIN, n_rows=10**6):
-        return most_sweeps(Size(n_rows, 4), [[one] for one in draws], cost)
+    def most(*draws):
+        return most_sweeps(Size(10**6, 4), [[one] for one in draws], PLAIN)
 
     def in_views(n_components, view_of):
         return draw(0, n_components, view_of)
@@ -182,13 +211,6 @@ def test_the_cap_knows_the_views_and_the_components_that_each_cell_is_scored_by(
     assert most(in_views([16, 17], [0, 0, 0, 1])) > most(in_views([17, 16], [0, 0, 0, 1]))
     assert most(two, two) < most(one, two) < most(one, one)  # the mean of the chains
     assert most(one, one) == pytest.approx(2 * most(one))  # half of the time for one chain
-    # The moves of columns: (1000 + 1000 + 4 * 1000) / (1000 + 1000) times as dear on 1,000 rows,
-    # and nothing on very many.
-    dear, plain = SweepCost(50.0, moves=4.0), SweepCost(50.0)
-    assert most(one, cost=plain, n_rows=1000) == pytest.approx(
-        3 * most(one, cost=dear, n_rows=1000)
-    )
-    assert most(one, cost=dear) == pytest.approx(most(one, cost=plain), rel=1e-6)
 
 
 # ---- fits ---------------------------------------------------------------------------------------

@@ -232,8 +232,8 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         "view_reallocation",
     )
     _draw_type = CrossCatDraw
-    # As measured on 10,000 rows and more; on small tables half of what the moves of columns cost.
-    _has_views, _sweep_cost = True, SweepCost(0.6, 40, moves=4)
+    # About as measured on 10,000 rows and more; on small tables the moves of columns cost more.
+    _has_views, _sweep_cost = True, SweepCost(0.65, 40)
 
     def __init__(
         self,

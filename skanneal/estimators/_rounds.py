@@ -1,6 +1,7 @@
 """Rounds of full-data sweeps, each twice as long as the last, until the chains of a fit agree, or
 one chain by itself has settled. One chain, of which nothing is compared but the halves of a block,
-repeats its first block before blocks double.
+repeats its first block before blocks double. Chains of which most have their columns in views of
+their own, in two blocks in a row, are not brought together by a third, and end there.
 
 The first round runs the schedule and a block of sweeps; every further one goes on from there. Only
 the last block's draws are kept, so that what is judged is what is kept, and that the beginning
@@ -14,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..moves import SMALL_TABLE
 from ..predictive._draws import partitions
+from ..summary._convergence import FAR
 from ._verdict import failed, judged
 
 BLOCK = 25  # sweeps of the first block
@@ -42,22 +43,17 @@ class SweepCost(NamedTuple):
         view.
     cell : float
         Of a cell of the table's families, a normal cell being 1.
-    moves : float
-        As many passes over the rows as the moves of columns count for where all of them follow a
-        sweep, on a small table; on larger ones fewer are made.
     """
 
     factor: float = 1.0
     columns: float = 4.0
     cell: float = 1.0
-    moves: float = 0.0
 
     def of(self, n_rows, n_columns, n_tiles=1.0, n_views=1.0):
         """Return the cost for a table of this size, a cell of which is scored in so many tiles."""
         of_cell = self.cell * (CELL_TILES + n_tiles) / (CELL_TILES + 1.0)
-        of_row = self.factor * (n_columns * of_cell + self.columns * n_views)
-        of_moves = self.moves * n_rows * min(1.0, SMALL_TABLE / n_rows) ** 3
-        return of_row * (n_rows + OVERHEAD_ROWS + of_moves)
+        of_row = n_columns * of_cell + self.columns * n_views
+        return self.factor * (n_rows + OVERHEAD_ROWS) * of_row
 
 
 def run_rounds(run, table, n_draws, thin, cost, earlier=0, after=None):
@@ -91,7 +87,7 @@ def run_rounds(run, table, n_draws, thin, cost, earlier=0, after=None):
     """
     every = max(thin, math.ceil(max(BLOCK, 2 * earlier) / n_draws))
     results, interrupted = run(None, every, every)
-    done, most, number = every * n_draws, None, 0
+    done, most, number, apart = every * n_draws, None, 0, 0
     while not interrupted:
         traces, draws = ([result[key] for result in results] for key in ("trace", "draws"))
         verdict = judged(traces, draws, table.n_rows, every * n_draws)
@@ -100,9 +96,10 @@ def run_rounds(run, table, n_draws, thin, cost, earlier=0, after=None):
         settled = verdict["converged_"] or (
             len(results) < 2 and not failed(verdict["convergence_"])
         )
+        apart = apart + 1 if in_other_views(verdict) else 0
         repeats = len(results) < 2 and number == 0 and not earlier
         following = every if repeats else 2 * every
-        enough = settled or done + following * n_draws > most
+        enough = settled or apart == 2 or done + following * n_draws > most
         if enough or stopped:
             return results, not enough, verdict, every * n_draws
         every, before, number = following, results, number + 1
@@ -111,6 +108,15 @@ def run_rounds(run, table, n_draws, thin, cost, earlier=0, after=None):
             results = [_joined(*pair, n_draws) for pair in zip(before, results)]
         done += every * n_draws
     return results, True, None, every * n_draws
+
+
+def in_other_views(verdict):
+    """Whether no more than half of the chains agree, and views are among what they differ in."""
+    if verdict["converged_"]:
+        return False
+    agreeing = verdict["convergence_"]["agreeing"]
+    columns = verdict["convergence_"]["figures"].get("distance of columns")
+    return columns is not None and columns["value"] > FAR and 2 * agreeing.sum() <= len(agreeing)
 
 
 def most_sweeps(table, draws, cost):
