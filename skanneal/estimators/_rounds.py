@@ -25,7 +25,7 @@ MOST_SWEEPS = 400  # of all blocks together
 # other tables grows with the square root of their cells; where rows are few, with their square too.
 REFERENCE_SWEEPS, REFERENCE_ROWS, REFERENCE_COLUMNS = 750, 10_000, 20
 FEW_ROWS = 400
-ONE_CHAIN = 0.5  # of this time one chain may take: it cannot tell whether it has arrived
+ONE_CHAIN = 1 / 3  # of this time one chain may take: it cannot tell whether it has arrived
 OVERHEAD_ROWS = 1000  # a sweep costs as much as if there were so many more
 TILE = 16  # components are scored so many at a time
 CELL_TILES = 1.3  # scoring it in so many tiles takes as long as the rest of a cell's step
