@@ -232,9 +232,9 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         "view_reallocation",
     )
     _draw_type = CrossCatDraw
-    # A quarter more than measured for numbers, 10,000 rows and more; on small tables the moves of
+    # A third more than measured for numbers, 10,000 rows and more; on small tables the moves of
     # columns cost more than that.
-    _has_views, _sweep_cost = True, SweepCost(0.72, 40)
+    _has_views, _sweep_cost = True, SweepCost(0.75, 40)
 
     def __init__(
         self,
