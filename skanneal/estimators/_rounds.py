@@ -1,7 +1,7 @@
 """Rounds of full-data sweeps, each twice as long as the last, until the chains of a fit agree, or
 one chain by itself has settled. One chain, of which nothing is compared but the halves of a block,
-repeats its first block before blocks double. Chains of which most have their columns in views of
-their own, in two blocks in a row, are not brought together by a third, and end there.
+repeats its first block before blocks double. Rounds also end where no more than half of the chains
+agree in two blocks in a row and views are what they differ in: more sweeps seldom mend that.
 
 The first round runs the schedule and a block of sweeps; every further one goes on from there. Only
 the last block's draws are kept, so that what is judged is what is kept, and that the beginning

@@ -27,7 +27,7 @@ from ._distances import added_surprisals
 from ._loo import compared_rows
 from ._point import matching_view
 from ._predictor import Predictor, View
-from ._tail import LARGEST, own_components
+from ._tail import own_components
 
 MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
 ROWS_TIMES_DRAWS, CELLS = 400_000, 4 * 10**6  # fewer draws of more rows, or of more components
@@ -36,6 +36,7 @@ TREE_DRAWS = 9  # that judge valleys
 _TREE_CELLS = 2 * 10**6  # rows times components times draws; beyond that, fewer draws
 _FEW_JUDGES = 3  # with any number of components
 TIMED_ROWS = 1000  # scored first, to forecast how long all rows will take
+LARGEST = np.finfo(float).max
 LABELLING = 1.5  # how much longer labels take than the scores that they are made from
 
 

@@ -38,7 +38,7 @@ from scipy.special import digamma, logsumexp, polygamma
 
 from ..states import state_from_arrays
 from ._predictor import BLOCK_BYTES, Predictor, View
-from ._tail_sums import beta_sums, gamma_sums
+from ._tail_sums import tail_sums
 
 SAMPLED = 64  # cells of each component, where the law of a surprisal is not known
 LEAST_SAMPLED = 8  # cells of each component, where the limits below leave fewer
@@ -48,7 +48,6 @@ SEED = 0  # of these
 DENSE_CELLS = 2**17  # drawn at a time of rows of counts, which are kept sparse
 MOST_DRAWS, FEW_DRAWS = 8, 2  # of all chains, for training rows
 MOST_SCORES, MOST_TERMS = 400_000, 1_000_000  # rows times draws, and these times components
-LARGEST = np.finfo(float).max
 
 
 class Law(NamedTuple):
@@ -272,16 +271,18 @@ def log_sums(log_standing, surprisals, laws, pattern, case=None):
     case = np.arange(len(surprisals)) if case is None else case
     out = np.empty(len(surprisals))
     for p, law in enumerate(laws):
+        a, b, scale = law.beta or _gamma_shape(law)
         rows = np.flatnonzero(pattern == p)
-        if law.beta:
-            beta_sums(log_standing, case, surprisals, law.least, *law.beta, rows, out)
-            continue
-        spread = law.variance > 1e-12
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scale = np.where(spread, law.variance / law.mean, 1.0)
-            shape = np.where(spread, law.mean / scale, 0.0)
-        gamma_sums(log_standing, case, surprisals, law.least, shape, scale, rows, out)
+        tail_sums(log_standing, case, surprisals, law.least, scale, a, b, rows, out)
     return out
+
+
+def _gamma_shape(law):
+    """Shape, 0 and scale of gamma laws with these means and variances; shape 0, scale 1 of a law
+    without spread."""
+    spread = law.variance > 1e-12
+    scale = np.where(spread, law.variance, 1.0) / np.where(spread, law.mean, 1.0)
+    return np.where(spread, law.mean / scale, 0.0), np.zeros(len(scale)), scale
 
 
 # ---- rows ----------------------------------------------------------------------------------------

@@ -119,8 +119,7 @@ def _figure(value, limit, at_least=False):
 
 def _judged(scalars):
     """Which scalars tell whether chains agree. Where columns are in views, the components of all
-    views together do not: most are small, come and go for as long as a chain runs, and nobody is
-    told their sum."""
+    views together do not: most are small, and come and go for as long as a chain runs."""
     names = [name for name in SCALARS if name in scalars]
     return [name for name in names if name != "n_components" or "n_views" not in scalars]
 
