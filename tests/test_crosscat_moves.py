@@ -625,6 +625,23 @@ def test_small_views_have_more_reallocations():
     assert made(1, 4, 2000) == pytest.approx(2.0, rel=0.15)
 
 
+def test_few_of_many_rows_are_allocated_anew():
+    """Of more than 2,000 rows a share of proposals is made; of more than 500, once all are in."""
+
+    def chance(move, n_rows, n_inside):
+        table = types.SimpleNamespace(n_rows=n_rows)
+        subsample = types.SimpleNamespace(size=n_inside)
+        return move._chance(types.SimpleNamespace(table=table, subsample=subsample))
+
+    reallocation, splits = (
+        of(np.array([[1.0, 0.0]]), 1) for of in (ViewReallocation, ViewSplitMerge)
+    )
+    assert chance(reallocation, 9999, 4000) == chance(splits, 9999, 4000) == 0.5
+    assert chance(reallocation, 4000, 4000) == 0.125 and chance(splits, 4000, 4000) == 0.5
+    assert chance(reallocation, 9999, 2000) >= 1.0 and chance(reallocation, 500, 500) >= 1.0
+    assert chance(reallocation, 0, 0) >= 1.0
+
+
 def test_pairs_are_proposed_by_the_hyperprior_and_by_what_they_cost():
     """A tenth for one cluster of all rows; the others by h / (1 + E(K)), E(K) by enumeration."""
     case, subsample = weighted_case(), Subsample(3, "random", np.random.PCG64(0))

@@ -239,8 +239,8 @@ def bound_of_beta(x, a, b):
 
 
 def test_sums_of_tails_and_bounds():
-    """Against the formula, row by row, of two patterns of gaps and rows that share a case. No tail
-    is above its bound; of a law without spread it is exponential."""
+    """Against the formula, row by row, of two patterns of gaps and rows that share a case, or cells
+    but for one component. No tail is above its bound; of a law without spread it is exponential."""
     rng = np.random.default_rng(2)
     shape, scale = np.array([0.5, 3.0, 40.0, 1.0]), np.array([2.0, 1.0, 0.1, 1.0])
     spread, least = np.array([1.0, 1.0, 1.0, 0.0]), np.array([3.0, -2.0, 0.0, 1.0])
@@ -249,6 +249,8 @@ def test_sums_of_tails_and_bounds():
     beta = Law.of_beta(least, a, b, a + b)
     surprisals = least + rng.exponential(10.0, size=(80, 4)) * (rng.random((80, 4)) < 0.9)
     surprisals[0], surprisals[1], surprisals[2] = np.inf, least - 1e-9, least + 1e4
+    surprisals[50:] = surprisals[rng.integers(20, 30, size=30)]
+    surprisals[50::3, 1] += 0.5
     standing, case = np.log(rng.dirichlet(np.ones(4), size=7)), rng.integers(7, size=80)
     pattern = np.arange(80) % 2
     got, n_bounds = log_sums(standing, surprisals, [gamma, beta], pattern, case), 0

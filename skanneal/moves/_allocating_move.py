@@ -43,7 +43,7 @@ class AllocatingMove(Polled):
     def sweep(self, state, bit_generator, *, beta=1.0):
         """`n_proposals` proposals, each made with the same probability."""
         generator = np.random.Generator(bit_generator)
-        chance = self._chance(max(state.subsample.size, 1))
+        chance = self._chance(state)
         made = accepted = work = 0
         for _ in range(self._n_proposals(state)):
             if chance < 1.0 and generator.random() >= chance:
@@ -59,9 +59,9 @@ class AllocatingMove(Polled):
     def _n_proposals(self, state):
         return self.n_proposals
 
-    def _chance(self, n_rows):
+    def _chance(self, state):
         """Of making a proposal; it depends on nothing that the moves change."""
-        return ALL_ROWS / n_rows
+        return ALL_ROWS / max(state.subsample.size, 1)
 
     def _log_proposal(self, state):
         """log t: the hyperprior divided by a pair's cost, its expected number of clusters.

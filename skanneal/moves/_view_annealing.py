@@ -65,7 +65,8 @@ class ViewAnnealing(ViewReallocation):
             of_one = {j: _only(c, own) for j, own in grids.items() if c < len(own)}
             self.draws.append(FeatureHyperparameters(of_one))
 
-    def _chance(self, n_rows):
+    def _chance(self, state):
+        n_rows = max(state.subsample.size, 1)
         return self.share * n_rows / self._work(n_rows) * max(1.0, FEW_ROWS / n_rows)
 
     def _make(self, state, features, rows, beta, bit_generator):

@@ -37,6 +37,7 @@ from scipy.special import expit
 from ._allocating_move import AllocatingMove
 from ._random import below
 
+SETTLED_ROWS = 500  # in S, if these are all, up to which every proposal is made
 TRIES = 10  # choices of views per sweep, at most one per feature
 EITHER = 0.05  # least probability of going with the chosen feature, and of not
 
@@ -49,15 +50,21 @@ class ViewReallocation(AllocatingMove):
     row_grid : PriorGrid or ndarray of shape (n_points, 2)
         The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
     n_proposals : int or None, default=None
-        Per sweep. None: 10, at most one per feature, of which those of many features are left out
-        at random, so that of all features there are 2 on average, or 1000 / |S| if that is more,
-        since small tables have few sweeps.
+        Per sweep, with 2,000 rows or fewer in S, or 500 if these are all rows; with n rows 2000 / n
+        or 500 / n times as many on average. None: 10, at most one per feature, of which those of
+        many features are left out at random, so that of all features there are 2 on average, or
+        1000 / |S| if that is more, since small tables have few sweeps.
     """
 
     name = "view_reallocation"
 
     def __init__(self, row_grid, n_proposals=None):
         super().__init__(row_grid, n_proposals)
+
+    def _chance(self, state):
+        """At full data the views are settled."""
+        full = state.subsample.size == state.table.n_rows
+        return SETTLED_ROWS / max(state.subsample.size, 1) if full else super()._chance(state)
 
     def _n_proposals(self, state):
         if self.n_proposals is not None:

@@ -47,6 +47,7 @@ TOGETHER = 16  # components that are sampled for each other
 SEED = 0  # of these
 DENSE_CELLS = 2**17  # drawn at a time of rows of counts, which are kept sparse
 MOST_DRAWS, FEW_DRAWS = 8, 2  # of all chains, for training rows
+SORTED = 8  # components whose surprisals bring rows of equal cells together
 MOST_SCORES, MOST_TERMS = 400_000, 1_000_000  # rows times draws, and these times components
 
 
@@ -273,6 +274,7 @@ def log_sums(log_standing, surprisals, laws, pattern, case=None):
     for p, law in enumerate(laws):
         a, b, scale = law.beta or _gamma_shape(law)
         rows = np.flatnonzero(pattern == p)
+        rows = rows[np.lexsort(surprisals[rows, :SORTED].T)]
         tail_sums(log_standing, case, surprisals, law.least, scale, a, b, rows, out)
     return out
 
