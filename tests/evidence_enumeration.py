@@ -15,7 +15,8 @@ import math
 import t_reference
 from enumeration import clusters, log_eppf, partitions
 from finite_enumeration import log_finite
-from reference import log_marginal
+from gaps_reference import observed_log_marginal
+from reference import ROW_EXAMPLES, log_marginal
 
 
 def process(points, weights=None):
@@ -105,6 +106,8 @@ class _ClusterScores(dict):
         cells = [values[row] for row in rows]
         if family == "multivariate_t":
             self[rows] = t_reference.log_marginal(cells, hyper)
+        elif family in ROW_EXAMPLES and family != "multinomial":  # whose rows may have gaps
+            self[rows] = observed_log_marginal(family, cells, hyper)
         else:
             self[rows] = log_marginal(family, cells, hyper)
         return self[rows]

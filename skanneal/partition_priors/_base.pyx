@@ -180,14 +180,15 @@ cdef class PartitionPrior:
 
     def log_opening_over(self, grid, n_clusters, n):
         """log of the weight of opening a cluster beside n_clusters, averaged over the points that n
-        rows choose from and whose weights of cluster sizes are those of this prior."""
+        rows choose from and whose weights of cluster sizes are those of this prior; -inf if none of
+        them has so many."""
         priors = [grid.prior(i, type(self)) for i in grid.within(n)]
         priors = [prior for prior in priors if prior.reduction == self.reduction]
         before, after = (
             logsumexp([prior.log_weight + prior.log_number(k, n) for prior in priors])
             for k in (n_clusters, n_clusters + 1)
         )
-        return after - before
+        return after - before if after > -np.inf else after
 
     def grid_scores(self, sizes, points):
         """Log probability of a partition at each of several points: (n_points,)."""
