@@ -22,9 +22,8 @@ from ._verdict import failed, judged
 BLOCK = 25  # sweeps of the first block
 MOST_SWEEPS = 400  # of all blocks together
 # So many sweeps of a table of so many rows and columns take as long as its blocks may. The time of
-# other tables grows with the square root of their cells; where rows are few, with their square too.
+# other tables grows with the square root of their cells.
 REFERENCE_SWEEPS, REFERENCE_ROWS, REFERENCE_COLUMNS = 750, 10_000, 20
-FEW_ROWS = 400
 ONE_CHAIN = 1 / 3  # of this time one chain may take: it cannot tell whether it has arrived
 OVERHEAD_ROWS = 1000  # a sweep costs as much as if there were so many more
 TILE = 16  # components are scored so many at a time
@@ -137,7 +136,7 @@ def most_sweeps(table, draws, cost):
         n_tiles.append(np.mean([np.ceil(len(np.unique(labels[v])) / TILE) for v in view_of]))
     share = ONE_CHAIN if len(draws) == 1 else 1.0
     size = n_rows * n_columns / (REFERENCE_ROWS * REFERENCE_COLUMNS)
-    time = share * REFERENCE_SWEEPS * math.sqrt(size) * min(1.0, (n_rows / FEW_ROWS) ** 2)
+    time = share * REFERENCE_SWEEPS * math.sqrt(size)
     sweep = cost.of(n_rows, n_columns, np.mean(n_tiles), np.mean(n_views))
     return min(MOST_SWEEPS, time * SweepCost().of(REFERENCE_ROWS, REFERENCE_COLUMNS) / sweep)
 
