@@ -20,7 +20,7 @@ from ..summary._convergence import FAR
 from ._verdict import failed, judged
 
 BLOCK = 25  # sweeps of the first block
-MOST_SWEEPS = 800  # of all blocks together
+MOST_SWEEPS = 400  # of all blocks together
 # So many sweeps of a table of so many rows and columns take as long as its blocks may. The time of
 # other tables grows with the square root of their cells.
 REFERENCE_SWEEPS, REFERENCE_ROWS, REFERENCE_COLUMNS = 750, 10_000, 20
