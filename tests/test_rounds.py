@@ -185,6 +185,18 @@ def test_an_interrupt_keeps_the_last_draws(monkeypatch):
     assert sweeps_of(results[1]) == [15, 20, 25, 30, 35]  # it had not begun
 
 
+def test_chains_of_few_rows_come_to_agree():
+    """Of one Gaussian: nine fits of ten say so. A cap that also fell with the square of the rows had
+    one of ten."""
+    n_agreeing = 0
+    for seed in range(10):
+        X = np.random.default_rng([60, seed]).standard_normal((60, 3))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            n_agreeing += AnnealedDPMixture(random_state=seed).fit(X).converged_
+    assert n_agreeing >= 7
+
+
 @pytest.mark.parametrize("components", [1, 160])
 def test_the_cap_falls_with_the_size(components):
     def most(n_rows, n_columns, *cost):
