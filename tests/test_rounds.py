@@ -186,8 +186,8 @@ def test_an_interrupt_keeps_the_last_draws(monkeypatch):
 
 
 def test_chains_of_few_rows_come_to_agree():
-    """Of one Gaussian: nine fits of ten say so; of a cap that fell with the square of the rows, too,
-    one did."""
+    """Of one Gaussian: nine of ten fits say so. Where the cap fell with the square of the rows
+    as well, one did."""
     n_agreeing = 0
     for seed in range(10):
         X = np.random.default_rng([60, seed]).standard_normal((60, 3))
