@@ -196,7 +196,7 @@ def plan_of_case(case):
 
 
 def end_of(plan, case, seed):
-    """(view of each unit of columns, rows' labels in the first one's view), as the chain ends."""
+    """(view of each column, or row family, rows' labels in the first one's view), as a chain ends."""
     schedule = SCHEDULES[case.schedule].validated().set_params(selection=case.selection)
     seed = np.random.SeedSequence(seed)
     result = run_chain(plan, schedule, seed, lead=1)
@@ -206,9 +206,7 @@ def end_of(plan, case, seed):
     if case.view_prior is None:
         n_units = sum(FAMILIES[f].key_columns(at).size for f, at in plan.families.items())
         return (0,) * n_units, canonical(draw["labels"].tolist())
-    keys = np.sort([j for f, at in plan.families.items() for j in FAMILIES[f].key_columns(at)])
-    view_of = np.asarray(draw["view_of"])
-    view_of = view_of if len(view_of) == len(keys) else view_of[keys]
+    view_of = draw["view_of"]  # families of rows are in no views
     return canonical(view_of), canonical(draw[f"view{view_of[0]}/labels"].tolist())
 
 
