@@ -196,7 +196,7 @@ def plan_of_case(case):
 
 
 def end_of(plan, case, seed):
-    """(view of each column, or row family, rows' labels in the first one's view), as a chain ends."""
+    """(view of each column or row family, labels of the rows in the first view) in the end."""
     schedule = SCHEDULES[case.schedule].validated().set_params(selection=case.selection)
     seed = np.random.SeedSequence(seed)
     result = run_chain(plan, schedule, seed, lead=1)
