@@ -3,6 +3,7 @@ that go on where they ended."""
 
 import hashlib
 import os
+import signal
 from collections import defaultdict
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 
 # The displays' tests draw without a screen, whatever the machine.
 os.environ.setdefault("MPLBACKEND", "Agg")
+# What a shell starts in the background ignores interrupts, which some tests need.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = Path(__file__).parent.parent
 PASSED = ROOT / ".pytest_cache" / "passed"  # a file per state of the sources
 KNOWN = "SKANNEAL_PASSED"  # variable with the file that all of a run's processes read
