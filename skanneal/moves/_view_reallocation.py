@@ -37,7 +37,7 @@ from scipy.special import expit
 from ._allocating_move import AllocatingMove
 from ._random import below
 
-SETTLED_ROWS = 500  # in S, if these are all, up to which every proposal is made
+SETTLED_ROWS = 500  # of a table, up to which every proposal is made once all are in S
 TRIES = 10  # choices of views per sweep, at most one per feature
 EITHER = 0.05  # least probability of going with the chosen feature, and of not
 

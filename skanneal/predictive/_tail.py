@@ -274,7 +274,7 @@ def log_sums(log_standing, surprisals, laws, pattern, case=None):
     for p, law in enumerate(laws):
         a, b, scale = law.beta or _gamma_shape(law)
         rows = np.flatnonzero(pattern == p)
-        rows = rows[np.lexsort(surprisals[rows, :SORTED].T)]
+        rows = rows[np.lexsort(surprisals[rows, :SORTED].T)]  # equal cells side by side
         tail_sums(log_standing, case, surprisals, law.least, scale, a, b, rows, out)
     return out
 
