@@ -106,7 +106,7 @@ class _ClusterScores(dict):
         cells = [values[row] for row in rows]
         if family == "multivariate_t":
             self[rows] = t_reference.log_marginal(cells, hyper)
-        elif family in ROW_EXAMPLES and family != "multinomial":  # whose rows may have gaps
+        elif family in ROW_EXAMPLES:  # rows that may have gaps
             self[rows] = observed_log_marginal(family, cells, hyper)
         else:
             self[rows] = log_marginal(family, cells, hyper)

@@ -23,7 +23,7 @@ from mixtures import COLUMN_FAMILIES
 from skanneal import CrossCatPY
 from skanneal.chains import run_chain
 from skanneal.families import FAMILIES
-from skanneal.moves import COLUMN_MOVES, PERMUTATIONS
+from skanneal.moves import COLUMN_MOVES, PERMUTATIONS, PROGRAMS
 from skanneal.moves import MOVES as KNOWN_MOVES
 from skanneal.schedules import SCHEDULES as KNOWN_SCHEDULES
 from skanneal.schedules import (
@@ -60,11 +60,13 @@ SCHEDULES = {
     "prior": PriorGibbs(n_sweeps=SWEEPS),
     "sequential": SequentialGibbs(n_sweeps=SWEEPS),
 }
+TOLERANCE = 0.1  # of a beam: large enough to leave out runs of five rows
 OPTIONS = {
     "data": [*COLUMN_FAMILIES, "mixed", *ROW_DATA],
     "prior": list(PRIORS),
     "view_prior": [None, *PRIORS],
     "moves": list(MOVES),
+    "program": ["exact", "quadratic", "beam"],
     "schedule": list(SCHEDULES),
     "selection": ["random", "window", "stratified"],
     "work": ["in turn", "even"],
@@ -80,6 +82,7 @@ class Case(NamedTuple):
     prior: str
     view_prior: str | None
     moves: str
+    program: str
     schedule: str
     selection: str
     work: str
@@ -88,6 +91,13 @@ class Case(NamedTuple):
 
     @property
     def possible(self):
+        """Whether an estimator has these levels together.
+
+        Both priors are of one kind, and a finite one needs splits and merges; moves of columns go
+        with views, which hold no family of rows; programs are those of permutations; a number of
+        clusters to begin with needs a schedule that begins with all rows; only mixtures share their
+        work evenly.
+        """
         in_views = self.view_prior is not None
         kinds = {PRIORS[prior][0] for prior in (self.prior, self.view_prior) if prior}
         return (
@@ -95,6 +105,7 @@ class Case(NamedTuple):
             and in_views == (self.moves in ("columns", "all"))
             and (not in_views or self.data not in ROW_DATA)
             and ("finite" not in kinds or self.moves != "gibbs")
+            and (self.program == "exact" or self.moves in PERMUTATIONS)
             and (self.start in ("drawn", "apart") or self.schedule in ("prior", "sequential"))
             and (self.start != "apart" or in_views)
             and (self.work == "in turn" or not in_views)
@@ -109,22 +120,20 @@ def pairs_of(case):
 def covering():
     """Cases in which every two levels meet that can."""
     data, *others = OPTIONS.values()
-    rest = list(itertools.product(*others))
-    possible = {
-        in_rows: [levels for levels in rest if Case(name, *levels).possible]
-        for in_rows, name in ((False, COLUMN_FAMILIES[0]), (True, next(iter(ROW_DATA))))
-    }
-    wanted = {
-        pair
-        for name in data
-        for pair in set().union(
-            *(pairs_of(Case(name, *levels)) for levels in possible[name in ROW_DATA])
-        )
-    }
+    rest, possible, wanted = itertools.product(*others), {}, set()
+    for names in [name for name in data if name not in ROW_DATA], list(ROW_DATA):
+        # What goes with families of rows also goes with those of columns, which come first.
+        rest = [levels for levels in rest if Case(names[0], *levels).possible]
+        possible |= dict.fromkeys(names, rest)
+        pairs = set().union(*(pairs_of(Case(names[0], *levels)) for levels in rest))
+        wanted |= {
+            ((option, name if option == "data" else level), other)
+            for (option, level), other in pairs
+            for name in names
+        }
     rng, cases = random.Random(0), []
     while wanted:
-        names = rng.choices(data, k=60)
-        some = [Case(name, *rng.choice(possible[name in ROW_DATA])) for name in names]
+        some = [Case(name, *rng.choice(possible[name])) for name in rng.choices(data, k=60)]
         cases.append(max(some, key=lambda case: len(pairs_of(case) & wanted)))
         wanted -= pairs_of(cases[-1])
     return cases
@@ -187,7 +196,9 @@ def plan_of_case(case):
     law = case.moves if case.moves in PERMUTATIONS else "projection"
     return plan._replace(
         moves=MOVES[case.moves],
-        options={"permutation": {"permutation": law, "program": "exact"}},
+        options={
+            "permutation": {"permutation": law, "program": case.program, "tolerance": TOLERANCE}
+        },
         even_work=case.work == "even",
         init={"one": 1, "many": 3}.get(case.start),
         columns="apart" if case.start == "apart" else "drawn",
@@ -245,12 +256,15 @@ def test_every_option_meets_every_other():
     kinds = {type(schedule) for schedule in KNOWN_SCHEDULES.values()}
     assert {type(schedule) for schedule in SCHEDULES.values()} >= kinds - {SequentialMonteCarlo}
     assert set().union(*MOVES.values()) == {*KNOWN_MOVES, *COLUMN_MOVES}
+    assert {*OPTIONS["program"], "auto"} == {*PROGRAMS}
 
 
 # ---- wrong chains -------------------------------------------------------------------------------
 
 
-NULL = Case("normal", "null", None, "split_merge", "linear", "random", "in turn", "drawn", False)
+NULL = Case(
+    "normal", "null", None, "split_merge", "exact", "linear", "random", "in turn", "drawn", False
+)
 FINITE = NULL._replace(data="negative_binomial", prior="dynamic", moves="markov", work="even")
 
 

@@ -37,7 +37,7 @@ from scipy.special import expit
 from ._allocating_move import AllocatingMove
 from ._random import below
 
-SETTLED_ROWS = 500  # of a table, up to which every proposal is made once all are in S
+SETTLED = 0.25  # share of the proposals that is made once all rows are in S
 TRIES = 10  # choices of views per sweep, at most one per feature
 EITHER = 0.05  # least probability of going with the chosen feature, and of not
 
@@ -53,7 +53,7 @@ class ViewReallocation(AllocatingMove):
         Per sweep, with 2,000 rows or fewer in S, or 500 if these are all rows; with n rows 2000 / n
         or 500 / n times as many on average. None: 10, at most one per feature, of which those of
         many features are left out at random, so that of all features there are 2 on average, or
-        1000 / |S| if that is more, since small tables have few sweeps.
+        1000 / |S| if that is more, since proposals of few rows cost little.
     """
 
     name = "view_reallocation"
@@ -62,9 +62,9 @@ class ViewReallocation(AllocatingMove):
         super().__init__(row_grid, n_proposals)
 
     def _chance(self, state):
-        """At full data the views are settled."""
+        """At full data, where views have settled, hardly any proposal is accepted."""
         full = state.subsample.size == state.table.n_rows
-        return SETTLED_ROWS / max(state.subsample.size, 1) if full else super()._chance(state)
+        return super()._chance(state) * (SETTLED if full else 1.0)
 
     def _n_proposals(self, state):
         if self.n_proposals is not None:
