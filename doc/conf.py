@@ -57,12 +57,16 @@ html_theme_options = {"show_prev_next": False, "header_links_before_dropdown": 6
 
 
 def registry_table(registry, heading):
-    """Markdown table of a registry: each name and the first line of its class's docstring."""
+    """Markdown table of a registry: each name and the first line of its class's docstring.
+
+    Of an object its `repr` comes before that, on one line: a line break would end the table.
+    """
     lines = [f"| {heading} | |", "|---|---|"]
     for name, member in registry.items():
         is_class = inspect.isclass(member)
         summary = (inspect.getdoc(member if is_class else type(member)) or "").partition("\n")[0]
-        lines.append(f"| `{name}` | {summary if is_class else f'`{member!r}`: {summary}'} |")
+        code = "" if is_class else f"`{' '.join(repr(member).split())}`: "
+        lines.append(f"| `{name}` | {code}{summary} |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,82 +1,102 @@
-"""Find the cultivars of wines without being told of them: `make demo` runs this.
+"""Cluster the six tables of scikit-learn's comparison of clusterers: `make demo` runs this.
 
-Each row is a wine, each column one of 13 chemical measurements; the cultivars are kept back until
-the end. Prints how the family was chosen, the clusters and who is in them, and what
-scikit-learn's clusterers make of the same table. Draws the clusters into demo.png, or the path
-given on the command line.
+The tables are those of its example "Comparing different clustering algorithms on toy datasets". The
+other clusterers are told the number of clusters, or have the parameters that the example sets for
+all tables. AnnealedDPMixture has its defaults. Prints the number of clusters that each finds and
+how well they match the truth, and draws the clusters into demo.png, or the path given on the
+command line.
 """
 
 import sys
-import warnings
 
 import matplotlib
 import numpy as np
 from sklearn.cluster import HDBSCAN, KMeans
-from sklearn.datasets import load_wine
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
+from sklearn.preprocessing import StandardScaler
 
 from skanneal import AnnealedDPMixture
 
-SHOWN = "flavanoids", "color_intensity"
-MARKERS = "o^s"  # of the cultivars
+N_ROWS = 500
 
 
-def draw_picture(path, shown, counts, labels, cultivar):
-    """Write two columns of the wines, coloured by cluster, and the cultivars in each cluster."""
+def tables():
+    """Yield the name of each table, its rows, and the true cluster of each row."""
+    blobs, members = make_blobs(N_ROWS, random_state=170)
+    square = np.random.RandomState(30).rand(N_ROWS, 2)
+    for name, (X, truth) in {
+        "circles": make_circles(N_ROWS, factor=0.5, noise=0.05, random_state=30),
+        "moons": make_moons(N_ROWS, noise=0.05, random_state=30),
+        "varied": make_blobs(N_ROWS, cluster_std=[1.0, 2.5, 0.5], random_state=170),
+        "oblique": (blobs @ [[0.6, -0.6], [-0.4, 0.8]], members),
+        "blobs": make_blobs(N_ROWS, random_state=30),
+        "square": (square, np.zeros(N_ROWS, dtype=int)),
+    }.items():
+        yield name, StandardScaler().fit_transform(X), truth
+
+
+def clusterers(n_clusters):
+    """By the text that a picture shows: each clusterer for a table of so many clusters."""
+    hdbscan = HDBSCAN(15, min_samples=3, allow_single_cluster=True, copy=True)
+    return {
+        "KMeans\ntold the number": KMeans(n_clusters, n_init=10, random_state=0),
+        "GaussianMixture\ntold the number": GaussianMixture(n_clusters, random_state=0),
+        "HDBSCAN\nthe example's parameters": hdbscan,
+        "AnnealedDPMixture\ndefaults": AnnealedDPMixture(n_jobs=-1, random_state=0),
+    }
+
+
+def draw_picture(path, results):
+    """Write a row of panels per clusterer, a column per table."""
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (left, right) = plt.subplots(
-        1, 2, figsize=(12, 5.4), width_ratios=(1.3, 1), layout="constrained"
+    methods = list(next(iter(results.values()))[1])
+    figure, axes = plt.subplots(
+        len(methods), len(results), figsize=(12, 8), layout="constrained", squeeze=False
     )
     palette = matplotlib.colormaps["tab10"]
-    for number, marker in enumerate(MARKERS):
-        rows = cultivar == number
-        left.scatter(*shown[rows].T, c=palette(labels[rows] % 10), marker=marker, s=28, alpha=0.75)
-        left.scatter([], [], c="0.4", marker=marker, label=f"cultivar {number + 1} in truth")
-    left.set(xlabel=SHOWN[0], ylabel=SHOWN[1], title="Wines, coloured by cluster")
-    left.legend(frameon=False)
-    clusters, bottom = np.arange(len(counts)), np.zeros(len(counts))
-    for number, shade in enumerate((1.0, 0.55, 0.25)):
-        heights = counts[:, number]
-        bars = right.bar(clusters, heights, bottom=bottom, color=palette(clusters), alpha=shade)
-        texts = [f"{n} of cultivar {number + 1}" if n > 3 else "" for n in heights]
-        right.bar_label(bars, texts, label_type="center")
-        bottom += heights
-    right.set(xlabel="cluster", ylabel="wines", title="Cultivars in truth")
-    right.set_xticks(clusters, clusters + 1)
-    for ax in (left, right):
-        ax.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=110)
+    for column, (name, (X, fits)) in zip(axes.T, results.items()):
+        column[0].set_title(name)
+        for ax, (labels, text) in zip(column, fits.values()):
+            colors = np.where(labels[:, None] < 0, 0.75, palette(labels % 10))
+            ax.scatter(*X.T, c=colors, s=5, linewidths=0)
+            ax.text(0.98, 0.02, text, transform=ax.transAxes, ha="right", va="bottom")
+            ax.set(xticks=[], yticks=[], xlim=(-2.7, 2.7), ylim=(-2.9, 2.7))
+    for ax, method in zip(axes[:, 0], methods):
+        ax.set_ylabel(method)
+    figure.savefig(path, dpi=100)
+
+
+def match(truth, labels):
+    """How well clusters match the truth: the adjusted Rand index or, of a table that is one
+    cluster, the number of clusters."""
+    n_clusters = labels.max() + 1
+    if truth.any():
+        return f"{adjusted_rand_score(truth, labels):.2f}"
+    return f"{n_clusters} cluster{'s' if n_clusters > 1 else ''}"
 
 
 def main(path="demo.png"):
-    wines = load_wine()
-    X, cultivar = wines.data, wines.target
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a line of its own says it
-        model = AnnealedDPMixture(n_jobs=-1, random_state=0).fit(X)
-    counts = np.zeros((model.n_clusters_, 3), dtype=int)
-    np.add.at(counts, (model.labels_, cultivar), 1)
-
-    print(f"{len(X)} wines, {X.shape[1]} measurements each, no cultivar")
-    print(f"family chosen           {model.family_evidence_['winner']}")
-    print(f"clusters found          {model.n_clusters_}")
-    for cluster, row in enumerate(counts):
-        print(f"  {cluster + 1}: {row.sum():3d} wines         of the cultivars {row.tolist()}")
-    print("adjusted Rand index     0: chance, 1: exactly the cultivars")
-    for name, labels in (
-        ("AnnealedDPMixture", model.labels_),
-        ("KMeans, told three", KMeans(3, n_init=10, random_state=0).fit_predict(X)),
-        ("HDBSCAN", HDBSCAN(copy=True).fit_predict(X)),
-    ):
-        print(f"  {name:21} {adjusted_rand_score(cultivar, labels):.2f}")
-    print(f"chains agree            {'yes' if model.converged_ else 'no: see convergence_'}")
-    shown = X[:, [wines.feature_names.index(name) for name in SHOWN]]
-    draw_picture(path, shown, counts, model.labels_, cultivar)
-    print(f"picture                 {path}")
+    print(f"six tables of {N_ROWS} rows; adjusted Rand index, 1: the true clusters, 0: chance")
+    results, agree = {}, []
+    for name, X, truth in tables():
+        fits = {}
+        for method, clusterer in clusterers(truth.max() + 1).items():
+            labels = clusterer.fit_predict(X)
+            fits[method] = labels, match(truth, labels)
+        ours = clusterer  # the last one
+        agree.append(ours.converged_)
+        if not results:
+            print(" " * 9, *(f"{method.partition(chr(10))[0]:>17}" for method in fits), "clusters")
+        shown = (f"{text:>17}" for _, text in fits.values())
+        print(f"{name:9}", *shown, f"{ours.n_clusters_:8}", flush=True)
+        results[name] = X, fits
+    print(f"chains agree: {'yes' if all(agree) else 'not on all tables'}")
+    draw_picture(path, results)
+    print(f"picture: {path}")
 
 
 if __name__ == "__main__":

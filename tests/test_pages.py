@@ -1,4 +1,5 @@
-"""What the pages show runs: their Python blocks, in order, and the demo, without a warning.
+"""What the pages show runs, and prints what they say: their Python blocks, in order, and the demo,
+without a warning.
 
 In a notebook an estimator is a page too, whose links must lead somewhere.
 """
@@ -16,23 +17,28 @@ import skanneal
 from skanneal import displays, summary
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+sys.path.append(str(ROOT / "doc"))
+from snippets import BLOCK, WRITTEN, pages, printed, with_outputs
+
+PAGES = pages()
 LINK = re.compile(r"\]\(([^)#:]+\.(?:md|png|svg|py|cff))(?:#[^)]*)?\)|\]\((LICENSE)\)")
-WRITTEN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "doc").glob("*.md"))]
-PAGES = [
-    page.relative_to(ROOT).as_posix()
-    for page in WRITTEN
-    if BLOCK.search(page.read_text(encoding="utf-8"))
-]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("page", PAGES)
-def test_python_blocks_run(page, tmp_path, monkeypatch):
+def test_python_blocks_run_and_print_what_the_page_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # a page may write files
-    namespace = {}
-    for block in BLOCK.findall((ROOT / page).read_text(encoding="utf-8")):
-        exec(compile(block, page, "exec"), namespace)
+    for code, shown, output in printed((ROOT / page).read_text(encoding="utf-8"), page):
+        assert output == shown, f"{code}\nafter a look at it: python doc/snippets.py {page}"
+
+
+def test_a_page_that_shows_something_else_is_seen():
+    page = "```python\nprint(1)\n```\n\n```text\n2\n```\n"
+    ((_, shown, output),) = printed(page, "page")
+    assert (shown, output) == ("2\n", "1\n")
+    assert with_outputs(page, "page") == page.replace("2", "1")
+    silent = "```python\nx = 1\n```\n\n```text\n2\n```\n"
+    assert with_outputs(silent, "page") == "```python\nx = 1\n```\n"
 
 
 @pytest.mark.slow
@@ -47,7 +53,7 @@ def test_blocks_that_need_an_extra_run(package, tmp_path, monkeypatch):
     extra = re.findall(r"^```py\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     (block,) = (block for block in extra if package in block)
     namespace = {}
-    for code in (*BLOCK.findall(before), block):
+    for code in (*(code for code, _ in BLOCK.findall(before)), block):
         exec(compile(code, "page", "exec"), namespace)
 
 
@@ -59,7 +65,7 @@ def test_first_steps_are_short_and_one_click_from_the_readme():
     _, *sections = text.split("\n## ")
     assert len(sections) == 7
     for section in sections:
-        (block,) = BLOCK.findall(section)
+        ((block, _),) = BLOCK.findall(section)
         lines = [line for line in block.splitlines() if not line.startswith("#")]
         assert len(lines) <= 5, section.splitlines()[0]
 
@@ -104,5 +110,5 @@ def test_demo_prints_no_warning(tmp_path):
     options = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": path}}
     done = subprocess.run(command, capture_output=True, text=True, check=True, **options)
     assert done.stderr == ""
-    assert "clusters found" in done.stdout
+    assert "chains agree: yes" in done.stdout
     assert picture.stat().st_size > 10_000
