@@ -16,10 +16,11 @@ from sklearn.utils import estimator_html_repr
 import skanneal
 from skanneal import displays, summary
 
-ROOT = Path(__file__).parents[1]
-sys.path.append(str(ROOT / "doc"))
+sys.path.append(str(Path(__file__).parents[1] / "doc"))
+
 from snippets import BLOCK, WRITTEN, pages, printed, with_outputs
 
+ROOT = Path(__file__).parents[1]
 PAGES = pages()
 LINK = re.compile(r"\]\(([^)#:]+\.(?:md|png|svg|py|cff))(?:#[^)]*)?\)|\]\((LICENSE)\)")
 

@@ -20,6 +20,7 @@ from ..predictive._loo import chain_weights
 from ..predictive._tail import training_scores
 from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedule
 from ..states import Mixture
+from ._answers import answers_of
 from ._base_chains import INTERRUPTED, BaseChains
 from ._base_table import BaseTable, weighted_draws
 from ._evidence import check_gaps, check_schedule, evidence_of
@@ -100,6 +101,7 @@ class BaseAnnealed(BaseTable, BaseChains):
                 if not results:
                     raise KeyboardInterrupt
                 fitted = self._results(encoder, plan, results, verdict, limit)
+                fitted["convergence_"]["answers"] = self._answers(fitted, plan, encoder, limit)
                 fitted["outlier_scores_"] = training_scores(
                     *weighted_draws(fitted), table, encoder.table_schema, limit
                 )
@@ -146,7 +148,16 @@ class BaseAnnealed(BaseTable, BaseChains):
         return encoder, columns
 
     def _weigh(self, fitted, table):
-        return {"chain_weights_": chain_weights(fitted["draws_"], table, fitted["converged_"])}
+        weights, densities = chain_weights(fitted["draws_"], table, fitted["converged_"])
+        return {"chain_weights_": weights, "_log_densities": densities}
+
+    def _answers(self, fitted, plan, encoder, limit):
+        """`convergence_["answers"]`: empty where chains agree in everything or cannot be compared,
+        and under a time limit."""
+        log_densities = fitted.pop("_log_densities")
+        if log_densities is None or limit:
+            return {}
+        return answers_of(self, fitted, plan, encoder, log_densities)
 
     def _complaints_of_weights(self, weights):
         """What to say if chains do not count alike; without figures, as in `disagreement`."""

@@ -74,8 +74,8 @@ def opinion(verdict):
 
 
 def disagreement(convergence, advice):
-    """What to say of chains that disagree; nothing where there is too little to tell, or of one
-    chain, whose halves differ by chance where it moves slowly.
+    """What to say of chains that disagree; nothing where there is too little to tell, where they
+    agree on every answer, or of one chain, whose halves differ by chance where it moves slowly.
 
     There are no figures in it, so that Python shows it once where many fits have it to say.
     """
@@ -84,7 +84,24 @@ def disagreement(convergence, advice):
         return []
     odd = np.flatnonzero(~convergence["agreeing"])
     alone = f" At odds with the others: chain {', '.join(map(str, odd))}." if len(odd) else ""
+    answers = convergence.get("answers", {})
+    if not answers:
+        return [
+            f"The chains do not agree, going by {beyond}; `convergence_` has the figures."
+            f"{alone} {advice}"
+        ]
+    settled = [name for name, answer in answers.items() if answer["agrees"]]
+    if len(settled) == len(answers):
+        return []
+    open_ = [name for name in answers if name not in settled]
+    agree = f"agree on the {_listed(settled)}, but not on" if settled else "do not agree on"
     return [
-        f"The chains do not agree, going by {beyond}; `convergence_` has the figures."
+        f'The chains {agree} the {_listed(open_)}; `convergence_["answers"]` has the figures.'
         f"{alone} {advice}"
     ]
+
+
+def _listed(names):
+    """Names in a sentence."""
+    *first, last = names
+    return f"{', '.join(first)} and the {last}" if first else last

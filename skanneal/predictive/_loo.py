@@ -39,10 +39,13 @@ def chain_weights(chains, table, agree=False):
     Returns
     -------
     weights : ndarray of shape (n_chains,)
+    log_densities : ndarray of shape (n_chains, n_compared) or None
+        What they were computed from; None if nothing was.
     """
     if agree or len(chains) == 1:
-        return np.full(len(chains), 1.0 / len(chains))
-    return stacking_weights(chain_log_densities(chains, table))
+        return np.full(len(chains), 1.0 / len(chains)), None
+    log_densities = chain_log_densities(chains, table)
+    return stacking_weights(log_densities), log_densities
 
 
 def chain_log_densities(chains, table):

@@ -1,0 +1,117 @@
+"""Which answers of a fit its chains agree on, where they do not agree in everything.
+
+Chains on real tables often differ in what no user asks about, the number of small components above
+all, and agree on what is asked. So each answer is compared by itself, between what a fit of one
+chain alone would have said and what the fit says:
+
+- the clusters: the adjusted Rand index of a chain's own clusters and `labels_`, in some rows. A
+  chain's own clusters are made as those of the fit are, of its own best draw, judged by its own
+  draws; its tree is cut into as many clusters as the fit has;
+- their number: the share of the chains whose own number is that of the fit. A valley that is none
+  is sure to one chain in ten, by chance, so that one of four chains may differ;
+- the density: the difference of the mean log density of the training rows, each left out of what
+  the chain has learnt, from that of all chains together. It says nothing where it is less than the
+  error that this mean has anyway, from the rows being these;
+- the dependence of columns, in a CrossCat: the mean difference of a pair's probability.
+
+Elsewhere the chain that differs most decides. Chains that have no weight have no part in the
+answers, hence none in this; where fewer than two have one, nothing is agreed on.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.metrics import adjusted_rand_score
+
+from ..predictive._loo import compared_rows
+from ..summary import cut_tree
+
+COMPARED_ROWS = 1000  # of which clusters are compared
+DRAWS = 9  # of a chain, that its own clusters are averaged over
+ALIKE = 0.95  # least adjusted Rand index
+SAME_NUMBER, SHARE = 0.05, 0.75  # most relative difference, and the least share of the chains
+DEPENDENCE = 0.1  # most mean difference of probabilities
+NATS = 0.01  # per row, that two densities may always differ by
+
+
+def answers_of(estimator, fitted, plan, encoder, log_densities):
+    """Return what becomes `convergence_["answers"]` of chains that do not agree in everything.
+
+    Parameters
+    ----------
+    estimator : BaseAnnealed
+    fitted : dict
+        The attributes of the fit.
+    plan : ChainPlan
+    encoder : Encoder
+    log_densities : ndarray of shape (n_chains, n_compared)
+        Of training rows under each chain, each row left out.
+
+    Returns
+    -------
+    answers : dict of str to dict
+        By the name of the answer "value", "limit" and "agrees".
+    """
+    counted = np.flatnonzero(fitted["chain_weights_"])
+    chains = [fitted["draws_"][c] for c in counted]
+    found = {"density": _of_density(log_densities[counted])}
+    n_clusters = fitted["n_clusters_"]
+    own = [_own_clusters(estimator, draws, n_clusters, plan, encoder) for draws in chains]
+    labels = fitted["labels_"][compared_rows(plan.table.n_rows, COMPARED_ROWS)]
+    alike = min(adjusted_rand_score(labels, of_chain) for of_chain, _ in own)
+    found["clusters"] = _answer(alike, ALIKE, alike >= ALIKE)
+    same = np.mean([abs(number - n_clusters) <= SAME_NUMBER * n_clusters for _, number in own])
+    found["number of clusters"] = _answer(same, SHARE, same >= SHARE)
+    if estimator._has_views:
+        found["dependence of columns"] = _of_dependence(chains)
+    if len(chains) < 2:
+        return {name: answer | {"agrees": False} for name, answer in found.items()}
+    return found
+
+
+def _answer(value, limit, agrees):
+    return {"value": float(value), "limit": float(limit), "agrees": bool(agrees)}
+
+
+def _of_density(log_densities):
+    """How far chains differ in the mean log density per row, in nats."""
+    together = logsumexp(log_densities, axis=0) - np.log(len(log_densities))
+    possible = np.isfinite(together)
+    if not possible.any():
+        return _answer(0.0, NATS, True)
+    gaps = np.abs((log_densities - together)[:, possible].mean(axis=1))
+    error = together[possible].std() / np.sqrt(np.count_nonzero(possible))
+    limit = max(NATS, error)
+    return _answer(gaps.max(), limit, gaps.max() <= limit)
+
+
+def _own_clusters(estimator, draws, n_clusters, plan, encoder):
+    """What a fit of this chain alone would say: the cluster of some rows, if there are so many
+    clusters, and how many it would say there are."""
+    at = np.unique(np.linspace(0, len(draws) - 1, min(DRAWS, len(draws))).round().astype(int))
+    summary = estimator._summary(draws, encoder, plan)
+    rows = compared_rows(plan.table.n_rows, COMPARED_ROWS)
+    if not estimator._joins_components:
+        return summary["labels_"][rows], summary["n_clusters_"]
+    clusters = estimator._clusters_type(
+        [draws[i] for i in at], np.ones(len(at)), summary["_point"], encoder.table_schema, None
+    )
+    tree = clusters._grown(summary["_point"], plan.table, None)
+    cut = cut_tree(tree, n_clusters=n_clusters)
+    clusters.clusters, clusters.n_clusters = cut, int(cut.max()) + 1
+    joints = clusters.log_joints(plan.table.take(rows))
+    own_number = int(cut_tree(tree, estimator.separation, estimator.n_clusters).max()) + 1
+    return clusters.probabilities(joints).argmax(axis=1), own_number
+
+
+def _of_dependence(chains):
+    """How far chains differ in the probabilities that columns depend on each other."""
+    of_chains = []
+    for draws in chains:
+        views = np.array([draw.dependent_labels for draw in draws])
+        together = (views[:, :, None] == views[:, None, :]) & (views[:, :, None] >= 0)
+        of_chains.append(together.mean(axis=0)[np.triu_indices(views.shape[1], 1)])
+    gaps = np.abs(of_chains - np.mean(of_chains, axis=0))
+    apart = gaps.mean(axis=1).max() if gaps.size else 0.0
+    return _answer(apart, DEPENDENCE, apart <= DEPENDENCE)
