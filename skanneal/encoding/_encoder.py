@@ -7,13 +7,13 @@ temporary.
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-import warnings
 import zlib
 from copy import copy
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from .._native._warning import warn
 from ..families import FAMILIES, Table, default_family, reads_sparse
 from ._codecs import (
     BooleanCodec,
@@ -41,8 +41,6 @@ from ._identifiers import (
 from ._jitter import Jitter
 from ._schema import Schema
 from ._set_apart import SetApart, by_family
-
-FIT_LEVEL = 6  # of warnings, from fit_encode to the line that called an estimator's fit
 
 
 class Encoder:
@@ -187,8 +185,8 @@ class Encoder:
         self.open_numbers = np.intersect1d(open_numbers, self.apart.kept)
         validate_data(estimator, X, reset=True, skip_check_array=True)
         if left_out:
-            warn_of_identifiers(self.names, left_out, FIT_LEVEL)
-        warn_of_many_levels(self.names, self.codecs, named, table.shape[0], FIT_LEVEL)
+            warn_of_identifiers(self.names, left_out)
+        warn_of_many_levels(self.names, self.codecs, named, table.shape[0])
         return columns + self._presence(columns) + self.parts.encode(table)
 
     def _fit_column(self, j, column, family, decide):
@@ -477,11 +475,10 @@ class Encoder:
         unknown = [j for j, *_ in asked if self.levels_[j] == [None]]
         unknown += [j for j, *_ in asked if self.codecs[j].family == IdentifierCodec.family]
         if unknown:
-            warnings.warn(
+            warn(
                 f"No cell was observed in fit, or the column was taken for an identifier, hence no "
                 f"level is known that could fill the gaps of "
                 f"{', '.join(map(self.names.label, unknown))}: they stay.",
-                stacklevel=3,  # the caller of impute
             )
         return [(j, mask, self._decode(j, new)) for j, new, mask in asked if j not in unknown]
 

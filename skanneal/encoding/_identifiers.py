@@ -14,10 +14,9 @@ level, levels tell little but may outweigh the other columns. Often they are dat
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-import warnings
-
 import numpy as np
 
+from .._native._warning import warn
 from ._codecs import all_whole, present_values
 from ._family_choice import MAX_AUTO_LEVELS
 
@@ -81,27 +80,24 @@ def _all_differ(values):
     return all(len(np.unique(part)) == len(part) for part in (values[:1024], values))
 
 
-def warn_of_identifiers(names, left_out, stacklevel):
+def warn_of_identifiers(names, left_out):
     """Say which columns are left out, and how to keep them.
 
     Parameters
     ----------
     names : ColumnNames
     left_out : list of int
-    stacklevel : int
-        Of the warning, from the caller.
     """
     column = names.names[left_out[0]] if names.names is not None else left_out[0]
     labels = ", ".join(map(names.label, left_out))
-    warnings.warn(
+    warn(
         f"Left out, as no two cells are equal, as in an identifier of the rows: {labels}. To keep "
         f"a column, name it in families, as in families={{'categorical': [{column!r}]}}; a number "
         f"may be 'normal'. (AcceleratedDPMixture keeps all numbers where its likelihood is named.)",
-        stacklevel=stacklevel + 1,
     )
 
 
-def warn_of_many_levels(names, codecs, named, n_rows, stacklevel):
+def warn_of_many_levels(names, codecs, named, n_rows):
     """Say which columns of text have nearly as many levels as rows, if not all columns have, and
     what to do about it.
 
@@ -113,16 +109,13 @@ def warn_of_many_levels(names, codecs, named, n_rows, stacklevel):
     named : list of bool
         Whether the user named the column's family.
     n_rows : int
-    stacklevel : int
-        Of the warning, from the caller.
     """
     many = [codec.n_levels > max(MAX_AUTO_LEVELS, n_rows // 2) for codec in codecs]
     crowded = [j for j in np.flatnonzero(many) if not named[j]]
     if crowded and len(crowded) < len(codecs):
         labels = ", ".join(map(names.label, crowded))
-        warnings.warn(
+        warn(
             f"More than half as many levels as rows: {labels}. If these are dates, read them as "
             f"dates (pandas: parse_dates in read_csv, or to_datetime); if they name the rows, drop "
             f"them. Naming them in families as 'categorical' keeps them without this warning.",
-            stacklevel=stacklevel + 1,
         )

@@ -341,7 +341,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         }
         self._keep(fitted, complaints)
         if not interrupted:
-            warn_unless_settled(self.trace_, schedule, limit.seconds, stacklevel=3)
+            warn_unless_settled(self.trace_, schedule, limit.seconds)
         return self
 
     def _resolve_algorithm(self, schedule):

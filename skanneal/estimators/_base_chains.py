@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import functools
-import warnings
 from contextlib import contextmanager
 from numbers import Integral, Real
 
@@ -14,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 from threadpoolctl import threadpool_limits
 
 from .._native._doc_link import DocLink
+from .._native._warning import warn
 from ..chains import run_chain, side_by_side
 from ..parallel import Progress, StopFlag, n_workers, run_tasks, spawn_seeds
 from ._callbacks import CallbackSupportMixin, Round, begin_fit, end_fit
@@ -100,16 +100,13 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
     def _keep(self, fitted, complaints=()):
         """Set the attributes of a complete fit in place of an earlier fit's, and warn of what is
         wrong with it.
-
-        Only `fit` itself may call this: the warnings point at the line that called `fit`.
         """
         for name in vars(self).get("_kept", ()):
             vars(self).pop(name, None)
         vars(self).update(fitted, _kept=tuple(fitted))
         end_fit(self)
         for complaint in complaints:
-            # beyond this method, fit and the decorator of fit
-            warnings.warn(complaint, ConvergenceWarning, stacklevel=4)
+            warn(complaint, ConvergenceWarning)
         return self
 
     # ---- the run --------------------------------------------------------------------------------

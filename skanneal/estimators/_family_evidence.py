@@ -27,11 +27,11 @@ not count.
 
 import functools
 import math
-import warnings
 
 import numpy as np
 from scipy.special import logsumexp
 
+from .._native._warning import warn
 from ..chains import Chain
 from ..families import FAMILIES, candidates
 from ..parallel import run_tasks
@@ -128,10 +128,9 @@ def set_collinear_apart(encoder, X, proper):
         if family is not None and family.joint and family.bounds_density and name not in proper:
             encoder = encoder.without_collinear(X, columns)
     for codec, label, others in encoder.collinear:
-        warnings.warn(
+        warn(
             f"{label} is a linear function of {others}: it is set apart, since the family "
             f"{codec.given_family!r} has no density for it.",
-            stacklevel=6,  # the caller of fit
         )
     return encoder
 

@@ -2,7 +2,6 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-import warnings
 from numbers import Number
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from .._native._doc_link import DocLink
+from .._native._warning import warn
 from ..encoding import open_table
 from ..parallel import spawn_seeds
 from ._base_chains import BaseChains
@@ -141,7 +141,7 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
             raise ValueError("X has no observed cell: there is nothing to fit.")
         if not (observed.all() or self.keep_empty_features):
             names = ", ".join(table.label(j) for j in np.flatnonzero(~observed))
-            warnings.warn(f"Dropped, as no cell is observed: {names}.", stacklevel=3)
+            warn(f"Dropped, as no cell is observed: {names}.")
         blanked = self._blanked(table, missing, np.flatnonzero(observed))
         if self.estimator is None:
             estimator, ranges = default_model(open_table(blanked, "X"))

@@ -77,27 +77,25 @@ def disagreement(convergence, advice):
     """What to say of chains that disagree; nothing where there is too little to tell, where they
     agree on every answer, or of one chain, whose halves differ by chance where it moves slowly.
 
-    There are no figures in it, so that Python shows it once where many fits have it to say.
+    There are no figures in it, nor which of them are beyond their limits, so that Python shows it
+    once where many fits have it to say.
     """
-    beyond = ", ".join(failed(convergence))
-    if not beyond or len(convergence["agreeing"]) == 1:
+    if not failed(convergence) or len(convergence["agreeing"]) == 1:
         return []
-    odd = np.flatnonzero(~convergence["agreeing"])
-    alone = f" At odds with the others: chain {', '.join(map(str, odd))}." if len(odd) else ""
     answers = convergence.get("answers", {})
+    settled = [name for name, answer in answers.items() if answer["agrees"]]
+    if answers and len(settled) == len(answers):
+        return []
     if not answers:
         return [
-            f"The chains do not agree, going by {beyond}; `convergence_` has the figures."
-            f"{alone} {advice}"
+            f"The chains do not agree: `convergence_` has the figures, and says which chains are "
+            f"at odds with the others. {advice}"
         ]
-    settled = [name for name, answer in answers.items() if answer["agrees"]]
-    if len(settled) == len(answers):
-        return []
     open_ = [name for name in answers if name not in settled]
     agree = f"agree on the {_listed(settled)}, but not on" if settled else "do not agree on"
     return [
-        f'The chains {agree} the {_listed(open_)}; `convergence_["answers"]` has the figures.'
-        f"{alone} {advice}"
+        f'The chains {agree} the {_listed(open_)}; `convergence_["answers"]` has the figures. '
+        f"{advice}"
     ]
 
 

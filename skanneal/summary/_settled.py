@@ -2,11 +2,10 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-import warnings
-
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._native._warning import warn
 from ._diagnostics import drift
 
 CLIMBING = 1.0  # standard deviations from quarter to quarter: a steady climb has 3.5
@@ -14,7 +13,7 @@ NATS = 5.0  # that the log joint density of a small table moves by itself, slowl
 ENOUGH_RECORDS = 20  # of the exact stage, below which a trace says nothing
 
 
-def warn_unless_settled(trace, schedule, max_time, stacklevel):
+def warn_unless_settled(trace, schedule, max_time):
     """Warn of a fit that its time has cut short, or whose log joint density still rises.
 
     Parameters
@@ -25,8 +24,6 @@ def warn_unless_settled(trace, schedule, max_time, stacklevel):
         As it was asked for.
     max_time : float or None
         Seconds of the whole fit.
-    stacklevel : int
-        From the caller to the caller of fit.
     """
     longer = "the schedule's n_exact" if max_time is None else "max_time"
     exact = np.where(trace["burn_in"] == 0, trace["log_joint"], np.nan)
@@ -34,19 +31,17 @@ def warn_unless_settled(trace, schedule, max_time, stacklevel):
     done, asked = np.nanmax(trace["sweeps"]), schedule.n_accelerated + schedule.n_exact
     if n_records < ENOUGH_RECORDS:
         if max_time is not None and done < asked:
-            warnings.warn(
+            warn(
                 f"max_time={max_time:g} ended the fit after {done:.0f} sub-iterations, "
                 f"with {n_records} records of the exact stage: too few to tell whether it has "
                 f"settled. Raise max_time, or look at `trace_`.",
                 ConvergenceWarning,
-                stacklevel=stacklevel + 1,
             )
         return
     if max(drift(chain, NATS) for chain in exact) > CLIMBING:
-        warnings.warn(
+        warn(
             f"The fit is still climbing: from quarter to quarter of the exact stage the log joint "
             f"density rises by more than what it varies within one. Raise {longer}, "
             f"or look at `trace_`.",
             ConvergenceWarning,
-            stacklevel=stacklevel + 1,
         )

@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import functools
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from .._native._warning import warn
 from ..parallel import Progress, TimeLimit, n_workers, run_tasks, say, spawn_seeds
 from ..schedules import BaseLadder, GeometricLadder
 from ._chain import METHODS, SUBSAMPLED, Plan, run_chain
@@ -177,25 +177,23 @@ def sample(
     if not records:
         raise KeyboardInterrupt
     if limit and not interrupted and min(len(record["draws"]) for record in records) == 1 < n_draws:
-        warnings.warn(
+        warn(
             f"max_time was over before every chain had made two draws: to make one each took "
             f"{limit.taken:.3g} seconds. Give more time, or fewer rows or chains.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     names = target.parameter_names or [f"theta[{i}]" for i in range(target.n_parameters)]
     result = TemperingResult(records, method, names, interrupted)
     if verbose:
         say(f"R-hat {np.max(result.r_hat):.3f}, bulk ESS {np.min(result.ess_bulk):.0f}")
     if interrupted:
-        warnings.warn(INTERRUPTED, ConvergenceWarning, stacklevel=2)
+        warn(INTERRUPTED, ConvergenceWarning)
     n_nan = int(result.nan_rejections.sum())
     if n_nan:
-        warnings.warn(
+        warn(
             f"{n_nan} evaluations of the likelihood were not a number and counted as rejections "
             f"(nan_rejections says at which levels).",
             RuntimeWarning,
-            stacklevel=2,
         )
     return result
 
