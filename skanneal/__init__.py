@@ -1,7 +1,12 @@
 """Nonparametric Bayesian clustering and density estimation by annealed Monte Carlo."""
 
-from . import estimators
-from .estimators import *  # noqa: F403
+try:
+    from . import estimators
+    from .estimators import *  # noqa: F403
+except ModuleNotFoundError as error:
+    from ._native._compiled import not_compiled
+
+    raise not_compiled(error) from None
 
 __version__ = "0.1.0"
 
