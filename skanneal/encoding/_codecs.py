@@ -30,6 +30,7 @@ from scipy.sparse import csc_array
 from ..families import FAMILIES, MISSING_COUNT
 from ..families._counts import COUNTS, ROW_COUNTS, refuse_empty_rows
 from ..families._scaling import offset_and_scale, scale_from_zero, standardised
+from ..families._sparse import row_of
 from ._atoms import atoms_of
 from ._columns import infinity_error
 
@@ -383,7 +384,7 @@ class CountRowCodec:
                 raise gap_error(label, family)
             if np.isinf(value):
                 raise infinity_error(label)
-            raise ROW_COUNTS.error(label, value)
+            raise ROW_COUNTS.error(f"Row {row_of(counts, at)} of {name}: {label}", value)
         refuse_empty_rows(counts, name, f"the family {family!r}")
         return counts.astype(np.uint32), dtypes
 

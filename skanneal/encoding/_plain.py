@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
-from scipy.sparse import csr_array
 
+from ..families._sparse import entries
 from ._columns import complex_error, read_array, read_objects
 from ._container_base import Container, dimension_error, holding_dtype
 
@@ -67,20 +67,11 @@ class Sparse(Container):
             raise dimension_error(X.ndim)
         if X.dtype.kind == "c":
             raise complex_error(name)
-        self.X, self.shape = X, X.shape
+        self.X, self.shape, self.name = X, X.shape, name
 
     def entries(self):
         """What is not 0, as a csr_array of numbers in canonical format, duplicates summed."""
-        X = self.X
-        summed = X.format == "csr" and X.has_canonical_format
-        if X.dtype.kind == "b" or (X.dtype.kind in "iu" and not summed):
-            X = X.astype(np.int64)  # holds the sums of duplicates
-        counts = csr_array(X)  # of a CSR matrix the caller's own arrays
-        if not counts.has_canonical_format or not counts.data.all():
-            counts = counts.copy()
-            counts.sum_duplicates()
-            counts.eliminate_zeros()
-        return counts
+        return entries(self.X, self.name)
 
     def layout(self):
         return {"container": "array", "dtype": self.X.dtype.str}

@@ -37,7 +37,7 @@ COUNTS = CountRange(MISSING_COUNT, "2**32 - 1")  # each in a cell of its own
 ROW_COUNTS = CountRange(2**31, "2**31")  # in rows of counts
 
 
-def refuse_empty_rows(counts, name, reader):
+def refuse_empty_rows(counts, name, reader, first=0):
     """Raise for the first row of a csr_array that has no count above 0.
 
     Parameters
@@ -45,10 +45,13 @@ def refuse_empty_rows(counts, name, reader):
     counts : csr_array without explicit zeros
     name, reader : str
         What the error calls the table, and what cannot use such a row.
+    first : int, default=0
+        What it calls the first of these rows.
     """
     empty = np.diff(counts.indptr) == 0
     if empty.any():
+        row = first + int(empty.argmax())
         raise ValueError(
-            f"Row {int(empty.argmax())} of {name} has no counts above 0, which says nothing to"
-            f" {reader}: drop such rows."
+            f"Row {row} of {name} has no counts above 0, which says nothing to {reader}: drop such"
+            " rows."
         )

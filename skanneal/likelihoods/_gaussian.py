@@ -36,14 +36,20 @@ class Numbers(ConjugateLikelihood):
         return ["f4"] * len(columns), np.zeros(len(columns), np.int64), offsets, scales
 
     @staticmethod
-    def _cells(X, schema):
-        X = dense(X, schema.n_columns)
+    def checked_rows(X, name="X", first=0):
+        """Rows as float64, of finite numbers. See `TableLikelihood.checked_rows`."""
+        X = dense(X)
         if not np.isfinite(X).all():
             i, j = np.argwhere(~np.isfinite(X))[0]
             raise ValueError(
-                f"Row {i}, column {j} of X must hold a finite number, got {X[i, j]}: this"
-                " likelihood describes rows without gaps."
+                f"Row {first + i}, column {j} of {name} must hold a finite number, got {X[i, j]}:"
+                " this likelihood describes rows without gaps."
             )
+        return X
+
+    @classmethod
+    def _cells(cls, X, schema):
+        X = dense(cls.checked_rows(X), schema.n_columns)
         units = zip(X.T, schema.offsets, schema.scales)
         return [standardised(column, offset, scale) for column, offset, scale in units]
 

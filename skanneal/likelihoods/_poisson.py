@@ -7,6 +7,7 @@ from scipy.sparse import issparse
 from scipy.special import gammaln
 
 from ..families._counts import COUNTS
+from ..families._sparse import checked
 from ._conjugate import ConjugateLikelihood
 from ._draws import log_gammas
 from ._product import Weights, cell_scores, cell_sums
@@ -53,13 +54,18 @@ class Poisson(ConjugateLikelihood):
         return ["u4"] * n_columns, np.zeros(n_columns, np.int64)
 
     @staticmethod
-    def _cells(X, schema):
-        X = dense(X.toarray() if issparse(X) else X, schema.n_columns)
+    def checked_rows(X, name="X", first=0):
+        """Rows as float64, of counts. See `TableLikelihood.checked_rows`."""
+        X = dense(checked(X, name).toarray() if issparse(X) else X)
         bad = COUNTS.outside(X)
         if bad.any():
             i, j = np.argwhere(bad)[0]
-            raise COUNTS.error(f"Row {i}, column {j} of X", X[i, j])
-        return list(X.astype(np.uint32).T)
+            raise COUNTS.error(f"Row {first + i}, column {j} of {name}", X[i, j])
+        return X
+
+    @classmethod
+    def _cells(cls, X, schema):
+        return list(dense(cls.checked_rows(X), schema.n_columns).astype(np.uint32).T)
 
     def _take_hyper(self):
         self.shape, self.rate = np.array(self.hyper).T

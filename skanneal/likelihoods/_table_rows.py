@@ -33,7 +33,26 @@ class TableLikelihood(Likelihood):
         raise NotImplementedError
 
     @staticmethod
-    def _cells(X, schema):
+    def checked_rows(X, name="X", first=0):
+        """Rows given as an array or a sparse matrix, all of whose cells have been checked.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_columns)
+        name : str, default="X"
+            What error messages call the table that X is a part of.
+        first : int, default=0
+            What they call the first row of X.
+
+        Raises
+        ------
+        ValueError
+            It names the first row with a cell that the likelihood cannot describe.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def _cells(cls, X, schema):
         """Encoded columns of rows given as an array or a sparse matrix."""
         raise NotImplementedError
 

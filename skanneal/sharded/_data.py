@@ -135,15 +135,17 @@ def read(estimator, X, n_shards, proposes, words, decide):
     own = estimator.likelihood
     if isinstance(own, Likelihood):
         own = _checked_own(own, estimator.hyperparameters, estimator.rounding, proposes)
-    source = None
+    source = parts = None
     if isinstance(X, np.memmap) or is_list_of_shards(X):
-        source = RowSource(X)
+        source = parts = RowSource(X)
         if not source.is_lazy:
             X, source = source.rows(slice(0, source.n_rows)), None
     if isinstance(own, Likelihood):
         return _read_own(estimator, X, source, n_shards, own)
     first = X if source is None else head(source)
     name = named(estimator.likelihood, first)
+    if parts is not None:
+        parts.check(LIKELIHOODS[name].checked_rows)
     given = _by_family(estimator.hyperparameters, name)
     encoder, columns = _encoded(estimator, name, first, source, with_bounds(given), words)
     refuse_gaps(encoder, columns)

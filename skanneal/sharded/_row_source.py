@@ -6,16 +6,32 @@ compressed .npz: its file is read whole, one such file at a time and per thread.
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import math
+import mmap
 import os
 import threading
 import zipfile
+import zlib
 
 import numpy as np
-from scipy.sparse import csr_array, issparse, load_npz, vstack
+from scipy.sparse import csr_array, issparse, vstack
+
+from ..families._sparse import check_indices, check_pointers, checked
 
 _RESIDENT_BYTES = 2**28
 _BLOCK_BYTES = 2**24
-_NPZ_MEMBERS = ("format", "shape", "data", "indices", "indptr")
+_ENTRIES = ("data", "indices", "indptr")
+_UNREADABLE = (  # what the standard library and NumPy raise for a file that is none of theirs
+    ValueError,
+    KeyError,
+    EOFError,
+    OSError,
+    OverflowError,
+    MemoryError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 class RowSource:
@@ -112,6 +128,23 @@ class RowSource:
         X = vstack(taken, format="csr") if self.is_sparse else np.concatenate(taken)
         return X.astype(self.dtype, copy=False)
 
+    def check(self, checked_rows):
+        """Read all rows once, some megabytes at a time, and check them.
+
+        Parameters
+        ----------
+        checked_rows : callable
+            ``checked_rows(X, name, first)`` raises an error that names `name`, a part of the
+            source, and the row; X begins with row `first` of this part.
+        """
+        for part in self._parts:
+            for start in range(0, part.shape[0], self._n_block):
+                checked_rows(part.take(slice(start, start + self._n_block)), part.label, start)
+
+    @property
+    def _n_block(self):
+        return max(1, _BLOCK_BYTES * max(self.n_rows, 1) // max(self.nbytes, 1))
+
     def blocks(self, rows):
         """The rows asked for, some megabytes at a time.
 
@@ -125,9 +158,8 @@ class RowSource:
         X : ndarray or csr_array
             As `rows` returns them.
         """
-        n_block = max(1, _BLOCK_BYTES * max(self.n_rows, 1) // max(self.nbytes, 1))
-        for start in range(0, len(rows), n_block):
-            yield self.rows(rows[start : start + n_block])
+        for start in range(0, len(rows), self._n_block):
+            yield self.rows(rows[start : start + self._n_block])
 
 
 def _pieces(is_break, n):
@@ -150,8 +182,8 @@ def _open_file(path, label):
     if not path.endswith(".npy"):
         raise ValueError(f"{label}: a shard file must be .npy or .npz.")
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
+        array = np.lib.format.open_memmap(path, mode="r")  # np.load would open other files, too
+    except _UNREADABLE as error:
         raise ValueError(f"{label} cannot be mapped as an array: {error}") from error
     return _Dense(array, label)
 
@@ -189,8 +221,13 @@ class _Dense(_Part):
         # a view without memmap's subclass, whose every slice is one more memmap
         self._array, self._map = np.asarray(array), _map_of(array)
         self.on_disk = self._map is not None
+        root = _root_of(array)
+        self._file = root.base if self.on_disk else None
+        self._end = _mapped_end(root) if self.on_disk else 0
 
     def take(self, rows):
+        if self.on_disk and self._file.size() < self._end:  # to read beyond the end ends a process
+            raise ValueError(f"{self.label} has become shorter since it was mapped.")
         taken = self._array[rows]
         return taken.copy() if self.on_disk and isinstance(rows, slice) else taken
 
@@ -200,14 +237,24 @@ class _Dense(_Part):
         return _Dense, (self._array, self.label)
 
 
+def _root_of(array):
+    """The array that an array is a view of, or itself."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _mapped_end(root):
+    """Up to which byte of its file a memory map goes."""
+    return root.offset - root.offset % mmap.ALLOCATIONGRANULARITY + len(root.base)
+
+
 def _map_of(array):
     """Where in which file an array is mapped: what `_mapped_again` needs; None if it is not.
 
     The attribute `offset` of a slice of a memory map is its parent's, hence by addresses.
     """
-    root = array
-    while isinstance(root.base, np.ndarray):
-        root = root.base
+    root = _root_of(array)
     # A map copied on write may differ from its file.
     if not isinstance(root, np.memmap) or root.filename is None or root.mode == "c":
         return None
@@ -234,14 +281,17 @@ class _Csr(_Part):
     def __init__(self, X, label):
         nbytes = X.nnz * (X.dtype.itemsize + 4)
         super().__init__(X.shape, X.dtype, nbytes, label)
-        self._X = csr_array(X)
+        self._X = checked(X, label)
 
     def take(self, rows):
         return self._X[rows]
 
 
 class _CsrFile(_Part):
-    """A .npz file of `scipy.sparse.save_npz`; its arrays are mapped unless they are compressed."""
+    """A .npz file of `scipy.sparse.save_npz`; its arrays are mapped unless they are compressed.
+
+    What is read has been checked, at every reading: the file may have changed.
+    """
 
     is_sparse = True
     on_disk = True
@@ -249,30 +299,57 @@ class _CsrFile(_Part):
     def __init__(self, path, label):
         try:
             with zipfile.ZipFile(path) as archive:
-                members = {name: _Member(archive, path, name) for name in _NPZ_MEMBERS}
-                format_, shape = (members[name].read(archive) for name in ("format", "shape"))
-        except (KeyError, ValueError, zipfile.BadZipFile) as error:
+                format_, shape = (
+                    _Member(archive, path, name).read(archive) for name in ("format", "shape")
+                )
+                members = {name: _Member(archive, path, name) for name in _ENTRIES}
+            format_ = format_.item()
+        except _UNREADABLE as error:
             raise ValueError(f"{label} is no file of scipy.sparse.save_npz: {error}") from error
-        if format_.item() not in (b"csr", "csr"):
-            raise ValueError(f"{label} must be in the format CSR, got {format_.item()!r}.")
-        nbytes = sum(members[name].nbytes for name in ("data", "indices", "indptr"))
+        if format_ not in (b"csr", "csr"):
+            raise ValueError(f"{label} must be in the format CSR, got {format_!r}.")
+        if shape.dtype.kind not in "iu" or shape.shape != (2,) or shape.min() < 0:
+            raise ValueError(f"{label} is malformed: its shape must be two integers, got {shape}.")
+        nbytes = sum(members[name].nbytes for name in _ENTRIES)
         super().__init__(tuple(shape.tolist()), members["data"].dtype, nbytes, label)
+        for name, kinds in zip(_ENTRIES, ("biuf", "iu", "iu")):
+            member = members[name]
+            if len(member.shape) != 1 or member.dtype.kind not in kinds:
+                raise ValueError(
+                    f"{label} is malformed: {name} is an array of the shape {member.shape} and the"
+                    f" dtype {member.dtype}."
+                )
+        (n_entries,), (n_pointers,) = members["indices"].shape, members["indptr"].shape
+        if members["data"].shape[0] != n_entries or n_pointers != self.shape[0] + 1:
+            raise ValueError(
+                f"{label} is malformed: its {self.shape[0]} rows have {n_pointers} pointers, and"
+                f" its {n_entries} indices have {members['data'].shape[0]} values."
+            )
         self._path, self._members = path, members
         self._is_compressed = any(m.offset is None for m in members.values())
 
     def take(self, rows):
-        if self._is_compressed:
-            return _decompressed(self._path)[rows]
-        data, indices, indptr = (self._members[n].map() for n in ("data", "indices", "indptr"))
         if isinstance(rows, slice):
             rows = np.arange(*rows.indices(self.shape[0]))
         rows = np.asarray(rows, dtype=np.int64)
+        try:
+            if self._is_compressed:
+                data, indices, indptr = _decompressed(self._path, self._members)
+            else:
+                data, indices, indptr = (self._members[name].map() for name in _ENTRIES)
+        except _UNREADABLE as error:
+            raise ValueError(f"{self.label} cannot be read: {error}") from error
         starts, stops = indptr[rows].astype(np.int64), indptr[rows + 1].astype(np.int64)
+        number = rows.__getitem__
+        check_pointers(starts, stops, len(indices), self.label, number=number)
         # the entries of consecutive rows are copied at once
         runs = [(starts[i], stops[j - 1]) for i, j in _pieces(np.diff(rows) != 1, len(rows))]
         pointers = np.concatenate([[0], np.cumsum(stops - starts)])
-        parts = [np.concatenate([a[:0], *(a[i:j] for i, j in runs)]) for a in (data, indices)]
-        return csr_array((*parts, pointers), shape=(len(rows), self.shape[1]))
+        data, indices = (
+            np.concatenate([a[:0], *(a[i:j] for i, j in runs)]) for a in (data, indices)
+        )
+        check_indices(indices, pointers[:-1], self.shape[1], self.label, number=number)
+        return csr_array((data, indices, pointers), shape=(len(rows), self.shape[1]))
 
 
 class _Member:
@@ -282,11 +359,17 @@ class _Member:
         info = archive.getinfo(f"{name}.npy")
         with archive.open(info) as stream:
             version = np.lib.format.read_magic(stream)
+            if version not in ((1, 0), (2, 0)):
+                raise ValueError(f"{name} has a header of version {version}")
             read = getattr(np.lib.format, f"read_array_header_{version[0]}_{version[1]}")
             self.shape, _, self.dtype = read(stream)
             header = stream.tell()
         self.path, self.name = path, name
-        self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        self.nbytes = math.prod(self.shape) * self.dtype.itemsize
+        if self.dtype.hasobject or min(self.shape, default=0) < 0:
+            raise ValueError(f"{name} has the dtype {self.dtype} and the shape {self.shape}")
+        if header + self.nbytes != info.file_size:
+            raise ValueError(f"{name} has not the {self.nbytes} bytes that its header promises")
         self.offset = None
         if info.compress_type == zipfile.ZIP_STORED:
             with open(path, "rb") as file:
@@ -297,7 +380,10 @@ class _Member:
 
     def read(self, archive):
         with archive.open(f"{self.name}.npy") as stream:
-            return np.lib.format.read_array(stream, allow_pickle=False)
+            array = np.lib.format.read_array(stream, allow_pickle=False)
+        if array.shape != self.shape or array.dtype != self.dtype:
+            raise ValueError(f"{self.name} has changed since the file was opened")
+        return array
 
     def map(self):
         if self.nbytes == 0:
@@ -310,12 +396,14 @@ class _Member:
 _last = threading.local()
 
 
-def _decompressed(path):
-    """A compressed file's matrix; the thread's last one is kept, as blocks come in order."""
+def _decompressed(path, members):
+    """A compressed file's arrays; the thread's last ones are kept, as blocks come in order."""
     # by size and time too: a file of that name may have been written anew
     status = os.stat(path)
     key = path, status.st_size, status.st_mtime_ns
     if getattr(_last, "key", None) != key:
-        _last.matrix = None
-        _last.matrix, _last.key = csr_array(load_npz(path)), key
-    return _last.matrix
+        _last.arrays = _last.key = None
+        with zipfile.ZipFile(path) as archive:
+            _last.arrays = [members[name].read(archive) for name in _ENTRIES]
+        _last.key = key
+    return _last.arrays
