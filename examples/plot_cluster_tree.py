@@ -31,7 +31,7 @@ from skanneal import AnnealedDPMixture
 
 model = AnnealedDPMixture(random_state=0).fit(X)
 print(model.n_components_, "components,", model.n_clusters_, "clusters")
-print("probability of each number of clusters, from 0:", model.n_clusters_proba_.round(2))
+print("how sure the surest valleys are:", model.valley_sureness_[:5].round(2))
 
 # %%
 # The tree

@@ -34,7 +34,8 @@ def test_blocks_are_clusters_whatever_their_components(likelihood):
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     assert len(model.cluster_tree_) == model.n_components_ - 1
     assert len(model.features_) == model.n_components_ == model.component_labels_.max() + 1
-    assert model.n_clusters_proba_.sum() == pytest.approx(1.0)
+    assert len(model.valley_sureness_) == model.n_components_ - 1
+    assert model.n_clusters_ == 1 + (model.valley_sureness_ >= 0.9).sum()
     odd = np.r_[X, [[45, 90]]]  # between the blocks
     scores = mixture(likelihood=likelihood, n_draws=3).fit(odd).outlier_scores_
     assert scores.shape == (301,) and scores.argmax() == 300

@@ -119,7 +119,7 @@ def test_the_greedy_passes_end_when_they_are_told(monkeypatch):
     settled = mixture(**RAW).fit(X)
     monkeypatch.setattr(
         "skanneal.estimators._accelerated_dp.point_of",
-        lambda *given: point_of(*given[:-1], lambda: True),
+        lambda *given: point_of(*given[:-2], lambda: True, given[-1]),
     )
     cut = mixture(**RAW).fit(X)
     assert np.array_equal(

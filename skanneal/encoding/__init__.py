@@ -1,6 +1,7 @@
 """From a user's table to encoded rows and back, hyperparameters included."""
 
 from ._containers import open_table
+from ._distinct import RowKeys, all_keys, hashed, n_distinct
 from ._encoder import Encoder
 from ._given import check_whole_rows, encode_given, put_given
 from ._hyperparameters import (
@@ -14,10 +15,14 @@ from ._schema import Schema
 
 __all__ = [
     "Encoder",
+    "RowKeys",
     "Schema",
+    "all_keys",
     "check_whole_rows",
     "encode_given",
     "grids_in_units",
+    "hashed",
+    "n_distinct",
     "open_table",
     "prepare",
     "put_given",

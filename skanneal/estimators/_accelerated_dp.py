@@ -139,10 +139,9 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         The component of each row in the point estimate.
     n_components_ : int
         The number of components in the point estimate.
-    probabilities_, cluster_tree_, n_clusters_proba_, n_components_proba_ : ndarray
-        As in `AnnealedDPMixture`, where `labels_` are clusters. Computing them takes 8 bytes for
-        each row and component, also for rows on disk. `probabilities_` are nan if `max_time` was
-        over before.
+    probabilities_, cluster_tree_, valley_sureness_, n_components_proba_ : ndarray
+        As in `AnnealedDPMixture`, where `labels_` are clusters. Rows are scored a block at a time,
+        also those on disk. `probabilities_` are nan if `max_time` was over before.
     features_ : ndarray of shape (`n_components_`, ...)
         Parameters of the components: probabilities, rates, or means and variances, for the columns
         in `families_` that are not set apart. With a conjugate prior they are posterior means.
@@ -394,7 +393,8 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
             fitted = self._of_chains(draws, traces, states, data.shards.n_rows)
             flat = [draw for of_chain in draws for draw in of_chain]
             seed = np.random.PCG64(self._seed(POINT))
-            point, state = point_of(data, flat, self._component_estimate, seed, ended)
+            least = self._least(data.keys, data.shards.n_rows)
+            point, state = point_of(data, flat, self._component_estimate, seed, ended, least)
             for chain in chains:  # no pass over the rows is needed where none has moved
                 state = chain.state if chain.state.log_joint() == point.log_joint else state
             fitted |= {
@@ -406,7 +406,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
                 fitted |= self._of_table(data.encoder, data.plan(grid))
             elif data.encoder is not None:
                 fitted["families_"] = data.encoder.families_
-            fitted |= self._clustered(fitted, data.encoder, data.rows, limit)
+            fitted |= self._clustered(fitted, data.encoder, data.rows, least, limit)
         return fitted, complaints, run.interrupted
 
     def _fit_collapsed(self, data, grid, algorithm, schedule, limit):

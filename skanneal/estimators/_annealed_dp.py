@@ -87,9 +87,11 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         How probable a valley between two clusters must be, in [0, 1). Components between which it
         is less probable belong to one cluster. A larger value gives fewer clusters.
     n_clusters : int or None, default=None
-        The number of clusters wanted. `labels_` are then clusters, whatever `point_estimate` and
-        `separation` are, and `cluster_tree_` is cut at this number. None leaves the number to the
-        data.
+        The number of clusters wanted, which there are then if so many rows differ; otherwise there
+        is one for each row that differs, with a warning. `labels_` are clusters, whatever
+        `point_estimate` and `separation` are, and `cluster_tree_` is cut at this number. Draws of
+        fewer components have no say; where all have fewer, components are split. None leaves the
+        number to the data.
     noise : float or None, default=None
         Where `labels_` are clusters, a row gets the label -1 if the probability that it is in its
         cluster is at most this. None labels all rows.
@@ -134,9 +136,15 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
     cluster_tree_ : ndarray of shape (n_joins, 4)
         How components join to clusters, in the form of SciPy's `linkage`. The height of a join says
         how sure the valley is that it crosses: -log(1 - probability), in nats.
-    n_clusters_proba_, n_components_proba_ : ndarray
-        The probability of each number of clusters, and of components, from 0 on. There are k
-        clusters or more if k - 1 valleys are sure.
+    valley_sureness_ : ndarray of shape (n_joins,)
+        How sure the valleys of `cluster_tree_` are, the surest first: 1 - exp(-height). It says
+        nothing of how many clusters there probably are. Where no number is asked for, `n_clusters_`
+        is one more than valleys at least as sure as `separation`, less clusters that no row is
+        most probably in.
+    n_components_proba_ : ndarray of shape (most components of a draw + 1,)
+        The posterior probability of each number of components, from 0 on: the share of the draws
+        that have so many. `n_components_` is that of one partition, the point estimate, which need
+        not have the most probable number: single draws hold small components that come and go.
     draws_ : list of list of Draw
         ``draws_[chain][draw]`` has ``labels``, ``concentration``, ``discount``,
         ``hyperparameters``, ``log_joint`` and the statistics of the components.

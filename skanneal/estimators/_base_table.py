@@ -10,14 +10,14 @@ from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..encoding import grids_in_units, open_table, with_bounds
+from ..encoding import RowKeys, grids_in_units, n_distinct, open_table, with_bounds
 from ..parallel import say
 from ..partition_priors import PARTITION_PRIORS
-from ..predictive._clusters import Clusters, n_clusters_proba, n_components_proba
+from ..predictive._clusters import Clusters, n_components_proba
 from ..predictive._draws import Draw
 from ..predictive._point import mixture_arrays
 from ..predictive._queries import MixtureQueries
-from ..summary import LOSSES, POINT_ESTIMATES, counted_chains
+from ..summary import LOSSES, POINT_ESTIMATES, counted_chains, valley_sureness
 from ._arviz import mixture_to_arviz
 from ._base_chains import IMPUTATIONS, SAMPLE
 from ._descriptions import describe
@@ -150,18 +150,30 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
             **self._of_table(encoder, plan),
         }
         fitted |= self._weigh(fitted, plan.table)
-        fitted |= self._summary(self._draws_for_labels(fitted), encoder, plan)
-        return fitted | self._clustered(fitted, encoder, plan.table, limit)
+        keys = RowKeys(encoder, plan.table)
+        least = self._least(keys, plan.table.n_rows)
+        fitted |= self._summary(self._draws_for_labels(fitted), encoder, plan, least, keys)
+        return fitted | self._clustered(fitted, encoder, plan.table, least, limit)
 
     def _weigh(self, fitted, table):
         """Fitted attributes: how much each chain counts, where chains do not count alike."""
         return {}
 
-    def _summary(self, draws, encoder, plan):
-        """Fitted attributes: the point estimate."""
-        return self._of_point(
-            Draw(mixture_arrays(draws, self._component_estimate, plan.table), encoder)
-        )
+    def _least(self, keys, n_rows):
+        """How many components the point estimate must have: as many as clusters are asked for, but
+        no more than rows that differ.
+
+        keys : callable
+            ``keys(rows)`` tells rows apart.
+        """
+        asked = getattr(self, "n_clusters", None)
+        return 1 if asked is None else n_distinct(keys, n_rows, asked)
+
+    def _summary(self, draws, encoder, plan, least, keys):
+        """Fitted attributes: the point estimate, of at least so many components; `keys` tells rows
+        apart."""
+        arrays = mixture_arrays(draws, self._component_estimate, plan.table, least, keys)
+        return self._of_point(Draw(arrays, encoder))
 
     @property
     def _joins_components(self):
@@ -173,23 +185,26 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         """The point estimate of the components: clusters are made of those of "map"."""
         return "map" if self.point_estimate == "clusters" else self.point_estimate
 
-    def _clustered(self, fitted, encoder, table, limit=None):
+    def _clustered(self, fitted, encoder, table, least, limit=None):
         """Fitted attributes: the clusters, if they are asked for.
 
+        least : int
+            How many there shall be, if a number is asked for.
         limit : TimeLimit or None
             What is left of it decides how many draws the clusters are averaged over.
         """
         if not self._joins_components:
             return {}
         draws, weights = weighted_draws(fitted)
+        n_clusters = None if self.n_clusters is None else min(least, fitted["n_components_"])
         found = self._clusters_type.of(
-            draws, weights, fitted["_point"], encoder, table, self, limit
+            draws, weights, fitted["_point"], encoder, table, self, limit, n_clusters
         )
         return {
             "labels_": found.labels,
             "n_clusters_": found.n_clusters,
             "probabilities_": found.confidence,
-            "n_clusters_proba_": n_clusters_proba(found.tree),
+            "valley_sureness_": valley_sureness(found.tree),
             "n_components_proba_": n_components_proba(draws, weights, fitted["_point"]),
             "cluster_tree_": found.tree,
             "_clusters": found,
@@ -201,7 +216,7 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         asked = getattr(self, "n_clusters", None)
         if asked and fitted["n_clusters_"] < asked:
             complaints.append(
-                f"n_clusters={asked} are more than the components that have rows: there are "
+                f"n_clusters={asked} are more than there are rows that differ: there are "
                 f"{fitted['n_clusters_']} clusters. Ask for fewer."
             )
         if np.isnan(fitted.get("probabilities_", 0.0)).any():
@@ -283,8 +298,7 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         queries, columns = self._queries(), self._encoded(X)
         if self._clusters is None:
             return queries.cluster_probabilities(columns)
-        joints = self._clusters.log_joints(queries.table(columns))
-        return self._clusters.probabilities(joints)
+        return self._clusters.predict_proba(queries.table(columns))
 
     def describe_clusters(self, X, n_features=5):
         """Describe the clusters: their sizes, what sets them apart, and a typical row of each.

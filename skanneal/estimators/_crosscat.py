@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from ..moves import COLUMN_MOVES, MOVES
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._crosscat import CrossCatQueries
-from ..predictive._draws import CrossCatDraw, n_shown, shown_views
+from ..predictive._draws import CrossCatDraw, largest_view, shown_views
 from ..predictive._point import crosscat_arrays, point_partitions
 from ._annealed import BaseAnnealed
 from ._base_table import CLUSTERS
@@ -138,7 +138,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         Number of clusters in `labels_`.
     component_labels_, n_components_ : ndarray of shape (n_rows,), int
         The components in that view, of which the clusters are made, and their number.
-    probabilities_, cluster_tree_, n_clusters_proba_, n_components_proba_ : ndarray
+    probabilities_, cluster_tree_, valley_sureness_, n_components_proba_ : ndarray
         As in `AnnealedDPMixture`, for that view.
     draws_ : list of list of CrossCatDraw
         ``draws_[chain][draw]`` with ``view_labels``, ``row_labels``, ``concentration`` and
@@ -398,16 +398,17 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     def _indicators(self):
         return self.missing_indicator
 
-    def _summary(self, draws, encoder, plan):
-        partitions = point_partitions(draws, self._component_estimate)
-        arrays = crosscat_arrays(*partitions, plan.families, plan.table)
+    def _summary(self, draws, encoder, plan, least, keys):
+        partitions = point_partitions(draws, self._component_estimate, least, encoder.apart)
         view_labels = shown_views(partitions[0], encoder.apart)
-        row_labels = partitions[1][: n_shown(view_labels)]
+        split = largest_view(view_labels), least, keys
+        arrays = crosscat_arrays(*partitions, plan.families, plan.table, split)
+        point = CrossCatDraw(arrays, encoder)
         return {
             "view_labels_": view_labels,
-            "row_labels_": row_labels,
-            "n_views_": len(row_labels),
-            **self._of_point(CrossCatDraw(arrays, encoder)),
+            "row_labels_": [labels.astype(np.int64) for labels in point.row_labels],
+            "n_views_": point.n_views,
+            **self._of_point(point),
         }
 
     def __sklearn_tags__(self):

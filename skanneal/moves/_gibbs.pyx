@@ -119,12 +119,17 @@ def make_steps(mixtures, steps, bit_generator):
                 follow(mixture, &all_steps[0], n, 1.0, rng)
 
 
-cdef bint assign_greedily(Mixture mixture, Py_ssize_t row) except -1 nogil:
-    """Move a labelled row, with its present fills, to its best cluster; return whether it moved."""
+cdef bint assign_greedily(Mixture mixture, Py_ssize_t row,
+                          int64_t fewest_clusters) except -1 nogil:
+    """Move a labelled row, with its present fills, to its best cluster; return whether it moved.
+
+    A row that is alone stays if there are no more clusters than `fewest_clusters`."""
     cdef Py_ssize_t b, i, best, k = mixture.labels[row]
     cdef const char *cells = mixture.table.row(row)
     cdef float log_lik = 0.0, log_prior = mixture.log_prior[k]
     cdef bint alone = mixture.counts[k] == 1
+    if alone and mixture.n_clusters <= fewest_clusters:
+        return False
     if alone:   # its slot becomes the open one
         mixture.remove(row)
         k = mixture.open_slot
@@ -149,7 +154,7 @@ cdef bint assign_greedily(Mixture mixture, Py_ssize_t row) except -1 nogil:
 
 
 def iterated_conditional_modes(Mixture mixture, Py_ssize_t max_passes=10,
-                               int64_t most_clusters=INT64_MAX):
+                               int64_t most_clusters=INT64_MAX, int64_t fewest_clusters=0):
     """Move every row of S to its best cluster given the others, until no row moves.
 
     Rows are visited in the order of their indices; the log joint density never falls.
@@ -161,6 +166,8 @@ def iterated_conditional_modes(Mixture mixture, Py_ssize_t max_passes=10,
     max_passes : int, default=10
     most_clusters : int, optional
         Stop when there are more clusters than this.
+    fewest_clusters : int, default=0
+        Do not end with fewer clusters than this, if there are so many.
 
     Returns
     -------
@@ -175,7 +182,7 @@ def iterated_conditional_modes(Mixture mixture, Py_ssize_t max_passes=10,
             for i in range(rows.shape[0]):
                 if mixture.n_clusters > most_clusters:
                     break
-                moved += assign_greedily(mixture, rows[i])
+                moved += assign_greedily(mixture, rows[i], fewest_clusters)
         total += moved
         PyErr_CheckSignals()
         if moved == 0:

@@ -26,6 +26,7 @@ q is computed from the same float32 scores that make the allocation, so their ro
 the move.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport PyObject
 from libc.math cimport INFINITY, exp, log, log1p
 from libc.stdint cimport int32_t, int64_t
@@ -148,6 +149,35 @@ cdef class SplitSides:
             self.insert(cells, side[t])
         return log_q + log(q)
 
+    cdef int64_t improve(self, Mixture mixture, const int64_t[::1] rows,
+                         int32_t[::1] side) noexcept nogil:
+        """Move each row to the side where it fits better, given all others; return how many moved.
+
+        The last row of a side stays, and so does one whose removal would cost the side's digits."""
+        cdef const char *cells
+        cdef double d = mixture.prior.reduction, gain
+        cdef int64_t moved = 0
+        cdef Py_ssize_t t, b
+        cdef int own
+        for t in range(rows.shape[0]):
+            own, cells = side[t], mixture.table.row(rows[t])
+            if self.size[own] == 1 or (mixture.table.far and mixture.table.has_far(cells)):
+                continue
+            self.scores[0] = self.scores[1] = 0.0
+            for b in range(self.n_blocks):
+                (<FamilyBlock> self.pointer[b]).add_scores(cells, 1, &self.scores[0])
+            gain = self.scores[1 - own] + log((self.size[1 - own] - d) / (self.size[own] - 1 - d))
+            for b in range(self.n_blocks):
+                gain -= (<FamilyBlock> self.pointer[b]).score_without(cells, own)
+            if gain > 0.0:
+                for b in range(self.n_blocks):
+                    (<FamilyBlock> self.pointer[b]).remove(cells, own)
+                self.size[own] -= 1
+                self.insert(cells, 1 - own)
+                side[t] = 1 - own
+                moved += 1
+        return moved
+
     cdef double log_marginal(self, int side) noexcept nogil:
         return log_marginal(self.pointer, self.n_blocks, side)
 
@@ -172,6 +202,42 @@ cdef double log_marginal(PyObject **blocks, Py_ssize_t n_blocks, Py_ssize_t k) n
     for b in range(n_blocks):
         total += (<FamilyBlock> blocks[b]).log_marginal(k)
     return total
+
+
+def divide(Mixture mixture, rows, bit_generator, int64_t most_steps):
+    """Divide rows into two components by a mixture's hyperparameters, whether or not that is
+    accepted: the allocation of a split, then rows move to where they fit better until none does.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Not changed.
+    rows : int64 array of shape (n,)
+        The first two of them are the seeds.
+    bit_generator : numpy.random.BitGenerator
+    most_steps : int
+        Rows that may be looked at after the allocation; the last pass over the rows is completed.
+
+    Returns
+    -------
+    side : int32 array of shape (n,)
+        0 or 1; both sides have rows.
+    n_steps : int
+        Rows looked at after the allocation.
+    """
+    cdef int64_t[::1] members = np.array(rows, dtype=np.int64)
+    cdef int32_t[::1] side = np.empty(len(rows), dtype=np.int32)
+    cdef SplitSides pair = mixture.spare("pair", SplitSides)
+    cdef bitgen_t *rng = bitgen(bit_generator)
+    cdef int64_t n_steps = 0, moved = 1
+    with nogil:
+        pair.allocate(mixture, members, side, False, -INFINITY, 1.0, rng)
+    while moved and n_steps < most_steps:
+        with nogil:
+            moved = pair.improve(mixture, members, side)
+        n_steps += members.shape[0]
+        PyErr_CheckSignals()
+    return np.asarray(side), n_steps
 
 
 class SplitMerge(Polled):

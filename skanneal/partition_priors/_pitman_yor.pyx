@@ -67,6 +67,13 @@ cdef class PitmanYor(PartitionPrior):
     cpdef double log_total(self, int64_t n):
         return log_rising(self.concentration + 1.0, n - 1.0)
 
+    def holding(self, n_clusters):
+        if n_clusters == 1 or self.concentration + self.discount > 0.0:
+            return self
+        other = PitmanYor(1.0, self.discount)
+        other.log_weight = self.log_weight
+        return other
+
     def stick_breaking(self):
         """Beta(1 - discount, concentration + k discount) is the share of the k-th stick."""
         return self.concentration, self.discount

@@ -12,11 +12,20 @@ sides, and what levels off piles up at two values, as if there were a valley.
 
 In a table of several views all this is said of one view of each draw, the one that shares most
 columns with the point estimate's largest.
+
+If a number of clusters is asked for, draws of fewer components have no say: of them a cluster would
+have the shares of its rows, and no border. If there is no other draw, or a cluster would end
+without a row, the point estimate is the only judge, and if even then a cluster has no row, the
+weights of clusters are raised until each is the most probable one of some row (`_raised`).
+
+No more is held at a time than the scores of a block of rows under one draw: a table of n rows and
+K components has n K of them.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
 from ..families import Table
@@ -38,6 +47,8 @@ _FEW_JUDGES = 3  # with any number of components
 TIMED_ROWS = 1000  # scored first, to forecast how long all rows will take
 LARGEST = np.finfo(float).max
 LABELLING = 1.5  # how much longer labels take than the scores that they are made from
+_IMPOSSIBLE = 1e7  # nats, which a row's cluster may be less probable than its best
+_MARGIN = 1e-6  # nats by which a raised cluster is the most probable one: more than rounding
 
 
 class Clusters:
@@ -61,6 +72,8 @@ class Clusters:
         See `cluster_tree`.
     clusters : ndarray of shape (n_components,), int64
         The cluster of each component; -1 if it is in none that has a row.
+    raised : ndarray of shape (n_components,) or None
+        What is added to the log weight of each component: None for nothing.
     n_clusters : int
     labels : ndarray of shape (n_rows,), int64
         Of the training rows.
@@ -70,18 +83,30 @@ class Clusters:
     """
 
     def __init__(self, draws, weights, point, schema, noise):
-        self.draws, self.weights, self.schema, self.noise = draws, weights, schema, noise
+        self.schema, self.noise, self.raised = schema, noise, None
+        self._average(draws, weights, point)
+
+    def _average(self, draws, weights, point):
+        """Average over these draws."""
+        self.draws, self.weights = draws, weights
         own = [matching_view(draw, point) for draw in draws]
         self.views = [view for view, _ in own]
         self.shares = [_shares(labels, point.labels) for _, labels in own]
         self.component_sizes = [np.bincount(labels) for _, labels in own]
 
     @classmethod
-    def of(cls, draws, weights, point, encoder, table, estimator, limit=None):
+    def of(cls, draws, weights, point, encoder, table, estimator, limit=None, n_clusters=None):
         """Find the clusters that an estimator asks for in the training rows.
 
         They are averaged over as many draws as the time limit, if there is one, leaves time for.
+
+        n_clusters : int or None
+            How many there shall be: not more than components of the point estimate.
         """
+        if n_clusters is not None:
+            enough = [matching_view(draw, point)[1].max() + 1 >= n_clusters for draw in draws]
+            draws = [draw for draw, has in zip(draws, enough) if has] or [point]
+            weights = weights[enough] if any(enough) else np.ones(1)
         n_cells = table.n_rows * (int(point.labels.max()) + 1)
         most = min(ROWS_TIMES_DRAWS // table.n_rows, CELLS // n_cells)
         n_draws = np.clip(most, FEW_DRAWS, MOST_DRAWS)
@@ -89,23 +114,27 @@ class Clusters:
         schema = None if encoder is None else encoder.table_schema
         self = cls([draws[d] for d in used], weights[used], point, schema, estimator.noise)
         self.tree = self._grown(point, table, limit)
-        clusters = cut_tree(self.tree, estimator.separation, estimator.n_clusters)
+        clusters = cut_tree(self.tree, estimator.separation, n_clusters)
         if limit and table.n_rows > TIMED_ROWS and not self._leave_out_draws(table, limit):
             self._number(clusters, clusters[point.labels])
             self.labels = self.clusters[point.labels]
             self.confidence = np.full(table.n_rows, np.nan)
             return self
-        joints = self.log_joints(table)
-        self.clusters, self.n_clusters = clusters, int(clusters.max()) + 1
-        self._number(clusters, self.probabilities(joints).argmax(axis=1))
-        self.labels, self.confidence = self._labelled(joints)
+        self._label(table, clusters)
+        if n_clusters is not None and self.n_clusters < n_clusters:
+            self._average([point], np.ones(1), point)
+            self._label(table, clusters)
+        if n_clusters is not None and self.n_clusters < n_clusters:
+            self.raised = self._raised(point, table, clusters)
+            self._label(table, clusters)
         return self
 
     def _leave_out_draws(self, table, limit):
         """Keep as many draws as there is time for, and at least one; return False if there is no
         time even for that one."""
         began, first = limit.taken, (table.n_rows - TIMED_ROWS) // 2
-        self.log_joints(table.take(np.arange(first, first + TIMED_ROWS)))
+        for _ in self.joints(table.take(np.arange(first, first + TIMED_ROWS))):
+            pass
         seconds = LABELLING * (limit.taken - began) * table.n_rows / TIMED_ROWS  # of all draws
         n_draws = int(min(limit.left / seconds, 1.0) * len(self.draws))
         kept = _evenly(len(self.draws), max(n_draws, 1))
@@ -114,6 +143,17 @@ class Clusters:
             setattr(self, name, [getattr(self, name)[d] for d in kept])
         return n_draws > 0
 
+    def _label(self, table, clusters):
+        """Label all rows, and number the clusters from the largest; one without a row is none."""
+        self.clusters, self.n_clusters = clusters, int(clusters.max()) + 1
+        labels, confidence = self._labelled(table)
+        self._number(clusters, labels)
+        if self.n_clusters <= clusters.max():  # rows are given to be in one of those that are left
+            labels, confidence = self._labelled(table)
+        else:
+            labels = _numbers_of(clusters, self.clusters)[labels]
+        self.labels, self.confidence = self._without_noise(labels, confidence), confidence
+
     def _number(self, clusters, labels):
         """Number the clusters from the largest by the rows' labels; one without a row is none."""
         ranks, sizes = rank_clusters(labels)
@@ -121,12 +161,14 @@ class Clusters:
         number[labels] = ranks
         self.clusters, self.n_clusters = number[clusters], len(sizes)
 
-    def log_joints(self, table):
-        """log f_g of each row, and last that of a new component: (n_rows, n_components + 1)."""
-        out = np.empty((table.n_rows, self.shares[0].shape[1] + 1))
-        for start, stop, joints in self.scored(self.draws, self.views, table):
-            sums, reference = np.zeros((stop - start, out.shape[1] - 1)), -np.inf
-            for joint, shares, weight in zip(joints, self.shares, self.weights):
+    def joints(self, table):
+        """Yield (start, stop, log f_g of these rows, and last that of a new component).
+
+        The last is of shape (stop - start, n_components + 1)."""
+        for start, stop, of_draws in self.scored(self.draws, self.views, table):
+            n_components = self.shares[0].shape[1]
+            sums, reference, new = np.zeros((stop - start, n_components)), -np.inf, []
+            for joint, shares, weight in zip(of_draws, self.shares, self.weights):
                 # finite also for a row that is impossible in all components; a row that is far
                 # from all of them, which a new one explains, is nearer to some than to others
                 largest = np.maximum(joint[:, :-1].max(axis=1, keepdims=True), -LARGEST)
@@ -135,12 +177,15 @@ class Clusters:
                 known = joint[:, :-1] - higher
                 sums += np.exp(known, out=known) @ (weight * shares)
                 reference = higher
-            new = [joint[:, -1] + np.log(weight) for joint, weight in zip(joints, self.weights)]
+                new.append(joint[:, -1] + np.log(weight))
+            out = np.empty((stop - start, n_components + 1))
             with np.errstate(divide="ignore"):
-                out[start:stop, :-1] = np.log(sums) + reference
-            out[start:stop, -1] = logsumexp(new, axis=0)
-        out[np.isneginf(out).all(axis=1)] = 0.0  # impossible everywhere, which says nothing
-        return out
+                np.add(np.log(sums, out=sums), reference, out=out[:, :-1])
+            out[:, -1] = logsumexp(new, axis=0)
+            out[np.isneginf(out).all(axis=1)] = 0.0  # impossible everywhere, which says nothing
+            if self.raised is not None:
+                out[:, :-1] += self.raised
+            yield start, stop, out
 
     def _grown(self, point, table, limit):
         """The tree of the point estimate's components, judged by some of the draws.
@@ -170,18 +215,25 @@ class Clusters:
         return joints_without(draw.arrays, view, table, compared_rows(table.n_rows, TREE_ROWS))
 
     def scored(self, draws, views, table):
-        """Yield (start, stop, for each draw log w_c p(row | x_c) of these rows in a view of it)."""
+        """Yield (start, stop, an iterator of each draw's log w_c p(row | x_c) of these rows in a
+        view of it)."""
         predictor = Predictor(draws, self.schema)
         for start, stop in predictor._blocks(table):
             of_draws = zip(predictor.draws, views)
-            yield start, stop, [of[v].joint(table, start, stop) for of, v in of_draws]
+            yield start, stop, (of[v].joint(table, start, stop) for of, v in of_draws)
 
-    def probabilities(self, joints):
-        """Probability of each cluster, given that the row is in one: (n_rows, n_clusters)."""
+    @property
+    def _order(self):
+        """The clusters in the order of their first components. In this order they are compared, so
+        that it does not depend on the numbers which of two equally probable ones a row is in."""
+        numbers, first = np.unique(self.clusters, return_index=True)
+        return numbers[np.argsort(first)][numbers[np.argsort(first)] >= 0]
+
+    def _shares_in(self, joints, order):
+        """Probability of each cluster of `order`, given that the row is in one of them."""
         known = joints[:, :-1]
         shares = np.exp(known - logsumexp(known, axis=1, keepdims=True))
-        members = self.clusters[:, None] == np.arange(self.n_clusters)
-        out = shares @ members
+        out = shares @ (self.clusters[:, None] == order)
         return out / out.sum(axis=1, keepdims=True)
 
     def sizes_of_draws(self):
@@ -194,19 +246,62 @@ class Clusters:
         ]
         return np.array(sizes)
 
-    def _labelled(self, joints):
-        """Labels, and each row's probability of being in its cluster and not a new component."""
-        probabilities = self.probabilities(joints)
-        labels = probabilities.argmax(axis=1)
-        new = np.exp(joints[:, -1] - logsumexp(joints, axis=1))
-        confidence = probabilities.max(axis=1) * (1.0 - new)
-        if self.noise is not None:
-            labels[confidence <= self.noise] = -1
+    def _labelled(self, table):
+        """The most probable cluster of each row, and its probability of being in that and not in a
+        new component: (n_rows,) each."""
+        labels, confidence = np.empty(table.n_rows, dtype=np.int64), np.empty(table.n_rows)
+        order = self._order
+        for start, stop, joints in self.joints(table):
+            shares = self._shares_in(joints, order)
+            new = np.exp(joints[:, -1] - logsumexp(joints, axis=1))
+            labels[start:stop] = order[shares.argmax(axis=1)]
+            confidence[start:stop] = shares.max(axis=1) * (1.0 - new)
         return labels, confidence
+
+    def _without_noise(self, labels, confidence):
+        """The labels, -1 where a row is too improbably in its cluster."""
+        return labels if self.noise is None else np.where(confidence <= self.noise, -1, labels)
 
     def predict(self, table):
         """The most probable cluster of each row, or -1: (n_rows,)."""
-        return self._labelled(self.log_joints(table))[0]
+        return self._without_noise(*self._labelled(table))
+
+    def predict_proba(self, table):
+        """Probability of each cluster, given that the row is in one: (n_rows, n_clusters)."""
+        out, order = np.empty((table.n_rows, self.n_clusters)), self._order
+        for start, stop, joints in self.joints(table):
+            out[start:stop, order] = self._shares_in(joints, order)
+        return out
+
+    def _raised(self, point, table, clusters):
+        """What to add to the log weights of components, so that each cluster is the most probable
+        one of a row.
+
+        Each cluster g is given a row i_g, such that the product of the probabilities of g in i_g is
+        the greatest that different rows can have. By the duality of linear programs there are then
+        weights b with which no cluster h is more probable in i_g than g, that is b_g - b_h >= log
+        f_h(i_g) - log f_g(i_g). The least of them that are not below 0 follow from raising them
+        one after another. Rows that no component tells apart count as one."""
+        rows = compared_rows(table.n_rows, TREE_ROWS)
+        rows = np.union1d(rows, np.unique(point.labels, return_index=True)[1])
+        order = np.argsort(clusters, kind="stable")
+        starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
+        of_clusters = []
+        for _, _, joints in self.joints(table.take(rows)):
+            known = np.logaddexp.reduceat(joints[:, order], starts, axis=1)
+            largest = known.max(axis=1, keepdims=True)
+            of_clusters.append(np.maximum(known - largest, -_IMPOSSIBLE))
+        logs = np.unique(np.concatenate(of_clusters), axis=0)
+        own, chosen = linear_sum_assignment(logs.T, maximize=True)
+        logs, weights = logs[chosen], np.zeros(len(starts))
+        needed = logs - logs[np.arange(len(own)), own][:, None] + _MARGIN
+        needed[np.arange(len(own)), own] = 0.0
+        for _ in starts:  # a path from cluster to cluster has no more steps
+            least = (needed + weights).max(axis=1)
+            if (least <= weights[own]).all():
+                break
+            weights[own] = least
+        return weights[clusters]
 
 
 def joints_without(arrays, view, table, rows):
@@ -237,16 +332,17 @@ def _numbers(point, table):
     return np.column_stack([some.column(j) for j in numbers]) if numbers else None
 
 
-def n_clusters_proba(tree):
-    """Probability of each number of clusters: there are k or more if k - 1 valleys are sure."""
-    at_least = np.concatenate([[1.0], -np.expm1(-tree[::-1, 2]), [0.0]])
-    return np.concatenate([[0.0], at_least[:-1] - at_least[1:]])
-
-
 def n_components_proba(draws, weights, point):
     """Probability of each number of components, from 0, going by the draws."""
     numbers = [int(matching_view(draw, point)[1].max()) + 1 for draw in draws]
     return np.bincount(numbers, weights) / np.sum(weights)
+
+
+def _numbers_of(clusters, numbered):
+    """The number of each cluster, by its numbers before and after."""
+    number = np.empty(int(clusters.max()) + 1, dtype=np.int64)
+    number[clusters] = numbered
+    return number
 
 
 def _evenly(n, n_chosen):

@@ -7,12 +7,13 @@ import numpy as np
 from ..moves import iterated_conditional_modes
 from ..states import CrossCat, Mixture, Subsample, state_from_arrays
 from ..summary import expected_vi, point_estimate, relabel
-from ._draws import largest_view
+from ._draws import largest_view, shown_views
+from ._splits import split_components
 
 COMPARED_ROWS = 500  # of draws whose log joint densities do not compare
 
 
-def mixture_arrays(draws, method, table):
+def mixture_arrays(draws, method, table, least=1, keys=None):
     """The best draw, with the partition that represents all draws.
 
     Parameters
@@ -24,22 +25,34 @@ def mixture_arrays(draws, method, table):
         cells are drawn anew given the partition.
     table : Table
         The training rows.
+    least : int, default=1
+        How many components there must be. Draws of fewer do not count; if the partition that
+        represents the others has fewer, it is the best draw's own, and if there are no others,
+        components of the best draw are split.
+    keys : callable, optional
+        ``keys(rows)`` tells rows apart, as `RowKeys` does, where components may have to be split.
 
     Returns
     -------
     arrays : dict of str to ndarray
     """
+    draws = [draw for draw in draws if draw.n_components >= least] or draws
     merits = _merits(draws)
     labels = point_estimate([draw.labels for draw in draws], merits, method)
+    if labels.max() + 1 < least:
+        method = "map"
+        labels = point_estimate([draw.labels for draw in draws], merits, method)
     best = draws[int(np.argmax(merits))]
     mixture = Mixture.from_arrays(best.arrays, table, _all_rows(table))
     rows = np.arange(table.n_rows)
     mixture.set_prior(mixture.prior.holding(int(labels.max()) + 1))
     mixture.replace(rows, labels)
+    if "fills" not in best.arrays and method == "map":
+        if iterated_conditional_modes(mixture, fewest_clusters=least):
+            mixture.replace(rows, relabel(mixture.get_labels()))
+    split_components(mixture, least, keys)
     if "fills" in best.arrays:
         mixture.draw_fills(rows, np.random.PCG64(0))
-    elif method == "map" and iterated_conditional_modes(mixture):
-        mixture.replace(rows, relabel(mixture.get_labels()))
     return mixture.to_arrays() | {"log_joint": np.array(mixture.log_joint())}
 
 
@@ -57,7 +70,7 @@ def _merits(draws):
     return [-expected_vi(own, labels) for own in labels]
 
 
-def point_partitions(draws, method):
+def point_partitions(draws, method, least=1, apart=None):
     """A partition of the columns, and one of the rows for each of its views.
 
     "map" takes both from the draw of highest log joint density. Otherwise the partition of the
@@ -69,6 +82,11 @@ def point_partitions(draws, method):
     ----------
     draws : list of CrossCatDraw
     method : {"map", "vi", "binder"}
+    least : int, default=1
+        How many components the view with the most columns must have. If it has fewer, its rows are
+        those of the best of the draws that have so many there, if there is any.
+    apart : Apart, optional
+        Of the encoder, if `least` is more than 1.
 
     Returns
     -------
@@ -91,6 +109,13 @@ def point_partitions(draws, method):
         partitions = [draw.rows_of(_most_similar(draw, view_of == v)) for draw in used]
         chosen = [draw.log_joint for draw in used]
         row_labels.append(relabel(point_estimate(partitions, chosen, method)))
+    if least > 1:
+        v = largest_view(shown_views(view_of, apart))
+        if row_labels[v].max() + 1 < least:
+            partitions = [draw.rows_of(_most_similar(draw, view_of == v)) for draw in draws]
+            enough = [d for d, labels in enumerate(partitions) if labels.max() + 1 >= least]
+            if enough:
+                row_labels[v] = relabel(partitions[max(enough, key=lambda d: log_joints[d])])
     return view_of, row_labels, sources, best
 
 
@@ -110,7 +135,7 @@ def _most_similar(draw, columns):
     return int(np.argmax((own & columns).sum(axis=1) / (own | columns).sum(axis=1)))
 
 
-def crosscat_arrays(view_of, row_labels, sources, best, families, table):
+def crosscat_arrays(view_of, row_labels, sources, best, families, table, split=None):
     """The draw with these partitions and, of the best draw, hyperparameters and priors.
 
     Parameters
@@ -121,6 +146,9 @@ def crosscat_arrays(view_of, row_labels, sources, best, families, table):
         Columns of each family, indicators included.
     table : Table
         The training rows.
+    split : (int, int, callable), optional
+        A view, how many components it must have, and what tells rows apart (see
+        `split_components`).
 
     Returns
     -------
@@ -135,6 +163,9 @@ def crosscat_arrays(view_of, row_labels, sources, best, families, table):
         prior = before.views[best.stored(source)].prior
         view.set_prior(prior.holding(int(labels.max()) + 1))
         view.replace(rows, labels)
+    if split is not None:
+        v, least, keys = split
+        split_components(state.views[v], least, keys)
     return state.to_arrays(numbered=True) | {"log_joint": np.array(state.log_joint())}
 
 

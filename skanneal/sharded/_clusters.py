@@ -56,7 +56,7 @@ class ShardedClusters(Clusters):
         for start in range(0, table.n_rows, BLOCK_ROWS):
             rows = table.get(np.arange(start, min(start + BLOCK_ROWS, table.n_rows)))
             if isinstance(draws[0], FeatureDraw):
-                yield start, start + len(rows), [joint_weights(draw, rows) for draw in draws]
+                yield start, start + len(rows), (joint_weights(draw, rows) for draw in draws)
                 continue
             for begin, end, joints in super().scored(draws, views, rows.table):
                 yield start + begin, start + end, joints

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from ..chains import ChainPlan
-from ..encoding import Encoder, prepare, with_bounds
+from ..encoding import Encoder, RowKeys, hashed, prepare, with_bounds
 from ..encoding._identifiers import IdentifierCodec
 from ..families import Table, default_family
 from ..families._scaling import ordinary
@@ -82,10 +82,23 @@ class Data(NamedTuple):
     def rows(self):
         """All rows: the Table if atoms can be integrated out and it is in memory, else Rows."""
         if self.table is None:
-            return Rows(self.source.n_rows, lambda at: self.shards.encode(self.source.rows(at)))
+            return Rows(self.source.n_rows, self.of_rows)
         if self.likelihood.conjugate:
             return self.table
         return Rows(self.table.n_rows, TableRows(self.table).__getitem__)
+
+    def of_rows(self, rows):
+        """Some rows, by index, as the likelihood takes them."""
+        if self.table is None:
+            return self.shards.encode(self.source.rows(rows))
+        return TableRows(self.table.take(rows))
+
+    @property
+    def keys(self):
+        """What tells rows apart, as `RowKeys` does."""
+        if self.table is None:
+            return lambda rows: hashed(self.source.rows(rows))
+        return RowKeys(self.encoder, self.table)
 
     def described(self, draws, weights, limit):
         """Fitted attributes: what was found out of a table, and the scores of its rows."""

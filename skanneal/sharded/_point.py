@@ -19,6 +19,7 @@ from ..states import Mixture, Subsample
 from ..summary import point_estimate
 from ._draws import joint_weights
 from ._segments import labelled_log_lik, report
+from ._splits import split_atoms
 from ._uncollapsed import Uncollapsed
 
 PASSES = 10
@@ -27,7 +28,7 @@ GROWTH, ROOM = 2, 16  # a climb ends above so many times the draw's clusters, an
 UPDATES = 10  # how often atoms are drawn for a partition that no draw had
 
 
-def point_of(data, draws, method, bit_generator, ended):
+def point_of(data, draws, method, bit_generator, ended, least=1):
     """The point estimate as a draw.
 
     Parameters
@@ -40,6 +41,10 @@ def point_of(data, draws, method, bit_generator, ended):
         For atoms of a partition that no draw had.
     ended : callable
         Whether the rows are to move no further: asked before each block of rows.
+    least : int, default=1
+        How many components there must be, at most as many as rows that differ. Draws of fewer do
+        not count; if the partition that represents the others has fewer, it is that of "map", and
+        if there are no others, components of the best draw are split.
 
     Returns
     -------
@@ -47,15 +52,20 @@ def point_of(data, draws, method, bit_generator, ended):
     state : Uncollapsed or None
         The sampler's state of that draw, if it is at hand: another pass over the rows makes it.
     """
+    draws = [draw for draw in draws if draw.n_components >= least] or draws
     log_joints = [draw.log_joint for draw in draws]
     best, conjugate = draws[int(np.argmax(log_joints))], data.likelihood.conjugate
-    if method == "map":
-        labels, moved = conditional_modes(data.shards, best, conjugate, ended)
-        if not moved:
-            return best, None
+    labels = None
+    if method != "map":
+        labels = point_estimate([draw.labels for draw in draws], log_joints, method)
+    if labels is None or labels.max() + 1 < least:
+        labels, moved = conditional_modes(data.shards, best, conjugate, ended, least)
         used, labels = np.unique(labels, return_inverse=True)
-        return _with_labels(data, best, labels, None if conjugate else best.theta[used])
-    labels = point_estimate([draw.labels for draw in draws], log_joints, method)
+        theta = None if conjugate else best.theta[used]
+        split = _split(data, best, labels, theta, least, bit_generator)
+        if split is None and not moved:
+            return best, None
+        return _with_labels(data, best, *(split or (labels, theta)))
     if conjugate:
         return _with_labels(data, best, labels)
     # Each cluster begins with the atom of that component of the best draw that shares most rows.
@@ -68,6 +78,16 @@ def point_of(data, draws, method, bit_generator, ended):
     return _with_labels(data, best, labels, theta)
 
 
+def _split(data, best, labels, theta, least, bit_generator):
+    """What `split_atoms` gives, with the parameters of the best draw."""
+    if least <= 1:
+        return None
+    likelihood = _state(data, best, best.labels).likelihood
+    return split_atoms(
+        data, likelihood, labels, theta, least, np.random.Generator(bit_generator)
+    )
+
+
 def features_of(data, point, state=None):
     """The atoms of a point estimate, as the likelihood shows them."""
     if not data.likelihood.conjugate:
@@ -76,13 +96,14 @@ def features_of(data, point, state=None):
     return state.likelihood.features(state.likelihood.mean(state.statistics))
 
 
-def conditional_modes(shards, draw, conjugate, ended):
+def conditional_modes(shards, draw, conjugate, ended, least=1):
     """Return the labels of all rows and the number of moves that led there from a draw's labels.
 
-    There are no moves if they would lead to many more clusters than the draw has.
+    There are no moves if they would lead to many more clusters than the draw has. No move leads to
+    fewer than `least`.
     """
     labels, total = draw.labels.astype(np.int64), 0
-    clusters = (Integrated if conjugate else Instantiated)(draw)
+    clusters = (Integrated if conjugate else Instantiated)(draw, least)
     for _ in range(PASSES):
         moved = 0
         for p in range(shards.n_shards):
@@ -107,8 +128,9 @@ def conditional_modes(shards, draw, conjugate, ended):
 class Integrated:
     """Clusters of all rows, of which some at a time are here to be moved."""
 
-    def __init__(self, draw):
+    def __init__(self, draw, least=1):
         self.arrays, self.most = draw.arrays, GROWTH * draw.n_components + ROOM
+        self.least = least
         self.grown = False  # to more clusters than that
 
     def assign_greedily(self, rows, labels):
@@ -116,7 +138,7 @@ class Integrated:
         subsample = Subsample(len(labels))
         subsample.fill()
         mixture = Mixture.from_arrays(self.arrays | {"labels": labels}, rows.table, subsample)
-        moved = iterated_conditional_modes(mixture, 1, self.most)
+        moved = iterated_conditional_modes(mixture, 1, self.most, self.least)
         self.arrays, self.grown = mixture.to_arrays(), mixture.n_clusters > self.most
         return mixture.get_labels(), moved
 
@@ -126,8 +148,8 @@ class Instantiated:
 
     grown = False
 
-    def __init__(self, draw):
-        self.draw, self.sizes = draw, draw.sizes.copy()
+    def __init__(self, draw, least=1):
+        self.draw, self.sizes, self.least = draw, draw.sizes.copy(), least
 
     def assign_greedily(self, rows, labels, joint=None):
         """Return labels and number of moves after one pass over some rows.
@@ -140,6 +162,8 @@ class Instantiated:
         reduction = draw.prior.reduction
         fit, alone = joint[:, :-1] - np.log(draw.sizes - reduction), joint[:, -1]
         for i, k in enumerate(labels):
+            if sizes[k] == 1 and np.count_nonzero(sizes) <= self.least:
+                continue
             sizes[k] -= 1
             with np.errstate(divide="ignore"):
                 weights = fit[i] + np.log(np.where(sizes > 0, sizes - reduction, 0.0))

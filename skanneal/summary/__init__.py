@@ -1,7 +1,7 @@
 """From draws to what they say: partitions that stand for them, and whether chains agree."""
 
 from ._alignment import align_labels
-from ._cluster_tree import cluster_tree, cut_tree
+from ._cluster_tree import cluster_tree, cut_tree, valley_sureness
 from ._coclustering import coclustering
 from ._convergence import agreeing_chains, convergence
 from ._credible_ball import credible_ball
@@ -37,5 +37,6 @@ __all__ = [
     "relabel",
     "stacking_weights",
     "tail_ess",
+    "valley_sureness",
     "warn_unless_settled",
 ]

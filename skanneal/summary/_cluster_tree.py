@@ -154,11 +154,35 @@ def cut_tree(tree, probability=0.9, n_clusters=None):
     if n_components == 1:
         return np.zeros(1, dtype=np.int64)
     if n_clusters is None:
-        n_clusters = 1 + np.count_nonzero(tree[:, 2] >= -np.log1p(-probability))
+        n_clusters = 1 + np.count_nonzero(valley_sureness(tree) >= probability)
     clusters = np.arange(2 * n_components - 1)
     for step in reversed(range(n_components - min(n_clusters, n_components))):
         clusters[tree[step, :2].astype(np.int64)] = clusters[n_components + step]
     return relabel(clusters[:n_components])
+
+
+def valley_sureness(tree):
+    """How sure the valleys of a tree of components are, the surest first.
+
+    Parameters
+    ----------
+    tree : array-like of shape (n_components - 1, 4)
+        From `cluster_tree`.
+
+    Returns
+    -------
+    sureness : ndarray of shape (n_components - 1,)
+        1 - exp(-height), not increasing. Where a tree is cut by a probability, there is one cluster
+        more than valleys that are at least so sure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.summary import valley_sureness
+    >>> valley_sureness(np.array([[0, 1, 0.4, 2], [2, 3, 9.0, 3]])).round(2)
+    array([1.  , 0.33])
+    """
+    return -np.expm1(-np.asarray(tree, dtype=np.float64)[::-1, 2])
 
 
 def _weighted_median(values, weights):

@@ -1,0 +1,256 @@
+"""As many clusters as were asked for, and figures of their number that agree with each other."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+
+from skanneal import AcceleratedDPMixture, AnnealedDPMixture, CrossCatPY, PermutationDPMixture
+from skanneal.predictive import _clusters
+from skanneal.predictive._splits import split_largest
+from skanneal.schedules import AcceleratedSchedule, LinearAnneal
+from test_accelerated_estimator import Rates
+
+pytestmark = pytest.mark.filterwarnings("ignore:The chains", "ignore:The rows are less probable")
+SHORT = {"n_chains": 1, "n_draws": 2, "schedule": LinearAnneal(n_sweeps=8), "random_state": 0}
+
+
+def numbers(n=60, d=2, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def counts(n=60, d=4, seed=0):
+    return np.random.default_rng(seed).poisson(6, (n, d))
+
+
+def holed(X, share=0.2, seed=1):
+    return np.where(np.random.default_rng(seed).random(X.shape) < share, np.nan, X)
+
+
+def levels(n=60, seed=0):
+    return pd.DataFrame(np.random.default_rng(seed).choice(list("abcd"), (n, 4)))
+
+
+def mixed(n=60, seed=0):
+    frame = pd.DataFrame(holed(numbers(n, 3, seed)), columns=["x", "y", "z"])
+    return frame.assign(level=levels(n, seed)[0], count=counts(n, 1, seed)[:, 0])
+
+
+def check_given(model, X, k):
+    """k clusters everywhere, and each has a row that `predict` puts there."""
+    assert model.n_clusters_ == k and np.unique(model.labels_).tolist() == list(range(k))
+    assert (np.diff(np.bincount(model.labels_)) <= 0).all()
+    assert model.n_components_ >= k and len(model.cluster_tree_) == model.n_components_ - 1
+    assert model.component_labels_.max() == model.n_components_ - 1
+    probabilities = model.predict_proba(X)
+    assert probabilities.shape == (len(X), k)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert np.isfinite(model.probabilities_).all()
+    if not model.rounding_:  # queries are not jittered
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+        np.testing.assert_array_equal(probabilities.argmax(axis=1), model.labels_)
+
+
+def test_the_replacement_of_kmeans_gives_three_clusters_of_iris(recwarn):
+    X = load_iris().data
+    model = AnnealedDPMixture(n_clusters=3, n_chains=1, random_state=0).fit(X)
+    check_given(model, X, 3)
+    assert not [w for w in recwarn if "n_clusters" in str(w.message)]
+
+
+TABLES = {
+    "normal": (numbers, {}),
+    "t": (numbers, {"families": "t"}),
+    "multivariate_normal": (numbers, {"families": "multivariate_normal"}),
+    "multivariate_normal with gaps": (lambda: holed(numbers()), {"families": "multivariate_normal"}),
+    "multivariate_t": (lambda: holed(numbers()), {"families": "multivariate_t"}),
+    "log_normal": (lambda: np.exp(numbers()), {"families": "log_normal"}),
+    "gamma_exponential": (lambda: np.exp(numbers()), {"families": "gamma_exponential"}),
+    "poisson": (counts, {"families": "poisson"}),
+    "negative_binomial": (counts, {"families": "negative_binomial"}),
+    "multinomial": (counts, {"families": "multinomial"}),
+    "levels": (levels, {}),
+    "mixed": (mixed, {}),
+    "finite": (numbers, {"partition_prior": "finite", "expected_clusters": (1, 2)}),
+    "discount": (numbers, {"discount": "infer"}),
+    "concentration": (numbers, {"concentration": 1e-8}),
+    "vi": (numbers, {"point_estimate": "vi", "n_draws": 20}),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("k", [3, 25])
+def test_clusters_are_given_where_the_posterior_has_fewer(name, k):
+    make, parameters = TABLES[name]
+    X = make()
+    if name == "t" or name == "multivariate_t":
+        pass
+    model = AnnealedDPMixture(**SHORT | parameters, n_clusters=k).fit(X)
+    check_given(model, X, k)
+
+
+@pytest.mark.parametrize("make", [PermutationDPMixture, CrossCatPY])
+@pytest.mark.parametrize("k", [4, 60])
+def test_other_estimators_give_them_too(make, k):
+    X = numbers()
+    model = make(**SHORT, n_clusters=k).fit(X)
+    check_given(model, X, k)
+    if make is CrossCatPY:
+        largest = model.row_labels_[np.bincount(model.view_labels_).argmax()]
+        np.testing.assert_array_equal(largest, model.component_labels_)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian_full", "logistic_normal", Rates()])
+def test_shards_give_them_too(likelihood):
+    X = numbers() if likelihood == "gaussian_full" else counts() + 1
+    schedule = AcceleratedSchedule(n_accelerated=5, n_exact=5)
+    for k in (3, 40):
+        model = AcceleratedDPMixture(
+            likelihood=likelihood, schedule=schedule, n_clusters=k, random_state=0
+        ).fit(X)
+        assert model.n_clusters_ == k == len(np.unique(model.labels_))
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+        assert len(model.features_) == model.n_components_ >= k
+
+
+@pytest.mark.parametrize("prior", ["pitman_yor", "finite"])
+def test_every_row_may_be_a_cluster(prior):
+    X = numbers(12, 3)
+    model = AnnealedDPMixture(**SHORT, partition_prior=prior, n_clusters=12).fit(X)
+    check_given(model, X, 12)
+
+
+def test_no_more_than_rows_that_differ():
+    """Equal rows are in one cluster, also where the cells are rounded and thus jittered."""
+    generator = np.random.default_rng(0)
+    X = generator.integers(0, 3, (80, 2)).astype(float)
+    n_distinct = len(np.unique(X, axis=0))
+    for rounding in ("auto", None):
+        with pytest.warns(ConvergenceWarning, match="n_clusters=20 are more than there are rows"):
+            model = AnnealedDPMixture(**SHORT, rounding=rounding, n_clusters=20).fit(X)
+        check_given(model, X, n_distinct)
+
+
+def test_noise_warm_start_and_a_time_limit_leave_the_number():
+    X = numbers(200)
+    noisy = AnnealedDPMixture(**SHORT, n_clusters=5, noise=0.05).fit(X)
+    assert noisy.n_clusters_ == 5 and set(noisy.labels_) <= set(range(-1, 5))
+    model = AnnealedDPMixture(**SHORT, n_clusters=5, warm_start=True).fit(X)
+    check_given(model.fit(X), X, 5)
+    limited = AnnealedDPMixture(n_clusters=5, n_chains=1, max_time=1.0, random_state=0).fit(X)
+    check_given(limited, X, 5)
+
+
+def test_draws_of_fewer_components_have_no_say():
+    """Of three groups, two of which are two in some draws only."""
+    X = np.r_[numbers(60), numbers(60, seed=1) + [3.0, 0.0], numbers(60, seed=2) + [20.0, 0.0]]
+    model = AnnealedDPMixture(
+        **SHORT | {"n_draws": 20}, families="multivariate_normal", n_clusters=3
+    ).fit(X)
+    sizes = [draw.n_components for draw in model.draws_[0]]
+    assert 2 in sizes and max(sizes) > 2
+    assert all(draw.n_components > 2 for draw in model._clusters.draws)
+    check_given(model, X, 3)
+
+
+def test_the_same_seed_gives_the_same_split():
+    X = numbers()
+    one, two = (AnnealedDPMixture(**SHORT, n_clusters=7).fit(X) for _ in range(2))
+    np.testing.assert_array_equal(one.labels_, two.labels_)
+    np.testing.assert_array_equal(one.probabilities_, two.probabilities_)
+
+
+def test_the_largest_component_is_split_and_equal_rows_stay_together():
+    keys = np.array([0, 0, 1, 2, 2, 3, 3, 3, 4, 5])
+    labels = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1, 2])
+    asked = []
+
+    def split(rows, k, generator):
+        asked.append((k, len(rows)))
+        assert keys[rows[0]] != keys[rows[1]]
+        return np.arange(len(rows)) % 2
+
+    out = split_largest(labels, 5, lambda rows: keys[rows], split)
+    # equal rows are first put together: 5 rows (0, 0, 1, 2, 2), 4 (3, 3, 3, 4) and one
+    assert asked[0] == (0, 5) and len(np.unique(out)) == 5
+    assert all(len(set(out[keys == key])) == 1 for key in range(6))
+    assert split_largest(labels, 3, lambda rows: keys[rows], split) is None
+    assert len(np.unique(split_largest(labels, 9, lambda rows: keys[rows], split))) == 6
+
+
+def test_weights_are_raised_no_more_than_needed():
+    """Three components, of which the second is never the most probable; the least that makes it
+    so in its best row."""
+    logs = np.log([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.2, 0.1, 0.7]])
+
+    class Fixed(_clusters.Clusters):
+        def __init__(self):
+            self.raised = None
+
+        def joints(self, table):
+            yield 0, 3, np.c_[logs, np.full(3, -50.0)]
+
+    class Table:
+        n_rows = 3
+
+        def take(self, rows):
+            return self
+
+    class Point:
+        labels = np.arange(3)
+
+    raised = Fixed()._raised(Point, Table(), np.arange(3))
+    assert raised[0] == raised[2] == 0.0
+    assert raised[1] == pytest.approx(np.log(2.0), abs=1e-5) and raised[1] > np.log(2.0)
+    assert (logs + raised).argmax(axis=1).tolist() == [0, 1, 2]
+
+
+# ---- figures that agree -------------------------------------------------------------------------
+
+
+def shapes(seed):
+    generator = np.random.default_rng(seed)
+    n = generator.integers(1, 5)
+    centres = generator.normal(0, 4, (n, 2))
+    return centres[generator.integers(0, n, 150)] + generator.gamma(2.0, 0.5, (150, 2))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("make", [AnnealedDPMixture, CrossCatPY, AcceleratedDPMixture])
+def test_the_number_of_clusters_is_one_more_than_sure_valleys(make, seed):
+    parameters = SHORT
+    if make is AcceleratedDPMixture:
+        parameters = {"schedule": AcceleratedSchedule(n_accelerated=20, n_exact=20)}
+        parameters |= {"n_draws": 3, "random_state": 0}
+    X = shapes(seed)
+    for separation in (0.0, 0.5, 0.9):
+        model = make(**parameters, separation=separation).fit(X)
+        sureness = model.valley_sureness_
+        assert sureness.shape == (model.n_components_ - 1,)
+        assert (np.diff(sureness) <= 0).all() and ((sureness >= 0) & (sureness <= 1)).all()
+        np.testing.assert_allclose(sureness, 1 - np.exp(-model.cluster_tree_[::-1, 2]))
+        n_sure = 1 + (sureness >= separation).sum()
+        has_rows = len(np.unique(model._clusters.clusters)) if separation else n_sure
+        assert model.n_clusters_ <= n_sure
+        if (model._clusters.clusters >= 0).all():
+            assert model.n_clusters_ == n_sure
+        assert has_rows
+
+
+def test_the_posterior_of_the_number_of_components_is_that_of_the_draws():
+    model = AnnealedDPMixture(**SHORT | {"n_draws": 20}).fit(shapes(0))
+    sizes = [draw.n_components for draw in model.draws_[0]]
+    np.testing.assert_allclose(model.n_components_proba_, np.bincount(sizes) / 20)
+
+
+@pytest.mark.parametrize("make", [AnnealedDPMixture, CrossCatPY])
+def test_blocks_of_rows_give_what_all_rows_at_once_do(make, monkeypatch):
+    X = np.r_[numbers(150, 3), numbers(100, 3, seed=1) + 6.0, numbers(50, 3, seed=2) - 6.0]
+    whole = make(**SHORT | {"n_draws": 6}, separation=0.5).fit(X)
+    whole_probabilities = whole.predict_proba(X)
+    monkeypatch.setattr("skanneal.predictive._predictor.BLOCK_BYTES", 8 * 16 * 7)
+    blocks = make(**SHORT | {"n_draws": 6}, separation=0.5).fit(X)
+    np.testing.assert_array_equal(blocks.labels_, whole.labels_)
+    np.testing.assert_allclose(blocks.probabilities_, whole.probabilities_, rtol=1e-12)
+    np.testing.assert_allclose(blocks.predict_proba(X), whole_probabilities, rtol=1e-9, atol=1e-300)
