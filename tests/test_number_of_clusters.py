@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture, CrossCatPY, PermutationDPMixture
-from skanneal.predictive import _clusters
+from skanneal.predictive._clusters import raised_weights
 from skanneal.predictive._splits import split_largest
 from skanneal.schedules import AcceleratedSchedule, LinearAnneal
 from test_accelerated_estimator import Rates
@@ -61,9 +61,11 @@ def test_the_replacement_of_kmeans_gives_three_clusters_of_iris(recwarn):
 
 TABLES = {
     "normal": (numbers, {}),
-    "t": (numbers, {"families": "t"}),
     "multivariate_normal": (numbers, {"families": "multivariate_normal"}),
-    "multivariate_normal with gaps": (lambda: holed(numbers()), {"families": "multivariate_normal"}),
+    "multivariate_normal with gaps": (
+        lambda: holed(numbers()),
+        {"families": "multivariate_normal"},
+    ),
     "multivariate_t": (lambda: holed(numbers()), {"families": "multivariate_t"}),
     "log_normal": (lambda: np.exp(numbers()), {"families": "log_normal"}),
     "gamma_exponential": (lambda: np.exp(numbers()), {"families": "gamma_exponential"}),
@@ -79,13 +81,12 @@ TABLES = {
 }
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("k", [3, 25])
 def test_clusters_are_given_where_the_posterior_has_fewer(name, k):
     make, parameters = TABLES[name]
     X = make()
-    if name == "t" or name == "multivariate_t":
-        pass
     model = AnnealedDPMixture(**SHORT | parameters, n_clusters=k).fit(X)
     check_given(model, X, k)
 
@@ -103,7 +104,7 @@ def test_other_estimators_give_them_too(make, k):
 
 @pytest.mark.parametrize("likelihood", ["gaussian_full", "logistic_normal", Rates()])
 def test_shards_give_them_too(likelihood):
-    X = numbers() if likelihood == "gaussian_full" else counts() + 1
+    X = numbers() if likelihood == "gaussian_full" else counts(d=3) + 1
     schedule = AcceleratedSchedule(n_accelerated=5, n_exact=5)
     for k in (3, 40):
         model = AcceleratedDPMixture(
@@ -144,9 +145,9 @@ def test_noise_warm_start_and_a_time_limit_leave_the_number():
 
 def test_draws_of_fewer_components_have_no_say():
     """Of three groups, two of which are two in some draws only."""
-    X = np.r_[numbers(60), numbers(60, seed=1) + [3.0, 0.0], numbers(60, seed=2) + [20.0, 0.0]]
+    X = np.r_[numbers(40), numbers(40, seed=1) + [2.0, 0.0], numbers(40, seed=2) + [20.0, 0.0]]
     model = AnnealedDPMixture(
-        **SHORT | {"n_draws": 20}, families="multivariate_normal", n_clusters=3
+        **SHORT | {"n_draws": 30}, families="multivariate_normal", n_clusters=3
     ).fit(X)
     sizes = [draw.n_components for draw in model.draws_[0]]
     assert 2 in sizes and max(sizes) > 2
@@ -183,27 +184,18 @@ def test_weights_are_raised_no_more_than_needed():
     """Three components, of which the second is never the most probable; the least that makes it
     so in its best row."""
     logs = np.log([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.2, 0.1, 0.7]])
-
-    class Fixed(_clusters.Clusters):
-        def __init__(self):
-            self.raised = None
-
-        def joints(self, table):
-            yield 0, 3, np.c_[logs, np.full(3, -50.0)]
-
-    class Table:
-        n_rows = 3
-
-        def take(self, rows):
-            return self
-
-    class Point:
-        labels = np.arange(3)
-
-    raised = Fixed()._raised(Point, Table(), np.arange(3))
+    raised = raised_weights(logs)
     assert raised[0] == raised[2] == 0.0
     assert raised[1] == pytest.approx(np.log(2.0), abs=1e-5) and raised[1] > np.log(2.0)
     assert (logs + raised).argmax(axis=1).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_raised_weights_give_each_cluster_a_row(seed):
+    generator = np.random.default_rng(seed)
+    logs = generator.normal(size=(40, 30)) * 3 + np.linspace(0, 40, 30)
+    assert len(np.unique(logs.argmax(axis=1))) < 30
+    assert len(np.unique((logs + raised_weights(logs)).argmax(axis=1))) == 30
 
 
 # ---- figures that agree -------------------------------------------------------------------------
@@ -224,18 +216,16 @@ def test_the_number_of_clusters_is_one_more_than_sure_valleys(make, seed):
         parameters = {"schedule": AcceleratedSchedule(n_accelerated=20, n_exact=20)}
         parameters |= {"n_draws": 3, "random_state": 0}
     X = shapes(seed)
-    for separation in (0.0, 0.5, 0.9):
+    for separation in (0.0, 0.9):
         model = make(**parameters, separation=separation).fit(X)
         sureness = model.valley_sureness_
         assert sureness.shape == (model.n_components_ - 1,)
         assert (np.diff(sureness) <= 0).all() and ((sureness >= 0) & (sureness <= 1)).all()
         np.testing.assert_allclose(sureness, 1 - np.exp(-model.cluster_tree_[::-1, 2]))
         n_sure = 1 + (sureness >= separation).sum()
-        has_rows = len(np.unique(model._clusters.clusters)) if separation else n_sure
         assert model.n_clusters_ <= n_sure
-        if (model._clusters.clusters >= 0).all():
+        if separation or (model._clusters.clusters >= 0).all():
             assert model.n_clusters_ == n_sure
-        assert has_rows
 
 
 def test_the_posterior_of_the_number_of_components_is_that_of_the_draws():

@@ -16,7 +16,7 @@ columns with the point estimate's largest.
 If a number of clusters is asked for, draws of fewer components have no say: of them a cluster would
 have the shares of its rows, and no border. If there is no other draw, or a cluster would end
 without a row, the point estimate is the only judge, and if even then a cluster has no row, the
-weights of clusters are raised until each is the most probable one of some row (`_raised`).
+weights of clusters are raised until each is the most probable one of some row.
 
 No more is held at a time than the scores of a block of rows under one draw: a table of n rows and
 K components has n K of them.
@@ -275,33 +275,16 @@ class Clusters:
 
     def _raised(self, point, table, clusters):
         """What to add to the log weights of components, so that each cluster is the most probable
-        one of a row.
-
-        Each cluster g is given a row i_g, such that the product of the probabilities of g in i_g is
-        the greatest that different rows can have. By the duality of linear programs there are then
-        weights b with which no cluster h is more probable in i_g than g, that is b_g - b_h >= log
-        f_h(i_g) - log f_g(i_g). The least of them that are not below 0 follow from raising them
-        one after another. Rows that no component tells apart count as one."""
+        one of a row: see `raised_weights`."""
         rows = compared_rows(table.n_rows, TREE_ROWS)
         rows = np.union1d(rows, np.unique(point.labels, return_index=True)[1])
         order = np.argsort(clusters, kind="stable")
         starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
-        of_clusters = []
-        for _, _, joints in self.joints(table.take(rows)):
-            known = np.logaddexp.reduceat(joints[:, order], starts, axis=1)
-            largest = known.max(axis=1, keepdims=True)
-            of_clusters.append(np.maximum(known - largest, -_IMPOSSIBLE))
-        logs = np.unique(np.concatenate(of_clusters), axis=0)
-        own, chosen = linear_sum_assignment(logs.T, maximize=True)
-        logs, weights = logs[chosen], np.zeros(len(starts))
-        needed = logs - logs[np.arange(len(own)), own][:, None] + _MARGIN
-        needed[np.arange(len(own)), own] = 0.0
-        for _ in starts:  # a path from cluster to cluster has no more steps
-            least = (needed + weights).max(axis=1)
-            if (least <= weights[own]).all():
-                break
-            weights[own] = least
-        return weights[clusters]
+        of_clusters = [
+            np.logaddexp.reduceat(joints[:, order], starts, axis=1)
+            for _, _, joints in self.joints(table.take(rows))
+        ]
+        return raised_weights(np.concatenate(of_clusters))[clusters]
 
 
 def joints_without(arrays, view, table, rows):
@@ -330,6 +313,39 @@ def _numbers(point, table):
         j for j in sorted(view.features) if some.dtypes[j] == "f4" and not len(some.atoms[j])
     ]
     return np.column_stack([some.column(j) for j in numbers]) if numbers else None
+
+
+def raised_weights(log_joints):
+    """What to add to log densities so that each is the largest one in a row: (n_clusters,).
+
+    Each cluster g is given a row i_g, such that the product of the probabilities of g in i_g is the
+    greatest that different rows can have. By the duality of linear programs there are then weights
+    b with which no cluster h is more probable in i_g than g,
+
+        b_g - b_h >= log f_h(i_g) - log f_g(i_g).
+
+    The least of them that are not below 0 follow from raising them again and again. Where only
+    equality can be had, since two clusters may change their rows at no cost, rows are chosen once
+    more, by how much less probable than the best cluster theirs is.
+
+    Parameters
+    ----------
+    log_joints : ndarray of shape (n_rows, n_clusters)
+        log f_h of rows, of which equal ones count as one.
+    """
+    for total in (logsumexp, np.max):
+        logs = log_joints - total(log_joints, axis=1, keepdims=True)
+        logs = np.unique(np.maximum(logs, -_IMPOSSIBLE), axis=0)
+        own, chosen = linear_sum_assignment(logs.T, maximize=True)
+        logs, at, weights = logs[chosen], np.arange(len(own)), np.zeros(logs.shape[1])
+        needed = logs - logs[at, own][:, None] + _MARGIN
+        needed[at, own] = 0.0
+        for _ in range(len(weights) + 1):  # a way from cluster to cluster has no more steps
+            least = (needed + weights).max(axis=1)
+            if (least <= weights[own]).all():
+                return weights
+            weights[own] = least
+    return weights
 
 
 def n_components_proba(draws, weights, point):

@@ -83,9 +83,7 @@ def _split(data, best, labels, theta, least, bit_generator):
     if least <= 1:
         return None
     likelihood = _state(data, best, best.labels).likelihood
-    return split_atoms(
-        data, likelihood, labels, theta, least, np.random.Generator(bit_generator)
-    )
+    return split_atoms(data, likelihood, labels, theta, least, np.random.Generator(bit_generator))
 
 
 def features_of(data, point, state=None):
