@@ -77,6 +77,16 @@ def flatten(value, path=""):
     yield path, array
 
 
+def unnamed(method, answer):
+    """An answer whose numbers belong to cells or pairs of columns, without the columns' names."""
+    if method == "impute":
+        filled, spread = answer
+        return filled, np.asarray(spread)
+    if method == "mutual_information":
+        return tuple(map(np.asarray, answer))
+    return np.asarray(answer) if method in ("surprisal", "dependence_probability") else answer
+
+
 def record(make, X, *y, n_fits=1, asked=None, also=None, **fit):
     """Make an estimator, fit it; what it shows, and its answers about a few rows."""
     model = make()
@@ -89,5 +99,5 @@ def record(make, X, *y, n_fits=1, asked=None, also=None, **fit):
     for methods, given in questions:
         for method, how in methods.items():
             if hasattr(model, method):
-                out[method] = getattr(model, method)(*given, **how)
+                out[method] = unnamed(method, getattr(model, method)(*given, **how))
     return out | {"also": None if also is None else also(model, asked)}

@@ -15,7 +15,6 @@ separately in each. So the answer includes which columns depend on each other.
 # of these depend on each other. One cell in ten is removed.
 
 import numpy as np
-import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
 rng = np.random.default_rng(0)
@@ -58,8 +57,7 @@ DependenceDisplay.from_estimator(model)
 # ``mutual_information`` says how strongly columns depend on each other: in nats or, normalised, as
 # the correlation that normal variables with the same information would have.
 
-information = model.mutual_information(normalized=True)
-strength = pd.DataFrame(information, index=X.columns, columns=X.columns)
+strength = model.mutual_information(normalized=True)
 print(strength.loc["worst radius"].drop("worst radius").nlargest(5).round(2))
 print(strength.loc["ward"].drop("ward").nlargest(2).round(2))
 

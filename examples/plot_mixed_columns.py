@@ -87,7 +87,7 @@ rows.loc[3, "magnesium"] = 10.0 * complete.loc[3, "magnesium"]
 surprisal = model.surprisal(rows)
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-image = ax.imshow(np.asarray(surprisal, dtype=float), cmap="magma_r", aspect="auto")
+image = ax.imshow(surprisal, cmap="magma_r", aspect="auto")
 ax.set(ylabel="row", title="surprisal of each cell; blank: missing")
 ax.set_xticks(range(rows.shape[1]), rows.columns, rotation=45, ha="right")
 figure.colorbar(image, label="nats")

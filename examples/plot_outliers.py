@@ -46,7 +46,7 @@ import matplotlib.pyplot as plt
 from matplotlib.patches import Rectangle
 
 surprisal = model.surprisal(X)
-excess = surprisal - np.median(surprisal, axis=0)
+excess = surprisal - surprisal.median()
 shown = order[:14]
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(10, 5), width_ratios=(1, 2.2), sharey=True, layout="constrained"
@@ -55,7 +55,7 @@ left.barh(range(len(shown)), model.outlier_scores_[shown], color="0.5")
 left.set_yticks(range(len(shown)), [f"row {row}" for row in shown])
 left.invert_yaxis()
 left.set(xlabel="outlier score")
-image = right.imshow(excess[shown], cmap="Reds", vmin=0, vmax=10, aspect="auto")
+image = right.imshow(excess.iloc[shown], cmap="Reds", vmin=0, vmax=10, aspect="auto")
 right.set_xticks(range(X.shape[1]), X.columns, rotation=45, ha="right")
 for place, row in enumerate(shown):
     if row in planted:

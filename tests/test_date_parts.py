@@ -116,7 +116,8 @@ def test_densities_leave_the_parts_out(fits):
     queries = model._queries()
     with_parts = queries.predictor.log_density(queries.table(model._encoder.encode(model, X)))
     assert np.exp(with_parts).sum() < 0.5
-    np.testing.assert_allclose(model.surprisal(X)[:, 0], -model.score_samples(X), rtol=1e-9)
+    surprisal = np.asarray(model.surprisal(X))
+    np.testing.assert_allclose(surprisal[:, 0], -model.score_samples(X), rtol=1e-9)
 
 
 @pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])

@@ -15,7 +15,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 NO_QUESTIONS = {  # methods that fit, are scikit-learn's, or say in another form what is there
     *("fit", "fit_predict", "fit_transform", "n_iter_"),
     *("get_params", "get_metadata_routing"),
-    *("describe_clusters", "to_arviz"),
+    *("describe_clusters", "explain_outliers", "to_arviz"),
 }
 
 

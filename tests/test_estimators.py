@@ -740,7 +740,7 @@ class TestQueries:
 
     def test_surprisal_is_a_difference_of_scores(self, fitted, query):
         model, _ = fitted
-        surprisal = model.surprisal(query)
+        surprisal = np.asarray(model.surprisal(query))
         assert surprisal.shape == query.shape
         whole = model.score_samples(query)
         for j, name in enumerate(query.columns):

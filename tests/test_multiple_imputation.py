@@ -54,6 +54,7 @@ def test_the_spread_between_imputations_is_the_posterior_one():
     X = table()
     fitted = model().fit(X)
     mean, spread = fitted.impute(X, return_std=True)
+    spread = np.asarray(spread)
     n = 120
     several, same = fitted.impute(X, return_std=True, n_imputations=n)
     np.testing.assert_array_equal(same, spread)

@@ -138,6 +138,7 @@ def test_it_is_chosen_where_there_are_atoms(estimator):
     assert 0.2 < np.mean(rows[:, :4] == 0.0) < 0.7
     assert (rows[:, 4] != 0.0).all()
     filled, spread = model.impute(frame, return_std=True)
+    spread = spread.to_numpy()
     gaps = np.isnan(frame.to_numpy())
     assert np.array_equal(filled.to_numpy()[~gaps], frame.to_numpy()[~gaps])
     assert np.isfinite(filled.to_numpy()).all() and (spread[gaps] > 0).all()

@@ -16,7 +16,7 @@ def columns_by_view(estimator):
     if not len(columns):
         raise ValueError("Every column is constant: there is no view to draw.")
     ranks, _ = rank_clusters(views[columns])
-    dependence = estimator.dependence_probability()
+    dependence = np.asarray(estimator.dependence_probability())
     within = (dependence[np.ix_(columns, columns)] * (ranks == ranks[:, None])).sum(axis=1)
     return columns[np.lexsort([-within, ranks])], dependence
 

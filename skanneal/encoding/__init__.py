@@ -1,6 +1,6 @@
 """From a user's table to encoded rows and back, hyperparameters included."""
 
-from ._containers import open_table
+from ._containers import open_table, square_table
 from ._distinct import RowKeys, all_keys, hashed, n_distinct
 from ._encoder import Encoder
 from ._given import check_whole_rows, encode_given, put_given
@@ -28,5 +28,6 @@ __all__ = [
     "put_given",
     "row_values_in_units",
     "spread_centres",
+    "square_table",
     "with_bounds",
 ]

@@ -18,6 +18,15 @@ class Container:
         """What error messages call column j."""
         return column_label(self.names, j)
 
+    def beside(self, values):
+        """Numbers, one per cell of the table, in a container of its sort."""
+        return values
+
+    @staticmethod
+    def square(layout, columns, values):
+        """Numbers, one per pair of these columns, in a container of that layout."""
+        return values
+
 
 def dimension_error(n_dimensions):
     if n_dimensions > 2:

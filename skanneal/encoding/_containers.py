@@ -10,6 +10,9 @@
                          replacement is (column, mask of rows, values for the masked rows)
     select(columns)      a container of the same sort with these columns, by position
     append(names, new)   a container of the same sort with further columns of booleans
+    beside(values)       numbers, one per cell, with the names of rows and columns
+    square(layout, ...)  numbers, one per pair of columns, with their names
+    cell(i, j)           one cell as the user wrote it
 
 The classes recognise containers by their attributes rather than by their libraries' types, so that
 neither pandas nor polars is imported unless the user has it. Only one column at a time is ever
@@ -90,3 +93,22 @@ def build_table(layout, columns):
     table : ndarray, frame or list of lists
     """
     return _CONTAINERS[layout["container"]].build(layout, columns)
+
+
+def square_table(layout, columns, values):
+    """Numbers that belong to pairs of columns.
+
+    Parameters
+    ----------
+    layout : dict
+        What `layout()` of the columns' container gave.
+    columns : sequence of int
+        Positions.
+    values : ndarray of shape (n_columns, n_columns)
+
+    Returns
+    -------
+    table : ndarray or frame
+        A frame, whose columns have these columns' names, if the container was one.
+    """
+    return _CONTAINERS[layout["container"]].square(layout, columns, values)

@@ -56,10 +56,16 @@ class Jitter:
             lattice = find_lattice(present) if self.auto else None
         if lattice is None:
             return numbers
-        seed = np.random.SeedSequence([*self.words, len(self.lattices)])
         self.lattices[j] = lattice
+        return self.again(j, numbers, lowest)
+
+    def again(self, j, numbers, lowest):
+        """The numbers of a column of the fit, with the noise that they got there."""
+        if j not in self.lattices:
+            return numbers
+        seed = np.random.SeedSequence([*self.words, list(self.lattices).index(j)])
         uniforms = np.random.Generator(np.random.PCG64(seed)).random(len(numbers))
-        return lattice.jittered(numbers, uniforms, lowest)
+        return self.lattices[j].jittered(numbers, uniforms, lowest)
 
     def check(self, families):
         """Raise an error for a step that is given for a column whose family does not use it.

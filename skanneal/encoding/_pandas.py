@@ -72,6 +72,21 @@ class PandasFrame(Container):
     def append(self, names, new):
         return self.X.assign(**dict(zip(names, new)))
 
+    def beside(self, values):
+        import pandas as pd
+
+        return pd.DataFrame(values, index=self.X.index, columns=self.X.columns)
+
+    @staticmethod
+    def square(layout, columns, values):
+        import pandas as pd
+
+        names = [layout["names"][j] for j in columns]
+        return pd.DataFrame(values, index=names, columns=names)
+
+    def cell(self, i, j):
+        return self.X.iat[i, j]
+
     @staticmethod
     def build(layout, columns):
         import pandas as pd

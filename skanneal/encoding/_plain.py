@@ -48,6 +48,9 @@ class Array(Container):
     def append(self, names, new):
         return np.column_stack([self.X, *new])
 
+    def cell(self, i, j):
+        return self.X[i, j]
+
     @staticmethod
     def build(layout, columns):
         dtype = np.dtype(layout["dtype"])
@@ -78,6 +81,9 @@ class Sparse(Container):
 
     def fill(self, replacements):
         return self.X.copy()  # counts have no missing cells
+
+    def cell(self, i, j):
+        return csr_array(self.X)[i, j]
 
 
 class Rows(Container):
@@ -117,6 +123,9 @@ class Rows(Container):
 
     def append(self, names, new):
         return [[*row, *more] for row, *more in zip(self.X, *(c.tolist() for c in new))]
+
+    def cell(self, i, j):
+        return self.X[i][j]
 
     @staticmethod
     def build(layout, columns):

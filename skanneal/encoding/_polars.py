@@ -78,6 +78,20 @@ class PolarsFrame(Container):
 
         return self.X.with_columns(pl.Series(name, cells) for name, cells in zip(names, new))
 
+    def beside(self, values):
+        import polars as pl
+
+        return pl.DataFrame(values, schema=self.names, orient="row")
+
+    @staticmethod
+    def square(layout, columns, values):
+        import polars as pl
+
+        return pl.DataFrame(values, schema=[layout["names"][j] for j in columns], orient="row")
+
+    def cell(self, i, j):
+        return self.X.item(i, j)
+
     @staticmethod
     def build(layout, columns):
         import polars as pl

@@ -486,6 +486,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
     sample = available_if(_integrates)(BaseTable.sample)
     surprisal = available_if(_integrates)(BaseTable.surprisal)
     score_outliers = available_if(_integrates)(BaseTable.score_outliers)
+    explain_outliers = available_if(_integrates)(BaseTable.explain_outliers)
     impute = available_if(_integrates)(BaseTable.impute)
 
     def __sklearn_tags__(self):

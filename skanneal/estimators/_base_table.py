@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..encoding import RowKeys, grids_in_units, n_distinct, open_table, with_bounds
+from ..families import Table
 from ..parallel import say
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._clusters import Clusters, n_components_proba
@@ -21,6 +22,7 @@ from ..summary import LOSSES, POINT_ESTIMATES, counted_chains, valley_sureness
 from ._arviz import mixture_to_arviz
 from ._base_chains import IMPUTATIONS, SAMPLE
 from ._descriptions import describe
+from ._explanations import explain
 from ._family_evidence import choose_family, report, set_collinear_apart
 
 ENOUGH_DRAWS = 20  # of all chains, below which a mean over partitions says little
@@ -122,6 +124,7 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
             "atoms_": encoder.atoms_,
             "hyperparameter_grids_": grids_in_units(plan, encoder.shown_families),
             "_encoder": encoder,
+            "_rows": encoder.fingerprint(plan.table) if isinstance(plan.table, Table) else None,
         }
 
     @staticmethod
@@ -263,6 +266,13 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
     def _encoded(self, X):
         """Encoded columns of a query."""
         return self._encoder.encode(self, X)
+
+    def _training_table(self, X):
+        """The Table of the fit if X is what it was given, else None."""
+        encoder = self._encoder
+        cells = encoder.training_cells(self._encoded(X), open_table(X, "X", sparse=True))
+        table = encoder.table(cells)
+        return table if encoder.fingerprint(table) == self._rows else None
 
     def predict(self, X):
         """Most probable existing cluster of each row.
@@ -422,12 +432,13 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
 
         Returns
         -------
-        surprisal : ndarray of shape (n_rows, n_columns)
+        surprisal : ndarray or frame of shape (n_rows, n_columns)
             -log p(cell | the row's other cells) in nats; nan for missing cells. For a column that
             is constant in fit it is 0, or inf if the row has another value; such a value does not
-            affect the surprisal of other cells.
+            affect the surprisal of other cells. If X is a frame, so is this, with its names.
         """
-        return self._queries().surprisal(self._encoded(X))
+        surprisal = self._queries().surprisal(self._encoded(X))
+        return open_table(X, "X", sparse=True).beside(surprisal)
 
     def score_outliers(self, X):
         """How odd each row is: how improbable it is that a row is at least as odd.
@@ -449,6 +460,39 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
             constant in fit to n rows, another value in it adds log(n + 2).
         """
         return self._queries().outlier_scores(self._encoded(X))
+
+    def explain_outliers(self, X, n=10, *, n_cells=1, reference=None):
+        """The oddest rows, and which of their cells are to blame.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Any cell may be missing.
+        n : int, default=10
+            How many rows to explain.
+        n_cells : int, default=1
+            How many cells to name per row at most.
+        reference : array-like, frame or None, default=None
+            Ordinary rows, such as the training data, with which cells are compared. None takes X,
+            which must then have two rows or more.
+
+        Returns
+        -------
+        explanation : pandas.DataFrame
+            A line per cell, the oddest row and in it the oddest cell first. The index is the row's
+            label in X, or its position if rows have no labels. "score": how odd the row is, as
+            `outlier_scores_` says if X is the training data, else `score_outliers`. "column": the
+            column of the cell; None if no cell of the row is to blame, but that rows like it are
+            few. "value": the cell. "expected": what `impute` would put there, given the rest of the
+            row; None in a family of whole rows. "excess": the cell's `surprisal` less the median
+            over the reference in that column, in nats; only cells above it are to blame.
+
+        Raises
+        ------
+        ImportError
+            Without pandas.
+        """
+        return explain(self, X, n, n_cells, reference)
 
     def impute(self, X, return_std=False, n_imputations=None):
         """Fill missing cells: numbers by their posterior mean, levels by the most probable one.
@@ -475,12 +519,12 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         filled : of the type of X, or a list of n_imputations of these
             Observed cells are unchanged. Gaps in a categorical column of which fit saw no level
             stay, with a warning.
-        uncertainty : ndarray of shape (n_rows, n_columns)
+        uncertainty : ndarray or frame of shape (n_rows, n_columns)
             Only if `return_std`. For a filled number it is the posterior predictive standard
             deviation, in the number's units; distributions whose variance may not exist (Student's
             t with fewer than 3 degrees of freedom, Lomax with a shape below 3) are treated as if
             they had 3. For a filled level it is one minus its probability. It is 0 for observed
-            cells.
+            cells. If X is a frame, so is this, with its names.
         """
         queries, encoder = self._queries(), self._encoder
         columns, table = encoder.encode(self, X), open_table(X, "X", sparse=True)
@@ -492,7 +536,9 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         values, spreads, missing = queries.fill(columns)
         if n_imputations is None:
             filled = table.fill(encoder.replacements(values, missing))
-        return (filled, queries.uncertainty(spreads, missing)) if return_std else filled
+        if not return_std:
+            return filled
+        return filled, table.beside(queries.uncertainty(spreads, missing))
 
 
 def weighted_draws(fitted):

@@ -45,7 +45,7 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
     Attributes
     ----------
     estimator_ : estimator
-        The fitted model; its `surprisal` tells which cells make a row odd.
+        The fitted model.
     offset_ : float
         Rows whose `score_samples` is below it are outliers.
     outlier_scores_ : ndarray of shape (n_rows,)
@@ -140,6 +140,29 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         open_table(X, "X")  # refuses what is no table, with scikit-learn's words
         validate_data(self, X, reset=False, skip_check_array=True)
         return -self.estimator_.score_outliers(X)
+
+    def explain_outliers(self, X, n=10, *, n_cells=1, reference=None):
+        """The oddest rows, and which of their cells are to blame.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Any cell may be missing.
+        n : int, default=10
+            How many rows to explain, whether `predict` calls them outliers or not.
+        n_cells : int, default=1
+            How many cells to name per row at most.
+        reference : array-like, frame or None, default=None
+            Ordinary rows, such as the training data, with which cells are compared. None takes X,
+            which must then have two rows or more.
+
+        Returns
+        -------
+        explanation : pandas.DataFrame
+            A line per cell, as `AnnealedDPMixture.explain_outliers` gives it.
+        """
+        check_is_fitted(self)
+        return self.estimator_.explain_outliers(X, n, n_cells=n_cells, reference=reference)
 
     def decision_function(self, X):
         """`score_samples` less `offset_`.

@@ -4,6 +4,7 @@
 
 import numpy as np
 
+from ..encoding import square_table
 from ._base_chains import INFORMATION
 
 
@@ -16,6 +17,11 @@ class RowAndColumnQuestions:
             return queries.new_rows(self._encoded(rows))
         return queries.training_rows(rows, what)
 
+    def _named(self, columns, values):
+        """Numbers of pairs of columns with the columns' names, if they have some."""
+        encoder = self._encoder
+        return square_table(encoder.layout, self._queries().positions(columns, "columns"), values)
+
     def dependence_probability(self, columns=None):
         """How probable it is that columns depend on each other.
 
@@ -26,11 +32,12 @@ class RowAndColumnQuestions:
 
         Returns
         -------
-        probabilities : ndarray of shape (n_compared, n_compared)
+        probabilities : ndarray or frame of shape (n_compared, n_compared)
             Share of the draws, of all chains, in which two columns are in one view with more than
-            one component: 0 of a column that is constant in fit, and of each with itself 1.
+            one component: 0 of a column that is constant in fit, and of each with itself 1. If fit
+            was given a frame, this is one, with the columns' names.
         """
-        return self._queries().dependence_probability(columns)
+        return self._named(columns, self._queries().dependence_probability(columns))
 
     def mutual_information(
         self, columns=None, *, normalized=False, n_samples=1000, return_std=False
@@ -57,12 +64,13 @@ class RowAndColumnQuestions:
 
         Returns
         -------
-        information : ndarray of shape (n_compared, n_compared)
+        information : ndarray or frame of shape (n_compared, n_compared)
             In nats, unless normalized; estimates below zero are set to zero. On the diagonal what a
             column says of itself: its entropy, infinite for a number, 0 of one that is constant in
-            fit.
-        error : ndarray of shape (n_compared, n_compared)
-            If asked for; 0 where the information is exact. It does not cover how draws differ.
+            fit. If fit was given a frame, this is one, with the columns' names.
+        error : ndarray or frame of shape (n_compared, n_compared)
+            If asked for, likewise; 0 where the information is exact. It does not cover how draws
+            differ.
 
         References
         ----------
@@ -72,6 +80,7 @@ class RowAndColumnQuestions:
         information, error = self._queries().mutual_information(
             columns, normalized, n_samples, self._seed(INFORMATION)
         )
+        information, error = (self._named(columns, values) for values in (information, error))
         return (information, error) if return_std else information
 
     def row_similarity(self, rows=None, others=None, *, columns=None):
@@ -95,7 +104,7 @@ class RowAndColumnQuestions:
         Returns
         -------
         similarity : ndarray of shape (n_compared, n_others)
-            From 0 to 1.
+            From 0 to 1. An array also for frames: the names of training rows are not kept.
 
         Raises
         ------

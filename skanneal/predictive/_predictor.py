@@ -7,6 +7,8 @@ their logarithms; a draw may count less than others. The training data are not n
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from copy import copy
+
 import numpy as np
 from scipy.special import logsumexp
 
@@ -154,11 +156,36 @@ class Predictor:
         self.draw_weights = np.ones(len(draws)) if draw_weights is None else draw_weights
         self._log_draw_weights = np.log(self.draw_weights)
         empty = Table(*schema)
-        self.draws = [
-            [View(mixture) for mixture in state_from_arrays(draw.arrays, empty).views]
-            for draw in draws
-        ]
         self.main = [draw.main_view for draw in draws]
+        self._look(state_from_arrays(draw.arrays, empty).views for draw in draws)
+
+    def _look(self, states):
+        """Take the mixtures of each draw as they are now."""
+        self.draws = [[View(mixture) for mixture in mixtures] for mixtures in states]
+
+    def without(self, draws, table, rows):
+        """Yield this predictor with draws that have not seen a training row, one row after another.
+
+        Parameters
+        ----------
+        draws : list of Draw or CrossCatDraw
+            Its own.
+        table : Table
+            The training rows.
+        rows : sequence of int
+        """
+        other = copy(self)
+        states = [state_from_arrays(draw.arrays, table).views for draw in draws]
+        for row in map(int, rows):
+            homes = [[int(mixture.get_labels()[row]) for mixture in views] for views in states]
+            for views in states:
+                for mixture in views:
+                    mixture.remove_row(row)
+            other._look(states)
+            yield other
+            for views, slots in zip(states, homes):
+                for mixture, slot in zip(views, slots):
+                    mixture.insert_row(row, slot)
 
     def table(self, columns):
         """Encoded columns as rows."""

@@ -99,6 +99,19 @@ class MixtureQueries:
         surprisals = self.predictor.cell_surprisals(self.table(columns), len(apart.kept)).T
         return np.column_stack(apart.spread(surprisals, lambda j: apart.surprisal(j, columns[j])))
 
+    def without(self, table, rows):
+        """Yield these queries of draws that have not seen a training row, one after another.
+
+        Parameters
+        ----------
+        table : Table
+            The training rows.
+        rows : sequence of int
+        """
+        other = MixtureQueries(self.draws, self.point, self.encoder, self.draw_weights)
+        for other.predictor in self.predictor.without(self.draws, table, rows):
+            yield other
+
     def outlier_scores(self, columns):
         """How improbable rows as odd as these are: (n_rows,).
 

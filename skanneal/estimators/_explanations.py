@@ -1,0 +1,76 @@
+"""Which rows are odd, and which of their cells are to blame.
+
+A row that is odd may well have a component of its own, in which nothing about it is odd. So a
+training row's cells are compared with draws from which the row has been taken out.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils._optional_dependencies import check_pandas_support
+from sklearn.utils.validation import check_is_fitted
+
+from ..encoding import open_table
+from ..families import FAMILIES
+
+COLUMNS = ["score", "column", "value", "expected", "excess"]
+
+
+def explain(estimator, X, n, n_cells, reference):
+    """The frame that `explain_outliers` returns."""
+    pandas = check_pandas_support("explain_outliers")
+    check_is_fitted(estimator)
+    for name, value in (("n", n), ("n_cells", n_cells)):
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+    table = open_table(X, "X", sparse=True)
+    if reference is None and table.shape[0] == 1:
+        raise ValueError(
+            "X has one row, and cells are compared with those of other rows: give reference, such "
+            "as the training data."
+        )
+    columns, queries = estimator._encoded(X), estimator._queries()
+    usual = columns if reference is None else estimator._encoded(reference)
+    usual = _medians(queries.surprisal(usual))
+    training = estimator._training_table(X)
+    scores = estimator.score_outliers(X) if training is None else estimator.outlier_scores_
+    rows = np.argsort(-scores, kind="stable")[:n]
+    asked = [queries] * len(rows) if training is None else queries.without(training, rows)
+    names = range(table.shape[1]) if table.names is None else table.names
+    lines, at = [], []
+    for i, of_row in zip(rows, asked):
+        cells = [None if c is None else c[[i]] for c in columns]
+        excess = of_row.surprisal(cells)[0] - usual
+        guilty = [int(j) for j in np.argsort(-excess)[:n_cells] if excess[j] > 0]
+        for j in guilty:
+            expected = _expected(of_row, cells, j)
+            lines.append((scores[i], names[j], table.cell(i, j), expected, excess[j]))
+        if not guilty:
+            lines.append((scores[i], None, None, None, np.nan))
+        at += [i] * max(len(guilty), 1)
+    frame = pandas.DataFrame(lines, columns=COLUMNS, dtype=object).infer_objects()
+    labels = X.index if hasattr(X, "iloc") else pandas.RangeIndex(table.shape[0], name="row")
+    return frame.set_axis(labels[at])
+
+
+def _medians(surprisal):
+    """The median of each column's finite cells; nan where there is none."""
+    known = (column[np.isfinite(column)] for column in surprisal.T)
+    return np.array([np.median(column) if len(column) else np.nan for column in known])
+
+
+def _expected(queries, cells, j):
+    """What would fill a row's cell in column j; None where rows are whole or nothing is known."""
+    encoder = queries.encoder
+    family = FAMILIES.get(encoder.codecs[j].family)
+    if family is not None and not family.takes_gaps:
+        return None
+    cells = encoder.parts.left_out(cells)
+    cells[j] = encoder.missing_columns(1)[j]
+    values, _, missing = queries.fill(cells)
+    missing = [own if k == j else np.zeros(1, bool) for k, own in enumerate(missing)]
+    values = [own if k == j else np.empty(0) for k, own in enumerate(values)]
+    filled = encoder.replacements(values, missing)
+    return filled[0][2].tolist()[0] if filled else None
