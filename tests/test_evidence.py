@@ -113,8 +113,8 @@ def one_run(plan, schedule, island, seed):
     """(log evidence, (partition of the columns, of the rows in their first view))."""
     island, stop = island(plan, schedule, np.random.SeedSequence(seed)), StopFlag()
     for size, assignments in schedule.stages(plan.table.n_rows):
-        assert island.take_in(size, stop) and island.sweep(assignments, stop)
-    state = island.states[island.draw()]
+        assert island.run(size, assignments, stop)
+    (state,) = island.states
     if plan.view_grid is None:
         n_units = sum(FAMILIES[f].key_columns(at).size for f, at in plan.families.items())
         views, view = (0,) * n_units, state
@@ -212,6 +212,23 @@ def test_views(data, prior, n_rows, view_prior):
 
 
 # ---- wrong samplers -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("of", [("mixed", "PY", 6), ("mixed", "null", 6, "PY")])
+def test_one_particle_is_moved_when_all_rows_are_in(of):
+    """A small table's work would be that of as many chains otherwise, all but one thrown away."""
+    plan, _ = case(*of)
+    island, moved = Island(plan, SHORT, np.random.SeedSequence(7)), []
+    real = island.moves.make_in_turn
+    island.moves.make_in_turn = lambda state, *rest: (
+        moved.append(state.subsample.size) or real(state, *rest)
+    )
+    for size, assignments in SHORT.stages(6):
+        n_before = len(island.states)
+        assert n_before > 1 and island.run(size, assignments, StopFlag())
+    assert moved.count(6) == -(-assignments // 6) > 0 and len(island.states) == 1
+    assert moved.count(size - 1) % n_before == 0
+    assert np.isfinite(island.log_evidence)
 
 
 def log_weight_of_row(views, row):

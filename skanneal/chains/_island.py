@@ -59,7 +59,7 @@ def run_island(plan, schedule, seed, stop, progress):
     chain = Chain(plan, None, schedule.pacer(plan.table.n_rows), None, ChainClock())
     chain.progress = progress
     for size, assignments in schedule.stages(plan.table.n_rows):
-        whole = island.take_in(size, stop) and island.sweep(assignments, stop)
+        whole = island.run(size, assignments, stop)
         chain.position = island.made
         best = int(np.argmax(island.log_weights))
         chain.state = island.states[best]
@@ -71,7 +71,6 @@ def run_island(plan, schedule, seed, stop, progress):
             stop.set()
     else:
         chain.log_evidence = island.log_evidence
-        best = island.draw()
     chain.state, chain.bit_generator = island.states[best], island.bit_generators[best]
     chain.pacer.jump(chain.position)
     return chain
@@ -122,6 +121,19 @@ class Island:
     def log_evidence(self):
         """Log of the estimate of the density of the rows so far."""
         return self._log_before + _log_sum(self.log_weights) - np.log(len(self.states))
+
+    def run(self, size, assignments, stop):
+        """Let rows enter until there are `size`, then make so many assignments in place; return
+        False if it was stopped before.
+
+        With the last row the evidence is known: only the survivor, one particle drawn by weight, is
+        moved on.
+        """
+        if not self.take_in(size, stop):
+            return False
+        if size == self.table.n_rows:
+            self.keep_survivor()
+        return self.sweep(assignments, stop)
 
     def take_in(self, size, stop):
         """Let rows enter until there are `size`; return False if it was stopped before.
@@ -197,9 +209,11 @@ class Island:
             states.append(state)
         self.states = states
 
-    def draw(self):
-        """Return the place of a particle drawn by weight."""
-        return draw_index(self.log_weights, np.random.Generator(self.bit_generator))
+    def keep_survivor(self):
+        """Keep one particle, drawn by weight, with the stream of its place."""
+        place = draw_index(self.log_weights, np.random.Generator(self.bit_generator))
+        self._log_before, self.log_weights = self.log_evidence, np.zeros(1)
+        self.states, self.bit_generators = [self.states[place]], [self.bit_generators[place]]
 
 
 def log_terms_of_row(view, row):

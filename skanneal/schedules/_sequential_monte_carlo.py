@@ -18,10 +18,11 @@ class SequentialMonteCarlo(LinearAnneal):
     particle by the density that the particle gives it. If the effective sample size falls below a
     share `min_ess` of the particles, they are resampled (systematic resampling). Between the rows
     each particle is moved on the rows so far, by moves that leave the posterior of these rows
-    invariant. In the end one particle is drawn by weight, and continues as the chain.
+    invariant. When all rows are in, one particle is drawn by weight, and continues as the chain.
 
     The mean of the weights is an unbiased estimate of the evidence, for any number of particles. An
-    estimator with this schedule has `log_evidence_`, and runs `n_particles` times the sweeps.
+    estimator with this schedule has `log_evidence_`, and runs `n_particles` times the sweeps that
+    are made before the last row is in.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ class SequentialMonteCarlo(LinearAnneal):
         in. The other sweeps move the rows so far: after each row that enters while these are few,
         and later whenever the share of the assignments made so far asks for a sweep.
     final_sweeps : float, default=2
-        Sweeps of all rows at the end; at most ``n_sweeps - 1``.
+        Sweeps of all rows at the end, of the particle that is left; at most ``n_sweeps - 1``.
     min_ess : float, default=0.5
         Effective sample size, as a share of the particles, below which they are resampled. 1
         resamples after every row, 0 never.
