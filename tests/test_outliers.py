@@ -59,7 +59,7 @@ def tail_of(model, view, cells):
     observed, pattern = _tail.patterns(table)
     laws = [tails.law(which) for which in observed]
     only = np.where(np.arange(len(view.slots)) == 0, 0.0, -np.inf)
-    surprisals = -view.mixture.score_rows(table)[0]
+    surprisals = _tail.surprisals_of(view, table, 0, table.n_rows)
     return np.exp(log_sums(np.tile(only, (len(surprisals), 1)), surprisals, laws, pattern))
 
 
@@ -134,7 +134,7 @@ def test_sums_over_columns_agree_with_simulation(family):
     for j, _, values in fresh:
         cells[j] = np.asarray(values).astype(cells[j].dtype)
     table = queries.predictor.table(cells)
-    surprisals = -view.mixture.score_rows(table)[0][:, 0]
+    surprisals = _tail.surprisals_of(view, table, 0, n)[:, 0]
     tails = _tail.ViewTails(view, queries.predictor.table, queries.predictor.schema)
     law = tails.law(np.ones(len(cells), dtype=bool))
     low = -stats.norm.ppf(FALSE_ALARM)
@@ -446,6 +446,58 @@ def test_the_tail_of_a_law_without_spread_is_exponential():
     law, excess = Law(np.zeros(1), np.zeros(1), np.zeros(1)), np.array([[0.0], [0.3], [5.0]])
     got = log_sums(np.zeros((3, 1)), excess, [law], np.zeros(3, int))
     np.testing.assert_allclose(got, -excess[:, 0])
+
+
+# ---- numbers whose family describes their logarithms ---------------------------------------------
+
+
+def amounts_and_logarithms(gaps, n=150):
+    """Log-normal amounts of two groups, and their logarithms."""
+    rng = np.random.default_rng(4)
+    logs = rng.normal(size=(n, 2)) + np.where(np.arange(n) % 3 == 0, 8.0, 0.0)[:, None]
+    logs[rng.random((n, 2)) < (0.2 if gaps else 0.0)] = np.nan
+    return np.exp(logs), logs
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_amounts_are_as_odd_as_their_logarithms(gaps):
+    """And make the same clusters; in both tails the scores rise, as far down as numbers go."""
+    amounts, logs = amounts_and_logarithms(gaps)
+    (of_amounts, of_logs) = quick("log_normal").fit(amounts), quick("normal").fit(logs)
+    np.testing.assert_allclose(of_amounts.outlier_scores_, of_logs.outlier_scores_, rtol=1e-5)
+    np.testing.assert_array_equal(of_amounts.labels_, of_logs.labels_)
+    far = np.c_[np.linspace(-690.0, 690.0, 80), np.full(80, np.nan if gaps else 0.5)]
+    scores = of_amounts.score_outliers(np.exp(far))
+    np.testing.assert_allclose(scores, of_logs.score_outliers(far), rtol=1e-5)
+    low, high = scores[far[:, 0] < -10.0], scores[far[:, 0] > 20.0]
+    assert (np.diff(low) < 0.0).all() and (np.diff(high) > 0.0).all()
+    tiny = np.array([[1e-300, np.nan]])
+    assert of_amounts.score_outliers(tiny)[0] > of_amounts.outlier_scores_.max()
+
+
+def test_a_single_amount_is_exact():
+    """T is Student's tail of the logarithm."""
+    logs = np.random.default_rng(2).normal(size=(12, 1))
+    model, view = one_component("log_normal", np.exp(logs))
+    normal, of_logs = one_component("normal", logs)
+    rows = np.array([[0.0], [1.0], [-3.0], [-20.0], [9.0]])
+    got, expected = tail_of(model, view, np.exp(rows)), tail_of(normal, of_logs, rows)
+    np.testing.assert_allclose(got, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["log_normal", "semi_continuous", "semi_continuous_log_normal"])
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**20])
+def test_the_unit_of_amounts_does_not_matter(family, unit):
+    """Nor where some of the amounts are atoms, which have a probability beside a density."""
+    X, _ = amounts_and_logarithms(False)
+    if family != "log_normal":
+        X[::4, 0] = 0.0
+    model, scaled = quick(family).fit(X), quick(family).fit(X * unit)
+    np.testing.assert_allclose(model.outlier_scores_, scaled.outlier_scores_, atol=2e-3)
+    new = np.r_[X[:9] * 3.0, [[1e-30, 1.0], [1e9, 1.0]]]
+    np.testing.assert_allclose(
+        model.score_outliers(new), scaled.score_outliers(new * unit), rtol=1e-3, atol=2e-3
+    )
 
 
 # ---- the detector --------------------------------------------------------------------------------

@@ -308,10 +308,19 @@ cdef class FamilyBlock:
         """Standard deviations in the user's units, from those of offset + scale * cell."""
         return deviations
 
+    def log_slope(self, f, table, start, stop):
+        """Log of du/dx at feature f's cells, 0 where missing: (rows,).
+
+        x is the user's number, and u what the family's law is of: its logarithm, say. Minus the log
+        density of u is the surprisal by which oddness is judged (predictive/_tail.py), since that
+        of x would depend on the unit. 0.0: the slope is the same at all cells, so that it does not
+        matter, or the cells have no unit."""
+        return 0.0
+
     def excess_law(self, Py_ssize_t f):
         """The law of a cell's surprisal above its value at the predictive mean, where it is least.
 
-        (a, b, h) if it is -h log B, B ~ Beta(a, b), in every slot: numbers or arrays (n_slots,).
+        Of the surprisal of u (see `log_slope`). (a, b, h) if it is -h log B, B ~ Beta(a, b), in every slot: numbers or arrays (n_slots,).
         A row family is given the number of observed cells. None: unknown; callers sample it."""
         return None
 

@@ -33,34 +33,20 @@ class LogNormal(Normal):
     def score_feature(self, f, Table table, out, Py_ssize_t start, Py_ssize_t stop):
         """Add feature f's log predictive density, in the user's units, to out: (rows, n)."""
         super().score_feature(f, table, out, start, stop)
-        self._subtract_logarithms(f, table, out, start)
+        out += self.log_slope(f, table, start, stop)[:, None]
 
     def score_rows(self, Table table, out, start=0, stop=None):
         """As FamilyBlock's."""
+        stop = table.n_rows if stop is None else stop
         super().score_rows(table, out, start, stop)
         for f in range(self.n_features):
-            self._subtract_logarithms(f, table, out, start)
+            out += self.log_slope(f, table, start, stop)[:, None]
 
-    def _subtract_logarithms(self, f, Table table, out, Py_ssize_t start):
-        """Subtract log x of feature f's cells from out, rows from `start` on: the Jacobian."""
-        cdef double[:, ::1] scores = out
-        cdef Py_ssize_t position = table.positions[self.columns[f]], i, k
-        cdef double offset = table.offsets[self.columns[f]], scale = table.scales[self.columns[f]]
-        cdef float cell
-        with nogil:
-            for i in range(scores.shape[0]):
-                cell = (<const float *> (table.row(start + i) + position))[0]
-                if cell != cell:
-                    continue
-                for k in range(scores.shape[1]):
-                    scores[i, k] -= offset + scale * cell
-
-    def add_surprisals(self, Table table, out):
-        """Nothing: the law of the logarithm's surprisal is not that of the amount's."""
-
-    def excess_law(self, f):
-        """None: that of the logarithm does not apply, since the amount's density has a Jacobian."""
-        return None
+    def log_slope(self, f, table, start, stop):
+        """-log x of each cell."""
+        j = self.columns[f]
+        logs = table.offsets[j] + table.scales[j] * table.column(j, start, stop).astype(np.float64)
+        return np.where(np.isnan(logs), 0.0, -logs)
 
     def log_jacobian(self):
         """Sum over cells of -log(scale x): what takes log marginals from cell to user's units."""

@@ -319,6 +319,13 @@ cdef class SemiContinuous(FamilyBlock):
         logs = np.vstack([np.log(self._shares(f)[:, :n_slots]), np.zeros(n_slots)])
         out += logs[outcome]
 
+    def log_slope(self, f, table, start, stop):
+        """-log(scale) of each cell elsewhere: a density per scale of the column, which has no unit,
+        compares with an atom's probability."""
+        j = self.columns[f]
+        outcome = outcomes_of(table.column(j, start, stop), table.atoms[j])
+        return np.where(outcome == 0, -np.log(table.scales[j]), 0.0)
+
     def log_jacobian(self):
         """Sum over the cells elsewhere of -log(scale): from log marginals in cell units to those in
         the user's. An atom's probability has no unit."""

@@ -33,10 +33,19 @@ class SemiContinuousLogNormal(SemiContinuous):
         """Add feature f's log predictive, at an atom its log probability, elsewhere the log density
         in the user's units, to out: (rows, n)."""
         super().score_feature(f, table, out, start, stop)
+        out -= self._logarithms(f, table, start, stop)[:, None]
+
+    def _logarithms(self, f, table, start, stop):
+        """log x of each cell elsewhere, 0 of others."""
         j = self.columns[f]
-        cells = table.column(j, start, stop).astype(np.float64)
-        logs = table.offsets[j] + table.scales[j] * cells
-        out -= np.where(outcomes_of(cells, table.atoms[j]) == 0, logs, 0.0)[:, None]
+        cells = table.column(j, start, stop)
+        logs = table.offsets[j] + table.scales[j] * cells.astype(np.float64)
+        return np.where(outcomes_of(cells, table.atoms[j]) == 0, logs, 0.0)
+
+    def log_slope(self, f, table, start, stop):
+        """-log(scale x) of each cell elsewhere."""
+        logs = self._logarithms(f, table, start, stop)
+        return super().log_slope(f, table, start, stop) - logs
 
     def log_jacobian(self):
         """Sum over the cells elsewhere of -log(scale x)."""

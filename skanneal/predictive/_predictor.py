@@ -55,6 +55,14 @@ class View:
         block.score_feature(f, table, scores, start, stop)
         return scores[:, self.slots]
 
+    def log_slopes(self, table, start, stop):
+        """By how much each row's log density falls short of that of what its families' laws are of:
+        see `FamilyBlock.log_slope`; (stop - start,)."""
+        slopes = np.zeros(stop - start)
+        for block, f in self.features.values():
+            slopes += 0.0 if block.joint else block.log_slope(f, table, start, stop)
+        return slopes
+
     def level_probabilities(self, column):
         """Predictive probability of each level: (K + 1, n_levels), or None for numbers."""
         block, f = self.features[column]

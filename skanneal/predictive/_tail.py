@@ -1,7 +1,11 @@
 """How odd rows are: the probability, under a mixture, of rows as odd as these.
 
-A density has units, spikes, and as many factors as a row has cells; a probability has neither. For
-a draw with components k of weight w_k (a new one among them) and a row x with its pattern of
+A density has units, spikes, and as many factors as a row has cells; a probability has neither.
+Densities that are compared below, between rows, components, or with the probabilities of atoms, are
+those of the numbers whose law the family is, of logarithms for log-normal amounts, per scale of the
+column (`FamilyBlock.log_slope`): a density of the amounts grows without bound towards 0.
+
+For a draw with components k of weight w_k (a new one among them) and a row x with its pattern of
 gaps, all of what follows being of the observed cells alone, a row is as odd as x in three ways:
 
 - T_k(x): a row of component k has a predictive density as low as x's. x is at the rim of k.
@@ -133,7 +137,7 @@ class ViewTails:
             table = self._table({j: part.sample_feature(own, at, bits)})
             scores = np.zeros((table.n_rows, part.n_slots))
             part.score_feature(own, table, scores, 0, table.n_rows)
-            return scores
+            return scores - np.reshape(part.log_slope(own, table, 0, table.n_rows), (-1, 1))
 
         return self._of_samples(block, n_cells, scored)
 
@@ -156,9 +160,10 @@ class ViewTails:
 
     def least_of_column(self, j):
         """The surprisal of a number at its predictive mean: (K + 1,)."""
-        view = self.view
-        centres = self._table({j: view.means(j)})
-        return -np.diag(view.cell_scores(j, centres, 0, len(view.slots)))
+        view, (block, f) = self.view, self.view.features[j]
+        centres, n = self._table({j: view.means(j)}), len(view.slots)
+        scores = np.diag(view.cell_scores(j, centres, 0, n))
+        return block.log_slope(f, centres, 0, n) - scores
 
     def least_of_row(self, block, columns):
         """The surprisal of these cells of a row family at their predictive mean: (K + 1,)."""
@@ -366,7 +371,7 @@ def _of_view(view, table, of_rows, maker, training=False):
     for start in range(0, table.n_rows, step):
         stop = min(start + step, table.n_rows)
         rows = np.arange(start, stop)
-        surprisals = -view.mixture.score_rows(table, start, stop)[0]
+        surprisals = surprisals_of(view, table, start, stop)
         cases, case = standing, pattern[rows]
         if training:
             own, loss = own_components(view, rows)
@@ -374,6 +379,12 @@ def _of_view(view, table, of_rows, maker, training=False):
             cases, case = standing_without(view, sizes, typical, own, pattern[rows])
         out[rows] = log_sums(cases, surprisals, laws, pattern[rows], case)
     return out
+
+
+def surprisals_of(view, table, start, stop):
+    """Minus the log density of each row, without units: (stop - start, n_slots)."""
+    scores = view.mixture.score_rows(table, start, stop)[0]
+    return view.log_slopes(table, start, stop)[:, None] - scores
 
 
 def own_components(view, rows):
