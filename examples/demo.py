@@ -44,7 +44,7 @@ def clusterers(n_clusters):
         "KMeans\ntold the number": KMeans(n_clusters, n_init=10, random_state=0),
         "GaussianMixture\ntold the number": GaussianMixture(n_clusters, random_state=0),
         "HDBSCAN\nthe example's parameters": hdbscan,
-        "AnnealedDPMixture\ndefaults": AnnealedDPMixture(n_jobs=-1, random_state=0),
+        "AnnealedDPMixture\ndefaults": AnnealedDPMixture(n_jobs=-1, random_state=1),
     }
 
 
@@ -88,7 +88,7 @@ def main(path="demo.png"):
             labels = clusterer.fit_predict(X)
             fits[method] = labels, match(truth, labels)
         ours = clusterer  # the last one
-        agree.append(ours.converged_)
+        agree.append(ours.convergence_["settled"])
         if not results:
             print(" " * 9, *(f"{method.partition(chr(10))[0]:>17}" for method in fits), "clusters")
         shown = (f"{text:>17}" for _, text in fits.values())

@@ -141,7 +141,10 @@ def test_a_row_left_out(family, prior):
 
 def added_by_distance(family, value, seen, hyper):
     """2h (exp(e / 2h) - 1) - e of a number or a row of numbers, e its surprisal above that at the
-    centre of those that were seen; 0 of other families."""
+    centre of those that were seen; of amounts that of their logarithms; 0 of other families."""
+    if family == "log_normal" and not is_missing(value):
+        logs = [other if is_missing(other) else math.log(other) for other in seen]
+        return added_by_distance("normal", math.log(value), logs, hyper)
     if family not in ("normal", "multivariate_normal") or is_missing(value):
         return 0.0
     seen = [other for other in seen if not is_missing(other)]
@@ -184,7 +187,7 @@ def test_rows_are_laid_between_clusters_without_themselves(family):
     found = joints_without(state.to_arrays(), 0, table, rows)
     np.testing.assert_allclose(found, expected(), rtol=1e-5, atol=1e-4)
     assert np.abs(found - expected(kept=True)).max() > 0.05, "the row is still in its cluster"
-    if family in ("normal", "multivariate_normal"):
+    if family in ("normal", "log_normal", "multivariate_normal"):
         assert np.abs(found - expected(tails=False)).max() > 0.05, "the tails are those of a t"
 
 

@@ -83,7 +83,7 @@ class Sparse(Container):
         return self.X.copy()  # counts have no missing cells
 
     def cell(self, i, j):
-        return csr_array(self.X)[i, j]
+        return self.entries()[i, j]
 
 
 class Rows(Container):

@@ -25,7 +25,7 @@ from ._base_chains import INTERRUPTED, BaseChains
 from ._base_table import BaseTable, weighted_draws
 from ._evidence import check_gaps, check_schedule, evidence_of
 from ._rounds import SweepCost, run_rounds
-from ._verdict import opinion
+from ._verdict import opinion, settled
 
 SKETCH_ROWS = 2000
 BLOCK_ROWS = 8192  # scored at a time
@@ -101,12 +101,14 @@ class BaseAnnealed(BaseTable, BaseChains):
                 if not results:
                     raise KeyboardInterrupt
                 fitted = self._results(encoder, plan, results, verdict, limit)
-                fitted["convergence_"]["answers"] = self._answers(fitted, plan, encoder, limit)
+                answers = self._answers(fitted, plan, encoder, limit)
                 fitted["outlier_scores_"] = training_scores(
                     *weighted_draws(fitted), table, encoder.table_schema, limit
                 )
             interrupted |= note.noted
             fitted["converged_"] &= not interrupted
+            agreed = not interrupted and settled(fitted["converged_"], answers)
+            fitted["convergence_"] |= {"answers": answers, "settled": agreed}
             complaints = self._complaints(fitted, table.n_rows, **priors)
             complaints += self._complaints_of_weights(fitted["chain_weights_"])
             if interrupted:

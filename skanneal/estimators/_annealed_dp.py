@@ -157,7 +157,10 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
     convergence_ : dict
         "figures": for each figure, such as "r_hat of log_joint", a dict with "value", "limit" and
         "agrees", which is None where there is too little to tell. "agreeing": for each chain,
-        whether it belongs to the largest group of chains that agree with each other.
+        whether it belongs to the largest group of chains that agree with each other. "answers":
+        where the chains do not agree in everything, for each answer ("clusters", "number of
+        clusters", "density") a dict with "value", "limit" and "agrees"; see the page on how sure a
+        fit is. "settled": whether they agree in everything or on every answer.
     r_hat_, ess_ : dict of float
         R-hat and the effective sample size of the scalars in `trace_`, over the last block or the
         final full-data stage; nan where this is too short.

@@ -90,7 +90,7 @@ def _own_clusters(estimator, draws, n_clusters, plan, encoder):
     """What a fit of this chain alone would say: the cluster of some rows, if there are so many
     clusters, and how many it would say there are."""
     at = np.unique(np.linspace(0, len(draws) - 1, min(DRAWS, len(draws))).round().astype(int))
-    summary = estimator._summary(draws, encoder, plan)
+    summary = estimator._summary(draws, encoder, plan, least=1, keys=None)
     rows = compared_rows(plan.table.n_rows, COMPARED_ROWS)
     if not estimator._joins_components:
         return summary["labels_"][rows], summary["n_clusters_"]
@@ -98,11 +98,9 @@ def _own_clusters(estimator, draws, n_clusters, plan, encoder):
         [draws[i] for i in at], np.ones(len(at)), summary["_point"], encoder.table_schema, None
     )
     tree = clusters._grown(summary["_point"], plan.table, None)
-    cut = cut_tree(tree, n_clusters=n_clusters)
-    clusters.clusters, clusters.n_clusters = cut, int(cut.max()) + 1
-    joints = clusters.log_joints(plan.table.take(rows))
+    clusters.clusters = cut_tree(tree, n_clusters=n_clusters)
     own_number = int(cut_tree(tree, estimator.separation, estimator.n_clusters).max()) + 1
-    return clusters.probabilities(joints).argmax(axis=1), own_number
+    return clusters.predict(plan.table.take(rows)), own_number
 
 
 def _of_dependence(chains):

@@ -73,6 +73,11 @@ def opinion(verdict):
     return f"the chains do not agree: {figures}"
 
 
+def settled(converged, answers):
+    """Whether chains agree in everything, or on every answer that they were asked for."""
+    return bool(converged or (answers and all(answer["agrees"] for answer in answers.values())))
+
+
 def disagreement(convergence, advice):
     """What to say of chains that disagree; nothing where there is too little to tell, where they
     agree on every answer, or of one chain, whose halves differ by chance where it moves slowly.
@@ -80,23 +85,19 @@ def disagreement(convergence, advice):
     There are no figures in it, nor which of them are beyond their limits, so that Python shows it
     once where many fits have it to say.
     """
-    if not failed(convergence) or len(convergence["agreeing"]) == 1:
-        return []
     answers = convergence.get("answers", {})
-    settled = [name for name, answer in answers.items() if answer["agrees"]]
-    if answers and len(settled) == len(answers):
+    agreed = [name for name, answer in answers.items() if answer["agrees"]]
+    nothing_to_say = not failed(convergence) or len(convergence["agreeing"]) == 1
+    if nothing_to_say or (answers and len(agreed) == len(answers)):
         return []
     if not answers:
         return [
             f"The chains do not agree: `convergence_` has the figures, and says which chains are "
             f"at odds with the others. {advice}"
         ]
-    open_ = [name for name in answers if name not in settled]
-    agree = f"agree on the {_listed(settled)}, but not on" if settled else "do not agree on"
-    return [
-        f'The chains {agree} the {_listed(open_)}; `convergence_["answers"]` has the figures. '
-        f"{advice}"
-    ]
+    open_ = _listed([name for name in answers if name not in agreed])
+    agree = f"agree on the {_listed(agreed)}, but not on" if agreed else "do not agree on"
+    return [f'The chains {agree} the {open_}; `convergence_["answers"]` has the figures. {advice}']
 
 
 def _listed(names):
