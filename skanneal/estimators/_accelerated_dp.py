@@ -26,9 +26,10 @@ from ..sharded._queries import FeatureQueries
 from ..sharded._shards import ShardPool
 from ..summary import warn_unless_settled
 from ._base_chains import INTERRUPTED, POINT, READING, BaseChains
-from ._base_table import CLUSTERS, BaseTable, weighted_draws
+from ._base_table import CLUSTERS, BaseTable
 from ._callbacks import Round
 from ._memberships import MembershipMixin
+from ._weighted_draws import weighted_draws
 
 ALGORITHMS = ("collapsed", *STAGES)
 ONE_SHARD = ("auxiliary", "collapsed", "importance")  # one row after another

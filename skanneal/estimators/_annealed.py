@@ -22,10 +22,11 @@ from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedu
 from ..states import Mixture
 from ._answers import answers_of
 from ._base_chains import INTERRUPTED, BaseChains
-from ._base_table import BaseTable, weighted_draws
+from ._base_table import BaseTable
 from ._evidence import check_gaps, check_schedule, evidence_of
 from ._rounds import SweepCost, run_rounds
 from ._verdict import opinion, settled
+from ._weighted_draws import weighted_draws
 
 SKETCH_ROWS = 2000
 BLOCK_ROWS = 8192  # scored at a time

@@ -24,6 +24,7 @@ from ._base_chains import IMPUTATIONS, SAMPLE
 from ._descriptions import describe
 from ._explanations import explain
 from ._family_evidence import choose_family, report, set_collinear_apart
+from ._weighted_draws import weighted_draws
 
 ENOUGH_DRAWS = 20  # of all chains, below which a mean over partitions says little
 
@@ -539,13 +540,3 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         if not return_std:
             return filled
         return filled, table.beside(queries.uncertainty(spreads, missing))
-
-
-def weighted_draws(fitted):
-    """Of a fit's attributes: the draws of the chains that count, and the weight of each, at most
-    1."""
-    chains = fitted["draws_"]
-    weights = fitted.get("chain_weights_", np.ones(len(chains)))
-    of_draws = np.repeat(weights / weights.max(), [len(chain) for chain in chains])
-    draws = [draw for chain in chains for draw in chain]
-    return [draw for draw, weight in zip(draws, of_draws) if weight], of_draws[of_draws > 0]
