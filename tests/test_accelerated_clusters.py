@@ -42,8 +42,9 @@ def test_blocks_are_clusters_whatever_their_components(likelihood):
     frame = model.describe_clusters(X)
     assert frame["size"].tolist() == [150, 150]
     assert mixture(likelihood=likelihood, n_clusters=1).fit(X).n_clusters_ == 1
-    with pytest.warns(ConvergenceWarning, match="n_clusters=90"):
-        clusters(likelihood=likelihood, n_clusters=90).fit(X)
+    assert clusters(likelihood=likelihood, n_clusters=90).fit(X).n_clusters_ == 90
+    with pytest.warns(ConvergenceWarning, match="n_clusters=301 are more than there are rows"):
+        clusters(likelihood=likelihood, n_clusters=301).fit(X)
     display = ClusterTreeDisplay.from_estimator(model)
     assert len(display.ax_.get_xticklabels()) == model.n_components_
 

@@ -103,10 +103,10 @@ def test_a_number_of_clusters_cuts_the_tree(groups, n_clusters):
     assert AnnealedDPMixture(**SHORT, n_clusters=n_clusters).fit(X).n_clusters_ == n_clusters
 
 
-def test_more_clusters_than_components_are_warned_of(groups):
+def test_more_clusters_than_rows_are_warned_of(groups):
     X, _ = groups
-    with pytest.warns(ConvergenceWarning, match="n_clusters=50"):
-        AnnealedDPMixture(**SHORT, n_clusters=50).fit(X)
+    with pytest.warns(ConvergenceWarning, match="n_clusters=50 are more than there are rows"):
+        assert AnnealedDPMixture(**SHORT, n_clusters=50).fit(X[::10]).n_clusters_ == 38
 
 
 def test_rows_that_are_in_no_cluster_are_noise_if_asked_for(groups):

@@ -318,12 +318,12 @@ class TestFit:
         encoder = model._encoder
         table = model._queries().table(encoder.encode(model, X))
         chain_model = type("ChainPlan", (), {"families": encoder.table_families, "table": table})
-        found = model._summary([a, b, c], encoder, chain_model)
+        found = model._summary([a, b, c], encoder, chain_model, 1, None)
         np.testing.assert_array_equal(found["view_labels_"], a.view_labels)
         for labels, expected in zip(found["row_labels_"], a.row_labels):
             np.testing.assert_array_equal(labels, canonical(expected))
         model.point_estimate = "map"
-        found = model._summary([a, b, c], encoder, chain_model)
+        found = model._summary([a, b, c], encoder, chain_model, 1, None)
         np.testing.assert_array_equal(found["view_labels_"], c.view_labels)
 
     def test_warm_start_goes_on_where_the_chain_was(self):

@@ -250,13 +250,13 @@ def test_clusters_are_averaged_over_the_draws_that_there_is_time_for(
     clock, monkeypatch, seconds, n_averaged
 ):
     """Of 5,000 rows and 8 draws, which take 40 seconds, and labels half as much again."""
-    real = Clusters.log_joints
+    real = Clusters.joints
 
-    def log_joints(clusters, table):
+    def joints(clusters, table):
         clock.now += len(clusters.draws) * table.n_rows / 1000
         return real(clusters, table)
 
-    monkeypatch.setattr(Clusters, "log_joints", log_joints)
+    monkeypatch.setattr(Clusters, "joints", joints)
     schedule = AcceleratedSchedule(n_accelerated=2, n_exact=4)
     options = {"likelihood": "gaussian", "schedule": schedule, "n_draws": 8, "random_state": 0}
     model = AcceleratedDPMixture(max_time=seconds, **options)
@@ -292,9 +292,9 @@ def test_what_follows_the_chains_is_within_the_limit(
         clock.now += max_time
         return real_run_chain(*arguments, max_time=0.01, **named)
 
-    def log_joints(clusters, table):
+    def joints(clusters, table):
         clock.now += len(clusters.draws) * table.n_rows / 1000
-        return real_log_joints(clusters, table)
+        return real_joints(clusters, table)
 
     def state_from_arrays(*arguments):
         clock.now += 5.0
@@ -302,10 +302,10 @@ def test_what_follows_the_chains_is_within_the_limit(
         return real_state(*arguments)
 
     real_run_chain, real_state = _base_chains.run_chain, _tail.state_from_arrays
-    real_log_joints = Clusters.log_joints
+    real_joints = Clusters.joints
     monkeypatch.setattr(_base_chains, "run_chain", run_chain)
     monkeypatch.setattr(_annealed, "chain_weights", lambda chains, *_: np.ones(len(chains)))
-    monkeypatch.setattr(Clusters, "log_joints", log_joints)
+    monkeypatch.setattr(Clusters, "joints", joints)
     monkeypatch.setattr(_tail, "state_from_arrays", state_from_arrays)
     model = estimator(n_chains=4, n_draws=1, max_time=seconds, random_state=0, **options)
     with warnings.catch_warnings():

@@ -15,6 +15,7 @@ import argparse
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from skanneal.schedules import SequentialGibbs
 
 SIZES = 100_000, 1_000_000, 5_000_000
 N_CLUSTERS, APART = 300, 40.0  # standard deviations of a cluster over which the centres spread
+HYPERPARAMETERS = {"mu0": APART / 2, "kappa0": 0.01, "nu0": 10.0, "sigma2_0": 1.0}
 KEYS = "version", "rows", "columns"
 STAGES = "table", "chains", "fit"
 
@@ -59,8 +61,16 @@ def measure(n_rows, n_columns):
     began = peak()
     X = table(n_rows, n_columns)
     of_table = peak()
-    schedule = SequentialGibbs(n_sweeps=2)
-    model = Watched(families="normal", rounding=None, schedule=schedule, random_state=0).fit(X)
+    model = Watched(
+        families="normal",
+        rounding=None,
+        hyperparameters={"normal": HYPERPARAMETERS},
+        schedule=SequentialGibbs(n_sweeps=2),
+        random_state=0,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of chains that two sweeps do not bring together
+        model.fit(X)
     peaks = dict(zip(STAGES, (of_table, model.chains_, peak())))
     return {
         "components": model.n_components_,
