@@ -1,5 +1,7 @@
 """As many clusters as were asked for, and figures of their number that agree with each other."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -244,3 +246,20 @@ def test_blocks_of_rows_give_what_all_rows_at_once_do(make, monkeypatch):
     np.testing.assert_array_equal(blocks.labels_, whole.labels_)
     np.testing.assert_allclose(blocks.probabilities_, whole.probabilities_, rtol=1e-12)
     np.testing.assert_allclose(blocks.predict_proba(X), whole_probabilities, rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("question", ["predict", "score_samples", "new_cluster_proba"])
+def test_no_array_of_rows_times_components_is_held(question, monkeypatch):
+    """Of 30,000 rows and 60 components, which in float64 are 14.4 MB."""
+    model = AnnealedDPMixture(**SHORT, families="normal", n_clusters=60).fit(numbers(200))
+    model._clusters.raised = None
+    X = numbers(30_000)
+    monkeypatch.setattr("skanneal.predictive._predictor.BLOCK_BYTES", 1 << 17)
+    tracemalloc.start()
+    try:
+        getattr(model, question)(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert model._clusters.shares[0].shape[1] == 60
+    assert peak < 0.4 * 8 * 60 * len(X)

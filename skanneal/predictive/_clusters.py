@@ -144,7 +144,9 @@ class Clusters:
         return n_draws > 0
 
     def _label(self, table, clusters):
-        """Label all rows, and number the clusters from the largest; one without a row is none."""
+        """Label all rows, and number the clusters from the largest; one without a row is none.
+
+        Numbers are given last, so that one pass over the rows is enough where none is lost."""
         self.clusters, self.n_clusters = clusters, int(clusters.max()) + 1
         labels, confidence = self._labelled(table)
         self._number(clusters, labels)
@@ -227,7 +229,8 @@ class Clusters:
         """The clusters in the order of their first components. In this order they are compared, so
         that it does not depend on the numbers which of two equally probable ones a row is in."""
         numbers, first = np.unique(self.clusters, return_index=True)
-        return numbers[np.argsort(first)][numbers[np.argsort(first)] >= 0]
+        numbers = numbers[np.argsort(first)]
+        return numbers[numbers >= 0]
 
     def _shares_in(self, joints, order):
         """Probability of each cluster of `order`, given that the row is in one of them."""

@@ -209,16 +209,21 @@ class Predictor:
 
     def log_densities(self, table):
         """Log of each draw's weight times its density of each row: (n_rows, n_draws)."""
-        out = np.empty((table.n_rows, len(self.draws)))
+        return np.concatenate([*self._of_blocks(table), np.empty((0, len(self.draws)))])
+
+    def _of_blocks(self, table):
+        """Yield the same of a block of rows at a time."""
         for start, stop in self._blocks(table):
+            out = np.empty((stop - start, len(self.draws)))
             for d, views in enumerate(self.draws):
                 per_view = (logsumexp(view.joint(table, start, stop), axis=1) for view in views)
-                out[start:stop, d] = sum(per_view, self._log_draw_weights[d])
-        return out
+                out[:, d] = sum(per_view, self._log_draw_weights[d])
+            yield out
 
     def log_density(self, table):
         """Log predictive density of each row: (n_rows,)."""
-        return self._mean_of_logs(self.log_densities(table).T)
+        means = [self._mean_of_logs(logs.T) for logs in self._of_blocks(table)]
+        return np.concatenate([*means, np.empty(0)])
 
     def _mean_of_logs(self, logs):
         """log of the mean over draws of what has these logarithms, weights included."""

@@ -8,7 +8,7 @@ Questions that need atoms integrated out are not answered.
 import numpy as np
 from scipy.special import logsumexp
 
-from ._clusters import Rows
+from ._clusters import BLOCK_ROWS, Rows
 from ._draws import joint_weights, weights_in_components
 
 
@@ -37,16 +37,26 @@ class FeatureQueries:
         """Log predictive density of each row: (n_rows,)."""
         if given is not None:
             raise ValueError("given needs a conjugate likelihood")
-        rows = self.read(columns)
-        per_draw = [logsumexp(joint_weights(draw, rows), axis=1) for draw in self.draws]
-        return logsumexp(per_draw, axis=0) - np.log(len(per_draw))
+        out = [
+            logsumexp([logsumexp(joint_weights(draw, rows), axis=1) for draw in self.draws], axis=0)
+            for rows in self._blocks(columns)
+        ]
+        return np.concatenate([*out, np.empty(0)]) - np.log(len(self.draws))
 
     def new_cluster_probability(self, columns):
         """Probability that each row opens a cluster of its own: (n_rows,)."""
+        out = []
+        for rows in self._blocks(columns):
+            joints = (joint_weights(draw, rows) for draw in self.draws)
+            pairs = [(joint[:, -1].copy(), logsumexp(joint, axis=1)) for joint in joints]
+            new, whole = (logsumexp(of_draws, axis=0) for of_draws in zip(*pairs))
+            out.append(np.exp(new - whole))
+        return np.concatenate([*out, np.empty(0)])
+
+    def _blocks(self, columns):
+        """The rows, some thousand at a time."""
         rows = self.read(columns)
-        joints = [joint_weights(draw, rows) for draw in self.draws]
-        new = logsumexp([joint[:, -1] for joint in joints], axis=0)
-        return np.exp(new - logsumexp([logsumexp(joint, axis=1) for joint in joints], axis=0))
+        return (rows[start : start + BLOCK_ROWS] for start in range(0, len(rows), BLOCK_ROWS))
 
     def cluster_probabilities(self, columns):
         """Probability of each cluster of the point estimate: (n_rows, n_clusters)."""
