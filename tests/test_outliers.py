@@ -406,7 +406,10 @@ def test_views_multiply():
     table = queries.table(model._encoded(X[:9]))
     of_rows = _tail.patterns(table)
     per_draw = [
-        sum(_tail._of_view(view, table, of_rows, queries.predictor) for view in views)
+        sum(
+            _tail.ViewScores(view, table, of_rows, queries.predictor).log_tails(0, 9)
+            for view in views
+        )
         for views in queries.predictor.draws
     ]
     expected = -np.log(np.mean(np.exp(per_draw), axis=0))

@@ -117,6 +117,16 @@ def test_a_limit_travels_by_the_time_of_day(clock):
     assert not TimeLimit(None) and TimeLimit(None).share(0, 4, 1) is None
 
 
+def test_fewer_tasks_share_what_is_left_if_each_needs_more(clock):
+    limit = TimeLimit(12.0)
+    limit.needed = 5.0
+    assert [limit.share(task, 4, 1) for task in range(4)] == [6.0, 6.0, 6.0, 12.0]
+    clock.now += 6.0
+    assert limit.share(1, 4, 1) == 6.0 and not limit.is_over
+    clock.now += 1.0
+    assert limit.is_over and not TimeLimit(None).is_over
+
+
 # ------------------------------------------------------------------------------------ estimators
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_limit_is_for_all_chains_together(n_jobs):
@@ -313,6 +323,68 @@ def test_what_follows_the_chains_is_within_the_limit(
         model.fit(rows(4000, 2))
     assert (len(model._clusters.draws), len(scored)) == (n_averaged, n_scored)
     assert 0.8 * seconds < clock.now - 100.0 <= seconds
+
+
+@pytest.mark.parametrize(
+    ("seconds", "n_run", "ends"), [(1000.0, 4, 800.0), (100.0, 2, 80.0), (30.0, 1, 30.0)]
+)
+@pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
+def test_chains_that_cannot_be_completed_in_time_are_not_begun(
+    clock, monkeypatch, estimator, seconds, n_run, ends
+):
+    """A chain takes its share of four fifths of the time, and 30 seconds at least: of 100 the first
+    chain, whose share is 20, shows that one more can be completed, but not three."""
+
+    def run_chain(*arguments, max_time, **named):
+        clock.now += max(max_time, 30.0)
+        *_, state, _ = arguments
+        begun.extend([arguments[2].spawn_key] if state is None else [])
+        result = real(*arguments, max_time=0.01, **named)
+        return result | {"in_time": max_time > 30.0}
+
+    real, begun = _base_chains.run_chain, []
+    monkeypatch.setattr(_base_chains, "run_chain", run_chain)
+    monkeypatch.setattr(_annealed, "chain_weights", lambda chains, *_: np.ones(len(chains)))
+    options = {"n_chains": 4, "n_draws": 1, "warm_start": True, "random_state": 0, **NORMAL}
+    model = estimator(max_time=seconds, **options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(rows(300))
+    assert len(model.draws_) == len(model.chain_weights_) == n_run
+    assert clock.now - 100.0 == pytest.approx(ends)
+    said = any(f"of 4 chains {n_run} were run" in str(w.message) for w in caught)
+    assert said == (n_run < 4)
+    model.set_params(max_time=1000.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(rows(300))  # chains that were not begun are begun now
+    assert len(model.draws_) == len(set(begun)) == len(begun) == 4  # each with a seed of its own
+
+
+@pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
+def test_rows_that_there_is_no_time_to_score_have_no_score(clock, monkeypatch, estimator):
+    """A draw of 2,000 rows takes 40 seconds, which 1,000 of them forecast; 20 are left."""
+
+    def log_tails(self, start, stop, **options):
+        clock.now += 0.02 * (stop - start)
+        return real(self, start, stop, **options)
+
+    def run_chain(*arguments, max_time, **named):
+        clock.now += max_time
+        return real_run_chain(*arguments, max_time=0.01, **named)
+
+    real, real_run_chain = _tail.ViewScores.log_tails, _base_chains.run_chain
+    monkeypatch.setattr(_tail.ViewScores, "log_tails", log_tails)
+    monkeypatch.setattr(_base_chains, "run_chain", run_chain)
+    options = {"n_chains": 1, "n_draws": 1, "random_state": 0, **NORMAL}
+    inner, X = estimator(schedule=SequentialGibbs(n_sweeps=1), **options), rows(2000, 2)
+    model = MixtureOutlierDetector(inner, max_time=100.0)
+    with pytest.warns(ConvergenceWarning, match="`outlier_scores_` are nan"):
+        model.fit(X)
+    assert np.isnan(model.outlier_scores_).all() and np.isfinite(model.offset_)
+    assert clock.now - 100.0 <= 80.0 + 2 * 20.0 + 2 * 20.0  # a forecast, and where outliers begin
+    small = clone(inner).set_params(max_time=100.0).fit(X[:500])
+    assert np.isfinite(small.outlier_scores_).all()
 
 
 @pytest.mark.parametrize(

@@ -148,8 +148,9 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         in `families_` that are not set apart. With a conjugate prior they are posterior means.
     outlier_scores_ : ndarray of shape (n_rows,)
         How odd each training row is: the scores that `score_outliers` gives to new rows, but each
-        row is left out of the model that scores it. They are averaged over at most 8 of the draws.
-        Only for conjugate likelihoods and rows in memory.
+        row is left out of the model that scores it. They are averaged over at most 8 of the draws;
+        nan if `max_time` left no time even for one of them. Only for conjugate likelihoods and rows
+        in memory.
     draws_ : list of list of Draw or FeatureDraw
         ``draws_[chain][draw]``.
     trace_ : dict of ndarray of shape (n_chains, n_records)
@@ -431,7 +432,8 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         began = np.nanmax(self.trace_["sweeps"]) if self._goes_on else 0.0
         if interrupted and all(r["trace"]["sweeps"][-1] <= began for r in results):
             raise KeyboardInterrupt  # no state but those to begin with
-        if not interrupted and not all(r["in_time"] for r in results):
+        in_time = len(results) == self.n_chains and all(r["in_time"] for r in results)
+        if not interrupted and not in_time:
             complaints.append(too_short(limit, algorithm))
         with InterruptNote() as note:
             fitted = self._results(data.encoder, plan, results, limit=limit)

@@ -92,7 +92,7 @@ class BaseAnnealed(BaseTable, BaseChains):
             plan = plan_of(encoder, table)
             fingerprint = encoder.fingerprint(table)
             states = self._first_states(fingerprint)
-            if not self._goes_on:
+            if None in states:
                 plan = plan._replace(strata=self._strata(strata, schedule, plan, seed_of_strata))
             with InterruptNote() as note:
                 results, interrupted, verdict, block = self._run(
@@ -114,11 +114,11 @@ class BaseAnnealed(BaseTable, BaseChains):
             complaints += self._complaints_of_weights(fitted["chain_weights_"])
             if interrupted:
                 complaints.append(INTERRUPTED)
-            elif limit and not all(result["in_time"] for result in results):
+            elif len(results) < self.n_chains or not all(result["in_time"] for result in results):
                 complaints.append(
                     f"max_time={limit.seconds:g} was over before each chain had given every row a "
-                    f"cluster: the fit took {limit.taken:.3g} seconds. Give more time, or fewer "
-                    f"rows, columns or chains."
+                    f"cluster: of {self.n_chains} chains {len(results)} were run, and the fit took "
+                    f"{limit.taken:.3g} seconds. Give more time, or fewer rows, columns or chains."
                 )
         if not self._has_views:
             fitted["family_evidence_"] = evidence

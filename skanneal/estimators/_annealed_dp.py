@@ -173,7 +173,8 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
     outlier_scores_ : ndarray of shape (n_rows,)
         How odd each training row is: the scores that `score_outliers` gives to new rows, but each
         row is left out of the model that scores it. They are averaged over at most 8 of the draws,
-        and over fewer where there are many rows or components.
+        and over fewer where there are many rows or components; nan if `max_time` left no time even
+        for one of them.
     families_ : dict of str to ndarray
         The positions of each family's columns. Columns that are set apart are listed as "constant"
         (they have one value), "identifier" (they name the rows) and "collinear" (other columns

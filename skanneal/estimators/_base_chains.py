@@ -137,14 +137,16 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
         return self._states
 
     def _run_chains(self, limit, plans, schedules, seeds, states, n_draws, thin, lead=0):
-        """(Results of the chains, without those that an interrupt left out; interrupted).
+        """(Results of the chains, without those that were left out by an interrupt, or because the
+        time was over before they began; interrupted).
 
         A chain that goes on from an earlier fit is never left out: one that did not begin, or that
         was lost with its process, is where it was. If that is so of all, there are no results.
         """
+        limit = limit.for_chains  # one for all, which learns what a chain needs
         with Round(self, len(plans)) as chains:
             tasks = [
-                (limit.for_chains, number, lead, *own, n_draws, thin, state, chains.chain(number))
+                (limit, number, lead, *own, n_draws, thin, state, chains.chain(number))
                 for number, (*own, state) in enumerate(zip(plans, schedules, seeds, states))
             ]
             task = functools.partial(chain_task, len(tasks), n_workers(self.n_jobs))
@@ -193,6 +195,12 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
 
 
 def chain_task(n_tasks, n_at_a_time, limit, number, lead, *arguments, stop):
-    """A chain with its share of what is left of the time."""
-    seconds = limit.share(number, n_tasks, n_at_a_time)
-    return run_chain(*arguments, stop=stop, max_time=seconds, lead=lead)
+    """A chain with its share of what is left of the time; None if that is too little for another
+    one. One that is to stop at once takes none."""
+    if number and limit.is_over and not stop.is_set():
+        return None
+    seconds, began = limit.share(number, n_tasks, n_at_a_time), limit.taken
+    result = run_chain(*arguments, stop=stop, max_time=seconds, lead=lead)
+    if not result["in_time"]:  # it has done no more than what every chain must do
+        limit.needed = max(limit.needed, limit.taken - began)
+    return result | {"number": number}

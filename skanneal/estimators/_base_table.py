@@ -147,7 +147,9 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         limit : as in `_clustered`.
         """
         draws = [[self._draw_type(arrays, encoder) for arrays in r["draws"]] for r in results]
-        traces, states = ([result[key] for result in results] for key in ("trace", "state"))
+        traces, states = [result["trace"] for result in results], [None] * self.n_chains
+        for result in results:
+            states[result["number"]] = result["state"]
         fitted = {
             "schedule_": results[0]["schedule"],
             **self._of_chains(draws, traces, states, plan.table.n_rows, verdict),
@@ -228,6 +230,11 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
                 "max_time was over before the clusters of all rows could be scored: each row is in "
                 "that of its component in `component_labels_`, and `probabilities_` are nan. Give "
                 "more time."
+            )
+        if np.isnan(fitted.get("outlier_scores_", 0.0)).any():
+            complaints.append(
+                "max_time was over before all rows could be scored: `outlier_scores_` are nan. "
+                "Give more time, or ask `score_outliers` for the scores of some rows."
             )
         n_draws = len(self._draws_for_labels(fitted))
         if self.point_estimate in LOSSES and n_draws < ENOUGH_DRAWS:

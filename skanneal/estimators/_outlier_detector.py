@@ -6,6 +6,7 @@ from numbers import Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin, _fit_context, clone
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -17,6 +18,7 @@ from ._base_chains import BaseChains
 from ._callbacks import CallbackSupportMixin, handed_on
 
 AUTO_SHARE = 0.01  # of rows that "auto" takes for outliers if there are none
+FEW_ROWS = 1000  # that say where outliers begin, if max_time left no time to score all
 ORDINARY = 0.9  # of the rows: what is beyond may be outliers, and says nothing of ordinary rows
 
 
@@ -49,7 +51,8 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
     offset_ : float
         Rows whose `score_samples` is below it are outliers.
     outlier_scores_ : ndarray of shape (n_rows,)
-        How odd each training row is, scored without itself; higher is odder.
+        How odd each training row is, scored without itself; higher is odder. nan where `max_time`
+        left no time for it: then "auto" goes by the scores of 1,000 rows.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of str
@@ -116,8 +119,12 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         validate_data(self, X, reset=True, skip_check_array=True)
         self.estimator_, self.outlier_scores_ = estimator, estimator.outlier_scores_
         if self.contamination == "auto":
-            margin = np.log((1 - ORDINARY) / AUTO_SHARE)
-            self.offset_ = -float(np.quantile(self.outlier_scores_, ORDINARY) + margin)
+            margin, scores = np.log((1 - ORDINARY) / AUTO_SHARE), self.outlier_scores_
+            if np.isnan(scores).any():  # there was no time for them
+                n_rows = len(scores)
+                some = np.linspace(0, n_rows - 1, min(n_rows, FEW_ROWS)).astype(np.int64)
+                scores = estimator.score_outliers(_safe_indexing(X, some))
+            self.offset_ = -float(np.quantile(scores, ORDINARY) + margin)
         else:
             scores = -estimator.score_outliers(X)
             self.offset_ = float(np.quantile(scores, self.contamination))

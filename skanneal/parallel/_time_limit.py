@@ -27,6 +27,8 @@ class TimeLimit:
     ----------
     seconds : float or None
         The limit.
+    needed : float
+        Seconds that a task takes at least, as far as those before it have shown.
 
     Examples
     --------
@@ -39,7 +41,7 @@ class TimeLimit:
 
     def __init__(self, seconds):
         self.seconds = seconds
-        self.began = time.perf_counter()
+        self.began, self.needed = time.perf_counter(), LEAST
 
     def __reduce__(self):
         return _begun_at, (self.seconds, time.time() - self.taken)
@@ -56,6 +58,11 @@ class TimeLimit:
     def left(self):
         """Seconds that are left, always more than 0; infinity without a limit."""
         return math.inf if self.seconds is None else max(LEAST, self.seconds - self.taken)
+
+    @property
+    def is_over(self):
+        """Whether no task can be done any more in what is left."""
+        return self.left <= self.needed
 
     def part(self, share):
         """Return the limit that ends after this share of the seconds, counted from the same moment.
@@ -82,7 +89,7 @@ class TimeLimit:
         """What a task that begins now may take.
 
         Tasks run in rounds of `n_workers`; those of this round and of the later ones get equal
-        parts of what is left.
+        parts of what is left, if that is what they need; else fewer of them can be done.
 
         Parameters
         ----------
@@ -99,7 +106,7 @@ class TimeLimit:
         if self.seconds is None:
             return None
         rounds = math.ceil(n_tasks / n_workers) - task // n_workers
-        return self.left / rounds
+        return self.left / max(1, min(rounds, int(self.left / self.needed)))
 
 
 def _begun_at(seconds, time_of_day):

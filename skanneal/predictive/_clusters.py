@@ -29,6 +29,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
 from ..families import Table
+from ..parallel import LEAST
 from ..states import state_from_arrays
 from ..summary import cluster_tree, cut_tree, rank_clusters
 from ..summary._cluster_tree import SMALL
@@ -36,7 +37,7 @@ from ._distances import added_surprisals
 from ._loo import compared_rows
 from ._point import matching_view
 from ._predictor import Predictor, View
-from ._tail import own_components
+from ._tail import TIMED_ROWS, own_components
 
 MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
 ROWS_TIMES_DRAWS, CELLS = 400_000, 4 * 10**6  # fewer draws of more rows, or of more components
@@ -44,7 +45,6 @@ TREE_ROWS = 4000  # in which valleys are looked for
 TREE_DRAWS = 9  # that judge valleys
 _TREE_CELLS = 2 * 10**6  # rows times components times draws; beyond that, fewer draws
 _FEW_JUDGES = 3  # with any number of components
-TIMED_ROWS = 1000  # scored first, to forecast how long all rows will take
 LARGEST = np.finfo(float).max
 LABELLING = 1.5  # how much longer labels take than the scores that they are made from
 _IMPOSSIBLE = 1e7  # nats, which a row's cluster may be less probable than its best
@@ -136,7 +136,7 @@ class Clusters:
         for _ in self.joints(table.take(np.arange(first, first + TIMED_ROWS))):
             pass
         seconds = LABELLING * (limit.taken - began) * table.n_rows / TIMED_ROWS  # of all draws
-        n_draws = int(min(limit.left / seconds, 1.0) * len(self.draws))
+        n_draws = int(min(limit.left / max(seconds, LEAST), 1.0) * len(self.draws))
         kept = _evenly(len(self.draws), max(n_draws, 1))
         self.weights = self.weights[kept]
         for name in ("draws", "views", "shares", "component_sizes"):
@@ -199,7 +199,7 @@ class Clusters:
         most = min(TREE_DRAWS, len(self.draws), max(_TREE_CELLS // own.size, _FEW_JUDGES))
         if limit:
             seconds = limit.taken - began
-            most = int(min(most, limit.left / 2 / max(seconds, 1e-9)))
+            most = int(min(most, limit.left / 2 / max(seconds, LEAST)))
         judges = _evenly(len(self.draws), max(most - 1 + most % 2, 0))  # an odd number has a median
         of_draws = [
             _gathered(
@@ -310,7 +310,7 @@ def joints_without(arrays, view, table, rows):
 def _numbers(point, table):
     """The columns of numbers of a point estimate's view, those with atoms left out, in the rows in
     which valleys are looked for: (n_rows, n_columns), or None if there is none."""
-    view = View(state_from_arrays(point.arrays, table).views[point.main_view])
+    view = View(state_from_arrays(point.arrays, table.empty_like()).views[point.main_view])
     some = table.take(compared_rows(table.n_rows, TREE_ROWS))
     numbers = [
         j for j in sorted(view.features) if some.dtypes[j] == "f4" and not len(some.atoms[j])

@@ -40,6 +40,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 from scipy.special import digamma, logsumexp, polygamma
 
+from ..parallel import LEAST
 from ..states import state_from_arrays
 from ._predictor import BLOCK_BYTES, Predictor, View
 from ._tail_sums import tail_sums
@@ -51,6 +52,7 @@ TOGETHER = 16  # components that are sampled for each other
 SEED = 0  # of these
 DENSE_CELLS = 2**17  # drawn at a time of rows of counts, which are kept sparse
 MOST_DRAWS, FEW_DRAWS = 8, 2  # of all chains, for training rows
+TIMED_ROWS = 1000  # scored first, to forecast how long all rows will take
 SORTED = 8  # components whose surprisals bring rows of equal cells together
 MOST_SCORES, MOST_TERMS = 400_000, 1_000_000  # rows times draws, and these times components
 
@@ -329,14 +331,15 @@ def outlier_scores(predictor, table):
     of_rows = patterns(table)
     for views, log_tail in zip(predictor.draws, log_tails):
         for view in views:
-            log_tail += _of_view(view, table, of_rows, predictor)
+            log_tail += ViewScores(view, table, of_rows, predictor).log_tails(0, table.n_rows)
     return np.log(predictor.draw_weights.sum()) - logsumexp(log_tails, axis=0)
 
 
 def training_scores(draws, draw_weights, table, schema, limit=None):
     """Scores of training rows, each without itself, from at most 8 of the draws: (n_rows,).
 
-    With a TimeLimit no draw is begun, but the first, that would take longer than what is left.
+    With a TimeLimit no draw is begun that would take longer than what is left, going by some rows
+    or by the draw before. If there is no time even for one draw of many rows, all scores are nan.
     """
     n_terms = table.n_rows * int(np.sum(draws[0].n_components))
     most = max(MOST_SCORES // table.n_rows, 1), max(MOST_TERMS // n_terms, FEW_DRAWS)
@@ -346,39 +349,73 @@ def training_scores(draws, draw_weights, table, schema, limit=None):
     maker = Predictor(draws[:0], schema)
     log_tails = np.zeros((len(draws), table.n_rows)) + np.log(weights)[:, None]
     of_rows = patterns(table)
-    n_done, seconds = 0, 0.0
-    while n_done < len(draws) and not (n_done and limit and limit.left < seconds):
+    n_done, seconds = 0, LEAST
+    many = table.n_rows > TIMED_ROWS
+    while n_done < len(draws) and not (limit and limit.left <= seconds and (n_done or many)):
         began = limit.taken if limit else 0.0
-        for mixture in state_from_arrays(draws[n_done].arrays, table).views:
-            log_tails[n_done] += _of_view(View(mixture), table, of_rows, maker, training=True)
+        state = state_from_arrays(draws[n_done].arrays, table)
+        views = [ViewScores(View(mixture), table, of_rows, maker) for mixture in state.views]
+        if limit and many and not n_done and _forecast(views, table, limit) > limit.left:
+            break
+        for view in views:
+            log_tails[n_done] += view.log_tails(0, table.n_rows, training=True)
         seconds, n_done = limit.taken - began if limit else 0.0, n_done + 1
+    if not n_done:
+        return np.full(table.n_rows, np.nan)
     return np.log(weights[:n_done].sum()) - logsumexp(log_tails[:n_done], axis=0)
 
 
-def _of_view(view, table, of_rows, maker, training=False):
-    """log of the view's part of the probability: (n_rows,); `of_rows` is what `patterns` gives."""
-    tails = ViewTails(view, maker.table, maker.schema)
-    observed, pattern = np.zeros_like(of_rows[0]), of_rows[1]
-    observed[:, tails.columns] = of_rows[0][:, tails.columns]
-    observed, own = distinct(observed)
-    pattern = own[pattern]
-    laws = [tails.law(which) for which in observed]
-    typical = -np.array([law.least + law.mean for law in laws])
-    sizes = np.r_[view.mixture.sizes()[view.slots[:-1]], 0]
-    standing = log_standing(view.log_weights, sizes, typical)
-    out = np.empty(table.n_rows)
-    step = max(1, BLOCK_BYTES // (32 * view.mixture.n_slots))
-    for start in range(0, table.n_rows, step):
-        stop = min(start + step, table.n_rows)
-        rows = np.arange(start, stop)
-        surprisals = surprisals_of(view, table, start, stop)
-        cases, case = standing, pattern[rows]
+def _forecast(views, table, limit):
+    """Seconds that all training rows of a draw take, going by some in the middle."""
+    began, first = limit.taken, (table.n_rows - TIMED_ROWS) // 2
+    for view in views:
+        view.log_tails(first, first + TIMED_ROWS, training=True)
+    return (limit.taken - began) * table.n_rows / TIMED_ROWS
+
+
+class ViewScores:
+    """The scores of a table's rows in a view of a draw.
+
+    Parameters
+    ----------
+    view : View
+    table : Table
+    of_rows : tuple
+        What `patterns` gives of the table.
+    maker : Predictor
+        Makes tables of the schema.
+    """
+
+    def __init__(self, view, table, of_rows, maker):
+        self.view, self.table = view, table
+        tails = ViewTails(view, maker.table, maker.schema)
+        observed = np.zeros_like(of_rows[0])
+        observed[:, tails.columns] = of_rows[0][:, tails.columns]
+        observed, own = distinct(observed)
+        self.pattern = own[of_rows[1]]
+        self.laws = [tails.law(which) for which in observed]
+        self.typical = -np.array([law.least + law.mean for law in self.laws])
+        self.sizes = np.r_[view.mixture.sizes()[view.slots[:-1]], 0]
+        self.standing = log_standing(view.log_weights, self.sizes, self.typical)
+
+    def log_tails(self, start, stop, training=False):
+        """log of the view's part of the probability of the rows from start to stop: (n,)."""
+        step = max(1, BLOCK_BYTES // (32 * self.view.mixture.n_slots))
+        blocks = [
+            self._of_rows(np.arange(first, min(first + step, stop)), training)
+            for first in range(start, stop, step)
+        ]
+        return np.concatenate(blocks)
+
+    def _of_rows(self, rows, training):
+        view, pattern = self.view, self.pattern[rows]
+        surprisals = surprisals_of(view, self.table, rows[0], rows[-1] + 1)
+        cases, case = self.standing, pattern
         if training:
             own, loss = own_components(view, rows)
             surprisals[np.arange(len(rows)), own] += loss
-            cases, case = standing_without(view, sizes, typical, own, pattern[rows])
-        out[rows] = log_sums(cases, surprisals, laws, pattern[rows], case)
-    return out
+            cases, case = standing_without(view, self.sizes, self.typical, own, pattern)
+        return log_sums(cases, surprisals, self.laws, pattern, case)
 
 
 def surprisals_of(view, table, start, stop):
