@@ -625,6 +625,34 @@ def test_small_views_have_more_reallocations():
     assert made(1, 4, 2000) == pytest.approx(2.0, rel=0.15)
 
 
+@pytest.mark.parametrize(
+    ("n_views", "goes"), [(1, [1, 0]), (1, [0, 1, 1]), (3, [1, 1, 0, 1]), (2, [0, 0, 1, 0, 0])]
+)
+def test_the_ratio_of_a_reallocation_is_that_of_its_formula(n_views, goes):
+    """log A, written from the formula of the move: of sets of features of unequal sizes, of which
+    the chosen feature can be one of m, and one of n after the merge."""
+
+    def rising(x, k):
+        return math.prod(x + i for i in range(k))
+
+    alpha, d, h = 0.7, 0.25, (0.2, 0.5, 0.3)
+    t, q = (0.1, 0.6, 0.3), 0.037
+    grid = PriorGrid([(0.0, 0.0), (0.7, 0.3), (2.0, 0.0)], np.log(h))
+    move = ViewReallocation(grid)
+    move._log_proposal = lambda state: np.log(t)
+    state = types.SimpleNamespace(prior=PitmanYor(alpha, d))
+    whole, parts = (1, math.log(3e-5)), [(2, math.log(0.004)), (0, math.log(0.03))]
+    goes = np.array(goes, dtype=bool)
+    n, m = len(goes), int(goes.sum())
+    found = move._log_ratio(state, n_views, whole, parts, goes, math.log(q))
+    constants = 0.004 * 0.03 / 3e-5
+    pairs = (h[2] / t[2]) * (h[0] / t[0]) / (h[1] / t[1])
+    choices = n / ((n_views + 1) * m * q)
+    views = (alpha + d * n_views) * rising(1 - d, m - 1) * rising(1 - d, n - m - 1)
+    expected = constants * pairs * choices * views / rising(1 - d, n - 1)
+    assert math.exp(found) == pytest.approx(expected, rel=1e-12)
+
+
 def test_few_of_many_rows_are_allocated_anew():
     """Of more than 2,000 rows a share of proposals is made; of more than 500, once all are in."""
 

@@ -6,6 +6,7 @@ decides, the false-alarm rate of the binomial bound is 1e-6 per comparison. All 
 """
 
 from math import exp, lgamma, log, pi, sqrt
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from sklearn.metrics import roc_auc_score
 import skanneal
 from mixtures import COLUMN_FAMILIES
 from skanneal import AnnealedDPMixture, CrossCatPY, MixtureOutlierDetector
+from skanneal.partition_priors import PitmanYor
 from skanneal.predictive import _tail
 from skanneal.predictive._predictor import View
 from skanneal.predictive._tail import Law, log_standing, log_sums
@@ -306,6 +308,29 @@ def test_units_and_order_of_rows_do_not_matter(families):
     )
     shift = model.score_samples(X) - scaled.score_samples(X * 1024.0)
     assert np.allclose(shift, 3 * log(1024.0), atol=0.01)  # the control: a density has units
+
+
+def test_standing_of_training_rows_is_that_of_the_others_alone():
+    """w_k S_k D_k of the formula, from the sizes that are left without the row itself."""
+    alpha, d, typical = 1.3, 0.2, np.array([[-3.0, -2.0, -2.5, -4.0], [-1.0, -1.2, -0.9, -2.0]])
+    sizes, own, pattern = (
+        np.array([3, 1, 2, 0]),
+        np.array([0, 1, 2, 2, 0]),
+        np.array([0, 0, 1, 0, 1]),
+    )
+    view = SimpleNamespace(mixture=SimpleNamespace(prior=PitmanYor(alpha, d)))
+    standing, case = _tail.standing_without(view, sizes, typical, own, pattern)
+    for i, (k_own, p) in enumerate(zip(own, pattern)):
+        left = [int(n) - (k == k_own) for k, n in enumerate(sizes)]
+        n, n_components = sum(left), sum(size > 0 for size in left)
+        weights = [(size - d) / (n + alpha) if size else 0.0 for size in left]
+        weights[-1] = (alpha + n_components * d) / (n + alpha)
+        dense = [w and log(w) + typical[p, k] for k, w in enumerate(weights)]
+        for k, weight in enumerate(weights):
+            smaller = sum(w for w, size in zip(weights, left) if size <= left[k])
+            no_denser = sum(w for w, of in zip(weights, dense) if w and of <= dense[k])
+            found = exp(standing[case[i], k])
+            assert found == pytest.approx(weight * smaller * no_denser, rel=1e-12)
 
 
 def test_patterns():

@@ -17,7 +17,7 @@ from skanneal.moves import ViewAnnealing
 from skanneal.moves._allocate import enter_rows, leave_rows
 from skanneal.moves._view_annealing import stages
 from skanneal.partition_priors import PitmanYor
-from skanneal.states import Mixture, Subsample
+from skanneal.states import CrossCat, Mixture, Subsample
 from test_crosscat_moves import (
     REJECT,
     Case,
@@ -122,6 +122,45 @@ def state_of(n_rows, seed):
     values = (4.0 * rng.integers(0, 2, n_rows) + rng.normal(size=n_rows)).tolist()
     columns = [("normal", values, {"mu0": 0.0, "kappa0": 0.1, "nu0": 3.0, "sigma2_0": 1.0})]
     return columns
+
+
+class Noted:
+    """Stands for a move of hyperparameters: it notes that it is made."""
+
+    def __init__(self, name, path):
+        self.name, self.path = name, path
+
+    def sweep(self, view, bit_generator, *, beta=1.0):
+        self.path.append(self.name)
+
+
+def test_the_way_back_makes_the_steps_of_a_way_there_in_reverse_order(monkeypatch):
+    """q(path) Z = p(s, x) q(backward path | s) holds of the reversed steps alone; before the first
+    row all but the pair, which has a law of its own, are drawn from the prior."""
+    subsample, n_rows = Subsample(11, "random", np.random.PCG64(5)), 11
+    subsample.fill()
+    columns = state_of(n_rows, 5)
+    table = make_table(columns)
+    view = Mixture(table, view_blocks(table, columns, [0]), PitmanYor(0.7, 0.3), subsample)
+    view.replace(np.arange(n_rows), np.zeros(n_rows, dtype=np.int64))
+    state = CrossCat(table, [view], [0], PitmanYor(0.7, 0.0), subsample)
+    move = ViewAnnealing(np.array([[0.7, 0.3]]), n_steps=2)
+    path, rows, bits = [], subsample.rows(), np.random.PCG64(6)
+    for name, real in (("enter_rows", enter_rows), ("leave_rows", leave_rows)):
+
+        def noted(view, order, start, stop, *rest, real=real):
+            path.append((start, stop))
+            return real(view, order, start, stop, *rest)
+
+        monkeypatch.setattr(f"skanneal.moves._view_annealing.{name}", noted)
+    move.draws = [Noted(name, path) for name in ("pair", "mu0", "kappa0", "sigma2_0")]
+    move._make(state, np.array([0]), rows, 1.0, bits)
+    there = path.copy()
+    path.clear()
+    move._unmake(state, 0, rows, 1.0, bits)
+    stage = ["pair", "mu0", "kappa0", "sigma2_0"]
+    assert there == [*stage[1:], (0, 4), *stage, (4, 8), *stage, (8, 11), *stage]
+    assert path == there[3:][::-1]
 
 
 def test_a_way_back_ends_without_rows():
