@@ -128,12 +128,13 @@ def test_fewer_tasks_share_what_is_left_if_each_needs_more(clock):
 
 
 # ------------------------------------------------------------------------------------ estimators
+@pytest.mark.filterwarnings("ignore:max_time:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_limit_is_for_all_chains_together(n_jobs):
     options = {"n_chains": 6, "n_draws": 1, "random_state": 0, **NORMAL}
     model = AnnealedDPMixture(n_jobs=n_jobs, max_time=0.9, **options)
     assert seconds_of(model, rows()) < 0.9 + BUSY
-    assert len(model.draws_) == 6
+    assert 1 < len(model.draws_) <= 6  # fewer, with a warning, where the machine is busy elsewhere
     assert_refit(model, rows())
 
 
