@@ -59,7 +59,7 @@ def tail_of(model, view, cells):
     table = queries.table(model._encoded(cells))
     tails = _tail.ViewTails(view, queries.predictor.table, queries.predictor.schema)
     observed, pattern = _tail.patterns(table)
-    laws = [tails.law(which) for which in observed]
+    laws = tails.laws(observed)
     only = np.where(np.arange(len(view.slots)) == 0, 0.0, -np.inf)
     surprisals = _tail.surprisals_of(view, table, 0, table.n_rows)
     return np.exp(log_sums(np.tile(only, (len(surprisals), 1)), surprisals, laws, pattern))
@@ -91,6 +91,66 @@ def test_a_row_family_is_exact():
     rows = X[:5] * np.array([[0.5], [1], [2], [4], [8]])
     expected = [t_tail(row, X, mu0, kappa0, nu0, psi0) for row in rows]
     np.testing.assert_allclose(tail_of(model, view, rows), expected, rtol=2e-4)
+
+
+def test_a_row_family_is_exact_whatever_cells_are_missing():
+    """What is left of a t is a t of as many degrees of freedom."""
+    X = np.random.default_rng(1).normal(size=(30, 3)) @ np.array([[2, 0, 0], [1, 1, 0], [0, 3, 1]])
+    model, view = one_component("multivariate_normal", X)
+    hyper = model.draws_[0][0].hyperparameters["multivariate_normal"]
+    names = skanneal.families.FAMILIES["multivariate_normal"].coordinate_names
+    mu0, kappa0, nu0, psi0 = (np.array(hyper[name]) for name in names)
+    masks = np.array([[1, 1, 0], [0, 1, 1], [1, 1, 1], [0, 1, 0]], dtype=bool)
+    rows = X[:4] * np.array([[0.5], [2], [4], [3]])
+    expected = [
+        t_tail(row[m], X[:, m], mu0[m], kappa0, nu0 - (~m).sum(), psi0[np.ix_(m, m)])
+        for row, m in zip(rows, masks)
+    ]
+    got = tail_of(model, view, np.where(masks, rows, np.nan))
+    np.testing.assert_allclose(got, expected, rtol=2e-4)
+
+
+@pytest.mark.parametrize("n_missing", [0, 2, 4])
+def test_what_is_left_of_a_heavy_tailed_row_agrees_with_simulation(n_missing):
+    """Within a factor of 1.6 of simulated tails, a few standard errors of the simulation added."""
+    rng, n = np.random.default_rng(4), 4000
+    X = rng.normal(size=(80, 5)) / np.sqrt(rng.chisquare(4, (80, 1)) / 4)
+    model, view = one_component("multivariate_t", X)
+    (block,), queries = view.mixture.blocks, model._queries()
+    fresh = block.sample_rows(np.full(n, view.slots[0]), np.random.PCG64(5))
+    fresh[:, :n_missing] = np.nan
+    cells = queries.predictor.schema.missing_cells(n)
+    for i, j in enumerate(block.columns):
+        cells[j] = fresh[:, i].astype(cells[j].dtype)
+    surprisals = -view.mixture.score_rows(queries.predictor.table(cells))[0][:, 0]
+    tails = _tail.ViewTails(view, queries.predictor.table, queries.predictor.schema)
+    (law,) = tails.laws(np.arange(5)[None] >= n_missing)
+    beta = None if law.beta is None else tuple(part[:1] for part in law.beta)
+    one = Law(*(part[:1] for part in law[:3]), beta)
+    for share in (0.5, 0.1, 0.02):
+        at = np.array([[np.quantile(surprisals, 1 - share)]])
+        got = float(np.exp(log_sums(np.zeros((1, 1)), at, [one], np.zeros(1, int)))[0])
+        error = -stats.norm.ppf(FALSE_ALARM) * sqrt(share / n)
+        assert share / 1.6 - error <= got <= share * 1.6 + error
+
+
+@pytest.mark.parametrize("family", ["multivariate_normal", "multivariate_t"])
+def test_gaps_of_any_pattern_cost_as_many_calls_as_gaps_of_one(monkeypatch, family):
+    """Not a sample, nor a call, for each pattern."""
+    X, rng, calls = groups(60, 6), np.random.default_rng(2), []
+    one, many = (
+        np.where(np.arange(6) < 2, np.nan, X),
+        np.where(rng.random(X.shape) < 0.3, np.nan, X),
+    )
+    model, real = quick(family).fit(X), _tail.row_scores
+    monkeypatch.setattr(_tail, "row_scores", lambda *given: calls.append(0) or real(*given))
+    counts = []
+    for cells in (one, many):
+        calls.clear()
+        assert np.isfinite(model.score_outliers(cells)).all()
+        counts.append(len(calls))
+    assert len(np.unique(np.isnan(many), axis=0)) > 20
+    assert 0 < counts[1] <= counts[0]
 
 
 def test_a_single_number_is_exact():

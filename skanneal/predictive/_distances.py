@@ -19,7 +19,7 @@ tails are not so heavy, stay as they are.
 import numpy as np
 
 from ..encoding import Schema
-from ._tail import ViewTails, patterns, row_scores
+from ._tail import ViewTails, distinct, patterns, row_scores
 
 _MOST = 30.0  # of e / 2h: farther out all rows are as if at the same distance
 
@@ -42,15 +42,13 @@ def added_surprisals(view, table):
             block.add_surprisals(table, of_block)
             added += of_block[:, view.slots]
             continue
-        columns = [int(j) for j in block.columns]
-        for which, mask in enumerate(masks):
-            observed = [j for j in columns if mask[j]]
-            exponent = block.tail_exponent(len(observed)) if observed else None
-            if exponent is not None:
-                rows = np.flatnonzero(pattern == which)
-                scores = row_scores(block, table.take(rows))[:, view.slots]
-                least = tails.least_of_row(block, observed)
-                added[rows] += _added(view, scores, least, exponent)
+        if block.tail_exponent(1) is None:
+            continue
+        scores, (own, of_mask) = row_scores(block, table), distinct(masks[:, block.columns])
+        for which, least in enumerate(tails.leasts_of_rows(block, own)):
+            exponent = block.tail_exponent(int(own[which].sum()))
+            rows = np.flatnonzero(of_mask[pattern] == which)
+            added[rows] += _added(view, scores[rows][:, view.slots], least, exponent)
     return added
 
 

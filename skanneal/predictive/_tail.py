@@ -20,12 +20,14 @@ is -log T(x), exponential of rate 1 for rows of the model.
 
 The law of the surprisal -log p_k: above its least value it is -h log B, B ~ Beta(a, b), for
 Student's t of nu degrees of freedom and d cells (a = nu / 2, b = d / 2, h = a + b), so that T_k is
-exact for one such row family. For sums over columns a gamma distribution has the sum's least
-value, mean and variance, which are exact for Student's t and for levels, and otherwise of a fixed
-sample: 64 from each component, fewer where there are more than 64 components or rows are of many
-columns, and at least 8, whose mean surprisal has an error of a third of its spread. A component's
-law comes from its own sample and those of 15 others, weighted for it: the cost of all under all
-would grow with the square of the components, beyond that of a fit.
+exact for one such row family. What is left of a `multivariate_t` where cells are missing is taken
+to be Student's t, but with h larger by the factor by which complete rows are more surprising on
+average. For sums over columns, and for complete rows of other row families, a gamma distribution
+has the sum's least value, mean and variance, which are exact for Student's t and for levels, and
+otherwise of a fixed sample: 64 from each component, fewer where there are more than 64 components
+or rows are of many columns, and at least 8, whose mean surprisal has an error of a third of its
+spread. A component's law comes from its own sample and those of 15 others, weighted for it: the
+cost of all under all would grow with the square of the components, beyond that of a fit.
 
 Training rows are scored without themselves: component sizes and weights, and the surprisal in the
 row's own component, are those without the row; the law of the surprisal keeps it, which matters
@@ -108,6 +110,18 @@ class ViewTails:
         self.columns = sorted(view.features)
         self.known = {}
 
+    def laws(self, observed):
+        """The laws of rows of several patterns, (n_patterns, n_columns): what `law` gives of each,
+        where all patterns' cells of a row family are scored together."""
+        for block in self.view.mixture.blocks:
+            if block.joint and block.tail_exponent(1) is not None:
+                masks = distinct(observed[:, block.columns])[0]
+                masks = masks[masks.any(axis=1)]
+                for mask, least in zip(masks, self.leasts_of_rows(block, masks)):
+                    columns = [int(j) for j in block.columns[mask]]
+                    self._once((block.family, *columns), self._of_row, block, columns, least)
+        return [self.law(which) for which in observed]
+
     def law(self, observed):
         """The law of the surprisal of a row of which these columns are observed: (n_columns,)."""
         laws = []
@@ -143,10 +157,12 @@ class ViewTails:
 
         return self._of_samples(block, n_cells, scored)
 
-    def _of_row(self, block, columns):
-        beta = block.excess_law(len(columns))
+    def _of_row(self, block, columns, least=None):
+        beta = self._beta_of_row(block, len(columns))
         if beta is not None:
-            return Law.of_beta(self.least_of_row(block, columns), *self._of_slots(beta))
+            if least is None:
+                (least,) = self.leasts_of_rows(block, np.isin(block.columns, columns)[None])
+            return Law.of_beta(least, *self._of_slots(beta))
         n_cells = len(block.columns) if block.cells == "count_row" else 1
 
         def scored(part, at, bits):
@@ -160,6 +176,27 @@ class ViewTails:
 
         return self._of_samples(block, n_cells, scored)
 
+    def _beta_of_row(self, block, n_cells):
+        """(a, b, h) of so many cells of a row family; None if the law is neither known nor, where
+        cells are missing, taken to be Student's t but for its scale, which is that of the sample of
+        complete rows."""
+        beta, h = block.excess_law(n_cells), block.tail_exponent(n_cells)
+        if beta is not None or h is None or n_cells == len(block.columns):
+            return beta
+        a, b, _ = self._of_slots((h - 0.5 * n_cells, 0.5 * n_cells, h))
+        return a, b, h * self._once(("scale", block.family), self._scale_of_rows, block)
+
+    def _scale_of_rows(self, block):
+        """How much larger a complete row's mean surprisal above that of its centre is than that of
+        Student's t: (K + 1,)."""
+        n_cells, columns = len(block.columns), [int(j) for j in block.columns]
+        h = block.tail_exponent(n_cells)
+        law = self._once((block.family, *columns), self._of_row, block, columns)
+        (least,) = self.leasts_of_rows(block, np.ones((1, n_cells), dtype=bool))
+        of_t = Law.of_beta(least, h - 0.5 * n_cells, 0.5 * n_cells, h).mean
+        scale = (law.least + law.mean - least) / of_t
+        return np.where(scale > 0.0, scale, 1.0)
+
     def least_of_column(self, j):
         """The surprisal of a number at its predictive mean: (K + 1,)."""
         view, (block, f) = self.view, self.view.features[j]
@@ -167,10 +204,28 @@ class ViewTails:
         scores = np.diag(view.cell_scores(j, centres, 0, n))
         return block.log_slope(f, centres, 0, n) - scores
 
-    def least_of_row(self, block, columns):
-        """The surprisal of these cells of a row family at their predictive mean: (K + 1,)."""
-        centres = self._table({j: self.view.means(j) for j in columns})
-        return -np.diag(row_scores(block, centres)[:, self.view.slots])
+    def leasts_of_rows(self, block, masks):
+        """The surprisal of some cells of a row family at their predictive means.
+
+        Parameters
+        ----------
+        block : a row family's
+        masks : bool array of shape (n_patterns, n_columns of the block)
+            Which cells there are.
+
+        Returns
+        -------
+        leasts : ndarray of shape (n_patterns, K + 1)
+        """
+        slots, leasts = self.view.slots, []
+        means = np.array([self.view.means(int(j)) for j in block.columns])
+        n_parts = -(-len(masks) * len(slots) * 32 * block.n_slots // BLOCK_BYTES)
+        for part in np.array_split(masks, n_parts):
+            cells = np.where(part[:, :, None], means, np.nan).swapaxes(0, 1)
+            centres = self._table(dict(zip(block.columns.tolist(), cells.reshape(len(means), -1))))
+            scores = row_scores(block, centres)[:, slots].reshape(-1, len(slots), len(slots))
+            leasts.append(-np.diagonal(scores, axis1=1, axis2=2))
+        return np.ascontiguousarray(np.concatenate(leasts))
 
     def _of_samples(self, block, n_cells, scored):
         """The law of a block's surprisals, or of one of its columns', from a fixed sample.
@@ -316,7 +371,7 @@ def patterns(table):
 
 def distinct(masks):
     """The distinct rows of a bool array, and which of them each row is."""
-    packed = np.packbits(masks, axis=1)
+    packed = np.ascontiguousarray(np.packbits(masks, axis=1))
     keys = packed.view(f"V{packed.shape[1]}")[:, 0]
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     return masks[first], which
@@ -393,7 +448,7 @@ class ViewScores:
         observed[:, tails.columns] = of_rows[0][:, tails.columns]
         observed, own = distinct(observed)
         self.pattern = own[of_rows[1]]
-        self.laws = [tails.law(which) for which in observed]
+        self.laws = tails.laws(observed)
         self.typical = -np.array([law.least + law.mean for law in self.laws])
         self.sizes = np.r_[view.mixture.sizes()[view.slots[:-1]], 0]
         self.standing = log_standing(view.log_weights, self.sizes, self.typical)
