@@ -55,6 +55,11 @@ def seconds_of(model, *data):
     return time.perf_counter() - began
 
 
+def alike(chains, *_):
+    """Stands for `chain_weights`: all chains count alike, and no row is scored."""
+    return np.ones(len(chains)), None
+
+
 def assert_refit(model, X):
     """The realised schedule gives the first chain's bits again."""
     again = clone(model).set_params(schedule=model.schedule_, max_time=None, n_chains=1)
@@ -315,7 +320,7 @@ def test_what_follows_the_chains_is_within_the_limit(
     real_run_chain, real_state = _base_chains.run_chain, _tail.state_from_arrays
     real_joints = Clusters.joints
     monkeypatch.setattr(_base_chains, "run_chain", run_chain)
-    monkeypatch.setattr(_annealed, "chain_weights", lambda chains, *_: np.ones(len(chains)))
+    monkeypatch.setattr(_annealed, "chain_weights", alike)
     monkeypatch.setattr(Clusters, "joints", joints)
     monkeypatch.setattr(_tail, "state_from_arrays", state_from_arrays)
     model = estimator(n_chains=4, n_draws=1, max_time=seconds, random_state=0, **options)
@@ -345,7 +350,7 @@ def test_chains_that_cannot_be_completed_in_time_are_not_begun(
 
     real, begun = _base_chains.run_chain, []
     monkeypatch.setattr(_base_chains, "run_chain", run_chain)
-    monkeypatch.setattr(_annealed, "chain_weights", lambda chains, *_: np.ones(len(chains)))
+    monkeypatch.setattr(_annealed, "chain_weights", alike)
     options = {"n_chains": 4, "n_draws": 1, "warm_start": True, "random_state": 0, **NORMAL}
     model = estimator(max_time=seconds, **options)
     with warnings.catch_warnings(record=True) as caught:

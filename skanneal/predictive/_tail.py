@@ -429,17 +429,8 @@ def _forecast(views, table, limit):
 
 
 class ViewScores:
-    """The scores of a table's rows in a view of a draw.
-
-    Parameters
-    ----------
-    view : View
-    table : Table
-    of_rows : tuple
-        What `patterns` gives of the table.
-    maker : Predictor
-        Makes tables of the schema.
-    """
+    """The scores of a table's rows in a view of a draw; `of_rows` is what `patterns` gives of the
+    table, and `maker` makes tables of the schema."""
 
     def __init__(self, view, table, of_rows, maker):
         self.view, self.table = view, table
