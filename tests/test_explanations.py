@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture, CrossCatPY, MixtureOutlierDetector
 from skanneal.predictive._draws import CrossCatDraw, Draw
@@ -154,6 +155,8 @@ def test_rows_of_counts_have_no_single_cells():
     X[5] = [0, 0, 30]
     model = AnnealedDPMixture(families="multinomial", **QUICK).fit(X)
     line = model.explain_outliers(X, 1).loc[5]
+    sparse = AnnealedDPMixture(families="multinomial", **QUICK).fit(csr_array(X))
+    assert sparse.explain_outliers(csr_array(X), 1).loc[5, "value"] == line["value"]
     assert line["expected"] is None and line["score"] > 4
 
 

@@ -26,6 +26,12 @@ def axes_of(caller, ax, figsize=None):
     return plt.subplots(figsize=figsize, layout="constrained")
 
 
+def sentence(ax, text):
+    """Write a sentence where there is nothing to draw."""
+    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center")
+    ax.set_axis_off()
+
+
 def square(figure, ax, values, labels, title, **kwargs):
     """Draw a square matrix of probabilities, a line wherever the labels change; the image."""
     n = len(values)

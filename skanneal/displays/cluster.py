@@ -8,7 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..encoding import open_table
 from ..summary import profile_clusters, rank_clusters
-from ._axes import axes_of
+from ._axes import axes_of, sentence
+from ._groups import Groups
 
 _LIMIT = 2.0  # standard deviations at which the colours of means end
 
@@ -27,6 +28,10 @@ class ClusterDisplay:
         Names of the columns, "column = level" for levels.
     cluster_names : sequence of str
         Names of the clusters.
+    name : {"cluster", "component"}, default="cluster"
+        What they are called.
+    title : str or None, default=None
+        What stands above. Of one cluster, which differs from nothing, it is all that is drawn.
 
     Attributes
     ----------
@@ -48,15 +53,19 @@ class ClusterDisplay:
     2
     """
 
-    def __init__(self, values, is_level, feature_names, cluster_names):
+    def __init__(
+        self, values, is_level, feature_names, cluster_names, *, name="cluster", title=None
+    ):
         self.values = values
         self.is_level = is_level
         self.feature_names = feature_names
         self.cluster_names = cluster_names
+        self.name = name
+        self.title = title
 
     @classmethod
     def from_estimator(cls, estimator, X, *, max_features=30, max_clusters=20, ax=None):
-        """Draw a fitted estimator's clusters.
+        """Draw a fitted estimator's clusters; its components where all rows are one cluster.
 
         Parameters
         ----------
@@ -78,7 +87,7 @@ class ClusterDisplay:
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator, "labels_")
-        table, labels = open_table(X, "X"), np.asarray(estimator.labels_)
+        table, (labels, name, title) = open_table(X, "X"), Groups.of(estimator)
         if table.shape[0] != len(labels):
             raise ValueError(
                 f"X must be the training data: it has {table.shape[0]} rows, labels_ {len(labels)}."
@@ -92,7 +101,9 @@ class ClusterDisplay:
             profile.values[:max_clusters, shown],
             profile.is_level[shown],
             [profile.names[j] for j in shown],
-            [f"{name}  (n = {size:,})" for name, size in zip(names, sizes)][:max_clusters],
+            [f"{label}  (n = {size:,})" for label, size in zip(names, sizes)][:max_clusters],
+            name=name,
+            title=title,
         )
         return display.plot(ax)
 
@@ -117,6 +128,9 @@ class ClusterDisplay:
         figsize = (3.4 + 0.3 * n_features, 0.8 + 0.07 * longest + 0.3 * max(n_clusters, 4))
         self.figure_, self.ax_ = axes_of("ClusterDisplay.plot", ax, figsize=figsize)
         self.meshes_ = []
+        if self.title is not None and n_clusters == 1:
+            sentence(self.ax_, self.title)
+            return self
         # The levels first: their colour bar then stands on the right, as they do.
         if n_numbers < n_features:
             options = {"cmap": "Purples", "vmin": 0, "vmax": 1, **kwargs}
@@ -125,7 +139,8 @@ class ClusterDisplay:
             options = {"cmap": "RdBu_r", "vmin": -_LIMIT, "vmax": _LIMIT, **kwargs}
             self._plot_part(values, 0, n_numbers, "Standardised\nmean", "both", options)
         self.ax_.set_facecolor("0.85")  # shows through where there is nothing observed
-        self.ax_.set(xlim=(0, n_features), ylim=(n_clusters, 0), ylabel="Cluster")
+        self.ax_.set(xlim=(0, n_features), ylim=(n_clusters, 0), ylabel=self.name.capitalize())
+        self.ax_.set_title(self.title or "", fontsize="medium")
         if 0 < n_numbers < n_features:
             self.ax_.axvline(n_numbers, color="black", linewidth=1.2)
         self.ax_.set_yticks(np.arange(n_clusters) + 0.5, self.cluster_names)

@@ -7,16 +7,19 @@ from scipy.cluster.hierarchy import dendrogram
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from ._axes import axes_of
+from ..summary._cluster_tree import one_cluster
+from ._axes import axes_of, sentence
 
 
 class ClusterTreeDisplay:
     """The tree of a fit's components: the higher a join, the surer the valley that it crosses.
 
+    Where no valley is sure at all, a sentence says so instead.
+
     Parameters
     ----------
     tree : ndarray of shape (n_components - 1, 4)
-        A tree like `cluster_tree_`, with one join or more.
+        A tree like `cluster_tree_`.
     separation : float or None, default=None
         Where a line shows the cut; None draws none.
 
@@ -48,23 +51,16 @@ class ClusterTreeDisplay:
         Parameters
         ----------
         estimator : estimator
-            Fitted, with ``point_estimate="clusters"`` and more than one component.
+            Fitted, with ``point_estimate="clusters"``.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
 
         Returns
         -------
         display : ClusterTreeDisplay
-
-        Raises
-        ------
-        ValueError
-            If there is one component, which has no tree.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator, "cluster_tree_")
-        if not len(estimator.cluster_tree_):
-            raise ValueError("The fit has one component: there is no tree to draw.")
         cut = estimator.separation if estimator.n_clusters is None else None
         return cls(estimator.cluster_tree_, cut).plot(ax)
 
@@ -83,12 +79,19 @@ class ClusterTreeDisplay:
         display : ClusterTreeDisplay
         """
         self.figure_, self.ax_ = axes_of("ClusterTreeDisplay.plot", ax)
+        tree = np.asarray(self.tree)
+        highest = tree[:, 2].max(initial=0.0)
+        if highest == 0.0:
+            sentence(self.ax_, one_cluster(len(tree) + 1))
+            return self
         options = {"color_threshold": 0, "above_threshold_color": "C0", **kwargs}
-        dendrogram(np.asarray(self.tree), ax=self.ax_, **options)
+        dendrogram(tree, ax=self.ax_, **options)
         if self.separation is not None:
-            height = -np.log1p(-self.separation)
-            label = f"separation {self.separation:g}"
-            self.ax_.axhline(height, color="black", linestyle=":", linewidth=1, label=label)
+            cut, label = -np.log1p(-self.separation), f"separation {self.separation:g}"
+            self.ax_.axhline(cut, color="black", linestyle=":", linewidth=1, label=label)
             self.ax_.legend(frameon=False, fontsize="small")
+            self.ax_.set_ylim(0.0, 1.05 * max(highest, cut))
+            if highest < cut:
+                self.ax_.set_title(one_cluster(len(tree) + 1), fontsize="medium")
         self.ax_.set(xlabel="Component", ylabel="How sure the valley is (nats)")
         return self

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..summary import coclustering, counted_chains, rank_clusters, relabel
 from ._axes import axes_of, square
+from ._groups import Groups
 
 
 class CoassignmentDisplay:
@@ -21,6 +22,10 @@ class CoassignmentDisplay:
         Clusters of these rows; equal labels must stand side by side.
     rows : ndarray of int of shape (n_shown,) or None, default=None
         The positions of these rows in the data.
+    name : {"cluster", "component"}, default="cluster"
+        What `labels` are.
+    title : str or None, default=None
+        What stands above.
 
     Attributes
     ----------
@@ -42,14 +47,18 @@ class CoassignmentDisplay:
     (5, 5)
     """
 
-    def __init__(self, coassignment, labels, *, rows=None):
+    def __init__(self, coassignment, labels, *, rows=None, name="cluster", title=None):
         self.coassignment = coassignment
         self.labels = labels
         self.rows = rows
+        self.name = name
+        self.title = title
 
     @classmethod
     def from_estimator(cls, estimator, *, max_rows=1000, ax=None, **kwargs):
         """Draw the co-assignment of a fitted estimator's training rows.
+
+        They are sorted by cluster; by component where all are in one cluster.
 
         Parameters
         ----------
@@ -74,13 +83,14 @@ class CoassignmentDisplay:
         n_chains = len(estimator.draws_)
         counted = counted_chains(getattr(estimator, "chain_weights_", np.ones(n_chains)))
         draws = [np.asarray(draw.labels) for c in counted for draw in estimator.draws_[c]]
-        by_size, _ = rank_clusters(estimator.labels_)
+        groups, name, title = Groups.of(estimator)
+        by_size, _ = rank_clusters(groups)
         # Within a cluster, rows that share their clusters in the draws come side by side.
         rows = np.lexsort([*(relabel(draw) for draw in draws), by_size])
         if len(rows) > max_rows:
             rows = rows[np.linspace(0, len(rows) - 1, max_rows).round().astype(int)]
-        labels = np.asarray(estimator.labels_)[rows]
-        return cls(coclustering(draws, rows), labels, rows=rows).plot(ax, **kwargs)
+        shown = coclustering(draws, rows), groups[rows]
+        return cls(*shown, rows=rows, name=name, title=title).plot(ax, **kwargs)
 
     def plot(self, ax=None, **kwargs):
         """Draw; return the display itself.
@@ -106,5 +116,7 @@ class CoassignmentDisplay:
         named = ends - starts >= 0.03 * n  # tall enough for a name
         self.ax_.set_yticks((starts + ends)[named] / 2, np.asarray(self.labels)[starts[named]])
         self.ax_.tick_params(length=0)
-        self.ax_.set(xticks=[], xlabel=f"{n:,} rows, sorted by cluster", ylabel="Cluster")
+        self.ax_.set(xticks=[], xlabel=f"{n:,} rows, sorted by {self.name}")
+        self.ax_.set_ylabel(self.name.capitalize())
+        self.ax_.set_title(self.title or "", fontsize="medium")
         return self

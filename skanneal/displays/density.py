@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..encoding import open_table
 from ..summary import rank_clusters
 from ._axes import LINESTYLES, MARKERS, axes_of, plain
+from ._groups import Groups
 
 MARGIN = 0.1  # of the range of the rows, on either side
 
@@ -28,6 +29,10 @@ class DensityDisplay:
         Their clusters.
     names : sequence of 2 str, default=("x", "y")
         Names of the columns.
+    name : {"cluster", "component"}, default="cluster"
+        What `labels` are.
+    title : str or None, default=None
+        What stands above.
 
     Attributes
     ----------
@@ -50,17 +55,23 @@ class DensityDisplay:
     3
     """
 
-    def __init__(self, x, y, log_density, points, labels, *, names=("x", "y")):
+    def __init__(
+        self, x, y, log_density, points, labels, *, names=("x", "y"), name="cluster", title=None
+    ):
         self.x = x
         self.y = y
         self.log_density = log_density
         self.points = points
         self.labels = labels
         self.names = names
+        self.name = name
+        self.title = title
 
     @classmethod
     def from_estimator(cls, estimator, X, *, columns=(0, 1), grid_resolution=80, ax=None, **kwargs):
         """Draw a fitted mixture's density; all other columns are integrated out.
+
+        Rows are marked by their cluster; by their component where all are in one cluster.
 
         Parameters
         ----------
@@ -99,8 +110,9 @@ class DensityDisplay:
         names = getattr(estimator, "feature_names_in_", None)
         titles = [f"column {j}" if names is None else str(names[j]) for j in columns]
         shape = grid_resolution, grid_resolution
-        display = cls(x, y, log_density.reshape(shape), points, estimator.labels_, names=titles)
-        return display.plot(ax, **kwargs)
+        labels, name, title = Groups.of(estimator)
+        shown = x, y, log_density.reshape(shape), points, labels
+        return cls(*shown, names=titles, name=name, title=title).plot(ax, **kwargs)
 
     def plot(self, ax=None, *, shares=(0.5, 0.8, 0.95), max_clusters=8, **kwargs):
         """Draw; return the display itself.
@@ -125,7 +137,7 @@ class DensityDisplay:
         shown = np.minimum(ranks, max_clusters)
         for k in np.unique(shown):
             mark = MARKERS[k % len(MARKERS)]
-            label = "smaller ones" if k == max_clusters else f"cluster of {sizes[k]:,}"
+            label = "smaller ones" if k == max_clusters else f"{self.name} of {sizes[k]:,}"
             rows = np.asarray(self.points)[shown == k]
             style = {"s": 14, "marker": mark, "facecolor": "none", "linewidth": 0.7, "alpha": 0.7}
             self.ax_.scatter(*rows.T, edgecolor=f"C{k % 10}", label=label, **style)
@@ -138,6 +150,7 @@ class DensityDisplay:
             line = {"color": "black", "linewidth": 1.0, "linestyle": style}
             self.ax_.plot([], [], label=f"{share:.0%} of the mass", **line)
         self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
+        self.ax_.set_title(self.title or "", fontsize="medium")
         plain(self.ax_)
         self.ax_.legend(frameon=False, fontsize="small")
         return self

@@ -12,6 +12,7 @@ from ._hyperparameters import (
 )
 from ._row_hyperparameters import row_values_in_units
 from ._schema import Schema
+from ._training_cells import training_cells
 
 __all__ = [
     "Encoder",
@@ -29,5 +30,6 @@ __all__ = [
     "row_values_in_units",
     "spread_centres",
     "square_table",
+    "training_cells",
     "with_bounds",
 ]

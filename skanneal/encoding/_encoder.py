@@ -240,29 +240,6 @@ class Encoder:
         columns = [deviations.get(j, cells) for j, cells in enumerate(columns)]
         return columns + self._presence(columns) + self.parts.encode(table)
 
-    def training_cells(self, columns, table):
-        """What `fit_encode` returned, of what `encode` returns of the same table.
-
-        Parameters
-        ----------
-        columns : list of ndarray of shape (n_rows,)
-        table : container
-            As `open_table` gives it.
-
-        Returns
-        -------
-        columns : list of ndarray of shape (n_rows,)
-            Those of rounded numbers with the noise that they got in fit.
-        """
-        columns = list(columns)
-        for j in self.jitter.lattices:
-            column, codec = table.column(j), self.codecs[j]
-            if j in self.apart.out:
-                continue
-            numbers = self.jitter.again(j, as_numbers(column, codec.family), codec.lowest)
-            columns[j] = codec.encode(column._replace(values=numbers, levels=None))
-        return columns
-
     def with_family(self, columns, family):
         """Return the encoder with another family of numbers for some columns.
 

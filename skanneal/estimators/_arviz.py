@@ -1,14 +1,25 @@
-"""The draws of a mixture as ArviZ reads them: what does not depend on how clusters are numbered."""
+"""The draws of a mixture as ArviZ reads them: what does not depend on how clusters are numbered.
+
+With the training table come what was observed, the log density of each row given all others and
+the draw, and a table from the posterior predictive of each draw. The log densities leave the row
+out, since a mixture whose parameters are integrated out has no density of a row but that given the
+other rows; `arviz_stats.loo` takes them as they are (see `predictive/_loo.py`).
+"""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
 
+from ..encoding import open_table
+from ..predictive._loo import log_likelihoods
+
+MOST_BYTES = 1 << 30  # of the tables that are drawn
+DIMS = ("chain", "draw", "row")
 SCALARS = ("n_components", "n_views", "concentration", "view_concentration")
 SCALARS += ("discount", "view_discount")
 
 
-def mixture_to_arviz(draws, families, names):
+def mixture_to_arviz(draws, families, names, groups=None):
     """Return an xarray.DataTree of draws.
 
     Parameters
@@ -19,10 +30,12 @@ def mixture_to_arviz(draws, families, names):
         Positions of each family's columns.
     names : list of str
         Of the columns.
+    groups : dict of str to (dict of str to ndarray), default=None
+        Further groups of variables by row, of each draw or observed.
     """
     import arviz_base
 
-    n_draws = min(map(len, draws))
+    n_draws = shared_draws(draws)
     flat = [draw for chain in draws for draw in chain[:n_draws]]
 
     def stacked(values):
@@ -48,8 +61,67 @@ def mixture_to_arviz(draws, families, names):
                 coords[f"{family}_column"] = columns
                 dims[key] = [f"{family}_column", f"{family}_level"]
     log_joint = stacked([draw.log_joint for draw in flat])
-    groups = {"posterior": posterior, "sample_stats": {"lp": log_joint}}
-    return arviz_base.from_dict(groups, coords=coords, dims=dims)
+    own = {"posterior": posterior, "sample_stats": {"lp": log_joint}}
+    for name, of_rows in (groups or {}).items():
+        own[name] = of_rows
+        dims |= dict.fromkeys(of_rows, ["row"])
+    return arviz_base.from_dict(own, coords=coords, dims=dims)
+
+
+def shared_draws(draws):
+    """How many draws every chain has."""
+    return min(map(len, draws))
+
+
+def groups_of_table(estimator, X, table, names, replicate, seed):
+    """The groups that a table adds: what was observed, its likelihood, and tables like it.
+
+    Parameters
+    ----------
+    estimator : BaseTable
+        Fitted.
+    X : array-like or frame
+        The training data.
+    table : Table
+        The same, encoded.
+    names : list of str
+    replicate : bool
+        Whether tables like it are wanted.
+    seed : SeedSequence
+        Of these.
+    """
+    queries, encoder = estimator._queries(), estimator._encoder
+    n_draws, n_chains = shared_draws(estimator.draws_), len(estimator.draws_)
+    draws = [draw for chain in estimator.draws_ for draw in chain[:n_draws]]
+    columns, kept = estimator._encoded(X), [int(j) for j in encoder.apart.kept]
+    named = {j: names[j] + "_" * (names[j] in DIMS) for j in kept}
+    if replicate and (n_bytes := 8 * len(draws) * len(kept) * table.n_rows) > MOST_BYTES:
+        raise ValueError(
+            f"The tables of posterior_predictive would take {n_bytes / 2**30:.1f} GiB: give "
+            f"posterior_predictive=False."
+        )
+    missing, read = encoder.missing(columns), open_table(X, "X")
+    observed = {
+        named[j]: np.where(missing[j], np.nan, _plain(encoder, columns, read, j)) for j in kept
+    }
+    logs = log_likelihoods(draws, table).reshape(n_chains, n_draws, -1)
+    groups = {"observed_data": observed, "log_likelihood": {"rows": logs}}
+    if replicate:
+        drawn = {name: np.empty((len(draws), table.n_rows)) for name in observed}
+        nothing = queries.table(encoder.missing_columns(1))
+        for d, (draw, own) in enumerate(zip(draws, seed.spawn(len(draws)))):
+            cells = queries.simulated(queries.of_draw(draw), nothing, own, table.n_rows)
+            for j in kept:
+                drawn[named[j]][d] = np.where(missing[j], np.nan, cells[j])
+        groups["posterior_predictive"] = {
+            name: cells.reshape(n_chains, n_draws, -1) for name, cells in drawn.items()
+        }
+    return groups
+
+
+def _plain(encoder, columns, read, j):
+    """A column as numbers: codes of levels, days of dates."""
+    return columns[j] if encoder.codecs[j].n_levels else read.column(j).values
 
 
 def _scalar(name, value):

@@ -19,11 +19,9 @@ from ..predictive._draws import Draw
 from ..predictive._point import mixture_arrays
 from ..predictive._queries import MixtureQueries
 from ..summary import LOSSES, POINT_ESTIMATES, counted_chains, valley_sureness
-from ._arviz import mixture_to_arviz
-from ._base_chains import IMPUTATIONS, SAMPLE
-from ._descriptions import describe
-from ._explanations import explain
+from ._base_chains import IMPUTATIONS
 from ._family_evidence import choose_family, report, set_collinear_apart
+from ._reports import Reports
 from ._weighted_draws import weighted_draws
 
 ENOUGH_DRAWS = 20  # of all chains, below which a mean over partitions says little
@@ -36,7 +34,7 @@ CLUSTERS = {  # constraints of the parameters of what makes clusters of componen
 }
 
 
-class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
+class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
     """Base of the estimators that cluster a table's rows; stands before `BaseChains`.
 
     The public queries are here; `_queries` makes the object that answers them.
@@ -275,13 +273,6 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         """Encoded columns of a query."""
         return self._encoder.encode(self, X)
 
-    def _training_table(self, X):
-        """The Table of the fit if X is what it was given, else None."""
-        encoder = self._encoder
-        cells = encoder.training_cells(self._encoded(X), open_table(X, "X", sparse=True))
-        table = encoder.table(cells)
-        return table if encoder.fingerprint(table) == self._rows else None
-
     def predict(self, X):
         """Most probable existing cluster of each row.
 
@@ -317,46 +308,6 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         if self._clusters is None:
             return queries.cluster_probabilities(columns)
         return self._clusters.predict_proba(queries.table(columns))
-
-    def describe_clusters(self, X, n_features=5):
-        """Describe the clusters: their sizes, what sets them apart, and a typical row of each.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            The training data.
-        n_features : int, default=5
-            How many features to name per cluster at most.
-
-        Returns
-        -------
-        description : pandas.DataFrame
-            A row per cluster. "size": its size in `labels_`. "low" and "high": 95 % of the draws
-            have a size between these. "apart": the features in which it differs most from all rows,
-            measured in their standard deviations; for each its mean or share in the cluster, and
-            that of all rows, in the units of X. "typical_row": the position of the row that is most
-            surely in it.
-        """
-        return describe(self, X, n_features)
-
-    def to_arviz(self):
-        """Return the draws in the form of ArviZ; this needs the package arviz-base.
-
-        Only quantities that do not depend on how clusters are numbered are exported. If chains have
-        unequal lengths, as after an interrupt, each is cut to the length of the shortest.
-
-        Returns
-        -------
-        tree : xarray.DataTree
-            The group ``posterior`` has, by chain and draw, "n_components", "concentration" and
-            "discount" (with several views their sum and means), "n_views", "view_concentration" and
-            "view_discount" if there are views, and hyperparameters by column, with names such as
-            "normal_mu0". The group ``sample_stats`` has the log joint density, "lp".
-        """
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        families = getattr(self, "families_", {})
-        return mixture_to_arviz(self.draws_, families, list(map(str, names)))
 
     def new_cluster_proba(self, X):
         """Probability that each row belongs to none of the clusters seen so far.
@@ -411,43 +362,6 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
         """
         return float(self.score_samples(X).mean())
 
-    def sample(self, n_samples=1, given=None):
-        """Draw new rows from the posterior predictive.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of rows.
-        given : mapping of columns to values or None, default=None
-            Cells that all rows have, by name or position of the column. The other cells are drawn
-            given these.
-
-        Returns
-        -------
-        rows : ndarray, frame or list
-            A container of the type that `fit` was given, with its columns and, where possible, its
-            dtypes.
-        """
-        return self._queries().sample(n_samples, given, self._seed(SAMPLE))
-
-    def surprisal(self, X):
-        """How unexpected each cell is given the rest of its row.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            Missing cells do not count.
-
-        Returns
-        -------
-        surprisal : ndarray or frame of shape (n_rows, n_columns)
-            -log p(cell | the row's other cells) in nats; nan for missing cells. For a column that
-            is constant in fit it is 0, or inf if the row has another value; such a value does not
-            affect the surprisal of other cells. If X is a frame, so is this, with its names.
-        """
-        surprisal = self._queries().surprisal(self._encoded(X))
-        return open_table(X, "X", sparse=True).beside(surprisal)
-
     def score_outliers(self, X):
         """How odd each row is: how improbable it is that a row is at least as odd.
 
@@ -468,39 +382,6 @@ class BaseTable(ClusterMixin, DensityMixin, BaseEstimator):
             constant in fit to n rows, another value in it adds log(n + 2).
         """
         return self._queries().outlier_scores(self._encoded(X))
-
-    def explain_outliers(self, X, n=10, *, n_cells=1, reference=None):
-        """The oddest rows, and which of their cells are to blame.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            Any cell may be missing.
-        n : int, default=10
-            How many rows to explain.
-        n_cells : int, default=1
-            How many cells to name per row at most.
-        reference : array-like, frame or None, default=None
-            Ordinary rows, such as the training data, with which cells are compared. None takes X,
-            which must then have two rows or more.
-
-        Returns
-        -------
-        explanation : pandas.DataFrame
-            A line per cell, the oddest row and in it the oddest cell first. The index is the row's
-            label in X, or its position if rows have no labels. "score": how odd the row is, as
-            `outlier_scores_` says if X is the training data, else `score_outliers`. "column": the
-            column of the cell; None if no cell of the row is to blame, but that rows like it are
-            few. "value": the cell. "expected": what `impute` would put there, given the rest of the
-            row; None in a family of whole rows. "excess": the cell's `surprisal` less the median
-            over the reference in that column, in nats; only cells above it are to blame.
-
-        Raises
-        ------
-        ImportError
-            Without pandas.
-        """
-        return explain(self, X, n, n_cells, reference)
 
     def impute(self, X, return_std=False, n_imputations=None):
         """Fill missing cells: numbers by their posterior mean, levels by the most probable one.

@@ -1,6 +1,8 @@
-"""What a fit's clusters are, in the user's units."""
+"""What a fit's clusters, or its components, are, in the user's units."""
 
 # SPDX-License-Identifier: BSD-3-Clause
+
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils._optional_dependencies import check_pandas_support
@@ -8,53 +10,109 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..encoding import open_table
 from ..encoding._dates import from_days
-from ..summary._profiles import features_of_clusters, features_of_columns
+from ..predictive._clusters import labels_of_draws, some_draws
+from ..summary._cluster_tree import one_cluster
+from ..summary._profiles import cells_of_columns, columns_of, feature_of
+from ..summary._sides import probability_above
 
 INTERVAL = (0.025, 0.975)  # of the sizes, over draws
+LEVELS, FORMS = ("clusters", "components"), ("short", "long")
 
 
-def describe(estimator, X, n_features):
+class Groups(NamedTuple):
+    """The groups of rows that are described.
+
+    Attributes
+    ----------
+    name : str
+    labels : int array of shape (n_rows,)
+        -1 for a row that is in none.
+    n : int
+    partitions : list of int arrays of shape (n_rows,)
+        The group of each row in each draw.
+    weights : float64 array of shape (n_draws,)
+    """
+
+    name: str
+    labels: np.ndarray
+    n: int
+    partitions: list
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, estimator, level):
+        """Return an estimator's clusters, which may be its components, or its components."""
+        clusters, point = estimator._clusters, estimator._point
+        labels, of_components = estimator.component_labels_, np.arange(estimator.n_components_)
+        if level == "clusters" and clusters is not None:
+            labels, of_components = estimator.labels_, clusters.clusters
+            draws, weights = clusters.draws, clusters.weights
+        else:
+            draws, weights = some_draws(*estimator._weighted_draws)
+        partitions = list(labels_of_draws(draws, point, of_components))
+        return cls(level[:-1], labels, int(of_components.max()) + 1, partitions, weights)
+
+
+def describe(estimator, X, n_features, level, form):
     """The frame that `describe_clusters` returns."""
     pandas = check_pandas_support("describe_clusters")
     check_is_fitted(estimator)
-    if estimator._clusters is None:
-        raise ValueError("describe_clusters needs a fit with point_estimate='clusters'.")
-    table, labels = open_table(X, "X"), estimator.labels_
-    if table.shape[0] != len(labels):
+    for name, value, known in (("level", level, LEVELS), ("form", form, FORMS)):
+        if value not in known:
+            raise ValueError(f"{name} must be {known[0]!r} or {known[1]!r}, got {value!r}.")
+    table, groups = open_table(X, "X"), Groups.of(estimator, level)
+    if table.shape[0] != len(groups.labels):
         raise ValueError(
-            f"X must be the training data: it has {table.shape[0]} rows, labels_ {len(labels)}."
+            f"X must be the training data: it has {table.shape[0]} rows, labels_ "
+            f"{len(groups.labels)}."
         )
-    n_clusters = estimator.n_clusters_
-    low, high = np.quantile(estimator._clusters.sizes_of_draws(), INTERVAL, axis=0)
-    features = features_of_clusters(table, labels, n_clusters)
-    features += features_of_columns(estimator._encoder.parts.columns(table), labels, n_clusters)
-    membership = np.where(labels == np.arange(n_clusters)[:, None], estimator.probabilities_, -1.0)
+    pairs = [*columns_of(table)]
+    if estimator._encoder is not None:
+        pairs += estimator._encoder.parts.columns(table)
+    if form == "long":
+        return _long(pandas, groups, pairs)
+    features = [feature_of(cells, groups.labels, groups.n) for cells in cells_of_columns(pairs)]
+    apart = ["; ".join(_apart(features, c, n_features)) for c in range(groups.n)]
+    sizes = [np.bincount(labels, minlength=groups.n) for labels in groups.partitions]
+    low, high = np.quantile(sizes, INTERVAL, axis=0)
     return pandas.DataFrame(
         {
-            "size": np.bincount(labels[labels >= 0], minlength=n_clusters),
+            "size": np.bincount(groups.labels[groups.labels >= 0], minlength=groups.n),
             "low": low.round().astype(np.int64),
             "high": high.round().astype(np.int64),
-            "apart": ["; ".join(_apart(features, c, n_features)) for c in range(n_clusters)],
-            "typical_row": membership.argmax(axis=1),
+            "apart": apart if groups.n > 1 else [_whole(estimator)],
+            "typical_row": _typical_rows(estimator, X, groups),
         },
-        index=pandas.RangeIndex(n_clusters, name="cluster"),
+        index=pandas.RangeIndex(groups.n, name=groups.name),
     )
 
 
+def _whole(estimator):
+    """What there is to say of a cluster that has all rows."""
+    asked = getattr(estimator, "n_clusters", None) is not None
+    return one_cluster(estimator.n_components_, asked)
+
+
+def _typical_rows(estimator, X, groups):
+    """The position of the row that is most surely in each group."""
+    if groups.name == "cluster" and estimator._clusters is not None:
+        sure = estimator.probabilities_
+    else:
+        sure = estimator._queries().cluster_probabilities(estimator._encoded(X)).max(axis=1)
+    return np.where(groups.labels == np.arange(groups.n)[:, None], sure, -1.0).argmax(axis=1)
+
+
 def _apart(features, c, n_features):
-    """The features in which a cluster differs most from all rows, the largest difference first."""
-    distances = [
-        abs(f.shifts[c]) / f.deviation if f.deviation > 0 and np.isfinite(f.shifts[c]) else 0.0
-        for f in features
-    ]
+    """The features in which a group differs most from all rows, the largest difference first."""
+    distances = [np.nan_to_num(abs(feature.differences[c])) for feature in features]
     for j in np.argsort(np.negative(distances), kind="stable")[:n_features]:
         if distances[j] == 0.0:
             return
         feature = features[j]
-        own, overall = (
-            _shown(feature, x) for x in (feature.mean + feature.shifts[c], feature.mean)
-        )
-        yield f"{feature.name} {own} (all: {overall})"
+        name, mean, own = feature.name, feature.mean, feature.mean + feature.shifts[c]
+        if feature.other is not None and own < mean:  # say which of two levels is the more frequent
+            name, mean, own = f"{feature.column} = {feature.other}", 1.0 - mean, 1.0 - own
+        yield f"{name} {_shown(feature, own)} (all: {_shown(feature, mean)})"
 
 
 def _shown(feature, value):
@@ -65,3 +123,33 @@ def _shown(feature, value):
         return format(value, ".4g")
     unit = "D" if feature.deviation >= 1.0 else "s"
     return str(from_days(np.array([value]), f"{feature.temporal[0]}8[{unit}]")[0])
+
+
+def _long(pandas, groups, pairs):
+    """A line for each group and feature, in each group the largest difference first."""
+    lines = []
+    for cells in cells_of_columns(pairs):
+        feature = feature_of(cells, groups.labels, groups.n)
+        above = probability_above(
+            cells.values, cells.missing, groups.partitions, groups.weights, groups.n
+        )
+        differences = feature.differences
+        side = np.where(differences < 0, 1.0 - above, above)
+        values = [_in_units(pandas, feature, feature.mean + shift) for shift in feature.shifts]
+        overall = _in_units(pandas, feature, feature.mean)
+        named = feature.column, feature.level
+        lines += [(c, *named, values[c], overall, differences[c], side[c]) for c in range(groups.n)]
+    names = [groups.name, "column", "level", "value", "overall", "difference", "probability"]
+    size = np.nan_to_num(np.abs([line[5] for line in lines]), nan=-1.0)
+    order = np.lexsort([-size, [line[0] for line in lines]])
+    return pandas.DataFrame([lines[i] for i in order], columns=names)
+
+
+def _in_units(pandas, feature, value):
+    """A mean as pandas holds it, dates and durations to the second; a share."""
+    if feature.is_level:
+        return float(np.clip(value, 0.0, 1.0))
+    if feature.temporal is None or np.isnan(value):
+        return float(value)
+    make = pandas.Timestamp if feature.temporal[0] == "M" else pandas.Timedelta
+    return make(from_days(np.array([value]), f"{feature.temporal[0]}8[s]")[0])

@@ -49,7 +49,8 @@ class BaseTempered(BaseChains):
         Returns
         -------
         tree : xarray.DataTree
-            The tree that `TemperingResult.to_arviz` returns.
+            The tree that `TemperingResult.to_arviz` returns: ``posterior`` and ``sample_stats``. It
+            has no groups of rows, of which the draws hold no likelihood.
         """
         check_is_fitted(self)
         return self.result_.to_arviz()

@@ -239,16 +239,6 @@ class Clusters:
         out = shares @ (self.clusters[:, None] == order)
         return out / out.sum(axis=1, keepdims=True)
 
-    def sizes_of_draws(self):
-        """Training rows in each cluster: (n_draws, n_clusters); a draw's component has all of its
-        rows in the cluster that most of them are in."""
-        members = self.clusters[:, None] == np.arange(self.n_clusters)
-        sizes = [
-            np.bincount((shares @ members).argmax(axis=1), of_draw, self.n_clusters)
-            for shares, of_draw in zip(self.shares, self.component_sizes)
-        ]
-        return np.array(sizes)
-
     def _labelled(self, table):
         """The most probable cluster of each row, and its probability of being in that and not in a
         new component: (n_rows,) each."""
@@ -362,6 +352,31 @@ def _numbers_of(clusters, numbered):
     number = np.empty(int(clusters.max()) + 1, dtype=np.int64)
     number[clusters] = numbered
     return number
+
+
+def labels_of_draws(draws, point, clusters):
+    """Yield each draw's cluster of each training row: (n_rows,).
+
+    A draw's component has all of its rows in the cluster that most of them are in.
+
+    Parameters
+    ----------
+    draws : list of Draw, CrossCatDraw or FeatureDraw
+    point : Draw, CrossCatDraw or FeatureDraw
+        The point estimate, whose components the clusters are made of.
+    clusters : int array of shape (n_components,)
+        The cluster of each of them, -1 if it is in none.
+    """
+    members = clusters[:, None] == np.arange(int(clusters.max()) + 1)
+    for draw in draws:
+        _, labels = matching_view(draw, point)
+        yield (_shares(labels, point.labels) @ members).argmax(axis=1)[labels]
+
+
+def some_draws(draws, weights):
+    """Return as many of the draws, and their weights, as clusters are averaged over."""
+    used = _evenly(len(draws), MOST_DRAWS)
+    return [draws[d] for d in used], weights[used]
 
 
 def _evenly(n, n_chosen):

@@ -77,6 +77,42 @@ def log_densities_without(draw, table, rows):
     return sum(logs_without(view, rows) for view in state.views)
 
 
+def log_likelihoods(draws, table):
+    """Log density of each training row given all others and a draw, in the user's units.
+
+    Where p(x_i | x_-i, z_-i, h) stands for p(x_i | parameters), Pareto-smoothed importance sampling
+    over the draws gives p(x_i | x_-i) as it does for any model: the weight of a draw, its density
+    given the others' data over that given all data, is 1 / p(x_i | x_-i, z_-i, h) up to a factor.
+
+    Parameters
+    ----------
+    draws : list of Draw or CrossCatDraw
+    table : Table
+        The training rows.
+
+    Returns
+    -------
+    log_densities : ndarray of shape (n_draws, n_rows)
+    """
+    rows = np.arange(table.n_rows)
+    logs = np.array([log_densities_without(draw, table, rows) for draw in draws])
+    return logs + (_in_units(draws[0], table, rows) - logs[0])  # the difference is the rows' own
+
+
+def _in_units(draw, table, rows):
+    """`log_densities_without` of any draw, in the user's units: the slow way, row by row."""
+    views = state_from_arrays(draw.arrays, table).views
+    out = np.zeros(len(rows))
+    for i, row in enumerate(map(int, rows)):
+        for view in views:
+            slot = int(view.get_labels()[row])
+            view.remove_row(row)
+            scores, log_weights = view.score_rows(table, row, row + 1)
+            out[i] += logsumexp(scores[0] + log_weights)
+            view.insert_row(row, slot)
+    return out
+
+
 def compared_rows(n_rows, most=MOST_ROWS):
     """The rows on which chains are compared, ascending: `most` at most."""
     if n_rows <= most:

@@ -78,20 +78,34 @@ class MixtureQueries:
         log_density -= self.predictor.log_density(self.table(known))
         return log_density + apart.log_density(columns, positions)
 
-    def sample(self, n_samples, given, seed):
-        """Rows from the posterior predictive, in the container of the fit."""
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}")
+    def sample(self, n_samples, given, seed, n_replicates=None):
+        """Rows from the posterior predictive, in the container of the fit; n_replicates times, each
+        from one draw, in a list, if this is not None."""
+        _check_positive(n_samples, "n_samples")
         if given is not None and not hasattr(given, "items"):
             raise TypeError(f"given must be a mapping of columns to values, got {given!r}")
-        encoder, apart = self.encoder, self.encoder.apart
+        encoder, n = self.encoder, int(n_samples)
         given = {} if given is None else given
         known = encode_given(encoder, given)
-        columns = self.predictor.simulate(self.table(known), seed, n=int(n_samples))
+
+        def rows(predictor, own_seed):
+            columns = self.simulated(predictor, self.table(known), own_seed, n)
+            return encoder.decode(put_given(encoder, columns, known, given))
+
+        if n_replicates is None:
+            return rows(self.predictor, seed)
+        _check_positive(n_replicates, "n_replicates")
+        return [rows(*turn) for turn in self._taking_turns(n_replicates, seed)]
+
+    def simulated(self, predictor, table, seed, n):
+        """n rows given the cells of the table's one: columns of numbers in the user's units and
+        codes, rounded as those of the fit."""
+        apart, encoder = self.encoder.apart, self.encoder
+        columns = predictor.simulate(table, seed, n=n)
         columns = encoder.rounded(apart.spread(columns, lambda j: None))
         for j, value in encoder.set_apart(columns).items():
-            columns[j] = np.full(n_samples, value)
-        return encoder.decode(put_given(encoder, columns, known, given))
+            columns[j] = np.full(n, value)
+        return columns
 
     def surprisal(self, columns):
         """-log p(cell | the row's other cells) in nats: (n_rows, n_columns)."""
@@ -172,24 +186,30 @@ class MixtureQueries:
             For each imputation what `fill` gives.
         missing : list of ndarray of bool of shape (n_rows,)
         """
-        if not isinstance(n_imputations, Integral) or n_imputations < 1:
-            raise ValueError(f"n_imputations must be a positive integer, got {n_imputations!r}")
+        _check_positive(n_imputations, "n_imputations")
         missing, table, gaps = self._gappy_rows(columns)
         if table is None:
             return [[np.empty(0)] * len(missing)] * n_imputations, missing
-        first, *seeds = seed.spawn(n_imputations + 1)
-        # spread evenly over the draws, so that none comes twice before all have come
-        start = np.random.Generator(np.random.PCG64(first)).random()
-        places = (start + np.arange(n_imputations)) / n_imputations
-        shares = np.cumsum(self.draw_weights) / self.draw_weights.sum()
-        used = np.searchsorted(shares[:-1], places, side="right")
-        schema = self.encoder.table_schema
-        predictors = {at: Predictor([self.draws[at]], schema) for at in np.unique(used)}
         values = []
-        for at, own_seed in zip(used, seeds):
-            cells = [v[gap] for v, gap in zip(predictors[at].simulate(table, own_seed), gaps)]
+        for predictor, own_seed in self._taking_turns(n_imputations, seed):
+            cells = [v[gap] for v, gap in zip(predictor.simulate(table, own_seed), gaps)]
             values.append(self._with_apart(cells, columns, missing, rounded=True))
         return values, missing
+
+    def _taking_turns(self, n, seed):
+        """n times the predictor of one draw, spread evenly over the draws, so that none comes twice
+        before all have come; and a seed of its own each time."""
+        first, *seeds = seed.spawn(n + 1)
+        start = np.random.Generator(np.random.PCG64(first)).random()
+        places = (start + np.arange(n)) / n
+        shares = np.cumsum(self.draw_weights) / self.draw_weights.sum()
+        used = np.searchsorted(shares[:-1], places, side="right")
+        predictors = {at: self.of_draw(self.draws[at]) for at in np.unique(used)}
+        return [(predictors[at], own_seed) for at, own_seed in zip(used, seeds)]
+
+    def of_draw(self, draw):
+        """The predictor of one draw."""
+        return Predictor([draw], self.encoder.table_schema)
 
     def _gappy_rows(self, columns):
         """Missing cells, and the rows that have some as a Table (None without any) and theirs."""
@@ -227,3 +247,9 @@ class MixtureQueries:
         for j, (mask, spread) in enumerate(zip(missing, spreads)):
             out[mask, j] = spread
         return out
+
+
+def _check_positive(n, name):
+    """Raise if a number of tables or rows is none."""
+    if not isinstance(n, Integral) or n < 1:
+        raise ValueError(f"{name} must be a positive integer, got {n!r}")

@@ -122,6 +122,19 @@ def cluster_tree(log_joints, draws=(), draw_weights=None, numbers=None):
     return tree
 
 
+def one_cluster(n_components, asked=False):
+    """What to say where all rows are one cluster, which one may have asked for.
+
+    >>> one_cluster(17)
+    'no sure valley; 17 components'
+    """
+    if n_components == 1:
+        return "a single component"
+    return (
+        f"{'one cluster was asked for' if asked else 'no sure valley'}; {n_components} components"
+    )
+
+
 def cut_tree(tree, probability=0.9, n_clusters=None):
     """Cut a tree of components into clusters.
 

@@ -48,16 +48,16 @@ def profile_clusters(table, labels, n_clusters):
     Returns
     -------
     profile : Profile
-        One feature per column of numbers, one per level of the other columns, one for a boolean.
-        Integers with up to 20 distinct values count as levels.
+        One feature per column of numbers, one per level of the other columns; of two levels only
+        that which is last by name, since the other has the rest. Integers with up to 20 distinct
+        values count as levels.
     """
-    features = features_of_clusters(table, labels, n_clusters)
+    features = features_of_columns(columns_of(table), labels, n_clusters)
     values, spread = [], []
     for feature in features:
-        shifts, deviation = feature.shifts, feature.deviation
-        scaled = shifts / deviation if deviation > 0 else 0.0 * shifts
+        scaled, shares = feature.differences, feature.mean + feature.shifts
         spread.append(_root_mean_square(scaled, labels))
-        values.append(np.clip(feature.mean + shifts, 0.0, 1.0) if feature.is_level else scaled)
+        values.append(np.clip(shares, 0.0, 1.0) if feature.is_level else scaled)
     values = np.reshape(values, (len(features), n_clusters)).T
     is_level = np.array([feature.is_level for feature in features], dtype=bool)
     return Profile(values, np.array(spread), is_level, [feature.name for feature in features])
@@ -68,8 +68,11 @@ class Feature(NamedTuple):
 
     Attributes
     ----------
-    name : str
-    is_level : bool
+    column : str
+    level : object
+        None of a number.
+    other : object
+        Of a column of two levels the other one, which has the rest; else None.
     shifts : ndarray of shape (n_clusters,)
         Means, or shares, less that of all rows; NaN where a cluster has no observed cell.
     mean, deviation : float
@@ -78,21 +81,51 @@ class Feature(NamedTuple):
         Of dates and durations, whose numbers are days, their dtype.
     """
 
-    name: str
-    is_level: bool
+    column: str
+    level: object
+    other: object
     shifts: np.ndarray
     mean: float
     deviation: float
     temporal: str | None = None
 
+    @property
+    def is_level(self):
+        return self.level is not None
 
-def features_of_clusters(table, labels, n_clusters):
-    """Return the features of a table, with their means in each cluster.
+    @property
+    def name(self):
+        return f"{self.column} = {self.level}" if self.is_level else self.column
+
+    @property
+    def differences(self):
+        """`shifts` in standard deviations; 0 in a column without any."""
+        return self.shifts / self.deviation if self.deviation > 0 else 0.0 * self.shifts
+
+
+class Cells(NamedTuple):
+    """The cells that a Feature is the mean of: numbers, or whether they are of a level."""
+
+    column: str
+    level: object
+    other: object
+    values: np.ndarray
+    missing: np.ndarray | None
+    temporal: str | None
+
+
+def columns_of(table):
+    """The pairs (name, Column) of a table, as `open_table` gives it."""
+    names = range(table.shape[1]) if table.names is None else table.names
+    return ((str(name), table.column(j)) for j, name in enumerate(names))
+
+
+def features_of_columns(pairs, labels, n_clusters):
+    """Return the features of columns, with their means in each cluster.
 
     Parameters
     ----------
-    table : Array, PandasFrame, PolarsFrame or Rows
-        The rows, as `open_table` gives them.
+    pairs : iterable of (str, Column)
     labels : ndarray of int of shape (n_rows,)
         From 0 to n_clusters - 1, or -1 for a row that is in none.
     n_clusters : int
@@ -102,24 +135,28 @@ def features_of_clusters(table, labels, n_clusters):
     -------
     features : list of Feature
     """
-    names = range(table.shape[1]) if table.names is None else table.names
-    pairs = ((str(name), table.column(j)) for j, name in enumerate(names))
-    return features_of_columns(pairs, labels, n_clusters)
+    return [feature_of(cells, labels, n_clusters) for cells in cells_of_columns(pairs)]
 
 
-def features_of_columns(pairs, labels, n_clusters):
-    """Return the features of (name, Column) pairs; see `features_of_clusters`."""
-    features = []
+def feature_of(cells, labels, n_clusters):
+    """Return the Feature of Cells."""
+    law = _moments(cells.values, cells.missing, labels, n_clusters)
+    return Feature(cells.column, cells.level, cells.other, *law, cells.temporal)
+
+
+def cells_of_columns(pairs):
+    """Yield the Cells of (name, Column) pairs: of two levels only that which is last by name."""
     for name, column in pairs:
         codes, levels = _levels(column)
-        cells = [(name, column.values)]
-        if levels is not None:
-            cells = [(f"{name} = {level}", codes == c) for c, level in enumerate(levels)]
-        for own_name, own in cells:
-            shifts, mean, deviation = _moments(own, column.missing, labels, n_clusters)
-            law = shifts, mean, deviation
-            features.append(Feature(own_name, levels is not None, *law, column.temporal))
-    return features
+        if levels is None:
+            yield Cells(name, None, None, column.values, column.missing, column.temporal)
+            continue
+        shown, other = range(len(levels)), None
+        if len(levels) == 2:
+            shown = [max(shown, key=lambda c: str(levels[c]))]
+            other = levels[1 - shown[0]]
+        for c in shown:
+            yield Cells(name, levels[c], other, codes == c, column.missing, None)
 
 
 def _levels(column):
@@ -129,7 +166,7 @@ def _levels(column):
     if column.dtype == "float":
         return None, None
     if column.dtype == "boolean":
-        return np.where(column.values, 0, 1), [True]  # one level says all: False has the rest
+        return column.values.astype(np.int8), [False, True]
     present = column.values if column.missing is None else column.values[~column.missing]
     levels = np.unique(present)
     if len(levels) > _MAX_LEVELS_OF_INTEGERS:
@@ -151,6 +188,7 @@ def _moments(cells, missing, labels, n_clusters):
     counts = np.bincount(labels[inside], minlength=n_clusters)
     sums = np.bincount(labels[inside], (cells - mean)[inside], minlength=n_clusters)
     shifts = np.divide(sums, counts, out=np.full(n_clusters, np.nan), where=counts > 0)
+    shifts[counts == len(cells)] = 0.0  # exactly, where all rows are
     return shifts, mean, cells.std()
 
 
