@@ -10,10 +10,11 @@ import os
 
 import numpy as np
 
+from .._native._state_arrays import StateError, part, state_array
 from ..moves import churn
 from ..parallel import OutOfTime, Progress, StopFlag
 from ..schedules import Pacer, Segment
-from ..states import Subsample, state_from_arrays
+from ..states import Subsample, recount, state_from_arrays
 from ._clock import ChainClock
 from ._completed import completed
 from ._first_state import first_state
@@ -320,20 +321,52 @@ class Chain:
 
     @classmethod
     def from_arrays(cls, arrays, plan):
-        """Return the chain whose to_arrays() gave `arrays`, on the same plan."""
+        """Return the chain whose to_arrays() gave `arrays`, on the same plan.
+
+        StateError for arrays that are none such, or of which the plan's rows would make none.
+        """
         header, parts = read_snapshot(arrays)
-        bit_generator, clock = np.random.PCG64(), ChainClock()
-        bit_generator.state = header["generator"]
-        clock.seconds = float(arrays["seconds"])
-        subsample = Subsample.from_arrays(parts["subsample"])
-        state = state_from_arrays(parts["state"], plan.table, subsample)
-        new = cls(plan, state, Pacer.from_arrays(parts["pacer"]), bit_generator, clock)
-        new.moves.recall(header)
-        new.trace = Trace.from_arrays(parts.get("trace", {}))
-        new.position = header["position"]
-        new._origin = new.position, clock.seconds
-        new.log_evidence = header.get("log_evidence", np.nan)
+        clock = ChainClock()
+        clock.seconds = float(state_array(arrays, "seconds", "f", (), 0.0))
+        with part("subsample"):
+            subsample = Subsample.from_arrays(parts.get("subsample", {}))
+            if subsample.n_rows != plan.table.n_rows:
+                raise StateError("order", f"holds {subsample.n_rows} rows, not the table's")
+        with part("state"):
+            state = state_from_arrays(parts.get("state", {}), plan.table, subsample)
+        with part("pacer"):
+            pacer = Pacer.from_arrays(parts.get("pacer", {}))
+            if pacer.n_rows != plan.table.n_rows:
+                raise StateError("path_sizes", f"ends with {pacer.n_rows} rows, not the table's")
+        with part("trace"):
+            trace = Trace.from_arrays(parts.get("trace", {}))
+        new = cls(plan, state, pacer, np.random.PCG64(), clock)
+        new.trace = trace
+        try:
+            new._recall(header)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise StateError("header", f"does not fit ({error})") from error
+        return new
+
+    def _recall(self, header):
+        """Take back what `to_arrays` has put into the header."""
+        self.bit_generator.state = header["generator"]
+        self.moves.recall(header)
+        self.position = int(header["position"])
+        self._origin = self.position, self.clock.seconds
+        self.log_evidence = float(header.get("log_evidence", np.nan))
         if header["unfinished"] is not None:
             rest = Segment(*header["unfinished"])
-            new.unfinished = rest._replace(knots=np.array(rest.knots, dtype=np.int64))
-        return new
+            self.unfinished = rest._replace(knots=np.array(rest.knots, dtype=np.int64))
+        start, stop = self.position, self.pacer.assignments
+        if self.unfinished is not None:
+            start, stop = self.unfinished.start, self.unfinished.stop
+        if (self.position, self.pacer.assignments) != (start, stop):
+            raise ValueError(f"{self.position} assignments, of {self.pacer.assignments}")
+
+    def recount(self):
+        """Raise StateError unless labels and counts of every view are those of the rows that are
+        in."""
+        for v, view in enumerate(self.state.views):
+            with part("state" if view is self.state else f"state/view{v}"):
+                recount(view)

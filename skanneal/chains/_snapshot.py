@@ -7,6 +7,7 @@ import json
 import numpy as np
 
 from .._native._packing import pack, unpack
+from .._native._state_arrays import StateError, state_array
 
 FORMAT = 1
 
@@ -30,10 +31,16 @@ def read_snapshot(arrays):
 
     Raises
     ------
-    ValueError
-        If the snapshot has another format than this version writes.
+    StateError
+        If the header is none, or the snapshot has another format than this version writes.
     """
-    header = json.loads(str(arrays["header"]))
-    if header["format"] != FORMAT:
-        raise ValueError(f"state of format {header['format']}, this version reads {FORMAT}")
+    try:
+        header = json.loads(str(state_array(arrays, "header", "U", ())))
+        found = header["format"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        if isinstance(error, StateError):
+            raise
+        raise StateError("header", f"cannot be read ({error})") from error
+    if found != FORMAT:
+        raise StateError("header", f"is of format {found!r}, this version reads {FORMAT}")
     return header, unpack(arrays)

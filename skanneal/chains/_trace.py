@@ -4,6 +4,8 @@
 
 import numpy as np
 
+from .._native._state_arrays import StateError
+
 
 class Trace(dict):
     """The values recorded so far: name -> list of floats."""
@@ -25,8 +27,17 @@ class Trace(dict):
 
     @classmethod
     def from_arrays(cls, arrays):
-        """Return the trace whose `to_arrays` gave `arrays`."""
-        return cls((name, values.tolist()) for name, values in arrays.items())
+        """Return the trace whose `to_arrays` gave `arrays`; StateError for others."""
+        trace, length = cls(), None
+        for name, values in arrays.items():
+            if (
+                np.ndim(values) != 1
+                or values.dtype.kind != "f"
+                or len(values) != (len(values) if length is None else length)
+            ):
+                raise StateError(name, "does not hold a number for each record")
+            trace[name], length = values.tolist(), len(values)
+        return trace
 
 
 def side_by_side(traces):

@@ -25,7 +25,7 @@ from ..sharded._point import features_of, point_of
 from ..sharded._queries import FeatureQueries
 from ..sharded._shards import ShardPool
 from ..summary import warn_unless_settled
-from ._base_chains import INTERRUPTED, POINT, READING, BaseChains
+from ._base_chains import INTERRUPTED, POINT, READING, BaseChains, check_states
 from ._base_table import CLUSTERS, BaseTable
 from ._callbacks import Round
 from ._memberships import MembershipMixin
@@ -418,6 +418,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         complaints, seeds = [], spawn_seeds(self.random_state, self.n_chains + 1)
         gibbs = PriorGibbs(n_sweeps=schedule.n_accelerated + schedule.n_exact)
         states, plan = self._first_states(data.fingerprint), data.plan(grid)
+        check_states(states, plan)
         starts = seeds[-1].spawn(self.n_chains)
         plans = [plan._replace(init=first_labels(self.init, data, start)) for start in starts]
         results, interrupted = self._run_chains(

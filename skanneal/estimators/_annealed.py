@@ -21,7 +21,7 @@ from ..predictive._tail import training_scores
 from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedule
 from ..states import Mixture
 from ._answers import answers_of
-from ._base_chains import INTERRUPTED, BaseChains
+from ._base_chains import INTERRUPTED, BaseChains, check_states
 from ._base_table import BaseTable
 from ._evidence import check_gaps, check_schedule, evidence_of
 from ._rounds import SweepCost, run_rounds
@@ -92,6 +92,7 @@ class BaseAnnealed(BaseTable, BaseChains):
             plan = plan_of(encoder, table)
             fingerprint = encoder.fingerprint(table)
             states = self._first_states(fingerprint)
+            check_states(states, plan)
             if None in states:
                 plan = plan._replace(strata=self._strata(strata, schedule, plan, seed_of_strata))
             with InterruptNote() as note:

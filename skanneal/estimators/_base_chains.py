@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from .._native._doc_link import DocLink
 from .._native._warning import warn
-from ..chains import run_chain, side_by_side
+from ..chains import Chain, run_chain, side_by_side
 from ..parallel import Progress, StopFlag, n_workers, run_tasks, spawn_seeds
 from ._callbacks import CallbackSupportMixin, Round, begin_fit, end_fit
 from ._grid_ends import complaints_of_grid_ends
@@ -192,6 +192,13 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
                     f"discount."
                 )
         return complaints + complaints_of_grid_ends(fitted)
+
+
+def check_states(states, plan):
+    """Raise ValueError for the first state of an earlier fit that no chain of the plan can have."""
+    for state in states:
+        if state is not None:
+            Chain.from_arrays(state, plan).recount()
 
 
 def chain_task(n_tasks, n_at_a_time, limit, number, lead, *arguments, stop):

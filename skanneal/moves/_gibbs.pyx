@@ -78,6 +78,12 @@ def churn(mixtures, Subsample subsample, bit_generator, knots, int64_t start, in
     -------
     int
         Assignments done: `stop`, unless the flag was raised.
+
+    Raises
+    ------
+    ValueError
+        For knots that do not ascend, do not cover the assignments, or ask for no row at all or for
+        more rows than there are.
     """
     cdef const int64_t[:, ::1] path = np.ascontiguousarray(knots, dtype=np.int64)
     cdef int32_t[::1] flag = np.zeros(1, np.int32) if stop_flag is None else stop_flag
@@ -87,6 +93,8 @@ def churn(mixtures, Subsample subsample, bit_generator, knots, int64_t start, in
     cdef Py_ssize_t n
     cdef Mixture mixture
     cdef float power = <float> beta
+    if start < stop:
+        _check_path(path, start, stop, subsample.n_rows)
     while position < stop and flag[0] == 0:
         with nogil:
             n = subsample.plan(rng, path, &position, stop, &steps[0], ROOM)
@@ -95,6 +103,24 @@ def churn(mixtures, Subsample subsample, bit_generator, knots, int64_t start, in
                 follow(mixture, &steps[0], n, power, rng)
         PyErr_CheckSignals()
     return position
+
+
+cdef int _check_path(const int64_t[:, ::1] path, int64_t start, int64_t stop,
+                     int64_t n_rows) except -1:
+    """Raise unless each assignment of a path finds a row that enters, and one that leaves."""
+    cdef Py_ssize_t i, n = path.shape[0]
+    cdef bint sound = (n >= 2 and path.shape[1] == 2 and path[0, 0] <= start
+                       and stop <= path[n - 1, 0] and 0 <= path[0, 1] <= n_rows)
+    for i in range(1, n):
+        if not sound:
+            break
+        # the product is that of `path_size`
+        sound = (path[i - 1, 0] < path[i, 0] and 1 <= path[i, 1] <= n_rows
+                 and (<double> path[i, 0] - <double> path[i - 1, 0]) * n_rows < 2.0 ** 62)
+    if not sound:
+        raise ValueError(f"the path must rise in assignments from {start} to {stop} and hold 1 to "
+                         f"{n_rows} rows, got {np.asarray(path).tolist()}")
+    return 0
 
 
 def make_steps(mixtures, steps, bit_generator):

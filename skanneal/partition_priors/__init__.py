@@ -4,6 +4,7 @@ To add a prior: one file with its class (the contract is in `_base.pxd`) and its
 `PARTITION_PRIORS` and `__all__` follow from the imports.
 """
 
+from .._native._state_arrays import StateError, state_array
 from ._base import UNNAMED as UNNAMED
 from ._base import PartitionPrior as PartitionPrior
 from ._expected_clusters import check_expected_clusters as check_expected_clusters
@@ -21,10 +22,18 @@ PARTITION_PRIORS = {
 
 
 def prior_from_arrays(arrays, of=""):
-    """The prior whose ``to_arrays(of)`` is among the arrays."""
-    kind = PARTITION_PRIORS[str(arrays.get(of + "prior", UNNAMED))]
-    prior = kind(*(float(arrays[of + name]) for name in kind.coordinates))
-    prior.log_weight = float(arrays.get(of + "log_weight", 0.0))
+    """The prior whose ``to_arrays(of)`` is among the arrays; StateError if none is."""
+    name = str(arrays.get(of + "prior", UNNAMED))
+    if name not in PARTITION_PRIORS:
+        raise StateError(of + "prior", f"names no partition prior: {name!r}")
+    kind = PARTITION_PRIORS[name]
+    point = [float(state_array(arrays, of + name, "iuf", ())) for name in kind.coordinates]
+    try:
+        prior = kind(*point)
+    except ValueError as error:
+        raise StateError(of + kind.coordinates[0], f"is no point of the prior: {error}") from error
+    if of + "log_weight" in arrays:
+        prior.log_weight = float(state_array(arrays, of + "log_weight", "iuf", ()))
     return prior
 
 

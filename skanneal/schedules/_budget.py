@@ -15,6 +15,7 @@ from math import ceil, exp, inf
 import numpy as np
 from scipy.optimize import brentq
 
+from .._native._state_arrays import StateError, state_array
 from ._cost import FEW, Cost, lower_median
 
 # Before these shares of the time and of the shape are used, a cost is mostly fixed overhead.
@@ -183,7 +184,15 @@ class Budget:
 
     @classmethod
     def from_arrays(cls, path, arrays):
-        """Rebuild a budget for a path from the arrays of `to_arrays`."""
+        """Rebuild a budget for a path from the arrays of `to_arrays`; StateError for others."""
+        knots = state_array(arrays, "budget_knots", "iu", (None, 2), 0, 2**62)
+        for key, *shape in (
+            ("budget_state", len(cls._STATE)),
+            ("budget_cost", len(Cost._STATE)),
+            ("budget_betas", len(knots)),
+        ):
+            if np.shape(arrays.get(key)) != tuple(shape) or arrays[key].dtype.kind != "f":
+                raise StateError(key, f"must hold {shape[0]} numbers")
         budget = cls(path, 0.0, 0.0)
         for name, value in zip(cls._STATE, arrays["budget_state"].tolist()):
             setattr(budget, name, value)

@@ -11,6 +11,7 @@ from numbers import Real
 
 import numpy as np
 
+from .._native._state_arrays import StateError, check_ascending, state_array
 from ._budget import Budget
 from ._path import Path, Segment, size_after
 
@@ -287,15 +288,25 @@ class Pacer:
         -------
         pacer : Pacer
             Where the stored one was.
+
+        Raises
+        ------
+        StateError
+            For arrays that no pacer has stored.
         """
-        columns = (np.asarray(arrays["path_" + name]) for name in ("assignments", "sizes", "betas"))
-        burn_ins = [int(arrays[name]) for name in ("path_burn_in", "burned_in")]
+        columns = _path_columns(arrays)
+        burn_ins = [
+            int(state_array(arrays, key, "iu", ())) for key in ("path_burn_in", "burned_in")
+        ]
         burn_in, burned_in = (None if value < 0 else value for value in burn_ins)
-        skipped = tuple(arrays["path_skipped"].tolist())
-        pacer = cls(Path(*columns, str(arrays["path_start"]), burn_in, skipped))
-        pacer._skipped = set(arrays["skipped"].tolist())
+        skipped = [
+            state_array(arrays, key, "iu", (None,)).tolist() for key in ("path_skipped", "skipped")
+        ]
+        start = str(state_array(arrays, "path_start", "U", ()))
+        pacer = cls(Path(*columns, start, burn_in, tuple(skipped[0])))
+        pacer._skipped = set(skipped[1])
         pacer._burned_in = burned_in
-        position = [int(value) for value in arrays["position"]]
+        position = state_array(arrays, "position", "iu", (5,), 0, 2**62).tolist()
         pacer.assignments, pacer.size, finished, pacer._extra, pacer._extra_done = position
         pacer._finished = bool(finished)
         if "budget_state" in arrays:
@@ -357,3 +368,18 @@ def _last_tempered_knot(path):
 def _beta_at(path, assignment):
     """Return the energy exponent at an assignment; at a knot it is the knot's own."""
     return float(np.interp(assignment, path.assignments, path.betas))
+
+
+def _path_columns(arrays):
+    """The knots of a stored path: assignments, sizes and exponents."""
+    assignments = state_array(arrays, "path_assignments", "iu", (None,), 0)
+    if len(assignments) < 2 or assignments[0] != 0:
+        raise StateError("path_assignments", "does not begin at 0 and go on")
+    check_ascending(assignments, "path_assignments")
+    n_knots = (len(assignments),)
+    sizes = state_array(arrays, "path_sizes", "iu", n_knots, 0)
+    if not 1 <= sizes[1:].min() <= sizes.max() <= sizes[-1]:
+        raise StateError("path_sizes", f"does not hold 1 to {sizes[-1]} rows, all at the end")
+    if int(assignments[-1]) * int(sizes[-1]) >= 2**62:
+        raise StateError("path_assignments", "goes on for too long")
+    return assignments, sizes, state_array(arrays, "path_betas", "f", n_knots, 0.0)

@@ -13,6 +13,7 @@ import time
 import numpy as np
 
 from .._native._packing import pack
+from .._native._state_arrays import StateError, part
 from ..chains import Trace, read_snapshot, write_snapshot
 from ..moves._random import draw_index
 from ..parallel import LEAST
@@ -157,15 +158,21 @@ class AcceleratedChain:
 
     @classmethod
     def from_arrays(cls, arrays, shards, likelihood, prior_grid):
-        """The chain whose to_arrays() gave `arrays`, on the same shards."""
+        """The chain whose to_arrays() gave `arrays`, on the same shards; StateError for others."""
         header, parts = read_snapshot(arrays)
         new = cls.__new__(cls)
         new.shards, new.prior_grid = shards, PriorGrid.of(prior_grid)
-        new.state = Uncollapsed.from_arrays(parts["state"], likelihood)
+        with part("state"):
+            own = parts.get("state", {})
+            new.state = Uncollapsed.from_arrays(own, likelihood, shards.sizes)
+        with part("trace"):
+            new.trace = Trace.from_arrays(parts.get("trace", {}))
         new.generator = np.random.Generator(np.random.PCG64())
-        new.generator.bit_generator.state = header["generator"]
-        new.trace = Trace.from_arrays(parts.get("trace", {}))
-        new.seconds, new.done = header["seconds"], header["done"]
+        try:
+            new.generator.bit_generator.state = header["generator"]
+            new.seconds, new.done = float(header["seconds"]), int(header["done"])
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise StateError("header", f"does not fit ({error})") from error
         new.n_tried = new.n_accepted = 0
         return new
 

@@ -8,6 +8,7 @@ Questions that need atoms integrated out are not answered.
 import numpy as np
 from scipy.special import logsumexp
 
+from ._check import check_feature_draw
 from ._clusters import BLOCK_ROWS, Rows
 from ._draws import joint_weights, weights_in_components
 
@@ -26,6 +27,8 @@ class FeatureQueries:
     """
 
     def __init__(self, draws, point, read):
+        for draw in (*draws, point):
+            check_feature_draw(draw.arrays, draw.likelihood)
         self.draws, self.point, self.read = draws, point, read
 
     def table(self, columns):

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._native._packing import pack, part_of
 from ..partition_priors import prior_from_arrays
+from ._check import check_uncollapsed
 
 
 class Uncollapsed:
@@ -147,8 +148,13 @@ class Uncollapsed:
         return arrays
 
     @classmethod
-    def from_arrays(cls, arrays, likelihood):
-        """The state whose to_arrays() gave `arrays`; `likelihood` gets its parameters back."""
+    def from_arrays(cls, arrays, likelihood, n_rows):
+        """The state whose to_arrays() gave `arrays`; `likelihood` gets its parameters back.
+
+        n_rows : int array of shape (n_shards,)
+            Rows of each shard. StateError for arrays that are of no state of these.
+        """
+        check_uncollapsed(arrays, likelihood, n_rows)
         likelihood.set_state(part_of(arrays, "likelihood"))
         n_shards = len(arrays["members"])
         labels = [arrays[f"labels{p}"] for p in range(n_shards)]

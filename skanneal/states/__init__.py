@@ -1,5 +1,6 @@
 """What a chain is at one moment."""
 
+from ._check import checked_blocks, recount
 from ._left_out import logs_without
 from ._mixture import Mixture
 from ._subsample import SELECTIONS, Subsample
@@ -18,6 +19,8 @@ __all__ = [
     "FreshView",
     "Mixture",
     "Subsample",
+    "checked_blocks",
     "logs_without",
+    "recount",
     "state_from_arrays",
 ]

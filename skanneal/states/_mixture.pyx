@@ -20,12 +20,12 @@ from numpy.random cimport bitgen_t
 import numpy as np
 
 from .._native._random cimport bitgen, uniform
-from .._native._packing import unpack
-from ..families import FAMILIES
+from .._native._state_arrays import state_array
 from ..families._base cimport TILE, FamilyBlock, aligned_zeros
 from ..families._table cimport Table
 from ..partition_priors import prior_from_arrays
 from ..partition_priors._base cimport PartitionPrior
+from ._check import checked_blocks
 from ._subsample cimport Subsample
 
 cdef extern from "_draw.h" nogil:
@@ -464,13 +464,12 @@ cdef class Mixture:
 
     @classmethod
     def from_arrays(cls, arrays, Table table=None, Subsample subsample=None):
-        """The mixture whose to_arrays() gave `arrays`.
+        """The mixture whose to_arrays() gave `arrays`; StateError for arrays that are none such.
 
         `table` may be one without rows (same columns): the mixture then answers queries only.
         """
         cdef Mixture new
-        parts = unpack(arrays)
-        blocks = [FAMILIES[family].from_arrays(own, table) for family, own in parts.items()]
+        blocks = checked_blocks(arrays, table)
         prior = prior_from_arrays(arrays)
         new = cls(table, blocks, prior, subsample)
         size = blocks[0].sizes()
@@ -478,8 +477,9 @@ cdef class Mixture:
         counts[:len(size)] = size
         if table.n_rows:
             new.labels = np.array(arrays["labels"], dtype=np.int32)
-            if "fills" in arrays:
-                new.table.set_fills(arrays["fills"])
+            fills = new.table.fills()
+            if fills is not None:
+                new.table.set_fills(state_array(arrays, "fills", "f", fills.shape))
         new._set_counts(counts)
         new.set_prior(prior)
         return new

@@ -16,6 +16,7 @@ from numpy.random cimport bitgen_t
 import numpy as np
 
 from .._native._random cimport below, bitgen
+from ._check import check_subsample
 
 SELECTIONS = ("random", "window", "stratified")
 
@@ -205,8 +206,9 @@ cdef class Subsample:
 
     @classmethod
     def from_arrays(cls, arrays):
-        """The subsample whose to_arrays() gave `arrays`."""
+        """The subsample whose to_arrays() gave `arrays`; StateError for arrays that are none."""
         cdef Subsample new = cls(0)
+        check_subsample(arrays, SELECTIONS)
         new.selection = str(arrays["selection"])
         new.rule = SELECTIONS.index(new.selection)
         new.order = np.array(arrays["order"], dtype=np.int64)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._native._packing import pack, unpack
+from .._native._state_arrays import StateError, part, state_array
 from ..families import FAMILIES
 from ..partition_priors import PartitionPrior, prior_from_arrays
 from ._mixture import Mixture
@@ -278,13 +279,23 @@ class CrossCat:
 
     @classmethod
     def from_arrays(cls, arrays, table, subsample=None):
-        """The state whose to_arrays() gave `arrays`; a table without rows answers queries only."""
-        parts = unpack(arrays)
-        views = [
-            Mixture.from_arrays(parts[f"view{v}"], table, subsample) for v in range(len(parts))
-        ]
+        """The state whose to_arrays() gave `arrays`; a table without rows answers queries only.
+
+        StateError for arrays that are none such.
+        """
+        parts, views = unpack(arrays), []
+        view_of = state_array(arrays, "view_of", "iu", (table.n_columns,), 0, len(parts) - 1)
+        for v in range(len(parts)):
+            with part(f"view{v}"):
+                own = parts.get(f"view{v}", {})
+                views.append(Mixture.from_arrays(own, table, subsample))
         prior = prior_from_arrays(arrays, "view_")
-        return cls(table, views, arrays["view_of"], prior, subsample)
+        new = cls(table, views, view_of, prior, subsample)
+        for v, view in enumerate(views):
+            columns = np.sort(np.concatenate([block.columns for block in view.blocks]))
+            if not np.array_equal(columns, np.flatnonzero(new.view_of == v)):
+                raise StateError("view_of", f"contradicts the columns of view{v}")
+        return new
 
     def validate(self):
         """Check the invariants; AssertionError names the first that fails."""
