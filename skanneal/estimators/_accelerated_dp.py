@@ -79,7 +79,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         A pair (low, high) that says how many components to expect: the prior of an inferred
         concentration gives `low` or fewer components with probability 0.1, and `high` or more with
         probability 0.1. None means from 1 to the square root of the number of rows, or to 10 if
-        that is more.
+        that is more. `high` is at most the number of rows.
     algorithm : str, default="auto"
         "accelerated": the accelerated stage, then the exact one. "hybrid": the exact stage alone.
         "auxiliary": Neal's algorithm 8. "importance": algorithm 8 with atoms proposed near the row.

@@ -64,7 +64,8 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         A pair (low, high) that says how many components to expect: the prior of an inferred
         concentration gives `low` or fewer components with probability 0.1, and `high` or more with
         probability 0.1. None means from 1 to the square root of the number of rows, or to 10 if
-        that is more. With "finite" it is a prior of M itself.
+        that is more. `high` is at most the number of rows. With "finite" it is a prior of M itself,
+        which has no such bound.
     hyperparameters : "infer" or mapping, default="infer"
         "infer": Gibbs draws on grids that are scaled to the data. Otherwise a mapping of families
         to fixed values in the user's units, by the names in the user guide's table of families:

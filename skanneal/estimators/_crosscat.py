@@ -67,7 +67,8 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         As in `AnnealedDPMixture`, how many components to expect in a view. In addition, a view has
         a single component with prior probability 0.5; its columns are then independent.
     expected_views : (float, float) or None, default=None
-        The same for the number of views, if `view_concentration` is inferred.
+        The same for the number of views, if `view_concentration` is inferred; `high` is at most the
+        number of columns.
     hyperparameters : "infer" or mapping, default="infer"
         "infer": Gibbs draws on grids that are scaled to the data. Otherwise a mapping of families
         to fixed values in the user's units, by the names in the user guide's table of families:

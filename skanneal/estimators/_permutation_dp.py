@@ -57,7 +57,7 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
     expected_clusters : (float, float) or None, default=None
         How many components there may be: a prior of an inferred concentration. There are `low` or
         fewer with probability 0.1, and `high` or more with probability 0.1. None is from 1 to the
-        square root of the number of rows, at least to 10.
+        square root of the number of rows, at least to 10. `high` is at most the number of rows.
     hyperparameters : "infer" or mapping, default="infer"
         As in `AnnealedDPMixture`.
     moves : tuple of str, default=("gibbs", "permutation", "split_merge")

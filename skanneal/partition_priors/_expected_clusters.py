@@ -19,8 +19,18 @@ LEAST_HIGH = 10.0
 _SCALES = 1e-3, 1e9
 
 
-def check_expected_clusters(value, name="expected_clusters"):
-    """Raise a ValueError unless a value is None or (low, high) with 1 <= low < high."""
+def check_expected_clusters(value, n, of=""):
+    """Raise a ValueError unless a value is None or (low, high) with 1 <= low < high <= n.
+
+    Parameters
+    ----------
+    value : object
+    n : int
+        What is partitioned: so many rows, or columns; 0 if that is not yet known.
+    of : {"", "view_"}, default=""
+        Of rows, or of columns.
+    """
+    name, what = ("expected_views", "columns") if of else ("expected_clusters", "rows")
     if value is None:
         return
     pair = isinstance(value, tuple | list) and len(value) == 2
@@ -28,6 +38,11 @@ def check_expected_clusters(value, name="expected_clusters"):
     if not (numbers and 1 <= value[0] < value[1] < np.inf):
         raise ValueError(
             f"{name} must be None or a pair (low, high) with 1 <= low < high, got {value!r}"
+        )
+    if n and value[1] > n:
+        raise ValueError(
+            f"{name}={value!r} is impossible with {n} {what}, of which there are at most {n} "
+            f"{name.partition('_')[2]}: lower it, or leave it out"
         )
 
 

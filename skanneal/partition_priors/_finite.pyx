@@ -187,7 +187,7 @@ def _check(concentration, expected_clusters, of):
             f"{of}concentration must be 'infer' or, of finitely many components, a number above 0 "
             f"and of at most {HIGHEST:g}, got {concentration!r}"
         )
-    check_expected_clusters(expected_clusters, "expected_views" if of else "expected_clusters")
+    check_expected_clusters(expected_clusters, 0, of)   # M may be more than the rows
 
 
 def _numbers(n, expected_clusters):

@@ -96,7 +96,7 @@ cdef class PitmanYor(PartitionPrior):
              of=""):
         """The discount has a uniform prior; given it, the expected number of clusters minus one has
         a gamma prior (`gamma_of`), truncated to what the discount allows."""
-        _check(concentration, discount, expected_clusters, of)
+        _check(n, concentration, discount, expected_clusters, of)
         discounts = DISCOUNTS if discount == "infer" else np.array([float(discount)])
         if concentration != "infer":
             points = np.array([(float(concentration), d) for d in discounts])
@@ -106,6 +106,10 @@ cdef class PitmanYor(PartitionPrior):
         points = np.array([(a, d) for d in discounts for a in alphas])
         weights = np.concatenate([_weights(alphas, d, n, *gamma) for d in discounts])
         kept = weights > LEAST_WEIGHT
+        if not kept.any():   # truncated so far out, all of the prior is at the nearest point
+            off = np.abs(PitmanYor.expected_clusters(points, n) - 1.0 - gamma[0] * gamma[1])
+            kept = off == off.min()
+            weights = kept.astype(np.float64)
         points, weights = points[kept], weights[kept] / weights[kept].sum()
         if null:
             points = np.r_[[(0.0, 0.0)], points]
@@ -175,7 +179,7 @@ cdef class PitmanYor(PartitionPrior):
         return np.asarray(labels)
 
 
-def _check(concentration, discount, expected_clusters, of):
+def _check(n, concentration, discount, expected_clusters, of):
     """Raise a ValueError that names the parameter at fault."""
     for name, value in (("concentration", concentration), ("discount", discount)):
         if value != "infer" and not (isinstance(value, Real) and abs(value) <= HIGHEST):
@@ -190,8 +194,8 @@ def _check(concentration, discount, expected_clusters, of):
             f"{of}concentration must be above minus the discount, got {concentration!r} with "
             f"{of}discount={discount!r}"
         )
+    check_expected_clusters(expected_clusters, n, of)
     what = "expected_views" if of else "expected_clusters"
-    check_expected_clusters(expected_clusters, what)
     if expected_clusters is not None and concentration != "infer":
         raise ValueError(
             f"{what}={expected_clusters!r} is a prior of the {of}concentration, which is fixed at "
