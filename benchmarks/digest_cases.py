@@ -191,7 +191,6 @@ def estimator_cases():
     X = times()
     everything = {"also": given_cells, "X": mixed()}
     fixed = {"normal": {"mu0": 2, "kappa0": 0.1, "nu0": 3, "sigma2_0": 1}}
-    fixed_rows = {"gaussian": fixed["normal"]}
     stratified = schedules.LinearAnneal(n_sweeps=6, selection="stratified")
     indicated = crosscat(missing_indicator=["number", "colour"])
     by_name = {
@@ -239,7 +238,7 @@ def estimator_cases():
         "AcceleratedDPMixture": lambda: {
             "warm_start": fit(accelerated(warm_start=True), X, n_fits=2),
             "kmeans": fit(accelerated(init="kmeans", discount="infer"), X),
-            "fixed": fit(accelerated(concentration=1.0, hyperparameters=fixed_rows), X),
+            "fixed": fit(accelerated(concentration=1.0, hyperparameters=fixed), X),
             "files": from_files,
         },
         "TemperedGPRegressor": lambda: {
@@ -340,7 +339,7 @@ def shard_cases():
             sparse = csr_array(counts(300))
             yield f"likelihood/{name}/sparse", fit(accelerated(likelihood=name), sparse)
     for n_shards in (1, 3):
-        yield f"likelihood/gaussian/shards_{n_shards}", fit(accelerated(n_shards=n_shards), times())
+        yield f"likelihood/normal/shards_{n_shards}", fit(accelerated(n_shards=n_shards), times())
 
 
 def choice_cases():

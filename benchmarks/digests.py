@@ -29,7 +29,11 @@ FOLDER = ROOT / ".digests"
 CASES = Path(__file__).with_name("digest_cases.py")
 
 # Old -> new, parts of a case's name or of a key ("trace_/n_clusters" has two).
-RENAMED = {"n_clusters": "n_components"}
+RENAMED = {
+    "n_clusters": "n_components",
+    "gaussian": "normal",
+    "gaussian_full": "multivariate_normal",
+}
 
 
 # ---- comparing ----------------------------------------------------------------------------------

@@ -19,23 +19,18 @@ from skanneal.sharded._chain import AcceleratedChain
 from skanneal.sharded._segments import first_report
 
 STOP = StopFlag()
-FAMILY = {
-    "multinomial": "multinomial",
-    "gaussian": "normal",
-    "gaussian_full": "multivariate_normal",
-    "poisson": "poisson",
-}
+NAMES = ("multinomial", "normal", "multivariate_normal", "poisson")
 # (X, hyper): every n takes the first rows; no partition has most of the posterior
 ON = {
     "multinomial": (
         [[0, 2, 1], [0, 1, 2], [2, 0, 1], [3, 1, 0], [1, 0, 1], [1, 1, 0]],
         {"pseudo_counts": 1.5},
     ),
-    "gaussian": (
+    "normal": (
         [[0.75, 0.5], [-0.25, 0.75], [-0.5, -0.5], [0.5, -1.0], [1.0, 0.25], [-1.0, 0.0]],
         {"mu0": 0.0, "kappa0": 0.8, "nu0": 3.0, "sigma2_0": 0.9},
     ),
-    "gaussian_full": (
+    "multivariate_normal": (
         [[-0.5, -0.5], [-1.0, 0.0], [0.75, 0.5], [-0.25, 0.75], [0.5, -1.0], [1.0, 0.25]],
         {"mu0": [0.1, 0.0], "kappa0": 0.8, "nu0": 5.0, "scale0": [[3.0, 0.4], [0.4, 2.5]]},
     ),
@@ -44,11 +39,11 @@ ON = {
 # likelihood off: one column of counts, and clusters that all explain a row alike
 OFF = {
     "multinomial": ([[1], [2], [1], [3], [1], [2]], {"pseudo_counts": 0.7}),
-    "gaussian": (
-        ON["gaussian"][0], {"mu0": 0.0, "kappa0": 1e7, "nu0": 1e7, "sigma2_0": 1.0},
+    "normal": (
+        ON["normal"][0], {"mu0": 0.0, "kappa0": 1e7, "nu0": 1e7, "sigma2_0": 1.0},
     ),
-    "gaussian_full": (
-        ON["gaussian_full"][0],
+    "multivariate_normal": (
+        ON["multivariate_normal"][0],
         {"mu0": [0.0, 0.0], "kappa0": 1e7, "nu0": 1e7, "scale0": [[1e7, 0.0], [0.0, 1e7]]},
     ),
     "poisson": (ON["poisson"][0], {"shape": 2e7, "rate": 1e7}),
@@ -141,7 +136,7 @@ class Case:
     Parameters
     ----------
     name : str
-        One of FAMILY, or "coins".
+        One of NAMES, or "coins".
     n : int
     likelihood : {"on", "off"}
     user : type
@@ -157,9 +152,9 @@ class Case:
             return
         X, self.hyper = (ON if likelihood == "on" else OFF)[name]
         every, X = np.array(X), np.array(X[:n])
-        self.family = FAMILY[name]
+        self.family = name
         flat = self.flat(self.hyper)
-        n_hyper = X.shape[1] if name in ("gaussian", "poisson") else 1
+        n_hyper = X.shape[1] if name in ("normal", "poisson") else 1
         self.likelihood = LIKELIHOODS[name].of(every, [flat] * n_hyper, [])
         self.rows = self.likelihood.encode(X)
         counted = name in ("multinomial", "poisson")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from accelerated_chains import FAMILY, Case, Coins, HandShards, Unweighted, advance, end_counts
+from accelerated_chains import NAMES, Case, Coins, HandShards, Unweighted, advance, end_counts
 from accelerated_enumeration import chi_square
 from accelerated_tails_enumeration import Tails
 from enumeration import canonical, enumerate_joint
@@ -61,7 +61,7 @@ def assert_exact(*args, **options):
 
 # ------------------------------------------------------------------------------ the data
 @pytest.mark.parametrize("likelihood", ["on", "off"])
-@pytest.mark.parametrize("name", FAMILY)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("n", DEALT)
 @each_prior
 @pytest.mark.few(12)
@@ -76,7 +76,7 @@ def test_posteriors_are_spread(name, n, likelihood, alpha, d):
 # ----------------------------------------------------------------------- the exact stage
 @pytest.mark.parametrize(
     "name, likelihood",
-    [("multinomial", "on"), pytest.param("gaussian", "on", marks=pytest.mark.slow)],
+    [("multinomial", "on"), pytest.param("normal", "on", marks=pytest.mark.slow)],
 )
 @each_dealt
 @each_prior
@@ -98,7 +98,7 @@ def test_exact_stage_without_likelihood(n, n_shards, alpha, d):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, likelihood", list(product(FAMILY, ["on", "off"])))
+@pytest.mark.parametrize("name, likelihood", list(product(NAMES, ["on", "off"])))
 @each_dealt
 @every_prior
 def test_exact_stage_at_length(name, likelihood, n, n_shards, alpha, d):
@@ -153,7 +153,7 @@ def test_other_algorithms(stage, n_shards, n, alpha, d):
 
 @pytest.mark.slow
 @each_other
-@pytest.mark.parametrize("name, likelihood", list(product(FAMILY, ["on", "off"])))
+@pytest.mark.parametrize("name, likelihood", list(product(NAMES, ["on", "off"])))
 @pytest.mark.parametrize("n", [3, 6])
 @every_prior
 def test_other_algorithms_at_length(stage, n_shards, name, likelihood, n, alpha, d):
@@ -192,7 +192,7 @@ def test_slices_of_a_heavy_tail(cls, n, n_shards, alpha, d):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cls", [SliceSampler, Near])
-@pytest.mark.parametrize("name, likelihood", list(product(FAMILY, ["on", "off"])))
+@pytest.mark.parametrize("name, likelihood", list(product(NAMES, ["on", "off"])))
 @pytest.mark.parametrize("n, n_shards", [(3, 1), (3, 3), (6, 2)])
 @pytest.mark.parametrize("alpha, d", [*PRIORS, *HEAVY])
 def test_slices_of_a_heavy_tail_at_length(cls, name, likelihood, n, n_shards, alpha, d):
@@ -217,7 +217,7 @@ def test_a_horizon_for_the_pieces_alone_is_seen():
 def test_few_features_are_offered_at_a_time(alpha, d):
     rng = np.random.default_rng(21)
     X = np.r_[rng.normal(-3, 1, (50, 2)), rng.normal(3, 1, (50, 2))]
-    likelihood = LIKELIHOODS["gaussian"].of(X)
+    likelihood = LIKELIHOODS["normal"].of(X)
     shards, stage = HandShards(likelihood.encode(X), np.arange(100) % 2), SliceSampler(3)
     chain = AcceleratedChain(shards, likelihood, [[alpha, d]], np.arange(100) % 5, 0)
     advance(chain, stage, 5, 1, shards)

@@ -24,7 +24,7 @@ def clusters(**parameters):
     return mixture(**{"point_estimate": "clusters", "n_draws": 3} | parameters)
 
 
-@pytest.mark.parametrize("likelihood", ["auto", "gaussian"])
+@pytest.mark.parametrize("likelihood", ["auto", "normal"])
 @pytest.mark.few(1)
 def test_blocks_are_clusters_whatever_their_components(likelihood):
     X, side = blocks()
@@ -65,7 +65,7 @@ def test_every_sort_of_likelihood_has_clusters(likelihood, algorithm):
     assert (all_noise.labels_ == -1).all()
 
 
-@pytest.mark.parametrize("likelihood", ["gaussian", Rates()])
+@pytest.mark.parametrize("likelihood", ["normal", Rates()])
 def test_rows_on_disk_have_the_same_clusters(likelihood, tmp_path, monkeypatch):
     X = two_clusters()[0] if isinstance(likelihood, str) else counts()[0].astype(float)
     np.save(tmp_path / "x.npy", X)

@@ -47,7 +47,7 @@ SHORT = AcceleratedSchedule(n_accelerated=10, n_exact=30, sync_every=5)
 
 def mixture(**parameters):
     """A quick estimator."""
-    quick = {"likelihood": "gaussian", "schedule": SHORT, "n_draws": 1, "random_state": 0}
+    quick = {"likelihood": "normal", "schedule": SHORT, "n_draws": 1, "random_state": 0}
     return AcceleratedDPMixture(**(quick | parameters))
 
 
@@ -152,7 +152,29 @@ class TestScikitLearn:
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
         assert len(search.cv_results_["params"]) == 4 and one.n_accelerated == 2
 
-    @pytest.mark.parametrize("likelihood", ["gaussian", "logistic_normal", Rates()])
+    @pytest.mark.parametrize(
+        ("likelihood", "name", "value"),
+        [
+            ("normal", "kappa0", 0.5),
+            ("multivariate_normal", "kappa0", 0.5),
+            ("multinomial", "pseudo_counts", 0.5),
+            ("poisson", "rate", 0.5),
+        ],
+    )
+    def test_hyperparameters_come_back_under_the_name_that_they_were_given_under(
+        self, likelihood, name, value
+    ):
+        X = np.random.default_rng(0).poisson(4.0, size=(40, 2))
+        model = mixture(likelihood=likelihood, hyperparameters={likelihood: {name: value}}).fit(X)
+        (shown,) = model.draws_[0][0].hyperparameters.items()
+        assert shown[0] == likelihood and np.all(np.equal(shown[1][name], value))
+        assert set(model.families_) == {likelihood}
+        assert set(model.hyperparameter_grids_) == {likelihood, "concentration", "discount"}
+        assert name not in model.hyperparameter_grids_[likelihood]
+        again = mixture(likelihood=likelihood, hyperparameters=dict([shown])).fit(X)
+        assert again.hyperparameter_grids_[likelihood] == {}
+
+    @pytest.mark.parametrize("likelihood", ["normal", "logistic_normal", Rates()])
     def test_clone_repr_pickle_and_copy(self, likelihood):
         X, _ = rows_for(likelihood) if isinstance(likelihood, str) else counts()
         model = mixture(likelihood=likelihood, n_shards=3).fit(X)
@@ -180,7 +202,7 @@ class TestFit:
             return
         assert model.fit(X) is model
         np.testing.assert_array_equal(X, before)
-        if likelihood != "gaussian_full":  # of so few rows one covariance explains as much
+        if likelihood != "multivariate_normal":  # of so few rows one covariance explains as much
             assert adjusted_rand_score(side, model.labels_) > 0.6
             assert adjusted_rand_score(side, model.predict(X)) > 0.6
         assert model.labels_.dtype == np.int64 and model.n_sweeps_ == 40 + 3
@@ -213,10 +235,10 @@ class TestFit:
             if len(of) < 50:  # the prior counts
                 continue
             mean = of.mean(axis=0)
-            if likelihood == "gaussian":
+            if likelihood == "normal":
                 assert feature.shape == (2, 2)
                 np.testing.assert_allclose(feature, [mean, of.var(axis=0)], rtol=0.3)
-            elif likelihood == "gaussian_full":
+            elif likelihood == "multivariate_normal":
                 assert feature.shape == (3, 2)
                 np.testing.assert_allclose(feature[1:], np.cov(of.T), rtol=0.5, atol=2e-3)
             expected = mean if likelihood not in ("multinomial", "logistic_normal") else mean / 30
@@ -262,7 +284,7 @@ class TestFit:
         model = mixture(algorithm="hybrid", likelihood="multinomial", init=init).fit(X)
         assert adjusted_rand_score(side, model.labels_) > 0.9
 
-    @pytest.mark.parametrize("likelihood", ["gaussian", "logistic_normal"])
+    @pytest.mark.parametrize("likelihood", ["normal", "logistic_normal"])
     @pytest.mark.parametrize("algorithm", ["accelerated", "slice"])
     @pytest.mark.few(2)
     def test_warm_start(self, likelihood, algorithm):
@@ -272,7 +294,7 @@ class TestFit:
         draws = [draw.log_joint for draw in model.draws_[0]]
         assert model.fit(X).n_sweeps_ == 45 + 10 and len(model.draws_[0]) == 2
         through = mixture(**(options | {"n_draws": 4})).fit(X)
-        if likelihood == "gaussian":  # else every draw asks for features of the prior
+        if likelihood == "normal":  # else every draw asks for features of the prior
             assert [d.log_joint for d in through.draws_[0]] == draws + [
                 d.log_joint for d in model.draws_[0]
             ]
@@ -287,7 +309,7 @@ class TestFit:
     def test_warm_start_knows_units_and_likelihoods(self):
         X, _ = two_clusters()
         model = mixture(warm_start=True).fit(X)
-        for change in ({"likelihood": "gaussian_full"}, {"algorithm": "collapsed"}):
+        for change in ({"likelihood": "multivariate_normal"}, {"algorithm": "collapsed"}):
             with pytest.raises(ValueError, match="warm_start goes on with"):
                 clone_with_state(model, **change).fit(X)
         with pytest.raises(ValueError, match="warm_start goes on with"):
@@ -319,7 +341,7 @@ class TestDensities:
         grid = np.arange(3000)[:, None]
         assert np.exp(model.score_samples(grid)).sum() == pytest.approx(1.0, abs=1e-4)
 
-    @pytest.mark.parametrize("likelihood", ["gaussian", "gaussian_full"])
+    @pytest.mark.parametrize("likelihood", ["normal", "multivariate_normal"])
     @pytest.mark.parametrize("scale", [1.0, 1e-3])
     def test_numbers_integrate_to_one(self, likelihood, scale):
         X, _ = two_clusters(n_columns=1)
@@ -359,7 +381,7 @@ class TestDensities:
 
 
 class TestReproducibility:
-    @pytest.mark.parametrize("likelihood", ["gaussian", "logistic_normal", Rates()])
+    @pytest.mark.parametrize("likelihood", ["normal", "logistic_normal", Rates()])
     @pytest.mark.few(1)
     def test_jobs_and_backends(self, likelihood):
         X, _ = rows_for(likelihood) if isinstance(likelihood, str) else counts()
@@ -576,7 +598,7 @@ class TestContainers:
         assert (sparse != csr_array(X)).nnz == 0
         assert other.__sklearn_tags__().input_tags.sparse
 
-    @pytest.mark.parametrize("likelihood", ["multinomial", "gaussian", "poisson", "own"])
+    @pytest.mark.parametrize("likelihood", ["multinomial", "normal", "poisson", "own"])
     @pytest.mark.parametrize("lazy", [False, True])
     @pytest.mark.few(1)
     def test_rows_on_disk(self, likelihood, lazy, tmp_path, monkeypatch):
@@ -646,15 +668,15 @@ class TestBadInput:
             ({"likelihood": "multinomial"}, "column 0 must hold non-negative integers"),
             ({"likelihood": "poisson"}, "column 0 must hold non-negative integers"),
             ({"likelihood": "logistic_normal"}, "column 0 must hold non-negative integers"),
-            ({"likelihood": LIKELIHOODS["gaussian"].of(np.eye(2))}, "likelihood.*Name a conjugate"),
+            ({"likelihood": LIKELIHOODS["normal"].of(np.eye(2))}, "likelihood.*Name a conjugate"),
             ({"schedule": AcceleratedSchedule(n_exact=0)}, "n_exact"),
             ({"schedule": AcceleratedSchedule(sync_every=0)}, "sync_every"),
             ({"schedule": AcceleratedSchedule(sync_every=[3, 0])}, "sync_every"),
             ({"schedule": AcceleratedSchedule(max_time=0)}, "max_time"),
             ({"schedule": "anneal"}, "schedule"),
-            ({"hyperparameters": {"poisson": {"shape": 1.0}}}, "by its name 'gaussian'.*poisson"),
-            ({"hyperparameters": {"gaussian": {"mean": 1.0}}}, "mu0, kappa0, nu0, sigma2_0; got"),
-            ({"hyperparameters": {"gaussian": {"kappa0": -1.0}}}, "kappa0.*positive"),
+            ({"hyperparameters": {"poisson": {"shape": 1.0}}}, "by its name 'normal'.*poisson"),
+            ({"hyperparameters": {"normal": {"mean": 1.0}}}, "mu0, kappa0, nu0, sigma2_0; got"),
+            ({"hyperparameters": {"normal": {"kappa0": -1.0}}}, "kappa0.*positive"),
             ({"concentration": -1.0}, "concentration"),
             ({"n_auxiliary": 0}, "n_auxiliary"),
             ({"n_jobs": 0}, "n_jobs"),
@@ -698,7 +720,7 @@ class TestBadInput:
             for query in ("predict", "predict_proba", "score_samples", "new_cluster_proba"):
                 with pytest.raises(ValueError, match=message):
                     getattr(model, query)(bad)
-        if likelihood in ("gaussian", "poisson"):  # whose cells know nothing of each other
+        if likelihood in ("normal", "poisson"):  # whose cells know nothing of each other
             bad = X.copy()
             bad.loc[3, "1"] = np.nan
             assert np.isfinite(model.impute(bad)).all(axis=None)
@@ -727,7 +749,7 @@ class TestBadInput:
 
     def test_sparse(self):
         X = csr_array(counts()[0])
-        for likelihood in ("auto", "gaussian", "poisson"):
+        for likelihood in ("auto", "normal", "poisson"):
             with pytest.raises((TypeError, ValueError), match="sparse"):
                 mixture(likelihood=likelihood).fit(X)
         with pytest.raises(TypeError, match="sparse.*'multinomial'"):
@@ -822,7 +844,7 @@ class TestFaultyLikelihoods:
 
 # ---- clusters of machines ------------------------------------------------------------------------
 
-CASES = {"gaussian": "gaussian", "logistic_normal": "logistic_normal"}
+CASES = {"normal": "normal", "logistic_normal": "logistic_normal"}
 
 
 @pytest.fixture(scope="module")
@@ -893,7 +915,7 @@ X = np.load("X.npy", mmap_mode="r")
 limit = allowed()
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 model = AcceleratedDPMixture(
-    likelihood="gaussian",
+    likelihood="normal",
     schedule=AcceleratedSchedule(n_accelerated=1, n_exact=1),
     n_shards=32,
     random_state=0,

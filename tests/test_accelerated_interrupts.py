@@ -46,7 +46,7 @@ def rows(n=60):
 def mixture(algorithm, **parameters):
     given = {"likelihood": Waiting(), "schedule": SCHEDULE, "random_state": 0, "n_chains": 2}
     if algorithm == "collapsed":
-        given["likelihood"] = "gaussian"
+        given["likelihood"] = "normal"
     return AcceleratedDPMixture(
         algorithm=algorithm, **given | {"n_draws": 3, "thin": 3} | parameters
     )

@@ -361,7 +361,7 @@ def test_a_rounded_table_is_that_of_its_steps_without_rounding():
     """The noise is a seed's: another fit has other cells, a fit without it the values."""
     X = np.round(np.random.default_rng(0).normal(size=(100, 2)), 1)
     models = [
-        AcceleratedDPMixture(likelihood="gaussian", rounding=rounding, **ACCELERATED).fit(X)
+        AcceleratedDPMixture(likelihood="normal", rounding=rounding, **ACCELERATED).fit(X)
         for rounding in ("auto", {0: 0.1, 1: 0.1}, None)
     ]
     auto, given, none = (model.draws_[0][0].log_joint for model in models)

@@ -28,9 +28,8 @@ def said(name, n_clusters, **parameters):
     """What a fit of rows in so many clusters says of the concentration, and its grid."""
     X = (np.arange(N_ROWS) % n_clusters + 1.0)[:, None]
     X = X + 1e-4 * np.random.default_rng(1).normal(size=X.shape)
-    of = "gaussian" if name in ("hybrid", "collapsed") else "normal"
     model = ESTIMATORS[name].set_params(concentration="infer", random_state=0, **parameters)
-    model.set_params(hyperparameters={of: TIGHT}, point_estimate="map")
+    model.set_params(hyperparameters={"normal": TIGHT}, point_estimate="map")
     if name in ("hybrid", "collapsed"):
         model.set_params(init=n_clusters)
     with warnings.catch_warnings(record=True) as caught:

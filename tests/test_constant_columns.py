@@ -31,17 +31,15 @@ MODELS = {
         families="normal", schedule=PriorGibbs(n_sweeps=4), **SHORT, **kw
     ),
     "crosscat": lambda **kw: CrossCatPY(schedule=LONG, **SHORT, **kw),
-    "gaussian": lambda **kw: AcceleratedDPMixture(
-        likelihood="gaussian", schedule=QUICK, **SHORT, **kw
-    ),
-    "gaussian_full": lambda **kw: AcceleratedDPMixture(
-        likelihood="gaussian_full", schedule=QUICK, **SHORT, **kw
+    "normal": lambda **kw: AcceleratedDPMixture(likelihood="normal", schedule=QUICK, **SHORT, **kw),
+    "multivariate_normal": lambda **kw: AcceleratedDPMixture(
+        likelihood="multivariate_normal", schedule=QUICK, **SHORT, **kw
     ),
     "kmeans": lambda **kw: AcceleratedDPMixture(
-        likelihood="gaussian", init="kmeans", schedule=QUICK, **SHORT, **kw
+        likelihood="normal", init="kmeans", schedule=QUICK, **SHORT, **kw
     ),
     "collapsed": lambda **kw: AcceleratedDPMixture(
-        likelihood="gaussian", algorithm="collapsed", schedule=QUICK, **SHORT, **kw
+        likelihood="normal", algorithm="collapsed", schedule=QUICK, **SHORT, **kw
     ),
 }
 every_model = pytest.mark.parametrize("name", MODELS)
@@ -297,10 +295,10 @@ def test_a_column_of_a_file_that_varies_beyond_its_first_rows(tmp_path):
     X[:, 0] += 8.0 * (np.arange(9000) % 2)
     X[1, 2] = 4.5
     np.save(tmp_path / "rows.npy", X)
-    model = MODELS["gaussian"]().fit([tmp_path / "rows.npy"])
+    model = MODELS["normal"]().fit([tmp_path / "rows.npy"])
     np.testing.assert_array_equal(model.families_["constant"], [3])
     np.testing.assert_array_equal(model.families_["normal"], [0, 1, 2])
     assert np.isfinite(model.score_samples(X[:4])).all()
     np.save(tmp_path / "fewer.npy", np.ascontiguousarray(X[:, :3]))
-    plain = MODELS["gaussian"]().fit([tmp_path / "fewer.npy"])
+    plain = MODELS["normal"]().fit([tmp_path / "fewer.npy"])
     assert draws_of(model) == draws_of(plain)

@@ -475,7 +475,8 @@ class TestParameters:
             np.testing.assert_allclose(hyper["normal"]["mu0"], [2.0, 30.0], rtol=1e-9)
             assert hyper["bernoulli"]["a"].tolist() == [0.7]
             assert hyper["poisson"]["rate"].tolist() == [0.3]
-        assert model.hyperparameter_grids_["bernoulli"] == {"a": [None], "b": [None]}
+        grids = model.hyperparameter_grids_
+        assert grids["bernoulli"] == {} and set(grids["normal"]) == {"kappa0", "nu0", "sigma2_0"}
         counts = [a for k, a in draw.arrays.items() if k.endswith("bernoulli/pseudo_counts")]
         assert len(np.concatenate(counts)) == 6  # the indicators are there, and inferred
 

@@ -144,7 +144,7 @@ def test_estimators_around_a_mixture():
     frame = detector.explain_outliers(X, 3, n_cells=2)
     pd.testing.assert_frame_equal(frame, detector.estimator_.explain_outliers(X, 3, n_cells=2))
     schedule = AcceleratedSchedule(n_accelerated=5, n_exact=10)
-    model = AcceleratedDPMixture(likelihood="gaussian", schedule=schedule, random_state=0).fit(X)
+    model = AcceleratedDPMixture(likelihood="normal", schedule=schedule, random_state=0).fit(X)
     assert model.explain_outliers(X, 1).iloc[0]["column"] == 1
 
 

@@ -15,12 +15,7 @@ from skanneal.families import FAMILIES
 from skanneal.partition_priors._pitman_yor import HIGHEST
 from skanneal.schedules import AcceleratedSchedule, PriorGibbs
 
-LIKELIHOOD = {
-    "normal": "gaussian",
-    "multivariate_normal": "gaussian_full",
-    "multinomial": "multinomial",
-    "poisson": "poisson",
-}
+LIKELIHOODS = ("normal", "multivariate_normal", "multinomial", "poisson")
 LARGEST = np.finfo(float).max
 VALUES = [1e-320, 1e-100, 1e-20, 1e20, 1e100, -1e308, 1e308, LARGEST, 2**70, 10**400]
 VALUES += [Fraction(1, 3), Fraction(1, 10**400), Decimal("0.5"), Decimal("1e400"), "1e400", None]
@@ -46,12 +41,11 @@ def models(family, given):
     short = {"schedule": PriorGibbs(n_sweeps=2), "n_draws": 1, "random_state": 0}
     fixed = {family: given}
     yield AnnealedDPMixture(families=family, hyperparameters=fixed, **short)
-    if family in LIKELIHOOD:
-        likelihood = LIKELIHOOD[family]
+    if family in LIKELIHOODS:
         for algorithm in ("accelerated", "collapsed"):
             yield AcceleratedDPMixture(
-                likelihood=likelihood,
-                hyperparameters={likelihood: given},
+                likelihood=family,
+                hyperparameters=fixed,
                 algorithm=algorithm,
                 schedule=AcceleratedSchedule(n_accelerated=1, n_exact=1),
                 random_state=0,

@@ -19,8 +19,8 @@ PACKAGE = ROOT / "skanneal"  # the sources: of what is compiled, an installation
 # Where names of families may stand beside the family's own file, and why.
 ALLOWED = {
     "families/__init__.py": "the registry",
-    "likelihoods/*.py": "a likelihood has a name of its own, and says which family integrates it",
-    "sharded/_data.py": "of each likelihood the family that reads its cells",
+    "likelihoods/*.py": "a likelihood has the name of the family that integrates it",
+    "sharded/_data.py": "what is automatic among likelihoods, and who reads another's cells",
 }
 
 

@@ -115,7 +115,7 @@ def test_a_row_alone_is_weighed_without_its_feature():
 
 
 def test_the_greedy_passes_end_when_they_are_told(monkeypatch):
-    X, _ = rows_for("gaussian", n_rows=60)
+    X, _ = rows_for("normal", n_rows=60)
     settled = mixture(**RAW).fit(X)
     monkeypatch.setattr(
         "skanneal.estimators._accelerated_dp.point_of",

@@ -28,15 +28,14 @@ from skanneal.sharded._split_merge import draw_pairs, split_and_merge
 
 STOP = StopFlag()
 N_MOVES, N_PAIRS = 8, 4
-FAMILY = {"multinomial": "multinomial", "gaussian": "normal"}
 NUMBERS = [[-0.5, -0.5], [0.75, 0.5], [-0.25, 0.75], [0.5, -1.0], [1.0, 0.25], [-1.0, 0.0]]
 COUNTS = [[2, 0, 1], [0, 2, 1], [3, 1, 0], [1, 0, 1], [0, 1, 2], [1, 1, 0]]
 DATA = {
     ("multinomial", "on"): (COUNTS, {"pseudo_counts": 1.5}),
-    ("gaussian", "on"): (NUMBERS, {"mu0": 0.0, "kappa0": 0.8, "nu0": 3.0, "sigma2_0": 0.9}),
+    ("normal", "on"): (NUMBERS, {"mu0": 0.0, "kappa0": 0.8, "nu0": 3.0, "sigma2_0": 0.9}),
     # off: a single column of counts, and features that are all the same
     ("multinomial", "off"): ([[1], [2], [1], [3], [1], [2]], {"pseudo_counts": 0.7}),
-    ("gaussian", "off"): (NUMBERS, {"mu0": 0.0, "kappa0": 1e7, "nu0": 1e7, "sigma2_0": 1.0}),
+    ("normal", "off"): (NUMBERS, {"mu0": 0.0, "kappa0": 1e7, "nu0": 1e7, "sigma2_0": 1.0}),
 }
 
 
@@ -99,14 +98,14 @@ class Case:
         if name == "multinomial":
             flat = [np.array([hyper["pseudo_counts"]])]
         else:
-            flat = [hyper_vector(FAMILY[name], hyper)] * X.shape[1]
+            flat = [hyper_vector(name, hyper)] * X.shape[1]
         likelihood = LIKELIHOODS[name].of(X, flat, [])
         rows = likelihood.encode(X)
         cells = X
-        if name == "gaussian":
+        if name == "normal":
             schema = likelihood.schema
             cells = ((X - schema.offsets) / schema.scales).astype(np.float32)
-        self.law = posterior(cells, FAMILY[name], hyper, alpha, d)
+        self.law = posterior(cells, name, hyper, alpha, d)
         self.likelihood = likelihood if wrap is None else wrap(likelihood)
         self.prior = PitmanYor(alpha, d)
         self.shard_of = np.arange(n) % n_shards
@@ -163,19 +162,19 @@ def p_value(one, seed, n_draws):
 QUICK = [
     (("multinomial", "on", 5, 2, 0.8, 0.4), None),
     (("multinomial", "off", 5, 1, 0.1, 0.5), None),
-    (("gaussian", "on", 4, 3, 1.0, 0.0), None),
+    (("normal", "on", 4, 3, 1.0, 0.0), None),
     (("multinomial", "on", 5, 1, 1.0, 0.0), NotConjugate),
-    (("gaussian", "on", 4, 2, 0.8, 0.4), NotConjugate),
+    (("normal", "on", 4, 2, 0.8, 0.4), NotConjugate),
 ]
 LONG = [
     *QUICK,
     (("multinomial", "on", 6, 3, 1.5, 0.0), None),
     (("multinomial", "off", 5, 3, 1.0, 0.0), None),
-    (("gaussian", "on", 5, 2, 0.8, 0.4), None),
-    (("gaussian", "off", 4, 1, 1.2, 0.3), None),
+    (("normal", "on", 5, 2, 0.8, 0.4), None),
+    (("normal", "off", 4, 1, 1.2, 0.3), None),
     (("multinomial", "off", 5, 3, 0.1, 0.5), NotConjugate),
-    (("gaussian", "on", 5, 1, 1.0, 0.0), NotConjugate),
-    (("gaussian", "off", 4, 3, 1.0, 0.0), NotConjugate),
+    (("normal", "on", 5, 1, 1.0, 0.0), NotConjugate),
+    (("normal", "off", 4, 3, 1.0, 0.0), NotConjugate),
 ]
 N_EXACT = len(QUICK) + len(LONG)
 LEVEL, FAULT = 1e-3 / N_EXACT, 1e-6
@@ -230,14 +229,14 @@ FAULTS = [
     ("sides at no price", COUNTED, None, 150),
     ("one cluster more", ALIKE, None, 450),
     ("pairs alike", COUNTED, None, 300),
-    ("H over q is 1", ("gaussian", "on", 4, 2, 0.8, 0.4), Unweighted, 250),
+    ("H over q is 1", ("normal", "on", 4, 2, 0.8, 0.4), Unweighted, 250),
 ]
 LONG_FAULTS = [
     ("sides at no price", COUNTED, NotConjugate, 500),
     ("one cluster more", ALIKE, NotConjugate, 800),
     ("pairs alike", COUNTED, NotConjugate, 300),
     ("H over q is 1", COUNTED, Unweighted, 1000),
-    ("launched by the labels", ("gaussian", "on", 4, 1, 1.0, 0.0), None, 2500),
+    ("launched by the labels", ("normal", "on", 4, 1, 1.0, 0.0), None, 2500),
 ]
 
 
@@ -316,7 +315,7 @@ def planted(n_rows, n_clusters, seed):
 
 def begun(X, seed):
     """Shards, and a chain of one cluster on them."""
-    likelihood = LIKELIHOODS["gaussian"].of(X)
+    likelihood = LIKELIHOODS["normal"].of(X)
     shards = Shards(X, 2, likelihood.encode)
     labels = np.zeros(len(X), np.int32)
     seed = np.random.SeedSequence(seed)

@@ -24,15 +24,15 @@ from skanneal.states import Mixture
 
 LEVEL, N_ROWS = 1e-4, 23
 CONJUGATE = [name for name, cls in LIKELIHOODS.items() if issubclass(cls, ConjugateLikelihood)]
-NUMBERS = ["gaussian", "gaussian_full"]
+NUMBERS = ["normal", "multivariate_normal"]
 every = pytest.mark.parametrize("name", LIKELIHOODS)
 every_conjugate = pytest.mark.parametrize("name", CONJUGATE)
 
 HYPER = {
     "multinomial": [[0.6, 1.1, 0.8]],
     "poisson": [[1.5, 0.6], [0.7, 1.0], [2.0, 0.4]],
-    "gaussian": [[0.3, 0.5, 3.0, 0.7], [0.0, 1.0, 5.0, 0.4], [-0.2, 0.3, 4.0, 1.1]],
-    "gaussian_full": [[0.3, -0.1, 0.2, 0.5, 6.0, 0.9, 0.3, 0.7, -0.2, 0.1, 1.2]],
+    "normal": [[0.3, 0.5, 3.0, 0.7], [0.0, 1.0, 5.0, 0.4], [-0.2, 0.3, 4.0, 1.1]],
+    "multivariate_normal": [[0.3, -0.1, 0.2, 0.5, 6.0, 0.9, 0.3, 0.7, -0.2, 0.1, 1.2]],
 }
 
 
@@ -86,9 +86,9 @@ def reference_log_lik(name, x, theta, likelihood):
     """Log density of a row under one feature, by SciPy."""
     if name == "poisson":
         return stats.poisson.logpmf(x, np.exp(theta)).sum()
-    if name == "gaussian":
+    if name == "normal":
         return stats.norm.logpdf(x, theta[0], np.sqrt(theta[1])).sum()
-    if name == "gaussian_full":
+    if name == "multivariate_normal":
         return stats.multivariate_normal.logpdf(x, *covariance_of(theta))
     if name == "logistic_normal":
         theta = likelihood.loading @ theta
@@ -131,7 +131,7 @@ def test_features_of_a_prior_without_moments(name):
     """Variances of any size: scores are numbers."""
     likelihood, rows, _ = make(name)
     flat = [[0.0, 1e-3, 1e-3, 1.0]] * 3
-    if name == "gaussian_full":
+    if name == "multivariate_normal":
         flat = [np.r_[0.0, 0.0, 0.0, 1e-3, 2.0 + 1e-3, np.eye(3)[np.tril_indices(3)]]]
     likelihood = type(likelihood)(rows.table, flat)
     theta = likelihood.prior_draw(2000, rng_of(1))
@@ -164,7 +164,7 @@ def test_normal_scores_in_other_dimensions(name, n_columns):
     rows, theta = likelihood.encode(X), likelihood.prior_draw(6, rng_of(4))
     shown, cells = scores(likelihood, rows, theta), cells_of(likelihood, X, name)
     for k, t in enumerate(theta):
-        if name == "gaussian":
+        if name == "normal":
             expected = stats.norm.logpdf(cells, t[0], np.sqrt(t[1])).sum(axis=1)
         else:
             mean, covariance = covariance_of(t, n_columns)
@@ -183,7 +183,7 @@ def slow_statistics(name, cells):
         out += [0.0] * d  # 1024s of the sums of log x!
         return out + [math.fsum(math.lgamma(x[j] + 1) for x in cells) for j in range(d)]
     pairs = [(j, m) for j in range(d) for m in range(j + 1)]
-    pairs = pairs if name == "gaussian_full" else [(j, j) for j in range(d)]
+    pairs = pairs if name == "multivariate_normal" else [(j, j) for j in range(d)]
     return out + [math.fsum(x[j] * x[m] for x in cells) for j, m in pairs]
 
 
@@ -238,7 +238,7 @@ def reference_log_prior(name, theta, hyper, likelihood):
         return sum(
             stats.gamma.logpdf(math.exp(t), a, scale=1 / b) + t for t, (a, b) in zip(theta, hyper)
         )
-    if name == "gaussian":
+    if name == "normal":
         return sum(
             stats.norm.logpdf(m, mu0, math.sqrt(v / kappa0)) + scaled_inverse_chi2(v, nu0, nu0 * s)
             for m, v, (mu0, kappa0, nu0, s) in zip(*theta, hyper)
@@ -259,13 +259,13 @@ def reference_log_proposal(name, theta, x, likelihood):
     if name == "poisson":
         hyper = [(a + c, b + 1) for (a, b), c in zip(HYPER[name], x)]
         return reference_log_prior(name, theta, hyper, likelihood)
-    if name == "gaussian":
+    if name == "normal":
         hyper = [
             (c, kappa0 + 1, nu0 + 1, likelihood.rescale * nu0 * s / (nu0 + 1))
             for c, (_, kappa0, nu0, s) in zip(x, HYPER[name])
         ]
         return reference_log_prior(name, theta, hyper, likelihood)
-    if name == "gaussian_full":
+    if name == "multivariate_normal":
         vector = np.array(HYPER[name][0])
         scale = likelihood.rescale * vector[5:]
         hyper = [np.r_[x, vector[3] + 1, vector[4] + 1, scale]]
@@ -400,8 +400,8 @@ def test_posterior_draws_of_counts():
 
 
 def test_posterior_draws_of_independent_normals():
-    _, x, draws = posterior_draws("gaussian")
-    for j, (mu0, kappa0, nu0, sigma2_0) in enumerate(HYPER["gaussian"]):
+    _, x, draws = posterior_draws("normal")
+    for j, (mu0, kappa0, nu0, sigma2_0) in enumerate(HYPER["normal"]):
         m, v, column = draws[:, 0, j], draws[:, 1, j], x[:, j]
         centre = (kappa0 * mu0 + column.sum()) / (kappa0 + 9)
         squares = nu0 * sigma2_0 + column.var() * 9
@@ -414,8 +414,8 @@ def test_posterior_draws_of_independent_normals():
 
 def test_posterior_draws_of_normal_rows():
     """c' Psi c / c' V c is chi-squared of nu - d + 1, c' W c / c' Psi^-1 c of nu degrees."""
-    _, x, draws = posterior_draws("gaussian_full")
-    named = hyper_mapping("multivariate_normal", np.array(HYPER["gaussian_full"][0]))
+    _, x, draws = posterior_draws("multivariate_normal")
+    named = hyper_mapping("multivariate_normal", np.array(HYPER["multivariate_normal"][0]))
     mu0, kappa0, mean = named["mu0"], named["kappa0"], x.mean(axis=0)
     psi = named["scale0"] + (x - mean).T @ (x - mean)
     psi = psi + kappa0 * 9 / (kappa0 + 9) * np.outer(mean - mu0, mean - mu0)
@@ -453,7 +453,7 @@ def reference_log_marginals(name, likelihood, cells, labels, hyper):
         if name == "multinomial":
             own = [tuple(map(int, x)) for x in own]
             out.append(log_marginal(family, own, {"pseudo_counts": list(hyper[0])}))
-        elif name == "gaussian_full":
+        elif name == "multivariate_normal":
             out.append(log_marginal(family, own, hyper_mapping(family, np.array(hyper[0]))))
         else:
             columns = zip(*own)
@@ -516,7 +516,7 @@ def test_features_are_in_the_users_units():
         labels = np.zeros(len(X), np.int32)
         statistics = likelihood.statistics(likelihood.encode(X), labels, 1)
         (shown,) = likelihood.features(likelihood.mean(statistics))
-        spread = X.var(axis=0) if name == "gaussian" else np.cov(X.T)
+        spread = X.var(axis=0) if name == "normal" else np.cov(X.T)
         np.testing.assert_allclose(shown[0], X.mean(axis=0), rtol=0.01, atol=0.01)
         np.testing.assert_allclose(shown[1:].squeeze(), spread, rtol=0.02, atol=0.1)
 
@@ -524,7 +524,7 @@ def test_features_are_in_the_users_units():
 def test_update_draws_from_the_exact_conditional():
     """Over a grid, by marginals of reference.py; a uniform draw is told apart."""
     grid = np.array([0.1, 0.5, 3.0])
-    for name, h, f in (("multinomial", 0, 0), ("poisson", 1, 2), ("gaussian", 3, 1)):
+    for name, h, f in (("multinomial", 0, 0), ("poisson", 1, 2), ("normal", 3, 1)):
         likelihood, rows, X = make(name)
         hyper = [np.array(values) for values in HYPER[name]]
         if name == "multinomial":

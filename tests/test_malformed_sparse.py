@@ -310,7 +310,7 @@ def test_entries_of_shard_files(fault, lazy, compressed, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-@pytest.mark.parametrize("likelihood", ["multinomial", "poisson", "gaussian"])
+@pytest.mark.parametrize("likelihood", ["multinomial", "poisson", "normal"])
 def test_cells_of_shard_files(likelihood, lazy, tmp_path, monkeypatch):
     if lazy:
         monkeypatch.setattr(RowSource.__init__, "__defaults__", ("X", 0))

@@ -812,7 +812,7 @@ def test_fixed_pseudo_counts():
         model = fitted(X, hyperparameters={"multinomial": values})
         kept = model.draws_[0][0].hyperparameters["multinomial"]["pseudo_counts"]
         np.testing.assert_array_equal(kept, shown)
-        assert model.hyperparameter_grids_["multinomial"]["pseudo_counts"] is None
+        assert model.hyperparameter_grids_["multinomial"] == {}
     inferred = fitted(X)
     kept = inferred.draws_[0][0].hyperparameters["multinomial"]["pseudo_counts"]
     assert kept in inferred.hyperparameter_grids_["multinomial"]["pseudo_counts"]

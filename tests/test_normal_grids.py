@@ -156,7 +156,7 @@ def test_only_the_columns_at_fault_are_named():
 
 def test_likelihoods_on_shards_are_told_of_too():
     model = AcceleratedDPMixture(
-        hyperparameters={"gaussian": FAR},
+        hyperparameters={"normal": FAR},
         n_draws=20,
         n_chains=1,
         schedule=AcceleratedSchedule(n_accelerated=0, n_exact=30),

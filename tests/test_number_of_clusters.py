@@ -104,9 +104,9 @@ def test_other_estimators_give_them_too(make, k):
         np.testing.assert_array_equal(largest, model.component_labels_)
 
 
-@pytest.mark.parametrize("likelihood", ["gaussian_full", "logistic_normal", Rates()])
+@pytest.mark.parametrize("likelihood", ["multivariate_normal", "logistic_normal", Rates()])
 def test_shards_give_them_too(likelihood):
-    X = numbers() if likelihood == "gaussian_full" else counts(d=3) + 1
+    X = numbers() if likelihood == "multivariate_normal" else counts(d=3) + 1
     schedule = AcceleratedSchedule(n_accelerated=5, n_exact=5)
     for k in (3, 40):
         model = AcceleratedDPMixture(

@@ -179,7 +179,7 @@ def test_numbers_of_a_subclass_are_in_the_users_units():
     X = np.random.default_rng(1).normal(size=(30, 2))
     fits = []
     for factor in (1.0, 1024.0):
-        own = not_conjugate("gaussian").of(factor * X)
+        own = not_conjugate("normal").of(factor * X)
         model = AcceleratedDPMixture(
             likelihood=own,
             schedule=AcceleratedSchedule(n_accelerated=2, n_exact=5),
@@ -294,7 +294,7 @@ def test_features_are_drawn_given_what_they_depend_on():
 
 
 @each_stage
-@pytest.mark.parametrize("name", ["multinomial", "poisson", "gaussian", "gaussian_full"])
+@pytest.mark.parametrize("name", ["multinomial", "poisson", "normal", "multivariate_normal"])
 @pytest.mark.few(8)
 def test_subclass_fixed(name, stage, dealt):
     case = Case(name, 3)

@@ -471,6 +471,25 @@ def law_of_number(grid, n):
     return out
 
 
+def test_a_discount_keeps_its_share_of_the_gamma_law():
+    """Uniform and independent, then restricted to the grid: so it is not uniform any more."""
+    n, half = 300, 10**0.05
+    grid, (shape, scale) = PitmanYor.grid(n), gamma_of(None, n)
+    weights, expected, found = np.exp(grid.log_weights), {}, {}
+    for d in (0.0, 0.1, 0.5):
+        of_d = np.isclose(grid.points[:, 1], d)
+        alphas, found[d] = grid.points[of_d, 0], weights[of_d].sum()
+        ends = [(0.01 / half, d), (alphas.max() * half, d)]
+        least, most = PitmanYor.expected_clusters(ends, n) - 1.0
+        law = stats.gamma(shape, scale=scale)
+        expected[d] = law.cdf(most) - (law.cdf(least) if d else 0.0)
+    assert found[0.5] / found[0.0] == pytest.approx(expected[0.5] / expected[0.0], rel=1e-9)
+    assert found[0.1] / found[0.0] == pytest.approx(expected[0.1] / expected[0.0], rel=1e-9)
+    # the figures of the page on algorithms
+    assert [round(found[0.0], 2), round(found[0.5], 3)] == [0.29, 0.016]
+    assert weights[grid.points[:, 1] > 0.65].sum() < 0.001
+
+
 @pytest.mark.parametrize(
     ("n", "expected_clusters", "low", "high"),
     [(300, None, 1, 17), (900, None, 1, 30), (300, (1, 30), 1, 30), (400, (3, 40), 3, 40)],

@@ -58,7 +58,7 @@ def changes():
     for name in names():
         if "n_clusters" in quick(name).get_params():
             yield name, "point_estimate", ("clusters", "map")
-    yield "AcceleratedDPMixture", "likelihood", ("gaussian", "logistic_normal")
+    yield "AcceleratedDPMixture", "likelihood", ("normal", "logistic_normal")
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

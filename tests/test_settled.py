@@ -15,7 +15,7 @@ def said(X, **parameters):
     """Messages of a fit, all of them at this line's caller."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        AcceleratedDPMixture(random_state=0, **{"likelihood": "gaussian"} | parameters).fit(X)
+        AcceleratedDPMixture(random_state=0, **{"likelihood": "normal"} | parameters).fit(X)
     assert all(warning.filename == __file__ for warning in caught)
     return [str(warning.message) for warning in caught]
 
@@ -37,7 +37,7 @@ def test_a_fit_that_its_time_cut_short_is_told():
     assert messages and all("max_time" in message for message in messages)
 
 
-@pytest.mark.parametrize("likelihood", ["gaussian", "gaussian_full", "multinomial", "poisson"])
+@pytest.mark.parametrize("likelihood", ["normal", "multivariate_normal", "multinomial", "poisson"])
 @pytest.mark.few(2)
 def test_nothing_is_said_of_a_fit_that_has_settled(likelihood):
     X = counts(90)[0] if likelihood in ("multinomial", "poisson") else two_clusters(90)[0]

@@ -274,7 +274,7 @@ def test_clusters_are_averaged_over_the_draws_that_there_is_time_for(
 
     monkeypatch.setattr(Clusters, "joints", joints)
     schedule = AcceleratedSchedule(n_accelerated=2, n_exact=4)
-    options = {"likelihood": "gaussian", "schedule": schedule, "n_draws": 8, "random_state": 0}
+    options = {"likelihood": "normal", "schedule": schedule, "n_draws": 8, "random_state": 0}
     model = AcceleratedDPMixture(max_time=seconds, **options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -295,7 +295,7 @@ def test_clusters_are_averaged_over_the_draws_that_there_is_time_for(
         (AnnealedDPMixture, NORMAL),
         (PermutationDPMixture, NORMAL),
         (CrossCatPY, NORMAL),
-        (AcceleratedDPMixture, {"likelihood": "gaussian", "algorithm": "collapsed"}),
+        (AcceleratedDPMixture, {"likelihood": "normal", "algorithm": "collapsed"}),
     ],
 )
 def test_what_follows_the_chains_is_within_the_limit(

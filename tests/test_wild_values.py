@@ -198,11 +198,13 @@ MODELS = {
     ),
     "permutation": lambda: PermutationDPMixture(n_chains=1, n_draws=1, random_state=0),
     "crosscat": lambda: CrossCatPY(n_chains=1, random_state=0, **CHEAP),
-    "gaussian": lambda: AcceleratedDPMixture(
-        likelihood="gaussian", schedule=SCHEDULE, random_state=0
-    ),
-    "gaussian_full": lambda: AcceleratedDPMixture(
-        likelihood="gaussian_full", schedule=SCHEDULE, n_shards=1, init="kmeans", random_state=0
+    "normal": lambda: AcceleratedDPMixture(likelihood="normal", schedule=SCHEDULE, random_state=0),
+    "multivariate_normal": lambda: AcceleratedDPMixture(
+        likelihood="multivariate_normal",
+        schedule=SCHEDULE,
+        n_shards=1,
+        init="kmeans",
+        random_state=0,
     ),
 }
 WILD_ROWS = {
@@ -260,7 +262,7 @@ def test_a_wild_row_in_a_file_that_is_read_in_parts(tmp_path):
             Y[place] = value
         np.save(tmp_path / "rows.npy", Y)
         model = AcceleratedDPMixture(
-            likelihood="gaussian",
+            likelihood="normal",
             schedule=AcceleratedSchedule(n_accelerated=20, n_exact=40),
             random_state=0,
         ).fit([tmp_path / "rows.npy"])

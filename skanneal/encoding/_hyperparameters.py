@@ -172,7 +172,8 @@ def grids_in_units(model, families):
         "concentration" and "discount" (arrays; all pairs are points of the joint grid), with views
         "view_concentration" and "view_discount" and, by family and name, a list with one grid per
         column of the family; pseudo-counts have one grid per level. Of a row family, one grid for
-        what is a number, and one per column for a vector or for the diagonal of a matrix.
+        what is a number, and one per column for a vector or for the diagonal of a matrix. A
+        hyperparameter that is not drawn, being given or fixed by its family, has no grid here.
     """
     table, grids, out = model.table, model.grids, {}
     for of, grid in (("", model.prior_grid), ("view_", model.view_grid)):
@@ -194,4 +195,14 @@ def grids_in_units(model, families):
             for name, form in dict(pairs).items():
                 parts = of_column[name]
                 out[family][name].append(parts if form == "per_level" else parts[0])
-    return out
+    return {name: _drawn(of) if name in families else of for name, of in out.items()}
+
+
+def _drawn(grids):
+    """By name the grids, without those of hyperparameters that have none."""
+    return {name: grid for name, grid in grids.items() if not _has_none(grid)}
+
+
+def _has_none(grid):
+    """Whether there is no grid: for any column, and any level."""
+    return all(map(_has_none, grid)) if isinstance(grid, list) else grid is None

@@ -19,7 +19,7 @@ from ..parallel import InterruptNote, TimeLimit, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
 from ..sharded._chain import STAGES, ShardedRun
 from ..sharded._clusters import ShardedClusters
-from ..sharded._data import FAMILY, NUMBERS, first_labels, is_conjugate, read, refuse_gaps
+from ..sharded._data import NUMBERS, family_of, first_labels, is_conjugate, read, refuse_gaps
 from ..sharded._fit import Sampling, chains_of, draw_on_shards, realised, too_short, unreached
 from ..sharded._point import features_of, point_of
 from ..sharded._queries import FeatureQueries
@@ -59,18 +59,20 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
     ----------
     likelihood : str or Likelihood, default="auto"
         Density of a row given its atom: "multinomial" (rows of counts), "poisson" (independent
-        counts), "gaussian" (independent numbers), "gaussian_full" (numbers with covariances),
+        counts), "normal" (independent numbers), "multivariate_normal" (numbers with covariances),
         "logistic_normal" (rows of counts whose log-odds are normal of low rank; not conjugate), or
-        an object of a subclass of `skanneal.likelihoods.Likelihood`. "auto" is "gaussian" or, if
-        this makes rows not yet seen more probable, "gaussian_full"; it leaves identifiers out, with
-        a warning. It treats whole numbers as numbers, so for rows of counts the likelihood must be
-        named.
+        an object of a subclass of `skanneal.likelihoods.Likelihood`. "auto" is "normal" or, if this
+        makes rows not yet seen more probable, "multivariate_normal"; it leaves identifiers out,
+        with a warning. It treats whole numbers as numbers, so for rows of counts the likelihood
+        must be named.
     rounding : "auto", None or mapping, default="auto"
         How rounded columns of numbers are treated, as in `AnnealedDPMixture`.
     hyperparameters : "infer" or mapping, default="infer"
         "infer": Gibbs draws on grids that are scaled to the data. Otherwise a mapping of the
         likelihood's name to fixed values, by name as in `AnnealedDPMixture`: ``{"multinomial":
-        {"pseudo_counts": 1.0}}``. For "logistic_normal" the names are `rank` and `scale`.
+        {"pseudo_counts": 1.0}}``. A conjugate likelihood has the name of the family that integrates
+        its atoms, and draws report its hyperparameters under this name. For "logistic_normal" the
+        names are `rank` and `scale`.
     concentration : "infer" or float, default="infer"
         Concentration of the process.
     discount : "infer" or float, default=0.0
@@ -173,7 +175,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         The step of each rounded column, by its name, or by its position if there are no names.
     hyperparameter_grids_ : dict
         The grids of the inferred hyperparameters, in the user's units, if the likelihood is
-        conjugate.
+        conjugate; by the likelihood's name, as in `AnnealedDPMixture`.
     algorithm_ : str
         The algorithm that was run.
     schedule_ : AcceleratedSchedule
@@ -297,7 +299,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
             memory map, or a list of paths of .npy files or of .npz files of CSR matrices, is read
             shard by shard if it has more than 256 MiB, and need not fit into memory; memory must
             hold one shard per job. As such rows are never in memory together, only constant columns
-            are set apart: "auto" is "gaussian", rounded numbers are not jittered, and identifiers
+            are set apart: "auto" is "normal", rounded numbers are not jittered, and identifiers
             and collinear columns are not detected.
         y : None
             Not used.
@@ -496,5 +498,5 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         named = isinstance(self.likelihood, str)
-        tags.input_tags.sparse = named and reads_sparse(FAMILY.get(self.likelihood))
+        tags.input_tags.sparse = named and reads_sparse(family_of(self.likelihood))
         return tags

@@ -165,12 +165,11 @@ class BaseAnnealed(BaseTable, BaseChains):
 
     def _complaints_of_weights(self, weights):
         """What to say if chains do not count alike; without figures, as in `disagreement`."""
-        low = ", ".join(map(str, np.flatnonzero(weights < weights.max())))
-        if not low:
+        if np.all(weights == weights.max()):
             return []
         return [
             f"The rows are less probable under some chains, which count less in queries, or not at "
-            f"all: chain {low}; `chain_weights_` has the weights. {self._advice}"
+            f"all; `chain_weights_` has the weights. {self._advice}"
         ]
 
     def _resolve_moves(self):

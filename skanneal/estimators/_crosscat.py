@@ -170,7 +170,9 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     date_parts_ : list of str
         The parts of dates in the model, such as "admitted: weekday".
     hyperparameter_grids_ : dict
-        The grids of the inferred hyperparameters, in the user's units.
+        The grids of the inferred hyperparameters, in the user's units, by family and name: an array
+        for each of the family's columns. What is fixed, by you or by the family (`mu0` of
+        "multivariate_normal" is the columns' means), is left out.
     schedule_ : schedule
         The schedule that was run. With a time limit it is what the first chain did, as a custom
         schedule without a limit: with the same data and seed it gives that chain's bits again.

@@ -38,7 +38,7 @@ def complaints_of_grid_ends(fitted):
             values = np.array([draw[family][coordinate] for draw in draws])
             if values.ndim == 3:  # matrices, whose diagonals have grids
                 values = np.diagonal(values, axis1=1, axis2=2)
-            grids = fitted["hyperparameter_grids_"][family][coordinate]
+            grids = fitted["hyperparameter_grids_"][family].get(coordinate, ())
             there = [
                 name
                 for name, grid, of_column in zip(labels, grids, values.T)

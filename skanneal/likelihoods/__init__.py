@@ -5,19 +5,19 @@ To add one: one file with its class (the contract is `Likelihood`) and one line 
 
 from ._checked import checked
 from ._conjugate import ConjugateLikelihood
-from ._gaussian import Gaussian
-from ._gaussian_full import GaussianFull
 from ._likelihood import Likelihood
 from ._logistic_normal import LogisticNormal
 from ._multinomial import Multinomial
+from ._multivariate_normal import MultivariateNormal
+from ._normal import Normal
 from ._poisson import Poisson
 from ._table_rows import TableRows
 
 LIKELIHOODS = {
     "multinomial": Multinomial,
     "poisson": Poisson,
-    "gaussian": Gaussian,
-    "gaussian_full": GaussianFull,
+    "normal": Normal,
+    "multivariate_normal": MultivariateNormal,
     "logistic_normal": LogisticNormal,
 }
 

@@ -21,22 +21,17 @@ from ..encoding import Encoder, RowKeys, hashed, prepare, with_bounds
 from ..encoding._identifiers import IdentifierCodec
 from ..families import Table, default_family
 from ..families._scaling import ordinary
-from ..likelihoods import LIKELIHOODS, Gaussian, Likelihood, TableRows, checked
+from ..likelihoods import LIKELIHOODS, Likelihood, Normal, TableRows, checked
 from ..predictive._draws import Draw
 from ..predictive._tail import training_scores
 from ._clusters import Rows
 from ._draws import FeatureDraw
 from ._shards import RowSource, Shards
 
-# The family whose codec reads a likelihood's cells; a conjugate likelihood is that family.
-FAMILY = {
-    "gaussian": "normal",
-    "gaussian_full": "multivariate_normal",
-    "logistic_normal": "multinomial",
-    "multinomial": "multinomial",
-    "poisson": "poisson",
-}
-NUMBERS = {FAMILY[name]: name for name in ("gaussian", "gaussian_full")}  # what "auto" may be
+# A likelihood has the name of the family that reads its cells and, if it is conjugate, integrates
+# its atoms; another one's cells are read by this family:
+FAMILY = {"logistic_normal": "multinomial"}
+NUMBERS = ("normal", "multivariate_normal")  # what "auto" may be
 HEAD_ROWS = 4096  # types, scales and grids are taken from so many of the rows on disk
 KMEANS_CLUSTERS = 100
 KMEANS_ROWS = 20_000  # centres are found from so many rows
@@ -117,10 +112,15 @@ class Data(NamedTuple):
         return FeatureDraw(arrays, self.likelihood)
 
 
+def family_of(likelihood):
+    """The family that reads the cells of a likelihood of this name."""
+    return FAMILY.get(likelihood, likelihood)
+
+
 def is_conjugate(likelihood):
     """Whether atoms of a likelihood, or of one of this name, can be integrated out."""
     if isinstance(likelihood, str):
-        likelihood = LIKELIHOODS.get(likelihood, Gaussian)  # what "auto" stands for
+        likelihood = LIKELIHOODS.get(likelihood, Normal)  # what "auto" stands for
     return likelihood.conjugate
 
 
@@ -167,7 +167,7 @@ def read(estimator, X, n_shards, proposes, words, decide):
         plan_of = functools.partial(_plan, estimator, given)
         encoder, evidence = decide(encoder, X, columns, plan_of, given)
         if evidence is not None and estimator.likelihood == "auto":
-            name = NUMBERS[evidence["winner"]]
+            name = evidence["winner"]
     table = encoder.table(columns)
     n_rows = table.n_rows if source is None else source.n_rows
     check_numbers(n_shards, estimator.init, n_rows)
@@ -214,7 +214,7 @@ def _by_family(hyperparameters, name):
         raise ValueError(
             f"hyperparameters are those of the likelihood, by its name {name!r}; got {others}"
         )
-    return {FAMILY[name]: given[name]} if name in given else {}
+    return {family_of(name): given[name]} if name in given else {}
 
 
 def _encoded(estimator, name, X, source, proper, words):
@@ -225,7 +225,7 @@ def _encoded(estimator, name, X, source, proper, words):
     places in the noise.
     """
     auto = estimator.likelihood == "auto" and source is None
-    families = "auto" if auto else FAMILY[name]
+    families = "auto" if auto else family_of(name)
     rounding = estimator.rounding if source is None else None
     if source is not None and isinstance(estimator.rounding, Mapping):
         raise ValueError("rounding gives steps, but rows on disk are taken as they are.")
@@ -334,7 +334,7 @@ def named(likelihood, X):
             "likelihood='auto' takes no sparse X: name the likelihood, 'multinomial' (or "
             "'logistic_normal') for rows of counts"
         )
-    return "gaussian"
+    return "normal"
 
 
 def refuse_gaps(encoder, columns):
@@ -352,7 +352,7 @@ def _make(name, given, encoder, table):
     """Make the likelihood; return it with its hyperparameters and grids by column."""
     cls = LIKELIHOODS[name]
     if not cls.conjugate:
-        return cls(table, **_options(name, given.get(FAMILY[name], {}))), {}, {}
+        return cls(table, **_options(name, given.get(family_of(name), {}))), {}, {}
     hyper, grids = prepare(given, encoder, table)
     keys = sorted(hyper)
     likelihood = cls(table, [hyper[j] for j in keys], [grids[j] for j in keys])

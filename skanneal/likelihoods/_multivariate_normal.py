@@ -8,11 +8,11 @@ from scipy.special import multigammaln
 from ..families._forms import diagonal, unflatten
 from ..families._scaling import FAR
 from ._draws import add_squares, inverse_cholesky, inverse_factors, normals
-from ._gaussian import LOG_2PI, Numbers
+from ._normal import LOG_2PI, Numbers
 from ._quadratic import Quadratic, moments
 
 
-class GaussianFull(Numbers):
+class MultivariateNormal(Numbers):
     """Rows of numbers: x ~ N(m, V).
 
     Prior: m ~ N(mu0, V / kappa0), V ~ inverse Wishart(nu0, scale0). theta holds m and the inverse
@@ -32,7 +32,7 @@ class GaussianFull(Numbers):
     >>> import numpy as np
     >>> from skanneal.likelihoods import LIKELIHOODS
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> likelihood = LIKELIHOODS["gaussian_full"].of(X)
+    >>> likelihood = LIKELIHOODS["multivariate_normal"].of(X)
     >>> rows = likelihood.encode(X)
     >>> statistics = likelihood.statistics(rows, np.zeros(50, dtype=np.int32), 1)
     >>> mean, *covariance = likelihood.features(likelihood.mean(statistics))[0]

@@ -64,7 +64,7 @@ class Numbers(ConjugateLikelihood):
         ]
 
 
-class Gaussian(Numbers):
+class Normal(Numbers):
     """Rows of independent numbers: x_j ~ N(m_j, v_j).
 
     Prior: m_j ~ N(mu0, v_j / kappa0), v_j ~ nu0 sigma2_0 / chi2(nu0). theta holds (m, v) in cell
@@ -83,7 +83,7 @@ class Gaussian(Numbers):
     >>> import numpy as np
     >>> from skanneal.likelihoods import LIKELIHOODS
     >>> X = np.array([[1.0, 20.0], [3.0, 22.0], [9.0, 21.0]])
-    >>> likelihood = LIKELIHOODS["gaussian"].of(X)
+    >>> likelihood = LIKELIHOODS["normal"].of(X)
     >>> rows = likelihood.encode(X)
     >>> statistics = likelihood.statistics(rows, np.array([0, 0, 1], dtype=np.int32), 2)
     >>> likelihood.features(likelihood.mean(statistics))[:, 0].round(1).tolist()
