@@ -1,5 +1,7 @@
 """Nonparametric Bayesian clustering and density estimation by annealed Monte Carlo."""
 
+import typing as _typing
+
 try:
     from . import estimators
     from .estimators import *  # noqa: F403
@@ -10,4 +12,5 @@ except ModuleNotFoundError as error:
 
 __version__ = "0.1.0"
 
-__all__ = estimators.__all__  # the public names, listed where they are imported
+if not _typing.TYPE_CHECKING:
+    __all__ = estimators.__all__  # the public names, listed where they are imported

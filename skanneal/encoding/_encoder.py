@@ -31,14 +31,17 @@ from ._columns import sparse_error
 from ._containers import Sparse, build_table, open_table
 from ._date_parts import DateParts
 from ._dates import from_days, is_temporal
+from ._empty_rows import warn_of_empty_rows
 from ._family_choice import auto_family, families_given
+from ._free_text import is_free_text
 from ._identifiers import (
     IdentifierCodec,
     is_identifier,
-    warn_of_identifiers,
+    warn_of_left_out,
     warn_of_many_levels,
 )
 from ._jitter import Jitter
+from ._one_hot import warn_of_one_hot
 from ._schema import Schema
 from ._set_apart import SetApart, by_family
 
@@ -120,7 +123,7 @@ class Encoder:
         families : "auto", str or mapping of str to columns, default="auto"
             One family for all columns, or each family's columns: names, positions, a boolean mask,
             or a single name or position. Columns left out are decided as in "auto", which leaves
-            identifiers out of the model, with a UserWarning.
+            identifiers and free text out of the model, with a UserWarning.
         name : str, default="X"
             What error messages call the table.
         indicators : columns, default=()
@@ -184,14 +187,16 @@ class Encoder:
         self.apart = SetApart.of(self.codecs, columns, named, proper, n_others)
         self.open_numbers = np.intersect1d(open_numbers, self.apart.kept)
         validate_data(estimator, X, reset=True, skip_check_array=True)
-        if left_out:
-            warn_of_identifiers(self.names, left_out)
+        warn_of_left_out(self.names, self.codecs, left_out)
         warn_of_many_levels(self.names, self.codecs, named, table.shape[0])
+        warn_of_one_hot(self.names, self.codecs, columns, named)
+        missing = self.missing(columns)
+        warn_of_empty_rows([missing[j] for j in range(self.n_columns) if j not in left_out])
         return columns + self._presence(columns) + self.parts.encode(table)
 
     def _fit_column(self, j, column, family, decide):
         """Decide the codec of a column, whose family None leaves to `decide`, and encode it."""
-        if family is None and is_identifier(column):
+        if family is None and (is_identifier(column) or is_free_text(column)):
             self.codecs[j] = IdentifierCodec.fit(column)
         else:
             family = family or decide(column)
@@ -476,8 +481,8 @@ class Encoder:
         unknown += [j for j, *_ in asked if self.codecs[j].family == IdentifierCodec.family]
         if unknown:
             warn(
-                f"No cell was observed in fit, or the column was taken for an identifier, hence no "
-                f"level is known that could fill the gaps of "
+                f"No cell was observed in fit, or the column was taken for an identifier or text, "
+                f"hence no level is known that could fill the gaps of "
                 f"{', '.join(map(self.names.label, unknown))}: they stay.",
             )
         return [(j, mask, self._decode(j, new)) for j, new, mask in asked if j not in unknown]

@@ -21,6 +21,10 @@ from ._codecs import all_whole, present_values
 from ._family_choice import MAX_AUTO_LEVELS
 
 NO_ACCIDENT = 20.0
+NUMBERS_STAY = (
+    "; a number may be 'normal'. (AcceleratedDPMixture keeps all numbers where its likelihood is "
+    "named)"
+)
 
 
 class IdentifierCodec:
@@ -30,17 +34,19 @@ class IdentifierCodec:
     ----------
     text : bool
         Whether the column is one of text, or of other values than numbers.
+    prose : bool, default=False
+        Whether it is left out as free text (_free_text.py), not as an identifier.
     """
 
     family = "identifier"
     n_levels = 0
 
-    def __init__(self, text):
-        self.text = text
+    def __init__(self, text, prose=False):
+        self.text, self.prose = text, prose
 
     @classmethod
     def fit(cls, column):
-        return cls(column.levels is not None)
+        return cls(column.levels is not None, not is_identifier(column))
 
     def encode(self, column):
         cells = np.zeros(len(column.values))
@@ -80,21 +86,29 @@ def _all_differ(values):
     return all(len(np.unique(part)) == len(part) for part in (values[:1024], values))
 
 
-def warn_of_identifiers(names, left_out):
-    """Say which columns are left out, and how to keep them.
+def warn_of_left_out(names, codecs, left_out):
+    """Say which columns are left out, why, and how to keep them.
 
     Parameters
     ----------
     names : ColumnNames
+    codecs : list of codecs
     left_out : list of int
     """
-    column = names.names[left_out[0]] if names.names is not None else left_out[0]
-    labels = ", ".join(map(names.label, left_out))
-    warn(
-        f"Left out, as no two cells are equal, as in an identifier of the rows: {labels}. To keep "
-        f"a column, name it in families, as in families={{'categorical': [{column!r}]}}; a number "
-        f"may be 'normal'. (AcceleratedDPMixture keeps all numbers where its likelihood is named.)",
-    )
+    reasons = {
+        False: "no two cells are equal, as in an identifier of the rows",
+        True: "free text, whose cells hardly ever repeat",
+    }
+    for prose, reason in reasons.items():
+        columns = [j for j in left_out if codecs[j].prose == prose]
+        if columns:
+            column = names.names[columns[0]] if names.names is not None else columns[0]
+            labels = ", ".join(map(names.label, columns))
+            number = "" if prose else NUMBERS_STAY
+            warn(
+                f"Left out, as {reason}: {labels}. To keep a column, name it in families, as in "
+                f"families={{'categorical': [{column!r}]}}{number}."
+            )
 
 
 def warn_of_many_levels(names, codecs, named, n_rows):

@@ -4,6 +4,8 @@ To add an estimator: one file with its class, and its import here. `__all__`, an
 `skanneal`, follows from the imports, whose form, ``X as X``, tells type checkers that X is public.
 """
 
+import typing as _typing
+
 from ._accelerated_dp import AcceleratedDPMixture as AcceleratedDPMixture
 from ._annealed_dp import AnnealedDPMixture as AnnealedDPMixture
 from ._crosscat import CrossCatPY as CrossCatPY
@@ -13,4 +15,5 @@ from ._permutation_dp import PermutationDPMixture as PermutationDPMixture
 from ._tempered_gaussian_mean import TemperedGaussianMean as TemperedGaussianMean
 from ._tempered_gp import TemperedGPRegressor as TemperedGPRegressor
 
-__all__ = sorted(name for name in globals() if not name.startswith("_"))
+if not _typing.TYPE_CHECKING:  # type checkers go by the form of the imports
+    __all__ = sorted(name for name in globals() if not name.startswith("_"))

@@ -9,6 +9,8 @@ To add a move: one file with its class, and its import here. `MOVES`, `COLUMN_MO
 follow from the imports, whose form, ``X as X``, tells type checkers that X is public.
 """
 
+import typing as _typing
+
 from ._column_block import ColumnBlock as ColumnBlock
 from ._column_gibbs import ColumnGibbs as ColumnGibbs
 from ._column_sets import ColumnSets as ColumnSets
@@ -41,4 +43,5 @@ def _acting_on(what):
 MOVES = _acting_on("rows")  # names that `moves` accepts in every estimator with moves
 COLUMN_MOVES = _acting_on("columns")  # further names that it accepts where columns have views
 
-__all__ = sorted(name for name in globals() if not name.startswith("_"))
+if not _typing.TYPE_CHECKING:  # type checkers go by the form of the imports
+    __all__ = sorted(name for name in globals() if not name.startswith("_"))

@@ -4,6 +4,8 @@ To add a prior: one file with its class (the contract is in `_base.pxd`) and its
 `PARTITION_PRIORS` and `__all__` follow from the imports.
 """
 
+import typing as _typing
+
 from .._native._state_arrays import StateError, state_array
 from ._base import UNNAMED as UNNAMED
 from ._base import PartitionPrior as PartitionPrior
@@ -37,4 +39,5 @@ def prior_from_arrays(arrays, of=""):
     return prior
 
 
-__all__ = sorted(name for name in globals() if not name.startswith("_"))
+if not _typing.TYPE_CHECKING:  # type checkers go by the form of the imports
+    __all__ = sorted(name for name in globals() if not name.startswith("_"))

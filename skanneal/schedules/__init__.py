@@ -4,6 +4,8 @@ To add a schedule: one file with its class, a `BaseSchedule`, and its import her
 `__all__` follow from the imports, whose form, ``X as X``, tells type checkers that X is public.
 """
 
+import typing as _typing
+
 from ._accelerated import AcceleratedSchedule as AcceleratedSchedule
 from ._accelerating_anneal import AcceleratingAnneal as AcceleratingAnneal
 from ._base import BaseSchedule as BaseSchedule
@@ -57,4 +59,5 @@ def resolve_schedule(schedule):
     return schedule.validated()
 
 
-__all__ = sorted(name for name in globals() if not name.startswith("_"))
+if not _typing.TYPE_CHECKING:  # type checkers go by the form of the imports
+    __all__ = sorted(name for name in globals() if not name.startswith("_"))
