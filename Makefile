@@ -12,7 +12,7 @@ ARGS =
 # What `make digests` compares the working tree with.
 REF = HEAD
 
-.PHONY: demo test test-all lint doc bench digests build dist clean
+.PHONY: demo test test-all lint doc bench digests build dist floors clean
 # Two installations at once would collide.
 .NOTPARALLEL:
 
@@ -28,6 +28,7 @@ test-all: .venv/installed-test,ray
 lint: .venv/installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/mypy
 	PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint skanneal  # it calls pycodestyle by name
 
 doc: .venv/installed-docs
@@ -52,8 +53,19 @@ dist: .venv/installed-dev
 	.venv-dist/bin/python -m pip install -q -q --disable-pip-version-check dist/*.whl
 	cd dist && ../.venv-dist/bin/python -c "import skanneal; print(skanneal.__file__)"
 
+# The package built and run with the oldest versions that pyproject.toml allows.
+FLOORS = tests/test_floors.py tests/test_layers.py tests/test_encoding.py tests/test_impute_containers.py \
+	tests/test_outliers.py tests/test_summary.py tests/test_displays.py tests/test_schedules.py
+floors: .venv/build-requirements.txt
+	rm -rf .venv-floors
+	$(PYTHON) -m venv .venv-floors
+	$(BIN)/python tests/floors.py > .venv-floors/floors.txt
+	.venv-floors/bin/python -m pip install -q -q --disable-pip-version-check -r .venv-floors/floors.txt
+	.venv-floors/bin/python -m pip install -q -q --disable-pip-version-check --no-build-isolation --no-deps .
+	.venv-floors/bin/python -m pytest -n auto $(FLOORS)
+
 clean:
-	rm -rf .venv .venv-dist .digests build dist *.egg-info
+	rm -rf .venv .venv-dist .venv-floors .digests build dist *.egg-info
 	rm -rf .hypothesis .pytest_cache .ruff_cache doc/_build doc/auto_examples doc/generated
 	find skanneal -name '*.c' -delete -o -name '*.so' -delete
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -2,10 +2,13 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
+from .._native._types import TableLike
 from ..encoding import open_table
 from ..summary import profile_clusters, rank_clusters
 from ._axes import axes_of, sentence
@@ -54,8 +57,15 @@ class ClusterDisplay:
     """
 
     def __init__(
-        self, values, is_level, feature_names, cluster_names, *, name="cluster", title=None
-    ):
+        self,
+        values: Any,
+        is_level: Any,
+        feature_names: Any,
+        cluster_names: Any,
+        *,
+        name: str = "cluster",
+        title: str | None = None,
+    ) -> None:
         self.values = values
         self.is_level = is_level
         self.feature_names = feature_names
@@ -64,7 +74,15 @@ class ClusterDisplay:
         self.title = title
 
     @classmethod
-    def from_estimator(cls, estimator, X, *, max_features=30, max_clusters=20, ax=None):
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: TableLike,
+        *,
+        max_features: int = 30,
+        max_clusters: int = 20,
+        ax: Any = None,
+    ) -> Self:
         """Draw a fitted estimator's clusters; its components where all rows are one cluster.
 
         Parameters
@@ -107,7 +125,7 @@ class ClusterDisplay:
         )
         return display.plot(ax)
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw; return the display itself.
 
         Parameters

@@ -2,6 +2,8 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any, Self
+
 import numpy as np
 from scipy.cluster.hierarchy import dendrogram
 from sklearn.utils._optional_dependencies import check_matplotlib_support
@@ -40,12 +42,12 @@ class ClusterTreeDisplay:
     'Component'
     """
 
-    def __init__(self, tree, separation=None):
+    def __init__(self, tree: np.ndarray, separation: float | None = None) -> None:
         self.tree = tree
         self.separation = separation
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None):
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
         """Draw a fitted estimator's tree.
 
         Parameters
@@ -64,7 +66,7 @@ class ClusterTreeDisplay:
         cut = estimator.separation if estimator.n_clusters is None else None
         return cls(estimator.cluster_tree_, cut).plot(ax)
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw; return the display itself.
 
         Parameters

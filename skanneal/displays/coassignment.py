@@ -2,7 +2,10 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
@@ -47,7 +50,15 @@ class CoassignmentDisplay:
     (5, 5)
     """
 
-    def __init__(self, coassignment, labels, *, rows=None, name="cluster", title=None):
+    def __init__(
+        self,
+        coassignment: Any,
+        labels: ArrayLike,
+        *,
+        rows: Any = None,
+        name: str = "cluster",
+        title: str | None = None,
+    ) -> None:
         self.coassignment = coassignment
         self.labels = labels
         self.rows = rows
@@ -55,7 +66,9 @@ class CoassignmentDisplay:
         self.title = title
 
     @classmethod
-    def from_estimator(cls, estimator, *, max_rows=1000, ax=None, **kwargs):
+    def from_estimator(
+        cls, estimator: Any, *, max_rows: int = 1000, ax: Any = None, **kwargs: Any
+    ) -> Self:
         """Draw the co-assignment of a fitted estimator's training rows.
 
         They are sorted by cluster; by component where all are in one cluster.
@@ -92,7 +105,7 @@ class CoassignmentDisplay:
         shown = coclustering(draws, rows), groups[rows]
         return cls(*shown, rows=rows, name=name, title=title).plot(ax, **kwargs)
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw; return the display itself.
 
         Parameters

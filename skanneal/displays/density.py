@@ -2,10 +2,14 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
+from .._native._types import Columns, TableLike
 from ..encoding import open_table
 from ..summary import rank_clusters
 from ._axes import LINESTYLES, MARKERS, axes_of, plain
@@ -56,8 +60,17 @@ class DensityDisplay:
     """
 
     def __init__(
-        self, x, y, log_density, points, labels, *, names=("x", "y"), name="cluster", title=None
-    ):
+        self,
+        x: Any,
+        y: Any,
+        log_density: Any,
+        points: Any,
+        labels: ArrayLike,
+        *,
+        names: Any = ("x", "y"),
+        name: str = "cluster",
+        title: str | None = None,
+    ) -> None:
         self.x = x
         self.y = y
         self.log_density = log_density
@@ -68,7 +81,16 @@ class DensityDisplay:
         self.title = title
 
     @classmethod
-    def from_estimator(cls, estimator, X, *, columns=(0, 1), grid_resolution=80, ax=None, **kwargs):
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: TableLike,
+        *,
+        columns: Columns | None = (0, 1),
+        grid_resolution: int = 80,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
         """Draw a fitted mixture's density; all other columns are integrated out.
 
         Rows are marked by their cluster; by their component where all are in one cluster.
@@ -114,7 +136,14 @@ class DensityDisplay:
         shown = x, y, log_density.reshape(shape), points, labels
         return cls(*shown, names=titles, name=name, title=title).plot(ax, **kwargs)
 
-    def plot(self, ax=None, *, shares=(0.5, 0.8, 0.95), max_clusters=8, **kwargs):
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        shares: Any = (0.5, 0.8, 0.95),
+        max_clusters: int = 8,
+        **kwargs: Any,
+    ) -> Self:
         """Draw; return the display itself.
 
         Parameters

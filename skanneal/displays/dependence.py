@@ -2,6 +2,8 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
@@ -42,13 +44,13 @@ class DependenceDisplay:
     (3, 3)
     """
 
-    def __init__(self, dependence, names, views):
+    def __init__(self, dependence: Any, names: Any, views: Any) -> None:
         self.dependence = dependence
         self.names = names
         self.views = views
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None, **kwargs):
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the dependence probabilities of a fitted estimator, columns sorted by view.
 
         Parameters
@@ -71,7 +73,7 @@ class DependenceDisplay:
         shown = dependence[np.ix_(order, order)], [names[j] for j in order], ranks[order]
         return cls(*shown).plot(ax, **kwargs)
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw; return the display itself.
 
         Parameters

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import math
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
@@ -46,12 +47,20 @@ class FeatureDisplay:
     ['60', '40']
     """
 
-    def __init__(self, pictures, sizes):
+    def __init__(self, pictures: Any, sizes: Any) -> None:
         self.pictures = pictures
         self.sizes = sizes
 
     @classmethod
-    def from_estimator(cls, estimator, image_shape, *, n_features=40, ax=None, **kwargs):
+    def from_estimator(
+        cls,
+        estimator: Any,
+        image_shape: Any,
+        *,
+        n_features: int = 40,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
         """Draw the features of a fitted estimator.
 
         Parameters
@@ -87,7 +96,7 @@ class FeatureDisplay:
         pictures = features.reshape(-1, *image_shape)[largest[:n_features]]
         return cls(pictures, sizes[:n_features]).plot(ax, **kwargs)
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw; return the display itself.
 
         Parameters

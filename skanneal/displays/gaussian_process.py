@@ -2,10 +2,13 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
+from .._native._types import TableLike
 from ._axes import axes_of, plain
 
 MARGIN = 0.1  # of the range of the rows, on either side
@@ -47,7 +50,16 @@ class GPDisplay:
     'Mean'
     """
 
-    def __init__(self, x, mean, std, x_observed=None, y_observed=None, *, name="x"):
+    def __init__(
+        self,
+        x: Any,
+        mean: Any,
+        std: Any,
+        x_observed: Any = None,
+        y_observed: Any = None,
+        *,
+        name: Any = "x",
+    ) -> None:
         self.x = x
         self.mean = mean
         self.std = std
@@ -56,7 +68,17 @@ class GPDisplay:
         self.name = name
 
     @classmethod
-    def from_estimator(cls, estimator, X, y, *, column=0, grid_resolution=200, ax=None, **kwargs):
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: TableLike,
+        y: Any,
+        *,
+        column: Any = 0,
+        grid_resolution: int = 200,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
         """Draw a fitted regressor along a column; the other columns are at their medians.
 
         Parameters
@@ -94,7 +116,7 @@ class GPDisplay:
         mean, std = estimator.predict(as_fitted, return_std=True)
         return cls(x, mean, std, own, observed, name=name).plot(ax, **kwargs)
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw; return the display itself.
 
         Parameters

@@ -2,6 +2,8 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
@@ -38,12 +40,12 @@ class LadderDisplay:
     3
     """
 
-    def __init__(self, acceptance, rungs):
+    def __init__(self, acceptance: Any, rungs: Any) -> None:
         self.acceptance = acceptance
         self.rungs = rungs
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None, **kwargs):
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
         """Draw a fitted tempered estimator's ladder.
 
         Parameters
@@ -77,7 +79,7 @@ class LadderDisplay:
         rungs = ["prior" if beta == 0 else rung for beta, rung in zip(betas, rungs)]
         return cls(acceptance, rungs).plot(ax, **kwargs)
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw; return the display itself.
 
         Parameters

@@ -2,6 +2,8 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
@@ -59,7 +61,16 @@ class TraceDisplay:
     'Sweeps'
     """
 
-    def __init__(self, x, y, *, full_data=None, name="log_joint", x_name="seconds", r_hat=None):
+    def __init__(
+        self,
+        x: Any,
+        y: Any,
+        *,
+        full_data: Any = None,
+        name: Any = "log_joint",
+        x_name: Any = "seconds",
+        r_hat: Any = None,
+    ) -> None:
         self.x = x
         self.y = y
         self.full_data = full_data
@@ -68,7 +79,15 @@ class TraceDisplay:
         self.r_hat = r_hat
 
     @classmethod
-    def from_estimator(cls, estimator, *, name="log_joint", x="seconds", ax=None, **kwargs):
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        name: Any = "log_joint",
+        x: Any = "seconds",
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
         """Draw an entry of a fitted estimator's ``trace_``.
 
         Parameters
@@ -106,7 +125,7 @@ class TraceDisplay:
         options = {"full_data": full_data, "name": name, "x_name": x, "r_hat": r_hat}
         return cls(trace[x], trace[name], **options).plot(ax, **kwargs)
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw; return the display itself.
 
         Parameters

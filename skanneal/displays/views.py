@@ -2,10 +2,14 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
+from .._native._types import TableLike
 from ..encoding import open_table
 from ..summary import rank_clusters
 from ._columns import column_names, columns_by_view
@@ -43,13 +47,21 @@ class ViewsDisplay:
     2
     """
 
-    def __init__(self, cells, labels, names):
+    def __init__(self, cells: Any, labels: ArrayLike, names: Any) -> None:
         self.cells = cells
         self.labels = labels
         self.names = names
 
     @classmethod
-    def from_estimator(cls, estimator, X, *, max_rows=1000, figure=None, **kwargs):
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: TableLike,
+        *,
+        max_rows: int = 1000,
+        figure: Any = None,
+        **kwargs: Any,
+    ) -> Self:
         """Draw the training rows of a fitted estimator, view by view.
 
         Parameters
@@ -94,7 +106,7 @@ class ViewsDisplay:
             shown.append([names[j] for j in columns])
         return cls(cells, labels, shown).plot(figure, **kwargs)
 
-    def plot(self, figure=None, **kwargs):
+    def plot(self, figure: Any = None, **kwargs: Any) -> Self:
         """Draw; return the display itself.
 
         Parameters

@@ -24,7 +24,7 @@ def warn_of_empty_rows(missing):
     first = int(np.argmax(empty))
     rows = f"Row {first} has" if n == 1 else f"{n} rows, row {first} first, have"
     warn(
-        f"{rows} no observed cell. Their labels follow from the sizes of the clusters alone, their "
-        f"fills from the columns, and their scores say nothing of them. Drop such rows unless they "
-        f"are to be filled."
+        f"{rows} no observed cell. The label of such a row follows from the sizes of the clusters "
+        f"alone, its fills from the columns, and its scores say nothing of it. Drop such rows "
+        f"unless they are to be filled."
     )

@@ -6,13 +6,14 @@ import copy
 from collections.abc import Mapping
 from functools import partial
 from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._native._types import Hyperparameters, Seed, TableLike
 from ..families import reads_sparse
 from ..likelihoods import LIKELIHOODS, Likelihood
 from ..parallel import InterruptNote, TimeLimit, spawn_seeds
@@ -28,6 +29,7 @@ from ..summary import warn_unless_settled
 from ._base_chains import INTERRUPTED, POINT, READING, BaseChains, check_states
 from ._base_table import CLUSTERS, BaseTable
 from ._callbacks import Round
+from ._fit_context import validated
 from ._memberships import MembershipMixin
 from ._weighted_draws import weighted_draws
 
@@ -239,30 +241,30 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
     def __init__(
         self,
         *,
-        likelihood="auto",
-        rounding="auto",
-        hyperparameters="infer",
-        concentration="infer",
-        discount=0.0,
-        expected_clusters=None,
-        algorithm="auto",
-        schedule=None,
-        n_shards=2,
-        n_auxiliary=3,
-        init="one",
-        point_estimate="clusters",
-        separation=0.9,
-        n_clusters=None,
-        noise=None,
-        n_chains=1,
-        n_draws=1,
-        thin=1,
-        max_time=None,
-        n_jobs=None,
-        random_state=None,
-        warm_start=False,
-        verbose=0,
-    ):
+        likelihood: Any = "auto",
+        rounding: str | Mapping[Any, float] | None = "auto",
+        hyperparameters: Hyperparameters = "infer",
+        concentration: str | float = "infer",
+        discount: str | float = 0.0,
+        expected_clusters: tuple[float, float] | None = None,
+        algorithm: str = "auto",
+        schedule: Any = None,
+        n_shards: int = 2,
+        n_auxiliary: int = 3,
+        init: str | int = "one",
+        point_estimate: str = "clusters",
+        separation: float = 0.9,
+        n_clusters: int | None = None,
+        noise: float | None = None,
+        n_chains: int = 1,
+        n_draws: int = 1,
+        thin: int = 1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Seed = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
         self.likelihood = likelihood
         self.rounding = rounding
         self.hyperparameters = hyperparameters
@@ -287,8 +289,8 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None):
+    @validated
+    def fit(self, X: TableLike, y: Any = None) -> Self:
         """Run the chains.
 
         Parameters
@@ -466,7 +468,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         refuse_gaps(self._encoder, columns)
         return columns
 
-    def score_samples(self, X, given=None):
+    def score_samples(self, X: TableLike, given: Any = None) -> np.ndarray:
         """Log predictive density of each row, or of some of its cells given the others.
 
         Parameters

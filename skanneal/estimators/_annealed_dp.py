@@ -2,10 +2,15 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-from sklearn.base import _fit_context
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
+from numpy.typing import ArrayLike
+
+from .._native._types import Hyperparameters, Seed, TableLike
 from ._annealed import BaseAnnealed
 from ._base_table import CLUSTERS
+from ._fit_context import validated
 from ._memberships import MembershipMixin
 
 
@@ -239,29 +244,29 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
     def __init__(
         self,
         *,
-        families="auto",
-        rounding="auto",
-        dates="elapsed",
-        schedule="anneal",
-        partition_prior="pitman_yor",
-        concentration="infer",
-        discount=0.0,
-        expected_clusters=None,
-        hyperparameters="infer",
-        moves="auto",
-        point_estimate="clusters",
-        separation=0.9,
-        n_clusters=None,
-        noise=None,
-        n_chains=4,
-        n_draws="auto",
-        thin=1,
-        max_time=None,
-        n_jobs=None,
-        random_state=None,
-        warm_start=False,
-        verbose=0,
-    ):
+        families: str | Mapping[str, Any] = "auto",
+        rounding: str | Mapping[Any, float] | None = "auto",
+        dates: str = "elapsed",
+        schedule: Any = "anneal",
+        partition_prior: str = "pitman_yor",
+        concentration: str | float = "infer",
+        discount: str | float = 0.0,
+        expected_clusters: tuple[float, float] | None = None,
+        hyperparameters: Hyperparameters = "infer",
+        moves: str | Sequence[str] = "auto",
+        point_estimate: str = "clusters",
+        separation: float = 0.9,
+        n_clusters: int | None = None,
+        noise: float | None = None,
+        n_chains: int = 4,
+        n_draws: int = "auto",
+        thin: int = 1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Seed = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
         self.families = families
         self.rounding = rounding
         self.dates = dates
@@ -285,8 +290,8 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None, strata=None):
+    @validated
+    def fit(self, X: TableLike, y: Any = None, strata: ArrayLike | None = None) -> Self:
         """Run the chains.
 
         Parameters

@@ -5,6 +5,7 @@
 import functools
 from contextlib import contextmanager
 from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -49,7 +50,7 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
     )
     _same_rows = "X or families"  # what may not differ between a fit and the one that goes on
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters; ``schedule__max_time`` and the like are those of a schedule object.
 
         Parameters

@@ -4,12 +4,14 @@
 
 from collections.abc import Mapping
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._native._types import TableLike
 from ..encoding import RowKeys, grids_in_units, n_distinct, open_table, with_bounds
 from ..families import Table
 from ..parallel import say
@@ -50,7 +52,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
     _draw_type, _has_views = Draw, False
     _clusters_type, _clusters = Clusters, None  # which are None where labels are components
 
-    def fit_predict(self, X, y=None, **fit_params):
+    def fit_predict(self, X: TableLike, y: Any = None, **fit_params: Any) -> np.ndarray:
         """Fit and return `labels_`.
 
         Parameters
@@ -70,7 +72,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         return self.fit(X, **fit_params).labels_
 
     @property
-    def n_iter_(self):
+    def n_iter_(self) -> int:
         """Sweeps run, rounded up: scikit-learn's name for `n_sweeps_`."""
         check_is_fitted(self, "n_sweeps_")
         return int(np.ceil(self.n_sweeps_))
@@ -273,7 +275,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         """Encoded columns of a query."""
         return self._encoder.encode(self, X)
 
-    def predict(self, X):
+    def predict(self, X: TableLike) -> np.ndarray:
         """Most probable existing cluster of each row.
 
         Parameters
@@ -291,7 +293,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
             return queries.cluster_probabilities(columns).argmax(axis=1)
         return self._clusters.predict(queries.table(columns))
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: TableLike) -> np.ndarray:
         """Probability of each existing cluster, given that the row is in one of them.
 
         Parameters
@@ -309,7 +311,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
             return queries.cluster_probabilities(columns)
         return self._clusters.predict_proba(queries.table(columns))
 
-    def new_cluster_proba(self, X):
+    def new_cluster_proba(self, X: TableLike) -> np.ndarray:
         """Probability that each row belongs to none of the clusters seen so far.
 
         Parameters
@@ -325,7 +327,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         """
         return self._queries().new_cluster_probability(self._encoded(X))
 
-    def score_samples(self, X, given=None):
+    def score_samples(self, X: TableLike, given: Any = None) -> np.ndarray:
         """Log predictive density of each row, or of some of its cells given the others.
 
         Parameters
@@ -345,7 +347,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         """
         return self._queries().log_density(self._encoded(X), given)
 
-    def score(self, X, y=None):
+    def score(self, X: TableLike, y: Any = None) -> float:
         """Mean log predictive density per row.
 
         Parameters
@@ -362,7 +364,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         """
         return float(self.score_samples(X).mean())
 
-    def score_outliers(self, X):
+    def score_outliers(self, X: TableLike) -> np.ndarray:
         """How odd each row is: how improbable it is that a row is at least as odd.
 
         A row is odd if it lies at the rim of its component, or if its component is small or diffuse
@@ -383,7 +385,9 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         """
         return self._queries().outlier_scores(self._encoded(X))
 
-    def impute(self, X, return_std=False, n_imputations=None):
+    def impute(
+        self, X: TableLike, return_std: bool = False, n_imputations: int | None = None
+    ) -> Any:
         """Fill missing cells: numbers by their posterior mean, levels by the most probable one.
 
         With `n_imputations`, fill them several times by draws from the posterior instead, for

@@ -2,13 +2,17 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from collections.abc import Mapping, Sequence
 from numbers import Real
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import TransformerMixin, _fit_context
+from numpy.typing import ArrayLike
+from sklearn.base import TransformerMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from .._native._types import Hyperparameters, Seed, TableLike
 from ..moves import COLUMN_MOVES, MOVES
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._crosscat import CrossCatQueries
@@ -16,6 +20,7 @@ from ..predictive._draws import CrossCatDraw, largest_view, shown_views
 from ..predictive._point import crosscat_arrays, point_partitions
 from ._annealed import BaseAnnealed
 from ._base_table import CLUSTERS
+from ._fit_context import validated
 from ._rounds import SweepCost
 from ._row_and_column_questions import RowAndColumnQuestions
 
@@ -242,34 +247,34 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     def __init__(
         self,
         *,
-        families="auto",
-        rounding="auto",
-        dates="elapsed",
-        schedule="anneal",
-        partition_prior="pitman_yor",
-        concentration="infer",
-        discount="infer",
-        view_concentration=None,
-        view_discount=None,
-        expected_clusters=None,
-        expected_views=None,
-        hyperparameters="infer",
-        missing_indicator=(),
-        moves="auto",
-        point_estimate="clusters",
-        separation=0.9,
-        n_clusters=None,
-        noise=None,
-        n_chains=4,
-        n_draws="auto",
-        thin=1,
-        output="codes",
-        max_time=None,
-        n_jobs=None,
-        random_state=None,
-        warm_start=False,
-        verbose=0,
-    ):
+        families: str | Mapping[str, Any] = "auto",
+        rounding: str | Mapping[Any, float] | None = "auto",
+        dates: str = "elapsed",
+        schedule: Any = "anneal",
+        partition_prior: str = "pitman_yor",
+        concentration: str | float = "infer",
+        discount: str | float = "infer",
+        view_concentration: Any = None,
+        view_discount: Any = None,
+        expected_clusters: tuple[float, float] | None = None,
+        expected_views: tuple[float, float] | None = None,
+        hyperparameters: Hyperparameters = "infer",
+        missing_indicator: Any = (),
+        moves: str | Sequence[str] = "auto",
+        point_estimate: str = "clusters",
+        separation: float = 0.9,
+        n_clusters: int | None = None,
+        noise: float | None = None,
+        n_chains: int = 4,
+        n_draws: int = "auto",
+        thin: int = 1,
+        output: Any = "codes",
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Seed = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
         self.families = families
         self.rounding = rounding
         self.dates = dates
@@ -298,8 +303,8 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None, strata=None):
+    @validated
+    def fit(self, X: TableLike, y: Any = None, strata: ArrayLike | None = None) -> Self:
         """Run the chains.
 
         Parameters
@@ -323,7 +328,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         """
         return self._keep(*self._fit(X, strata))
 
-    def transform(self, X):
+    def transform(self, X: TableLike) -> Any:
         """Each row's cluster in each view.
 
         Parameters
@@ -348,7 +353,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
             out.append(np.eye(probabilities.shape[1])[codes] if onehot else codes[:, None])
         return np.hstack(out)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns that `transform` gives.
 
         Parameters

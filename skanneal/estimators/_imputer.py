@@ -3,21 +3,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 from numbers import Number
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.impute import MissingIndicator
 from sklearn.utils._missing import is_scalar_nan
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from .._native._doc_link import DocLink
+from .._native._types import Seed, TableLike
 from .._native._warning import warn
 from ..encoding import open_table
 from ..parallel import spawn_seeds
 from ._base_chains import BaseChains
 from ._base_table import BaseTable
 from ._callbacks import CallbackSupportMixin, handed_on
+from ._fit_context import validated
 from ._imputer_model import default_model
 
 
@@ -97,15 +100,15 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
 
     def __init__(
         self,
-        estimator=None,
+        estimator: Any = None,
         *,
-        strategy="mean",
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=False,
-        max_time=None,
-        random_state=None,
-    ):
+        strategy: str = "mean",
+        missing_values: Any = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = False,
+        max_time: float | None = None,
+        random_state: Seed = None,
+    ) -> None:
         self.estimator = estimator
         self.strategy = strategy
         self.missing_values = missing_values
@@ -114,8 +117,8 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         self.max_time = max_time
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None):
+    @validated
+    def fit(self, X: TableLike, y: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -161,7 +164,7 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         self._ranges = ranges
         return self
 
-    def transform(self, X):
+    def transform(self, X: TableLike) -> Any:
         """Fill the gaps.
 
         Parameters
@@ -183,7 +186,7 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
 
         return self._filled(X, drawn)[0]
 
-    def imputations(self, X, n_imputations=5):
+    def imputations(self, X: TableLike, n_imputations: int = 5) -> Any:
         """Fill the gaps several times, each time by draws from the posterior.
 
         For multiple imputation, analyse each table and pool the results by Rubin's rules. Each
@@ -251,7 +254,7 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
             filled = open_table(filled, "X").append(names, list(shown.T))
         return _as_array(filled) if isinstance(filled, list) else filled
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns that `transform` gives.
 
         Parameters

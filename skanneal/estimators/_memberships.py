@@ -2,13 +2,16 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from .._native._types import TableLike
 
 
 class MembershipMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """Makes a transformer of a mixture that has `predict_proba`; stands before `BaseTable`."""
 
-    def transform(self, X):
+    def transform(self, X: TableLike) -> np.ndarray:
         """Probability of each existing cluster, as `predict_proba` gives it.
 
         Parameters

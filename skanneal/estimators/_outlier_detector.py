@@ -3,19 +3,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 from numbers import Real
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OutlierMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._native._doc_link import DocLink
+from .._native._types import Seed, TableLike
 from ..encoding import open_table
 from ._annealed import BaseAnnealed
 from ._annealed_dp import AnnealedDPMixture
 from ._base_chains import BaseChains
 from ._callbacks import CallbackSupportMixin, handed_on
+from ._fit_context import validated
 
 AUTO_SHARE = 0.01  # of rows that "auto" takes for outliers if there are none
 FEW_ROWS = 1000  # that say where outliers begin, if max_time left no time to score all
@@ -83,14 +86,21 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
     }
 
-    def __init__(self, estimator=None, *, contamination="auto", max_time=None, random_state=None):
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        contamination: str | float = "auto",
+        max_time: float | None = None,
+        random_state: Seed = None,
+    ) -> None:
         self.estimator = estimator
         self.contamination = contamination
         self.max_time = max_time
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None):
+    @validated
+    def fit(self, X: TableLike, y: Any = None) -> Self:
         """Fit the model and find where outliers begin.
 
         Parameters
@@ -130,7 +140,7 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
             self.offset_ = float(np.quantile(scores, self.contamination))
         return self
 
-    def score_samples(self, X):
+    def score_samples(self, X: TableLike) -> np.ndarray:
         """Minus how odd each row is.
 
         Parameters
@@ -148,7 +158,9 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         validate_data(self, X, reset=False, skip_check_array=True)
         return -self.estimator_.score_outliers(X)
 
-    def explain_outliers(self, X, n=10, *, n_cells=1, reference=None):
+    def explain_outliers(
+        self, X: TableLike, n: int = 10, *, n_cells: int = 1, reference: Any = None
+    ) -> Any:
         """The oddest rows, and which of their cells are to blame.
 
         Parameters
@@ -171,7 +183,7 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         check_is_fitted(self)
         return self.estimator_.explain_outliers(X, n, n_cells=n_cells, reference=reference)
 
-    def decision_function(self, X):
+    def decision_function(self, X: TableLike) -> np.ndarray:
         """`score_samples` less `offset_`.
 
         Parameters
@@ -186,7 +198,7 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         """
         return self.score_samples(X) - self.offset_
 
-    def predict(self, X):
+    def predict(self, X: TableLike) -> np.ndarray:
         """Which rows are outliers.
 
         Parameters

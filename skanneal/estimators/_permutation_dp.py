@@ -2,16 +2,20 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._native._types import Hyperparameters, Seed, TableLike
 from ..moves import EXACT_ROWS, PERMUTATIONS, PROGRAMS
 from ..schedules import PriorGibbs, SequentialGibbs, size_at
 from ._annealed import BaseAnnealed
 from ._base_table import CLUSTERS
+from ._fit_context import validated
 from ._memberships import MembershipMixin
 
 
@@ -244,33 +248,33 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
     def __init__(
         self,
         *,
-        families="auto",
-        rounding="auto",
-        dates="elapsed",
-        schedule="anneal",
-        partition_prior="pitman_yor",
-        concentration="infer",
-        discount=0.0,
-        expected_clusters=None,
-        hyperparameters="infer",
-        moves=("gibbs", "permutation", "split_merge"),
-        permutation="projection",
-        program="auto",
-        init=None,
-        beam_tolerance=1e-32,
-        point_estimate="clusters",
-        separation=0.9,
-        n_clusters=None,
-        noise=None,
-        n_chains=4,
-        n_draws="auto",
-        thin=1,
-        max_time=None,
-        n_jobs=None,
-        random_state=None,
-        warm_start=False,
-        verbose=0,
-    ):
+        families: str | Mapping[str, Any] = "auto",
+        rounding: str | Mapping[Any, float] | None = "auto",
+        dates: str = "elapsed",
+        schedule: Any = "anneal",
+        partition_prior: str = "pitman_yor",
+        concentration: str | float = "infer",
+        discount: str | float = 0.0,
+        expected_clusters: tuple[float, float] | None = None,
+        hyperparameters: Hyperparameters = "infer",
+        moves: str | Sequence[str] = ("gibbs", "permutation", "split_merge"),
+        permutation: Any = "projection",
+        program: Any = "auto",
+        init: str | int = None,
+        beam_tolerance: Any = 1e-32,
+        point_estimate: str = "clusters",
+        separation: float = 0.9,
+        n_clusters: int | None = None,
+        noise: float | None = None,
+        n_chains: int = 4,
+        n_draws: int = "auto",
+        thin: int = 1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Seed = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
         self.families = families
         self.rounding = rounding
         self.dates = dates
@@ -298,8 +302,8 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None, strata=None):
+    @validated
+    def fit(self, X: TableLike, y: Any = None, strata: ArrayLike | None = None) -> Self:
         """Run the chains.
 
         Parameters

@@ -2,8 +2,11 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any
+
 from sklearn.utils.validation import check_is_fitted
 
+from .._native._types import TableLike
 from ..encoding import open_table, training_cells
 from ..parallel import spawn_seeds
 from ._arviz import groups_of_table, mixture_to_arviz
@@ -21,7 +24,9 @@ class Reports:
         table = encoder.table(training_cells(encoder, self._encoded(X), X))
         return table if encoder.fingerprint(table) == self._rows else None
 
-    def describe_clusters(self, X, n_features=5, *, level="clusters", form="short"):
+    def describe_clusters(
+        self, X: TableLike, n_features: int = 5, *, level: str = "clusters", form: str = "short"
+    ) -> Any:
         """Describe the clusters: their sizes, what sets them apart, and a typical row of each.
 
         Parameters
@@ -60,7 +65,14 @@ class Reports:
         """
         return describe(self, X, n_features, level, form)
 
-    def sample(self, n_samples=1, given=None, *, n_replicates=None, random_state=None):
+    def sample(
+        self,
+        n_samples: int = 1,
+        given: Any = None,
+        *,
+        n_replicates: int | None = None,
+        random_state: Any = None,
+    ) -> Any:
         """Draw new rows from the posterior predictive.
 
         Parameters
@@ -94,7 +106,7 @@ class Reports:
             return self._seed(purpose)
         return spawn_seeds(random_state, 1)[0]
 
-    def surprisal(self, X):
+    def surprisal(self, X: TableLike) -> Any:
         """How unexpected each cell is given the rest of its row.
 
         Parameters
@@ -112,7 +124,9 @@ class Reports:
         surprisal = self._queries().surprisal(self._encoded(X))
         return open_table(X, "X", sparse=True).beside(surprisal)
 
-    def explain_outliers(self, X, n=10, *, n_cells=1, reference=None):
+    def explain_outliers(
+        self, X: TableLike, n: int = 10, *, n_cells: int = 1, reference: Any = None
+    ) -> Any:
         """The oddest rows, and which of their cells are to blame.
 
         Parameters
@@ -145,7 +159,13 @@ class Reports:
         """
         return explain(self, X, n, n_cells, reference)
 
-    def to_arviz(self, X=None, *, posterior_predictive=True, random_state=None):
+    def to_arviz(
+        self,
+        X: TableLike | None = None,
+        *,
+        posterior_predictive: bool = True,
+        random_state: Any = None,
+    ) -> Any:
         """Return the draws in the form of ArviZ; this needs the package arviz-base.
 
         Only quantities that do not depend on how clusters are numbered are exported. If chains have

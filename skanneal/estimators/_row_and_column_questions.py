@@ -2,8 +2,11 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any
+
 import numpy as np
 
+from .._native._types import Columns
 from ..encoding import square_table
 from ._base_chains import INFORMATION
 
@@ -22,7 +25,7 @@ class RowAndColumnQuestions:
         encoder = self._encoder
         return square_table(encoder.layout, self._queries().positions(columns, "columns"), values)
 
-    def dependence_probability(self, columns=None):
+    def dependence_probability(self, columns: Columns | None = None) -> Any:
         """How probable it is that columns depend on each other.
 
         Parameters
@@ -40,8 +43,13 @@ class RowAndColumnQuestions:
         return self._named(columns, self._queries().dependence_probability(columns))
 
     def mutual_information(
-        self, columns=None, *, normalized=False, n_samples=1000, return_std=False
-    ):
+        self,
+        columns: Columns | None = None,
+        *,
+        normalized: Any = False,
+        n_samples: int = 1000,
+        return_std: bool = False,
+    ) -> Any:
         """How much columns tell about each other.
 
         The mutual information of each pair under each draw's predictive density, averaged over
@@ -83,7 +91,9 @@ class RowAndColumnQuestions:
         information, error = (self._named(columns, values) for values in (information, error))
         return (information, error) if return_std else information
 
-    def row_similarity(self, rows=None, others=None, *, columns=None):
+    def row_similarity(
+        self, rows: Any = None, others: Any = None, *, columns: Columns | None = None
+    ) -> Any:
         """How often rows share their clusters.
 
         Of two training rows the share of views in which they are in one cluster, averaged over
@@ -115,7 +125,9 @@ class RowAndColumnQuestions:
         one, two = self._compared(queries, rows, "rows"), self._compared(queries, others, "others")
         return queries.row_similarity(one, two, columns)
 
-    def most_similar_rows(self, rows, n_neighbors=5, *, columns=None):
+    def most_similar_rows(
+        self, rows: Any, n_neighbors: int = 5, *, columns: Columns | None = None
+    ) -> Any:
         """The training rows that are most similar to some rows, as `row_similarity` has it.
 
         Parameters

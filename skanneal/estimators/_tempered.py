@@ -4,6 +4,7 @@
 
 import warnings
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -43,7 +44,7 @@ class BaseTempered(BaseChains):
         "n_warmup": [Interval(Integral, 0, None, closed="left")],
     }
 
-    def to_arviz(self):
+    def to_arviz(self) -> Any:
         """Return the draws in the form of ArviZ; this needs the package arviz-base.
 
         Returns

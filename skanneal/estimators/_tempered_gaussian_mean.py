@@ -3,16 +3,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 from numbers import Real
+from typing import Any, Self
 
 import numpy as np
 from scipy import linalg
 from scipy.special import logsumexp
-from sklearn.base import DensityMixin, _fit_context
+from sklearn.base import DensityMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from .._native._types import Seed, TableLike
 from ..parallel import TimeLimit
 from ..tempering import GaussianMeanTarget
+from ._fit_context import validated
 from ._tempered import BaseTempered
 
 
@@ -99,19 +102,19 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
     def __init__(
         self,
         *,
-        covariance=None,
-        prior_scale=1.0,
-        method="stt",
-        inner="hmc",
-        schedule=None,
-        n_chains=4,
-        n_draws=250,
-        n_warmup=250,
-        max_time=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
+        covariance: Any = None,
+        prior_scale: Any = 1.0,
+        method: str = "stt",
+        inner: Any = "hmc",
+        schedule: Any = None,
+        n_chains: int = 4,
+        n_draws: int = 250,
+        n_warmup: int = 250,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+    ) -> None:
         self.covariance = covariance
         self.prior_scale = prior_scale
         self.method = method
@@ -125,8 +128,8 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None):
+    @validated
+    def fit(self, X: TableLike, y: Any = None) -> Self:
         """Run the chains.
 
         Parameters
@@ -149,7 +152,7 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
         of_target = {"covariance_": target.covariance, "mean_": result.flat.mean(axis=0)}
         return self._keep(fitted | of_target, complaints)
 
-    def score_samples(self, X):
+    def score_samples(self, X: TableLike) -> np.ndarray:
         """Log posterior predictive density of each row.
 
         Parameters
@@ -180,7 +183,7 @@ class TemperedGaussianMean(DensityMixin, BaseTempered):
             )
         return out - np.log(len(draws)) + constant
 
-    def score(self, X, y=None):
+    def score(self, X: TableLike, y: Any = None) -> float:
         """Mean log posterior predictive density.
 
         Parameters

@@ -5,9 +5,11 @@
 import warnings
 from collections.abc import Mapping
 from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin, _fit_context
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import (
     assert_all_finite,
@@ -17,11 +19,13 @@ from sklearn.utils.validation import (
 )
 from threadpoolctl import threadpool_limits
 
+from .._native._types import Seed, TableLike
 from ..parallel import InterruptNote, TimeLimit, spawn_seeds
 from ..tempering import METHODS, GaussianProcessTarget
 from ..tempering._gaussian_process import KERNELS, resolve_priors
 from ..tempering._gp_mixture import GaussianProcessMixture
 from ..tempering._recentre import thinned
+from ._fit_context import validated
 from ._tempered import BaseTempered
 
 ROUNDING = 1e-14  # of the largest value: smaller deviations say nothing
@@ -138,21 +142,21 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
     def __init__(
         self,
         *,
-        kernel="rbf",
-        priors=None,
-        method="auto",
-        inner="hmc",
-        schedule=None,
-        n_chains=4,
-        n_draws=250,
-        n_warmup=250,
-        n_predict=64,
-        normalize_y=True,
-        max_time=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
+        kernel: Any = "rbf",
+        priors: Any = None,
+        method: str = "auto",
+        inner: Any = "hmc",
+        schedule: Any = None,
+        n_chains: int = 4,
+        n_draws: int = 250,
+        n_warmup: int = 250,
+        n_predict: int = 64,
+        normalize_y: bool = True,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+    ) -> None:
         self.kernel = kernel
         self.priors = priors
         self.method = method
@@ -168,8 +172,8 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y):
+    @validated
+    def fit(self, X: TableLike, y: Any) -> Self:
         """Run the chains.
 
         Parameters
@@ -237,7 +241,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         priors["length_scale"] = (location + np.log(spread), scale)
         return GaussianProcessTarget(X, y, self.kernel, priors)
 
-    def predict(self, X, return_std=False, return_cov=False):
+    def predict(self, X: TableLike, return_std: bool = False, return_cov: bool = False) -> Any:
         """Mean of new observations, and optionally their standard deviation or covariance.
 
         Parameters
@@ -281,7 +285,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         std = np.sqrt(variances.mean(axis=0) + means.var(axis=0))
         return self._in_units(means.mean(axis=0)), self._y_scale * std
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: TableLike, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return R^2, the coefficient of determination, of `predict`.
 
         Parameters
@@ -300,7 +304,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         """
         return super().score(X, y, sample_weight)
 
-    def sample_y(self, X, n_samples=1, random_state=0):
+    def sample_y(self, X: TableLike, n_samples: int = 1, random_state: Seed = 0) -> np.ndarray:
         """Draw new observations at all rows jointly, each sample under one draw.
 
         Parameters
@@ -322,7 +326,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         generator = np.random.Generator(np.random.PCG64(spawn_seeds(random_state, 1)[0]))
         return self._in_units(self._mixture.sample(X, n_samples, generator))
 
-    def log_predictive_density(self, X, y):
+    def log_predictive_density(self, X: TableLike, y: Any) -> Any:
         """Log density of each observation: the log of the mean over draws of its densities.
 
         Parameters
@@ -350,7 +354,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
             )
         return log_densities
 
-    def log_marginal_likelihood(self, theta, eval_gradient=False):
+    def log_marginal_likelihood(self, theta: ArrayLike, eval_gradient: bool = False) -> Any:
         """Log marginal likelihood of the training rows.
 
         Parameters

@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import itertools
+from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any
 
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
@@ -47,7 +49,14 @@ class AcceleratedSchedule(DocLink, BaseEstimator):
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
     }
 
-    def __init__(self, *, n_accelerated=50, n_exact=950, sync_every=10, max_time=None):
+    def __init__(
+        self,
+        *,
+        n_accelerated: int = 50,
+        n_exact: int = 950,
+        sync_every: int | Sequence[int] = 10,
+        max_time: float | None = None,
+    ) -> None:
         self.n_accelerated = n_accelerated
         self.n_exact = n_exact
         self.sync_every = sync_every
@@ -65,7 +74,7 @@ class AcceleratedSchedule(DocLink, BaseEstimator):
                     f" got {lengths!r}"
                 )
 
-    def segments(self, stage):
+    def segments(self, stage: Any) -> Any:
         """Lengths of a stage's segments, in sub-iterations.
 
         Parameters

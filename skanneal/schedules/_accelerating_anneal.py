@@ -62,14 +62,14 @@ class AcceleratingAnneal(BaseAnneal):
     def __init__(
         self,
         *,
-        n_sweeps=None,
-        passes=500,
-        small_size=4e3,
-        big_size=1e9,
-        final_sweeps=2,
-        max_time=None,
-        selection="random",
-    ):
+        n_sweeps: float | str | None = None,
+        passes: float = 500,
+        small_size: float = 4e3,
+        big_size: float = 1e9,
+        final_sweeps: float = 2,
+        max_time: float | None = None,
+        selection: str = "random",
+    ) -> None:
         self.n_sweeps = n_sweeps
         self.passes = passes
         self.small_size = small_size

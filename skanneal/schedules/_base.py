@@ -9,6 +9,7 @@ subsample-annealing".
 # SPDX-License-Identifier: BSD-3-Clause
 
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -46,11 +47,11 @@ class BaseSchedule(DocLink, BaseEstimator):
     races = True
 
     @property
-    def is_auto(self):
+    def is_auto(self) -> Any:
         """Whether the chains are to go on beyond the path, until they agree."""
         return isinstance(self.n_sweeps, str)
 
-    def path(self, n_rows):
+    def path(self, n_rows: Any) -> Any:
         """Return subsample size and energy exponent by assignment.
 
         With ``n_sweeps="auto"`` it is the schedule's own way to the full data.
@@ -81,7 +82,9 @@ class BaseSchedule(DocLink, BaseEstimator):
             self._skipped,
         )
 
-    def pacer(self, n_rows, max_time=None, *, further_sweeps=0.0):
+    def pacer(
+        self, n_rows: Any, max_time: float | None = None, *, further_sweeps: Any = 0.0
+    ) -> Any:
         """Return a pacer at the schedule's beginning.
 
         Parameters
@@ -107,7 +110,7 @@ class BaseSchedule(DocLink, BaseEstimator):
             raise ValueError(f"further_sweeps must be a number >= 0, not {further_sweeps!r}.")
         return Pacer(path, max_time=max_time, further_sweeps=further_sweeps)
 
-    def validated(self):
+    def validated(self) -> Any:
         """Return a copy whose parameters have been checked.
 
         Returns

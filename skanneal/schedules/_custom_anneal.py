@@ -3,8 +3,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._base import BaseAnneal
@@ -75,18 +77,18 @@ class CustomAnneal(BaseAnneal):
 
     def __init__(
         self,
-        size,
+        size: Any,
         *,
-        at=None,
-        n_sweeps=None,
-        exponent=None,
-        start="empty",
-        final_sweeps=0,
-        max_time=None,
-        selection="random",
-        burn_in=None,
-        skipped=None,
-    ):
+        at: ArrayLike | None = None,
+        n_sweeps: float | str | None = None,
+        exponent: Any = None,
+        start: str = "empty",
+        final_sweeps: float = 0,
+        max_time: float | None = None,
+        selection: str = "random",
+        burn_in: Any = None,
+        skipped: Any = None,
+    ) -> None:
         self.size = size
         self.at = at
         self.n_sweeps = n_sweeps
@@ -99,7 +101,7 @@ class CustomAnneal(BaseAnneal):
         self.skipped = skipped
 
     @classmethod
-    def from_path(cls, path, *, selection="random"):
+    def from_path(cls, path: Any, *, selection: str = "random") -> Any:
         """Return the schedule that follows a path, without a time limit.
 
         With the path of ``pacer.realised()`` it gives that pacer's segments again; sweeps added by

@@ -51,13 +51,13 @@ class EnergyAnneal(BaseAnneal):
     def __init__(
         self,
         *,
-        n_sweeps=20,
-        beta_min=0.1,
-        start="prior",
-        final_sweeps=2,
-        max_time=None,
-        selection="random",
-    ):
+        n_sweeps: float | str | None = 20,
+        beta_min: float = 0.1,
+        start: str = "prior",
+        final_sweeps: float = 2,
+        max_time: float | None = None,
+        selection: str = "random",
+    ) -> None:
         self.n_sweeps = n_sweeps
         self.beta_min = beta_min
         self.start = start

@@ -6,7 +6,9 @@ Tempering by subsampling turns them into numbers of rows, round(beta N).
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -20,7 +22,7 @@ class BaseLadder(DocLink, BaseEstimator):
 
     _parameter_constraints: dict = {"adapt": ["boolean"], "recentre": ["boolean"]}
 
-    def inverse_temperatures(self):
+    def inverse_temperatures(self) -> Any:
         """Return the inverse temperatures.
 
         Returns
@@ -31,7 +33,7 @@ class BaseLadder(DocLink, BaseEstimator):
         self._validate_params()
         return self._betas()
 
-    def levels(self, n_rows):
+    def levels(self, n_rows: Any) -> Any:
         """Return the levels by subsampling; levels that round to the same size are merged.
 
         Parameters
@@ -88,7 +90,14 @@ class GeometricLadder(BaseLadder):
         "beta_min": [Interval(Real, 0, 1, closed="neither")],
     }
 
-    def __init__(self, *, n_levels=7, beta_min=1 / 8, adapt=False, recentre=False):
+    def __init__(
+        self,
+        *,
+        n_levels: int = 7,
+        beta_min: float = 1 / 8,
+        adapt: bool = False,
+        recentre: bool = False,
+    ) -> None:
         self.n_levels = n_levels
         self.beta_min = beta_min
         self.adapt = adapt
@@ -125,7 +134,13 @@ class CustomLadder(BaseLadder):
         "betas": ["array-like"],
     }
 
-    def __init__(self, *, betas=(1.0, 0.5, 0.25, 0.125, 0.0), adapt=False, recentre=False):
+    def __init__(
+        self,
+        *,
+        betas: Sequence[float] = (1.0, 0.5, 0.25, 0.125, 0.0),
+        adapt: bool = False,
+        recentre: bool = False,
+    ) -> None:
         self.betas = betas
         self.adapt = adapt
         self.recentre = recentre

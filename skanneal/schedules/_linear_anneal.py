@@ -39,7 +39,14 @@ class LinearAnneal(BaseAnneal):
 
     _names = {"linear_anneal": {}}
 
-    def __init__(self, *, n_sweeps=20, final_sweeps=2, max_time=None, selection="random"):
+    def __init__(
+        self,
+        *,
+        n_sweeps: float | str | None = 20,
+        final_sweeps: float = 2,
+        max_time: float | None = None,
+        selection: str = "random",
+    ) -> None:
         self.n_sweeps = n_sweeps
         self.final_sweeps = final_sweeps
         self.max_time = max_time

@@ -29,7 +29,13 @@ class SequentialGibbs(BaseSchedule):
 
     _names = {"sequential_gibbs": {}}
 
-    def __init__(self, *, n_sweeps=20, max_time=None, selection="random"):
+    def __init__(
+        self,
+        *,
+        n_sweeps: float | str | None = 20,
+        max_time: float | None = None,
+        selection: str = "random",
+    ) -> None:
         self.n_sweeps = n_sweeps
         self.max_time = max_time
         self.selection = selection

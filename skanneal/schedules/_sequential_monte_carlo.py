@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 from numbers import Integral, Real
+from typing import Any
 
 from sklearn.utils._param_validation import Interval
 
@@ -75,14 +76,14 @@ class SequentialMonteCarlo(LinearAnneal):
     def __init__(
         self,
         *,
-        n_particles=32,
-        n_first=256,
-        n_sweeps=20,
-        final_sweeps=2,
-        min_ess=0.5,
-        max_time=None,
-        selection="random",
-    ):
+        n_particles: int = 32,
+        n_first: int = 256,
+        n_sweeps: float | str | None = 20,
+        final_sweeps: float = 2,
+        min_ess: Any = 0.5,
+        max_time: float | None = None,
+        selection: str = "random",
+    ) -> None:
         super().__init__(
             n_sweeps=n_sweeps, final_sweeps=final_sweeps, max_time=max_time, selection=selection
         )
@@ -90,7 +91,7 @@ class SequentialMonteCarlo(LinearAnneal):
         self.n_first = n_first
         self.min_ess = min_ess
 
-    def particles(self, size):
+    def particles(self, size: Any) -> Any:
         """Return the number of particles when the subsample has a number of rows.
 
         Parameters
@@ -110,7 +111,7 @@ class SequentialMonteCarlo(LinearAnneal):
         """
         return max(self.n_particles, self.n_first >> max(0, size.bit_length() - 3))
 
-    def stages(self, n_rows):
+    def stages(self, n_rows: Any) -> Any:
         """Return when a particle's rows are swept in place: a function of the path alone.
 
         Parameters

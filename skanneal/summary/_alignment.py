@@ -2,13 +2,16 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
 from ._labels import checked, relabel
 
 
-def align_labels(labels, reference):
+def align_labels(labels: ArrayLike, reference: Any) -> np.ndarray:
     """Number a partition's clusters like those of a reference with which they share most rows.
 
     Draws and chains number their clusters each in its own way. So that the same colour means the

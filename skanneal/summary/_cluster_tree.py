@@ -39,7 +39,10 @@ but densities: for every family, with gaps, and whatever the units of the column
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._dip import dip_evidence
 from ._fills import with_fills
@@ -53,7 +56,12 @@ _FEW_ROWS = 3  # of a group of fewer no valley is sure
 SMALL = 0.2  # share of the rows of its group's largest component, below which one does not count
 
 
-def cluster_tree(log_joints, draws=(), draw_weights=None, numbers=None):
+def cluster_tree(
+    log_joints: ArrayLike | None,
+    draws: ArrayLike = (),
+    draw_weights: ArrayLike | None = None,
+    numbers: Any = None,
+) -> np.ndarray:
     """Merge components into clusters, those first between which a valley is least sure.
 
     Parameters
@@ -122,7 +130,7 @@ def cluster_tree(log_joints, draws=(), draw_weights=None, numbers=None):
     return tree
 
 
-def one_cluster(n_components, asked=False):
+def one_cluster(n_components: int, asked: bool = False) -> str:
     """What to say where all rows are one cluster, which one may have asked for.
 
     >>> one_cluster(17)
@@ -135,7 +143,9 @@ def one_cluster(n_components, asked=False):
     )
 
 
-def cut_tree(tree, probability=0.9, n_clusters=None):
+def cut_tree(
+    tree: np.ndarray, probability: float = 0.9, n_clusters: int | None = None
+) -> np.ndarray:
     """Cut a tree of components into clusters.
 
     Parameters
@@ -174,7 +184,7 @@ def cut_tree(tree, probability=0.9, n_clusters=None):
     return relabel(clusters[:n_components])
 
 
-def valley_sureness(tree):
+def valley_sureness(tree: np.ndarray) -> Any:
     """How sure the valleys of a tree of components are, the surest first.
 
     Parameters

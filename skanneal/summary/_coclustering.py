@@ -2,6 +2,8 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any
+
 import numpy as np
 
 from ._labels import checked
@@ -10,7 +12,7 @@ _MAX_BYTES = 2**30
 _BLOCK_CELLS = 2**22  # pairs of rows compared at a time
 
 
-def coclustering(labels_list, rows=None, others=None):
+def coclustering(labels_list: Any, rows: Any = None, others: Any = None) -> np.ndarray:
     """How often each pair of rows shares a cluster.
 
     Parameters

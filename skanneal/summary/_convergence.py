@@ -13,6 +13,8 @@ records are compared.
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any
+
 import numpy as np
 from scipy.special import xlogy
 
@@ -32,7 +34,7 @@ FAR = 1.5  # the same of the ratio of two chains' distances
 COMPARED = 5  # draws of each half of a chain
 
 
-def convergence(scalars, partitions, ranked=True):
+def convergence(scalars: Any, partitions: Any, ranked: bool = True) -> Any:
     """Return the figures that tell whether chains agree.
 
     Parameters
@@ -77,7 +79,7 @@ def convergence(scalars, partitions, ranked=True):
     }
 
 
-def agreeing_chains(apart, heights):
+def agreeing_chains(apart: Any, heights: Any) -> Any:
     """Return the largest set of chains of which no two are at odds.
 
     Parameters

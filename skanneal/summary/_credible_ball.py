@@ -2,9 +2,10 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._labels import checked, relabel
 from ._losses import LOSSES, expected_loss
@@ -19,7 +20,14 @@ class CredibleBall(NamedTuple):
     most_clusters: np.ndarray
 
 
-def credible_ball(labels, labels_list, *, probability=0.95, loss="vi", draw_weights=None):
+def credible_ball(
+    labels: ArrayLike,
+    labels_list: Any,
+    *,
+    probability: float = 0.95,
+    loss: str = "vi",
+    draw_weights: ArrayLike | None = None,
+) -> Any:
     """Find the smallest ball around a partition that holds most of the draws.
 
     A single partition does not show how uncertain it is. The partitions at the edge of its ball do:

@@ -8,15 +8,18 @@ numbered.
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any
+
 import numpy as np
 from arviz_stats.base import array_stats
+from numpy.typing import ArrayLike
 
 from ._effective_size import effective_size, halves, normal_scores
 
 _MIN_DRAWS = 4  # two halves of two draws each
 
 
-def r_hat(draws):
+def r_hat(draws: ArrayLike) -> float:
     """Rank-normalised split R-hat, which is near 1 if the chains agree.
 
     Parameters
@@ -51,7 +54,7 @@ def r_hat(draws):
         return float(array_stats.rhat(draws, method="rank"))
 
 
-def ess(draws):
+def ess(draws: ArrayLike) -> float:
     """Bulk effective sample size: how many independent draws would be as informative.
 
     Parameters
@@ -79,7 +82,7 @@ def ess(draws):
     return np.nan if draws is None else effective_size(normal_scores(halves(draws)))
 
 
-def tail_ess(draws):
+def tail_ess(draws: ArrayLike) -> float:
     """Tail effective sample size: that of the 5 % and 95 % quantiles.
 
     Parameters
@@ -105,7 +108,7 @@ def tail_ess(draws):
     return min(effective_size(halves(draws <= end)) for end in np.quantile(draws, (0.05, 0.95)))
 
 
-def drift(draws, least_spread=0.0):
+def drift(draws: ArrayLike, least_spread: float = 0.0) -> float:
     """How far one chain goes on moving in one direction over the last three quarters of its draws.
 
     Parameters
@@ -145,7 +148,7 @@ def drift(draws, least_spread=0.0):
     return float(min(steps, key=abs))
 
 
-def diagnose(trace, names=None):
+def diagnose(trace: Any, names: Any = None) -> Any:
     """R-hat and effective sample size of several traces.
 
     Parameters

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
-def relabel(labels):
+def relabel(labels: ArrayLike) -> np.ndarray:
     """Number clusters from 0 in order of their first rows.
 
     Parameters
@@ -29,7 +30,7 @@ def relabel(labels):
     return number[codes]
 
 
-def rank_clusters(labels):
+def rank_clusters(labels: ArrayLike) -> np.ndarray:
     """Number clusters from the largest.
 
     Parameters

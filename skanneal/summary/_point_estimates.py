@@ -2,7 +2,10 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._labels import checked, relabel
 from ._losses import LOSSES, expected_loss, minimise
@@ -10,7 +13,9 @@ from ._losses import LOSSES, expected_loss, minimise
 POINT_ESTIMATES = ("map", *LOSSES)
 
 
-def point_estimate(labels_list, log_joints=None, method="map"):
+def point_estimate(
+    labels_list: Any, log_joints: ArrayLike | None = None, method: str = "map"
+) -> np.ndarray:
     """One partition that stands for all draws.
 
     Parameters
@@ -50,7 +55,7 @@ def point_estimate(labels_list, log_joints=None, method="map"):
     return minimise(labels_list, LOSSES[method])
 
 
-def expected_vi(labels, labels_list):
+def expected_vi(labels: ArrayLike, labels_list: Any) -> float:
     """Mean variation of information between a partition and the draws.
 
     Parameters
@@ -74,7 +79,7 @@ def expected_vi(labels, labels_list):
     return expected_loss(labels, labels_list, LOSSES["vi"])
 
 
-def expected_binder(labels, labels_list):
+def expected_binder(labels: ArrayLike, labels_list: Any) -> float:
     """Mean Binder loss between a partition and the draws.
 
     Parameters

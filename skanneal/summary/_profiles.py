@@ -2,9 +2,10 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 _MAX_LEVELS_OF_INTEGERS = 20
 
@@ -33,7 +34,7 @@ class Profile(NamedTuple):
     names: list
 
 
-def profile_clusters(table, labels, n_clusters):
+def profile_clusters(table: Any, labels: ArrayLike, n_clusters: int | None) -> Any:
     """Return the means of numbers and the frequencies of levels in each cluster.
 
     Parameters

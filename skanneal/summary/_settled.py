@@ -2,6 +2,8 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any
+
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
@@ -13,7 +15,7 @@ NATS = 5.0  # that the log joint density of a small table moves by itself, slowl
 ENOUGH_RECORDS = 20  # of the exact stage, below which a trace says nothing
 
 
-def warn_unless_settled(trace, schedule, max_time):
+def warn_unless_settled(trace: Any, schedule: Any, max_time: float | None) -> None:
     """Warn of a fit that its time has cut short, or whose log joint density still rises.
 
     Parameters

@@ -20,6 +20,7 @@ chains, all of one weight, that it does not beat for certain, and itself if it b
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 CERTAIN = 3.0  # standard errors of the mean difference over rows
 ENOUGH_ROWS = 30  # below which a standard error says too little
@@ -29,7 +30,7 @@ _TO_GAIN = MATERIAL / 10  # nats per row that the climb may leave
 _MAX_STEPS = 10_000  # log(n_chains) / _TO_GAIN are always enough
 
 
-def stacking_weights(log_densities):
+def stacking_weights(log_densities: ArrayLike) -> np.ndarray:
     """Weights with which the chains together predict best.
 
     Parameters
@@ -84,7 +85,7 @@ def stacking_weights(log_densities):
     return stacked
 
 
-def counted_chains(weights):
+def counted_chains(weights: ArrayLike) -> np.ndarray:
     """The chains that labels come from: those whose weight is not negligible.
 
     Parameters

@@ -2,6 +2,10 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any
+
+from numpy.typing import ArrayLike
+
 from ._targets import Target
 
 
@@ -45,17 +49,17 @@ class CallableTarget(Target):
 
     def __init__(
         self,
-        log_prior,
-        log_likelihood,
+        log_prior: Any,
+        log_likelihood: Any,
         *,
-        n_parameters,
-        n_rows,
-        prior_gradient=None,
-        likelihood_gradient=None,
-        draw_prior=None,
-        independent=True,
-        parameter_names=None,
-    ):
+        n_parameters: Any,
+        n_rows: Any,
+        prior_gradient: Any = None,
+        likelihood_gradient: Any = None,
+        draw_prior: Any = None,
+        independent: Any = True,
+        parameter_names: Any = None,
+    ) -> None:
         if (prior_gradient is None) != (likelihood_gradient is None):
             raise ValueError("prior_gradient and likelihood_gradient must be given together.")
         functions = {
@@ -76,17 +80,17 @@ class CallableTarget(Target):
         self.parameter_names = parameter_names
 
     @property
-    def draws_prior(self):
+    def draws_prior(self) -> Any:
         """Whether `draw_prior` was given."""
         return self.functions["draw_prior"] is not None
 
-    def log_prior(self, theta, gradient=False):
+    def log_prior(self, theta: ArrayLike, gradient: Any = False) -> Any:
         value = self.functions["log_prior"](theta)
         return value, self.functions["prior_gradient"](theta) if gradient else None
 
-    def log_likelihood(self, theta, rows, gradient=False):
+    def log_likelihood(self, theta: ArrayLike, rows: Any, gradient: Any = False) -> Any:
         value = self.functions["log_likelihood"](theta, rows)
         return value, self.functions["likelihood_gradient"](theta, rows) if gradient else None
 
-    def draw_prior(self, generator):
+    def draw_prior(self, generator: Any) -> Any:
         return self.functions["draw_prior"](generator)

@@ -3,10 +3,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg
 
+from .._native._types import TableLike
 from ._draws import standard_normals
 from ._gaussian_rows import BoundGaussianMean
 from ._targets import Target
@@ -42,7 +45,7 @@ class GaussianMeanTarget(Target):
     independent = True
     has_gradient = True
 
-    def __init__(self, X, covariance=None, prior_scale=1.0):
+    def __init__(self, X: TableLike, covariance: Any = None, prior_scale: Any = 1.0) -> None:
         X = np.array(X, dtype=np.float64, order="C")  # sums over rows round by their order
         if X.ndim != 2 or not X.size:
             raise ValueError(f"X must have rows and columns, got shape {X.shape}.")
@@ -76,24 +79,24 @@ class GaussianMeanTarget(Target):
             2 * np.pi
         )
 
-    def log_prior(self, theta, gradient=False):
+    def log_prior(self, theta: ArrayLike, gradient: Any = False) -> Any:
         variance = self.prior_scale**2
         value = -0.5 * theta @ theta / variance
         value -= 0.5 * self.n_parameters * np.log(2 * np.pi * variance)
         return value, -theta / variance if gradient else None
 
-    def log_likelihood(self, theta, rows, gradient=False):
+    def log_likelihood(self, theta: ArrayLike, rows: Any, gradient: Any = False) -> Any:
         residuals = self.whitened[rows] - self.whitener @ theta
         value = len(rows) * self.log_constant - 0.5 * (residuals**2).sum()
         return value, self.whitener.T @ residuals.sum(axis=0) if gradient else None
 
-    def draw_prior(self, generator):
+    def draw_prior(self, generator: Any) -> Any:
         return self.prior_scale * standard_normals(generator.bit_generator, self.n_parameters)
 
-    def bind(self, order, sizes):
+    def bind(self, order: Any, sizes: Any) -> Any:
         return BoundGaussianMean(self, order, sizes)
 
-    def posterior(self):
+    def posterior(self) -> Any:
         """Mean and covariance of theta given all rows, in closed form.
 
         Returns

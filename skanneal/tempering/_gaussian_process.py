@@ -4,11 +4,14 @@
 
 from collections.abc import Mapping
 from numbers import Real
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import gammaln
 from sklearn.utils.validation import check_X_y
 
+from .._native._types import TableLike
 from ._draws import standard_gammas, standard_normals
 from ._gaussian_process_bound import KERNELS, BoundGaussianProcess
 from ._targets import Target
@@ -73,7 +76,7 @@ class GaussianProcessTarget(Target):
     independent = False
     has_gradient = True
 
-    def __init__(self, X, y, kernel="rbf", priors=None):
+    def __init__(self, X: TableLike, y: Any, kernel: Any = "rbf", priors: Any = None) -> None:
         # One order in memory: sums over rows round by it.
         X, y = check_X_y(X, y, dtype=np.float64, order="C", y_numeric=True)
         # Covariances see differences alone: what all rows have in common only costs digits.
@@ -107,7 +110,7 @@ class GaussianProcessTarget(Target):
         lengths = [f"log_length_scale[{d}]" for d in range(n_columns)]
         self.parameter_names = [*lengths, "log_sigma_f", "log_sigma_n"]
 
-    def log_prior(self, theta, gradient=False):
+    def log_prior(self, theta: ArrayLike, gradient: Any = False) -> Any:
         """Log density of the prior of the logarithms, normalised.
 
         Parameters
@@ -128,7 +131,7 @@ class GaussianProcessTarget(Target):
         slope = np.r_[-z / self.scale, self.shape - self.rate * sigma] if gradient else None
         return float((logs + self.constant).sum()), slope
 
-    def log_likelihood(self, theta, rows, gradient=False):
+    def log_likelihood(self, theta: ArrayLike, rows: Any, gradient: Any = False) -> Any:
         """Log marginal likelihood of some rows.
 
         Parameters
@@ -152,12 +155,12 @@ class GaussianProcessTarget(Target):
         values, slope = bound.evaluate(theta, len(sizes) - 1, gradient)
         return float(values[0]), slope
 
-    def draw_prior(self, generator):
+    def draw_prior(self, generator: Any) -> Any:
         z = standard_normals(generator.bit_generator, len(self.location))
         sigmas = standard_gammas(generator.bit_generator, self.shape) / self.rate
         return np.r_[self.location + self.scale * z, np.log(sigmas)]
 
-    def bind(self, order, sizes):
+    def bind(self, order: Any, sizes: Any) -> Any:
         return BoundGaussianProcess(self, order, sizes)
 
 

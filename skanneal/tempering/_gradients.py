@@ -2,10 +2,17 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
+
+from .._native._types import Seed
 
 
-def check_gradient(target, theta=None, *, rtol=1e-4, random_state=0):
+def check_gradient(
+    target: Any, theta: ArrayLike | None = None, *, rtol: float = 1e-4, random_state: Seed = 0
+) -> Any:
     """Raise a ValueError if a target's gradient differs from finite differences of its value.
 
     It compares central differences, one parameter at a time, of the log prior and of the log

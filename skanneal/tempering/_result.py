@@ -2,6 +2,8 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logsumexp
@@ -95,7 +97,7 @@ class TemperingResult:
     TemperingResult(method='stt', n_chains=4, n_draws=20, n_parameters=3)
     """
 
-    def __init__(self, records, method, parameter_names, interrupted):
+    def __init__(self, records: Any, method: str, parameter_names: Any, interrupted: Any) -> None:
         self.method, self.interrupted = method, interrupted
         self.parameter_names = list(parameter_names)
         lengths = [len(record["draws"]) for record in records]
@@ -134,11 +136,11 @@ class TemperingResult:
         )
 
     @property
-    def flat(self):
+    def flat(self) -> Any:
         """Draws of all chains, one after another: ndarray of shape (n, n_parameters)."""
         return self.draws.reshape(-1, self.draws.shape[-1])
 
-    def to_arviz(self):
+    def to_arviz(self) -> Any:
         """Return the draws in the form of ArviZ; this needs the package arviz-base.
 
         Returns

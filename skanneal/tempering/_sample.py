@@ -4,12 +4,14 @@
 
 import functools
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from .._native._types import Seed
 from .._native._warning import warn
 from ..parallel import Progress, TimeLimit, n_workers, run_tasks, say, spawn_seeds
 from ..schedules import BaseLadder, GeometricLadder
@@ -24,26 +26,26 @@ EXCHANGES_PER_ROW = 1 / 8  # of level 1 and iteration, where a row costs little
 
 
 def sample(
-    target,
+    target: Any,
     *,
-    method="stt",
-    schedule=None,
-    inner="hmc",
-    n_chains=4,
-    n_draws=250,
-    n_warmup=250,
-    n_jobs=None,
-    max_time=None,
-    random_state=None,
-    verbose=0,
-    progress=None,
-    init=None,
-    metric="diagonal",
-    swaps="sequential",
-    resample=False,
-    n_base_moves="auto",
-    check_gradient=False,
-):
+    method: str = "stt",
+    schedule: Any = None,
+    inner: Any = "hmc",
+    n_chains: int = 4,
+    n_draws: int = 250,
+    n_warmup: int = 250,
+    n_jobs: int | None = None,
+    max_time: float | None = None,
+    random_state: Seed = None,
+    verbose: int = 0,
+    progress: Any = None,
+    init: str | int = None,
+    metric: str = "diagonal",
+    swaps: str = "sequential",
+    resample: Any = False,
+    n_base_moves: Any = "auto",
+    check_gradient: bool = False,
+) -> TemperingResult:
     """Draw from a target by tempered Markov chains.
 
     Parameters

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 from numbers import Integral, Real
+from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -48,7 +49,14 @@ class RandomWalk(BaseInnerSampler):
         "target_accept": [Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"})],
     }
 
-    def __init__(self, *, step_size=0.1, n_steps=1, target_accept="auto", adapt=True):
+    def __init__(
+        self,
+        *,
+        step_size: Any = 0.1,
+        n_steps: Any = 1,
+        target_accept: Any = "auto",
+        adapt: bool = True,
+    ) -> None:
         self.step_size = step_size
         self.n_steps = n_steps
         self.target_accept = target_accept
@@ -101,12 +109,12 @@ class HMC(BaseInnerSampler):
     def __init__(
         self,
         *,
-        step_size=0.1,
-        n_leapfrog=10,
-        random_length=True,
-        target_accept=0.8,
-        adapt=True,
-    ):
+        step_size: Any = 0.1,
+        n_leapfrog: Any = 10,
+        random_length: Any = True,
+        target_accept: Any = 0.8,
+        adapt: bool = True,
+    ) -> None:
         self.step_size = step_size
         self.n_leapfrog = n_leapfrog
         self.random_length = random_length

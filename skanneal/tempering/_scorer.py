@@ -2,10 +2,14 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any
+
 import numpy as np
 
+from .._native._types import TableLike
 
-def ess_per_second_scorer(estimator, X=None, y=None):
+
+def ess_per_second_scorer(estimator: Any, X: TableLike = None, y: Any = None) -> float:
     """Smallest bulk effective sample size per second of the fit, warm-up included.
 
     Use it as ``GridSearchCV(scoring=ess_per_second_scorer)`` over ladders, methods and inner
@@ -37,7 +41,7 @@ def ess_per_second_scorer(estimator, X=None, y=None):
     return float(np.min(np.nan_to_num(result.ess_bulk, nan=0.0))) / seconds
 
 
-def log_predictive_density_scorer(estimator, X, y):
+def log_predictive_density_scorer(estimator: Any, X: TableLike, y: Any) -> float:
     """Mean log density of held-out rows, for model selection by predictive density.
 
     Parameters

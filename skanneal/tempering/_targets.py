@@ -8,6 +8,10 @@ the sizes of the levels and evaluates them without the GIL.
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import Any
+
+from numpy.typing import ArrayLike
+
 from ._bound import BoundPython
 
 __all__ = ["Target"]
@@ -68,11 +72,11 @@ class Target:
     parameter_names = None
 
     @property
-    def draws_prior(self):
+    def draws_prior(self) -> Any:
         """Whether `draw_prior` is defined."""
         return type(self).draw_prior is not Target.draw_prior
 
-    def log_prior(self, theta, gradient=False):
+    def log_prior(self, theta: ArrayLike, gradient: Any = False) -> Any:
         """Log prior density, up to a constant; it must be normalised for the evidence.
 
         Parameters
@@ -90,7 +94,7 @@ class Target:
         """
         raise NotImplementedError(f"{type(self).__name__} must define log_prior.")
 
-    def log_likelihood(self, theta, rows, gradient=False):
+    def log_likelihood(self, theta: ArrayLike, rows: Any, gradient: Any = False) -> Any:
         """Log likelihood of some rows.
 
         Parameters
@@ -110,7 +114,7 @@ class Target:
         """
         raise NotImplementedError(f"{type(self).__name__} must define log_likelihood.")
 
-    def draw_prior(self, generator):
+    def draw_prior(self, generator: Any) -> Any:
         """Draw from the prior: where chains start, and the hottest level if it is the prior.
 
         Parameters
@@ -124,7 +128,7 @@ class Target:
         """
         raise NotImplementedError(f"{type(self).__name__} does not define draw_prior.")
 
-    def bind(self, order, sizes):
+    def bind(self, order: Any, sizes: Any) -> Any:
         """Return the evaluator of one chain.
 
         Parameters
