@@ -62,7 +62,7 @@ floors: .venv/build-requirements.txt
 	$(BIN)/python tests/floors.py > .venv-floors/floors.txt
 	.venv-floors/bin/python -m pip install -q -q --disable-pip-version-check -r .venv-floors/floors.txt
 	.venv-floors/bin/python -m pip install -q -q --disable-pip-version-check --no-build-isolation --no-deps .
-	.venv-floors/bin/python -m pytest -n auto $(FLOORS)
+	.venv-floors/bin/pytest -n auto $(FLOORS)
 
 clean:
 	rm -rf .venv .venv-dist .venv-floors .digests build dist *.egg-info

@@ -10,7 +10,10 @@ not, the traces and the co-assignment matrix show what they disagree about.
 # Two fits
 # --------
 # The first has the default schedule, which goes on until the chains agree or a limit of work is
-# reached. The second starts from labels drawn from the prior and stops after a few sweeps.
+# reached. The second starts from labels drawn from the prior and stops after a few sweeps: too few,
+# as it says in a warning, which is printed here.
+
+import warnings
 
 from sklearn.datasets import load_iris
 
@@ -20,10 +23,12 @@ from skanneal.schedules import PriorGibbs
 X = load_iris().data
 short = PriorGibbs(n_sweeps=20)
 options = {"families": "multivariate_normal", "random_state": 0}
-fits = {
-    "default": AnnealedDPMixture(**options).fit(X),
-    "cut": AnnealedDPMixture(schedule=short, n_draws=5, **options).fit(X),
-}
+fits = {"default": AnnealedDPMixture(**options).fit(X)}
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    fits["cut"] = AnnealedDPMixture(schedule=short, n_draws=5, **options).fit(X)
+print(*(one.message for one in said), sep="\n")
+
 for name, fit in fits.items():
     figures = {key: round(float(f["value"]), 2) for key, f in fit.convergence_["figures"].items()}
     print(name, "converged:", fit.converged_, figures)

@@ -166,7 +166,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         `AnnealedDPMixture`.
     families_ : dict of str to ndarray
         The positions of each family's columns. Columns that are set apart are listed as "constant"
-        (they have one value) and "identifier" (they name the rows).
+        (they have one value) and "identifier" (names of the rows, or text).
     atoms_ : dict of int to ndarray
         For each column, by position, the values that it repeats beyond rounding; see the user
         guide.
