@@ -168,7 +168,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         The likelihood, with the hyperparameters it began with.
     families_ : dict of str to ndarray
         The positions of each family's columns, for the built-in likelihoods. Columns that are set
-        apart are listed as "constant" (they have one value), "identifier" (names of the rows, or text) and
+        apart are listed as "constant" (they have one value), "identifier" (they name the rows) and
         "collinear" (other columns determine them).
     family_evidence_ : dict or None
         How "auto" chose between the families of the likelihoods for numbers, as in

@@ -183,8 +183,8 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         for one of them.
     families_ : dict of str to ndarray
         The positions of each family's columns. Columns that are set apart are listed as "constant"
-        (they have one value), "identifier" (names of the rows, or text) and "collinear" (other columns
-        determine them).
+        (they have one value), "identifier" (they name the rows, or are free text) and
+        "collinear" (other columns determine them).
     family_evidence_ : dict or None
         How "auto" chose between the families for numbers; None if no column of numbers was left to
         "auto". "winner"; "decided_by", which is "evidence" or says why there was no competition;

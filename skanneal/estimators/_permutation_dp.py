@@ -183,8 +183,8 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         and over fewer where there are many rows or components.
     families_ : dict of str to ndarray
         The positions of each family's columns. Columns that are set apart are listed as "constant"
-        (they have one value), "identifier" (names of the rows, or text) and "collinear" (other columns
-        determine them).
+        (they have one value), "identifier" (they name the rows, or are free text) and
+        "collinear" (other columns determine them).
     family_evidence_ : dict or None
         How "auto" chose between the families for numbers, as in `AnnealedDPMixture`.
     atoms_ : dict of int to ndarray
