@@ -106,7 +106,9 @@ cdef class Table:
         positions = np.zeros(self.n_columns, dtype=np.int32)
         positions[order] = np.cumsum(sizes[order]) - sizes[order]
         self.positions, self.widths = positions, sizes
-        self.row_bytes = max(4, -4 * (-int(sizes.sum()) // 4))
+        # rows follow each other without gaps, and those of counts begin with numbers of 8 bytes
+        unit = 8 if "entries" in self.dtypes else 4
+        self.row_bytes = max(4, -unit * (-int(sizes.sum()) // unit))
         self.gaps = np.zeros(self.n_columns, dtype=bool)
         self._stored = [j for j, dtype in enumerate(self.dtypes) if dtype != "none"]
         self._counts = self.dtypes.index("entries") if "entries" in self.dtypes else -1
@@ -345,7 +347,8 @@ cdef class Table:
         columns = sorted(int(j) for j in columns if self.gaps[j])
         if not (columns or weighted) or not self.n_rows:
             return self
-        n_bytes = self.row_bytes + (sizeof(float) if weighted else 0)
+        unit = 8 if self._counts >= 0 else 4
+        n_bytes = self.row_bytes + (unit if weighted else 0)
         key = "fills", self.n_rows, weighted, *columns
         if key not in self.shared:
             missing = np.zeros((self.n_rows, len(columns)), dtype=bool)
@@ -356,7 +359,7 @@ cdef class Table:
             places[rows] = np.arange(len(rows))
             at, of = np.nonzero(missing[rows])
             cells = at * (n_bytes // 4) + self.positions[columns][of] // 4
-            weights = (np.arange(len(rows) if weighted else 0) + 1) * (n_bytes // 4) - 1
+            weights = np.arange(len(rows) if weighted else 0) * (n_bytes // 4) + self.row_bytes // 4
             self.shared[key] = places, cells, weights
         new = self.empty_like()
         for chunk in self._chunks:
