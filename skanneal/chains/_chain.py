@@ -358,7 +358,7 @@ class Chain:
         if header["unfinished"] is not None:
             rest = Segment(*header["unfinished"])
             self.unfinished = rest._replace(knots=np.array(rest.knots, dtype=np.int64))
-        start, stop = self.position, self.pacer.assignments
+        start = stop = self.position
         if self.unfinished is not None:
             start, stop = self.unfinished.start, self.unfinished.stop
         if (self.position, self.pacer.assignments) != (start, stop):
