@@ -57,6 +57,8 @@ def check_uncollapsed(arrays, likelihood, n_rows):
 def check_feature_draw(arrays, likelihood):
     """Raise StateError unless the arrays of a FeatureDraw are those of a likelihood."""
     sizes = state_array(arrays, "features/size", "iu", (None,), 0)
+    if sizes.sum() > len(state_array(arrays, "labels", "i", (None,))):
+        raise StateError("features/size", "holds more rows than there are labels")
     for key, n in (("theta", len(sizes)), ("prior_theta", None)):
         state_array(arrays, key, NUMBERS, _shape_of_atoms(likelihood, n))
     state_array(arrays, "proposal_seed", "iu", (None,))
