@@ -8,9 +8,8 @@ from sklearn.datasets import load_iris
 
 from cheap import CHEAP
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
-from skanneal.estimators import _base_table
-from skanneal.estimators import _family_evidence as evidence_of
-from skanneal.estimators._family_evidence import Contest
+from skanneal.estimators import _contest, _family_evidence
+from skanneal.estimators._contest import Contest, Order
 from skanneal.estimators._rounds import BLOCK
 from skanneal.families import FAMILIES, candidates
 from skanneal.parallel import StopFlag
@@ -114,7 +113,7 @@ def curves(monkeypatch, of_rival, spread=0.3, luck=0.0):
     """Let the rival's densities be a function of the rows seen, with a spread over rows and the
     luck of a chain; the other's are -10 throughout."""
 
-    def grow(encoder, plan, seen, judged, seed, state, until, *, stop):
+    def grow(encoder, plan, judge, seen, judged, seed, state, until, *, stop):
         densities = np.full(len(judged), -10.0 if INDEPENDENT in plan.families else -20.0)
         if COVARIANCE in plan.families:
             noise = np.random.default_rng(judged).normal(size=len(judged))
@@ -122,7 +121,7 @@ def curves(monkeypatch, of_rival, spread=0.3, luck=0.0):
             densities += luck * np.random.default_rng(seed.spawn(1)[0]).normal()
         return densities, None, 0
 
-    monkeypatch.setattr(evidence_of, "grow", grow)
+    monkeypatch.setattr(_contest, "grow", grow)
     return fitted(correlated(10_000)).family_evidence_
 
 
@@ -156,15 +155,15 @@ def test_the_last_margin_is_extrapolated(monkeypatch):
 @pytest.mark.parametrize("n_rows", [60, 399, 400, 10_000, 30_000])
 def test_work_is_less_than_half_of_a_default_fit(monkeypatch, n_rows):
     monkeypatch.setattr(
-        Contest, "settled", property(lambda self: len(self.densities) == len(self.sizes))
+        Order, "settled", property(lambda self: len(self.densities) == len(self.sizes))
     )
 
-    def grow(encoder, plan, seen, judged, seed, state, until, *, stop):
-        path = resolve_schedule("anneal").set_params(n_sweeps=evidence_of.SWEEPS).path(len(seen))
+    def grow(encoder, plan, judge, seen, judged, seed, state, until, *, stop):
+        path = resolve_schedule("anneal").set_params(n_sweeps=_contest.SWEEPS).path(len(seen))
         row_steps = path.assignments[-1] if until == np.inf else 0
         return np.zeros(len(judged)), None, row_steps + len(judged)
 
-    monkeypatch.setattr(evidence_of, "grow", grow)
+    monkeypatch.setattr(_contest, "grow", grow)
     evidence = fitted(np.random.default_rng(0).normal(size=(n_rows, 2))).family_evidence_
     way = resolve_schedule(AnnealedDPMixture().schedule).path(n_rows).assignments[-1]
     fit = AnnealedDPMixture().n_chains * (way + BLOCK * n_rows)  # and no block after the first
@@ -175,28 +174,28 @@ def test_work_is_counted():
     """Two chains of three candidates make all of their sweeps, of 375 rows each, and every stage
     judges 125 rows."""
     evidence = fitted(correlated(500)).family_evidence_
-    n_chains, n_stages = evidence_of.CHAINS * 3, len(evidence["n_rows"])
+    n_chains, n_stages = _contest.CHAINS * 3, len(evidence["n_rows"])
     judged = n_chains * n_stages * 125
     assert evidence["n_rows"][-1] == 375
-    assert evidence["row_steps"] == n_chains * evidence_of.SWEEPS * 375 + judged
+    assert evidence["row_steps"] == n_chains * _contest.SWEEPS * 375 + judged
 
 
 def test_a_chain_grows_through_the_stages(monkeypatch):
     """It goes on from where it was: in parts it is what it is in one."""
-    calls, grow = [], evidence_of.grow
+    calls, grow = [], _contest.grow
 
     def spied(*task, stop):
         calls.append((task, grow(*task, stop=stop)))
         return calls[-1][1]
 
-    monkeypatch.setattr(evidence_of, "grow", spied)
+    monkeypatch.setattr(_contest, "grow", spied)
     monkeypatch.setattr(
-        Contest, "settled", property(lambda self: len(self.densities) == len(self.sizes))
+        Order, "settled", property(lambda self: len(self.densities) == len(self.sizes))
     )
     evidence = fitted(correlated(500)).family_evidence_
     n_chains = len(calls) // len(evidence["n_rows"])
     (task, _), (_, (densities, _, _)) = calls[0], calls[-n_chains]
-    again = grow(*task[:5], None, np.inf, stop=StopFlag())
+    again = grow(*task[:6], None, np.inf, stop=StopFlag())
     assert len(evidence["n_rows"]) == 2 and np.array_equal(densities, again[0])
 
 
@@ -217,18 +216,20 @@ def stages_within(monkeypatch, max_time, seconds_per_row):
     """Rows seen by stage, on a clock that only the competition moves; a stage costs by its rows."""
     clock = Clock()
     monkeypatch.setattr("skanneal.parallel._time_limit.time", clock)
-    monkeypatch.setattr(Contest, "settled", property(lambda self: len(self.densities) == 5))
+    monkeypatch.setattr(Order, "settled", property(lambda self: len(self.densities) == 5))
 
-    def grow(encoder, plan, seen, judged, seed, state, until, *, stop):
+    def grow(encoder, plan, judge, seen, judged, seed, state, until, *, stop):
         clock.now += seconds_per_row * min(until, len(seen))
         is_over = clock.now - Clock.now > max_time / 3
         return None if is_over else (np.zeros(len(judged)), None, 0)  # as of a stopped chain
 
-    def choose(*arguments):
-        raise Decided(evidence_of.choose_family(*arguments))
+    choose_family = _family_evidence.choose_family
 
-    monkeypatch.setattr(evidence_of, "grow", grow)
-    monkeypatch.setattr(_base_table, "choose_family", choose)
+    def choose(*arguments):
+        raise Decided(choose_family(*arguments))
+
+    monkeypatch.setattr(_contest, "grow", grow)
+    monkeypatch.setattr(_family_evidence, "choose_family", choose)
     with pytest.raises(Decided) as decided:
         fitted(correlated(4000), max_time=max_time)
     evidence = decided.value.args[0]
@@ -238,7 +239,7 @@ def stages_within(monkeypatch, max_time, seconds_per_row):
 @pytest.mark.parametrize(("budget", "n_stages"), [(1.5, 1), (4, 2), (9, 3), (1e4, 5)])
 def test_the_competition_takes_at_most_a_third_of_the_time(monkeypatch, budget, n_stages):
     """The first stage takes 1; each further one twice the last, of which it must have the time."""
-    n_chains = evidence_of.CHAINS * len(candidates("float"))
+    n_chains = _contest.CHAINS * len(candidates("float"))
     sizes, decided_by, took = stages_within(monkeypatch, 3.0 * budget, 1 / 187 / n_chains)
     assert sizes[0] == 187 and len(sizes) == n_stages and decided_by == "evidence"
     assert took < 1.01 * budget
@@ -300,7 +301,7 @@ def test_a_named_family_does_not_compete(parameters):
 
 def test_views_have_independent_columns():
     model = fitted(correlated(100), CrossCatPY)
-    assert list(model.families_) == [INDEPENDENT] and not hasattr(model, "family_evidence_")
+    assert list(model.families_) == [INDEPENDENT] and model.family_evidence_ is None
 
 
 def test_candidates_are_of_one_sort_of_cell():

@@ -11,7 +11,6 @@ from cheap import CHEAP, short
 from mixtures import hyper_vector
 from reference import AMOUNT_ATOMS, log_marginal, log_predictive
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
-from skanneal.encoding._skewness import prefers_logarithm
 from skanneal.families import FAMILIES, Table
 
 NAME = "semi_continuous_log_normal"
@@ -42,20 +41,6 @@ def block_of(cells, hyper=HYPER, n_slots=3):
 
 
 # ---- the rule -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n", [300, 3000])
-def test_skewed_numbers_are_told(n):
-    rng = np.random.default_rng(1)
-    normal = rng.normal(5.0, 1.0, n)
-    assert prefers_logarithm(np.exp(normal))
-    assert prefers_logarithm(1e-9 * np.exp(normal))
-    assert prefers_logarithm(rng.exponential(size=n))
-    assert not prefers_logarithm(np.abs(normal))
-    assert not prefers_logarithm(rng.random(n))
-    assert not prefers_logarithm(np.r_[np.abs(normal), 1e7])
-    assert not prefers_logarithm(np.r_[np.exp(normal), -1.0])
-    assert not prefers_logarithm(np.full(n, 2.0))
 
 
 @pytest.mark.parametrize("estimator", [AnnealedDPMixture, PermutationDPMixture, CrossCatPY])

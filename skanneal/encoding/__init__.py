@@ -10,12 +10,14 @@ from ._hyperparameters import (
     spread_centres,
     with_bounds,
 )
+from ._recoded import Recoded
 from ._row_hyperparameters import row_values_in_units
 from ._schema import Schema
 from ._training_cells import training_cells
 
 __all__ = [
     "Encoder",
+    "Recoded",
     "RowKeys",
     "Schema",
     "all_keys",

@@ -135,6 +135,7 @@ class AtomCodec(NumberCodec):
     """
 
     TOUCH = 4e-7
+    atoms_among = staticmethod(atoms_of)
 
     def __init__(self, family, offset, scale, constant, atoms):
         super().__init__(family, offset, scale, constant)
@@ -146,7 +147,7 @@ class AtomCodec(NumberCodec):
     def fit(cls, column, family):
         values = as_numbers(column, family)
         values = values[~np.isnan(values)]
-        atoms = atoms_of(values)
+        atoms = cls.atoms_among(values)
         elsewhere = cls.transformed(values[~np.isin(values, atoms)], column.label)
         is_constant = len(values) > 1 and values.min() == values.max()
         constant = float(values[0]) if is_constant else None
@@ -177,7 +178,11 @@ class AtomCodec(NumberCodec):
 class LogarithmOrAtomCodec(AtomCodec):
     """Real numbers from 0 on, some of which, and 0 at any rate, are atoms: their logarithms."""
 
-    transformed = staticmethod(LogarithmCodec.transformed)
+    lowest, transformed = LogarithmCodec.lowest, staticmethod(LogarithmCodec.transformed)
+
+    @staticmethod
+    def atoms_among(values):
+        return np.union1d(atoms_of(values), values[values == 0][:1])
 
     def _cells(self, values):
         """Standardised logarithms; that of 0 is the least cell, a negative number has none."""

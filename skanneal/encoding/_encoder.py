@@ -14,15 +14,13 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from .._native._warning import warn
-from ..families import FAMILIES, Table, default_family, reads_sparse
+from ..families import Table, default_family, reads_sparse
 from ._codecs import (
     BooleanCodec,
     ConstantCodec,
     CountRowCodec,
     NumberCodec,
     all_whole,
-    as_numbers,
-    codec_of,
     present_values,
 )
 from ._collinear import CollinearCodec, find_collinear
@@ -32,7 +30,7 @@ from ._containers import Sparse, build_table, open_table
 from ._date_parts import DateParts
 from ._dates import from_days, is_temporal
 from ._empty_rows import warn_of_empty_rows
-from ._family_choice import auto_family, families_given
+from ._family_choice import auto_family, families_given, family_of_amounts
 from ._free_text import is_free_text
 from ._identifiers import (
     IdentifierCodec,
@@ -42,6 +40,7 @@ from ._identifiers import (
 )
 from ._jitter import Jitter
 from ._one_hot import warn_of_one_hot
+from ._recoded import fit_codec
 from ._schema import Schema
 from ._set_apart import SetApart, by_family
 
@@ -64,6 +63,8 @@ class Encoder:
     parts : DateParts
     open_numbers : ndarray of int
         The columns of numbers whose family was not given, so that another one may be chosen.
+    amounts : dict of int to str
+        For columns of numbers left to "auto" that are never negative, the family of logarithms.
     apart : SetApart
     jitter : Jitter
         The lattices of rounded numbers.
@@ -160,7 +161,7 @@ class Encoder:
             raise sparse_error(name)
         self.indicators = np.unique(self.names.positions(indicators, "missing_indicator"))
         self.codecs, self.dtypes, columns = ([None] * self.n_columns for _ in range(3))
-        self.jitter = Jitter(rounding, self.names, words)
+        self.jitter, self.amounts = Jitter(rounding, self.names, words), {}
         if self.counts:
             family = chosen[self.counts[0]]
             rows, dtypes = CountRowCodec.read(table, self.counts, name, family)
@@ -186,6 +187,7 @@ class Encoder:
         n_others = len(self.indicators) + len(self.parts.codecs)
         self.apart = SetApart.of(self.codecs, columns, named, proper, n_others)
         self.open_numbers = np.intersect1d(open_numbers, self.apart.kept)
+        self.amounts = {j: of for j, of in self.amounts.items() if of and j in self.apart.kept}
         validate_data(estimator, X, reset=True, skip_check_array=True)
         warn_of_left_out(self.names, self.codecs, left_out)
         warn_of_many_levels(self.names, self.codecs, named, table.shape[0])
@@ -196,16 +198,14 @@ class Encoder:
 
     def _fit_column(self, j, column, family, decide):
         """Decide the codec of a column, whose family None leaves to `decide`, and encode it."""
+        self.dtypes[j] = column.dtype
         if family is None and (is_identifier(column) or is_free_text(column)):
             self.codecs[j] = IdentifierCodec.fit(column)
-        else:
-            family = family or decide(column)
-            self.codecs[j] = codec_of(family).fit(column, family)
-        self.dtypes[j] = column.dtype
-        if family is not None and FAMILIES[family].jittered:
-            numbers = self.jitter.apply(j, as_numbers(column, family), self.codecs[j].lowest)
-            column = column._replace(values=numbers, levels=None)
-        return self.codecs[j].encode(column)
+            return self.codecs[j].encode(column)
+        self.codecs[j], cells = fit_codec(self.jitter, j, column, family or decide(column))
+        if family is None:
+            self.amounts[j] = family_of_amounts(column, self.codecs[j].family)
+        return cells
 
     def encode(self, estimator, X, name="X"):
         """Encode a query.

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..families import FAMILIES, default_family
+from ..families import FAMILIES, default_family, family_of_logarithms
 from ._atoms import NEIGHBOURS, atoms_of, enough_atoms
 from ._codecs import all_whole, present_values
-from ._skewness import prefers_logarithm
 
 MAX_AUTO_LEVELS = 20  # with more distinct values families="auto" takes a column for numbers
 
@@ -62,14 +61,25 @@ def auto_family(column):
     return default_family(dtype)
 
 
+def family_of_amounts(column, family):
+    """The family of the column's logarithms that may be better than the given one of numbers.
+
+    A 0, which has no logarithm, is an atom. None is returned if there is no such family: for dates,
+    which count from an arbitrary day, and where a number is negative.
+    """
+    atoms = default_family("atoms")
+    if family not in (atoms, default_family("float")) or column.dtype[0] == "M":
+        return None
+    values = present_values(column)
+    if not len(values) or values.min() < 0 or values.max() == 0:
+        return None
+    return family_of_logarithms(atoms if values.min() == 0 else family)
+
+
 def _sort_of_numbers(values):
-    """Whether numbers have atoms, and whether those elsewhere are skewed: "float" if neither."""
-    atoms = atoms_of(values)
-    elsewhere = values[~np.isin(values, atoms)]
-    if not enough_atoms(len(elsewhere), len(values)):
-        return "float"
-    skewed = atoms[0] >= 0 and prefers_logarithm(elsewhere.astype(np.float64))
-    return "skewed atoms" if skewed else "atoms"
+    """Whether numbers have atoms: "float" if they have none."""
+    n_elsewhere = np.count_nonzero(~np.isin(values, atoms_of(values)))
+    return "atoms" if enough_atoms(n_elsewhere, len(values)) else "float"
 
 
 def _has_levels(column):

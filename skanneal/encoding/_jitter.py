@@ -47,7 +47,9 @@ class Jitter:
                 self.given[j] = step
 
     def apply(self, j, numbers, lowest):
-        """The numbers of a column (float64, NaN where missing), jittered if they are rounded."""
+        """The numbers of a column (float64, NaN where missing), jittered if they are rounded.
+
+        A column that is jittered once more, in another family, has the same noise."""
         present = numbers[~np.isnan(numbers)]
         if j in self.given:
             step = self.given[j]
@@ -56,7 +58,7 @@ class Jitter:
             lattice = find_lattice(present) if self.auto else None
         if lattice is None:
             return numbers
-        self.lattices[j] = lattice
+        self.lattices[j] = lattice  # one that is there already keeps its place
         return self.again(j, numbers, lowest)
 
     def again(self, j, numbers, lowest):

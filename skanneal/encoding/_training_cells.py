@@ -2,8 +2,8 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-from ._codecs import as_numbers
 from ._containers import open_table
+from ._recoded import with_noise
 
 
 def training_cells(encoder, columns, X):
@@ -24,8 +24,7 @@ def training_cells(encoder, columns, X):
     columns, table = list(columns), open_table(X, "X", sparse=True)
     for j in encoder.jitter.lattices:
         if j not in encoder.apart.out:
-            column, codec = table.column(j), encoder.codecs[j]
-            numbers = as_numbers(column, codec.family)
-            numbers = encoder.jitter.again(j, numbers, codec.lowest)
-            columns[j] = codec.encode(column._replace(values=numbers, levels=None))
+            codec = encoder.codecs[j]
+            column = with_noise(encoder.jitter.again, j, table.column(j), codec)
+            columns[j] = codec.encode(column)
     return columns

@@ -66,7 +66,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         an object of a subclass of `skanneal.likelihoods.Likelihood`. "auto" is "normal" or, if this
         makes rows not yet seen more probable, "multivariate_normal"; it leaves identifiers out,
         with a warning. It treats whole numbers as numbers, so for rows of counts the likelihood
-        must be named.
+        must be named. Numbers are plain: draws of a column that is never negative may be negative.
     rounding : "auto", None or mapping, default="auto"
         How rounded columns of numbers are treated, as in `AnnealedDPMixture`.
     hyperparameters : "infer" or mapping, default="infer"

@@ -84,11 +84,12 @@ class BaseAnnealed(BaseTable, BaseChains):
                 )
 
             seed = seeds[0].spawn(1)[0]
-            encoder, evidence = self._decided(
+            encoder, decided, evidence = self._decided(
                 encoder, X, cells, plan_of, self.hyperparameters, seed, limit
             )
-            if len(encoder.apart.kept) < table.n_columns - encoder.apart.n_indicators:
-                table = encoder.table(cells)
+            n_kept = table.n_columns - encoder.apart.n_indicators
+            if decided is not cells or len(encoder.apart.kept) < n_kept:
+                table = encoder.table(decided)
             plan = plan_of(encoder, table)
             fingerprint = encoder.fingerprint(table)
             states = self._first_states(fingerprint)
@@ -121,8 +122,7 @@ class BaseAnnealed(BaseTable, BaseChains):
                     f"cluster: of {self.n_chains} chains {len(results)} were run, and the fit took "
                     f"{limit.taken:.3g} seconds. Give more time, or fewer rows, columns or chains."
                 )
-        if not self._has_views:
-            fitted["family_evidence_"] = evidence
+        fitted["family_evidence_"] = evidence
         fitted["date_parts_"] = encoder.parts.names
         fitted |= evidence_of([result["log_evidence"] for result in results])
         fitted |= {"rounding_": encoder.jitter.steps, "_fingerprint": fingerprint, "_block": block}

@@ -29,10 +29,13 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         with few repeated values (20 if whole, else 8) are "categorical". Other numbers and dates
         are "normal" or, if this makes rows not yet seen more probable, "multivariate_normal" or,
         with heavy tails, "multivariate_t" (see the user guide). Numbers that often repeat values
-        beyond rounding are "semi_continuous", or "semi_continuous_log_normal" if the others are
-        skewed. Identifiers are left out, with a warning. Otherwise the name of a family, or a
-        mapping of families to columns (names, positions or a mask); the user guide lists the
-        families. Some families describe whole rows. One of these,
+        beyond rounding are "semi_continuous". Where numbers are never negative and are better
+        described by their logarithms, "log_normal" takes the place of "normal", and
+        "semi_continuous_log_normal" that of both where there are zeros; draws are then never
+        negative. Under "multivariate_normal" and "multivariate_t" numbers are plain, and draws of a
+        column that is never negative may be so. Identifiers are left out, with a warning. Otherwise
+        the name of a family, or a mapping of families to columns (names, positions or a mask); the
+        user guide lists the families. Some families describe whole rows. One of these,
         "multinomial", takes no missing cells; if it is named for all columns, X may be a sparse
         matrix or array of counts, which is never made dense.
     rounding : "auto", None or mapping, default="auto"
@@ -191,7 +194,12 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         "columns" that competed; "margin" over the nearest rival in nats per row (below 0 if a
         simpler family is no worse within the error), and its "standard_error"; "n_rows" that the
         candidates saw, and their "log_density" for rows that they did not see; "row_steps", the
-        work.
+        work. "logarithms" is None if no column might hold amounts, else a dict with the "columns"
+        for which plain numbers and logarithms competed; by column whether logarithms were "chosen",
+        the "margin" by which they make a cell not yet seen more probable, in nats, its
+        "standard_error", and the share of "negative" numbers that plain numbers foretell; "n_rows"
+        and "row_steps" as above. Where "winner" is a family of whole rows, columns that were chosen
+        and have no zeros are plain in it all the same.
     atoms_ : dict of int to ndarray
         For each column, by position, the values that it repeats beyond rounding; see the user
         guide.

@@ -22,7 +22,7 @@ from ..predictive._point import mixture_arrays
 from ..predictive._queries import MixtureQueries
 from ..summary import LOSSES, POINT_ESTIMATES, counted_chains, valley_sureness
 from ._base_chains import IMPUTATIONS
-from ._family_evidence import choose_family, report, set_collinear_apart
+from ._family_evidence import decide, report, set_collinear_apart
 from ._reports import Reports
 from ._weighted_draws import weighted_draws
 
@@ -86,19 +86,15 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         return seed.generate_state(4).tolist()
 
     def _decided(self, encoder, X, cells, plan_of, hyperparameters, seed, limit, names=None):
-        """The encoder with the family of the best evidence, or of the fit that this goes on, and
-        without the columns that it does not bear; the evidence. See `choose_family`."""
-        evidence = getattr(self, "family_evidence_", None) if self._goes_on else None
-        if evidence is None and not self._has_views:
-            evidence = choose_family(
-                encoder, X, cells, plan_of, hyperparameters, seed, self.n_jobs, limit, names
-            )
-        if evidence is not None:
-            columns = np.intersect1d(evidence["columns"], encoder.open_numbers)
-            encoder = encoder.with_family(columns, evidence["winner"])
-            if self.verbose:
-                say(report(evidence))
-        return set_collinear_apart(encoder, X, with_bounds(hyperparameters)), evidence
+        """The encoder with the families of the best evidence, or of the fit that this goes on, and
+        without the columns that it does not bear; its cells; the evidence. See `decide`."""
+        earlier = getattr(self, "family_evidence_", None) if self._goes_on else None
+        task = encoder, X, cells, plan_of, hyperparameters, seed, self.n_jobs, limit
+        encoder, cells, evidence = decide(*task, names, self._has_views, earlier)
+        if evidence is not None and self.verbose:
+            for line in report(evidence, encoder.names.label):
+                say(line)
+        return set_collinear_apart(encoder, X, with_bounds(hyperparameters)), cells, evidence
 
     def _prior_grids(self, n_rows=0, n_columns=0):
         """The grids of the partition priors, by the name of the concentration."""

@@ -41,10 +41,12 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     families : "auto", str or mapping, default="auto"
         What the columns are. "auto": booleans are "bernoulli", text, categories and numbers of few
         repeated values (20 if whole, else 8) "categorical", other numbers and dates "normal",
-        numbers that often repeat values beyond rounding "semi_continuous", or
-        "semi_continuous_log_normal" if the others are skewed; identifiers are left out, with a
-        warning. Or a family's name, or a mapping of families to columns (names,
-        positions or a mask); of the user guide's families those of single columns.
+        numbers that often repeat values beyond rounding "semi_continuous". Where numbers are never
+        negative and are better described by their logarithms, "log_normal" takes the place of
+        "normal", and "semi_continuous_log_normal" that of both where there are zeros (see
+        `AnnealedDPMixture`). Identifiers are left out, with a warning. Or a family's name, or a
+        mapping of families to columns (names, positions or a mask); of the user guide's families
+        those of single columns.
     rounding : "auto", None or mapping, default="auto"
         Which columns of numbers are rounded, as in `AnnealedDPMixture`.
     dates : {"elapsed", "periodic"}, default="elapsed"
@@ -167,6 +169,9 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     families_ : dict of str to ndarray
         The positions of each family's columns. Columns that are set apart are listed as "constant"
         (they have one value) and "identifier" (names of the rows, or text).
+    family_evidence_ : dict or None
+        Which columns of amounts are described by their logarithms, under "logarithms", as in
+        `AnnealedDPMixture`; None if no column might be.
     atoms_ : dict of int to ndarray
         For each column, by position, the values that it repeats beyond rounding; see the user
         guide.

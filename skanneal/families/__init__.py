@@ -38,8 +38,8 @@ FAMILIES = {
 
 
 def candidates(dtype):
-    """Names of the families that "auto" may give to "float", "atoms", "skewed atoms", "levels" or
-    "boolean" columns.
+    """Names of the families that "auto" may give to columns of the sorts "float", "atoms", "levels"
+    or "boolean".
 
     Families declare this themselves (`default_for`). Candidates for the same columns have one sort
     of cell. If there are several, the evidence chooses; until then columns have the first.
@@ -50,6 +50,11 @@ def candidates(dtype):
 def default_family(dtype):
     """Name of the first of the candidates for "float", "levels" or "boolean" columns."""
     return candidates(dtype)[0]
+
+
+def family_of_logarithms(name):
+    """Name of the family that is the named one of the logarithms of positive numbers."""
+    return next(other for other, family in FAMILIES.items() if family.logarithms_of == name)
 
 
 def reads_sparse(name):
@@ -64,5 +69,6 @@ __all__ = [
     "Table",
     "candidates",
     "default_family",
+    "family_of_logarithms",
     "reads_sparse",
 ]

@@ -95,6 +95,8 @@ cdef class FamilyBlock:
     proposes = False        # are add_proposals only close to add_scores?
     cells = None            # what a cell is: a key of CODECS (encoding/_codecs.py)
     default_for = None      # the columns that families="auto" gives it: see `candidates`
+    logarithms_of = None    # the family of numbers that this one is, of their logarithms
+    log_slope = None        # a method where oddness is judged in other units: see View.log_slope
     coordinate_names = ()   # of the hyperparameters
     forms = ()              # theirs, in this order: how long, in which unit; see _forms.py
     # The first of the coordinates that are pseudo-counts of outcomes, which stand last; None: there
@@ -308,19 +310,10 @@ cdef class FamilyBlock:
         """Standard deviations in the user's units, from those of offset + scale * cell."""
         return deviations
 
-    def log_slope(self, f, table, start, stop):
-        """Log of du/dx at feature f's cells, 0 where missing: (rows,).
-
-        x is the user's number, and u what the family's law is of: its logarithm, say. Minus the log
-        density of u is the surprisal by which oddness is judged (predictive/_tail.py), since that
-        of x would depend on the unit. 0.0: the slope is the same at all cells, so that it does not
-        matter, or the cells have no unit."""
-        return 0.0
-
     def excess_law(self, Py_ssize_t f):
         """The law of a cell's surprisal above its value at the predictive mean, where it is least.
 
-        Of the surprisal of u (see `log_slope`). (a, b, h) if it is -h log B, B ~ Beta(a, b), in every slot: numbers or arrays (n_slots,).
+        (a, b, h) if it is -h log B, B ~ Beta(a, b), in every slot: numbers or arrays (n_slots,).
         A row family is given the number of observed cells. None: unknown; callers sample it."""
         return None
 

@@ -29,6 +29,7 @@ class LogNormal(Normal):
     family = "log_normal"
     cells = "logarithm"
     default_for = None
+    logarithms_of = Normal.family
 
     def score_feature(self, f, Table table, out, Py_ssize_t start, Py_ssize_t stop):
         """Add feature f's log predictive density, in the user's units, to out: (rows, n)."""

@@ -72,6 +72,7 @@ cdef class SemiContinuous(FamilyBlock):
     first_pseudo_count = N_NORMAL
     restricting_ends = Normal.restricting_ends
     bounds_density = Normal.bounds_density
+    jittered = True
     cell_cost = 3.0
 
     cdef FamilyBlock numbers            # what is elsewhere, in rows of floats of its own

@@ -27,7 +27,8 @@ class SemiContinuousLogNormal(SemiContinuous):
 
     family = "semi_continuous_log_normal"
     cells = "logarithm_or_atom"
-    default_for = "skewed atoms"
+    default_for = None
+    logarithms_of = SemiContinuous.family
 
     def score_feature(self, f, table, out, start, stop):
         """Add feature f's log predictive, at an atom its log probability, elsewhere the log density

@@ -55,12 +55,21 @@ class View:
         block.score_feature(f, table, scores, start, stop)
         return scores[:, self.slots]
 
+    @staticmethod
+    def log_slope(block, f, table, start, stop):
+        """Log of du/dx at the cells of a block's feature f, 0 where missing: (stop - start,).
+
+        x is the user's number, and u what the family's law is of: its logarithm, say. Minus the log
+        density of u is the surprisal by which oddness is judged (_tail.py), since that of x depends
+        on the unit. 0.0: the slope is the same at all cells and does not matter, or cells have no
+        unit."""
+        return 0.0 if block.log_slope is None else block.log_slope(f, table, start, stop)
+
     def log_slopes(self, table, start, stop):
-        """By how much each row's log density falls short of that of what its families' laws are of:
-        see `FamilyBlock.log_slope`; (stop - start,)."""
+        """The sum over each row's cells: (stop - start,)."""
         slopes = np.zeros(stop - start)
         for block, f in self.features.values():
-            slopes += 0.0 if block.joint else block.log_slope(f, table, start, stop)
+            slopes += self.log_slope(block, f, table, start, stop)
         return slopes
 
     def level_probabilities(self, column):

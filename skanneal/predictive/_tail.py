@@ -3,7 +3,7 @@
 A density has units, spikes, and as many factors as a row has cells; a probability has neither.
 Densities that are compared below, between rows, components, or with the probabilities of atoms, are
 those of the numbers whose law the family is, of logarithms for log-normal amounts, per scale of the
-column (`FamilyBlock.log_slope`): a density of the amounts grows without bound towards 0.
+column (`View.log_slope`): a density of the amounts grows without bound towards 0.
 
 For a draw with components k of weight w_k (a new one among them) and a row x with its pattern of
 gaps, all of what follows being of the observed cells alone, a row is as odd as x in three ways:
@@ -153,7 +153,7 @@ class ViewTails:
             table = self._table({j: part.sample_feature(own, at, bits)})
             scores = np.zeros((table.n_rows, part.n_slots))
             part.score_feature(own, table, scores, 0, table.n_rows)
-            return scores - np.reshape(part.log_slope(own, table, 0, table.n_rows), (-1, 1))
+            return scores - np.reshape(view.log_slope(part, own, table, 0, table.n_rows), (-1, 1))
 
         return self._of_samples(block, n_cells, scored)
 
@@ -202,7 +202,7 @@ class ViewTails:
         view, (block, f) = self.view, self.view.features[j]
         centres, n = self._table({j: view.means(j)}), len(view.slots)
         scores = np.diag(view.cell_scores(j, centres, 0, n))
-        return block.log_slope(f, centres, 0, n) - scores
+        return view.log_slope(block, f, centres, 0, n) - scores
 
     def leasts_of_rows(self, block, masks):
         """The surprisal of some cells of a row family at their predictive means.

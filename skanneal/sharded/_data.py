@@ -139,7 +139,7 @@ def read(estimator, X, n_shards, proposes, words, decide):
         The seed of the noise in rounded cells.
     decide : callable
         ``decide(encoder, X, cells, plan_of, hyperparameters)`` returns an encoder whose columns
-        have the family of the best evidence, and the evidence.
+        have the family of the best evidence, their cells, and the evidence.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def read(estimator, X, n_shards, proposes, words, decide):
     evidence = None
     if source is None:
         plan_of = functools.partial(_plan, estimator, given)
-        encoder, evidence = decide(encoder, X, columns, plan_of, given)
+        encoder, columns, evidence = decide(encoder, X, columns, plan_of, given)
         if evidence is not None and estimator.likelihood == "auto":
             name = evidence["winner"]
     table = encoder.table(columns)

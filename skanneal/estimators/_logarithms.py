@@ -1,0 +1,176 @@
+"""Which columns of amounts are described by their logarithms, decided by cells not yet seen.
+
+A column of numbers that was left to "auto" and has none below zero may hold amounts: waiting times,
+weights, prices. Two candidates compete (_contest.py). In one these columns are plain numbers, in
+the other one logarithms, with an atom where there are zeros; all other columns are alike. Column by
+column the densities of judged cells are compared, given the rest of their row and per unit of the
+amount, so that both are densities of the same number. Atoms are not judged: a density has no
+probability for them.
+
+Logarithms are chosen if they are ahead by more than a trifle and CLEAR standard errors. Where
+neither is ahead of the other by a standard error, what the plain numbers foretell decides. The
+share of numbers that they expect below zero, where there is none, is what they lose in nats. If it
+is more than a trifle, or if they expect more than EXPECTED such numbers among as many as they have
+seen, logarithms are chosen. So numbers that merely happen to be positive stay plain. So does a
+column that has a single 0, the least number of a scale that was shifted to begin there, unless
+logarithms are ahead.
+
+Where logarithms describe some columns better, the components are better, and so are the densities
+of other columns, whatever describes these. So columns for which nothing but their lead speaks
+compete once more, beside logarithms for those of which numbers below zero are foretold.
+
+The distribution of logarithms that is as far from a normal one of the numbers as can be, of a
+standard deviation s of the logarithms, is so by 3/4 s^2 nats (to second order in s, from its
+skewness 3 s by 1/12 of the square). A component's s is at most half the range of the logarithms. So
+a column need not compete if that many nats are a trifle.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import functools
+
+import numpy as np
+
+from ..encoding import Recoded
+from ._contest import CLEAR, FOLDS, MOST_JUDGED, TRIFLE, Contest
+
+FEWEST_ROWS = 2 * FOLDS
+EXPECTED = 3.0  # of which there is none by chance with probability exp(-3), 5 %
+MOST_ROWS = 1000  # that a chain sees: what shape a column has shows in as many
+SIMULATED = 1000  # rows, by which numbers below zero are expected
+
+
+def choose_logarithms(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs, end):
+    """Choose the columns of amounts that are described by their logarithms.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Fitted.
+    X : array-like, frame or list of rows of shape (n_rows, n_columns)
+    cells : list of ndarray
+        What the encoder's fit made of X.
+    plan_of : callable
+        ``plan_of(encoder, table)`` returns the `ChainPlan` of a fit.
+    hyperparameters : "infer" or mapping of str to values
+        As the estimators take it. Columns whose family it names stay as they are.
+    seed : SeedSequence
+    n_jobs : int or None
+        Chains that run at a time.
+    end : TimeLimit
+        Of the competition.
+
+    Returns
+    -------
+    chosen : Recoded
+    evidence : dict or None
+        What becomes "logarithms" of `family_evidence_`; None if no column competed.
+    """
+    given = () if isinstance(hyperparameters, str) else hyperparameters
+    families = {
+        j: family
+        for j, family in encoder.amounts.items()
+        if not {family, encoder.codecs[j].family} & set(given)
+    }
+    if not families or len(cells[next(iter(families))]) < FEWEST_ROWS:
+        return Recoded({}, {}), None
+    recoded = Recoded.of(encoder, X, families)
+    recoded = recoded.among([j for j in families if _bends(recoded.codecs[j], recoded.cells[j])])
+    if not recoded.codecs:
+        return recoded, None
+
+    rows = _some_rows(len(cells[next(iter(families))]), seed)
+
+    def compare(encoder, cells, recoded):
+        """The figures of a contest of these columns, or None if there was no time for it."""
+        pairs = {"numbers": (encoder, cells), "logarithms": recoded.put(encoder, cells)}
+        encoders, plans = {}, {}
+        for name, (encoders[name], own) in pairs.items():
+            table = encoders[name].table([None if c is None else c[rows] for c in own])
+            plans[name] = plan_of(encoders[name], table)
+        judge = functools.partial(of_cells, columns=[*recoded.codecs])
+        contest = Contest(encoders, plans, judge, MOST_ROWS, MOST_ROWS, seed, n_jobs, end)
+        return _figures(contest, recoded) if contest.double() else None
+
+    shown = compare(encoder, cells, recoded)
+    if shown is None:
+        return recoded.among(()), None
+    columns, refuted, ahead = (shown[name] for name in ("columns", "refuted", "ahead"))
+    doubtful = ahead & ~refuted
+    if refuted.any() and doubtful.any():  # by what they gain, or by what the others do?
+        beside = recoded.among(columns[refuted]).put(encoder, cells)
+        again = compare(*beside, recoded.among(columns[doubtful]))
+        for name in ("ahead", "margin", "standard_error", "negative") if again else ():
+            shown[name][doubtful] = again[name]
+        shown["row_steps"] += again["row_steps"] if again else 0
+    shown["chosen"] = shown.pop("refuted") | shown.pop("ahead")
+    return recoded.among(columns[shown["chosen"]]), shown
+
+
+def _figures(contest, recoded):
+    """What a contest of some columns says of them."""
+    (n_rows,), (said,) = contest.sizes, contest.judged
+    negative = said[0, :, :, 1].mean(axis=(0, 1))
+    densities = np.moveaxis(said[:, :, :, 0], -1, 0)
+    margin, error = np.array([_margin(contest, of_column) for of_column in densities]).T
+    several = ~np.array([_single_zero(recoded.codecs[j], recoded.cells[j]) for j in recoded.codecs])
+    foretold = several & (negative > min(TRIFLE, EXPECTED / n_rows))
+    return {
+        "columns": np.array([*recoded.codecs]),
+        "refuted": foretold & (margin > -np.maximum(TRIFLE, error)),
+        "ahead": margin > np.maximum(TRIFLE, CLEAR * error),
+        "margin": margin,
+        "standard_error": error,
+        "negative": negative,
+        "n_rows": n_rows,
+        "row_steps": contest.row_steps,
+    }
+
+
+def of_cells(reached, encoder, table, seed, columns):
+    """Contest's judge: of each row and column the log density of the cell given the rest of the
+    row, nan where it is missing or an atom, and how often a number is drawn below zero.
+
+    Returns
+    -------
+    said : ndarray of shape (n_rows, 2, n_columns)
+    """
+    _, places = encoder.apart.places(columns)
+    densities = -reached.cell_surprisals(table, table.n_columns)[:, places]
+    for i, place in enumerate(places):
+        densities[np.isin(table.column(place), table.atoms[place]), i] = np.nan
+    nothing = reached.table(reached.schema.missing_cells(1))
+    drawn = reached.simulate(nothing, seed, SIMULATED)
+    drawn = [encoder.codecs[j].decode(drawn[place]) for j, place in zip(columns, places)]
+    below = [np.mean(encoder.jitter.nearest(j, of) < 0.0) for j, of in zip(columns, drawn)]
+    return np.stack([densities, np.broadcast_to(below, densities.shape)], axis=1)
+
+
+def _some_rows(n_rows, seed):
+    """Positions of as many rows as chains see and judge, of all if there are no more."""
+    n = MOST_ROWS + MOST_JUDGED
+    generator = np.random.Generator(np.random.PCG64(seed.spawn(1)[0]))
+    return np.sort(generator.choice(n_rows, min(n, n_rows), replace=False))
+
+
+def _bends(codec, cells):
+    """Whether the logarithms of a column are so far from a line that its families may differ."""
+    elsewhere = cells[~np.isnan(cells) & ~np.isin(cells, getattr(codec, "atom_cells", ()))]
+    spread = codec.scale * np.ptp(elsewhere.astype(np.float64)) / 2.0 if len(elsewhere) else 0.0
+    return 0.75 * spread**2 > TRIFLE
+
+
+def _margin(contest, densities):
+    """By how much logarithms give a cell more than numbers do, and the standard error: of the cells
+    of a column that both judge, (2, n_chains, n_judged). nan if these are too few."""
+    both = ~np.isnan(densities).any(axis=(0, 1))
+    if np.count_nonzero(both) < FEWEST_ROWS:
+        return np.nan, np.nan
+    order = contest.order([densities[:, :, both]])
+    margin, error = order.margins
+    return (margin[0] if order.leader == 1 else -margin[0]), error[0]
+
+
+def _single_zero(codec, cells):
+    """Whether one cell is 0: where a scale begins, perhaps, as that of numbers from 0 to 1."""
+    return np.count_nonzero(np.isin(cells, getattr(codec, "atom_cells", ()))) == 1
