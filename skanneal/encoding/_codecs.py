@@ -486,8 +486,7 @@ def _factorise_numbers(values):
         return levels.tolist(), codes
     if kind != "u":  # unsigned differences cannot overflow, signed ones of a small dtype can
         values = values.astype(np.int64)
-    low = values.min()
-    shifted = (values - low).astype(np.int64)
+    shifted = (values - (low := values.min())).astype(np.int64)
     seen = np.zeros(span + 1, dtype=bool)
     seen[shifted] = True
     levels = (np.flatnonzero(seen).astype(values.dtype) + low).tolist()

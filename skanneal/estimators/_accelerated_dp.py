@@ -42,9 +42,7 @@ AUTO_ALGORITHM = "accelerated"  # measured: see doc/accelerated.md
 
 def _integrates(estimator):
     """Whether atoms can be integrated out, of what was fitted or is to be."""
-    if hasattr(estimator, "likelihood_"):
-        return estimator.likelihood_.conjugate
-    return is_conjugate(estimator.likelihood)
+    return is_conjugate(getattr(estimator, "likelihood_", estimator.likelihood))
 
 
 class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
@@ -365,20 +363,19 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
             )
         return algorithm
 
-    # ---- the two ways: (fitted attributes, complaints, interrupted) -----------------------------
-
     def _fit_on_shards(self, data, grid, algorithm, schedule, limit):
-        """Uncollapsed sampling: all chains, one segment after another."""
+        """Uncollapsed: all chains in turns; (fitted attributes, complaints, interrupted)."""
         complaints, seeds = [], spawn_seeds(self.random_state, self.n_chains + 1)
         sampling = Sampling(algorithm, schedule, self.n_auxiliary, self.n_draws, self.thin)
         states, goes_on = self._first_states(data.fingerprint), self._goes_on
         with InterruptNote() as note:
             with ShardPool(data.shards, self.n_jobs) as pool:
                 chains = chains_of(data, grid, states, seeds, self.init)
-                hook = getattr(self, "_on_record", None)
                 with Round(self, len(chains)) as followed:
                     progress = [followed.chain(number) for number in range(len(chains))]
-                    run = ShardedRun(pool, chains, note, progress, hook)
+                    run = ShardedRun(
+                        pool, chains, note, progress, getattr(self, "_on_record", None)
+                    )
                     lengths, draws = draw_on_shards(run, sampling, limit, goes_on)
                     for chain in progress:
                         chain.end()
@@ -416,7 +413,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         return fitted, complaints, run.interrupted
 
     def _fit_collapsed(self, data, grid, algorithm, schedule, limit):
-        """Collapsed Gibbs sampling, the chains side by side."""
+        """Collapsed Gibbs sampling, the chains side by side; returns the same."""
         if data.table is None:
             raise ValueError("algorithm='collapsed' holds all rows: X must fit into memory")
         complaints, seeds = [], spawn_seeds(self.random_state, self.n_chains + 1)
@@ -485,8 +482,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
             In nats and the units of X. Densities are averaged over chains and draws, and include a
             new cluster. The density of a new cluster is exact with a conjugate prior. Otherwise it
             is an estimate from 256 atoms of the base measure and, if the likelihood has a proposal,
-            from 128 atoms proposed for the row; these atoms are the same whenever the row is asked
-            about.
+            from 128 atoms proposed for the row, which are always the same.
         """
         return super().score_samples(X, given)
 
