@@ -179,10 +179,7 @@ class LogarithmOrAtomCodec(AtomCodec):
     """Real numbers from 0 on, some of which, and 0 at any rate, are atoms: their logarithms."""
 
     lowest, transformed = LogarithmCodec.lowest, staticmethod(LogarithmCodec.transformed)
-
-    @staticmethod
-    def atoms_among(values):
-        return np.union1d(atoms_of(values), values[values == 0][:1])
+    atoms_among = staticmethod(lambda values: np.union1d(atoms_of(values), values[values == 0][:1]))
 
     def _cells(self, values):
         """Standardised logarithms; that of 0 is the least cell, a negative number has none."""
