@@ -115,7 +115,7 @@ def test_components_of_other_estimators():
     X = two_groups(90)[["length", "noise"]].to_numpy()
     schedule = AcceleratedSchedule(n_accelerated=5, n_exact=20)
     for method in ("clusters", "map"):
-        options = {"likelihood": "gaussian", "schedule": schedule, "point_estimate": method}
+        options = {"likelihood": "normal", "schedule": schedule, "point_estimate": method}
         model = AcceleratedDPMixture(**options, n_draws=3, random_state=0).fit(X)
         frame = model.describe_clusters(X, level="components")
         assert frame["size"].tolist() == np.bincount(model.component_labels_).tolist()

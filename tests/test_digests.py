@@ -125,7 +125,7 @@ def members():
     yield from (f"ladder/{name}" for name in classes_of(schedules, schedules.BaseLadder))
     yield from (f"likelihood/{name}/" for name in likelihoods.LIKELIHOODS)
     algorithms = digest_cases.options(skanneal.AcceleratedDPMixture, "algorithm")
-    yield from (f"likelihood/gaussian/{name}" for name in algorithms)
+    yield from (f"likelihood/normal/{name}" for name in algorithms)
     yield from (f"prior/{p.__name__}/" for p in partition_priors.PARTITION_PRIORS.values())
     yield from (f"tempering/mean/{name}/" for name in tempering.METHODS)
     yield from (f"tempering/mean/none/{name}" for name in tempering.INNER)

@@ -76,7 +76,7 @@ def scores(likelihood, rows, theta):
 
 
 def covariance_of(theta, d=3):
-    """Mean and covariance of a feature of gaussian_full."""
+    """Mean and covariance of a feature of multivariate_normal."""
     lower = np.zeros((d, d))
     lower[np.tril_indices(d)] = theta[d:]
     return theta[:d], np.linalg.inv(lower.T @ lower)
