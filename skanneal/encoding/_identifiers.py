@@ -17,13 +17,14 @@ level, levels tell little but may outweigh the other columns. Often they are dat
 import numpy as np
 
 from .._native._warning import warn
+from ..families import default_family
 from ._codecs import all_whole, present_values
 from ._family_choice import MAX_AUTO_LEVELS
 
 NO_ACCIDENT = 20.0
 NUMBERS_STAY = (
-    "; a number may be 'normal'. (AcceleratedDPMixture keeps all numbers where its likelihood is "
-    "named)"
+    f"; a number may be {default_family('float')!r}. (AcceleratedDPMixture keeps all numbers where "
+    f"its likelihood is named)"
 )
 
 
