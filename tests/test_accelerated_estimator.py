@@ -664,7 +664,7 @@ class TestBadInput:
             ({"init": 61}, "init=61 clusters are more than the rows"),
             ({"init": "none"}, "init"),
             ({"algorithm": "gibbs"}, "algorithm"),
-            ({"likelihood": "normal"}, "likelihood"),
+            ({"likelihood": "gaussian"}, "likelihood"),
             ({"likelihood": "multinomial"}, "column 0 must hold non-negative integers"),
             ({"likelihood": "poisson"}, "column 0 must hold non-negative integers"),
             ({"likelihood": "logistic_normal"}, "column 0 must hold non-negative integers"),

@@ -79,7 +79,8 @@ def test_fewer_draws_of_many_rows_or_components(monkeypatch, limit, n_draws, n_j
     monkeypatch.setattr(_clusters, "cluster_tree", lambda *a: judged.append(len(a[1])) or given(*a))
     X = np.repeat(np.eye(3) * 9, 30, axis=0) + np.random.default_rng(0).normal(size=(90, 3))
     model = fitted(X, n_draws=10)
-    assert len(model._clusters.draws) == n_draws and judged == [n_judges]
+    assert len(model._clusters.draws) == n_draws
+    assert judged[0] == n_judges  # further trees are those of single chains, for what they say
     np.testing.assert_array_equal(model.labels_, model.predict(X))
     assert model.n_clusters_ == 3
 
