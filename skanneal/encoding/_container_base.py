@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import contextlib
 import numbers
 
 import numpy as np
@@ -26,6 +27,18 @@ class Container:
     def square(layout, columns, values):
         """Numbers, one per pair of these columns, in a container of that layout."""
         return values
+
+
+@contextlib.contextmanager
+def new_cells(names, j, dtype):
+    """Errors of a library that cannot hold the new cells of column j in a dtype name the column."""
+    try:
+        yield
+    except Exception as error:  # pandas, polars and pyarrow raise many classes
+        raise ValueError(
+            f"{column_label(names, j)} has the dtype {dtype}, which does not hold the cells that"
+            f" are to go into it: pass it in the dtype that it had in fit. ({error})"
+        ) from error
 
 
 def dimension_error(n_dimensions):

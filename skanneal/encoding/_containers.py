@@ -50,8 +50,8 @@ def open_table(X, name, sparse=False):
     Raises
     ------
     TypeError, ValueError
-        For sparse, structured and masked arrays, lazy frames, ragged rows, data that is not
-        two-dimensional, no rows or no columns.
+        For sparse, structured and masked arrays, lazy frames, frames of other libraries, ragged
+        rows, data that is not two-dimensional, no rows or no columns.
     """
     if issparse(X) and not sparse:
         raise sparse_error(name)
@@ -67,6 +67,11 @@ def open_table(X, name, sparse=False):
         table = PolarsFrame(X)
     elif isinstance(X, (list, tuple)) and len(X) > 0 and not isinstance(X[0], np.ndarray):
         table = Rows(X, name)
+    elif hasattr(X, "to_pandas") and not hasattr(X, "dtype"):  # such as a pyarrow.Table
+        raise TypeError(
+            f"{name} is a {type(X).__module__}.{type(X).__qualname__}, but must be a NumPy array, a"
+            f" pandas or polars frame, or a list of rows: pass {name}.to_pandas()."
+        )
     else:
         table = Array(X, name)
     n_rows, n_columns = table.shape

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from ._columns import Column, read_array, read_objects, sparse_error
-from ._container_base import Container, dimension_error, holding_dtype, present
+from ._container_base import Container, dimension_error, holding_dtype, new_cells, present
 from ._dates import temporal_error
 
 
@@ -60,9 +60,13 @@ class PandasFrame(Container):
         filled = self.X.copy()
         for j, mask, values in replacements:
             series = self.X.iloc[:, j]
-            new = _pandas_series(values, series.dtype)
-            series = series.astype(new.dtype).copy()
-            series.iloc[np.flatnonzero(mask)] = new.array
+            with new_cells(self.names, j, series.dtype):
+                new = _pandas_series(values, series.dtype)
+                if mask.all():
+                    series = new.set_axis(series.index)
+                else:
+                    series = series.astype(new.dtype).copy()
+                    series.iloc[np.flatnonzero(mask)] = new.array
             filled.isetitem(j, series)
         return filled
 
@@ -96,7 +100,8 @@ class PandasFrame(Container):
             zip(columns, layout["dtypes"], strict=True)
         ):
             dtype = pd.CategoricalDtype(*categories) if categories else dtype
-            built[j] = _pandas_series(values, pd.api.types.pandas_dtype(dtype))
+            with new_cells(layout["names"], j, dtype):
+                built[j] = _pandas_series(values, pd.api.types.pandas_dtype(dtype))
         built = pd.DataFrame(built)
         built.columns = layout["names"]
         return built
@@ -124,6 +129,8 @@ def _pandas_series(values, dtype):
         if getattr(dtype, "tz", None) is not None:
             series = series.dt.tz_localize("UTC")
         return series.astype(dtype) if dtype.kind == values.dtype.kind else series
+    if str(dtype) == "null[pyarrow]":  # a column without any cell, which may become any other
+        return pd.Series(values.tolist() if values.dtype.kind == "O" else values)
     nullable = not isinstance(dtype, np.dtype)
     base = getattr(dtype, "numpy_dtype", dtype)
     if isinstance(base, np.dtype) and base.kind in "biufO":

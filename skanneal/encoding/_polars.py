@@ -5,7 +5,7 @@
 import numpy as np
 
 from ._columns import Column, read_array, read_objects
-from ._container_base import Container, holding_dtype, present
+from ._container_base import Container, holding_dtype, new_cells, present
 from ._dates import temporal_error
 
 POLARS_TEXT = ("String", "Categorical", "Binary")
@@ -64,7 +64,8 @@ class PolarsFrame(Container):
         columns = self.X.get_columns()
         for j, mask, values in replacements:
             series = columns[j]
-            new = _polars_series(series.name, values, series.dtype)
+            with new_cells(self.names, j, series.dtype):
+                new = _polars_series(series.name, values, series.dtype)
             # the position of each row's replacement; those of other rows are read but not used
             position = np.maximum(np.cumsum(mask) - 1, 0)
             columns[j] = series.cast(new.dtype).zip_with(pl.Series(~mask), new.gather(position))
@@ -97,11 +98,13 @@ class PolarsFrame(Container):
         import polars as pl
 
         built = []
-        for name, values, (dtype, *categories) in zip(
-            layout["names"], columns, layout["dtypes"], strict=True
+        names = layout["names"]
+        for j, (values, (dtype, *categories)) in enumerate(
+            zip(columns, layout["dtypes"], strict=True)
         ):
             dtype = getattr(pl, dtype)(*categories) if categories else getattr(pl, dtype)
-            built.append(_polars_series(name, values, dtype))
+            with new_cells(names, j, dtype):
+                built.append(_polars_series(names[j], values, dtype))
         return pl.DataFrame(built)
 
 
