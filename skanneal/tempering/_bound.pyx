@@ -25,8 +25,11 @@ cdef class BoundTarget:
         self.n_rows = target.n_rows
         self.independent = target.independent
         self.has_gradient = target.has_gradient
-        self.order = np.array(order, dtype=np.int64)
-        self.sizes = np.array(sizes, dtype=np.int64)
+        order, sizes = np.array(order, dtype=np.int64), np.array(sizes, dtype=np.int64)
+        check_order(order, self.n_rows)
+        if sizes.ndim != 1 or not len(sizes) or sizes.min() < 0 or sizes.max() > self.n_rows:
+            raise ValueError(f"sizes must lie between 0 and the {self.n_rows} rows, got {sizes}.")
+        self.order, self.sizes = order, sizes
         self.n_levels = len(self.sizes)
         self.error = None
         self.failed = False
@@ -65,17 +68,20 @@ cdef class BoundTarget:
 
     def set_order(self, order):
         """Another permutation of the rows."""
-        cdef int64_t[::1] given = np.array(order, dtype=np.int64)
-        self.order[:] = given
+        order = np.array(order, dtype=np.int64)
+        check_order(order, self.n_rows)
+        self.order[:] = order
         self.reorder()
 
     def swap_positions(self, Py_ssize_t i, Py_ssize_t j):
         """Exchange the rows at two positions."""
+        check_below(self.n_rows, position=i)
+        check_below(self.n_rows, position=j)
         self.exchange(i, j)
 
     def prior(self, theta, bint gradient=False):
         """Log prior and its gradient (or None)."""
-        cdef double[::1] at = np.array(theta, dtype=np.float64)
+        cdef double[::1] at = self.point(theta)
         cdef double[::1] out = np.zeros(self.n_parameters)
         cdef double value
         with nogil:
@@ -85,11 +91,10 @@ cdef class BoundTarget:
 
     def evaluate(self, theta, Py_ssize_t level=0, bint gradient=False):
         """Log likelihoods of `level` and all hotter levels, and the gradient of `level`'s."""
-        cdef double[::1] at = np.array(theta, dtype=np.float64)
+        cdef double[::1] at = self.point(theta)
         cdef double[::1] out = np.zeros(self.n_parameters)
         cdef double[::1] values = np.zeros(self.n_levels)
-        if not 0 <= level < self.n_levels:
-            raise ValueError(f"level must be in 0 .. {self.n_levels - 1}, got {level}.")
+        check_below(self.n_levels, level=level)
         with nogil:
             self.log_likelihood(
                 &at[0], level, self.n_levels, &values[0], &out[0] if gradient else NULL
@@ -99,8 +104,10 @@ cdef class BoundTarget:
 
     def evaluate_many(self, thetas, Py_ssize_t level):
         """Log priors of so many thetas, and log likelihoods of `level` and all hotter levels."""
+        check_shape("thetas", thetas, (len(thetas), self.n_parameters))
         cdef double[:, ::1] at = np.array(thetas, dtype=np.float64, order="C")
         cdef Py_ssize_t i, n = at.shape[0]
+        check_below(self.n_levels, level=level)
         cdef double[::1] prior = np.zeros(n)
         cdef double[:, ::1] values = np.zeros((n, self.n_levels))
         with nogil:
@@ -112,18 +119,44 @@ cdef class BoundTarget:
 
     def row(self, theta, Py_ssize_t position):
         """Log likelihood of the row at a position of the order."""
-        cdef double[::1] at = np.array(theta, dtype=np.float64)
+        cdef double[::1] at = self.point(theta)
         cdef double value
+        check_below(self.n_rows, position=position)
         with nogil:
             value = self.row_log_likelihood(&at[0], position)
         self.raise_error()
         return value
+
+    def point(self, theta):
+        """A copy of theta, of the right length."""
+        theta = np.array(theta, dtype=np.float64)
+        check_shape("theta", theta, (self.n_parameters,))
+        return theta
 
     def raise_error(self):
         """Raise what the user's code raised, if it did."""
         error, self.error, self.failed = self.error, None, False
         if error is not None:
             raise error
+
+
+def check_order(order, n_rows):
+    """Raise a ValueError unless an array holds the position of every row once."""
+    if not np.array_equal(np.sort(order, axis=None), np.arange(n_rows)) or order.ndim != 1:
+        raise ValueError(f"the order must hold every one of {n_rows} rows once, got {order}.")
+
+
+def check_shape(what, array, shape):
+    """Raise a ValueError unless an array has this shape."""
+    if np.shape(array) != shape:
+        raise ValueError(f"{what} must have the shape {shape}, got {np.shape(array)}.")
+
+
+def check_below(end, **named):
+    """Raise a ValueError unless a number, given by its name, counts from 0 to below the end."""
+    ((name, number),) = named.items()
+    if not 0 <= number < end:
+        raise ValueError(f"{name} must be in 0 .. {end - 1}, got {number}.")
 
 
 cdef class BoundPython(BoundTarget):

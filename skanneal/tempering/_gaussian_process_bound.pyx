@@ -31,6 +31,8 @@ import numpy as np
 from ..families._base cimport aligned_zeros
 from ._bound cimport BoundTarget
 
+from ._bound import check_shape
+
 cdef double LOG_2_PI = 1.8378770664093453
 cdef int SMALL_INVERSE = 32  # rows below which LAPACK's own loops are as fast as halving
 cdef int SMALL_PRODUCT = 16
@@ -119,6 +121,11 @@ cdef class BoundGaussianProcess(BoundTarget):
 
     def __init__(self, target, order, sizes):
         super().__init__(target, order, sizes)
+        d = self.n_parameters - 2
+        shapes = {"X": (self.n_rows, d), "y": (self.n_rows,), "constant": (d + 2,)}
+        shapes |= {"location": (d,), "scale": (d,), "shape": (2,), "rate": (2,)}
+        for name, shape in shapes.items():
+            check_shape(f"the target's {name}", getattr(target, name), shape)
         self.X = target.X
         self.y = target.y
         self.kernel = KERNELS[target.kernel]
@@ -275,6 +282,8 @@ def covariance(kernel, A, B, theta):
     covariance : ndarray of shape (n_a, n_b), Fortran order
     """
     cdef GpRows a, b
+    check_shape("the second set of rows", B, (len(B), A.shape[1]))
+    check_shape("theta", theta, (A.shape[1] + 2,))
     cdef double[:, ::1] left = scaled_columns(A, theta), right = scaled_columns(B, theta)
     cdef double signal = exp(2.0 * theta[A.shape[1]])
     cdef int kind = KERNELS[kernel], level = skanneal_level()

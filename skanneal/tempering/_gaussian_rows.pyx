@@ -17,6 +17,8 @@ import numpy as np
 
 from ._bound cimport BoundTarget
 
+from ._bound import check_shape
+
 cdef enum:
     BLOCK = 8                            # doubles; rows are padded to blocks
 
@@ -51,6 +53,8 @@ cdef class BoundGaussianMean(BoundTarget):
         super().__init__(target, order, sizes)
         d = self.n_parameters
         self.width = -(-d // BLOCK) * BLOCK
+        check_shape("the target's whitener", target.whitener, (d, d))
+        check_shape("the target's whitened", target.whitened, (self.n_rows, d))
         padded = np.zeros((self.n_rows, self.width))
         padded[:, :d] = target.whitened
         self.source = padded

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.special import logsumexp
 
+from ._bound import check_shape
 from ._draws import standard_normals
 from ._gaussian_process_bound import covariance
 
@@ -45,6 +46,7 @@ class GaussianProcessMixture:
         """Means of f under draw s, and V with f's covariance = prior - V'V."""
         cross = covariance(self.target.kernel, self.target.X, X, self.draws[s])
         mean = cross.T @ self.weights[s]
+        check_shape("a draw's factor", self.factors[s], (len(cross) * (len(cross) + 1) // 2,))
         return mean, lapack.dtfsm(1.0, self.factors[s], cross, uplo="L")
 
     def _chunks(self, n):
