@@ -317,6 +317,7 @@ class TestOddTables:
 
     @pytest.mark.parametrize("schedule", SCHEDULES)
     @pytest.mark.few(40)
+    @pytest.mark.filterwarnings("ignore:Row 5 has no observed cell", "ignore:The table has no")
     def test_every_schedule(self, case, schedule):
         model = mixture(schedule=cheap_schedule(schedule)).fit(ODD_TABLES[case])
         assert model.trace_["n_assigned"][0, -1] == len(ODD_TABLES[case])

@@ -2,6 +2,8 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import math
+
 import numpy as np
 
 from .._native._state_arrays import StateError
@@ -16,10 +18,12 @@ class Trace(dict):
         Parameters
         ----------
         scalars : dict of str to number
-            The same names at every call.
+            Those that another call has and this one has not are NaN here, and the other way round.
         """
-        for name, value in scalars.items():
-            self.setdefault(name, []).append(float(value))
+        n_records = max(map(len, self.values()), default=0)
+        for name in dict.fromkeys([*self, *scalars]):
+            values = self.setdefault(name, [math.nan] * n_records)
+            values.append(float(scalars.get(name, math.nan)))
 
     def to_arrays(self):
         """Return a dict of float arrays of shape (n_records,)."""

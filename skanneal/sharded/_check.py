@@ -40,7 +40,7 @@ def check_uncollapsed(arrays, likelihood, n_rows):
     )
     if len(statistics) != n_atoms:
         raise StateError("statistics", f"is not of {n_atoms} atoms")
-    if "theta" in arrays:
+    if "theta" in arrays or not likelihood.conjugate:
         state_array(arrays, "theta", NUMBERS, _shape_of_atoms(likelihood, n_atoms))
         if len(arrays["theta"]) != n_atoms:
             raise StateError("theta", f"is not of {n_atoms} atoms")

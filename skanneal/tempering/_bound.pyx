@@ -70,7 +70,8 @@ cdef class BoundTarget:
         """Another permutation of the rows."""
         order = np.array(order, dtype=np.int64)
         check_order(order, self.n_rows)
-        self.order[:] = order
+        cdef int64_t[::1] given = order
+        self.order[:] = given
         self.reorder()
 
     def swap_positions(self, Py_ssize_t i, Py_ssize_t j):
