@@ -720,6 +720,23 @@ def test_sparse_queries_of_a_dense_fit_and_the_reverse():
     np.testing.assert_array_equal(fitted(X).predict(csr_array(X)), fitted(csr_array(X)).predict(X))
 
 
+@pytest.mark.parametrize("width", range(6))
+def test_rows_with_counts_begin_at_multiples_of_eight_bytes(width):
+    """Where the entries of a row begin is a number of eight bytes, which processors read as one."""
+    types = ["f4"] + ["u1"] * width + ["entries", "none"]
+    table = Table(types, [0] + [2] * width + [0, 0])
+    levels = [np.zeros(3, np.uint8)] * width
+    counts = csr_array(np.array([[0, 0], [1, 2], [0, 0]]))
+    table.append([np.array([np.nan, 1.0, np.nan], np.float32), *levels, counts, None])
+    assert table.row_bytes % 8 == 0 and table.positions[types.index("entries")] % 8 == 0
+    for weighted in (False, True):
+        filled = table.with_fills([0], weighted)
+        places, cells, weights = table.shared["fills", 3, weighted, 0]
+        starts = cells if not weighted else weights - table.row_bytes // 4
+        assert len(starts) > 1 and not (np.diff(starts) % 2).any()
+        assert filled.row_bytes == table.row_bytes and len(filled.fills()) == 2 + 3 * weighted
+
+
 def test_duplicates_zeros_and_order_of_entries():
     """Duplicate entries are summed, explicit zeros dropped, the caller's matrix is left alone."""
     X, _ = corpus()
