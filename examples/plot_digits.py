@@ -23,7 +23,7 @@ from skanneal import AcceleratedDPMixture
 from skanneal.schedules import AcceleratedSchedule
 
 X, digits = load_digits(return_X_y=True)
-schedule = AcceleratedSchedule(n_accelerated=50, n_exact=250)
+schedule = AcceleratedSchedule(n_accelerated=50, n_exact=1000)
 model = AcceleratedDPMixture(likelihood="multinomial", schedule=schedule, random_state=0).fit(X)
 print(model.n_components_, "components,", model.n_clusters_, "clusters")
 

@@ -2,8 +2,8 @@
 Clusters in a table of mixed columns with gaps
 ==============================================
 
-A real table is seldom a matrix of floats. Here the chemical analyses of 178 wines get a column of
-words, a column of truth values, and gaps: one cell in five is removed. You need not give a number
+A real table is seldom a matrix of floats. Here six analyses of 178 wines get a column of words, a
+column of truth values, and gaps: one cell in ten is removed. You need not give a number
 of clusters, fill gaps, or scale and encode columns.
 """
 
@@ -25,9 +25,10 @@ complete = wine.assign(
     ),
     proline=wine["proline"] > 700,
 ).rename(columns={"proline": "high_proline", "color_intensity": "color"})
-is_missing = rng.random(complete.shape) < 0.2
+complete = complete[["alcohol", "ash", "flavanoids", "hue", "color", "high_proline"]]
+is_missing = rng.random(complete.shape) < 0.1
 X = complete.astype({"high_proline": "boolean"}).mask(is_missing)
-X[["alcohol", "color", "high_proline", "flavanoids"]].head()
+X.head()
 
 # %%
 # The fit
@@ -39,18 +40,21 @@ from sklearn.metrics import adjusted_rand_score
 from skanneal import AnnealedDPMixture
 
 model = AnnealedDPMixture(random_state=0).fit(X)
-print("families:", {family: len(columns) for family, columns in model.families_.items()})
+for family, columns in model.families_.items():
+    print(f"{family}:", *X.columns[columns])
 print("clusters:", model.n_clusters_)
 print(f"adjusted Rand index with the cultivars: {adjusted_rand_score(cultivar, model.labels_):.2f}")
 
 # %%
 # What distinguishes them
 # -----------------------
-# Each line is a cluster. In a column of numbers, blue means below the mean of all wines and red
+# ``describe_clusters`` says it in words. In the picture each line is a cluster. In a column of numbers, blue means below the mean of all wines and red
 # above it. In the column of a level, the darker a cell, the larger the share of wines that have it.
 
 from skanneal.displays import ClusterDisplay
 
+for cluster, line in model.describe_clusters(X, n_features=3).iterrows():
+    print(f"{cluster}: {line['size']} wines, {line['apart']}")
 ClusterDisplay.from_estimator(model, X)
 
 # %%
@@ -79,11 +83,13 @@ plt.show()
 # %%
 # The odd cells
 # -------------
-# ``surprisal`` is minus the log density of each cell given the other cells of its row. Here one
-# cell gets a slipped decimal point, and stands out.
+# ``surprisal`` is minus the log density of each cell given the other cells of its row, as a frame
+# like the rows. Here one cell gets a slipped decimal point, and stands out. ``explain_outliers``
+# names it; rows and cells are compared with those of the fit.
 
 rows = X.head(8).copy()
-rows.loc[3, "magnesium"] = 10.0 * complete.loc[3, "magnesium"]
+rows.loc[3, "flavanoids"] = 10.0 * complete.loc[3, "flavanoids"]
+print(model.explain_outliers(rows, n=1, reference=X).round(1))
 surprisal = model.surprisal(rows)
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
