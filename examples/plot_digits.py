@@ -11,7 +11,8 @@ right: people write some digits in more than one way.
 # %%
 # The fit
 # -------
-# 1797 digits of 8 x 8 pixels with 0 to 16 units of ink. The chain begins with all of them in one
+# 1797 digits of 8 x 8 pixels with 0 to 16 units of ink, four of which count as one: neighbouring
+# shades are no independent counts. The chain begins with all of them in one
 # cluster. Its accelerated stage proposes features at rows that fit badly where they are. The exact
 # stage that follows draws from the posterior in the long run, and only its draws are kept.
 
@@ -22,7 +23,8 @@ from sklearn.datasets import load_digits
 from skanneal import AcceleratedDPMixture
 from skanneal.schedules import AcceleratedSchedule
 
-X, digits = load_digits(return_X_y=True)
+pictures, digits = load_digits(return_X_y=True)
+X = pictures // 4
 schedule = AcceleratedSchedule(n_accelerated=50, n_exact=1000)
 model = AcceleratedDPMixture(likelihood="multinomial", schedule=schedule, random_state=0).fit(X)
 print(model.n_components_, "components,", model.n_clusters_, "clusters")
@@ -64,7 +66,7 @@ print("clusters of each digit:", dict(enumerate(clusters_of.tolist())))
 
 figure, axes = plt.subplots(1, 10, figsize=(9, 1.3), layout="constrained")
 for ax, row in zip(axes, np.argsort(-model.outlier_scores_)):
-    ax.imshow(X[row].reshape(8, 8), cmap="gray_r")
+    ax.imshow(pictures[row].reshape(8, 8), cmap="gray_r")
     ax.set_title(f"a {digits[row]}?", fontsize="small")
     ax.set_axis_off()
 plt.show()
