@@ -10,8 +10,8 @@ separately in each. So the answer includes which columns depend on each other.
 # %%
 # The table
 # ---------
-# 569 tumours with five measurements of the cells' nuclei. Four columns that have nothing to do with tumours are added; two
-# of these depend on each other. One cell in ten is removed.
+# 569 tumours with five measurements of the cells' nuclei. Four columns that have nothing to do with
+# tumours are added; two of these depend on each other. One cell in ten is removed.
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -33,11 +33,11 @@ X.head()
 # %%
 # The fit
 # -------
-# There are four chains. This prints the views of the point estimate.
+# There are two chains. This prints the views of the point estimate.
 
 from skanneal import CrossCatPY
 
-model = CrossCatPY(n_chains=4, random_state=0).fit(X)
+model = CrossCatPY(n_chains=2, random_state=0).fit(X)
 for v in range(model.n_views_):
     columns = X.columns[model.view_labels_ == v]
     print(f"{model.row_labels_[v].max() + 1:2d} clusters:", ", ".join(columns))

@@ -48,8 +48,9 @@ print(f"adjusted Rand index with the cultivars: {adjusted_rand_score(cultivar, m
 # %%
 # What distinguishes them
 # -----------------------
-# ``describe_clusters`` says it in words. In the picture each line is a cluster. In a column of numbers, blue means below the mean of all wines and red
-# above it. In the column of a level, the darker a cell, the larger the share of wines that have it.
+# ``describe_clusters`` says it in words. In the picture each line is a cluster. In a column of
+# numbers, blue means below the mean of all wines and red above it. In the column of a level, the
+# darker a cell, the larger the share of wines that have it.
 
 from skanneal.displays import ClusterDisplay
 

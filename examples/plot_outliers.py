@@ -26,12 +26,11 @@ planted = {10: "magnesium", 40: "hue", 70: "ash", 5: "flavanoids"}
 # --------------------------------
 # The score of a row is minus the logarithm of how probable a row as odd as this one is, given all
 # others. The cell to blame is the most surprising one; ``expected`` is what the rest of the row
-# would have told. So few rows tell little about covariances of thirteen columns, of which chains
-# would then not be sure: the columns are independent within a cluster, as ``families`` says.
+# would have told.
 
 from skanneal import AnnealedDPMixture
 
-model = AnnealedDPMixture(families="normal", random_state=0).fit(X)
+model = AnnealedDPMixture(n_chains=2, random_state=0).fit(X)
 print(model.explain_outliers(X, n=10).round(1).to_string())
 
 # %%
