@@ -8,6 +8,7 @@ their logarithms; a draw may count less than others. The training data are not n
 # SPDX-License-Identifier: BSD-3-Clause
 
 from copy import copy
+from weakref import WeakSet
 
 import numpy as np
 from scipy.special import logsumexp
@@ -149,6 +150,16 @@ class View:
                 yield j, rows, self.sample_cells(j, at[rows], bit_generator)
 
 
+_CHECKED = WeakSet()  # the draws whose arrays were checked when they first answered a query
+
+
+def _views_of(draw, empty):
+    """The mixtures of a draw, for queries."""
+    views = state_from_arrays(draw.arrays, empty, trusted=draw in _CHECKED).views
+    _CHECKED.add(draw)
+    return views
+
+
 class Predictor:
     """Answers queries, averaged over draws.
 
@@ -174,7 +185,7 @@ class Predictor:
         self._log_draw_weights = np.log(self.draw_weights)
         empty = Table(*schema)
         self.main = [draw.main_view for draw in draws]
-        self._look(state_from_arrays(draw.arrays, empty).views for draw in draws)
+        self._look(_views_of(draw, empty) for draw in draws)
 
     def _look(self, states):
         """Take the mixtures of each draw as they are now."""

@@ -7,10 +7,11 @@ from ._subsample import SELECTIONS, Subsample
 from .crosscat import CrossCat, FreshView
 
 
-def state_from_arrays(arrays, table, subsample=None):
-    """The Mixture or CrossCat whose to_arrays() gave `arrays`."""
+def state_from_arrays(arrays, table, subsample=None, trusted=False):
+    """The Mixture or CrossCat whose to_arrays() gave `arrays`; `trusted` if they have been checked
+    before."""
     cls = CrossCat if "view_of" in arrays else Mixture
-    return cls.from_arrays(arrays, table, subsample)
+    return cls.from_arrays(arrays, table, subsample, trusted)
 
 
 __all__ = [

@@ -463,13 +463,11 @@ cdef class Mixture:
         return arrays
 
     @classmethod
-    def from_arrays(cls, arrays, Table table=None, Subsample subsample=None):
-        """The mixture whose to_arrays() gave `arrays`; StateError for arrays that are none such.
-
-        `table` may be one without rows (same columns): the mixture then answers queries only.
-        """
+    def from_arrays(cls, arrays, Table table=None, Subsample subsample=None, trusted=False):
+        """The mixture whose to_arrays() gave `arrays`; StateError, unless they are `trusted`, for
+        arrays that are none such. A `table` without rows (same columns) is for queries only."""
         cdef Mixture new
-        blocks = checked_blocks(arrays, table)
+        blocks = checked_blocks(arrays, table, trusted)
         prior = prior_from_arrays(arrays)
         new = cls(table, blocks, prior, subsample)
         size = blocks[0].sizes()

@@ -278,17 +278,17 @@ class CrossCat:
         return arrays | pack(views)
 
     @classmethod
-    def from_arrays(cls, arrays, table, subsample=None):
+    def from_arrays(cls, arrays, table, subsample=None, trusted=False):
         """The state whose to_arrays() gave `arrays`; a table without rows answers queries only.
 
-        StateError for arrays that are none such.
+        StateError for arrays that are none such; of `trusted` ones views are not looked at.
         """
         parts, views = unpack(arrays), []
         view_of = state_array(arrays, "view_of", "iu", (table.n_columns,), 0, len(parts) - 1)
         for v in range(len(parts)):
             with part(f"view{v}"):
                 own = parts.get(f"view{v}", {})
-                views.append(Mixture.from_arrays(own, table, subsample))
+                views.append(Mixture.from_arrays(own, table, subsample, trusted))
         prior = prior_from_arrays(arrays, "view_")
         new = cls(table, views, view_of, prior, subsample)
         for v, view in enumerate(views):
