@@ -38,7 +38,8 @@ print(model.explain_outliers(X, n=10).round(1).to_string())
 # -----------------------
 # The surprisal of a cell is minus its log density given the rest of its row. The density is in the
 # unit of its column; to compare columns, each column's median is subtracted. The planted cells are
-# framed.
+# framed. ``excess`` above is the same with the row itself left out of what the fit has learnt; here
+# it is not, so that the figures are lower: a row makes itself less surprising.
 
 import matplotlib.pyplot as plt
 import numpy as np
