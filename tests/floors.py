@@ -9,7 +9,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 EXTRAS = ("plot", "pandas", "arviz", "dask", "test")
-FLOOR = re.compile(r"([\w-]+)>=([\d.]+)")
+FLOOR = re.compile(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)")
 
 
 def requirements():

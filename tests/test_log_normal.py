@@ -150,8 +150,9 @@ def test_a_column_of_one_value_is_set_apart():
     assert np.isfinite(alone.draws_[0][0].log_joint)
 
 
-def test_it_is_never_chosen_by_itself():
-    assert NAME not in fitted(families="auto").fit(amounts()).families_
+def test_auto_takes_it_for_amounts_and_not_for_their_logarithms():
+    assert fitted(families="auto").fit(amounts()).families_[NAME].tolist() == [0, 1, 2, 3]
+    assert NAME not in fitted(families="auto").fit(np.log(amounts())).families_
 
 
 @pytest.mark.parametrize(
