@@ -35,6 +35,7 @@ POSSIBLE = [(1, 1.0001), (1, 2), (1, N), (N - 1, N), (N - 0.5, N), (1, N - 0.001
 
 @every_model
 @pytest.mark.parametrize("expected", POSSIBLE)
+@pytest.mark.few(8)
 def test_any_possible_number_may_be_expected(name, expected):
     model = MODELS[name](expected_clusters=expected).fit(X)
     assert np.isfinite(model.score_samples(X)).all()

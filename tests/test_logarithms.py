@@ -42,6 +42,7 @@ def amounts(n=150, d=2, seed=0):
 
 @pytest.mark.parametrize("estimator", [AnnealedDPMixture, PermutationDPMixture, CrossCatPY])
 @pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.few(3)
 def test_amounts_are_never_negative(estimator, d):
     X = amounts(d=d)
     X[::7, 0] = np.nan
@@ -61,6 +62,7 @@ def test_amounts_are_never_negative(estimator, d):
         ("waiting", lambda rng, n: 30.0 * rng.weibull(0.7, size=n)),
     ],
 )
+@pytest.mark.few(3)
 def test_skewed_amounts_of_other_laws(name, draw, n):
     """Also in a table of few rows."""
     model = fitted(draw(np.random.default_rng(2), n)[:, None])
@@ -83,6 +85,7 @@ def coordinates(n=200):
         lambda X: X,
     ],
 )
+@pytest.mark.few(2)
 def test_coordinates_are_not_bent(place):
     model = fitted(place(coordinates()))
     assert {LOGARITHMS, WITH_ATOMS}.isdisjoint(families(model))

@@ -83,7 +83,7 @@ TABLES = {
 }
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("k", [3, 25])
 def test_clusters_are_given_where_the_posterior_has_fewer(name, k):
@@ -95,6 +95,7 @@ def test_clusters_are_given_where_the_posterior_has_fewer(name, k):
 
 @pytest.mark.parametrize("make", [PermutationDPMixture, CrossCatPY])
 @pytest.mark.parametrize("k", [4, 60])
+@pytest.mark.few(2)
 def test_other_estimators_give_them_too(make, k):
     X = numbers()
     model = make(**SHORT, n_clusters=k).fit(X)
@@ -193,6 +194,7 @@ def test_weights_are_raised_no_more_than_needed():
 
 
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.few(2)
 def test_raised_weights_give_each_cluster_a_row(seed):
     generator = np.random.default_rng(seed)
     logs = generator.normal(size=(40, 30)) * 3 + np.linspace(0, 40, 30)
@@ -212,6 +214,7 @@ def shapes(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("make", [AnnealedDPMixture, CrossCatPY, AcceleratedDPMixture])
+@pytest.mark.few(3)
 def test_the_number_of_clusters_is_one_more_than_sure_valleys(make, seed):
     parameters = SHORT
     if make is AcceleratedDPMixture:

@@ -25,7 +25,7 @@ from ._base_chains import INTERRUPTED, BaseChains, check_states
 from ._base_table import BaseTable
 from ._evidence import check_gaps, check_schedule, evidence_of
 from ._rounds import SweepCost, run_rounds
-from ._verdict import opinion, settled
+from ._verdict import failed, opinion, settled
 from ._weighted_draws import weighted_draws
 
 SKETCH_ROWS = 2000
@@ -156,10 +156,10 @@ class BaseAnnealed(BaseTable, BaseChains):
         return {"chain_weights_": weights, "_log_densities": densities}
 
     def _answers(self, fitted, plan, encoder, limit):
-        """`convergence_["answers"]`: empty where chains agree in everything or cannot be compared,
-        and under a time limit."""
+        """`convergence_["answers"]`: empty where no figure says that chains do not agree, and under
+        a time limit."""
         log_densities = fitted.pop("_log_densities")
-        if log_densities is None or limit:
+        if log_densities is None or limit or not failed(fitted["convergence_"]):
             return {}
         return answers_of(self, fitted, plan, encoder, log_densities)
 
