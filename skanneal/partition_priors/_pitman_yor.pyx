@@ -94,8 +94,8 @@ cdef class PitmanYor(PartitionPrior):
     @staticmethod
     def grid(n, concentration="infer", discount="infer", expected_clusters=None, null=False,
              of=""):
-        """The expected number of clusters minus one has a gamma prior (`gamma_of`), and the discount
-        an independent uniform one, restricted together to the pairs of the grid: a discount that
+        """The expected number of clusters minus one has a gamma prior (`gamma_of`), the discount an
+        independent uniform one, restricted together to the pairs of the grid: a discount that
         forces many clusters keeps less of its share."""
         _check(n, concentration, discount, expected_clusters, of)
         discounts = DISCOUNTS if discount == "infer" else np.array([float(discount)])
