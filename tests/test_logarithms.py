@@ -215,7 +215,7 @@ def test_some_tables_cost_nothing(monkeypatch, X, parameters):
 
 def test_without_time_numbers_stay_plain(monkeypatch):
     monkeypatch.setattr(Contest, "double", lambda self: False)
-    assert families(fitted(amounts(), max_time=1e3)) == {PLAIN: [0, 1]}
+    assert families(fitted(amounts(), max_time=1.0)) == {PLAIN: [0, 1]}
 
 
 @pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
