@@ -24,6 +24,8 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.metrics import adjusted_rand_score
 
+from ..predictive._clusters import evenly
+from ..predictive._crosscat import CrossCatQueries
 from ..predictive._loo import compared_rows
 from ..summary import cut_tree
 
@@ -64,7 +66,7 @@ def answers_of(estimator, fitted, plan, encoder, log_densities):
     same = np.mean([abs(number - n_clusters) <= SAME_NUMBER * n_clusters for _, number in own])
     found["number of clusters"] = _answer(same, SHARE, same >= SHARE)
     if estimator._has_views:
-        found["dependence of columns"] = _of_dependence(chains)
+        found["dependence of columns"] = _of_dependence(chains, encoder)
     if len(chains) < 2:
         return {name: answer | {"agrees": False} for name, answer in found.items()}
     return found
@@ -89,7 +91,7 @@ def _of_density(log_densities):
 def _own_clusters(estimator, draws, n_clusters, plan, encoder):
     """What a fit of this chain alone would say: the cluster of some rows, if there are so many
     clusters, and how many it would say there are."""
-    at = np.unique(np.linspace(0, len(draws) - 1, min(DRAWS, len(draws))).round().astype(int))
+    at = evenly(len(draws), DRAWS)
     summary = estimator._summary(draws, encoder, plan, least=1, keys=None)
     rows = compared_rows(plan.table.n_rows, COMPARED_ROWS)
     if not estimator._joins_components:
@@ -103,13 +105,13 @@ def _own_clusters(estimator, draws, n_clusters, plan, encoder):
     return clusters.predict(plan.table.take(rows)), own_number
 
 
-def _of_dependence(chains):
+def _of_dependence(chains, encoder):
     """How far chains differ in the probabilities that columns depend on each other."""
-    of_chains = []
-    for draws in chains:
-        views = np.array([draw.dependent_labels for draw in draws])
-        together = (views[:, :, None] == views[:, None, :]) & (views[:, :, None] >= 0)
-        of_chains.append(together.mean(axis=0)[np.triu_indices(views.shape[1], 1)])
+    pairs = np.triu_indices(encoder.n_columns, 1)
+    of_chains = [
+        CrossCatQueries(draws, None, encoder).dependence_probability(None)[pairs]
+        for draws in chains
+    ]
     gaps = np.abs(of_chains - np.mean(of_chains, axis=0))
     apart = gaps.mean(axis=1).max() if gaps.size else 0.0
     return _answer(apart, DEPENDENCE, apart <= DEPENDENCE)

@@ -88,7 +88,7 @@ def disagreement(convergence, advice):
     answers = convergence.get("answers", {})
     agreed = [name for name, answer in answers.items() if answer["agrees"]]
     nothing_to_say = not failed(convergence) or len(convergence["agreeing"]) == 1
-    if nothing_to_say or (answers and len(agreed) == len(answers)):
+    if nothing_to_say or settled(False, answers):
         return []
     if not answers:
         return [

@@ -110,7 +110,7 @@ class Clusters:
         n_cells = table.n_rows * (int(point.labels.max()) + 1)
         most = min(ROWS_TIMES_DRAWS // table.n_rows, CELLS // n_cells)
         n_draws = np.clip(most, FEW_DRAWS, MOST_DRAWS)
-        used = _evenly(len(draws), n_draws)
+        used = evenly(len(draws), n_draws)
         schema = None if encoder is None else encoder.table_schema
         self = cls([draws[d] for d in used], weights[used], point, schema, estimator.noise)
         self.tree = self._grown(point, table, limit)
@@ -137,7 +137,7 @@ class Clusters:
             pass
         seconds = LABELLING * (limit.taken - began) * table.n_rows / TIMED_ROWS  # of all draws
         n_draws = int(min(limit.left / max(seconds, LEAST), 1.0) * len(self.draws))
-        kept = _evenly(len(self.draws), max(n_draws, 1))
+        kept = evenly(len(self.draws), max(n_draws, 1))
         self.weights = self.weights[kept]
         for name in ("draws", "views", "shares", "component_sizes"):
             setattr(self, name, [getattr(self, name)[d] for d in kept])
@@ -200,7 +200,7 @@ class Clusters:
         if limit:
             seconds = limit.taken - began
             most = int(min(most, limit.left / 2 / max(seconds, LEAST)))
-        judges = _evenly(len(self.draws), max(most - 1 + most % 2, 0))  # an odd number has a median
+        judges = evenly(len(self.draws), max(most - 1 + most % 2, 0))  # an odd number has a median
         of_draws = [
             _gathered(
                 self.joints_without(self.draws[d], self.views[d], table),
@@ -375,11 +375,11 @@ def labels_of_draws(draws, point, clusters):
 
 def some_draws(draws, weights):
     """Return as many of the draws, and their weights, as clusters are averaged over."""
-    used = _evenly(len(draws), MOST_DRAWS)
+    used = evenly(len(draws), MOST_DRAWS)
     return [draws[d] for d in used], weights[used]
 
 
-def _evenly(n, n_chosen):
+def evenly(n, n_chosen):
     """Return n_chosen of n, or all of fewer, evenly spread."""
     return np.unique(np.linspace(0, n - 1, n_chosen).round().astype(np.int64))
 
