@@ -219,7 +219,7 @@ class ViewTails:
         """
         slots, leasts = self.view.slots, []
         means = np.array([self.view.means(int(j)) for j in block.columns])
-        n_parts = -(-len(masks) * len(slots) * 32 * block.n_slots // BLOCK_BYTES)
+        n_parts = max(1, -(-len(masks) * len(slots) * 32 * block.n_slots // BLOCK_BYTES))
         for part in np.array_split(masks, n_parts):
             cells = np.where(part[:, :, None], means, np.nan).swapaxes(0, 1)
             centres = self._table(dict(zip(block.columns.tolist(), cells.reshape(len(means), -1))))
