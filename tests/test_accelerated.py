@@ -145,7 +145,7 @@ each_other = pytest.mark.parametrize("stage, n_shards", OTHERS, ids=lambda x: ge
 @each_other
 @pytest.mark.parametrize("n", [3, 6])
 @each_prior
-@pytest.mark.few(7)
+@pytest.mark.few(3)
 def test_other_algorithms(stage, n_shards, n, alpha, d):
     case, dealt = Case("multinomial", n), DEALT[n][n_shards]
     assert_exact(stage, case, dealt, alpha, d, n_draws=300, seed=5)
@@ -201,6 +201,7 @@ def test_slices_of_a_heavy_tail_at_length(cls, name, likelihood, n, n_shards, al
 
 
 @pytest.mark.parametrize("cls", [SliceSampler, Near])
+@pytest.mark.few(1)
 def test_slices_with_the_discount_inferred(cls):
     assert inferred_p_value(cls(3), (0.0, 0.5, 0.9), 400, 19) > LEVEL
 
@@ -246,7 +247,7 @@ each_user = pytest.mark.parametrize("stage, n_shards", USER, ids=lambda x: getat
 
 
 @each_user
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_user_likelihood(stage, n_shards):
     case = Case("coins", 3, user=checked_coins)
     assert_exact(stage, case, DEALT[3][n_shards], 0.7, 0.3, n_draws=300, n_steps=2, seed=7)
@@ -345,6 +346,7 @@ def test_new_features_apart_are_seen():
     assert p_value(Unshared(3), case, [0, 1, 2], 0.3, 0.0, **options) < LEVEL
 
 
+@pytest.mark.slow
 def test_unweighted_auxiliaries_are_seen():
     options = {"n_draws": 400, "n_segments": 3, "seed": 10}
     for user, seen in ((Coins, False), (Unweighted, True)):

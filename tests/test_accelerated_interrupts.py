@@ -113,6 +113,7 @@ def test_before_there_is_a_state(algorithm, where, monkeypatch):
 
 
 @pytest.mark.parametrize("algorithm", [*STAGE, "collapsed"])
+@pytest.mark.few(3)
 def test_nothing_new_leaves_the_earlier_fit(algorithm, monkeypatch):
     X, model = rows(), mixture(algorithm, warm_start=True).fit(rows())
     before = state_of(model)

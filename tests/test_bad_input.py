@@ -301,6 +301,7 @@ ODD_TABLES = {
 @pytest.mark.parametrize("case", ODD_TABLES)
 @pytest.mark.filterwarnings("error", "ignore:.*no observed cell")
 class TestOddTables:
+    @pytest.mark.few(10)
     def test_fit_and_queries(self, case):
         table = ODD_TABLES[case]
         n_rows, n_columns = len(table), len(table[0])
@@ -316,7 +317,7 @@ class TestOddTables:
         assert len(model.sample(4)) == 4
 
     @pytest.mark.parametrize("schedule", SCHEDULES)
-    @pytest.mark.few(40)
+    @pytest.mark.few(14)
     def test_every_schedule(self, case, schedule):
         model = mixture(schedule=cheap_schedule(schedule)).fit(ODD_TABLES[case])
         assert model.trace_["n_assigned"][0, -1] == len(ODD_TABLES[case])

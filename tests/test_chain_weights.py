@@ -380,6 +380,7 @@ class TestOneBadChain:
             np.testing.assert_array_equal(loaded.chain_weights_, model.chain_weights_)
             np.testing.assert_array_equal(loaded.score_samples(rows), model.score_samples(rows))
 
+    @pytest.mark.few(1)
     def test_equal_weights(self, cls):
         """One chain, or chains that agree: nothing is weighed, and nothing said."""
         with warnings.catch_warnings():

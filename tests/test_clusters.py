@@ -45,6 +45,7 @@ def fitted(X, **parameters):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.few(3)
 def test_one_shape_is_one_cluster_and_two_are_two(shape):
     generator = np.random.default_rng(7)
     one, other = shape(generator, 400), shape(generator, 400)

@@ -559,6 +559,7 @@ def test_more_than_64_features(family):
 
 
 @every_family
+@pytest.mark.few(4)
 def test_counts_beyond_the_tables_of_logarithms(family):
     rng = np.random.default_rng(14)
     n = 70_001

@@ -88,6 +88,7 @@ class TestScikitLearn:
         ],
     )
     @pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
+    @pytest.mark.few(1)
     def test_checks_of_transformers(self, check):
         getattr(estimator_checks, check)("CrossCatPY", quick())
         if check != "check_set_output_transform_pandas":  # a frame comes back with its own names
@@ -108,6 +109,7 @@ class TestScikitLearn:
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
         assert search.score(X) == pytest.approx(search.best_estimator_.score(X))
 
+    @pytest.mark.slow
     def test_cross_validation_of_density_and_labels(self):
         X = two_views()
         options = {"schedule": SequentialGibbs(n_sweeps=4), "n_chains": 1, "random_state": 0}
@@ -126,6 +128,7 @@ class TestScikitLearn:
         )
         assert scores.min() > 0.7
 
+    @pytest.mark.slow
     def test_views_as_features_of_a_classifier(self):
         X = two_views(200)
         y = (X[:, 0] > 0) ^ (X[:, 1] > 0)  # what no single column tells, the views' clusters do

@@ -996,7 +996,7 @@ CONTROLS = {
         "reallocation, skipping",
     ],
 )
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_broken_moves_fail_by_few_chains(control):
     data, make = CONTROLS[control]
     assert p_value_after(make, data, 120) < REJECT
@@ -1010,6 +1010,7 @@ def test_broken_moves_fail(control):
 
 
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.few(2)
 def test_power(fault):
     """By the matrices: the counts that a fault would give are at p < 1e-4 from 1000 draws."""
     pair, row_pair = (grid[0] for grid in PRIORS["steep"])

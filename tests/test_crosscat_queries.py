@@ -851,6 +851,7 @@ class TestMissingIndicator:
     def shown(X):
         return X.assign(has_size=X["size"].notna(), has_colour=X["colour"].notna())
 
+    @pytest.mark.slow
     def test_the_same_chain(self, twins):
         _, hidden, shown = twins
         for one, two in zip(all_draws(hidden), all_draws(shown)):

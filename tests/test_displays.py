@@ -160,6 +160,7 @@ def test_trace_on_all_rows_throughout(fitted):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.slow
 def test_every_estimator_with_a_trace_is_drawn():
     rng = np.random.default_rng(0)
     X, drawn = rng.normal(size=(12, 2)), []

@@ -43,6 +43,7 @@ def second(table):
 
 @pytest.mark.parametrize("make", [AnnealedDPMixture, CrossCatPY])
 @pytest.mark.parametrize("container", [rows, array, pandas, polars])
+@pytest.mark.few(4)
 def test_half_a_pair_is_a_level_as_any_other(container, make):
     model = short(make).fit(container(SURROGATE))
     gaps = container(GAPS + SURROGATE[4:])
@@ -67,6 +68,7 @@ CANNOT = {
 
 @pytest.mark.parametrize("of", CANNOT)
 @pytest.mark.parametrize("container", [pandas, polars])
+@pytest.mark.few(4)
 def test_a_dtype_that_cannot_hold_half_a_pair(container, of):
     model = short(AnnealedDPMixture, families={"categorical": [1]}).fit(container(SURROGATE))
     table = CANNOT[of]()

@@ -31,6 +31,7 @@ def rows(n_rows=60):
 
 # -------------------------------------------------------------------------------------- transform
 @pytest.mark.parametrize("name", MIXTURES)
+@pytest.mark.few(1)
 def test_transform_gives_the_clusters_probabilities(name):
     X = pd.DataFrame(rows(), columns=["a", "b"])
     model = quick(name).fit(X)
@@ -46,7 +47,7 @@ def test_transform_gives_the_clusters_probabilities(name):
 
 
 @pytest.mark.parametrize("name", MIXTURES)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "check", [name for name in dir(estimator_checks) if name.startswith("check_set_output")]
 )
@@ -65,6 +66,7 @@ def test_names_of_what_transform_gives(name):
     "name",
     [n for n in names() if "strata" in inspect.signature(getattr(skanneal, n).fit).parameters],
 )
+@pytest.mark.few(1)
 def test_strata_are_routed(name):
     """A pipeline hands them to the step that asks for them."""
     X, strata = rows(), np.arange(60) % 3

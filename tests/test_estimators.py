@@ -267,6 +267,7 @@ class TestFit:
 
     @pytest.mark.parametrize("selection", ["random", "window", "stratified"])
     @pytest.mark.parametrize("schedule", [LinearAnneal, EnergyAnneal])
+    @pytest.mark.few(3)
     def test_every_selection(self, schedule, selection):
         model = mixture(schedule=schedule(n_sweeps=10, selection=selection)).fit(two_clusters())
         assert not set(model.labels_[::2]) & set(model.labels_[1::2])
@@ -314,6 +315,7 @@ class TestFit:
 
     @pytest.mark.filterwarnings("ignore:The chains do not agree")
     @pytest.mark.parametrize("n_draws, thin", [(1, 1), (3, 1), (3, 4)])
+    @pytest.mark.few(2)
     def test_sweeps_add_up(self, n_draws, thin):
         X = two_clusters()
         for s in (1, 5, 6.5):

@@ -318,6 +318,7 @@ def test_wrong_samplers_are_rejected(fault, of, schedule, n_runs):
 
 
 @pytest.mark.parametrize(("island", "agrees"), [(Island, True), (ByProposals, False)])
+@pytest.mark.few(1)
 def test_rows_enter_by_the_terms_of_their_weight(island, agrees):
     """Of rows with weights a row step's proposals only approximate them."""
     plan, _ = case("multivariate_t", "DP", 4)

@@ -60,7 +60,7 @@ def check_finite(model, X):
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: f"{str(value):.12}")
 @pytest.mark.parametrize("family, name", EACH)
-@pytest.mark.few(110)
+@pytest.mark.few(40)
 def test_hyperparameters(family, name, value):
     X, where = rows(family), f"hyperparameters[{family!r}][{name!r}]"
     for model in models(family, {name: value}):
@@ -78,7 +78,7 @@ def form(family, name):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_limits_together(family):
     """At the ends of the limits, all hyperparameters at a time and all pairs of ends: finite."""
     names = FAMILIES[family].names()
@@ -120,6 +120,7 @@ NEAR = {
 
 @pytest.mark.parametrize("family", ["normal", "multivariate_normal", "poisson", "multinomial"])
 @pytest.mark.parametrize("of", NEAR)
+@pytest.mark.few(12)
 def test_data(family, of):
     X = NEAR[of](np.random.default_rng(0).uniform(-1, 1, size=(24, 2)))
     if family in ("poisson", "multinomial"):

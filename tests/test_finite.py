@@ -362,7 +362,7 @@ QUICK = {"partition_prior": "finite", "n_chains": 1, "random_state": 0}
 @every_estimator
 @pytest.mark.parametrize("concentration", ["infer", 2.0])
 @pytest.mark.parametrize("point_estimate", ["map", "vi"])
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_estimators(estimator, concentration, point_estimate):
     X = two_groups()
     with warnings.catch_warnings():

@@ -388,6 +388,7 @@ def test_posterior(family):
 
 
 @every_family
+@pytest.mark.few(1)
 def test_fills_that_are_not_redrawn_show(family):
     assert tried(family, 400, [KeptFills()], 3) < LEVEL
 

@@ -6,6 +6,7 @@ Random tests: fixed seeds, one try, false alarms at 1 in 10,000; means at 4.5 st
 import math
 
 import numpy as np
+import pytest
 from scipy import integrate, stats
 
 from skanneal.likelihoods import LIKELIHOODS
@@ -99,6 +100,7 @@ def joint_draws(n, scale, n_sweeps=0, likelihood_counts=1.0, seed=27):
     return np.array(out)
 
 
+@pytest.mark.slow
 def test_joint_law_stays():
     before = joint_draws(3000, 0.8)
     after = joint_draws(3000, 0.8, n_sweeps=6, seed=28)

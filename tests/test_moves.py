@@ -666,6 +666,7 @@ INFERRED_DATA = [
 
 @pytest.mark.parametrize("data", INFERRED_DATA)
 @pytest.mark.parametrize("prior", [False, True], ids=["fixed", "inferred"])
+@pytest.mark.few(7)
 def test_hyperparameters_leave_the_joint_law(data, prior):
     counts, law = hyper_states(data, prior, FeatureHyperparameters, 500, 17)
     for positions in [(0,), (1, 2), (3,), (0, 1, 2, 3)]:

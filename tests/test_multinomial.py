@@ -696,6 +696,7 @@ CONTAINERS = {
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.few(4)
 def test_every_container_gives_the_same_bits(container):
     X, topics = corpus()
     dense, model = fitted(X), fitted(CONTAINERS[container](X))
@@ -862,6 +863,7 @@ BAD = {
 
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("container", [np.array, csr_array, scipy.sparse.csc_matrix])
+@pytest.mark.few(8)
 def test_bad_counts(bad, container):
     make, match = BAD[bad]
     X, _ = corpus()

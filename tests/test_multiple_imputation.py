@@ -116,6 +116,7 @@ def test_a_table_without_gaps():
 
 
 @pytest.mark.parametrize("number", [0, -1, 2.5, "3"])
+@pytest.mark.few(2)
 def test_what_is_no_number_is_refused(number):
     X = table()
     with pytest.raises(ValueError, match="n_imputations must be a positive integer"):

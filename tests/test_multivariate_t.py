@@ -147,7 +147,7 @@ def test_given_the_weights(d):
 
 @pytest.mark.parametrize("d", [1, 3, 8])
 @pytest.mark.parametrize("degrees", [1.0, 4.0, 40.0])
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_row_steps_propose_and_correct(d, degrees):
     """Corrected, a proposal is the density with the weight summed out; it is close to it as it is.
 
@@ -411,6 +411,7 @@ def test_posterior():
 
 
 @pytest.mark.parametrize(("fills", "weights"), [(True, False), (False, True)])
+@pytest.mark.few(1)
 def test_a_state_that_is_not_redrawn_shows(fills, weights):
     assert tried(200, [*all_moves(), KeptState(fills, weights)], 3) < LEVEL
 

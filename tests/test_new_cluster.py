@@ -107,6 +107,7 @@ def logistic_integral(x, loading, n=20_000):
     return logsumexp(log_f - log_t) - np.log(n)
 
 
+@pytest.mark.slow
 def test_logistic_normal_in_thirty_columns(fitted):
     model, X = fitted
     coefficients = gammaln(X.sum(axis=1) + 1) - gammaln(X + 1).sum(axis=1)

@@ -147,6 +147,7 @@ def test_the_diagonal_of_a_matrix_is_told_of():
     assert message.startswith("scale0 of") and "grid in column 0, column 1: " in message
 
 
+@pytest.mark.slow
 def test_only_the_columns_at_fault_are_named():
     X = standardised(200, 6)
     given = {"normal": FAR | {"mu0": [0.0, 1e4, 0.0, 1e4, 1e4, 1e4]}}
@@ -172,6 +173,7 @@ def test_nothing_is_said_of_few_draws():
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
 @pytest.mark.parametrize("families", ["normal", "multivariate_normal"])
+@pytest.mark.few(3)
 def test_nothing_is_said_of_ordinary_tables(load, families):
     assert not said(AnnealedDPMixture(families=families, **DRAWS), load().data)
 

@@ -39,6 +39,7 @@ def said(folder, *others):
     [(["setup.py"], "`pip install .` in {}, and start Python in another folder"), ([], "again")],
     ids=["source tree", "installation"],
 )
+@pytest.mark.few(1)
 def test_an_import_without_compiled_modules_says_what_to_do(others, advice, tmp_path):
     message = said(tmp_path, *others)
     assert message.startswith("ImportError: skanneal.")

@@ -83,7 +83,7 @@ TABLES = {
 }
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("k", [3, 25])
 def test_clusters_are_given_where_the_posterior_has_fewer(name, k):

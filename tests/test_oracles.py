@@ -79,6 +79,7 @@ def test_chain_rule_in_every_order(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("n", [0, 1, 4])
+@pytest.mark.few(12)
 def test_marginal_equals_the_integral_over_the_parameters(family, n):
     values, hyper = EXAMPLES[family]
     expected = integrated_log_marginal(family, values[:n], hyper)
@@ -124,6 +125,7 @@ def test_rows_in_every_order(family):
 
 @pytest.mark.parametrize("family", ROW_FAMILIES)
 @pytest.mark.parametrize("n", [0, 1, 4])
+@pytest.mark.few(4)
 def test_marginal_of_rows_equals_the_integral_over_the_parameters(family, n):
     values, hyper = ROW_EXAMPLES[family]
     expected = integrated_log_marginal(family, values[:n], hyper)

@@ -128,7 +128,7 @@ def kinds():
 @pytest.mark.filterwarnings("ignore:The chains do not agree")
 @pytest.mark.parametrize("algorithm, discount", FITS)
 @pytest.mark.parametrize("kind", ["own", "logistic_normal", "subclass"])
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 def test_log_joint_is_of_the_state_that_is_kept(kind, algorithm, discount):
     likelihood, X, log_density = kinds()[kind]
     n_records = 0
@@ -252,6 +252,7 @@ def inferred_p_value(stage, dealt, n_chains, seed):
 
 
 @each_stage
+@pytest.mark.few(3)
 def test_subclass_inferred(stage, dealt):
     assert inferred_p_value(stage, dealt, 60, 2) > LEVEL
 
@@ -295,7 +296,7 @@ def test_features_are_drawn_given_what_they_depend_on():
 
 @each_stage
 @pytest.mark.parametrize("name", ["multinomial", "poisson", "normal", "multivariate_normal"])
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 def test_subclass_fixed(name, stage, dealt):
     case = Case(name, 3)
     case.likelihood.__class__ = not_conjugate(name)

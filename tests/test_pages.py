@@ -100,6 +100,7 @@ def test_html_representation_has_no_links_to_pages_of_others(name):
     assert "https://scikit-learn.org" not in estimator_html_repr(getattr(skanneal, name)())
 
 
+@pytest.mark.slow
 def test_demo_prints_no_warning(tmp_path):
     """Where there are no frames, as in the environment that `make demo` builds."""
     picture, absent = tmp_path / "demo.png", tmp_path / "absent"

@@ -494,6 +494,7 @@ def test_a_discount_keeps_its_share_of_the_gamma_law():
     ("n", "expected_clusters", "low", "high"),
     [(300, None, 1, 17), (900, None, 1, 30), (300, (1, 30), 1, 30), (400, (3, 40), 3, 40)],
 )
+@pytest.mark.few(2)
 def test_most_of_the_prior_is_on_the_expected_numbers(n, expected_clusters, low, high):
     """A tenth below and above; the binomial nature of K at n rows costs some hundredths."""
     law = law_of_number(PitmanYor.grid(n, "infer", 0.0, expected_clusters), n)

@@ -52,6 +52,7 @@ def same_bits(one, two):
 
 
 class TestScikitLearn:
+    @pytest.mark.slow
     def test_grid_search_over_moves_and_schedules(self):
         X, _ = three_clusters()
         grid = {
@@ -73,6 +74,7 @@ class TestScikitLearn:
 class TestFit:
     @pytest.mark.parametrize("init", INITS)
     @pytest.mark.parametrize("permutation", PERMUTATIONS)
+    @pytest.mark.few(4)
     def test_clusters_are_found(self, init, permutation):
         X, labels = three_clusters()
         model = mixture(init=init, permutation=permutation).fit(X)
@@ -81,6 +83,7 @@ class TestFit:
 
     @pytest.mark.parametrize("program", PROGRAMS)
     @pytest.mark.parametrize("concentration", ["infer", "marginal", 0.5])
+    @pytest.mark.few(4)
     def test_programs(self, program, concentration):
         X, labels = three_clusters(60)
         model = mixture(program=program, concentration=concentration, init="one").fit(X)
@@ -89,6 +92,7 @@ class TestFit:
         assert inferred == (concentration != 0.5)
 
     @pytest.mark.parametrize("name", [name for name in SCHEDULES if name != "smc"])
+    @pytest.mark.few(3)
     def test_every_schedule_by_name(self, name):
         X, _ = three_clusters(90)
         model = mixture(schedule=name, discount="infer").fit(X)

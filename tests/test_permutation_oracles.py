@@ -252,7 +252,7 @@ def test_beam_keeps_the_smallest_sets(eps):
     "columns, beta", [*((columns, 1.0) for columns in COLUMNS), ("mixed", 0.5)]
 )
 @every_prior
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 def test_moves_leave_the_posterior_invariant(columns, alpha, d, beta):
     for n in (3, 4):
         target = Target(COLUMNS[columns](n), alpha, d, beta=beta, n_rows=n)
@@ -268,6 +268,7 @@ def test_moves_leave_the_posterior_invariant(columns, alpha, d, beta):
 @every_prior
 @pytest.mark.parametrize("eps", BEAMS)
 @pytest.mark.parametrize("tau", [0.05, 3.0])
+@pytest.mark.few(12)
 def test_any_beam_and_any_fixed_tau_are_exact(alpha, d, eps, tau):
     target = mixed_target(4, alpha, d)
     for order_law in ORDER_LAWS:

@@ -182,6 +182,7 @@ def mean_of(column, k):
 
 
 @pytest.mark.parametrize("name", ["separated", "tables"])
+@pytest.mark.few(1)
 def test_chains_begin_where_they_are_told_to(modules, name):
     problem = small(modules["problems"].KINDS[name](1))
     models = modules["models"]
@@ -257,6 +258,7 @@ def run(module, monkeypatch, *arguments):
     module.main()
 
 
+@pytest.mark.slow
 def test_a_finished_cell_is_not_run_again(modules, one_problem, monkeypatch, tmp_path):
     references, fits = modules["references"], modules["fits"]
     run(references, monkeypatch, "--results", tmp_path, "--minutes", 1e-9)
@@ -282,6 +284,7 @@ def test_a_finished_cell_is_not_run_again(modules, one_problem, monkeypatch, tmp
     assert abs(cells[2]["sweeps"] - cells[0]["sweeps"]) < 1
 
 
+@pytest.mark.slow
 def test_a_reference_for_which_time_is_short_is_run_by_a_longer_run(
     modules, one_problem, monkeypatch, tmp_path
 ):

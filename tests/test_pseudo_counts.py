@@ -195,6 +195,7 @@ def test_pseudo_counts_together_leave_the_joint_law(data):
 
 
 @pytest.mark.parametrize("fault", [Unscored, Clipped])
+@pytest.mark.few(1)
 def test_faulty_shifts_fail(fault):
     counts, law = end_states("booleans", fault, 2000, 22)
     first_column, exact = Counter(), Counter()

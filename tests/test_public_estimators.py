@@ -49,6 +49,7 @@ def test_check_estimator_with_all_iterations(name):
     ],
 )
 @pytest.mark.parametrize("name", names())
+@pytest.mark.few(12)
 def test_checks_outside_the_public_run(name, check):
     getattr(estimator_checks, check)(name, quick(name))
 
@@ -63,6 +64,7 @@ def changes():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(("name", "parameter", "values"), list(changes()))
+@pytest.mark.few(3)
 def test_a_fit_leaves_exactly_its_own_attributes(name, parameter, values):
     """Two fits that differ in what they leave, on the way from one to the other."""
     X = np.random.default_rng(0).poisson(9.0, size=(60, 3))

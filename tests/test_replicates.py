@@ -87,6 +87,7 @@ def test_loo_is_the_density_of_a_row_that_was_left_out(make, families):
     assert (model.score_samples(X.iloc[asked]) - left_out).sum() > 1.0
 
 
+@pytest.mark.slow
 def test_groups_of_the_table():
     """Observed cells, and tables with the same gaps, by chain and draw; levels by their codes."""
     X = few_rows()

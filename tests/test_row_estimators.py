@@ -254,6 +254,7 @@ class TestRuns:
             assert all(np.array_equal(one[name], two[name]) for name in one)
 
     @pytest.mark.parametrize("schedule", ["anneal", "energy_anneal", "prior_gibbs"])
+    @pytest.mark.few(3)
     def test_schedules(self, family, schedule):
         X, side = two_clusters(120)
         model = mixture(family, schedule=schedule, n_chains=4).fit(X)
@@ -299,6 +300,7 @@ class TestRuns:
 
 
 class TestClustersOfFullCovariance:
+    @pytest.mark.slow
     def test_crossed_ellipses(self):
         """Components that differ in their covariances alone, in more than two columns."""
         rng = np.random.default_rng(3)

@@ -257,7 +257,7 @@ def test_realised_gives_the_same_segments(schedule, n_rows):
 @pytest.mark.parametrize("budget", [0.3, 1.5, 8.0])
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 60, 1000])
 @every_schedule
-@pytest.mark.few(140)
+@pytest.mark.few(40)
 def test_max_time_keeps_the_law_and_its_refit_is_the_same(schedule, n_rows, budget, overhead):
     max_time = budget * n_rows * float(log_cost(n_rows))
     pacer = schedule.pacer(n_rows, max_time)
@@ -321,7 +321,7 @@ def power_cost(power):
     ],
     ids=str,
 )
-@pytest.mark.few(24)
+@pytest.mark.few(10)
 def test_max_time_is_used_and_kept(schedule, budget, cost):
     n_rows = 5000
     sweep = float(cost(n_rows)) * n_rows
@@ -411,7 +411,7 @@ def test_extend_appends_full_data_sweeps(schedule):
 
 @pytest.mark.parametrize("max_time", [None, 2e-3, 2e-2])
 @every_schedule
-@pytest.mark.few(14)
+@pytest.mark.few(6)
 def test_a_stored_pacer_goes_on_as_if_it_had_not_stopped(schedule, max_time):
     n_rows = 100
 

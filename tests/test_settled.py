@@ -38,7 +38,7 @@ def test_a_fit_that_its_time_cut_short_is_told():
 
 
 @pytest.mark.parametrize("likelihood", ["normal", "multivariate_normal", "multinomial", "poisson"])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_nothing_is_said_of_a_fit_that_has_settled(likelihood):
     X = counts(90)[0] if likelihood in ("multinomial", "poisson") else two_clusters(90)[0]
     schedule = AcceleratedSchedule(n_exact=3000)  # few rows and many columns settle slowly

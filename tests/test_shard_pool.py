@@ -240,6 +240,7 @@ def test_dask_workers_die_or_raise(X, tmp_path, dask):
         assert_survives_a_dead_worker(X, tmp_path)
 
 
+@pytest.mark.slow
 def test_dask_worker_dies_at_rest(X, dask):
     """With the shards that it holds, between two runs."""
     dask.wait_for_workers(2)

@@ -28,6 +28,7 @@ def title(value):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("model, X", MODELS, ids=lambda value: title(value))
+@pytest.mark.few(6)
 def test_round_trip(model, X):
     model.fit(X, X[:, 0])
     stored = io.dumps(model)

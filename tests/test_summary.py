@@ -128,6 +128,7 @@ def test_descent_is_what_finds_the_optimum(method, monkeypatch):
 
 
 @pytest.mark.parametrize("method", EXPECTED)
+@pytest.mark.few(1)
 def test_many_blocks_give_the_same(method, monkeypatch):
     draws = noisy_copies(np.random.default_rng(0), np.repeat(np.arange(4), 25), 6, noise=0.4)
     labels = point_estimate(draws, method=method)

@@ -70,7 +70,7 @@ MAY_BE_MISSING = ("trace/", "fills", "log_weight", "budget", "/prior", "gappy", 
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_every_array_of_a_state_is_checked(fitted, name, change):
     model, X = of(fitted, name)
     alter, kinds = CHANGES[change]

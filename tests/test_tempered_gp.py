@@ -106,6 +106,7 @@ def test_log_marginal_likelihood():
 @pytest.mark.parametrize(
     "method, schedule", [("stt", None), ("spt", None), ("none", None), ("stt", RECENTRED)]
 )
+@pytest.mark.few(2)
 def test_same_bits_for_any_number_of_jobs(method, schedule):
     X, y = wave(25)
     model = TemperedGPRegressor(method=method, schedule=schedule, **SHORT)

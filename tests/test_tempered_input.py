@@ -50,6 +50,7 @@ CONTAINERS = {
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
 @pytest.mark.parametrize("container", sorted(CONTAINERS))
+@pytest.mark.few(3)
 def test_the_same_values_give_the_same_bits(container):
     rows, column = CONTAINERS[container]
     plain, other = (TemperedGPRegressor(**SHORT).fit(*d) for d in ((X, Y), (rows(X), column(Y))))

@@ -59,6 +59,7 @@ def interrupting(n_kept):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 @pytest.mark.parametrize("n_kept, shape", [(90, (2, 40)), (30, (1, 30)), (1, (1, 1))])
+@pytest.mark.few(5)
 def test_draws_so_far_are_kept(estimator, n_kept, shape, monkeypatch):
     whole = clone(estimator).fit(X, Y)
     monkeypatch.setattr("skanneal.tempering._sample.run_chain", interrupting(n_kept))

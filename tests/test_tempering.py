@@ -99,6 +99,7 @@ def test_values_of_the_gaussian_mean():
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.few(2)
 def test_callable_target(method):
     """A Bernoulli rate: the posterior of its logit by quadrature."""
     y = np.array([1, 0, 1, 1, 1, 0, 1, 1])
@@ -177,6 +178,7 @@ def test_equal_rejection():
 
 
 @pytest.mark.parametrize("method", ("spt", "pt", "stt", "tt"))
+@pytest.mark.few(2)
 def test_adapted_ladder_is_frozen(method):
     """Nothing of it, nor of the steps, depends on the draws; ends stay, rejections even out."""
     target = GaussianMeanTarget(np.random.default_rng(1).normal(size=(400, 3)))
@@ -400,6 +402,7 @@ def test_bad_gaussian_targets(arguments, message):
 
 @pytest.mark.parametrize("rows", (X[:1], np.repeat(X[:1], 5, axis=0), X[:2]))
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.few(6)
 def test_few_and_equal_rows(rows, method):
     target = GaussianMeanTarget(rows)
     result = sample(target, method=method, n_draws=400, random_state=0)
@@ -409,6 +412,7 @@ def test_few_and_equal_rows(rows, method):
 # ---------------------------------------------------------------- the estimator
 @pytest.mark.parametrize("inner", sorted(INNER))
 @pytest.mark.parametrize("covariance", (None, 2.0, [1.0, 3.0], [[2.0, 0.5], [0.5, 1.0]]))
+@pytest.mark.few(3)
 def test_predictive_density(covariance, inner):
     """The mixture over draws is near the closed form."""
     model = TemperedGaussianMean(

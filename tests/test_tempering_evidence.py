@@ -76,6 +76,7 @@ def test_a_wrong_evidence_is_seen():
 @pytest.mark.parametrize("inner", OPTIONS["inner"])
 @pytest.mark.parametrize("adapt", OPTIONS["adapt"])
 @pytest.mark.parametrize("resample", (True, 3))
+@pytest.mark.few(6)
 def test_there_is_none_where_rows_were_exchanged(resample, adapt, inner, swaps):
     """The pairs' ratios would be of constants that change: added up they are off by far."""
     options = {"method": "spt", "inner": inner, "adapt": adapt, "swaps": swaps}
@@ -92,6 +93,7 @@ def test_a_level_of_all_rows_has_none_to_exchange():
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.few(2)
 def test_there_is_none_without_the_prior_or_without_replicas(method):
     ladders = [CustomLadder(betas=(1, 0.3))]
     if method in ("stt", "tt", "none"):

@@ -121,7 +121,7 @@ def compiled_parallel(machine, n_swaps=2, before=None, after=None):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_subsampled_parallel_tempering(order):
     h = oracle.subsampled(PRIOR, LIKELIHOOD, order)
     compiled = compiled_parallel(Machine(order))
@@ -184,6 +184,7 @@ def compiled_transitions(machine, drawn_first):
     return out, seen
 
 
+@pytest.mark.slow
 def test_subsampled_tempered_transitions():
     machine = Machine(ORDERS[0], walk=TransitionWalk, n_base_moves=0)
     compiled, seen = compiled_transitions(machine, SHUFFLE)
@@ -295,6 +296,7 @@ def exchange_kinds(drawn):
 
 
 @pytest.mark.parametrize("independent", (True, False))
+@pytest.mark.few(1)
 def test_exchange_of_rows(independent):
     machine = Machine(ORDERS[0], independent=independent)
     states = oracle.extended_states()

@@ -86,7 +86,7 @@ def test_moments_without_moves_between_passes(method):
 
 @pytest.mark.parametrize("method", ("stt", "spt"))
 @pytest.mark.parametrize("d", DIMENSIONS)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_recentred_levels(method, d):
     """Of normal rows the quadratic is exact: levels of an eighth of the rows are the target.
 

@@ -94,6 +94,7 @@ def test_plain_exponents():
 
 
 @pytest.mark.parametrize("method", ("stt", "spt"))
+@pytest.mark.few(1)
 def test_levels_of_a_target_without_gradients(method):
     """The normal mean's level is the target's but for power and slope, which values alone show."""
     X = np.random.default_rng(0).normal([1.0, -2.0], 1.0, (60, 2))
@@ -112,6 +113,7 @@ def test_levels_of_a_target_without_gradients(method):
     assert np.abs(result.flat.mean(axis=0) - mean).max() < 0.2
 
 
+@pytest.mark.slow
 def test_a_likelihood_that_says_nothing():
     """No point to fit to, or none that differs: the draws go on."""
     silent = CallableTarget(

@@ -161,7 +161,7 @@ def test_the_estimator_s_limit_takes_the_place_of_the_schedule_s(own, of_schedul
 @pytest.mark.parametrize("schedule", PATHS, ids=lambda s: type(s).__name__)
 @pytest.mark.parametrize("estimator", MIXTURES)
 @pytest.mark.filterwarnings("ignore:max_time:sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 def test_wherever_the_clock_cuts_the_realised_schedule_refits(estimator, schedule, max_time):
     X = rows()
     options = {"n_chains": 1, "schedule": schedule, "random_state": 0, **NORMAL}
@@ -193,7 +193,7 @@ def stuck(real, at):
 @pytest.mark.parametrize("estimator", MIXTURES)
 @pytest.mark.parametrize("move", [SplitMerge, FeatureHyperparameters])
 @pytest.mark.filterwarnings("ignore:max_time:sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 def test_a_move_that_does_not_end_in_time_is_taken_back(estimator, schedule, move, monkeypatch):
     """As if it had never been begun: the refit, without a clock, does not begin it."""
     X, real = rows(200), move.sweep
@@ -222,6 +222,7 @@ def test_further_draws_that_are_not_whole_are_left_out():
 
 
 @pytest.mark.parametrize("estimator", MIXTURES)
+@pytest.mark.few(1)
 def test_a_warm_start_keeps_its_own_limit(estimator):
     X = rows(200)
     model = estimator(n_chains=2, n_draws=1, warm_start=True, random_state=0).fit(X)
@@ -335,6 +336,7 @@ def test_what_follows_the_chains_is_within_the_limit(
     ("seconds", "n_run", "ends"), [(1000.0, 4, 800.0), (100.0, 2, 80.0), (30.0, 1, 30.0)]
 )
 @pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
+@pytest.mark.few(3)
 def test_chains_that_cannot_be_completed_in_time_are_not_begun(
     clock, monkeypatch, estimator, seconds, n_run, ends
 ):

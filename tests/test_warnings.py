@@ -64,7 +64,7 @@ def complaining(monkeypatch):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", public.names())
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 def test_a_warning_points_at_the_user(name, way, complaining):
     with pytest.warns(UserWarning, match=PLANTED) as caught:
         WAYS[way](public.quick(name), *table())
