@@ -124,6 +124,25 @@ RULES = {
 }
 
 
+def together(*names):
+    """A rule that is several of them."""
+
+    @contextlib.contextmanager
+    def of():
+        with contextlib.ExitStack() as stack:
+            for name in names:
+                stack.enter_context(RULES[name]())
+            yield
+
+    return of
+
+
+ROTATION = "no_idling", "no_rests", "equal_weights", "all_moves_at_full_data"
+RULES["rotation"] = together(*ROTATION)
+RULES["rotation_no_races"] = together(*ROTATION, "no_races")
+RULES["simple"] = together(*ROTATION, "no_races", "no_reallocation_at_full_data")
+
+
 def fit(rule, problem, seed):
     """A default fit under a rule; of one chain where columns are in views."""
     with RULES[rule]():

@@ -54,7 +54,7 @@ class Suite:
                 methods += [(release(distribution), *pair) for pair in asked.items()]
             elif asked:
                 print(f"passed over, as {distribution} is not installed:", *asked, flush=True)
-        for seed in range(options.seeds):
+        for seed in range(options.first, options.first + options.seeds):
             for set_name in options.sets or sets:
                 for its_version, name, method in methods:
                     cell = its_version, set_name, name, seed
@@ -76,6 +76,7 @@ class Suite:
         parser.add_argument("--sets", nargs="+", default=[], help="all of them by default")
         parser.add_argument("--methods", nargs="+", default=[], help="all of them by default")
         parser.add_argument("--seeds", type=int, default=5)
+        parser.add_argument("--first", type=int, default=0, help="the first seed")
         parser.add_argument("--minutes", type=float, default=40, help="begin nothing afterwards")
         parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the lines")
         return parser.parse_args()
