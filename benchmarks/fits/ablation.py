@@ -26,7 +26,8 @@ import numpy as np
 from lines import Stopwatch
 from models import estimator, fitted
 from problems import KINDS
-from skanneal.chains import _move_policy, _moves, _race
+from skanneal import CrossCatPY
+from skanneal.chains import _mend, _move_policy, _moves, _race
 from skanneal.chains import _plan as plans
 from skanneal.estimators import _rounds
 from skanneal.moves import (
@@ -110,6 +111,7 @@ RULES = {
     "no_waiting": lambda: constants(plans, MOST_SETTLED=2, LEAST_SETTLED=2),
     "no_races": lambda: constants(_race, begin_rival=never),
     "no_mending": lambda: constants(_race, mend_views=never),
+    "surer_mending": lambda: constants(_mend, SURE=3.0),
     "no_shared_splits": lambda: constants(_hyperparameters, SMALL_TABLE=10**9),
     "no_extra_splits": lambda: constants(_split_merge, FEW_ROWS=0),
     "every_allocation": lambda: constants(_allocating_move, ALL_ROWS=10**9),
@@ -137,6 +139,15 @@ def together(*names):
     return of
 
 
+def without(move):
+    """Fits of CrossCatPY without one of its moves."""
+    moves = tuple(name for name in CrossCatPY._auto_moves if name != move)
+    return lambda: patch.object(CrossCatPY, "_auto_moves", moves)
+
+
+for _move in CrossCatPY._auto_moves:
+    if _move != "gibbs":
+        RULES[f"no_{_move}"] = without(_move)
 ROTATION = "no_idling", "no_rests", "equal_weights", "all_moves_at_full_data"
 RULES["rotation"] = together(*ROTATION)
 RULES["rotation_no_races"] = together(*ROTATION, "no_races")
