@@ -114,6 +114,7 @@ RULES = {
     "surer_mending": lambda: constants(_mend, SURE=3.0),
     "no_shared_splits": lambda: constants(_hyperparameters, SMALL_TABLE=10**9),
     "no_extra_splits": lambda: constants(_split_merge, FEW_ROWS=0),
+    "fewer_extra_splits": lambda: constants(_split_merge, FEW_ROWS=1000),
     "every_allocation": lambda: constants(_allocating_move, ALL_ROWS=10**9),
     "no_null_share": lambda: constants(_allocating_move, NULL_SHARE=0.5),
     "reallocation_at_full_data": lambda: constants(_view_reallocation, SETTLED=1.0),
@@ -149,6 +150,16 @@ for _move in CrossCatPY._auto_moves:
     if _move != "gibbs":
         RULES[f"no_{_move}"] = without(_move)
 ROTATION = "no_idling", "no_rests", "equal_weights", "all_moves_at_full_data"
+LEAN = (
+    "no_idling",
+    "no_rests",
+    "no_races",
+    "all_moves_at_full_data",
+    "no_reallocation_at_full_data",
+    "surer_mending",
+)
+RULES["lean"] = together(*LEAN)
+RULES["lean_no_shared_splits"] = together(*LEAN, "no_shared_splits")
 RULES["rotation"] = together(*ROTATION)
 RULES["rotation_no_races"] = together(*ROTATION, "no_races")
 RULES["simple"] = together(*ROTATION, "no_races", "no_reallocation_at_full_data")
