@@ -40,7 +40,7 @@ from skanneal.moves import (
     _view_reallocation,
 )
 from skanneal.states import CrossCat
-from suite import Suite
+from suite import Suite, files
 from suite_page import records
 from views import TABLES
 
@@ -184,11 +184,26 @@ class Split:
         self.train, self.fresh = load_split(folder, name)
 
 
+class Binary:
+    """Training and test rows of a binary table, as a problem."""
+
+    estimator, families = "CrossCatPY", "bernoulli"
+
+    def __init__(self, path):
+        with np.load(path) as file:
+            self.train, self.fresh = (
+                np.unpackbits(file[part], axis=1, count=int(file["n_columns"])).astype(bool)
+                for part in ("train", "test")
+            )
+
+
 def sets(folder):
     found = dict(KINDS)
     found |= {name: TABLES[name].problem for name in VIEWS}
     if folder is not None:
         found |= {name: (lambda seed, name=name: Split(folder, name)) for name in SPLITS}
+        binary = files(folder / "binary")
+        found |= {name: (lambda seed, path=path: Binary(path)) for name, path in binary.items()}
     return found
 
 
