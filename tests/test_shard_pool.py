@@ -256,6 +256,7 @@ def nested(X):
 
 def test_dask_within_a_task_of_dask(X, dask):
     """More searches at once than workers: none waits for a worker that another holds."""
+    dask.wait_for_workers(2)  # for one alone joblib runs tasks where it is
     with joblib.parallel_config("dask"):
         found = joblib.Parallel()(joblib.delayed(nested)(X) for _ in range(3))
     assert found == [("OnThreads", (sums_of(X), False))] * 3
