@@ -158,6 +158,8 @@ LEAN = (
     "no_reallocation_at_full_data",
     "surer_mending",
 )
+FEWER = (*(rule for rule in LEAN if rule != "no_races"), "no_shared_splits")
+RULES["fewer_rules"] = together(*FEWER)
 RULES["lean"] = together(*LEAN)
 RULES["lean_no_shared_splits"] = together(*LEAN, "no_shared_splits")
 RULES["rotation"] = together(*ROTATION)
