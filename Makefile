@@ -35,12 +35,12 @@ doc: .venv/installed-docs
 	$(BIN)/sphinx-build -W --keep-going -q doc doc/_build/html
 
 bench: .venv/installed-test
-	$(BIN)/python benchmarks/row_step.py
-	$(BIN)/python benchmarks/permutation_step.py
+	$(BIN)/python benchmarks/kernels/row_step.py
+	$(BIN)/python benchmarks/kernels/permutation_step.py
 
 # The working tree beside a commit, as in: make digests REF=HEAD~1
 digests: .venv/installed-test
-	$(BIN)/python benchmarks/digests.py $(REF) $(ARGS)
+	$(BIN)/python benchmarks/harness/digests.py $(REF) $(ARGS)
 
 build: .venv/installed-dev
 	$(BIN)/python setup.py -q build_ext --inplace

@@ -5,10 +5,9 @@ import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "benchmarks" / "fits")]
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "benchmarks")]
 
-import page
-import suite_page
+from fits import page, suite_page
 from skanneal.families import FAMILIES
 from skanneal.moves import MOVES
 from skanneal.schedules import SCHEDULES

@@ -23,9 +23,6 @@ from unittest.mock import patch
 
 import numpy as np
 
-from lines import Stopwatch
-from models import estimator, fitted
-from problems import KINDS
 from skanneal import CrossCatPY
 from skanneal.chains import _mend, _move_policy, _moves, _race
 from skanneal.chains import _plan as plans
@@ -40,9 +37,14 @@ from skanneal.moves import (
     _view_reallocation,
 )
 from skanneal.states import CrossCat
-from suite import Suite, files
-from suite_page import records
-from views import TABLES
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from fits.models import estimator, fitted
+from fits.problems import KINDS
+from fits.views import TABLES
+from harness.crosscat_data import load_split
+from harness.lines import Stopwatch
+from harness.suite import Suite, files, records
 
 FIRST_SEED = 7000
 VIEWS = (
@@ -180,9 +182,6 @@ class Split:
     estimator, families = "CrossCatPY", "auto"
 
     def __init__(self, folder, name):
-        sys.path.insert(0, str(Path(__file__).parents[1]))
-        from crosscat_data import load_split
-
         self.train, self.fresh = load_split(folder, name)
 
 

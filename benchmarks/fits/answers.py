@@ -14,14 +14,18 @@ standard errors.
 
 import collections
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.metrics import adjusted_rand_score
 
-from shapes import SHAPES
 from skanneal import AnnealedDPMixture
-from suite import Suite, files, some_rows
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from fits.shapes import SHAPES
+from harness.suite import Suite, files, some_rows
 
 MOST_ROWS = 3000
 SIMULATED = ("overlap", "many", "levels", "mixed", "gaps", *(shape.__name__ for shape in SHAPES))

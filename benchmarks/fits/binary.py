@@ -10,11 +10,16 @@ mean log density of the test rows in nats and its standard error, and of ours th
 views of each chain's last draw.
 """
 
+import sys
+from pathlib import Path
+
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from skanneal import AnnealedDPMixture, CrossCatPY
-from suite import Suite, files
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.suite import Suite, files
 
 
 def ours(cls):

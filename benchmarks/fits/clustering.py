@@ -10,13 +10,18 @@ score of them; one that is given the number of clusters is given each labelling'
 lines of `benchmarks/results/clustering.jsonl`.
 """
 
+import sys
+from pathlib import Path
+
 import numpy as np
 from sklearn.cluster import HDBSCAN, AgglomerativeClustering, KMeans
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from skanneal import AnnealedDPMixture
-from suite import Suite, files, settings, some_rows
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.suite import Suite, files, settings, some_rows
 
 MOST_ROWS = 6000
 NUMBERS = [*range(1, 13), 14, 16, 18, 20, 23, 26, 30, 35, 40, 45, 50, 60, 70, 80, 90, 100, 110, 120]

@@ -17,7 +17,9 @@ Simulated tables are drawn anew for each seed. Results are lines of
 `benchmarks/results/columns.jsonl`.
 """
 
+import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
@@ -25,7 +27,9 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score
 
 from skanneal import AnnealedDPMixture
-from suite import Suite, settings
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.suite import Suite, settings
 
 STEPS = 2, 5, 10, 20  # a standard deviation is so many steps of rounding
 SHAPES = [(d, n) for n in (1000, 3000) for d in (1, 2, 5, 10)]

@@ -1,9 +1,9 @@
 """Whole default fits of CrossCatPY at full size: seconds, memory, held-out score.
 
-    python benchmarks/crosscat_fits.py DATA_FOLDER                 # some 15 minutes
-    python benchmarks/crosscat_fits.py DATA_FOLDER --rows 20000    # a random subset
+    python benchmarks/fits/crosscat_fits.py DATA_FOLDER                 # some 15 minutes
+    python benchmarks/fits/crosscat_fits.py DATA_FOLDER --rows 20000    # a random subset
 
-KDD (494,021 rows x 39, prepared as in `kdd_schedules.py`) and ACS (170,254 x 35), one chain, one
+KDD (494,021 rows x 39, prepared as in `kdd_data.py`) and ACS (170,254 x 35), one chain, one
 core, default parameters, each fit in a fresh process: once on all rows, for the seconds and the
 memory, and once on 7/8 of them, for the mean log density in nats per row of at most 20,000 of the
 others. Peak memory is the whole process's, loading and preparing the table included; beside it
@@ -12,14 +12,16 @@ stands what the modules take before. Asked: KDD within 5 minutes and 3 GB, ACS w
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-import crosscat_data
-from crosscat_runs import estimator, fitted, in_fresh_process, show, verdict
-from kdd_schedules import split
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness import crosscat_data
+from harness.crosscat_runs import estimator, fitted, in_fresh_process, show, verdict
+from harness.kdd_data import split
 
 
 class Fit(NamedTuple):

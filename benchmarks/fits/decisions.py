@@ -16,12 +16,17 @@ rows that were not fitted. A normal distribution fitted to numbers that are unif
 interval has sqrt(6 / pi), hence 0.32; beyond that a density says more than the data can.
 """
 
+import sys
+from pathlib import Path
+
 import numpy as np
 
 from skanneal import AnnealedDPMixture
 from skanneal.families import candidates
 from skanneal.schedules import LinearAnneal
-from suite import Suite, files, some_rows
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.suite import Suite, files, some_rows
 
 MOST_ROWS = 2000
 NUMBERS = candidates("float")

@@ -10,6 +10,9 @@ table. scikit-learn's mixtures are fitted to standardised columns, and their den
 Results are lines of `benchmarks/results/densities.jsonl`.
 """
 
+import sys
+from pathlib import Path
+
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
@@ -17,7 +20,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from skanneal import AnnealedDPMixture
-from suite import Suite, files, settings
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.suite import Suite, files, settings
 
 LOADERS = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}
 FROM_FOLDER = "43_WDBC", "40_vowels", "44_Wilt", "22_magic.gamma", "41_Waveform"

@@ -10,14 +10,18 @@ family of each column, the names of the columns without a negative number of whi
 negative ones, with their share, and the first words of each warning.
 """
 
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from sklearn.datasets import load_diabetes
 
 from skanneal import AnnealedDPMixture
-from suite import Suite
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.suite import Suite
 
 N_DRAWN = 2000
 

@@ -16,15 +16,20 @@ standard error over rows; a reference's density is that of as many draws as a de
 Results are lines of `benchmarks/results/problems.jsonl`; a cell that is there is not run again.
 """
 
+import sys
+from pathlib import Path
+
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from lines import Clock, Lines, Stopwatch, package_commit
-from models import estimator, fitted, labels_compared, n_components
-from problems import KINDS
-from references import KEYS as REFERENCE_KEYS
-from references import MODEL, chosen, command_line, from_steps
 from skanneal.schedules import resolve_schedule
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from fits.models import estimator, fitted, labels_compared, n_components
+from fits.problems import KINDS
+from fits.references import KEYS as REFERENCE_KEYS
+from fits.references import MODEL, chosen, command_line, from_steps
+from harness.lines import Clock, Lines, Stopwatch, package_commit
 
 KEYS = "commit", *REFERENCE_KEYS, "way"
 CUT, MORE = 0.1, 4.0

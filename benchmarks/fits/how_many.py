@@ -11,12 +11,16 @@ the mean share of each table are printed, and how often there was one cluster.
 
 import collections
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 
-from models import all_draws, n_components
 from skanneal import AnnealedDPMixture
-from suite import Suite
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from fits.models import all_draws, n_components
+from harness.suite import Suite
 
 TABLES = [(n, d) for n in (100, 300, 1000, 5000) for d in (1, 2, 5, 11, 20) if n >= 300 or d < 11]
 

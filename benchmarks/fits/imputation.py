@@ -12,6 +12,8 @@ other columns. Results are lines of `benchmarks/results/imputation.jsonl`.
 """
 
 import importlib.util
+import sys
+from pathlib import Path
 
 import numpy as np
 from sklearn import datasets
@@ -23,7 +25,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skanneal import AnnealedDPMixture, CrossCatImputer
-from suite import Suite, files, settings, some_rows
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.suite import Suite, files, settings, some_rows
 
 MOST_ROWS = 1000
 SHARES = 10, 30  # per cent

@@ -20,9 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lines import RESULTS, Lines, package_commit
 from skanneal import AnnealedDPMixture
 from skanneal.schedules import SequentialGibbs
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.lines import RESULTS, Lines, package_commit
 
 SIZES = 100_000, 1_000_000, 5_000_000
 N_CLUSTERS, APART = 300, 40.0  # standard deviations of a cluster over which the centres spread

@@ -1,7 +1,7 @@
 """Held-out density of fitted mixtures against the true one, from 20 equal clusters.
 
-    python benchmarks/mixture_quality.py                           # 10 seeds, both families
-    python benchmarks/mixture_quality.py --families normal --seeds 3
+    python benchmarks/fits/mixture_quality.py                           # 10 seeds, both families
+    python benchmarks/fits/mixture_quality.py --families normal --seeds 3
 
 20,000 rows of 40 columns from 20 clusters of equal size. Normal: means N(0, 1.2^2), variances 1.
 Categorical: 4 levels, each cluster's and column's probabilities Dirichlet(0.5). One chain, defaults

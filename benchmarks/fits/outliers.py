@@ -9,6 +9,9 @@ outliers among them, and scores the other 30 %. Results are lines of
 `benchmarks/results/outliers.jsonl`: area under the ROC curve, and average precision.
 """
 
+import sys
+from pathlib import Path
+
 import numpy as np
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -19,7 +22,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skanneal import AnnealedDPMixture
-from suite import Suite, files, settings, some_rows
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.suite import Suite, files, settings, some_rows
 
 MOST_ROWS = 5000
 

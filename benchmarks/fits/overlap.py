@@ -8,13 +8,18 @@ components, in 40 random ones, or in one; a third of its sweeps is burn-in. A li
 range, and the held-out log density.
 """
 
+import sys
+from pathlib import Path
+
 import numpy as np
 
-from models import draw_log_densities, estimator, fitted, n_components, restart, run_on
-from real_tables import s4_like
-from references import log_mean
 from skanneal.schedules import SequentialGibbs
-from suite import Suite
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from fits.models import draw_log_densities, estimator, fitted, n_components, restart, run_on
+from fits.real_tables import s4_like
+from fits.references import log_mean
+from harness.suite import Suite
 
 SWEEPS, DRAWS, BURN_IN = 6000, 200, 1 / 3
 

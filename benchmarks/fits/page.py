@@ -4,16 +4,19 @@ python benchmarks/fits/page.py            # print them; the documentation includ
 """
 
 import inspect
+import sys
+from pathlib import Path
 from statistics import median
 
-from fits import KEYS
-from lines import RESULTS, Lines
-from problems import KINDS
-from real_tables import FROM_FOLDER
-from references import KEYS as REFERENCE_KEYS
-from references import MODEL, TOLERANCE
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from fits.fits import KEYS
+from fits.problems import KINDS
+from fits.real_tables import FROM_FOLDER
+from fits.references import KEYS as REFERENCE_KEYS
+from fits.references import MODEL, TOLERANCE
+from harness.lines import RESULTS, Lines
+from harness.markdown import NONE, markdown
 
-NONE = "–"
 HEADINGS = (
     "problem",
     "fits",
@@ -136,12 +139,6 @@ def open_questions(references):
     if left_out:
         parts += ["Left out, since a reference would take longer:", "\n".join(left_out)]
     return parts
-
-
-def markdown(headings, rows):
-    """A table."""
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def number(value, digits=4):

@@ -11,11 +11,15 @@ the errors of each size are printed.
 
 import collections
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 
 from skanneal import CrossCatPY
-from suite import Suite
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.suite import Suite
 
 N_PAIRS, DISTANCE = 5, 5.0
 

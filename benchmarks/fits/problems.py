@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from scipy.optimize import brentq
 
-from laws import Columns, Cube, Documents, Gaussians, Levels, Normal, Rates, Students, Views
+from fits.laws import Columns, Cube, Documents, Gaussians, Levels, Normal, Rates, Students, Views
 
 N_FRESH = 1000  # held-out rows
 KINDS = {}

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn import datasets
 
-from laws import Gaussians
-from problems import Problem, from_law, generator, kind
+from fits.laws import Gaussians
+from fits.problems import Problem, from_law, generator, kind
 
 MOST_ROWS = 2000  # for training
 

@@ -21,15 +21,25 @@ changed since. Where the time that is left would not do, the line says how many 
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
 from scipy.special import logsumexp
 
-from lines import RESULTS, Clock, Lines, Stopwatch, package_commit
-from models import all_draws, chains, draw_log_densities, estimator, fitted, n_components, run_on
-from problems import KINDS
-from real_tables import read_from
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from fits.models import (
+    all_draws,
+    chains,
+    draw_log_densities,
+    estimator,
+    fitted,
+    n_components,
+    run_on,
+)
+from fits.problems import KINDS
+from fits.real_tables import read_from
+from harness.lines import RESULTS, Clock, Lines, Stopwatch, package_commit
 
 KEYS = "model", "kind", "seed"
 # Of the posterior that references are of: one more whenever a prior, a family's likelihood or the

@@ -12,13 +12,17 @@ which as many clusters were found as there are.
 """
 
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from lines import RESULTS
 from skanneal import AnnealedDPMixture
-from suite import Suite
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.lines import RESULTS
+from harness.suite import Suite
 
 N_ROWS, N_HELD_OUT, TENTHS = 1000, 10_000, 10
 

@@ -11,12 +11,16 @@ crescent lie in the first two columns; the others are noise of the same width. R
 
 import collections
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from skanneal import AnnealedDPMixture
-from suite import Suite
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.suite import Suite
 
 NOISE = 0.1  # of ring and crescent, whose radius is 1
 

@@ -3,26 +3,18 @@
 python benchmarks/fits/suite_page.py      # print them; the documentation includes the same text
 """
 
+import sys
+from pathlib import Path
+
 import numpy as np
 from scipy.stats import rankdata
 
-from lines import RESULTS, Lines
-from page import NONE, markdown
-from suite import KEYS
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.lines import RESULTS
+from harness.markdown import NONE, markdown
+from harness.suite import records
 
 OURS = "skanneal"
-
-
-def records(suite, folder=RESULTS):
-    """(version, method) to set to the records of its seeds; of our commits the last one only."""
-    lines = Lines(folder / f"{suite}.jsonl", KEYS).records
-    peers = {key[0] for key in lines if " " in key[0]}
-    last = {key[2]: key[0] for key in lines if key[0] not in peers}  # by method, in file order
-    out = {}
-    for (version, set_name, method, _), record in lines.items():
-        if version in peers or last[method] == version:
-            out.setdefault((version, method), {}).setdefault(set_name, []).append(record)
-    return out
 
 
 def means(of_method, measures, sets):

@@ -22,19 +22,22 @@ is printed at the end has the number of right chains, and the median and the wor
 """
 
 import statistics
+import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from lines import Stopwatch
-from models import estimator, fitted, restart, run_on, state_of
-from problems import generator, in_views
 from skanneal.encoding import prepare
 from skanneal.moves import EachView, FeatureHyperparameters, PartitionHyperparameters
 from skanneal.schedules import SequentialGibbs
-from suite import Suite
-from suite_page import records
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from fits.models import estimator, fitted, restart, run_on, state_of
+from fits.problems import generator, in_views
+from harness.lines import Stopwatch
+from harness.suite import Suite, records
 
 SETTLING = 20  # sweeps of the hyperparameters at the truth
 ROWS, VIEWS, WIDTHS = (500, 2000, 10_000, 50_000), (1, 2, 8), (3, 10, 25)

@@ -2,7 +2,7 @@
 
 A table is a data frame: real columns floats, categorical ones pandas categoricals with every level
 declared. Only NumPy and pandas are needed, so that peers in an environment of their own load the
-same tables (the KDD table at full size apart: `kdd_schedules.py` prepares it).
+same tables.
 """
 
 from pathlib import Path
@@ -11,16 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-KDD_CATEGORICAL = (
-    "protocol_type",
-    "service",
-    "flag",
-    "land",
-    "logged_in",
-    "root_shell",
-    "num_shells",
-    "is_guest_login",
-)
+from harness import kdd_data
+from harness.kdd_data import KDD_CATEGORICAL
+
 SATELLITES_CATEGORICAL = (
     "Country_of_Operator",
     "Users",
@@ -114,10 +107,8 @@ def coded(codes, levels):
 
 
 def kdd(folder, n_rows=None):
-    """KDD Cup 1999: 494,021 connections, 39 columns, prepared as in `kdd_schedules.py`."""
-    import kdd_schedules  # which needs skanneal and a plotting library
-
-    return kdd_schedules.frame(kdd_schedules.load(folder, n_rows)[0])
+    """KDD Cup 1999: 494,021 connections, 39 columns, prepared as `kdd_data.py` says."""
+    return kdd_data.frame(kdd_data.load(folder, n_rows)[0])
 
 
 # -- simulated -------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The cases of `digests.py`: every member of every registry, fitted and asked.
 
-    python benchmarks/digest_cases.py TREE FILE [BEGINNING ...]
+    python benchmarks/harness/digest_cases.py TREE FILE [BEGINNING ...]
 
 runs those of the package in TREE, or only those whose names begin so, and pickles the results to
 FILE. Cases are derived from the registries of the package that is imported, so that a new member
@@ -27,8 +27,11 @@ import polars as pl
 from scipy.sparse import csr_array
 
 import skanneal
-from digest_backends import BACKENDS, absent_backends
-from digest_data import (
+from skanneal import likelihoods, partition_priors, schedules, summary, tempering
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.digest_backends import BACKENDS, absent_backends
+from harness.digest_data import (
     COUNTED,
     GIVEN,
     MIXED,
@@ -40,8 +43,7 @@ from digest_data import (
     times,
     with_gaps,
 )
-from digest_records import flatten, record
-from skanneal import likelihoods, partition_priors, schedules, summary, tempering
+from harness.digest_records import flatten, record
 
 CHAINS = {"n_chains": 2, "n_draws": 2, "random_state": 0}
 TEMPERED = {"n_chains": 2, "n_draws": 12, "n_warmup": 12, "random_state": 0}

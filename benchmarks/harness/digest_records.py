@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
-from digest_data import N_ROWS
+from harness.digest_data import N_ROWS
 from skanneal import tempering
 
 ASKED = 8  # rows that queries are about

@@ -1,7 +1,7 @@
 """Two commits side by side: do they draw the same bits?
 
-    python benchmarks/digests.py HEAD~1                 # or: make digests REF=HEAD~1
-    python benchmarks/digests.py HEAD~1 family move     # only cases whose names begin so
+    python benchmarks/harness/digests.py HEAD~1                 # or: make digests REF=HEAD~1
+    python benchmarks/harness/digests.py HEAD~1 family move     # only cases whose names begin so
 
 Builds the commit in ``.digests/<its hash>`` (kept, and used again when asked for the same commit)
 and the working tree in place, runs the cases of ``digest_cases.py`` on both, and prints a line per
@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".digests"
 CASES = Path(__file__).with_name("digest_cases.py")
 

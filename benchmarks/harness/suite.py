@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lines import RESULTS, Clock, Lines, Stopwatch, package_commit
+from harness.lines import RESULTS, Clock, Lines, Stopwatch, package_commit
 
 KEYS = "version", "set", "method", "seed"
 
@@ -104,3 +104,15 @@ def some_rows(n_rows, most, seed):
 def settings(model):
     """An estimator's parameters that are not its defaults, on one line."""
     return " ".join(repr(model).split())
+
+
+def records(suite, folder=RESULTS):
+    """(version, method) to set to the records of its seeds; of our commits the last one only."""
+    lines = Lines(folder / f"{suite}.jsonl", KEYS).records
+    peers = {key[0] for key in lines if " " in key[0]}
+    last = {key[2]: key[0] for key in lines if key[0] not in peers}  # by method, in file order
+    out = {}
+    for (its_version, set_name, method, _), record in lines.items():
+        if its_version in peers or last[method] == its_version:
+            out.setdefault((its_version, method), {}).setdefault(set_name, []).append(record)
+    return out

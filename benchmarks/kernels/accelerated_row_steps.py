@@ -1,7 +1,7 @@
 """A row's step in each algorithm of AcceleratedDPMixture beside the bare sparse product.
 
-    python benchmarks/accelerated_row_steps.py                 # simulated images, a minute
-    python benchmarks/accelerated_row_steps.py --data FOLDER   # MNIST from FOLDER/mnist.npz
+    python benchmarks/kernels/accelerated_row_steps.py                 # simulated images, a minute
+    python benchmarks/kernels/accelerated_row_steps.py --data FOLDER   # MNIST from FOLDER/mnist.npz
 
 One sub-iteration from the same state, on two shards, one after the other in one thread (one shard
 where the algorithm has but one): every row of counts // 32 gets one turn, and chooses among the
@@ -18,6 +18,7 @@ way, and not of one that still opens clusters at every other row.
 
 import argparse
 import os
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -26,7 +27,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-from assignment_pass import fastest, read_images, simulate_images, timed
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from kernels.assignment_pass import fastest, read_images, simulate_images, timed
 
 STEPS = (1, 10)  # sub-iterations of a segment
 

@@ -1,8 +1,8 @@
 """The assignment pass of the uncollapsed samplers beside the sparse product that it contains.
 
-    python benchmarks/assignment_pass.py                 # simulated images, 3 GB, a minute
-    python benchmarks/assignment_pass.py --data FOLDER   # MNIST from FOLDER/mnist.npz
-    python benchmarks/assignment_pass.py --quick         # 20,000 rows, fewer repetitions
+    python benchmarks/kernels/assignment_pass.py                 # simulated images, 3 GB, a minute
+    python benchmarks/kernels/assignment_pass.py --data FOLDER   # MNIST from FOLDER/mnist.npz
+    python benchmarks/kernels/assignment_pass.py --quick         # 20,000 rows, fewer repetitions
 
 In one pass every row of counts is scored under all features, a sparse product with the logarithms
 of their probabilities, and a label is drawn from its scores and the features' weights. Beside it:
@@ -31,7 +31,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-from row_step import MARCHES, compile_bare
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from kernels.row_step import MARCHES, compile_bare
 
 SOURCE = Path(__file__).with_name("bare_product.c")
 WIDTHS, BLOCKS = (16, 32, 64), (64, 256, 1024)

@@ -1,8 +1,8 @@
 """CrossCat's row step and structure pass beside bare C loops that do the same work.
 
-    python benchmarks/crosscat_row_step.py             # both tables, a few minutes, 1 GB
-    python benchmarks/crosscat_row_step.py --quick     # fewer rows and repetitions, half a minute
-    python benchmarks/crosscat_row_step.py --check     # the bare loops are right
+    python benchmarks/kernels/crosscat_row_step.py          # both tables, a few minutes, 1 GB
+    python benchmarks/kernels/crosscat_row_step.py --quick  # fewer rows and repetitions, 30 s
+    python benchmarks/kernels/crosscat_row_step.py --check  # the bare loops are right
 
 *Row step*: a row leaves its cluster in every view, is scored against all clusters of the view and a
 new one, draws a label and is inserted; nanoseconds per row, all views together. As in
@@ -20,6 +20,7 @@ figure is the best of the repetitions, in the thread's processor time.
 
 import argparse
 import ctypes
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -27,8 +28,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-import row_step
-from row_step import BLOCK, CONCENTRATION, N_LEVELS, NORMAL_HYPER, PSEUDO_COUNT, Bare, make_rows
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from kernels import row_step
+from kernels.row_step import (
+    BLOCK,
+    CONCENTRATION,
+    N_LEVELS,
+    NORMAL_HYPER,
+    PSEUDO_COUNT,
+    Bare,
+    make_rows,
+)
 
 SOURCE = Path(__file__).with_name("bare_crosscat.c")
 CHUNKS = (32, 256, 2048)

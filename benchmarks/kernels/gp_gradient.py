@@ -1,7 +1,7 @@
 """Value and gradient of a Gaussian process' log likelihood beside the machine's flop limit.
 
-    python benchmarks/gp_gradient.py           # N = 64 to 1024, D = 18, about two minutes
-    python benchmarks/gp_gradient.py --quick   # N = 512 alone, half a minute
+    python benchmarks/kernels/gp_gradient.py           # N = 64 to 1024, D = 18, about two minutes
+    python benchmarks/kernels/gp_gradient.py --quick   # N = 512 alone, half a minute
 
 The kernel is the squared exponential with one length scale per column: D + 2 parameters. The limit
 counts N^3 floating-point operations (a third for the factor, two thirds for the inverse) and

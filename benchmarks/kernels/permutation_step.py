@@ -1,7 +1,7 @@
 """One forward pass of the permutation move's beam beside bare C of the same arithmetic.
 
-    python benchmarks/permutation_step.py           # 10,000 and 100,000 rows, about two minutes
-    python benchmarks/permutation_step.py --quick   # 10,000 rows alone
+    python benchmarks/kernels/permutation_step.py          # 10,000 and 100,000 rows, 2 minutes
+    python benchmarks/kernels/permutation_step.py --quick  # 10,000 rows alone
 
 Rows are drawn as in Liang, Jordan and Taskar (2007): clusters of identity covariance about means
 from N(0, 2 I). An order is consistent with the true clusters: by their projections on a random
@@ -19,6 +19,7 @@ Memory is what Python allocates while a pass runs, beside what the table and the
 import argparse
 import ctypes
 import heapq
+import sys
 import tempfile
 import time
 import tracemalloc
@@ -27,13 +28,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from row_step import build_all, compile_bare
 from skanneal.families import FAMILIES, Table
 from skanneal.moves import Permutation
 from skanneal.moves._order_programs import OrderProgram
 from skanneal.moves._permutation import _by_projection, _uniform_order
 from skanneal.partition_priors import PitmanYor
 from skanneal.states import Mixture, Subsample
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from kernels.row_step import build_all, compile_bare
 
 SOURCE = Path(__file__).with_name("bare_permutation_step.c")
 TOLERANCE = 1e-32

@@ -1,10 +1,10 @@
 """The row step of collapsed Gibbs sampling beside a bare C loop that does the same work.
 
-    python benchmarks/row_step.py             # all tables, a few minutes, 2 GB
-    python benchmarks/row_step.py --quick     # fewer repetitions, at most 1e6 rows
-    python benchmarks/row_step.py --data FOLDER   # documents from FOLDER/ap_news.npz
-    python benchmarks/row_step.py --families negative_binomial log_normal   # of these alone
-    python benchmarks/row_step.py --check     # the bare loop is right: statistics and draws
+    python benchmarks/kernels/row_step.py             # all tables, a few minutes, 2 GB
+    python benchmarks/kernels/row_step.py --quick     # fewer repetitions, at most 1e6 rows
+    python benchmarks/kernels/row_step.py --data FOLDER   # documents from FOLDER/ap_news.npz
+    python benchmarks/kernels/row_step.py --families negative_binomial log_normal   # of these alone
+    python benchmarks/kernels/row_step.py --check     # the bare loop is right: statistics and draws
 
 A row step removes a row, scores it against all clusters and a new one, draws a label and inserts
 the row. Both sides run it at full data, rows in shuffled order, labels started at the true and well

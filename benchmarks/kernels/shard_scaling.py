@@ -1,8 +1,8 @@
 """Shards side by side: how much faster a fit of AcceleratedDPMixture is on more threads.
 
-    python benchmarks/shard_scaling.py FOLDER                   # mnist.npz is in it
-    python benchmarks/shard_scaling.py FOLDER --jobs 1 2 4 8    # default: 1, 2, 4 ... all cores
-    python benchmarks/shard_scaling.py FOLDER --rows 10000 --sub-iterations 20
+    python benchmarks/kernels/shard_scaling.py FOLDER                 # mnist.npz is in it
+    python benchmarks/kernels/shard_scaling.py FOLDER --jobs 1 2 4 8  # default: 1, 2, 4 ... cores
+    python benchmarks/kernels/shard_scaling.py FOLDER --rows 10000 --sub-iterations 20
 
 The rows are MNIST's 60,000 training images, counts // 32, sparse. The result of a fit depends on
 the number of shards but not on the number of threads, so a curve is for a fixed number of shards,

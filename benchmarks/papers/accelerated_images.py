@@ -1,9 +1,9 @@
 """Table 1 and Figures 2 to 7 of the paper on the accelerated sampler, by AcceleratedDPMixture.
 
-    python benchmarks/accelerated_images.py DATA_FOLDER                # 40 minutes, two cores
-    python benchmarks/accelerated_images.py DATA_FOLDER --quick        # all of it, small, 2 minutes
-    python benchmarks/accelerated_images.py DATA_FOLDER --parts mnist long --seeds 3
-    python benchmarks/accelerated_images.py DATA_FOLDER --full         # all on all data, hours
+    python benchmarks/papers/accelerated_images.py DATA_FOLDER          # 40 minutes, two cores
+    python benchmarks/papers/accelerated_images.py DATA_FOLDER --quick  # all, small, 2 minutes
+    python benchmarks/papers/accelerated_images.py DATA_FOLDER --parts mnist long --seeds 3
+    python benchmarks/papers/accelerated_images.py DATA_FOLDER --full   # all on all data, hours
 
 Zhang, Williamson and Perez-Cruz (2022), "Accelerated Parallel Non-conjugate Sampling for Bayesian
 Non-parametric Models". DATA_FOLDER holds ``mnist.npz``, ``yaleb_32x32.npz``,
@@ -37,6 +37,7 @@ them rows too, below an eighth seeds too. Tables and figures go to ``--figures``
 
 import argparse
 import csv
+import sys
 import time
 import warnings
 from contextlib import contextmanager
@@ -47,8 +48,13 @@ from unittest.mock import patch
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from accelerated_figures import draw_figures, markdown
-from accelerated_references import (
+from skanneal import AcceleratedDPMixture
+from skanneal.chains import Chain
+from skanneal.schedules import AcceleratedSchedule
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from papers.accelerated_figures import draw_figures, markdown
+from papers.accelerated_references import (
     Indicators,
     expectation_maximisation,
     full,
@@ -59,9 +65,6 @@ from accelerated_references import (
     singletons,
     variational_bayes,
 )
-from skanneal import AcceleratedDPMixture
-from skanneal.chains import Chain
-from skanneal.schedules import AcceleratedSchedule
 
 ALGORITHMS = ("accelerated", "hybrid", "auxiliary", "importance", "slice", "collapsed")
 INITS = ("one", 100, "kmeans")

@@ -1,7 +1,7 @@
 """Figure 1 of the paper on the accelerated sampler: do all algorithms end at the same predictive?
 
-    python benchmarks/accelerated_synthetic.py                       # 6 minutes, two cores
-    python benchmarks/accelerated_synthetic.py --seconds 30 --seeds 8
+    python benchmarks/papers/accelerated_synthetic.py                       # 6 minutes, two cores
+    python benchmarks/papers/accelerated_synthetic.py --seconds 30 --seeds 8
 
 Zhang, Williamson and Perez-Cruz (2022), section 4.1: rows of 100 counts over 10 columns, 1,000 for
 training and 100 for testing, from a mixture of 20 multinomials of equal weight (the paper does not
@@ -16,6 +16,7 @@ judged by the test of Alexander and Govern, which allows for errors of different
 """
 
 import argparse
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -28,11 +29,13 @@ import numpy as np
 from scipy.stats import alexandergovern
 from sklearn.exceptions import ConvergenceWarning
 
-from accelerated_figures import COLORS, markdown
-from accelerated_images import records_of_collapsed_chains
-from accelerated_references import Indicators, full, predictive_log_weights
 from skanneal import AcceleratedDPMixture
 from skanneal.schedules import AcceleratedSchedule
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from papers.accelerated_figures import COLORS, markdown
+from papers.accelerated_images import records_of_collapsed_chains
+from papers.accelerated_references import Indicators, full, predictive_log_weights
 
 ALGORITHMS = ("accelerated", "hybrid", "auxiliary", "importance", "slice", "collapsed")
 N_COMPONENTS, N_COLUMNS, TOTAL, N_TRAIN, N_TEST = 20, 10, 100, 1000, 100

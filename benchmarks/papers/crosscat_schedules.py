@@ -1,13 +1,13 @@
 """CrossCatPY under several schedules at equal time: the subsample-annealing paper's Figure 3.
 
-    python benchmarks/crosscat_schedules.py DATA_FOLDER             # 40 minutes on 2 cores
-    python benchmarks/crosscat_schedules.py DATA_FOLDER --full      # the whole grid, 4 hours
-    python benchmarks/crosscat_schedules.py DATA_FOLDER --parts schedules --data-sets dartmouth
+    python benchmarks/papers/crosscat_schedules.py DATA_FOLDER         # 40 minutes on 2 cores
+    python benchmarks/papers/crosscat_schedules.py DATA_FOLDER --full  # the whole grid, 4 hours
+    python benchmarks/papers/crosscat_schedules.py DATA_FOLDER --parts schedules --data-sets acs
 
 The paper's protocol: a chain trains on a random 7/8 of the rows and scores the others (at most
 20,000 of them), mean log density in nats per row. One core per chain; the split and the seed are
 the chain's own and the same for all schedules. Data: Dartmouth (307 x 63), ACS (10,000 and 170,254
-x 35), KDD (10,000, 100,000 and 494,021 x 39, prepared as in `kdd_schedules.py`).
+x 35), KDD (10,000, 100,000 and 494,021 x 39, prepared as in `kdd_data.py`).
 
 - *schedules*: the default, linear annealing, prior + Gibbs and sequential + Gibbs, each stretched
   or compressed to the same wall-clock budgets (``max_time``; the minimum a schedule needs, one pass
@@ -28,6 +28,7 @@ options and output skips what is there, so remove the output folder after a chan
 import argparse
 import os
 import string
+import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -38,13 +39,16 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-import crosscat_data
-from crosscat_runs import estimator, fitted, in_fresh_process, mean_vi, spread, view_labels
-from kdd_schedules import LEAST_TIME, Ledger, frame, overhead, run_all, settings, split, write
 from skanneal.families import Table
 from skanneal.schedules import SCHEDULES, resolve_schedule
 from skanneal.states import Subsample, state_from_arrays
 from skanneal.summary import expected_vi, relabel
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness import crosscat_data
+from harness.crosscat_runs import estimator, fitted, in_fresh_process, mean_vi, spread, view_labels
+from harness.kdd_data import frame, split
+from harness.ledger import LEAST_TIME, Ledger, overhead, run_all, settings, write
 
 DEFAULT = "anneal"
 NAMES = (DEFAULT, "linear_anneal", "prior_gibbs", "sequential_gibbs")

@@ -1,8 +1,8 @@
 """KDD Cup 1999: the default fit at full size, schedules at equal time, selections of rows.
 
-    python benchmarks/kdd_schedules.py DATA_FOLDER             # 35 minutes on 2 cores
-    python benchmarks/kdd_schedules.py DATA_FOLDER --full      # all rows, about 100 minutes
-    python benchmarks/kdd_schedules.py DATA_FOLDER --parts schedules --budgets 1 3
+    python benchmarks/papers/kdd_schedules.py DATA_FOLDER             # 35 minutes on 2 cores
+    python benchmarks/papers/kdd_schedules.py DATA_FOLDER --full      # all rows, about 100 minutes
+    python benchmarks/papers/kdd_schedules.py DATA_FOLDER --parts schedules --budgets 1 3
 
 The table is ``kddcup99_10_percent.npz`` in DATA_FOLDER, 494,021 rows. Constant columns are dropped
 (39 stay) and columns that are not categorical are log1p plus normal noise of standard deviation
@@ -27,37 +27,32 @@ schedules' part takes a random 60,000 rows unless ``--full`` or ``--rows`` says 
 """
 
 import argparse
-import csv
 import multiprocessing
 import os
 import resource
+import sys
 import time
 import warnings
 from pathlib import Path
 
-import joblib
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from crosscat_data import KDD_CATEGORICAL
 from skanneal import AnnealedDPMixture
 from skanneal.schedules import SCHEDULES
 
-FILE = "kddcup99_10_percent.npz"
-NOISE = 0.01
-MOST_TEST_ROWS = 20_000
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.kdd_data import FILE, N_ALL, frame, load, split
+from harness.ledger import LEAST_TIME, Ledger, overhead, run_all, settings, write
+
 RARE = 0.001
-N_ALL = 494_021
 CUT_ROWS = 60_000  # the schedules' part without --full
-LEAST_TIME = 1 / 8  # of the plan's seconds per run; below that, seeds are cut
 SELECTIONS = ("random", "window", "stratified")
-UNSHOWN = ("rows", "settings", "fit_seconds", "test_rows")  # in a run's printed line
 # Shares of --minutes; the rest is for the default fit at full size, which is not cut.
 SHARES = {"schedules": 0.45, "selection": 0.45}
 
@@ -65,75 +60,7 @@ SHARES = {"schedules": 0.45, "selection": 0.45}
 # -- data ------------------------------------------------------------------------------------------
 
 
-def load(folder, n_rows=None):
-    """Prepared columns (codes with their levels, or floats), the rows' classes, their sizes.
-
-    Returns
-    -------
-    columns : dict of str to ndarray or (ndarray, ndarray)
-        Floats, or codes and levels.
-    classes : ndarray of shape (n_rows,)
-        Codes of the classes.
-    names, sizes : ndarray of shape (n_classes,)
-        The classes, and their numbers of rows in the whole table.
-    """
-    rng = np.random.default_rng(0)
-    columns = {}
-    with np.load(Path(folder) / FILE) as file:
-        classes, names = file["label"], file["levels__label"]
-        sizes = np.bincount(classes, minlength=len(names))
-        rows = slice(None)
-        if n_rows is not None and n_rows < len(classes):
-            rows = np.sort(rng.permutation(len(classes))[:n_rows])
-        for name in file["columns"]:
-            values = file[name]
-            if name == "label" or (values == values[0]).all():
-                continue
-            values = values[rows]
-            if name in KDD_CATEGORICAL:
-                columns[name] = codes_of(values, file.get(f"levels__{name}"))
-            else:
-                columns[name] = np.log1p(values.astype(float))
-                columns[name] += rng.normal(0, NOISE, len(values))
-    return columns, classes[rows], names, sizes
-
-
-def codes_of(values, levels):
-    if levels is not None:
-        return values, levels
-    levels, codes = np.unique(values, return_inverse=True)
-    return codes.astype(np.uint8), levels
-
-
-def frame(columns, rows=slice(None)):
-    """The rows as a data frame."""
-    return pd.DataFrame(
-        {
-            name: pd.Categorical.from_codes(column[0][rows], categories=column[1])
-            if isinstance(column, tuple)
-            else column[rows]
-            for name, column in columns.items()
-        }
-    )
-
-
-def split(n_rows, seed):
-    """Train and test rows: 7/8 and at most 20,000 of 1/8."""
-    order = np.random.default_rng([seed, 1]).permutation(n_rows)
-    n_test = max(1, n_rows // 8)
-    return np.sort(order[n_test:]), np.sort(order[: min(n_test, MOST_TEST_ROWS)])
-
-
 # -- one fit ---------------------------------------------------------------------------------------
-
-
-def settings(schedule):
-    """The schedule with all its parameters, as text."""
-    values = {
-        name: getattr(value, "__qualname__", value)
-        for name, value in sorted(schedule.get_params(deep=False).items())
-    }
-    return f"{type(schedule).__name__}({', '.join(f'{k}={v}' for k, v in values.items())})"
 
 
 def fitted(schedule, X, seed):
@@ -173,82 +100,7 @@ def recalls(labels, classes, n_classes):
 # -- results on disk -------------------------------------------------------------------------------
 
 
-class Ledger:
-    """A csv of results that grows as they come, each found again by its key."""
-
-    def __init__(self, path, key, values):
-        self.path, self.key, self.fields = path, key, [*key, *values]
-        self.rows = []
-        if path.exists():
-            with open(path, newline="") as file:
-                self.rows = [row for row in csv.DictReader(file) if None not in row.values()]
-        self._rewrite()  # without the half-written line of an interrupted run
-
-    def _rewrite(self):
-        with open(self.path, "w", newline="") as file:
-            writer = csv.DictWriter(file, self.fields)
-            writer.writeheader()
-            writer.writerows(self.rows)
-
-    def find(self, **wanted):
-        """The stored row that agrees in every key, numbers as floats, or None."""
-        for row in self.rows:
-            if all(row[name] == str(wanted[name]) for name in self.key):
-                return {name: number(value) for name, value in row.items()}
-        return None
-
-    def add(self, row):
-        row = {name: str(row[name]) for name in self.fields}
-        self.rows.append(row)
-        with open(self.path, "a", newline="") as file:
-            csv.DictWriter(file, self.fields).writerow(row)
-
-
-def number(text):
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def run_all(task, todo, ledger, n_jobs):
-    """Run the tasks that have no result yet; return the results of all."""
-    left = [key for key, _ in todo if ledger.find(**key) is None]
-    if len(left) < len(todo):
-        print(f"{len(todo) - len(left)} of {len(todo)} runs found in {ledger.path.name}")
-    # Columns as memory maps: the workers share them.
-    pool = joblib.Parallel(n_jobs, return_as="generator_unordered", max_nbytes="50K")
-    jobs = [joblib.delayed(task)(key, *arguments) for key, arguments in todo if key in left]
-    start = time.perf_counter()
-    for i, (key, record) in enumerate(pool(jobs), 1):
-        ledger.add(key | record)
-        show = {k: v for k, v in (key | record).items() if k not in UNSHOWN and v == v}  # no nan
-        text = "  ".join(
-            f"{k} {v:.5g}" if isinstance(v, float) else f"{k} {v}" for k, v in show.items()
-        )
-        print(f"[{time.perf_counter() - start:6.0f} s, {i} of {len(left)}] {text}", flush=True)
-    return [ledger.find(**key) for key, _ in todo]
-
-
-def write(rows, path):
-    """Print the rows as an aligned table and write them as csv."""
-    show = [[f"{v:.5g}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows]
-    names = list(rows[0])
-    widths = [max(len(line[i]) for line in [names, *show]) for i in range(len(names))]
-    for line in [names, *show]:
-        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
-    with open(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, names)
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 # -- what fits the time ----------------------------------------------------------------------------
-
-
-def overhead(n_rows):
-    """Seconds of a run outside its chain, roughly: data frames, encoding, scoring."""
-    return 1.0 + 2e-5 * n_rows
 
 
 def cut(part, options, n_runs, seconds, n_rows, n_seeds):

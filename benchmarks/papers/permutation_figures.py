@@ -1,8 +1,8 @@
 """Figures 2 and 3 of the paper on the permutation-augmented sampler, by PermutationDPMixture.
 
-    python benchmarks/permutation_figures.py DATA_FOLDER              # 40 minutes, one core
-    python benchmarks/permutation_figures.py DATA_FOLDER --full       # four times the seconds
-    python benchmarks/permutation_figures.py DATA_FOLDER --parts beam mixing a b c --seeds 2
+    python benchmarks/papers/permutation_figures.py DATA_FOLDER         # 40 minutes, one core
+    python benchmarks/papers/permutation_figures.py DATA_FOLDER --full  # four times the seconds
+    python benchmarks/papers/permutation_figures.py DATA_FOLDER --parts beam mixing a b c --seeds 2
 
 Liang, Jordan and Taskar (2007), "A Permutation-Augmented Sampler for DP Mixture Models".
 DATA_FOLDER holds ``mnist.npz`` and ``ap_news.npz``. Parts:

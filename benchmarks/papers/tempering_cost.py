@@ -1,8 +1,8 @@
 """Cost of a tempered sample relative to the inner sampler's: predicted beside measured.
 
-    python benchmarks/tempering_cost.py             # about 18 minutes, one core
-    python benchmarks/tempering_cost.py --quick     # two sizes of each model
-    python benchmarks/tempering_cost.py --full      # three times the repetitions
+    python benchmarks/papers/tempering_cost.py             # about 18 minutes, one core
+    python benchmarks/papers/tempering_cost.py --quick     # two sizes of each model
+    python benchmarks/papers/tempering_cost.py --full      # three times the repetitions
 
 Figure 1 of van de Meent, Paige and Wood (2014): run time per sample over the rows, normal mean of
 50 parameters and Gaussian process of 20, Hamiltonian inner sampler (10 and 5 leapfrog steps),
@@ -27,7 +27,9 @@ The paper measured 3.51, 5.65, 7.48 and 12.94 (normal mean), 1.73, 2.35, 6.03 an
 
 import argparse
 import os
+import sys
 import time
+from pathlib import Path
 
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
@@ -35,7 +37,9 @@ import numpy as np
 
 from skanneal.schedules import GeometricLadder
 from skanneal.tempering import HMC, RandomWalk, sample
-from tempering_models import ALPHA, LEAPFROG, prior_mean, target
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from papers.tempering_models import ALPHA, LEAPFROG, prior_mean, target
 
 METHODS = ("spt", "stt", "pt", "tt")
 PAPER = {

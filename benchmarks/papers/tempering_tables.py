@@ -1,10 +1,10 @@
 """Tables 1 and 2, Figures 2 and 3 of "Tempering by subsampling": effective draws per second.
 
-    python benchmarks/tempering_tables.py                # 40 minutes
-    python benchmarks/tempering_tables.py --full         # 5 seeds, ten times the seconds: hours
-    python benchmarks/tempering_tables.py --quick        # a minute: small sizes, to try it out
-    python benchmarks/tempering_tables.py --parts gp_hmc figure2 --seeds 2
-    python benchmarks/tempering_tables.py --parts gp_hmc --methods none stt "stt rec." --seeds 1
+    python benchmarks/papers/tempering_tables.py          # 40 minutes
+    python benchmarks/papers/tempering_tables.py --full   # 5 seeds, ten times the seconds: hours
+    python benchmarks/papers/tempering_tables.py --quick  # a minute: small sizes, to try it out
+    python benchmarks/papers/tempering_tables.py --parts gp_hmc figure2 --seeds 2
+    python benchmarks/papers/tempering_tables.py --parts gp_hmc --methods none stt --seeds 1
 
 Van de Meent, Paige and Wood (2014). Parts:
 
@@ -39,6 +39,7 @@ part alone. Cells go to ``--figures`` as csv, beside Figures 2 and 3.
 import argparse
 import csv
 import os
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -55,7 +56,9 @@ import numpy as np
 from skanneal.schedules import GeometricLadder
 from skanneal.summary import r_hat
 from skanneal.tempering import sample
-from tempering_models import paper_sampler, paper_starts, target, tuned_sampler
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from papers.tempering_models import paper_sampler, paper_starts, target, tuned_sampler
 
 N_CHAINS = 4
 FULL_SECONDS, FULL_SEEDS = 8.0, 5  # per chain of 256 rows

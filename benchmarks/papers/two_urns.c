@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The two-urn samplers, and the exact law of the chain, for benchmarks/two_urns.py.
+ * The two-urn samplers, and the exact law of the chain, for benchmarks/papers/two_urns.py.
  *
  * R red and B blue balls, N = R + B; each ball lies in the left urn with probability p, in the
  * right one with q = 1 - p; a ball in an urn is red with a probability that is Beta(a, a) and

@@ -1,8 +1,8 @@
 """The two-urn model of the subsample-annealing paper: Figure 2, Theorems 2 and 4.
 
-    python benchmarks/two_urns.py                   # 1e5 samples per strategy
-    python benchmarks/two_urns.py --full            # 1e6 samples, as in the paper
-    python benchmarks/two_urns.py --parts figure    # or theorem2, theorem4
+    python benchmarks/papers/two_urns.py                   # 1e5 samples per strategy
+    python benchmarks/papers/two_urns.py --full            # 1e6 samples, as in the paper
+    python benchmarks/papers/two_urns.py --parts figure    # or theorem2, theorem4
 
 8000 red and 12000 blue balls; each lies in the left urn with probability 0.45; an urn's share of
 red balls is Beta(1/2, 1/2) and integrated out. Each strategy draws independent end states (red
@@ -29,6 +29,7 @@ import csv
 import ctypes
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -42,8 +43,9 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from scipy.special import gammaln, xlog1py, xlogy
 
-import two_urns_theorems as theorems
-from two_urns_theorems import Urns, total_variation
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from papers import two_urns_theorems as theorems
+from papers.two_urns_theorems import Urns, total_variation
 
 SOURCE = Path(__file__).with_suffix(".c")
 URNS = Urns(8000, 12000)

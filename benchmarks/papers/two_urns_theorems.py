@@ -1,6 +1,6 @@
 """Theorems 2 and 4 of the subsample-annealing paper, by exact propagation of the chain's law.
 
-``benchmarks/two_urns.py`` calls :func:`theorem_2` and :func:`theorem_4` and prints their rows.
+``two_urns.py`` calls :func:`theorem_2` and :func:`theorem_4` and prints their rows.
 
 The state of the two urns with all N balls assigned is (r, b), the red and blue balls on the left:
 (R + 1)(B + 1) states. The single-ball Gibbs step moves to four neighbours, so a law is propagated

@@ -1,7 +1,7 @@
 """Lace on one of the peers' splits: the other side of `crosscat_peers.py`, which runs this.
 
     python -m venv .venv-lace && .venv-lace/bin/pip install pylace
-    .venv-lace/bin/python benchmarks/crosscat_lace.py DATA_FOLDER dart --states 4 --iterations 100
+    .venv-lace/bin/python benchmarks/peers/crosscat_lace.py DATA_FOLDER dart --states 4
 
 Prints one JSON object: iterations, fit seconds, processor seconds, mean log density per test row,
 views. The default types and hyperpriors of Lace's codebook, with the levels of train and test
@@ -11,7 +11,12 @@ declared; transitions "sams"; one thread. It needs neither skanneal nor its envi
 import argparse
 import json
 import os
+import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.crosscat_data import load_split
 
 ONE_THREAD = {"RAYON_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 
@@ -50,8 +55,6 @@ def mean_log_density(engine, test):
 def run(options):
     """Fit and score; a dict of the figures."""
     import lace  # after the number of threads is set
-
-    from crosscat_data import load_split
 
     train, test = load_split(options.data, options.split)
     levels = {

@@ -1,9 +1,9 @@
 """CrossCatPY on the splits that Loom's and Lace's figures are for, one core.
 
-    python benchmarks/crosscat_peers.py DATA_FOLDER                     # a few minutes
-    python benchmarks/crosscat_peers.py DATA_FOLDER --lace PYTHON       # Lace beside it
-    python benchmarks/crosscat_peers.py DATA_FOLDER --splits dart --sweeps 40 --seeds 3
-    python benchmarks/crosscat_peers.py DATA_FOLDER --max-time limit
+    python benchmarks/peers/crosscat_peers.py DATA_FOLDER                     # a few minutes
+    python benchmarks/peers/crosscat_peers.py DATA_FOLDER --lace PYTHON       # Lace beside it
+    python benchmarks/peers/crosscat_peers.py DATA_FOLDER --splits dart --sweeps 40 --seeds 3
+    python benchmarks/peers/crosscat_peers.py DATA_FOLDER --max-time limit
 
 DATA_FOLDER/splits holds the train and test rows. Types are those the peers were given: real or
 categorical, levels declared as the union of train and test. One chain (dart: 4, one after another),
@@ -35,8 +35,9 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from crosscat_data import SPLITS, load_split
-from crosscat_runs import estimator, fitted, schedule_of, show, spread, verdict
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.crosscat_data import SPLITS, load_split
+from harness.crosscat_runs import estimator, fitted, schedule_of, show, spread, verdict
 
 LACE_SCRIPT = Path(__file__).with_name("crosscat_lace.py")
 HOW_TO_LACE = "Lace was not run: pip install pylace, into any environment, then --lace PYTHON"

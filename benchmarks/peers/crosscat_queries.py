@@ -1,8 +1,8 @@
 """Questions to a fitted CrossCatPY: how fast, and how well missing cells are filled.
 
-    python benchmarks/crosscat_queries.py                    # timings only
-    python benchmarks/crosscat_queries.py DATA_FOLDER        # imputation too, some 10 minutes
-    python benchmarks/crosscat_queries.py DATA_FOLDER --parts imputation --seeds 1
+    python benchmarks/peers/crosscat_queries.py                    # timings only
+    python benchmarks/peers/crosscat_queries.py DATA_FOLDER        # imputation too, some 10 minutes
+    python benchmarks/peers/crosscat_queries.py DATA_FOLDER --parts imputation --seeds 1
 
 *Timings*: 40 simulated columns (4 views of 8 clusters) of 10,000 rows, all categorical, and half of
 them numbers; default fit, 4 chains; seconds of each query, the median of 3, beside the limit where
@@ -21,6 +21,7 @@ blanks; the lead over the best other method with its standard error.
 import argparse
 import os
 import statistics
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -32,8 +33,9 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, SimpleImputer
 from threadpoolctl import threadpool_limits
 
-import crosscat_data
-from crosscat_runs import estimator, fitted, schedule_of, show, spread, verdict
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness import crosscat_data
+from harness.crosscat_runs import estimator, fitted, schedule_of, show, spread, verdict
 
 SHARE_BLANK = 0.1
 OURS = "CrossCatPY"

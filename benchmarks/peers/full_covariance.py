@@ -1,7 +1,7 @@
 """Clusters of full covariance: PermutationDPMixture beside what users would pick.
 
-    python benchmarks/full_covariance.py                    # both sizes, 10 seeds
-    python benchmarks/full_covariance.py --sizes 2000 --seeds 3 --no-peers
+    python benchmarks/peers/full_covariance.py                    # both sizes, 10 seeds
+    python benchmarks/peers/full_covariance.py --sizes 2000 --seeds 3 --no-peers
 
 20,000 rows of 8 numbers from 20 clusters, and 2,000 of 4 from 8: equal weights, means
 N(0, 3^2) or N(0, 4^2), covariances Wishart(D + 2) / (D + 2). One chain, one core, defaults

@@ -1,7 +1,7 @@
 """A full posterior over hyperparameters beside the likeliest ones, on held-out rows.
 
-    python benchmarks/gp_regression.py           # about ten minutes, one core
-    python benchmarks/gp_regression.py --quick   # fewer splits and rows, a minute
+    python benchmarks/peers/gp_regression.py           # about ten minutes, one core
+    python benchmarks/peers/gp_regression.py --quick   # fewer splits and rows, a minute
 
 TemperedGPRegressor with its defaults beside scikit-learn's GaussianProcessRegressor: the same
 kernel (squared exponential, one length scale per column, amplitude, noise), y normalised, columns

@@ -1,4 +1,4 @@
-"""The compiled two-urn samplers and laws of benchmarks/two_urns.py against enumeration.
+"""The compiled two-urn samplers and laws of benchmarks/papers/two_urns.py against enumeration.
 
 The reference here knows single labelled balls and the definition of the model only: 2 red and 3
 blue balls, every assignment of them to the urns.

@@ -1,0 +1,1 @@
+"""What a compiled step costs, beside bare C or an optimised library."""

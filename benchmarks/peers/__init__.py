@@ -1,0 +1,1 @@
+"""Fits beside those of other packages, on the same rows and cores."""
