@@ -6,7 +6,7 @@ BIN = .venv/bin
 PIP = $(BIN)/python -m pip install -q -q --disable-pip-version-check
 
 SOURCES := $(shell find skanneal -name '*.py' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
-# More for pytest, as in: make test ARGS="tests/test_layers.py -x"; for digests
+# More for pytest, as in: make test ARGS="tests/project/test_layers.py -x"; for digests
 # the names of its cases, as in: make digests ARGS="family move/gibbs"
 ARGS =
 # What `make digests` compares the working tree with.
@@ -54,12 +54,13 @@ dist: .venv/installed-dev
 	cd dist && ../.venv-dist/bin/python -c "import skanneal; print(skanneal.__file__)"
 
 # The package built and run with the oldest versions that pyproject.toml allows.
-FLOORS = tests/test_floors.py tests/test_layers.py tests/test_encoding.py tests/test_impute_containers.py \
-	tests/test_outliers.py tests/test_summary.py tests/test_displays.py tests/test_schedules.py
+FLOORS = $(addprefix tests/, project/test_floors.py project/test_layers.py \
+	encoding/test_encoding.py encoding/test_impute_containers.py predictive/test_outliers.py \
+	summary/test_summary.py displays/test_displays.py chains/test_schedules.py)
 floors: .venv/build-requirements.txt
 	rm -rf .venv-floors
 	$(PYTHON) -m venv .venv-floors
-	$(BIN)/python tests/floors.py > .venv-floors/floors.txt
+	$(BIN)/python tests/project/floors.py > .venv-floors/floors.txt
 	.venv-floors/bin/python -m pip install -q -q --disable-pip-version-check -r .venv-floors/floors.txt
 	.venv-floors/bin/python -m pip install -q -q --disable-pip-version-check --no-build-isolation --no-deps .
 	.venv-floors/bin/pytest -n auto $(FLOORS)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+# What fails in a helper is shown as what fails in a test.
+pytest.register_assert_rewrite("oracles")
 # The displays' tests draw without a screen, whatever the machine.
 os.environ.setdefault("MPLBACKEND", "Agg")
 # What a shell starts in the background ignores interrupts, which some tests need.

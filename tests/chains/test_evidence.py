@@ -12,80 +12,26 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import test_multinomial as counts
-from enumeration import canonical
-from evidence_enumeration import ONE, Evidence, finite, process
-from mixtures import COLUMN_FAMILIES, ROW_FAMILIES, hyper_vector, make_table
-from reference import EXAMPLES, ROW_EXAMPLES
+from oracles.enumeration import canonical
+from oracles.evidence_cases import ROW_DATA, column, groups_of, law_of, plan_of
+from oracles.evidence_enumeration import ONE, Evidence
+from oracles.mixtures import COLUMN_FAMILIES, ROW_FAMILIES
+from oracles.move_states import hyper_options
+from oracles.reference import ROW_EXAMPLES
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
-from skanneal.chains import ChainPlan, run_chain
+from skanneal.chains import run_chain
 from skanneal.chains._island import Island, effective_size, log_terms_of_row, systematic
 from skanneal.families import FAMILIES
 from skanneal.moves import COLUMN_MOVES, make_steps
 from skanneal.parallel import StopFlag
 from skanneal.partition_priors import PriorGrid
 from skanneal.schedules import LinearAnneal, SequentialMonteCarlo
-from test_moves import hyper_options
 
 REJECT = 1e-6  # what a control's p-value must be below
 LEVEL = 1e-4
 N_ENTRIES = 6_000  # of one row into one state
 N_GROUPS = 6  # of partitions, of about equal probability
 SCHEDULE = SequentialMonteCarlo(n_particles=3, n_first=1, n_sweeps=4, final_sweeps=1, min_ess=0.7)
-
-# (PARTITION_PRIORS' name, coordinates of the grid's points, their weights, the oracle's law)
-PRIORS = {
-    "DP": ("pitman_yor", [(0.3, 0.0), (2.0, 0.0)], [0.4, 0.6]),
-    "PY": ("pitman_yor", [(0.3, 0.0), (2.0, 0.0), (0.3, 0.4), (1.5, 0.4)], [0.3, 0.1, 0.4, 0.2]),
-    "static": ("finite", [(1, 1.0), (2, 1.0), (4, 1.0)], [0.3, 0.3, 0.4]),
-    "dynamic": ("finite", [(1, 1.5), (2, 0.75), (12, 0.125)], [0.3, 0.4, 0.3]),
-    "null": ("pitman_yor", [(0.0, 0.0), (0.5, 0.2), (3.0, 0.0)], [0.5, 0.2, 0.3]),
-}
-
-
-_ROWS, _HYPER = ROW_EXAMPLES["multivariate_normal"]
-_WIDE = [(3 * x, 3 * y) for x, y in _ROWS]  # where proposals are farthest from the scores
-ROW_DATA = ROW_EXAMPLES | {"multivariate_t": (_WIDE, _HYPER | {"degrees": 2.0})}
-
-
-def column(family, n_rows, start=0, missing=()):
-    """So many values of a family's example, some missing."""
-    values, hyper = (EXAMPLES | ROW_DATA)[family]
-    values = [*values, *values][start : start + n_rows]
-    return family, [None if i in missing else v for i, v in enumerate(values)], hyper
-
-
-def law_of(prior):
-    name, points, weights = PRIORS[prior]
-    return (finite if name == "finite" else process)(points, weights)
-
-
-def grid_of(prior):
-    name, points, weights = PRIORS[prior]
-    pairs = [(g * m, -g) for m, g in points] if name == "finite" else points
-    return PriorGrid(pairs, np.log(weights))
-
-
-def plan_of(columns, grids, prior, view_prior=None, moves=()):
-    """The plan of columns whose hyperparameters are inferred where `grids` has their number."""
-    families, hyper, at, of = {}, {}, 0, {}
-    for j, (family, values, mapping) in enumerate(columns):
-        width = len(values[0]) if family in ROW_DATA else 1
-        families.setdefault(family, []).extend(range(at, at + width))
-        flat = counts.flat(mapping) if family == "multinomial" else hyper_vector(family, mapping)
-        hyper[at], of[j] = flat, at
-        at += width
-    has_counts = "multinomial" in families
-    return ChainPlan(
-        counts.make_table(columns)[0] if has_counts else make_table(columns),
-        {family: np.array(places) for family, places in families.items()},
-        hyper,
-        {of[j]: grid for j, grid in grids.items()},
-        grid_of(prior),
-        ("gibbs", "split_merge", *moves),
-        view_grid=None if view_prior is None else grid_of(view_prior),
-        partition_prior=PRIORS[prior][0],
-    )
 
 
 @cache
@@ -121,15 +67,6 @@ def one_run(plan, schedule, island, seed):
     else:
         views, view = canonical(state.view_of), state.views[state.view_of[0]]
     return island.log_evidence, (views, canonical(view.get_labels().tolist()))
-
-
-def groups_of(posterior, n_groups):
-    """Number of the group of each partition: groups of about equal probability."""
-    masses, groups = np.zeros(n_groups), {}
-    for key in sorted(posterior, key=posterior.get, reverse=True):
-        groups[key] = int(masses.argmin())
-        masses[groups[key]] += posterior[key]
-    return groups, masses
 
 
 def p_values(of, n_runs, schedule=SCHEDULE, island=Island, seed=0):

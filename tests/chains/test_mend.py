@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from mixtures import make_table
+from oracles.bits import same_arrays
+from oracles.mixtures import make_table
 from skanneal.chains import ChainPlan, _mend, _race
 from skanneal.chains._column_groups import binned, column_groups, dependence, joined
 from skanneal.chains._first_state import first_state
@@ -15,7 +16,6 @@ from skanneal.parallel import Progress, StopFlag
 from skanneal.partition_priors import PriorGrid
 from skanneal.schedules import AcceleratingAnneal
 from skanneal.states import FreshView, Subsample
-from test_crosscat_moves import same_arrays
 
 PAIRS = PriorGrid([(0.0, 0.0), (0.5, 0.0), (2.0, 0.0)])
 

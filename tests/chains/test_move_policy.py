@@ -6,12 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skanneal.chains import _move_policy
-from skanneal.chains._clock import ChainClock
-from skanneal.chains._move_policy import FEW_ROWS, IDLE_PERIOD, Turns
-from skanneal.moves import SMALL_TABLE, EachView, MoveInfo, SplitMerge
-from skanneal.schedules import LinearAnneal
-from test_crosscat_moves import (
+from oracles.crosscat_chains import (
     CHAIN_MOVES,
     REJECT,
     SLOW,
@@ -21,6 +16,11 @@ from test_crosscat_moves import (
     make_case,
     view_p_value,
 )
+from skanneal.chains import _move_policy
+from skanneal.chains._clock import ChainClock
+from skanneal.chains._move_policy import FEW_ROWS, IDLE_PERIOD, Turns
+from skanneal.moves import SMALL_TABLE, EachView, MoveInfo, SplitMerge
+from skanneal.schedules import LinearAnneal
 
 WEIGHTS = {"split_merge": 4, "block": 2, "sets": 1, "split": 1, "merge": 1}
 STEPS = SimpleNamespace(beta=1.0)

@@ -17,9 +17,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from enumeration import canonical
-from evidence_enumeration import ONE, Evidence
-from mixtures import COLUMN_FAMILIES
+from oracles.enumeration import canonical
+from oracles.evidence_cases import PRIORS, ROW_DATA, column, grid_of, groups_of, law_of, plan_of
+from oracles.evidence_enumeration import ONE, Evidence
+from oracles.mixtures import COLUMN_FAMILIES
+from oracles.move_states import hyper_options
 from skanneal import CrossCatPY
 from skanneal.chains import run_chain
 from skanneal.families import FAMILIES
@@ -35,8 +37,6 @@ from skanneal.schedules import (
     SequentialGibbs,
     SequentialMonteCarlo,
 )
-from test_evidence import PRIORS, ROW_DATA, column, grid_of, groups_of, law_of, plan_of
-from test_moves import hyper_options
 
 LEVEL, REJECT = 1e-4, 1e-6
 N_GROUPS = 4  # of states, of about equal probability

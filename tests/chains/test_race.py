@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from enumeration import log_eppf
-from mixtures import make_table
-from reference import log_marginal
+from oracles.bits import same_arrays
+from oracles.crosscat_chains import big_state
+from oracles.enumeration import log_eppf
+from oracles.mixtures import make_table
+from oracles.reference import log_marginal
 from skanneal import CrossCatPY
 from skanneal.chains import Chain, ChainPlan, _mend, _race, _run, run_chain
 from skanneal.chains._mend import log_densities
@@ -18,7 +20,6 @@ from skanneal.parallel import Progress, StopFlag
 from skanneal.partition_priors import PriorGrid
 from skanneal.schedules import AcceleratingAnneal, CustomAnneal, PriorGibbs
 from skanneal.states import Subsample
-from test_crosscat_moves import big_state, same_arrays
 
 SCHEDULE = AcceleratingAnneal(n_sweeps=8, passes=20, small_size=50, big_size=1e6)
 PAIRS = PriorGrid([(0.0, 0.0), (0.5, 0.0), (2.0, 0.0)])

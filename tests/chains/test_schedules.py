@@ -11,6 +11,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.model_selection import GridSearchCV
 
+from oracles.places import ROOT
 from skanneal import AnnealedDPMixture, CrossCatPY, schedules
 from skanneal.schedules import (
     SCHEDULES,
@@ -546,7 +547,7 @@ def test_every_file_s_schedule_is_public_named_and_tried():
 
 @pytest.mark.parametrize("member", [c.__name__ for c in classes()])
 def test_every_schedule_is_on_the_pages(member):
-    pages = Path(__file__).parents[1] / "doc"
+    pages = ROOT / "doc"
     assert f"\n   {member}\n" in (pages / "api.md").read_text(encoding="utf-8")
     assert f"skanneal.schedules.{member}`" in (pages / "schedules.md").read_text(encoding="utf-8")
 

@@ -1,13 +1,12 @@
 """The displays that ask a model: densities, ladders, Gaussian processes; every one's trace."""
 
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
-from public_estimators import names, quick
+from oracles.places import ROOT
+from oracles.public_estimators import names, quick
 from skanneal import displays
 from skanneal.displays import (
     ClusterTreeDisplay,
@@ -137,5 +136,5 @@ def test_the_cut_of_the_tree_is_named():
 
 
 def test_every_display_is_in_the_reference():
-    page = (Path(__file__).parents[1] / "doc" / "api.md").read_text(encoding="utf-8")
+    page = (ROOT / "doc" / "api.md").read_text(encoding="utf-8")
     assert all(f"   {name}\n" in page for name in displays.__all__)

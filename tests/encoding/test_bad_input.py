@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 import scipy.sparse
 
-from cheap import ONE_DRAW, cheap_schedule
+from oracles.cheap import ONE_DRAW, cheap_schedule
 from skanneal import AnnealedDPMixture
 from skanneal.schedules import (
     SCHEDULES,

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.metrics import adjusted_rand_score, homogeneity_score
 
-from cheap import CHEAP
+from oracles.cheap import CHEAP
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture, CrossCatPY
 from skanneal.encoding import Encoder
 from skanneal.schedules import AcceleratedSchedule

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-from cheap import CHEAP
+from oracles.cheap import CHEAP
 from skanneal import (
     AcceleratedDPMixture,
     AnnealedDPMixture,

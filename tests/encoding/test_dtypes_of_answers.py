@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from cheap import short
+from oracles.cheap import short
 from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
 from skanneal.encoding._containers import build_table
 from skanneal.encoding._pandas import _pandas_series

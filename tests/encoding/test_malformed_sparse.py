@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 from scipy.sparse import csr_array, save_npz
 
-from cheap import ONE_DRAW
+from oracles.cheap import ONE_DRAW
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture
 from skanneal.families._sparse import entries
 from skanneal.likelihoods import LIKELIHOODS

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import kstest
 from sklearn.base import BaseEstimator, clone
 
-from cheap import CHEAP
+from oracles.cheap import CHEAP
 from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY, PermutationDPMixture
 from skanneal.encoding import Encoder
 from skanneal.encoding._rounding import find_lattice, lattice_of

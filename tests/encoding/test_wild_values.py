@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from cheap import CHEAP
+from oracles.cheap import CHEAP
 from skanneal import (
     AcceleratedDPMixture,
     AnnealedDPMixture,

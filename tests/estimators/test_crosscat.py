@@ -23,14 +23,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
 
-from cheap import CHEAP, ONE_DRAW, cheap_schedule
-from reference import log_marginal
-from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
-from skanneal.displays import CoassignmentDisplay, TraceDisplay
-from skanneal.encoding import open_table
-from skanneal.partition_priors import PitmanYor
-from skanneal.schedules import SCHEDULES, LinearAnneal, PriorGibbs, SequentialGibbs
-from test_crosscat_queries import (
+from oracles.cheap import CHEAP, ONE_DRAW, cheap_schedule
+from oracles.crosscat_fits import (
     FAMILY,
     all_draws,
     canonical,
@@ -39,6 +33,12 @@ from test_crosscat_queries import (
     hyper_of,
     members,
 )
+from oracles.reference import log_marginal
+from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
+from skanneal.displays import CoassignmentDisplay, TraceDisplay
+from skanneal.encoding import open_table
+from skanneal.partition_priors import PitmanYor
+from skanneal.schedules import SCHEDULES, LinearAnneal, PriorGibbs, SequentialGibbs
 
 NAN = float("nan")
 QUERIES = ("predict", "predict_proba", "new_cluster_proba", "score_samples", "surprisal")

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
 
 import skanneal
-from public_estimators import names, quick
+from oracles.public_estimators import names, quick
 from skanneal import schedules, tempering
 from skanneal.schedules import LinearAnneal
 

@@ -21,8 +21,9 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from cheap import ONE_DRAW, cheap_schedule
-from reference import is_missing, log_predictive, observed
+from oracles.bits import same_bits
+from oracles.cheap import ONE_DRAW, cheap_schedule
+from oracles.reference import is_missing, log_predictive, observed
 from skanneal import AnnealedDPMixture
 from skanneal.estimators._annealed import sketch
 from skanneal.partition_priors import PitmanYor
@@ -146,19 +147,6 @@ def code(name, cell, X):
 
 def oracle_rows(query, X):
     return [[code(name, cell, X) for name, cell in row.items()] for _, row in query.iterrows()]
-
-
-def same_bits(one, two):
-    """Whether two fits are equal bit for bit, the seconds aside."""
-    draws = [(a, b) for x, y in zip(one.draws_, two.draws_) for a, b in zip(x, y)]
-    return (
-        [len(chain) for chain in one.draws_] == [len(chain) for chain in two.draws_]
-        and all(a.arrays.keys() == b.arrays.keys() for a, b in draws)
-        and all(
-            np.array_equal(a.arrays[name], b.arrays[name]) for a, b in draws for name in a.arrays
-        )
-        and np.array_equal(one.labels_, two.labels_)
-    )
 
 
 def same_trace(one, two):

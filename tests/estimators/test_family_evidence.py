@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from cheap import CHEAP
+from oracles.cheap import CHEAP
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.estimators import _contest, _family_evidence
 from skanneal.estimators._contest import Contest, Order

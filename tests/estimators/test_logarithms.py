@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cheap import CHEAP
+from oracles.cheap import CHEAP
 from skanneal import AnnealedDPMixture, CrossCatPY, MixtureOutlierDetector, PermutationDPMixture
 from skanneal.encoding import Encoder, Recoded
 from skanneal.estimators import _logarithms

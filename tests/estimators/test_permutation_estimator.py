@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 
-from cheap import CHEAP
+from oracles.cheap import CHEAP
 from skanneal import AnnealedDPMixture, PermutationDPMixture
 from skanneal.moves import EXACT_ROWS, PERMUTATIONS, PROGRAMS
 from skanneal.schedules import (

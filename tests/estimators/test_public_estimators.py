@@ -3,7 +3,6 @@ place in the pages.
 """
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_checks
 
 import skanneal
-from public_estimators import default, failures, names, quick
+from oracles.places import ROOT
+from oracles.public_estimators import default, failures, names, quick
 
-ROOT = Path(__file__).parents[1]
 PAGES = ("doc/api.md", "doc/design.md")
 
 
@@ -91,7 +90,7 @@ class DummyMixture(BaseEstimator):
 
 def test_a_line_beside_the_others_makes_an_estimator_public():
     path = ROOT / "skanneal" / "estimators" / "__init__.py"
-    line = f"from {__name__} import DummyMixture as DummyMixture\n\nif not _typing"
+    line = f"from {__name__} import DummyMixture\n\nif not _typing"
     source = path.read_text(encoding="utf-8").replace("\nif not _typing", line)
     namespace = {"__name__": "skanneal.estimators", "__package__": "skanneal.estimators"}
     exec(compile(source, path, "exec"), namespace)

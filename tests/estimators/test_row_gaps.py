@@ -8,8 +8,10 @@ import pytest
 from scipy.special import logsumexp
 from sklearn.metrics import adjusted_rand_score
 
-from mixtures import ROW_FAMILIES, hyper_vector
-from reference import ROW_EXAMPLES
+from oracles.bits import same_arrays, same_bits
+from oracles.mixtures import ROW_FAMILIES, hyper_vector
+from oracles.reference import ROW_EXAMPLES
+from oracles.row_fits import integrated_score, mixed, mixed_model, mixture, slow_score, two_clusters
 from skanneal import CrossCatImputer, PermutationDPMixture
 from skanneal.chains import Chain, ChainPlan
 from skanneal.chains._completed import completed
@@ -17,16 +19,6 @@ from skanneal.families import FAMILIES, Table
 from skanneal.parallel import StopFlag
 from skanneal.schedules import EnergyAnneal, LinearAnneal, PriorGibbs, SequentialGibbs
 from skanneal.summary import expected_vi
-from test_estimators import same_bits
-from test_row_estimators import (
-    integrated_score,
-    mixed,
-    mixed_model,
-    mixture,
-    slow_score,
-    two_clusters,
-)
-from test_states import same_arrays
 
 every_family = pytest.mark.parametrize("family", ROW_FAMILIES)
 

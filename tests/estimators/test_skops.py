@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from skops import io
 
-from public_estimators import names, quick
+from oracles.public_estimators import names, quick
 from skanneal.likelihoods import LIKELIHOODS
 
 GENERATOR = np.random.default_rng(0)

@@ -3,7 +3,6 @@
 Random tests: fixed seeds, one try; a goodness-of-fit test alarms falsely once in 10,000.
 """
 
-import hashlib
 import pickle
 from collections import Counter
 
@@ -12,8 +11,9 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from enumeration import check_counts, count_p_value
-from mixtures import (
+from oracles.bits import all_scores, assert_same_arrays
+from oracles.enumeration import check_counts, count_p_value
+from oracles.mixtures import (
     COLUMN_FAMILIES,
     encode,
     hyper_mapping,
@@ -25,7 +25,7 @@ from mixtures import (
     random_column,
     random_columns,
 )
-from reference import log_marginal, log_predictive
+from oracles.reference import log_marginal, log_predictive
 from skanneal.families import FAMILIES, Table
 from skanneal.moves import churn
 from skanneal.partition_priors import PitmanYor
@@ -66,20 +66,6 @@ def reference_scores(columns, labels, row, n_slots, features=None):
             for cells in (values_in(columns, labels, k) for k in range(n_slots))
         ]
     )
-
-
-def assert_same_arrays(first, second):
-    """Two flat dicts of arrays, bit for bit."""
-    assert list(first) == list(second)
-    for name in first:
-        assert first[name].dtype == second[name].dtype, name
-        assert first[name].tobytes() == second[name].tobytes(), name
-        assert first[name].shape == second[name].shape, name
-
-
-def all_scores(block):
-    """Row scores of every row of the table, as one array."""
-    return np.array([block.row_scores(i) for i in range(block.table.n_rows)])
 
 
 # ------------------------------------------------------------------ scores and marginals
@@ -663,29 +649,6 @@ def test_raw_sums_of_squares_would_drift():
     values = 2952788047.4 + np.random.default_rng(15).normal(size=2000)
     raw = (values**2).sum() - values.sum() ** 2 / len(values)
     assert abs(raw - len(values) * values.var()) > 1.0
-
-
-# ------------------------------------------------------------------ instruction sets
-def digest_of_a_run():
-    """A hash of labels, statistics and scores after a churn of mixed columns."""
-    digest = hashlib.sha256()
-    rng = np.random.default_rng(16)
-    n = 200
-    columns = random_columns(COLUMN_FAMILIES, n, 17)
-    columns += [random_column("categorical", n, rng, n_levels=300, missing=0.1)]
-    columns += [random_column("normal", n, rng) for _ in range(19)]
-    columns += [random_column("categorical", n, rng, n_levels=5) for _ in range(19)]
-    mixture, bit_generator = make_mixture(columns, 30.0, 0.3, seed=18)
-    knots = np.array([[0, 0], [3 * n, n], [10 * n, n]])
-    for start in range(0, 5 * n, n):
-        beta = 1.0 if start > 3 * n else 0.05
-        churn([mixture], mixture.subsample, bit_generator, knots, start, start + n, beta)
-        digest.update(mixture.get_labels().tobytes())
-        for row in range(20):
-            digest.update(mixture.scores(row)[1].tobytes())
-    for value in mixture.to_arrays().values():
-        digest.update(value.tobytes())
-    return digest.hexdigest()
 
 
 # ------------------------------------------------------------------ rows at once

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from oracles.places import ROOT
 from skanneal import AnnealedDPMixture, CrossCatPY
 from skanneal.encoding._codecs import CODECS
 from skanneal.families import FAMILIES
 from skanneal.schedules import SequentialGibbs
 
-ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "skanneal"  # the sources: of what is compiled, an installation has none
 # Where names of families may stand beside the family's own file, and why.
 ALLOWED = {

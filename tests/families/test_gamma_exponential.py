@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 
-from cheap import CHEAP
-from mixtures import hyper_vector, make_mixture
-from reference import log_marginal, log_predictive
+from oracles.cheap import CHEAP
+from oracles.mixtures import hyper_vector, make_mixture
+from oracles.reference import log_marginal, log_predictive
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.families import FAMILIES, Table
 from skanneal.schedules import PriorGibbs, SequentialGibbs

@@ -11,14 +11,15 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from enumeration import canonical, count_p_value, marginal, normalised
-from gaps_reference import (
+from oracles.enumeration import canonical, normalised
+from oracles.gappy_tables import GAPPY, LEVEL, NowAndThen, p_values, table_of
+from oracles.gaps_reference import (
     log_weights_of,
     observed_columns,
     observed_log_marginal,
     observed_log_predictive,
 )
-from mixtures import (
+from oracles.mixtures import (
     ROW_FAMILIES,
     hyper_vector,
     random_covariance,
@@ -26,24 +27,15 @@ from mixtures import (
     run_segments,
     segments_of,
 )
-from reference import ROW_EXAMPLES, log_marginal, log_predictive
-from skanneal.families import FAMILIES, Table
+from oracles.reference import ROW_EXAMPLES, log_marginal, log_predictive
+from skanneal.families import FAMILIES
 from skanneal.moves import FeatureHyperparameters, Permutation, SplitMerge
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal
 from skanneal.states import Mixture, Subsample, logs_without
 
 every_family = pytest.mark.parametrize("family", ROW_FAMILIES)
-LEVEL = 1e-4
 N_SLOTS = 20
-
-
-def table_of(rows):
-    """A Table of rows of numbers, None missing."""
-    d = len(rows[0])
-    table = Table(["f4"] * d, [0] * d)
-    table.append([np.array(cells, dtype=np.float32) for cells in zip(*rows, strict=True)])
-    return table
 
 
 def with_gaps(rows, rng, share):
@@ -242,7 +234,6 @@ def test_rows_left_out(family):
         np.testing.assert_allclose(mixture.to_arrays()[name], value, rtol=1e-7, atol=1e-9)
 
 
-GAPPY = [(-1.25, -0.5), (1.0, None), (-0.75, -1.0), (None, 1.25), (None, None)]
 GRIDS = {
     "multivariate_normal": [
         {"kappa0": kappa0, "scale0": [[first, 0.1], [0.1, 0.6]]}
@@ -301,18 +292,6 @@ class FillsFromThePrior(KeptFills):
         self.put(state, drawn[gaps])
 
 
-class NowAndThen:
-    """A move after every so many segments, blind to the state."""
-
-    def __init__(self, move, every):
-        self.move, self.every, self.n = move, every, 0
-
-    def sweep(self, state, bit_generator, *, beta=1.0):
-        self.n += 1
-        if self.n % self.every == 0:
-            self.move.sweep(state, bit_generator, beta=beta)
-
-
 def grids_of(family):
     if family == "known_normal":
         return [None] * 8
@@ -337,16 +316,6 @@ def counts_of(family, n_chains, moves, schedule, seed=1):
         counts[partition, index_of(family, mixture.blocks[0])] += 1
     mixture.validate()
     return counts
-
-
-def p_values(counts, law):
-    out = [count_p_value(counts, law)]
-    for position in (0, 1):
-        own = Counter()
-        for key, count in counts.items():
-            own[key[position]] += count
-        out.append(count_p_value(own, marginal(law, position)))
-    return out
 
 
 def hyperparameters(family):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, save_npz
 
-from large_counts import (
+from oracles.large_counts import (
     errors,
     log_factorial,
     log_gamma,

@@ -3,7 +3,6 @@
 Random tests: fixed seeds, one try; a goodness-of-fit test alarms falsely once in 10,000.
 """
 
-import hashlib
 import math
 import pickle
 import tracemalloc
@@ -21,8 +20,10 @@ from scipy.special import gammaln
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import cross_val_score
 
-from cheap import CHEAP
-from enumeration import (
+from oracles.bits import all_scores, assert_same_arrays
+from oracles.cheap import CHEAP
+from oracles.count_rows import N_ROWS, N_SLOTS, REJECT, documents, flat, make_blocks, make_mixture
+from oracles.enumeration import (
     annealed_sizes,
     check_counts,
     count_p_value,
@@ -32,9 +33,8 @@ from enumeration import (
     marginal,
     schedule_law,
 )
-from mixtures import column_type, end_labels, hyper_vector, joined, segments_of
-from mixtures import encode as encode_column
-from reference import (
+from oracles.mixtures import end_labels, joined, segments_of
+from oracles.reference import (
     EXAMPLES,
     ROW_EXAMPLES,
     integrated_log_marginal,
@@ -44,73 +44,10 @@ from reference import (
 from skanneal import AnnealedDPMixture, CrossCatPY
 from skanneal.families import FAMILIES, Table
 from skanneal.moves import FeatureHyperparameters, SplitMerge, churn
-from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal, SequentialGibbs
-from skanneal.states import Mixture, Subsample
+from skanneal.states import Mixture
 
 Multinomial = FAMILIES["multinomial"]
-N_ROWS, N_SLOTS, REJECT = 60, 20, 1e-6
-
-
-def make_table(columns):
-    """A table of columns as in mixtures.py; one may be rows of counts, in columns of their own.
-
-    Returns
-    -------
-    table : Table
-    at : list of list of int
-        Where each column stands in the table.
-    """
-    types, cells, at = [], [], []
-    for family, values, hyper in columns:
-        start = len(types)
-        if family == "multinomial":
-            counts = csr_array(np.array(values, dtype=np.int64))
-            width = counts.shape[1]
-            types += [("entries", 0)] + [("none", 0)] * (width - 1)
-            cells += [counts] + [None] * (width - 1)
-        else:
-            types.append(column_type((family, values, hyper)))
-            cells.append(encode_column((family, values, hyper)))
-        at.append(list(range(start, len(types))))
-    table = Table(*zip(*types, strict=True))
-    table.append(cells)
-    return table, at
-
-
-def flat(hyper):
-    """The family's vector of pseudo-counts."""
-    return np.atleast_1d(np.array(hyper["pseudo_counts"], dtype=float))
-
-
-def make_blocks(columns, n_slots=16):
-    """(table, one block per column)."""
-    table, at = make_table(columns)
-    blocks = [
-        FAMILIES[family](
-            table,
-            places,
-            [flat(hyper) if family == "multinomial" else hyper_vector(family, hyper)],
-            n_slots,
-        )
-        for (family, _, hyper), places in zip(columns, at, strict=True)
-    ]
-    return table, blocks
-
-
-def make_mixture(columns, concentration=1.0, discount=0.0, seed=0, selection="random"):
-    """(mixture, bit generator), no row in S yet."""
-    bit_generator = np.random.PCG64(seed)
-    table, blocks = make_blocks(columns)
-    subsample = Subsample(table.n_rows, selection, bit_generator)
-    return Mixture(table, blocks, PitmanYor(concentration, discount), subsample), bit_generator
-
-
-def documents(rng, n_rows=N_ROWS, n_columns=7, mean=4.0, spread=0.6):
-    """Rows of counts, none of them empty."""
-    p = rng.dirichlet(np.full(n_columns, spread), size=n_rows)
-    totals = 1 + rng.poisson(mean, n_rows)
-    return [tuple(rng.multinomial(n, q).tolist()) for n, q in zip(totals, p)]
 
 
 PSEUDO_COUNTS = {
@@ -140,17 +77,6 @@ def reference_scores(row, rows, labels, hyper, n_slots=N_SLOTS):
     return [
         log_predictive("multinomial", row, in_slot(rows, labels, k), hyper) for k in range(n_slots)
     ]
-
-
-def all_scores(block):
-    return np.array([block.row_scores(i) for i in range(block.table.n_rows)])
-
-
-def assert_same_arrays(first, second):
-    assert list(first) == list(second)
-    for name in first:
-        assert first[name].dtype == second[name].dtype, name
-        assert first[name].tobytes() == second[name].tobytes(), name
 
 
 # ------------------------------------------------------------------ the oracle
@@ -645,27 +571,6 @@ def test_a_mixture_through_arrays():
         for k in np.unique(labels)
     )  # fmt: skip
     assert mixture.log_likelihood() == pytest.approx(expected, rel=1e-11)
-
-
-def digest_of_a_run():
-    """A hash of labels, statistics and scores after a churn."""
-    rng = np.random.default_rng(16)
-    digest = hashlib.sha256()
-    rows = np.array(documents(rng, 200, 40, mean=30.0, spread=0.1))
-    rows[::9] *= 37
-    columns = [("multinomial", rows, {"pseudo_counts": 0.05})]
-    mixture, bit_generator = make_mixture(columns, 30.0, 0.3, seed=18)
-    knots = np.array([[0, 0], [600, 200], [2000, 200]])
-    for start in range(0, 1000, 200):
-        beta = 1.0 if start > 600 else 0.05
-        churn([mixture], mixture.subsample, bit_generator, knots, start, start + 200, beta)
-        SplitMerge().sweep(mixture, bit_generator, beta=beta)
-        digest.update(mixture.get_labels().tobytes())
-        for row in range(20):
-            digest.update(mixture.scores(row)[1].tobytes())
-    for value in mixture.to_arrays().values():
-        digest.update(value.tobytes())
-    return digest.hexdigest()
 
 
 # ------------------------------------------------------------------ the estimator

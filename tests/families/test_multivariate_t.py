@@ -11,18 +11,18 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-import t_reference as oracle
-from enumeration import canonical, clusters, log_eppf, normalised, partitions
-from mixtures import random_covariance, run_segments, segments_of
+from oracles import t_reference as oracle
+from oracles.bits import assert_same_arrays
+from oracles.enumeration import canonical, clusters, log_eppf, normalised, partitions
+from oracles.gappy_tables import GAPPY as FIVE
+from oracles.gappy_tables import LEVEL, NowAndThen, p_values, table_of
+from oracles.mixtures import random_covariance, run_segments, segments_of
 from skanneal.families import FAMILIES
 from skanneal.families._forms import flatten
 from skanneal.moves import FeatureHyperparameters, Permutation, SplitMerge
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal
 from skanneal.states import Mixture, Subsample, logs_without
-from test_components import assert_same_arrays
-from test_gaps import GAPPY as FIVE
-from test_gaps import LEVEL, NowAndThen, p_values, table_of
 
 FAMILY = FAMILIES["multivariate_t"]
 N = 40

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from cheap import CHEAP
-from enumeration import check_counts, count_p_value
-from mixtures import hyper_vector
-from reference import log_marginal, log_predictive
+from oracles.cheap import CHEAP
+from oracles.enumeration import check_counts, count_p_value
+from oracles.mixtures import hyper_vector
+from oracles.reference import log_marginal, log_predictive
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.families import FAMILIES, Table
 from skanneal.families._negative_binomial import SIZES

@@ -11,8 +11,8 @@ from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
-from cheap import CHEAP
-from mixtures import make_table
+from oracles.cheap import CHEAP
+from oracles.mixtures import make_table
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.chains import ChainPlan
 from skanneal.families import FAMILIES, Table

@@ -3,7 +3,6 @@
 Random tests: fixed seeds, one try; a goodness-of-fit test alarms falsely once in 10,000.
 """
 
-import hashlib
 import pickle
 from functools import cache
 from itertools import product
@@ -12,14 +11,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from enumeration import (
+from oracles.bits import all_scores, assert_same_arrays
+from oracles.enumeration import (
     check_counts,
     count_p_value,
     enumerate_joint,
     enumerate_posterior,
     marginal,
 )
-from mixtures import (
+from oracles.mixtures import (
     ROW_FAMILIES,
     encode,
     end_labels,
@@ -35,14 +35,13 @@ from mixtures import (
     set_partition,
     split_rows,
 )
-from reference import EXAMPLES, ROW_EXAMPLES, log_marginal, log_predictive
+from oracles.reference import EXAMPLES, ROW_EXAMPLES, log_marginal, log_predictive
 from skanneal.families import FAMILIES, Table
 from skanneal.families._forms import diagonal, flatten, starts, unflatten
 from skanneal.moves import FeatureHyperparameters, Gibbs, SplitMerge, churn
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal, SequentialGibbs
 from skanneal.states import Mixture, Subsample
-from test_components import all_scores, assert_same_arrays
 
 every_family = pytest.mark.parametrize("family", ROW_FAMILIES)
 N_ROWS, N_SLOTS = 90, 20
@@ -568,29 +567,6 @@ def test_ill_conditioned_rows_leave():
             block.remove_row(row, 0)
             expected = log_marginal("multivariate_normal", rows_in(column, labels, 0), hyper)
             np.testing.assert_allclose(block.log_marginals()[0], expected, rtol=1e-8)
-
-
-# ------------------------------------------------------------------ instruction sets
-def digest_of_a_run():
-    """A hash of labels, statistics and scores after churns of every row family."""
-    digest = hashlib.sha256()
-    for family, d in product(ROW_FAMILIES, (2, 11)):
-        columns = [random_rows(family, 150, np.random.default_rng(16), d)]
-        mixture, bit_generator = make_mixture(columns, 20.0, 0.3, seed=18)
-        knots = np.array([[0, 0], [450, 150], [1500, 150]])
-        for start in range(0, 900, 150):
-            beta = 1.0 if start > 450 else 0.05
-            churn([mixture], mixture.subsample, bit_generator, knots, start, start + 150, beta)
-            digest.update(mixture.get_labels().tobytes())
-            for row in range(10):
-                digest.update(mixture.scores(row)[1].tobytes())
-        (block,) = mixture.blocks
-        for row in range(5):
-            block.extend_row(row, 1)
-        for value in block.to_arrays().values():
-            digest.update(value.tobytes())
-        digest.update(all_scores(block).tobytes())
-    return digest.hexdigest()
 
 
 # ------------------------------------------------------------------ posteriors by enumeration

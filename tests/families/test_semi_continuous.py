@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 
-from cheap import CHEAP, short
-from mixtures import hyper_vector
-from reference import ATOMS, log_marginal, log_predictive
+from oracles.cheap import CHEAP, short
+from oracles.mixtures import hyper_vector
+from oracles.reference import ATOMS, log_marginal, log_predictive
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.encoding._atoms import atoms_of
 from skanneal.families import FAMILIES, Table

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cheap import CHEAP, short
-from mixtures import hyper_vector
-from reference import AMOUNT_ATOMS, log_marginal, log_predictive
+from oracles.cheap import CHEAP, short
+from oracles.mixtures import hyper_vector
+from oracles.reference import AMOUNT_ATOMS, log_marginal, log_predictive
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.families import FAMILIES, Table
 

@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 from scipy.sparse import csr_array
 
+from oracles.likelihood_rows import NUMBERS, every, make, rng_of, scores
 from skanneal.likelihoods import LIKELIHOODS, Likelihood, TableRows, checked
 from skanneal.likelihoods._draws import inverse_cholesky
-from test_likelihoods import NUMBERS, every, make, rng_of, scores
 
 
 # ------------------------------------------------------------------ bad input

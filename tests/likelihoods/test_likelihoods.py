@@ -4,7 +4,6 @@ Random tests: fixed seeds, one try. A goodness-of-fit test alarms falsely once i
 compared at 4.5 standard errors, 7 false alarms in a million.
 """
 
-import hashlib
 import math
 import pickle
 from collections import Counter
@@ -14,51 +13,28 @@ import pytest
 from scipy import stats
 from scipy.sparse import csr_array
 
-from enumeration import check_counts, count_p_value
-from mixtures import hyper_mapping
-from reference import log_marginal
+from oracles.enumeration import check_counts, count_p_value
+from oracles.likelihood_rows import (
+    HYPER,
+    LEVEL,
+    N_ROWS,
+    NUMBERS,
+    every,
+    ks,
+    make,
+    partition,
+    rng_of,
+    scores,
+)
+from oracles.mixtures import hyper_mapping
+from oracles.reference import log_marginal
 from skanneal.likelihoods import LIKELIHOODS, ConjugateLikelihood
 from skanneal.likelihoods._draws import log_dirichlet, log_gammas, normals
 from skanneal.likelihoods._logistic import modes
 from skanneal.states import Mixture
 
-LEVEL, N_ROWS = 1e-4, 23
 CONJUGATE = [name for name, cls in LIKELIHOODS.items() if issubclass(cls, ConjugateLikelihood)]
-NUMBERS = ["normal", "multivariate_normal"]
-every = pytest.mark.parametrize("name", LIKELIHOODS)
 every_conjugate = pytest.mark.parametrize("name", CONJUGATE)
-
-HYPER = {
-    "multinomial": [[0.6, 1.1, 0.8]],
-    "poisson": [[1.5, 0.6], [0.7, 1.0], [2.0, 0.4]],
-    "normal": [[0.3, 0.5, 3.0, 0.7], [0.0, 1.0, 5.0, 0.4], [-0.2, 0.3, 4.0, 1.1]],
-    "multivariate_normal": [[0.3, -0.1, 0.2, 0.5, 6.0, 0.9, 0.3, 0.7, -0.2, 0.1, 1.2]],
-}
-
-
-def make_rows(name, n_rows=N_ROWS, seed=0):
-    """Rows of three columns that a likelihood can be of."""
-    rng = np.random.default_rng(seed)
-    if name in NUMBERS:
-        return rng.normal([0.0, 50.0, -3.0], [1.0, 7.0, 0.01], (n_rows, 3))
-    X = rng.poisson([2.0, 0.5, 4.0], (n_rows, 3))
-    if name != "poisson":
-        X[X.sum(axis=1) == 0, 1] = 1
-    return X
-
-
-def make(name, **options):
-    """(likelihood, its rows, X)."""
-    X = make_rows(name, **options)
-    if name == "logistic_normal":
-        likelihood = LIKELIHOODS[name].of(X, rank=2, scale=0.8)
-    else:
-        likelihood = LIKELIHOODS[name].of(X, HYPER[name])
-    return likelihood, likelihood.encode(X), X
-
-
-def rng_of(seed):
-    return np.random.default_rng(seed)
 
 
 def cells_of(likelihood, X, name):
@@ -67,12 +43,6 @@ def cells_of(likelihood, X, name):
         schema = likelihood.schema
         return ((X - schema.offsets) / schema.scales).astype(np.float32).astype(float)
     return X
-
-
-def scores(likelihood, rows, theta):
-    out = np.full((len(rows), len(theta)), np.nan, dtype=np.float32)
-    likelihood.log_lik(rows, likelihood.prepare(theta), out)
-    return out
 
 
 def covariance_of(theta, d=3):
@@ -343,10 +313,6 @@ def test_bayes_rule_of_one_row(name):
 
 
 # ------------------------------------------------------------------ draws
-def ks(sample, law):
-    p_value = stats.kstest(sample, law).pvalue
-    assert p_value > LEVEL, p_value
-    return p_value
 
 
 def test_samplers():
@@ -439,11 +405,6 @@ def test_posterior_draws_of_normal_rows():
 
 
 # ------------------------------------------------------------------ conjugate: integrated out
-def partition(likelihood, rows, n_features=4, seed=15):
-    labels = rng_of(seed).integers(n_features, size=len(rows)).astype(np.int32)
-    labels[:n_features] = np.arange(n_features)
-    statistics = likelihood.statistics(rows, labels, n_features)
-    return labels, statistics, np.bincount(labels, minlength=n_features)
 
 
 def reference_log_marginals(name, likelihood, cells, labels, hyper):
@@ -575,18 +536,3 @@ def test_state_and_pickle(name):
 
 
 # ------------------------------------------------------------------ same bits everywhere
-def digest_of_all():
-    digest = hashlib.sha256()
-    for name in LIKELIHOODS:
-        likelihood, rows, _ = make(name, n_rows=61)
-        labels, statistics, sizes = partition(likelihood, rows, 21)
-        theta = likelihood.draw(statistics, likelihood.prior_draw(21, rng_of(32)), rng_of(33))
-        likelihood.update(theta, statistics, sizes, rng_of(34))
-        theta = likelihood.draw(statistics, theta, rng_of(35))
-        for value in (theta, statistics, scores(likelihood, rows, theta)):
-            digest.update(value.tobytes())
-        digest.update(likelihood.proposal_draw(rows, rng_of(36)).tobytes())
-        if name not in NUMBERS:  # counts so large that they are scored in float64
-            X = 1000 * make_rows(name, n_rows=61)
-            digest.update(scores(likelihood, likelihood.encode(X), theta).tobytes())
-    return digest.hexdigest()

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from oracles.likelihood_rows import LEVEL, ks, make, make_rows, rng_of, scores
 from skanneal.likelihoods import LIKELIHOODS
 from skanneal.likelihoods._draws import normals
-from test_likelihoods import LEVEL, ks, make, make_rows, rng_of, scores
 
 
 def line(loading, counts):

@@ -13,7 +13,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from enumeration import (
+from oracles.enumeration import (
     Target,
     annealed_sizes,
     canonical,
@@ -23,7 +23,6 @@ from enumeration import (
     enumerate_joint,
     enumerate_posterior,
     forced_paths,
-    hyper_grid,
     log_split_ratio,
     marginal,
     normalised,
@@ -31,7 +30,7 @@ from enumeration import (
     schedule_law,
     uniform,
 )
-from mixtures import (
+from oracles.mixtures import (
     COLUMN_FAMILIES,
     canonical_counts,
     end_labels,
@@ -44,7 +43,19 @@ from mixtures import (
     segments_of,
     set_partition,
 )
-from reference import EXAMPLES
+from oracles.move_states import (
+    HYPER_GRIDS,
+    PRIOR_GRID,
+    REJECT,
+    N,
+    column,
+    draw_states,
+    hyper_options,
+    set_hypers,
+    state_of,
+    summed,
+)
+from oracles.reference import EXAMPLES
 from skanneal import moves as room
 from skanneal.chains import ChainPlan, run_chain
 from skanneal.families import FAMILIES
@@ -58,17 +69,6 @@ from skanneal.moves import (
 )
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import EnergyAnneal, LinearAnneal, SequentialGibbs
-
-N = 5
-REJECT = 1e-6  # what a control's p-value must be below
-
-
-def column(family, start=0, missing=()):
-    """Five values of a family's example, some missing."""
-    values, hyper = EXAMPLES[family]
-    values = [*values, *values][start : start + N]
-    return family, [None if i in missing else v for i, v in enumerate(values)], hyper
-
 
 COLUMNS = {family: [column(family), column(family, 2)] for family in COLUMN_FAMILIES}
 COLUMNS["mixed"] = [column(family) for family in COLUMN_FAMILIES]
@@ -384,11 +384,6 @@ def test_energy_schedule_ends_in_the_posterior():
 
 
 # ------------------------------------------------------------------ moves leave their law
-def draw_states(law, n, seed):
-    """n independent draws of a law, as a list."""
-    states = list(law)
-    rng = np.random.default_rng([seed, 1])  # not the stream that the moves take from PCG64(seed)
-    return [states[i] for i in rng.choice(len(states), n, p=list(law.values()))]
 
 
 def after_moves(data, concentration, discount, moves, n_chains, *, beta=1.0, start=None, seed=14):
@@ -550,11 +545,6 @@ def test_split_merge_of_few_rows():
 
 
 # ------------------------------------------------------------------ hyperparameters inferred
-HYPER_GRIDS = {
-    "normal": {"mu0": [-1.0, 0.4], "kappa0": [0.1, 1.0], "nu0": [1.0, 5.0], "sigma2_0": [0.2, 2.0]},
-    "bernoulli": {"b": [0.3, 3.0], "a": [0.4, 2.5]},
-    "poisson": {"shape": [0.5, 4.0], "rate": [0.2, 1.5]},
-}
 HYPER_GRIDS["gamma_exponential"] = {"a": [0.5, 4.0], "b": [0.2, 1.5]}
 HYPER_GRIDS["log_normal"] = HYPER_GRIDS["normal"]
 HYPER_GRIDS["negative_binomial"] = {"r": SIZES[[2, 7]], "a": [1.0, 6.0], "b": [0.5, 3.0]}
@@ -565,18 +555,6 @@ HYPER_GRIDS["semi_continuous"] = {
     "b": [0.4, 2.5],
 }
 HYPER_GRIDS["semi_continuous_log_normal"] = HYPER_GRIDS["semi_continuous"]
-PRIOR_GRID = np.array([(a, d) for d in (0.0, 0.4) for a in (0.3, 2.0)])
-
-
-def hyper_options(family):
-    """(grids per coordinate, list of mappings) of a family's column."""
-    if family == "categorical":
-        grid = [0.2, 1.5]
-        mappings = [{"pseudo_counts": [x, y, z]} for x in grid for y in grid for z in grid]
-        return [np.array(grid)] * 3, mappings
-    grids = HYPER_GRIDS[family]
-    assert tuple(grids) == FAMILIES[family].coordinate_names
-    return [np.array(grid) for grid in grids.values()], hyper_grid(**grids)
 
 
 @cache
@@ -591,30 +569,6 @@ def inferred(data, prior):
         oracle.append((family, values, mappings))
     alphas, discounts = ([0.3, 2.0], [0.0, 0.4]) if prior else (1.0, 0.3)
     return columns, oracle, grids, enumerate_joint(oracle, alphas, discounts)
-
-
-def set_hypers(mixture, oracle, indices):
-    """Every column's hyperparameters as the state says."""
-    for block in mixture.blocks:
-        for f, j in enumerate(block.columns):
-            family, _, mappings = oracle[j]
-            for h, value in enumerate(hyper_vector(family, mappings[indices[j]])):
-                block.set_hyper(f, h, value)
-        block.refresh_all()
-
-
-def state_of(mixture, oracle):
-    """The state as a key of the joint law."""
-    indices = {}
-    for block in mixture.blocks:
-        for f, j in enumerate(block.columns):
-            family, _, mappings = oracle[j]
-            now = tuple(block.get_hyper(f))
-            indices[j] = [tuple(hyper_vector(family, m)) for m in mappings].index(now)
-    prior = mixture.prior
-    labels = canonical(mixture.get_labels().tolist())
-    in_order = tuple(indices[j] for j in sorted(indices))
-    return labels, prior.concentration, prior.discount, in_order
 
 
 class FromThePrior(FeatureHyperparameters):
@@ -642,15 +596,6 @@ def hyper_states(data, prior, features, n_chains, seed):
         counts[state_of(mixture, oracle)] += 1
     mixture.validate()
     return counts, law
-
-
-def summed(counts, *positions):
-    """Counts of some positions of the state."""
-    out = Counter()
-    for key, count in counts.items():
-        kept = tuple(key[position] for position in positions)
-        out[kept[0] if len(kept) == 1 else kept] += count
-    return out
 
 
 INFERRED_DATA = [

@@ -16,7 +16,8 @@ import pytest
 from scipy.sparse import csr_array
 
 import skanneal.moves._permutation as permutation
-from enumeration import (
+from oracles.count_rows import make_mixture as multinomial_mixture
+from oracles.enumeration import (
     Target,
     canonical,
     check_counts,
@@ -27,8 +28,8 @@ from enumeration import (
     normalised,
     partitions,
 )
-from mixtures import hyper_vector, make_mixture, make_table, set_partition
-from permutation_enumeration import (
+from oracles.mixtures import hyper_vector, make_mixture, make_table, set_partition
+from oracles.permutation_enumeration import (
     MarginalTarget,
     beam_program,
     compositions,
@@ -41,7 +42,7 @@ from permutation_enumeration import (
     segmentation_log_weights,
     uniform_order,
 )
-from reference import EXAMPLES, ROW_EXAMPLES
+from oracles.reference import EXAMPLES, ROW_EXAMPLES
 from skanneal.chains import ChainPlan, run_chain
 from skanneal.chains._move_policy import EvenWork
 from skanneal.families import MISSING_COUNT, Table
@@ -49,7 +50,6 @@ from skanneal.moves import Gibbs, Permutation, SplitMerge
 from skanneal.moves._order_programs import OrderProgram
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal, PriorGibbs, SequentialGibbs
-from test_multinomial import make_mixture as multinomial_mixture
 
 REJECT = 1e-6  # what a fault's p-value must be below
 FAMILIES = ("normal", "categorical", "bernoulli", "poisson")

@@ -12,13 +12,28 @@ from itertools import product
 import numpy as np
 import pytest
 
-from enumeration import check_counts, clusters, count_p_value, enumerate_joint, marginal, normalised
-from mixtures import hyper_mapping, hyper_vector, make_mixture, set_partition
-from reference import EXAMPLES, log_marginal
+from oracles.enumeration import (
+    check_counts,
+    clusters,
+    count_p_value,
+    enumerate_joint,
+    marginal,
+    normalised,
+)
+from oracles.mixtures import hyper_mapping, hyper_vector, make_mixture, set_partition
+from oracles.move_states import (
+    PRIOR_GRID,
+    REJECT,
+    column,
+    draw_states,
+    set_hypers,
+    state_of,
+    summed,
+)
+from oracles.reference import EXAMPLES, log_marginal
 from skanneal.families import FAMILIES
 from skanneal.moves import FeatureHyperparameters, Gibbs, PartitionHyperparameters, SplitMerge
 from skanneal.moves._pseudo_counts import draw_together
-from test_moves import PRIOR_GRID, REJECT, column, draw_states, set_hypers, state_of, summed
 
 TOGETHER = [name for name, f in FAMILIES.items() if f.first_pseudo_count is not None]
 GRID = np.array([0.01, 0.1, 1.0, 10.0])

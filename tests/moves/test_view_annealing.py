@@ -10,15 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from crosscat_enumeration import summed
-from enumeration import check_counts, count_p_value
-from mixtures import hyper_vector, make_table
-from skanneal.moves import ViewAnnealing
-from skanneal.moves._allocate import enter_rows, leave_rows
-from skanneal.moves._view_annealing import stages
-from skanneal.partition_priors import PitmanYor
-from skanneal.states import CrossCat, Mixture, Subsample
-from test_crosscat_moves import (
+from oracles.crosscat_chains import (
     REJECT,
     Case,
     content_of,
@@ -28,6 +20,14 @@ from test_crosscat_moves import (
     view_blocks,
     views_of,
 )
+from oracles.crosscat_enumeration import summed
+from oracles.enumeration import check_counts, count_p_value
+from oracles.mixtures import hyper_vector, make_table
+from skanneal.moves import ViewAnnealing
+from skanneal.moves._allocate import enter_rows, leave_rows
+from skanneal.moves._view_annealing import stages
+from skanneal.partition_priors import PitmanYor
+from skanneal.states import CrossCat, Mixture, Subsample
 
 SLOW = pytest.mark.slow
 

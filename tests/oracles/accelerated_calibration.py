@@ -11,8 +11,8 @@ from collections import Counter
 
 import numpy as np
 
-from accelerated_chains import STOP, HandShards, advance
-from enumeration import canonical, log_eppf, partitions
+from oracles.accelerated_chains import STOP, HandShards, advance
+from oracles.enumeration import canonical, log_eppf, partitions
 from skanneal.likelihoods import LogisticNormal
 from skanneal.partition_priors import PitmanYor
 from skanneal.sharded._chain import AcceleratedChain

@@ -10,9 +10,9 @@ from collections import Counter
 import numpy as np
 from scipy.special import betaln
 
-from accelerated_enumeration import posterior
-from enumeration import canonical
-from mixtures import hyper_vector
+from oracles.accelerated_enumeration import posterior
+from oracles.enumeration import canonical
+from oracles.mixtures import hyper_vector
 from skanneal.likelihoods import LIKELIHOODS, Likelihood
 from skanneal.parallel import StopFlag
 from skanneal.sharded._chain import AcceleratedChain

@@ -30,7 +30,7 @@ from itertools import product
 import numpy as np
 from scipy.special import roots_jacobi
 
-from enumeration import Target, canonical, clusters, count_p_value, log_eppf, partitions
+from oracles.enumeration import Target, canonical, clusters, count_p_value, log_eppf, partitions
 
 
 # ------------------------------------------------------------------------------- posteriors

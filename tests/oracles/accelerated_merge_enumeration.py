@@ -32,7 +32,7 @@ accepted with min(1, R), a merge with min(1, 1 / R).
 import math
 from itertools import product
 
-from accelerated_enumeration import put
+from oracles.accelerated_enumeration import put
 
 SHARES = ((0.3, 0.5), (0.7, 0.25))  # (v, chance): what is left over rejects at once
 

@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 from scipy.special import gammaln
 
-from enumeration import canonical, clusters, log_eppf, partitions
+from oracles.enumeration import canonical, clusters, log_eppf, partitions
 
 
 def slice_row_matrix(weights, f):

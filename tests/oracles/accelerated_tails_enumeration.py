@@ -23,8 +23,8 @@ import math
 import numpy as np
 from scipy.special import gammaln
 
-from accelerated_enumeration import choices, put, taken_out
-from enumeration import clusters, partitions
+from oracles.accelerated_enumeration import choices, put, taken_out
+from oracles.enumeration import clusters, partitions
 
 
 class Tails:

@@ -3,10 +3,10 @@
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
 import warnings
-from pathlib import Path
 
 import pytest
 
@@ -46,8 +46,7 @@ def ray_cluster(num_cpus=2):
 
         register_ray()
         # the workers import the tests' own modules
-        paths = filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")])
-        environment = {"env_vars": {"PYTHONPATH": os.pathsep.join(paths)}}
+        environment = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}
         ray.init(
             num_cpus=num_cpus,
             include_dashboard=False,

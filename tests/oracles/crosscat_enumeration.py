@@ -20,7 +20,7 @@ from itertools import combinations, combinations_with_replacement, permutations,
 import numpy as np
 from scipy import stats
 
-from enumeration import (
+from oracles.enumeration import (
     Target,
     canonical,
     clusters,
@@ -30,7 +30,7 @@ from enumeration import (
     scan_matrix,
     uniform,
 )
-from reference import log_marginal
+from oracles.reference import log_marginal
 
 
 class CrossCatTarget:

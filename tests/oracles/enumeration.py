@@ -18,7 +18,7 @@ from itertools import permutations, product
 import numpy as np
 from scipy import stats
 
-from reference import log_marginal, log_predictive
+from oracles.reference import log_marginal, log_predictive
 
 
 # ------------------------------------------------------------------------ partitions

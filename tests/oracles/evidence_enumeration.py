@@ -12,11 +12,11 @@ the product over views.
 
 import math
 
-import t_reference
-from enumeration import clusters, log_eppf, partitions
-from finite_enumeration import log_finite
-from gaps_reference import observed_log_marginal
-from reference import ROW_EXAMPLES, log_marginal
+from oracles import t_reference
+from oracles.enumeration import clusters, log_eppf, partitions
+from oracles.finite_enumeration import log_finite
+from oracles.gaps_reference import observed_log_marginal
+from oracles.reference import ROW_EXAMPLES, log_marginal
 
 
 def process(points, weights=None):

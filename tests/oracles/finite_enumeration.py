@@ -12,9 +12,9 @@ A point is (M, gamma). All else is as in enumeration.py and crosscat_enumeration
 import math
 from itertools import product
 
-from crosscat_enumeration import CrossCatTarget
-from enumeration import clusters, normalised, partitions
-from reference import log_marginal
+from oracles.crosscat_enumeration import CrossCatTarget
+from oracles.enumeration import clusters, normalised, partitions
+from oracles.reference import log_marginal
 
 
 def log_finite(sizes, n_components, gamma):

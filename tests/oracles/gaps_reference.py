@@ -11,8 +11,8 @@ from functools import cache
 import numpy as np
 from scipy.special import logsumexp
 
-from enumeration import clusters, log_eppf, partitions
-from reference import log_marginal, log_predictive
+from oracles.enumeration import clusters, log_eppf, partitions
+from oracles.reference import log_marginal, log_predictive
 
 ANGLES = (np.arange(81) + 0.5) / 81 * np.pi - np.pi / 2
 FILLS, LOG_STEPS = 1.5 * np.tan(ANGLES), np.log(1.5 / np.cos(ANGLES) ** 2 * np.pi / 81)

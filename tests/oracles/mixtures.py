@@ -9,8 +9,8 @@ from collections import Counter
 
 import numpy as np
 
-from enumeration import canonical, clusters
-from reference import AMOUNT_ATOMS, ATOMS, is_missing, log_marginal
+from oracles.enumeration import canonical, clusters
+from oracles.reference import AMOUNT_ATOMS, ATOMS, is_missing, log_marginal
 from skanneal.encoding._codecs import CODECS
 from skanneal.families import FAMILIES, MISSING_COUNT, Table
 from skanneal.families._forms import flatten, starts, unflatten

@@ -35,7 +35,15 @@ from itertools import accumulate, groupby, permutations
 import numpy as np
 from scipy.special import digamma
 
-from enumeration import Target, _matrix, canonical, clusters, log_eppf, normalised, partitions
+from oracles.enumeration import (
+    Target,
+    _matrix,
+    canonical,
+    clusters,
+    log_eppf,
+    normalised,
+    partitions,
+)
 
 
 def log_sum(log_terms):

@@ -58,7 +58,7 @@ from functools import partial
 import numpy as np
 from scipy import integrate, special, stats
 
-import large_counts
+from oracles import large_counts
 
 
 def is_missing(value):

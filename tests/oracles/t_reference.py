@@ -16,7 +16,7 @@ import math
 import numpy as np
 from scipy.special import gammaln, logsumexp, multigammaln
 
-from gaps_reference import observed_columns, of_columns
+from oracles.gaps_reference import observed_columns, of_columns
 
 STEP = 0.65
 LOGS = np.arange(-9.5, 3.0, STEP)  # of weights

@@ -14,10 +14,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import expit, gammaln
 
-import accelerated_enumeration
-from accelerated_enumeration import (
+from oracles import accelerated_enumeration
+from oracles.accelerated_enumeration import (
     Segment,
-    Toy,
     auxiliary_law,
     auxiliary_steps,
     birth_death_steps,
@@ -33,7 +32,7 @@ from accelerated_enumeration import (
     reversibility_error,
     stationary_error,
 )
-from accelerated_merge_enumeration import (
+from oracles.accelerated_merge_enumeration import (
     conjugate_steps,
     current_launch,
     even_pair,
@@ -43,8 +42,8 @@ from accelerated_merge_enumeration import (
     similar_pair,
     uniform_pair,
 )
-from accelerated_slice_enumeration import reallocation_matrix, slice_row_matrix, slice_sweep
-from enumeration import (
+from oracles.accelerated_slice_enumeration import reallocation_matrix, slice_row_matrix, slice_sweep
+from oracles.enumeration import (
     Target,
     clusters,
     log_eppf,
@@ -54,26 +53,17 @@ from enumeration import (
     scan_matrix,
     total_variation,
 )
-from enumeration import stationary_error as collapsed_error
-from reference import log_marginal
-from test_oracles import FAULT
+from oracles.enumeration import stationary_error as collapsed_error
+from oracles.reference import log_marginal
+from oracles.reversible import FAULT
+from oracles.toys import EXACT, toy_of
 
-EXACT = 1e-12
 INTEGRATED = 1e-9
 PRIORS = [(1.3, 0.0), (0.7, 0.3), (-0.1, 0.3)]
 every_prior = pytest.mark.parametrize("alpha, d", PRIORS)
 each_likelihood = pytest.mark.parametrize("likelihood", ["on", "off"])
 SHARDS = {2: [(0, 0), (0, 1)], 3: [(0, 0, 0), (0, 1, 1), (0, 1, 2), (0, 2, 2)]}
 TAILS = ["collapsed", "drawn", "fresh", "pool"]
-TABLE = np.array([[0.9, 0.2, 0.05], [0.15, 0.8, 0.3], [0.7, 0.3, 0.5], [0.1, 0.35, 0.9]])
-BASE = {2: [0.6, 0.4], 3: [0.5, 0.3, 0.2]}
-
-
-def toy_of(n, alpha=0.7, d=0.3, likelihood="on", n_features=2):
-    """A toy of n rows."""
-    table = TABLE[:n, :n_features]
-    table = table if likelihood == "on" else np.ones_like(table)
-    return Toy(table, BASE[n_features], alpha, d)
 
 
 def assert_proper(matrix):

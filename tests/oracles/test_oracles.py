@@ -13,11 +13,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-import enumeration
-import reference
-from enumeration import (
+from oracles import enumeration, reference
+from oracles.enumeration import (
     Target,
-    allocations,
     annealed_sizes,
     canonical,
     check_counts,
@@ -38,26 +36,29 @@ from enumeration import (
     stationary_error,
     total_variation,
 )
-from reference import EXAMPLES, ROW_EXAMPLES, integrated_log_marginal, log_marginal, log_predictive
+from oracles.reference import (
+    EXAMPLES,
+    ROW_EXAMPLES,
+    integrated_log_marginal,
+    log_marginal,
+    log_predictive,
+)
+from oracles.reversible import (
+    COLUMNS,
+    EXACT,
+    FAMILIES,
+    FAULT,
+    NoDiscountJoin,
+    NoDiscountOpen,
+    OneClusterMore,
+    assert_reversible,
+    column,
+    fresh_paths,
+    mixed_columns,
+)
 
-FAMILIES = sorted(EXAMPLES)
 ROW_FAMILIES = sorted(ROW_EXAMPLES)
 PRIORS = [(1.3, 0.0), (0.7, 0.3), (-0.1, 0.4)]
-# Of one Gibbs scan or split-merge step; a planted fault moves the posterior by more than FAULT.
-EXACT, FAULT = 1e-10, 1e-4
-
-
-def column(family, n, missing=()):
-    """A family's example, cut to n rows, some of them missing."""
-    values, hyper = EXAMPLES[family]
-    gap = math.nan if family == "normal" else None
-    values = [gap if row in missing else value for row, value in enumerate(values[:n])]
-    return family, values, hyper
-
-
-def mixed_columns(n):
-    """One column of each family, with missing cells."""
-    return [column(family, n, missing={i}) for i, family in enumerate(FAMILIES[: n - 1])]
 
 
 @pytest.mark.parametrize("module", [reference, enumeration], ids=lambda module: module.__name__)
@@ -519,25 +520,6 @@ def test_a_start_must_have_its_rows():
 
 
 # ------------------------------------------------------------------ transition matrices
-class NoDiscountJoin(Target):
-    """Joins with weight n_k."""
-
-    def log_join(self, size):
-        return math.log(size)
-
-
-class NoDiscountOpen(Target):
-    """Opens with weight alpha."""
-
-    def log_open(self, n_clusters):
-        return math.log(self.concentration)
-
-
-class OneClusterMore(Target):
-    """Counts one cluster too many."""
-
-    def log_open(self, n_clusters):
-        return super().log_open(n_clusters + 1)
 
 
 class OneClusterLess(Target):
@@ -545,25 +527,6 @@ class OneClusterLess(Target):
 
     def log_open(self, n_clusters):
         return super().log_open(n_clusters - 1) if n_clusters > 1 else math.log(self.concentration)
-
-
-def fresh_paths(target, i, j, others, labels):
-    """A merge that draws a new allocation instead of the current clusters."""
-    return [(probability, log_z) for probability, log_z, _ in allocations(target, i, j, others)]
-
-
-def assert_reversible(target, matrix):
-    """Rows sum to 1, entries are no less than 0, detailed balance and pi T = pi."""
-    pi = np.array(list(target.posterior().values()))
-    flow = pi[:, None] * matrix
-    assert matrix.min() >= 0
-    assert np.abs(matrix.sum(axis=1) - 1).max() < EXACT
-    assert np.abs(flow - flow.T).max() < EXACT
-    assert stationary_error(target, matrix) < EXACT
-
-
-COLUMNS = {family: lambda n, f=family: [column(f, n, missing={1})] for family in FAMILIES}
-COLUMNS |= {"mixed": mixed_columns, "silent": lambda n: []}
 
 
 @pytest.mark.parametrize("columns", COLUMNS)

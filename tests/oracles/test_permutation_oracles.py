@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy.special import digamma, gamma
 
-import permutation_enumeration
-from enumeration import (
+from oracles import permutation_enumeration
+from oracles.enumeration import (
     Target,
     clusters,
     enumerate_joint,
@@ -26,7 +26,7 @@ from enumeration import (
     stationary_error,
     total_variation,
 )
-from permutation_enumeration import (
+from oracles.permutation_enumeration import (
     MarginalTarget,
     beam_program,
     block_weight,
@@ -57,7 +57,7 @@ from permutation_enumeration import (
     sure_order,
     uniform_order,
 )
-from test_oracles import (
+from oracles.reversible import (
     COLUMNS,
     FAULT,
     NoDiscountJoin,

@@ -1,19 +1,14 @@
 """Every estimator's fit on Dask and on Ray has the bits of the fit with one job."""
 
-import sys
-from pathlib import Path
-
 import joblib
 import numpy as np
 import pytest
 
-from backends import dask_cluster, ray_cluster
-from public_estimators import names, quick
+from harness.digest_records import flatten
+from harness.digests import compare
+from oracles.backends import dask_cluster, ray_cluster
+from oracles.public_estimators import names, quick
 from skanneal.parallel import _tasks
-
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
-from digest_records import flatten
-from digests import compare
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from test_accelerated_estimator import run_script
+from oracles.scripts import run_script
 
 # The chains named in `endless` do not return until they are stopped. A Ctrl-C comes a second after
 # all of `awaited` have begun: finished ones have come back by then.

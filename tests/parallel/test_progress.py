@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import skanneal
-from public_estimators import names, quick
+from oracles.public_estimators import names, quick
 from skanneal.estimators import _rounds
 from skanneal.parallel import Progress
 from skanneal.parallel._progress import PARTS

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 
-from public_estimators import names, quick
+from oracles.public_estimators import names, quick
 from skanneal import (
     AcceleratedDPMixture,
     AnnealedDPMixture,

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from cheap import short
+from oracles.cheap import short
 from skanneal import (
     AcceleratedDPMixture,
     AnnealedDPMixture,

@@ -13,10 +13,25 @@ from functools import cache
 import numpy as np
 import pytest
 
-from enumeration import canonical, check_counts, count_p_value, marginal
-from finite_enumeration import FiniteCrossCat, finite_law
-from mixtures import hyper_vector, make_mixture, make_table, set_partition
-from reference import EXAMPLES
+from oracles.crosscat_chains import (
+    DATA,
+    FEW_CONTROLS,
+    MOVES,
+    Case,
+    chain_counts,
+    check_all,
+    check_stays,
+    draws_of,
+    ends,
+    joint_law,
+    moves_of,
+    weighted_points,
+)
+from oracles.crosscat_enumeration import summed
+from oracles.enumeration import canonical, check_counts, count_p_value, marginal
+from oracles.finite_enumeration import FiniteCrossCat, finite_law
+from oracles.mixtures import hyper_vector, make_mixture, make_table, set_partition
+from oracles.reference import EXAMPLES
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.chains import ChainPlan, run_chain
 from skanneal.moves import (
@@ -29,21 +44,6 @@ from skanneal.moves import (
 )
 from skanneal.partition_priors import Finite, PriorGrid
 from skanneal.schedules import LinearAnneal, SequentialGibbs
-from test_crosscat_moves import (
-    DATA,
-    FEW_CONTROLS,
-    MOVES,
-    Case,
-    chain_counts,
-    check_all,
-    check_stays,
-    draws_of,
-    ends,
-    joint_law,
-    moves_of,
-    summed,
-    weighted_points,
-)
 
 REJECT = 1e-6  # what a control's p-value must be below
 N = 5

@@ -14,10 +14,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from enumeration import canonical, check_counts, clusters, count_p_value, log_eppf, partitions
-from finite_enumeration import log_finite
-from mixtures import hyper_vector, make_table
-from reference import EXAMPLES
+from oracles.enumeration import (
+    canonical,
+    check_counts,
+    clusters,
+    count_p_value,
+    log_eppf,
+    partitions,
+)
+from oracles.finite_enumeration import log_finite
+from oracles.mixtures import hyper_vector, make_table
+from oracles.reference import EXAMPLES
 from skanneal.chains import ChainPlan, run_chain
 from skanneal.moves import PartitionHyperparameters
 from skanneal.partition_priors import (

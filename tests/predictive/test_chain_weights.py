@@ -18,8 +18,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from skops import io
 
-from enumeration import clusters, log_eppf, partitions
-from mixtures import (
+from oracles.enumeration import clusters, log_eppf, partitions
+from oracles.mixtures import (
     COLUMN_FAMILIES,
     ROW_FAMILIES,
     hyper_vector,
@@ -28,7 +28,7 @@ from mixtures import (
     random_columns,
     random_rows,
 )
-from reference import is_missing, log_marginal, log_predictive
+from oracles.reference import is_missing, log_marginal, log_predictive
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.displays import CoassignmentDisplay
 from skanneal.families import FAMILIES, Table

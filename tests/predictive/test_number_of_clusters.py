@@ -8,11 +8,11 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
+from oracles.accelerated_fits import Rates
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.predictive._clusters import raised_weights
 from skanneal.predictive._splits import split_largest
 from skanneal.schedules import AcceleratedSchedule, LinearAnneal
-from test_accelerated_estimator import Rates
 
 pytestmark = pytest.mark.filterwarnings("ignore:The chains", "ignore:The rows are less probable")
 SHORT = {"n_chains": 1, "n_draws": 2, "schedule": LinearAnneal(n_sweeps=8), "random_state": 0}

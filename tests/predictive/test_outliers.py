@@ -16,7 +16,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 
 import skanneal
-from mixtures import COLUMN_FAMILIES
+from oracles.mixtures import COLUMN_FAMILIES
 from skanneal import AnnealedDPMixture, CrossCatPY, MixtureOutlierDetector
 from skanneal.partition_priors import PitmanYor
 from skanneal.predictive import _tail

@@ -7,7 +7,7 @@ import re
 import tomllib
 from pathlib import Path
 
-PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 EXTRAS = ("plot", "pandas", "arviz", "dask", "test")
 FLOOR = re.compile(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)")
 

@@ -9,7 +9,7 @@ import pytest
 import skanneal
 from skanneal import displays, schedules, summary, tempering
 
-CONSUMER = Path(__file__).parent / "typing_consumer.py"
+CONSUMER = Path(__file__).with_name("typing_consumer.py")
 
 
 def functions():

@@ -6,16 +6,13 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks" / "fits"))
-
-import consensus
-import control
+from fits import consensus, control
 
 
 def lines_after(module, monkeypatch, folder, *arguments):
     monkeypatch.setattr(sys, "argv", ["", "--results", str(folder), *arguments])
     module.main()
-    path = folder / f"{module.__name__}.jsonl"
+    path = folder / f"{Path(module.__file__).stem}.jsonl"
     return list(map(json.loads, path.read_text().splitlines()))
 
 

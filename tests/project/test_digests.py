@@ -1,17 +1,15 @@
 """`make digests`: it sees a single bit, and has a case for every member of every registry."""
 
-import importlib
 import inspect
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import skanneal
+from harness import digest_cases, digests
+from harness import digest_records as records
 from skanneal import likelihoods, partition_priors, schedules, tempering
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 NO_QUESTIONS = {  # methods that fit, are scikit-learn's, or say in another form what is there
     *("fit", "fit_predict", "fit_transform", "n_iter_"),
     *("get_params", "get_metadata_routing"),
@@ -19,15 +17,6 @@ NO_QUESTIONS = {  # methods that fit, are scikit-learn's, or say in another form
 }
 
 
-def load(name):
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-
-
-digests, digest_cases, records = map(load, ("digests", "digest_cases", "digest_records"))
 CASES = dict(digest_cases.cases())
 
 

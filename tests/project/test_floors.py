@@ -1,6 +1,6 @@
 """The floors of dependencies: one each, the same for building and running."""
 
-from floors import FLOOR, floors, requirements
+from project.floors import FLOOR, floors, requirements
 
 
 def test_every_requirement_has_one_floor():

@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+from oracles.places import ROOT
+
+EXAMPLES = ROOT / "examples"
 
 
 @pytest.mark.slow

@@ -7,11 +7,12 @@ one module.
 
 import graphlib
 import re
-from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "skanneal"
+from oracles.places import ROOT
+
+PACKAGE = ROOT / "skanneal"
 SUFFIXES = {".py", ".pyx", ".pxd"}
 
 # The first name below skanneal, a room -> its floor; "" is skanneal/__init__.py, which sees all.

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from oracles.places import ROOT
 from skanneal._native import _compiled
 
-PACKAGE = Path(__file__).parents[1] / "skanneal"
+PACKAGE = ROOT / "skanneal"
 
 
 def said(folder, *others):

@@ -8,19 +8,18 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from sklearn.utils import estimator_html_repr
 
 import skanneal
+from oracles.places import ROOT
 from skanneal import displays, summary
 
-sys.path.append(str(Path(__file__).parents[1] / "doc"))
+sys.path.append(str(ROOT / "doc"))
 
 from snippets import BLOCK, WRITTEN, pages, printed, with_outputs
 
-ROOT = Path(__file__).parents[1]
 PAGES = pages()
 LINK = re.compile(r"\]\(([^)#:]+\.(?:md|png|svg|py|cff))(?:#[^)]*)?\)|\]\((LICENSE)\)")
 

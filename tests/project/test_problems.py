@@ -1,26 +1,16 @@
 """The page of problems in benchmarks/fits: what is generated, what is resumed, what is shown."""
 
-import importlib
 import json
 import sys
 from math import exp, lgamma, log, pi, sqrt
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-FITS = Path(__file__).parents[1] / "benchmarks" / "fits"
+from fits import fits, models, page, problems, references
+from harness.lines import Lines
+
 ROWS = 5  # of which the slow density is computed
-
-
-@pytest.fixture(scope="module")
-def modules():
-    """The modules of benchmarks/fits, by name."""
-    sys.path.insert(0, str(FITS))
-    try:
-        yield {path.stem: importlib.import_module(path.stem) for path in FITS.glob("*.py")}
-    finally:
-        sys.path.remove(str(FITS))
 
 
 def small(problem):
@@ -53,8 +43,8 @@ SIMULATED = [
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_every_kind_generates_what_it_says(modules, seed):
-    kinds = modules["problems"].KINDS
+def test_every_kind_generates_what_it_says(seed):
+    kinds = problems.KINDS
     assert set(SIMULATED) < set(kinds)
     for name, make in kinds.items():
         problem = make(seed)
@@ -148,8 +138,8 @@ SLOW = {
 
 
 @pytest.mark.parametrize("name", SIMULATED)
-def test_true_density_is_that_of_the_formula(modules, name):
-    problem = modules["problems"].KINDS[name](1)
+def test_true_density_is_that_of_the_formula(name):
+    problem = problems.KINDS[name](1)
     slow = SLOW[type(problem.law).__name__]
     expected = [log(slow(problem.law, row)) for row in problem.fresh[:ROWS]]
     np.testing.assert_allclose(problem.log_density[:ROWS], expected, rtol=1e-9, atol=1e-9)
@@ -157,9 +147,9 @@ def test_true_density_is_that_of_the_formula(modules, name):
 
 # The means of 5,000 rows of each component lie within 5 standard errors of the law's: among 2,200
 # means a false alarm has a chance of 0.1 %.
-def test_rows_have_the_means_of_their_components(modules):
+def test_rows_have_the_means_of_their_components():
     for name in ("overlapping", "separated", "counts", "levels", "documents"):
-        law, rng = modules["problems"].KINDS[name](0).law, np.random.default_rng(0)
+        law, rng = problems.KINDS[name](0).law, np.random.default_rng(0)
         for k in range(len(law.log_weights)):
             rows = law.sample(rng, np.full(5000, k))
             if name == "overlapping":
@@ -183,9 +173,8 @@ def mean_of(column, k):
 
 @pytest.mark.parametrize("name", ["separated", "tables"])
 @pytest.mark.few(1)
-def test_chains_begin_where_they_are_told_to(modules, name):
-    problem = small(modules["problems"].KINDS[name](1))
-    models = modules["models"]
+def test_chains_begin_where_they_are_told_to(name):
+    problem = small(problems.KINDS[name](1))
     default = models.fitted(
         models.estimator(problem, 0, n_chains=2, schedule="sequential_gibbs"), problem.train
     )
@@ -211,8 +200,8 @@ def relabelled(labels):
     return np.unique(labels, return_inverse=True)[1]
 
 
-def test_density_of_equal_draws_is_the_mean_over_groups(modules):
-    references, rng = modules["references"], np.random.default_rng(0)
+def test_density_of_equal_draws_is_the_mean_over_groups():
+    rng = np.random.default_rng(0)
     densities = [rng.normal(size=(4, 3)) for _ in range(2)]
     expected = []
     for i in range(0, 4, 2):  # two draws of each of two chains
@@ -224,8 +213,8 @@ def test_density_of_equal_draws_is_the_mean_over_groups(modules):
     np.testing.assert_allclose(steps, found, atol=references.STEP)
 
 
-def test_chains_that_differ_leave_a_problem_unresolved(modules):
-    agreement = modules["references"].agreement
+def test_chains_that_differ_leave_a_problem_unresolved():
+    agreement = references.agreement
     score, number = np.zeros((10, 4)), np.arange(10)
     said = agreement({"one": score, "many": score}, {"one": number, "many": number + 3})
     assert said["resolved"]
@@ -237,19 +226,19 @@ def test_chains_that_differ_leave_a_problem_unresolved(modules):
 
 
 @pytest.fixture
-def one_problem(modules, monkeypatch):
+def one_problem(monkeypatch):
     """The registry with one small problem, which counts how often it is made."""
     made = []
-    rows = small(modules["problems"].KINDS["separated"](0))
+    rows = small(problems.KINDS["separated"](0))
 
     def only(seed):
         made.append(seed)
         return rows
 
-    monkeypatch.setattr(modules["problems"], "KINDS", {"only": only})
-    for name in ("references", "fits", "page"):
-        monkeypatch.setattr(modules[name], "KINDS", {"only": only})
-    monkeypatch.setattr(modules["references"], "N_DRAWS", 5)
+    monkeypatch.setattr(problems, "KINDS", {"only": only})
+    for module in (references, fits, page):
+        monkeypatch.setattr(module, "KINDS", {"only": only})
+    monkeypatch.setattr(references, "N_DRAWS", 5)
     return made
 
 
@@ -259,8 +248,7 @@ def run(module, monkeypatch, *arguments):
 
 
 @pytest.mark.slow
-def test_a_finished_cell_is_not_run_again(modules, one_problem, monkeypatch, tmp_path):
-    references, fits = modules["references"], modules["fits"]
+def test_a_finished_cell_is_not_run_again(one_problem, monkeypatch, tmp_path):
     run(references, monkeypatch, "--results", tmp_path, "--minutes", 1e-9)
     assert one_problem == []
     run(fits, monkeypatch, "--results", tmp_path)  # without a reference there is no cell
@@ -286,14 +274,14 @@ def test_a_finished_cell_is_not_run_again(modules, one_problem, monkeypatch, tmp
 
 @pytest.mark.slow
 def test_a_reference_for_which_time_is_short_is_run_by_a_longer_run(
-    modules, one_problem, monkeypatch, tmp_path
+    one_problem, monkeypatch, tmp_path
 ):
-    lines = modules["lines"].Lines(tmp_path / "references.jsonl", modules["references"].KEYS)
-    model = modules["references"].MODEL
+    lines = Lines(tmp_path / "references.jsonl", references.KEYS)
+    model = references.MODEL
     lines.add({"model": model, "kind": "only", "seed": 0, "needs": 120})
-    run(modules["references"], monkeypatch, "--results", tmp_path, "--minutes", 1)
+    run(references, monkeypatch, "--results", tmp_path, "--minutes", 1)
     assert one_problem == []
-    run(modules["references"], monkeypatch, "--results", tmp_path, "--minutes", 10, "--times", 0.5)
+    run(references, monkeypatch, "--results", tmp_path, "--minutes", 10, "--times", 0.5)
     assert one_problem == [0]
 
 
@@ -328,9 +316,9 @@ def write_lines(folder, model):
         (folder / f"{name}.jsonl").write_text(text)
 
 
-def test_the_tables_are_made_from_the_lines(modules, tmp_path):
-    write_lines(tmp_path, modules["references"].MODEL)
-    text = modules["page"].tables(tmp_path)
+def test_the_tables_are_made_from_the_lines(tmp_path):
+    write_lines(tmp_path, references.MODEL)
+    text = page.tables(tmp_path)
     row = "| {} | 2 | 0.0255 | 0.0500 | 0.0020 | 1 of 2 | 0.50 | 2 of 2 | 1 of 2 | 1 of 1 |"
     assert row.format("rare") in text.splitlines()
     assert row.format("all") in text.splitlines()
@@ -341,20 +329,19 @@ def test_the_tables_are_made_from_the_lines(modules, tmp_path):
     assert "**Package of commit `abc1234`** (references of 20 and 50 times the work)" in text
 
 
-def test_fits_and_references_of_another_model_are_left_out(modules, tmp_path):
-    write_lines(tmp_path, modules["references"].MODEL - 1)
-    assert modules["page"].tables(tmp_path) == ""
+def test_fits_and_references_of_another_model_are_left_out(tmp_path):
+    write_lines(tmp_path, references.MODEL - 1)
+    assert page.tables(tmp_path) == ""
 
 
-def test_a_version_without_claims_has_dashes(modules, tmp_path):
-    write_lines(tmp_path, modules["references"].MODEL)
+def test_a_version_without_claims_has_dashes(tmp_path):
+    write_lines(tmp_path, references.MODEL)
     path = tmp_path / "problems.jsonl"
     path.write_text(path.read_text().replace('"converged": true', '"converged": null'))
-    assert "| 0.50 | – | – | 1 of 1 |" in modules["page"].tables(tmp_path)
+    assert "| 0.50 | – | – | 1 of 1 |" in page.tables(tmp_path)
 
 
-def test_the_kept_lines_make_the_page(modules):
-    page = modules["page"]
+def test_the_kept_lines_make_the_page():
     assert page.tables()
-    for name, function in modules["problems"].KINDS.items():
+    for name, function in problems.KINDS.items():
         assert f"**{name}.** {function.__doc__.split()[0]}" in page.kinds_in_words()

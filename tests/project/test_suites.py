@@ -1,19 +1,12 @@
 """The suites of peers: cells run once, go on where they were cut, and stand in the tables."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks" / "fits"))
-
-import clustering
-import decisions
-import imputation
-import outliers
-import suite_page
-from suite import KEYS, Suite, files
+from fits import clustering, decisions, imputation, outliers, suite_page
+from harness.suite import KEYS, Suite, files
 
 
 @pytest.fixture

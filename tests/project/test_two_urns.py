@@ -4,12 +4,9 @@ The reference here knows single labelled balls and the definition of the model o
 blue balls, every assignment of them to the urns.
 """
 
-import importlib
 import itertools
-import sys
 from collections import defaultdict
 from math import lgamma
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +14,9 @@ from scipy.integrate import solve_ivp
 from scipy.special import expit
 from scipy.stats import chisquare
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+from papers import two_urns
+from papers import two_urns_theorems as theorems
+
 RED, BLUE, P, A = 2, 3, 0.45, 0.5
 N = RED + BLUE
 COLOURS = (0,) * RED + (1,) * BLUE  # 0 red, 1 blue
@@ -26,21 +25,7 @@ SWEEPS = 3
 
 
 @pytest.fixture(scope="module")
-def two_urns():
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        yield importlib.import_module("two_urns")
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-
-
-@pytest.fixture(scope="module")
-def theorems(two_urns):
-    return two_urns.theorems
-
-
-@pytest.fixture(scope="module")
-def library(two_urns, tmp_path_factory):
+def library(tmp_path_factory):
     return two_urns.build(tmp_path_factory.mktemp("two_urns"))
 
 
@@ -197,7 +182,7 @@ def strategy_law(name, a=A):
 
 
 @pytest.mark.parametrize("n_features", [1, 2])
-def test_the_step_is_the_lumped_labelled_step(theorems, library, n_features):
+def test_the_step_is_the_lumped_labelled_step(library, n_features):
     urns = theorems.Urns(RED, BLUE, P, A, n_features)
     expected = count_matrix(n_features)
     found = np.zeros_like(expected)
@@ -211,7 +196,7 @@ def test_the_step_is_the_lumped_labelled_step(theorems, library, n_features):
 
 
 @pytest.mark.parametrize("n_features", [1, 2])
-def test_the_posterior_is_invariant_and_that_of_the_definition(theorems, n_features):
+def test_the_posterior_is_invariant_and_that_of_the_definition(n_features):
     target = count_posterior(n_features)
     found = theorems.posterior(theorems.Urns(RED, BLUE, P, A, n_features))
     np.testing.assert_allclose(found.ravel(), target, rtol=1e-12)
@@ -221,7 +206,7 @@ def test_the_posterior_is_invariant_and_that_of_the_definition(theorems, n_featu
 
 
 @pytest.mark.parametrize("name", ["stratified", "random"])
-def test_annealed_laws(theorems, library, name):
+def test_annealed_laws(library, name):
     urns = theorems.Urns(RED, BLUE, P, A)
     found = theorems.SELECTIONS[name](library, urns, float(SWEEPS)).ravel()
     if name == "random":
@@ -248,7 +233,7 @@ def reassignments(state, n):
                 yield chance * state[urn][colour] / n, after
 
 
-def test_cold_laws_by_chebyshev_equal_steps_one_by_one(theorems, library):
+def test_cold_laws_by_chebyshev_equal_steps_one_by_one(library):
     urns = theorems.Urns(8, 12)
     target = theorems.posterior(urns)
     red, blue = np.ogrid[:9, :13]
@@ -262,7 +247,7 @@ def test_cold_laws_by_chebyshev_equal_steps_one_by_one(theorems, library):
     assert np.abs(found[1] - law.ravel()).sum() > 1e-3
 
 
-def test_eigenvectors_give_the_same_cold_time_as_steps(theorems, library):
+def test_eigenvectors_give_the_same_cold_time_as_steps(library):
     urns = theorems.barrier_urns(10)
     gap, time = theorems.barrier_cold(library, urns, 0.1)
     target = theorems.posterior(urns)
@@ -282,7 +267,7 @@ def test_eigenvectors_give_the_same_cold_time_as_steps(theorems, library):
     "name",
     ["sequential", "sequential + gibbs", "anneal subsample", "anneal energy", "anneal stepsize"],
 )
-def test_samples_follow_the_law_of_their_strategy(two_urns, library, monkeypatch, name):
+def test_samples_follow_the_law_of_their_strategy(library, monkeypatch, name):
     """Chi-square, false-alarm rate 1e-4 per strategy; the law with a = 0.7 must be refused."""
     number, sweeps, from_prior = two_urns.SAMPLERS[name]
     monkeypatch.setitem(two_urns.SAMPLERS, name, (number, min(sweeps, SWEEPS), from_prior))
@@ -294,7 +279,7 @@ def test_samples_follow_the_law_of_their_strategy(two_urns, library, monkeypatch
     assert chisquare(observed, n_samples * strategy_law(name, a=0.7)).pvalue < 1e-8
 
 
-def test_a_sample_depends_on_seed_and_index_alone(two_urns, library, monkeypatch):
+def test_a_sample_depends_on_seed_and_index_alone(library, monkeypatch):
     urns = two_urns.Urns(8, 12)
     for name in two_urns.PAPER_ORDER:
         whole = two_urns.draw(library, name, 100, seed=1, urns=urns)
@@ -305,7 +290,7 @@ def test_a_sample_depends_on_seed_and_index_alone(two_urns, library, monkeypatch
         assert (two_urns.draw(library, name, 100, seed=2, urns=urns) != whole).any()
 
 
-def test_a_passed_deadline_cuts_the_samples(two_urns, library):
+def test_a_passed_deadline_cuts_the_samples(library):
     urns = two_urns.Urns(8, 12)
     cut = two_urns.draw(library, "sequential", 2000, seed=1, urns=urns, deadline=0.0)
     assert len(cut) == two_urns.BATCH
@@ -323,7 +308,7 @@ def test_exponential(library):
 # -- the comparison and the equation ---------------------------------------------------------------
 
 
-def test_noise_floor_is_the_mean_of_exact_samples(two_urns):
+def test_noise_floor_is_the_mean_of_exact_samples():
     """20,000 replicates: the mean is known to four standard errors (false-alarm rate 1e-4)."""
     target = np.random.default_rng(0).dirichlet(np.full(30, 0.3))
     draws = np.random.default_rng(1).multinomial(50, target, size=20_000) / 50
@@ -333,7 +318,7 @@ def test_noise_floor_is_the_mean_of_exact_samples(two_urns):
     assert abs(two_urns.noise_floor(target, 51) - found.mean()) > 4 * error
 
 
-def test_binned_posterior_sums_the_states_of_each_bin(two_urns, theorems):
+def test_binned_posterior_sums_the_states_of_each_bin():
     urns = two_urns.Urns(19, 29)
     states = theorems.posterior(urns)
     expected = states.reshape(10, 2, 10, 3).sum(axis=(1, 3))
@@ -342,7 +327,7 @@ def test_binned_posterior_sums_the_states_of_each_bin(two_urns, theorems):
     assert one[9, 0] == one[0, 9] == 0.5
 
 
-def test_two_mode_equation_against_a_numerical_solution(theorems):
+def test_two_mode_equation_against_a_numerical_solution():
     n_balls, duration, delta, gamma = 50, 3000.0, 0.1, 0.1
 
     def slope(t, x):

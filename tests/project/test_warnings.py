@@ -6,7 +6,6 @@ Every public estimator is made to complain of a fit, in each of the ways that us
 import re
 import threading
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,13 +13,14 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 
-import public_estimators as public
 import skanneal
+from oracles import public_estimators as public
+from oracles.places import ROOT
 from skanneal._native import _warning
 from skanneal.estimators._base_chains import BaseChains
 from skanneal.tempering import CallableTarget, sample
 
-PACKAGE = Path(__file__).parents[1] / "skanneal"
+PACKAGE = ROOT / "skanneal"
 PLANTED = "planted: what a fit has to say"
 
 WAYS = {

@@ -13,10 +13,20 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from accelerated_chains import NAMES, Case, Coins, HandShards, Unweighted, advance, end_counts
-from accelerated_enumeration import chi_square
-from accelerated_tails_enumeration import Tails
-from enumeration import canonical, enumerate_joint
+from oracles.accelerated_chains import (
+    NAMES,
+    Case,
+    Coins,
+    HandShards,
+    Unweighted,
+    advance,
+    end_counts,
+)
+from oracles.accelerated_enumeration import chi_square
+from oracles.accelerated_tails_enumeration import Tails
+from oracles.enumeration import canonical, enumerate_joint
+from oracles.reversible import FAULT
+from oracles.toys import EXACT, toy_of
 from skanneal.estimators import AcceleratedDPMixture
 from skanneal.likelihoods import LIKELIHOODS, checked
 from skanneal.parallel import InterruptNote
@@ -30,8 +40,6 @@ from skanneal.sharded import (
 )
 from skanneal.sharded._chain import AcceleratedChain, ShardedRun
 from skanneal.sharded._shards import ShardPool, Shards
-from test_accelerated_oracles import EXACT, toy_of
-from test_oracles import FAULT
 
 LEVEL = 1e-4 / 400
 PRIORS = [(1.3, 0.0), (0.7, 0.3)]

@@ -4,8 +4,8 @@ knows: chains that begin at draws from the model keep its law, and ranks are uni
 
 import pytest
 
-from accelerated_calibration import Unweighted, World, end_counts, ranks
-from accelerated_enumeration import chi_square
+from oracles.accelerated_calibration import Unweighted, World, end_counts, ranks
+from oracles.accelerated_enumeration import chi_square
 from skanneal.sharded import (
     Auxiliary,
     ExactStage,

@@ -7,10 +7,10 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
+from oracles.accelerated_fits import Rates, counts, mixture, two_clusters
 from skanneal.displays import ClusterTreeDisplay
 from skanneal.schedules import AcceleratedSchedule
 from skanneal.sharded._row_source import RowSource
-from test_accelerated_estimator import Rates, counts, mixture, two_clusters
 
 
 def blocks(seed=0):

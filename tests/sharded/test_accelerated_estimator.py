@@ -1,9 +1,7 @@
 """AcceleratedDPMixture as its users meet it."""
 
 import copy
-import os
 import pickle
-import subprocess
 import sys
 import time
 import warnings
@@ -20,9 +18,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 
-from backends import dask_cluster, kill_dask_worker, ray_cluster
-from cheap import CHEAP
-from skanneal import AcceleratedDPMixture, AnnealedDPMixture
+from oracles.accelerated_fits import (
+    ALGORITHMS,
+    COUNTS,
+    UNCOLLAPSED,
+    Rates,
+    counts,
+    mixture,
+    rows_for,
+    two_clusters,
+)
+from oracles.backends import dask_cluster, kill_dask_worker, ray_cluster
+from oracles.cheap import CHEAP
+from oracles.scripts import run_script
+from skanneal import AnnealedDPMixture
 from skanneal.likelihoods import LIKELIHOODS, Likelihood
 from skanneal.parallel import StopFlag
 from skanneal.partition_priors import PitmanYor
@@ -38,17 +47,7 @@ from skanneal.sharded import (
 from skanneal.sharded._segments import first_report
 from skanneal.sharded._shards import RowSource
 
-ALGORITHMS = ("accelerated", "hybrid", "auxiliary", "importance", "slice", "collapsed")
-UNCOLLAPSED = ALGORITHMS[:-1]
-COUNTS = ("multinomial", "poisson", "logistic_normal")
 CONJUGATE_ONLY = ("sample", "surprisal", "score_outliers", "impute")
-SHORT = AcceleratedSchedule(n_accelerated=10, n_exact=30, sync_every=5)
-
-
-def mixture(**parameters):
-    """A quick estimator."""
-    quick = {"likelihood": "normal", "schedule": SHORT, "n_draws": 1, "random_state": 0}
-    return AcceleratedDPMixture(**(quick | parameters))
 
 
 def await_stop(rows, *args, stop):
@@ -71,25 +70,6 @@ class StopAfter(StopFlag):
         return super().is_set()
 
 
-def two_clusters(n_rows=60, n_columns=2, seed=0):
-    """Numbers around -4 and around 4, and which."""
-    side = np.arange(n_rows) % 2
-    noise = np.random.default_rng(seed).normal(size=(n_rows, n_columns))
-    return np.where(side, 4.0, -4.0)[:, None] + noise, side
-
-
-def counts(n_rows=60, n_columns=3, seed=0):
-    """Rows of counts of two sorts, and which."""
-    rng, side = np.random.default_rng(seed), np.arange(n_rows) % 2
-    shares = np.linspace(1.0, 9.0, n_columns) ** 2
-    shares = np.array([shares, shares[::-1]]) / shares.sum()
-    return np.array([rng.multinomial(30, shares[s]) for s in side]), side
-
-
-def rows_for(likelihood, **options):
-    return (counts if likelihood in COUNTS else two_clusters)(**options)
-
-
 def same_bits(one, two):
     pairs = [
         (first.arrays, second.arrays)
@@ -104,40 +84,6 @@ def same_bits(one, two):
 def unchanged(model):
     """Has a fit left no attribute?"""
     return set(vars(model)) == set(model.get_params(deep=False))
-
-
-class Rates(Likelihood):
-    """A user's: x_j ~ Poisson(exp(theta_j)), theta_j ~ N(1, 2^2), one Metropolis step per draw."""
-
-    def log_lik(self, rows, theta, out):
-        out[:] = rows @ theta.T - np.exp(theta).sum(axis=1)
-
-    def statistics(self, rows, labels, n_features):
-        out = np.zeros((n_features, 1 + rows.shape[1]))
-        np.add.at(out, labels[labels >= 0], np.c_[np.ones(len(rows)), rows][labels >= 0])
-        return out
-
-    def _log_density(self, statistics, theta):
-        n, total = statistics[:, :1], statistics[:, 1:]
-        return n * -np.exp(theta) + total * theta - 0.125 * (theta - 1.0) ** 2
-
-    def draw(self, statistics, theta, rng):
-        step = theta + 0.5 * rng.standard_normal(theta.shape)
-        gain = self._log_density(statistics, step) - self._log_density(statistics, theta)
-        return np.where(np.log(rng.random(theta.shape)) < gain, step, theta)
-
-    def prior_draw(self, n, rng):
-        return 1.0 + 2.0 * rng.standard_normal((n, 3))
-
-    def log_prior(self, theta):
-        return (-0.125 * (theta - 1.0) ** 2 - np.log(2.0 * np.sqrt(2.0 * np.pi))).sum(axis=1)
-
-    def proposal_draw(self, rows, rng):
-        return np.log(rows + 0.5) + 0.5 * rng.standard_normal(rows.shape)
-
-    def proposal_logpdf(self, theta, row):
-        z = (theta - np.log(row[0] + 0.5)) / 0.5
-        return (-0.5 * z**2 - np.log(0.5 * np.sqrt(2.0 * np.pi))).sum(axis=1)
 
 
 class TestScikitLearn:
@@ -511,19 +457,6 @@ for algorithm in ("accelerated", "slice", "collapsed"):
             assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 print("usable")
 """
-
-
-def run_script(text, folder, timeout=120):
-    script = folder / "script.py"
-    script.write_text(text)
-    return subprocess.run(
-        [sys.executable, script],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
 
 
 class TestInterruptsAndErrors:

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from oracles.scripts import run_script
+from oracles.waiting_times import Waiting
 from skanneal import AcceleratedDPMixture
 from skanneal.estimators import _accelerated_dp as estimator
 from skanneal.estimators import _base_chains as base
@@ -26,8 +28,6 @@ from skanneal.sharded import (
 from skanneal.sharded import _chain as chains
 from skanneal.sharded import _fit as fit
 from skanneal.sharded import _split_merge as feature_split_merge
-from test_accelerated_estimator import run_script
-from test_own_likelihoods import Waiting
 
 SCHEDULE = AcceleratedSchedule(n_accelerated=4, n_exact=6, sync_every=2)
 STAGE = {

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
+from oracles.accelerated_fits import ALGORITHMS, UNCOLLAPSED, Rates, counts, mixture, rows_for
 from skanneal.likelihoods import LIKELIHOODS
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import AcceleratedSchedule
 from skanneal.sharded._point import Instantiated, point_of
 from skanneal.states import Mixture
-from test_accelerated_estimator import ALGORITHMS, UNCOLLAPSED, Rates, counts, mixture, rows_for
 
 ALPHA = 20.0  # high: draws have rows that would leave
 RAW = {"concentration": ALPHA, "schedule": AcceleratedSchedule(n_accelerated=2, n_exact=3)}

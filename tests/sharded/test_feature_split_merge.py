@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from accelerated_enumeration import chi_square, posterior
-from enumeration import canonical
-from mixtures import hyper_vector
+from oracles.accelerated_enumeration import chi_square, posterior
+from oracles.enumeration import canonical
+from oracles.mixtures import hyper_vector
 from skanneal.likelihoods import LIKELIHOODS, Likelihood
 from skanneal.parallel import InterruptNote, StopFlag
 from skanneal.partition_priors import PitmanYor

@@ -6,12 +6,12 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import betaln, gammaln, logsumexp
 
-from accelerated_chains import Coins
+from oracles.accelerated_chains import Coins
+from oracles.waiting_times import Waiting, not_conjugate
 from skanneal import AcceleratedDPMixture
 from skanneal.likelihoods import LIKELIHOODS, Likelihood, checked
 from skanneal.schedules import AcceleratedSchedule
 from skanneal.sharded._new_cluster import log_new_cluster
-from test_own_likelihoods import Waiting, not_conjugate
 
 SEED = np.array([3, 5], dtype=np.uint64)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from oracles.accelerated_fits import counts, two_clusters
 from skanneal import AcceleratedDPMixture
 from skanneal.schedules import AcceleratedSchedule
-from test_accelerated_estimator import counts, two_clusters
 
 
 def said(X, **parameters):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from backends import (
+from oracles.backends import (
     PATIENCE,
     Mishap,
     dask_cluster,

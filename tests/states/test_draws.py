@@ -4,31 +4,15 @@ A chi-square test of draws with a fixed seed, one try: a right draw alarms once 
 it stand wrong laws that the same test must reject.
 """
 
-import hashlib
-from collections import Counter
 from functools import cache
 
 import numpy as np
 import pytest
 
-from enumeration import check_counts, count_p_value
-from mixtures import make_mixture
-from skanneal.moves._allocate import enter_rows, leave_rows
+from oracles.enumeration import check_counts, count_p_value
+from oracles.slot_draws import CONCENTRATION, DISCOUNT, FREE, N_LEVELS, PSEUDO_COUNT, draws, rows
 
-N_DRAWS = 60_000
-CONCENTRATION, DISCOUNT, PSEUDO_COUNT, N_LEVELS = 1.5, 0.2, 0.7, 3
-FREE = {3, 15, 16, 17, 40, 41}  # slots below 53 without rows; the lowest is the open one
 REJECT = 1e-6
-
-
-def rows():
-    """Two columns of levels, the clusters' slots 0 to 52 but FREE; the last row has none."""
-    rng = np.random.default_rng(5)
-    slots = [k for k in range(53) if k not in FREE]
-    labels = np.concatenate([slots, rng.choice(slots, 200)])
-    levels = rng.integers(N_LEVELS, size=(len(labels) + 1, 2))
-    levels[-1] = 1, 2
-    return labels, levels.tolist()
 
 
 @cache
@@ -49,23 +33,6 @@ def law(with_sizes=True, with_levels=True):
             weights[slot] *= (same + PSEUDO_COUNT) / (len(inside) + N_LEVELS * PSEUDO_COUNT)
     total = sum(weights.values())
     return {slot: weight / total for slot, weight in weights.items()}
-
-
-@cache
-def draws():
-    labels, levels = rows()
-    hyper = {"pseudo_counts": [PSEUDO_COUNT] * N_LEVELS}
-    columns = [("categorical", [row[f] for row in levels], hyper) for f in range(2)]
-    mixture, bit_generator = make_mixture(columns, CONCENTRATION, DISCOUNT, seed=11)
-    n = len(labels)
-    mixture.replace(np.arange(n), labels)
-    order = np.arange(n + 1)
-    counts = Counter()
-    for _ in range(N_DRAWS):
-        enter_rows(mixture, order, n, n + 1, 0, 1.0, bit_generator)
-        counts[int(mixture.labels_of([n])[0])] += 1
-        leave_rows(mixture, order, n, n + 1, 0, 1.0, bit_generator)
-    return counts
 
 
 def test_slots_of_several_tiles():
@@ -89,8 +56,3 @@ def test_slots_of_several_tiles():
 )
 def test_wrong_laws_fail(wrong):
     assert count_p_value(draws(), wrong()) < REJECT
-
-
-def digest_of_draws():
-    """A hash of how often each slot was drawn, see test_instruction_sets.py."""
-    return hashlib.sha256(repr(sorted(draws().items())).encode()).hexdigest()

@@ -13,8 +13,9 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from enumeration import check_counts, count_p_value
-from mixtures import (
+from oracles.bits import same_arrays
+from oracles.enumeration import check_counts, count_p_value
+from oracles.mixtures import (
     COLUMN_FAMILIES,
     encode,
     hyper_vector,
@@ -27,7 +28,7 @@ from mixtures import (
     reference_log_likelihood,
     set_partition,
 )
-from reference import log_marginal, log_predictive
+from oracles.reference import log_marginal, log_predictive
 from skanneal.chains import Chain, ChainPlan, run_chain
 from skanneal.chains._moves import ChainMoves
 from skanneal.families import FAMILIES
@@ -39,16 +40,6 @@ from skanneal.states import CrossCat, Mixture, Subsample
 
 every_selection = pytest.mark.parametrize("selection", ["random", "window", "stratified"])
 STRATA = [0, 0, 0, 1, 2]
-
-
-def same_arrays(first, second):
-    """Whether two flat dicts of arrays agree bit for bit."""
-    return list(first) == list(second) and all(
-        first[name].dtype == second[name].dtype
-        and first[name].shape == second[name].shape
-        and first[name].tobytes() == second[name].tobytes()
-        for name in first
-    )
 
 
 def twin(bit_generator):

@@ -7,6 +7,7 @@ from scipy.optimize import linprog
 from scipy.special import logsumexp
 from sklearn.metrics import adjusted_rand_score
 
+from oracles.rings import components_of, on_ring, ring
 from skanneal.summary import cluster_tree, cut_tree
 from skanneal.summary._dip import dip, dip_evidence
 from skanneal.summary._line import spread_ties
@@ -77,21 +78,6 @@ def test_ties_are_spread_half_way_to_the_nearest_other_number(seed):
         spread = (np.arange(count) + 0.5) / count - 0.5
         expected.extend(point + (nearest * spread if len(points) > 2 else 0.0 * spread))
     np.testing.assert_allclose(spread_ties(values), expected, atol=1e-12)
-
-
-def components_of(rows, centres, deviation):
-    """Log joints of normal components of one variance."""
-    return -((rows[:, None] - centres) ** 2).sum(axis=2) / (2 * deviation**2)
-
-
-def ring(generator, n, radius=4.0):
-    angle = generator.uniform(0, 2 * np.pi, n)
-    return radius * np.c_[np.cos(angle), np.sin(angle)] + generator.normal(0, 0.2, (n, 2))
-
-
-def on_ring(n, radius=4.0):
-    angle = 2 * np.pi * np.arange(n) / n
-    return radius * np.c_[np.cos(angle), np.sin(angle)]
 
 
 def test_a_ring_is_one_cluster_and_what_lies_within_another():

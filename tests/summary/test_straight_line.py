@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from oracles.rings import components_of, on_ring, ring
 from skanneal.summary import cluster_tree, cut_tree
 from skanneal.summary._dip import dip_evidence
 from skanneal.summary._fills import with_fills
 from skanneal.summary._line import spread_ties
 from skanneal.summary._straight_line import CHANCE, _evidence, _places, straight_evidence
-from test_cluster_tree import components_of, on_ring, ring
 
 
 def two_clusters(generator, n, n_columns, apart):

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from enumeration import canonical, partitions
+from oracles.enumeration import canonical, partitions
 from skanneal.summary import (
     POINT_ESTIMATES,
     _coclustering,

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
-from gaussian_process_reference import CORRELATIONS, covariance, log_likelihood, log_prior
+from oracles.gaussian_process_reference import CORRELATIONS, covariance, log_likelihood, log_prior
 from skanneal.tempering import GaussianProcessTarget
 from skanneal.tempering import _gaussian_process_bound as compiled
 

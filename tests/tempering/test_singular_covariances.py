@@ -9,9 +9,9 @@ import pytest
 from arviz_stats.base import array_stats
 from scipy import stats
 
-import tempering_enumeration as oracle
-from gaussian_process_reference import covariance, log_likelihood
-from scripted import Scripted
+from oracles import tempering_enumeration as oracle
+from oracles.gaussian_process_reference import covariance, log_likelihood
+from oracles.scripted import Scripted
 from skanneal.schedules import CustomLadder, GeometricLadder
 from skanneal.tempering import GaussianProcessTarget, RandomWalk, sample
 from skanneal.tempering._inner import Inner

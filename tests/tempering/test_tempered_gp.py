@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 
-import gaussian_process_reference as reference
+from oracles import gaussian_process_reference as reference
 from skanneal import TemperedGPRegressor
 from skanneal.schedules import GeometricLadder
 from skanneal.tempering import (

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-import gaussian_process_reference as reference
+from oracles import gaussian_process_reference as reference
 from skanneal import TemperedGaussianMean, TemperedGPRegressor
 from skanneal.tempering import GaussianMeanTarget, GaussianProcessTarget
 from skanneal.tempering._gaussian_process_bound import covariance

@@ -9,8 +9,8 @@ involved: total variations below 1e-12.
 import numpy as np
 import pytest
 
-import tempering_enumeration as oracle
-from scripted import Scripted
+from oracles import tempering_enumeration as oracle
+from oracles.scripted import Scripted
 from skanneal.tempering import GaussianMeanTarget, Target
 from skanneal.tempering._inner import Inner
 from skanneal.tempering._levels import Levels

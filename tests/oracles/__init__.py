@@ -1,0 +1,1 @@
+"""What tests share: exact laws by enumeration, reference formulas, tables and fits, clusters."""
