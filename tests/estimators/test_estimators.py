@@ -98,7 +98,7 @@ def mixed_model(**parameters):
 
 
 def column_hyper(draw, family, i):
-    """Hyperparameters of the family's i-th column, as tests/reference.py takes them."""
+    """Hyperparameters of the family's i-th column, as tests/oracles/reference.py takes them."""
     return {name: values[i] for name, values in draw.hyperparameters[family].items()}
 
 

@@ -797,7 +797,7 @@ def threads_and(backend, likelihood):
 
 class TestClusters:
     @pytest.mark.parametrize("likelihood", CASES)
-    @pytest.mark.slow  # tests/test_backends.py has a default case
+    @pytest.mark.slow  # tests/parallel/test_backends.py has a default case
     def test_dask(self, likelihood, dask):
         threads_and("dask", likelihood)
 
