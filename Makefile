@@ -56,7 +56,7 @@ dist: .venv/installed-dev
 # The package built and run with the oldest versions that pyproject.toml allows.
 FLOORS = $(addprefix tests/, project/test_floors.py project/test_layers.py \
 	encoding/test_encoding.py encoding/test_impute_containers.py predictive/test_outliers.py \
-	summary/test_summary.py displays/test_displays.py chains/test_schedules.py)
+	summary/test_summary.py displays/test_displays.py schedules/test_schedules.py)
 floors: .venv/build-requirements.txt
 	rm -rf .venv-floors
 	$(PYTHON) -m venv .venv-floors
