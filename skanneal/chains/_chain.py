@@ -206,8 +206,7 @@ class Chain:
         All moves wait for the plan's `settled_rows`. With few rows, one cluster per row with a tiny
         variance, or one view per column, explains the data as well as any other state, and a chain
         on a table of many columns seldom leaves such a state again. On a small table moves wait for
-        fewer rows, since the sweeps of all rows alone seldom split merged views. The policy, which
-        is told of every churn, may leave some without moves, too.
+        fewer rows, since the sweeps of all rows alone seldom split merged views.
 
         If a time limit leaves no room for a segment's moves, all of them are left out; moves that
         are not done in time are undone. The realised schedule records both.
@@ -216,8 +215,7 @@ class Chain:
         self.state.compact()
         if DEBUG:
             self.state.validate()
-        rests = self.moves.policy.rests(self.state)
-        waits = rests or self.state.subsample.size < self.plan.settled_rows
+        waits = self.state.subsample.size < self.plan.settled_rows
         if waits or self.pacer.skips(segment.stop):
             return True
         if self.clock.flag is None:

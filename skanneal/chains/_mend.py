@@ -5,9 +5,8 @@ stay in a view of one cluster. Later hardly any move separates them: it has to g
 go, and to allocate all rows in one pass. But which columns depend on one another shows pair by pair
 (`column_groups`). So for a group of columns that is not a view, views are made of the group and of
 what it leaves behind. Their rows enter one by one, with N_STEPS Gibbs steps of random rows after
-each. They take the place of the old views if rows that nobody has seen are then more probable, by
-SURE standard errors at least. A group for which they are less probable, by BEHIND of them, is not
-tried again on more rows. Like a race, this is not a move: it chooses where a chain begins.
+each. They take the place of the old views if rows that nobody has seen are then more probable for
+sure (see Lead). A group for which they are surely less probable is not tried again on more rows.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -20,6 +19,7 @@ from ..moves._allocate import enter_rows
 from ..moves._view_annealing import stages
 from ..partition_priors import PriorGrid
 from ..states import FreshView
+from ..summary._lead import Lead
 from ._column_groups import column_groups
 
 MOST_COLUMNS = 256  # of a table: the pairs of more columns would cost too much
@@ -28,7 +28,6 @@ MOST_UNSEEN, LEAST_UNSEEN = 2000, 50  # rows that judge; the first also of those
 MOST_TRIES = 16  # groups at a time
 N_STEPS = 10  # Gibbs steps of random rows for each row that enters
 N_SWEEPS = 3  # of splits and merges in the end
-SURE, BEHIND = 2.0, 3.0  # standard errors
 
 
 def mend_views(plan, state, bit_generator, stop, behind=None):
@@ -66,10 +65,10 @@ def mend_views(plan, state, bit_generator, stop, behind=None):
         tries += 1
         fresh = [grown(plan, state, part, bit_generator) for part in parts]
         gain = _gain(state, parts, fresh, unseen)
-        if gain > SURE:
+        if gain.is_sure():
             _exchange(state, parts, fresh)
             n_changes += 1
-        elif gain < -BEHIND:
+        elif (-gain).is_sure():
             behind.add(columns)
     return n_changes
 
@@ -140,12 +139,11 @@ def parts_of(view_of, group):
 
 
 def _gain(state, parts, fresh, unseen):
-    """By how many standard errors rows are more probable if fresh views take the place of those of
-    these columns."""
+    """The Lead of fresh views over those of these columns, whose place they take."""
     old = [state.views[v] for v in np.unique(state.view_of[np.concatenate(parts)])]
     new = [state.open_view(view, part) for view, part in zip(fresh, parts)]
     gains = log_densities(new, unseen) - log_densities(old, unseen)
-    return errors_above(mean_and_error(gains))
+    return Lead.of(gains)
 
 
 def _exchange(state, parts, fresh):
@@ -177,16 +175,3 @@ def log_densities(views, rows):
         scores, log_weights = view.score_rows(rows)
         total += logsumexp(scores + log_weights, axis=1)
     return total
-
-
-def mean_and_error(values):
-    """Return the mean of some numbers and its standard error."""
-    return values.mean(), values.std(ddof=1) / np.sqrt(len(values))
-
-
-def errors_above(point):
-    """Return by how many standard errors a mean is above 0; a negative number if it is below."""
-    mean, error = point
-    if error > 0.0:
-        return mean / error
-    return np.copysign(np.inf, mean) if mean else 0.0

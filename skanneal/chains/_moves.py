@@ -66,13 +66,16 @@ class ChainMoves:
         self.took = {"moves": made + self.clock.now() - began, "missing": missing}
 
     def make_in_turn(self, state, bit_generator, turn):
-        """Make the structure move whose turn it is, or at full data all, then the rest.
+        """Make the structure move whose turn it is, or at full data all that are made there, then
+        the rest.
 
         This does not depend on earlier acceptances: for each turn and number of rows the kernel is
         fixed.
         """
         structure = self.policy.moves
-        if structure and state.subsample.size < state.table.n_rows:
+        if state.subsample.size == state.table.n_rows:
+            structure = [move for move in structure if not move.only_while_growing]
+        elif structure:
             structure = [structure[turn % len(structure)]]
         for move in (*structure, *self.hyperparameters):
             move.sweep(state, bit_generator)

@@ -6,15 +6,11 @@ hardly ever merge again, since the rows of a merged view need another partition.
 whose columns are in one view, runs beside the chain of the usual start. It begins at the first of
 the sizes n = N / 2^k, with the same rows and a view grown from nothing.
 
-At each of these sizes both score rows that neither has seen. With d_k the mean difference of their
-log densities, the straight line in log n through the last two,
-
-    d_k + m (d_k - d_{k-1}),    m = log2(N / n),
-
-forecasts the difference at all N rows: a chain that is behind on few rows may be catching up (van
-Erven, Grünwald and de Rooij 2012). A line says too much, since one view whose clusters are the
-products of several views' comes ever nearer to them without overtaking. So a rival that is forecast
-to stay behind loses at once, but wins only where it is ahead already, and will be. The race ends at
+At each of these sizes both score rows that neither has seen. Of the mean difference of their log
+densities, the straight line in log n through the last two forecasts the difference at all N
+rows (see Lead). A line says too much, since one view whose clusters are the products of several
+views' comes ever nearer to them without overtaking. So a rival that is surely forecast to stay
+behind loses at once, but wins only where it surely is ahead already, and will be. The race ends at
 N / 2 at the latest; it takes two comparisons, so that there is none on few rows. It chooses where a
 chain begins; it is not a move, and leaves no law invariant. At the same sizes the views of the
 usual chain, or of the winner, are mended (`mend_views`).
@@ -27,21 +23,12 @@ import time
 import numpy as np
 
 from ..moves import COLUMN_MOVES
-from ..parallel import spawn_seeds
+from ..parallel import Purpose, seed_below
+from ..summary._lead import Lead
 from ._chain import Chain
-from ._mend import (
-    LEAST_UNSEEN,
-    errors_above,
-    grown,
-    log_densities,
-    mean_and_error,
-    mend_views,
-    unseen_rows,
-)
+from ._mend import LEAST_UNSEEN, grown, log_densities, mend_views, unseen_rows
 
 LEAST_ROWS = 250  # in the subsample at the first comparison
-SURE = 3.0  # standard errors of what ends the race early
-AHEAD = 2.0  # standard errors by which the rival must be ahead in the end to win
 
 
 def run_race(plan, schedule, seed, further_sweeps, stop, progress):
@@ -68,17 +55,16 @@ def run_race(plan, schedule, seed, further_sweeps, stop, progress):
     chain : Chain
         On its schedule's path; the one of the usual start, if the race was stopped.
     """
-    # The first seed below a chain's is that of the choice of families.
-    below, mending = spawn_seeds(seed, 3)[1:]
     chain, rival = Chain.begin(plan, schedule, seed, further_sweeps), None
-    chain.progress, bit_generator, before = progress, np.random.PCG64(mending), None
+    chain.progress, before = progress, None
+    bit_generator = np.random.PCG64(seed_below(seed, Purpose.MENDING))
     found, behind = sizes(plan.table.n_rows), set()
     for size in found:
         if not chain.run(stop, size):
             return chain
         began = time.perf_counter()
         if size == found[0] < found[-1] and not chain.is_full:
-            rival = begin_rival(chain, below)
+            rival = begin_rival(chain, seed_below(seed, Purpose.RIVAL))
         mend_views(plan, chain.state, bit_generator, stop, behind)
         chain.clock.seconds += time.perf_counter() - began
         if rival is None:
@@ -88,7 +74,7 @@ def run_race(plan, schedule, seed, further_sweeps, stop, progress):
         differences = unseen_differences(plan.table, chain.state, rival.state)
         wins = False  # unless there are rows enough to tell
         if len(differences) >= LEAST_UNSEEN:
-            now = mean_and_error(differences)
+            now = Lead.of(differences)
             doublings = np.log2(plan.table.n_rows / rival.state.subsample.size)
             wins = None if before is None else is_ahead(before, now, doublings, size == found[-1])
             before = now
@@ -115,20 +101,17 @@ def is_ahead(before, now, doublings, last):
 
     Parameters
     ----------
-    before, now : (float, float)
-        Mean of its lead and the standard error, a doubling apart.
+    before, now : Lead
+        Of the rival, a doubling apart.
     doublings : float
         From now on.
     last : bool
         Whether this comparison is the last.
     """
-    forecast = errors_above(line(before, now, doublings))
-    lead = min(errors_above(now), forecast)
-    if last:
-        return lead > AHEAD
-    if lead > SURE:
+    forecast = now.forecast(before, doublings)
+    if now.is_sure() and forecast.is_sure():
         return True
-    return False if forecast < -SURE else None
+    return False if last or forecast.is_hopeless() else None
 
 
 def sizes(n_rows):
@@ -155,23 +138,3 @@ def unseen_differences(table, usual, rival):
     """
     rows = table.take(unseen_rows(table, [usual, rival]))
     return log_densities(rival.views, rows) - log_densities(usual.views, rows)
-
-
-def line(before, now, doublings):
-    """Return a straight line's forecast after this many doublings, and its standard error.
-
-    Parameters
-    ----------
-    before, now : (float, float)
-        Mean and its standard error, a doubling apart.
-    doublings : float
-        From now on.
-
-    Examples
-    --------
-    >>> from skanneal.chains._race import line
-    >>> line((-3.0, 0.0), (-1.0, 0.5), 2)
-    (3.0, 1.5)
-    """
-    forecast = now[0] + doublings * (now[0] - before[0])
-    return float(forecast), float(np.hypot((1.0 + doublings) * now[1], doublings * before[1]))

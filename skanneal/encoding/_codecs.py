@@ -33,6 +33,7 @@ from ..families._scaling import offset_and_scale, scale_from_zero, standardised
 from ..families._sparse import row_of
 from ._atoms import atoms_of
 from ._columns import infinity_error
+from ._levels import factorise
 
 _CODE_DTYPES = (("u1", 1), ("u2", 2), ("u4", 4))
 
@@ -65,8 +66,12 @@ class NumberCodec:
         return cls(family, *offset_and_scale(cls.transformed(values, column.label)), constant)
 
     def encode(self, column):
-        values = self.transformed(as_numbers(column, self.family), column.label)
+        values = self.transformed(self.admitted(column), column.label)
         return standardised(values, self.offset, self.scale)
+
+    def admitted(self, column):
+        """The column's numbers, with a substitute for what has no cell and yet may come."""
+        return as_numbers(column, self.family)
 
     @staticmethod
     def transformed(values, label):
@@ -107,9 +112,21 @@ class NonNegativeCodec(NumberCodec):
 
 
 class LogarithmCodec(NumberCodec):
-    """Real numbers above 0: their logarithms, standardised."""
+    """Real numbers above 0: their logarithms, standardised.
+
+    Attributes
+    ----------
+    least : float or None
+        The least number of the fit, if the family was not asked for: then a 0 that comes later
+        counts as half of it, as what is too little to be measured commonly does. Else None.
+    """
 
     lowest = 0.0
+    least = None
+
+    def admitted(self, column):
+        values = super().admitted(column)
+        return values if self.least is None else np.where(values == 0.0, self.least / 2.0, values)
 
     @staticmethod
     def transformed(values, label):
@@ -247,14 +264,14 @@ class LevelCodec:
 
     @classmethod
     def fit(cls, column, family):
-        levels, _ = _factorise(column)
+        levels, _ = factorise(column)
         if not column.declared:
             with contextlib.suppress(TypeError):  # text and numbers stay in order of appearance
                 levels = sorted(levels)
         return cls(family, levels)
 
     def encode(self, column):
-        found, codes = _factorise(column)
+        found, codes = factorise(column)
         known = {level: code for code, level in enumerate(self.levels)}
         table = [known.get(value, self.n_levels + 1) for value in found]
         table.append(self.n_levels)  # where the code -1 of a missing cell leads
@@ -431,11 +448,6 @@ def codec_of(family):
     return CODECS[FAMILIES[family].cells]
 
 
-def present_values(column):
-    """The values of a numeric column without the missing ones."""
-    return column.values if column.missing is None else column.values[~column.missing]
-
-
 def as_numbers(column, family):
     """The cells as a new float64 array, NaN where missing."""
     if column.levels is None:
@@ -452,46 +464,3 @@ def as_numbers(column, family):
     if np.isinf(table).any():
         raise infinity_error(column.label)
     return table[column.values]
-
-
-def _factorise(column):
-    """The distinct present values as a list, and each cell's index into it, -1 where missing."""
-    if column.levels is not None:
-        return column.levels, column.values
-    values = present_values(column)
-    if values.dtype.kind == "f" and all_whole(values):
-        levels, found = _factorise_numbers(values.astype(np.int64))
-        levels = [float(level) for level in levels]
-    elif values.dtype.kind == "b":
-        levels, found = _factorise_numbers(values)
-        levels = [bool(level) for level in levels]
-    else:
-        levels, found = _factorise_numbers(values)
-    if column.missing is None:
-        return levels, found
-    codes = np.full(column.values.size, -1)
-    codes[~column.missing] = found
-    return levels, codes
-
-
-def _factorise_numbers(values):
-    """Distinct numbers in ascending order, and each cell's index; no sorting for small ranges."""
-    kind = values.dtype.kind
-    span = int(values.max()) - int(values.min()) if values.size and kind != "f" else np.inf
-    if span > 4 * values.size + 65536:
-        levels, codes = np.unique(values, return_inverse=True)
-        return levels.tolist(), codes
-    if kind != "u":  # unsigned differences cannot overflow, signed ones of a small dtype can
-        values = values.astype(np.int64)
-    shifted = (values - (low := values.min())).astype(np.int64)
-    seen = np.zeros(span + 1, dtype=bool)
-    seen[shifted] = True
-    levels = (np.flatnonzero(seen).astype(values.dtype) + low).tolist()
-    return levels, (np.cumsum(seen) - 1)[shifted]
-
-
-def all_whole(values):
-    """Whether all numbers are integers, of floats such as int64 holds."""
-    return values.dtype.kind in "biu" or bool(
-        np.all((np.abs(values) < 2.0**63) & (values == np.rint(values)))
-    )

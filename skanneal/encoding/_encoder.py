@@ -15,14 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from .._native._warning import warn
 from ..families import Table, default_family, reads_sparse
-from ._codecs import (
-    BooleanCodec,
-    ConstantCodec,
-    CountRowCodec,
-    NumberCodec,
-    all_whole,
-    present_values,
-)
+from ._codecs import BooleanCodec, ConstantCodec, CountRowCodec, NumberCodec
 from ._collinear import CollinearCodec, find_collinear
 from ._column_names import ColumnNames
 from ._columns import sparse_error
@@ -39,6 +32,7 @@ from ._identifiers import (
     warn_of_many_levels,
 )
 from ._jitter import Jitter
+from ._levels import all_whole, present_values
 from ._one_hot import warn_of_one_hot
 from ._recoded import fit_codec
 from ._schema import Schema

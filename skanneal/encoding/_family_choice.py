@@ -8,7 +8,7 @@ import numpy as np
 
 from ..families import FAMILIES, default_family, family_of_logarithms
 from ._atoms import NEIGHBOURS, atoms_of, enough_atoms
-from ._codecs import all_whole, present_values
+from ._levels import all_whole, present_values
 
 MAX_AUTO_LEVELS = 20  # with more distinct values families="auto" takes a column for numbers
 

@@ -14,8 +14,8 @@ import re
 
 import numpy as np
 
-from ._codecs import present_values
 from ._family_choice import MAX_AUTO_LEVELS
+from ._levels import present_values
 
 LEAST_WORDS = 3
 WORD = re.compile(r"[^\W\d_]{2,}")  # two letters or more

@@ -18,8 +18,8 @@ import numpy as np
 
 from .._native._warning import warn
 from ..families import default_family
-from ._codecs import all_whole, present_values
 from ._family_choice import MAX_AUTO_LEVELS
+from ._levels import all_whole, present_values
 
 NO_ACCIDENT = 20.0
 NUMBERS_STAY = (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..families import FAMILIES
-from ._codecs import AtomCodec, as_numbers, codec_of
+from ._codecs import AtomCodec, LogarithmCodec, as_numbers, codec_of
 from ._containers import open_table
 
 
@@ -44,11 +44,17 @@ class Recoded(NamedTuple):
 
     @classmethod
     def of(cls, encoder, X, families):
-        """Encode columns of the table of the encoder's fit, X, in these families, by column."""
+        """Encode columns of the table of the encoder's fit, X, in these families, by column.
+
+        These are families of logarithms that nobody asked for, so that later rows may have a 0.
+        """
         if not families:
             return cls({}, {})
         table = open_table(X, "X", sparse=True)
         pairs = [fit_codec(encoder.jitter, j, table.column(j), of) for j, of in families.items()]
+        for j, (codec, _) in zip(families, pairs):
+            if isinstance(codec, LogarithmCodec):
+                codec.least = float(np.nanmin(as_numbers(table.column(j), codec.family)))
         return cls(*(dict(zip(families, of)) for of in zip(*pairs)))
 
     def among(self, columns):

@@ -14,7 +14,7 @@ from ..chains import ChainPlan, run_chain
 from ..encoding import Encoder, prepare, spread_centres, with_bounds
 from ..families import FAMILIES, reads_sparse
 from ..moves import MOVES
-from ..parallel import InterruptNote, TimeLimit, say, spawn_seeds
+from ..parallel import InterruptNote, Purpose, TimeLimit, say, seed_below, spawn_seeds
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._loo import chain_weights
 from ..predictive._tail import training_scores
@@ -83,7 +83,7 @@ class BaseAnnealed(BaseTable, BaseChains):
                     **self._running(priors, table.n_rows),
                 )
 
-            seed = seeds[0].spawn(1)[0]
+            seed = seed_below(seeds[0], Purpose.FAMILIES)
             encoder, decided, evidence = self._decided(
                 encoder, X, cells, plan_of, self.hyperparameters, seed, limit
             )

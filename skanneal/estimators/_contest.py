@@ -5,14 +5,11 @@ the default schedule. Whenever their rows have doubled, the states that they hav
 over chains, give every judged row, or cell, a density. All these densities are with respect to one
 measure, so that they compare.
 
-The order is settled when the leader is ahead of every rival by several standard errors, and would
-still be ahead if each doubling to come brought the rival as much as the last one may have done: a
-family of more parameters needs more rows, and may yet overtake. A standard error counts what
-differs between rows and what differs between chains: one that is stuck in few components says
-little of its family. If the order is never settled, the last margins decide, extrapolated to all
-rows. Of candidates that differ by a trifle, or by no more than a standard error of the rows, the
-first is chosen: it is the simpler one. No rival is waited for that cannot be ahead by more than a
-trifle: a t of many degrees of freedom is a normal.
+The order is settled when the leader is surely ahead of every rival, and by the forecast for all
+rows still will be: a family of more parameters needs more rows, and may yet overtake (see Lead). If
+the order is never settled, the last leads decide, extrapolated to all rows. Of candidates that are
+level, the first is chosen: it is the simpler one. No rival is waited for that cannot be ahead by
+more than a trifle: a t of many degrees of freedom is a normal.
 
 Work is counted in row steps, never timed, and depends on the table alone: the families do not
 depend on the schedule, on the number of chains or on the machine. Only under a time limit the
@@ -33,12 +30,12 @@ from ..parallel import run_tasks
 from ..predictive._draws import Draw
 from ..predictive._predictor import Predictor
 from ..schedules import resolve_schedule
+from ..summary._lead import Lead
 
 FEW_ROWS, FOLDS = 400, 4  # of a smaller table every row is judged, in so many folds
 MOST_JUDGED = 1000
 CHAINS = 2  # of each candidate, where there are no folds
 SWEEPS = 16  # of a chain, over all of its stages
-CLEAR = 3.0  # standard errors
 TRIFLE = 0.01  # nats per row
 
 
@@ -61,45 +58,51 @@ class Order:
     @property
     def leader(self):
         """Index of the candidate that is best if it goes on gaining as 1 / rows lets it; the first
-        of those that are no more than a trifle, or a standard error, behind."""
+        of those that are level with it."""
         stages = [averaged(of_stage) for of_stage in self.densities[-2:]]
         means = [of_stage.mean(axis=1) for of_stage in stages]
-        gain = means[-1] - means[0]
-        expected = means[-1] + gain * (1 - self._size / self.n_rows)
-        rows = stages[-1][expected.argmax()] - stages[-1]
-        error = rows.std(axis=1) / math.sqrt(rows.shape[1])
-        return int(np.argmax(expected >= expected.max() - np.maximum(TRIFLE, error)))
+        to_come = (means[-1] - means[0]) * (1 - self._size / self.n_rows)
+        best = int((means[-1] + to_come).argmax())
+        for i, rows in enumerate(stages[-1]):
+            lead = Lead.of(stages[-1][best] - rows)
+            if lead._replace(mean=lead.mean + to_come[best] - to_come[i]).is_tie(TRIFLE):
+                return i
+        return best
 
     @property
     def settled(self):
-        """Whether the order is not going to change, or nothing more can be asked."""
+        """Whether the order is not going to change, or nothing more can be asked.
+
+        It is not if every rival is behind for sure, now and by the forecast for all rows, or cannot
+        be ahead by more than a trifle.
+        """
         if len(self.densities) in (0, 1, len(self.sizes)):
             return len(self.densities) == len(self.sizes)
-        (before, error_before), (margin, error) = map(self._margins, self.densities[-2:])
-        loss, error_of_loss = before - margin, np.hypot(error_before, error)
-        to_come = math.log2(self.n_rows / self._size) * (loss + CLEAR * error_of_loss)
-        clear = margin > np.maximum(CLEAR * error, to_come)
-        never = CLEAR * error + np.maximum(to_come, 0.0) - margin < TRIFLE
-        return bool((clear | never).all())
+        doublings = math.log2(self.n_rows / self._size)
+        pairs = zip(*(self._leads(of_stage) for of_stage in self.densities[-2:]))
+        both = [(now, now.forecast(before, doublings)) for before, now in pairs]
+        n = len(both)
+        return all(
+            all(lead.is_sure(n_rivals=n) for lead in leads)
+            or all((-lead).is_hopeless(TRIFLE, n) for lead in leads)
+            for leads in both
+        )
 
     @property
-    def margins(self):
-        """By how much the leader gives a row more than each rival does, and the standard error."""
-        return self._margins(self.densities[-1])
+    def leads(self):
+        """The Lead of the leader over each rival."""
+        return self._leads(self.densities[-1])
 
     @property
     def means(self):
         """Mean log density by candidate and stage."""
         return np.array([averaged(of_stage).mean(axis=1) for of_stage in self.densities]).T
 
-    def _margins(self, densities):
+    def _leads(self, densities):
         ahead = densities[self.leader] - np.delete(densities, self.leader, axis=0)
         mean = averaged(densities)
         rows = mean[self.leader] - np.delete(mean, self.leader, axis=0)
-        variance = rows.var(axis=1) / rows.shape[1]
-        if ahead.shape[1] > 1:
-            variance += ahead.mean(axis=2).var(axis=1, ddof=1) / ahead.shape[1]
-        return rows.mean(axis=1), np.sqrt(variance)
+        return [Lead.of(*pair) for pair in zip(rows, ahead.mean(axis=2))]
 
     @property
     def _size(self):

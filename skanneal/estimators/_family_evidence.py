@@ -154,14 +154,13 @@ def choose_family(
         order = _order(contest)
     if not contest.judged:
         return _evidence(columns, names[0], "max_time, which left no time to compete")
-    margin, error = order.margins
-    nearest = margin.argmin()
+    nearest = min(order.leads)
     return _evidence(
         columns,
         names[order.leader],
         "evidence",
-        margin=float(margin[nearest]),
-        standard_error=float(error[nearest]),
+        margin=nearest.mean,
+        standard_error=nearest.error,
         n_rows=np.array(contest.sizes[: len(contest.judged)]),
         log_density=dict(zip(names, order.means)),
         row_steps=contest.row_steps,

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..encoding._codecs import present_values
 from ..encoding._identifiers import is_identifier
+from ..encoding._levels import present_values
 from ..families import FAMILIES, candidates
 from ..schedules import LinearAnneal
 from ._annealed_dp import AnnealedDPMixture

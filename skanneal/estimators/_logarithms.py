@@ -7,8 +7,8 @@ column the densities of judged cells are compared, given the rest of their row a
 amount, so that both are densities of the same number. Atoms are not judged: a density has no
 probability for them.
 
-Logarithms are chosen if they are ahead by more than a trifle and CLEAR standard errors. Where
-neither is ahead of the other by a standard error, what the plain numbers foretell decides. The
+Logarithms are chosen if they are ahead for sure, and by more than a trifle (see Lead). Where
+plain numbers are not ahead by a standard error, what they foretell decides. The
 share of numbers that they expect below zero, where there is none, is what they lose in nats. If it
 is more than a trifle, or if they expect more than EXPECTED such numbers among as many as they have
 seen, logarithms are chosen. So numbers that merely happen to be positive stay plain. So does a
@@ -32,7 +32,8 @@ import functools
 import numpy as np
 
 from ..encoding import Recoded
-from ._contest import CLEAR, FOLDS, MOST_JUDGED, TRIFLE, Contest
+from ..summary._lead import Lead
+from ._contest import FOLDS, MOST_JUDGED, TRIFLE, Contest
 
 FEWEST_ROWS = 2 * FOLDS
 EXPECTED = 3.0  # of which there is none by chance with probability exp(-3), 5 %
@@ -112,15 +113,15 @@ def _figures(contest, recoded):
     (n_rows,), (said,) = contest.sizes, contest.judged
     negative = said[0, :, :, 1].mean(axis=(0, 1))
     densities = np.moveaxis(said[:, :, :, 0], -1, 0)
-    margin, error = np.array([_margin(contest, of_column) for of_column in densities]).T
+    leads = [_lead(contest, of_column) for of_column in densities]
     several = ~np.array([_single_zero(recoded.codecs[j], recoded.cells[j]) for j in recoded.codecs])
     foretold = several & (negative > min(TRIFLE, EXPECTED / n_rows))
     return {
         "columns": np.array([*recoded.codecs]),
-        "refuted": foretold & (margin > -np.maximum(TRIFLE, error)),
-        "ahead": margin > np.maximum(TRIFLE, CLEAR * error),
-        "margin": margin,
-        "standard_error": error,
+        "refuted": foretold & np.array([(-lead).is_tie(TRIFLE) for lead in leads]),
+        "ahead": np.array([lead.is_sure(TRIFLE) for lead in leads]),
+        "margin": np.array([lead.mean for lead in leads]),
+        "standard_error": np.array([lead.error for lead in leads]),
         "negative": negative,
         "n_rows": n_rows,
         "row_steps": contest.row_steps,
@@ -160,15 +161,15 @@ def _bends(codec, cells):
     return 0.75 * spread**2 > TRIFLE
 
 
-def _margin(contest, densities):
-    """By how much logarithms give a cell more than numbers do, and the standard error: of the cells
-    of a column that both judge, (2, n_chains, n_judged). nan if these are too few."""
+def _lead(contest, densities):
+    """The Lead of logarithms over numbers, by the cells of a column that both judge, of densities
+    of shape (2, n_chains, n_judged); nan if these are too few."""
     both = ~np.isnan(densities).any(axis=(0, 1))
     if np.count_nonzero(both) < FEWEST_ROWS:
-        return np.nan, np.nan
+        return Lead(np.nan, np.nan)
     order = contest.order([densities[:, :, both]])
-    margin, error = order.margins
-    return (margin[0] if order.leader == 1 else -margin[0]), error[0]
+    (lead,) = order.leads
+    return lead if order.leader == 1 else -lead
 
 
 def _single_zero(codec, cells):

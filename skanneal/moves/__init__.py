@@ -21,7 +21,6 @@ from ._gibbs import make_steps as make_steps
 from ._hyperparameters import EachView as EachView
 from ._hyperparameters import FeatureHyperparameters as FeatureHyperparameters
 from ._hyperparameters import PartitionHyperparameters as PartitionHyperparameters
-from ._info import SMALL_TABLE as SMALL_TABLE
 from ._info import MoveInfo as MoveInfo
 from ._permutation import EXACT_ROWS as EXACT_ROWS
 from ._permutation import PERMUTATIONS as PERMUTATIONS

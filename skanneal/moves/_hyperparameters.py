@@ -9,7 +9,7 @@ the partition prior with its weights.
 import numpy as np
 
 from ..partition_priors import PriorGrid
-from ._info import SMALL_TABLE, MoveInfo, Polled
+from ._info import MoveInfo, Polled
 from ._pseudo_counts import draw_together
 from ._random import draw_index
 
@@ -28,10 +28,10 @@ class EachView(Polled):
         self.name, self.exact, self.tempered = move.name, move.exact, move.tempered
         self.acts_on = getattr(move, "acts_on", None)
         self.weight = getattr(move, "weight", None)
+        self.only_while_growing = getattr(move, "only_while_growing", False)
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """One sweep of each view; the sum of their MoveInfo."""
-        self.move.n_sharing = 1 if state.table.n_rows <= SMALL_TABLE else len(state.views)
         self.move.poll, infos = self.poll, []
         for view in state.views:
             self.poll()

@@ -5,8 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 SCORES = 1 << 24  # of cells under partitions, between two polls
-# A table of so many rows has few sweeps in all, and these cost little: its moves spare no work.
-SMALL_TABLE = 2000
 
 
 class Polled:
@@ -17,11 +15,11 @@ class Polled:
 
     Attributes
     ----------
-    n_sharing : int
-        How many views share the work that the move adds where rows are few; 1 in a mixture.
+    only_while_growing : bool
+        Whether chains make the move only before all rows are in.
     """
 
-    n_sharing = 1
+    only_while_growing = False
 
     @staticmethod
     def poll():

@@ -44,8 +44,8 @@ from ._integrated import Integrated
 
 
 TRIES = 100  # pairs per sweep, at most one for each row
-# Rows in a sweep's proposals, on average at most: as many as in S, or a view's share of FEW_ROWS
-# if that is more, but no more than MOST_TIMES those in S.
+# Rows in a sweep's proposals, on average at most: as many as in S, or FEW_ROWS if that is more, but
+# no more than MOST_TIMES those in S.
 FEW_ROWS, MOST_TIMES = 4000, 20
 
 # The probability of an allocation is multiplied up until it is SMALL, over rows whose two scores
@@ -283,7 +283,7 @@ class SplitMerge(Polled):
         if self.n_proposals is not None:
             return self.n_proposals, n
         n_tries = min(n, TRIES)
-        return n_tries, max(n, min(MOST_TIMES * n, FEW_ROWS / self.n_sharing)) / n_tries
+        return n_tries, max(n, min(MOST_TIMES * n, FEW_ROWS)) / n_tries
 
 
 cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_generator,

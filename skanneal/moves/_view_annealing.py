@@ -51,6 +51,7 @@ class ViewAnnealing(ViewReallocation):
     """
 
     name = "view_annealing"
+    only_while_growing = False
     takes_grids = True
 
     def __init__(self, row_grid, grids=None, n_steps=30, share=0.5):

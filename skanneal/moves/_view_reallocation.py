@@ -37,7 +37,6 @@ from scipy.special import expit
 from ._allocating_move import AllocatingMove
 from ._random import below
 
-SETTLED = 0.25  # share of the proposals that is made once all rows are in S
 TRIES = 10  # choices of views per sweep, at most one per feature
 EITHER = 0.05  # least probability of going with the chosen feature, and of not
 
@@ -50,21 +49,17 @@ class ViewReallocation(AllocatingMove):
     row_grid : PriorGrid or ndarray of shape (n_points, 2)
         The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
     n_proposals : int or None, default=None
-        Per sweep, with 2,000 rows or fewer in S, or 500 if these are all rows; with n rows 2000 / n
-        or 500 / n times as many on average. None: 10, at most one per feature, of which those of
+        Per sweep, with 2,000 rows or fewer in S; with n rows 2000 / n times as many on average.
+        None: 10, at most one per feature, of which those of
         many features are left out at random, so that of all features there are 2 on average, or
         1000 / |S| if that is more, since proposals of few rows cost little.
     """
 
     name = "view_reallocation"
+    only_while_growing = True  # views have settled at full data, where hardly any is accepted
 
     def __init__(self, row_grid, n_proposals=None):
         super().__init__(row_grid, n_proposals)
-
-    def _chance(self, state):
-        """At full data, where views have settled, hardly any proposal is accepted."""
-        full = state.subsample.size == state.table.n_rows
-        return super()._chance(state) * (SETTLED if full else 1.0)
 
     def _n_proposals(self, state):
         if self.n_proposals is not None:

@@ -2,7 +2,7 @@
 
 from ._interrupts import InterruptNote
 from ._progress import Progress, say
-from ._seeds import spawn_seeds
+from ._seeds import Purpose, seed_below, spawn_seeds
 from ._stop_flag import StopFlag
 from ._tasks import keep_on_interrupt, n_workers, run_task, run_tasks
 from ._time_limit import LEAST, OutOfTime, TimeLimit
@@ -12,6 +12,7 @@ __all__ = [
     "InterruptNote",
     "OutOfTime",
     "Progress",
+    "Purpose",
     "StopFlag",
     "TimeLimit",
     "keep_on_interrupt",
@@ -19,5 +20,6 @@ __all__ = [
     "run_task",
     "run_tasks",
     "say",
+    "seed_below",
     "spawn_seeds",
 ]

@@ -3,11 +3,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numbers
+from enum import IntEnum
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 _ENTROPY_WORDS = 4  # of 32 bits: SeedSequence draws as many from the operating system
+
+
+class Purpose(IntEnum):
+    """What the seeds below a chain's are for, by their places.
+
+    The first chain's seed also begins the choice of families. An island, which has no rival and
+    whose views are not mended, has one seed of its own, and its particles those from PARTICLES on.
+    """
+
+    FAMILIES = 0
+    RIVAL = ISLAND = 1
+    MENDING = PARTICLES = 2
 
 
 def spawn_seeds(random_state, n):
@@ -39,6 +52,18 @@ def spawn_seeds(random_state, n):
     ((0,), (1,))
     """
     return _root(random_state).spawn(n)
+
+
+def seed_below(seed, purpose):
+    """Return the seed for one purpose below a chain's, which the chain's own numbers leave alone.
+
+    Parameters
+    ----------
+    seed : SeedSequence
+        A chain's.
+    purpose : Purpose
+    """
+    return spawn_seeds(seed, purpose + 1)[purpose]
 
 
 def _root(random_state):

@@ -22,7 +22,8 @@ chains, all of one weight, that it does not beat for certain, and itself if it b
 import numpy as np
 from numpy.typing import ArrayLike
 
-CERTAIN = 3.0  # standard errors of the mean difference over rows
+from ._lead import Lead
+
 ENOUGH_ROWS = 30  # below which a standard error says too little
 MATERIAL = 0.003  # nats per row that are worth a choice
 NEGLIGIBLE = 0.05  # of the mean weight: below it a chain has no say in labels
@@ -43,8 +44,8 @@ def stacking_weights(log_densities: ArrayLike) -> np.ndarray:
     -------
     weights : ndarray of shape (n_chains,)
         They sum to 1. Equal over the largest set of the best chains that stacked weights do not
-        beat by more than 0.003 nats per row and 3 standard errors (paired over rows), and 0 for
-        the others; if every such set is beaten, the stacked weights. Equal with fewer than 30 rows.
+        beat for sure by more than 0.003 nats per row (see Lead; paired over rows), and 0 for the
+        others; if every such set is beaten, the stacked weights. Equal with fewer than 30 rows.
 
     Raises
     ------
@@ -124,8 +125,6 @@ def _beats(densities, one, other):
     """Whether weights predict better than others, materially and for certain."""
     with np.errstate(divide="ignore"):
         differences = np.log(one @ densities) - np.log(other @ densities)
-    gain = differences.mean()
-    if not np.isfinite(gain):
+    if not np.isfinite(differences).all():
         return True
-    error = differences.std() / np.sqrt(len(differences))
-    return gain > max(MATERIAL, CERTAIN * error)
+    return Lead.of(differences).is_sure(MATERIAL, n_rivals=len(one) - 1)

@@ -10,12 +10,13 @@ from oracles.mixtures import make_table
 from skanneal.chains import ChainPlan, _mend, _race
 from skanneal.chains._column_groups import binned, column_groups, dependence, joined
 from skanneal.chains._first_state import first_state
-from skanneal.chains._mend import errors_above, grown, mend_views, parts_of
+from skanneal.chains._mend import grown, mend_views, parts_of
 from skanneal.chains._race import run_race
 from skanneal.parallel import Progress, StopFlag
 from skanneal.partition_priors import PriorGrid
 from skanneal.schedules import AcceleratingAnneal
 from skanneal.states import FreshView, Subsample
+from skanneal.summary._lead import Lead
 
 PAIRS = PriorGrid([(0.0, 0.0), (0.5, 0.0), (2.0, 0.0)])
 
@@ -155,7 +156,7 @@ def test_rows_that_nobody_has_seen_judge(monkeypatch):
     monkeypatch.setattr(_mend, "parts_of", lambda *given: tried.append(given) or parts_of(*given))
     assert mend_views(plan, state, np.random.PCG64(1), StopFlag()) == 0 and len(tried) == 2
     assert same_arrays(before, state.to_arrays())
-    monkeypatch.setattr(_mend, "SURE", -np.inf)  # the control: nobody judges
+    monkeypatch.setattr(_mend, "_gain", lambda *given: Lead(1.0, 0.0))  # the control: no judge
     assert mend_views(plan, state, np.random.PCG64(1), StopFlag()) > 0
 
 
@@ -167,18 +168,13 @@ def test_what_was_far_behind_is_not_tried_again(monkeypatch):
     wrong = [np.array([0, 1, 6, 7]), np.array([2, 3, 4, 5])]
     monkeypatch.setattr(_mend, "column_groups", lambda table: wrong)
     monkeypatch.setattr(_mend, "grown", lambda *given: made.append(given) or grown(*given))
-    gains = iter([-3.5, -2.5, -4.0])
+    gains = iter([Lead(-3.5, 1.0), Lead(-2.5, 1.0), Lead(-4.0, 1.0)])
     monkeypatch.setattr(_mend, "_gain", lambda *given: next(gains))
     for n_tried, known in ((2, {(0, 1, 6, 7)}), (1, {(0, 1, 6, 7), (2, 3, 4, 5)}), (0, None)):
         made.clear()
         assert mend_views(plan, state, np.random.PCG64(1), StopFlag(), behind) == 0
         assert len(made) == 3 * n_tried  # the group, and what it leaves of two views
         assert known is None or behind == known
-
-
-@pytest.mark.parametrize(("mean", "error", "expected"), [(1.0, 0.5, 2.0), (-1.0, 0.0, -np.inf)])
-def test_errors_above(mean, error, expected):
-    assert errors_above((mean, error)) == expected and errors_above((0.0, 0.0)) == 0.0
 
 
 def test_independent_columns_make_no_groups():

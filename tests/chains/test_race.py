@@ -1,7 +1,5 @@
 """The race of a chain whose columns are in one view against the one of the usual start."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ from oracles.reference import log_marginal
 from skanneal import CrossCatPY
 from skanneal.chains import Chain, ChainPlan, _mend, _race, _run, run_chain
 from skanneal.chains._mend import log_densities
-from skanneal.chains._race import line, run_race, sizes, unseen_differences
+from skanneal.chains._race import run_race, sizes, unseen_differences
 from skanneal.estimators import _rounds
 from skanneal.moves import COLUMN_MOVES
 from skanneal.parallel import Progress, StopFlag
@@ -70,9 +68,9 @@ def raced(monkeypatch, means, spread=0.1, plan=None):
         ([-1.0, -0.4, 0.2], True, 3),  # behind, and then ahead
         ([-1.0, -0.4, -0.16], False, 3),  # ever nearer, without being ahead
         ([1.0, 0.4], False, 2),  # ahead, but not in the end: 0.4 - 2 * 0.6
-        # The error is 0.01. At half of the rows the forecast is 0.05 (2.2 errors), or 0.036 (1.6).
-        ([0.02, 0.02, 0.035], True, 3),
-        ([0.02, 0.02, 0.028], False, 3),
+        # The error is 0.01. At half of the rows the forecast is 0.08 (3.6 errors), or 0.05 (2.2).
+        ([0.02, 0.02, 0.05], True, 3),
+        ([0.02, 0.02, 0.035], False, 3),
         ([-1.0, -0.667, -0.333], False, 3),  # nothing is sure at a quarter of the rows, nor at half
     ],
 )
@@ -83,12 +81,6 @@ def test_the_forecast_decides(monkeypatch, means, wins, n_asked):
     assert asked[0] >= 250 and asked[-1] >= 250 * 2 ** (n_asked - 1)
     assert (chain.state.n_views == 1) == wins
     assert asked[-1] <= chain.state.subsample.size == chain.pacer.size >= 1000
-
-
-def test_the_line_goes_through_both_points():
-    assert line((1.0, 0.2), (3.0, 0.1), 0) == (3.0, 0.1)
-    forecast, error = line((1.0, 0.2), (3.0, 0.1), 2.0)
-    assert forecast == 7.0 and math.isclose(error, math.sqrt(9 * 0.01 + 4 * 0.04))
 
 
 def test_sizes_at_which_chains_are_compared():
@@ -136,7 +128,9 @@ def test_the_rival_wins_and_moves_its_columns_afterwards(monkeypatch):
     chain = run_race(plan, SCHEDULE, seed, 0, StopFlag(), Progress())
     assert chain.state.n_views == 1 and chain.plan is plan
     usual = len(made)
-    assert chain.run() and len(made) > usual and set(made[usual:]) == set(COLUMN_MOVES)
+    assert chain.run() and len(made) > usual
+    kept = {name for name, move in COLUMN_MOVES.items() if not move.only_while_growing}
+    assert kept <= set(made[usual:]) <= set(COLUMN_MOVES)
     again = run_race(plan, SCHEDULE, seed, 0, StopFlag(), Progress())
     resumed = Chain.from_arrays(again.to_arrays(), plan)
     assert resumed.run()

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
 
 from oracles.cheap import CHEAP
 from oracles.mixtures import hyper_vector
@@ -153,6 +154,23 @@ def test_a_column_of_one_value_is_set_apart():
 def test_auto_takes_it_for_amounts_and_not_for_their_logarithms():
     assert fitted(families="auto").fit(amounts()).families_[NAME].tolist() == [0, 1, 2, 3]
     assert NAME not in fitted(families="auto").fit(np.log(amounts())).families_
+
+
+def test_later_rows_may_have_a_zero_where_nobody_asked_for_logarithms():
+    """It counts as half of the least number of the fit, so that no fold of a validation fails."""
+    X = amounts()
+    model = fitted(families="auto").fit(X)
+    least = np.nanmin(X[:, 0])
+    rows = np.repeat(X[:1], 3, axis=0)
+    rows[:, 0] = [0.0, least / 2.0, least]
+    scores = model.score_samples(rows)
+    assert scores[0] == scores[1] != scores[2] and np.isfinite(scores).all()
+    X[5, 0] = 0.0
+    assert np.isfinite(cross_val_score(fitted(families="auto"), X, cv=10)).all()
+    with pytest.raises(ValueError, match="above 0, got 0"):
+        fitted().fit(X[6:]).score_samples(rows)
+    with pytest.raises(ValueError, match="above 0, got -1"):
+        model.score_samples(-np.ones((1, 4)))
 
 
 @pytest.mark.parametrize(
