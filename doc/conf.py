@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "benchmarks")]
 
-from fits import page, suite_page
+from fits import ablation_page, page, suite_page
 from skanneal.families import FAMILIES
 from skanneal.moves import MOVES
 from skanneal.schedules import SCHEDULES
@@ -80,7 +80,8 @@ def write_included(app):
         Path(folder, f"table_{heading}.md").write_text(table, encoding="utf-8")
     Path(folder, "table_kinds.md").write_text(page.kinds_in_words(), encoding="utf-8")
     Path(folder, "table_problems.md").write_text(page.tables(), encoding="utf-8")
-    for name, table in suite_page.TABLES.items():
+    tables = suite_page.TABLES | {"ablation": ablation_page.table}
+    for name, table in tables.items():
         Path(folder, f"table_{name}.md").write_text(table(), encoding="utf-8")
 
 

@@ -1,0 +1,118 @@
+"""The table of what each rule of the search is worth, made from the lines of `ablation.py`."""
+
+import math
+import statistics
+
+from harness.markdown import markdown
+from harness.suite import records
+
+# Columns of a table, by which its nats per row are divided; of a set in views they are in its name.
+WIDTHS = {
+    "overlapping": 2,
+    "separated": 4,
+    "one_gaussian": 5,
+    "heavy_tails": 3,
+    "uniform": 2,
+    "rare": 5,
+    "correlated": 4,
+    "levels": 12,
+    "counts": 6,
+    "documents": 200,
+    "mixed_with_gaps": 9,
+    "tables": 12,
+    "synthetic10k": 40,
+    "satellites": 20,
+    "dart": 63,
+    "acs10k": 35,
+    "kdd10k": 36,
+    "plants": 69,
+    "accidents": 111,
+    "jester": 100,
+    "dna": 180,
+    "mushrooms": 112,
+    "nltcs": 16,
+}
+# By the name of the fits without it: the rule, and whether it is gone.
+RULES = {
+    "no_waiting": ("moves wait for 50 rows", False),
+    "no_split_merge": ("split-merge of components", False),
+    "no_column_block": ("moves of blocks of columns", False),
+    "no_column_sets": ("moves of sets of columns", False),
+    "no_view_split_merge": ("split-merge of views", False),
+    "no_view_reallocation": ("reallocation of views", False),
+    "no_mending": ("views are mended while rows enter", False),
+    "no_races": ("a race of two starts", False),
+    "even_work": ("turns, not as much work for each move as for the churn", False),
+    "equal_weights": ("weights of the moves' turns", False),
+    "no_null_share": ("a tenth of the proposed pairs opens no second cluster", False),
+    "no_extra_splits": ("more splits while rows are few", False),
+    "fewer_extra_splits": ("4,000 rows of them, not 1,000", False),
+    "every_allocation": ("fewer allocations of more than 2,000 rows", False),
+    "every_size_alike": ("fewer proposals of large views", False),
+    "one_chain_unlimited": ("one chain has a third of the work", False),
+    "no_idling": ("moves that accept nothing miss turns", True),
+    "no_rests": ("no moves after most churns of few rows", True),
+    "all_moves_at_full_data": ("moves of columns share turns on many rows", True),
+    "no_reallocation_at_full_data": ("a quarter of the reallocations at full data", True),
+    "no_shared_splits": ("views share the extra splits on many rows", True),
+    "surer_mending": ("two standard errors are enough to mend", True),
+    "fewer_rules": ("the six above together", True),
+}
+ELSEWHERE = {"fewer_rules"}  # whose seconds are another machine's
+
+
+def width(name):
+    """How many columns a set has."""
+    if name in WIDTHS:
+        return WIDTHS[name]
+    _, views, columns, _ = name.split("_")
+    return int(views[1:]) * int(columns[1:])
+
+
+def gains():
+    """What each rule gains, set by set: default fits less those without it, equal seeds.
+
+    Returns
+    -------
+    gains : dict of str to (dict of str to float, list of float)
+        By rule: of each set the thousandths of a nat per cell, and of each fit the log of by what
+        factor it takes longer without the rule.
+    """
+    of_method = {name: of_set for (_, name), of_set in records("ablation").items()}
+    today = of_method.pop("today", {})
+    found = {}
+    for rule, of_set in of_method.items():
+        scores, factors = {}, []
+        for name, of in of_set.items():
+            base = {record["seed"]: record for record in today.get(name, [])}
+            pairs = [(base[record["seed"]], record) for record in of if record["seed"] in base]
+            if pairs:
+                gained = statistics.fmean(one["score"] - other["score"] for one, other in pairs)
+                scores[name] = 1000.0 * gained / width(name)
+                factors += [math.log(b["fit_seconds"] / a["fit_seconds"]) for a, b in pairs]
+        found[rule] = scores, factors
+    return found
+
+
+def table():
+    """A row per rule."""
+    rows, found = [], gains()
+    for name, (words, gone) in RULES.items():
+        scores, factors = found.get(name, ({}, []))
+        if len(scores) < 2:
+            continue
+        values = list(scores.values())
+        error = statistics.stdev(values) / math.sqrt(len(values))
+        most = max(scores, key=scores.get)
+        rows.append(
+            (
+                words,
+                f"{statistics.fmean(values):+.2f} ± {error:.2f}",
+                f"{scores[most]:+.1f} ({most})",
+                "" if name in ELSEWHERE else f"{math.exp(statistics.fmean(factors)):.2f}",
+                f"{len(scores)}, {len(factors)}",
+                "gone" if gone else "kept",
+            )
+        )
+    headings = ("rule", "gain", "greatest gain", "time without", "tables, fits", "")
+    return markdown(headings, rows)
