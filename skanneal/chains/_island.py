@@ -113,7 +113,7 @@ class Island:
             state_from_prior(plan, self.subsample, stream) for stream in self.bit_generators
         ]
         self.moves = ChainMoves(plan, ChainClock())
-        self.log_weights, self._log_before = np.zeros(len(seeds)), 0.0
+        self.log_weights, self._log_before = np.zeros(len(self.states)), 0.0
         self.rows, self.made, self.turn = [], 0, 0
 
     @property

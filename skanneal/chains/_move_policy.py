@@ -30,6 +30,8 @@ class MovePolicy:
     ----------
     tuning : number or None
         What the policy adapts during burn-in, if anything.
+    at_full_data : list of int
+        The indices of the moves that are made once all rows are in.
     """
 
     REMEMBERED = ()
@@ -37,6 +39,9 @@ class MovePolicy:
     def __init__(self, moves, clock):
         self.moves, self.clock, self.tuning = moves, clock, None
         self.credit = [0] * len(moves)
+        self.at_full_data = [
+            i for i, move in enumerate(moves) if not getattr(move, "only_while_growing", False)
+        ]
 
     def memory(self):
         """Return what the policy remembers of earlier churns, as lists that JSON can hold."""
@@ -81,7 +86,7 @@ class Turns(MovePolicy):
 
     def make(self, state, bit_generator, segment, burn_in, stop):
         began = self.clock.now()
-        for i in self._at_full_data if _is_full(state) else self._turn():
+        for i in self.at_full_data if _is_full(state) else self._turn():
             self._sweep(i, state, bit_generator, segment)
         made = self.clock.now() - began
         return made, 0.0 if _is_full(state) else max(0.0, self._of_full_data(state, 0.0) - made)
@@ -92,14 +97,9 @@ class Turns(MovePolicy):
         # Any move may be next: expect the longest.
         return max((self._seconds(i, state, np.inf) for i in range(len(self.moves))), default=0.0)
 
-    @property
-    def _at_full_data(self):
-        """The indices of the moves that follow a churn of all rows."""
-        return [i for i, move in enumerate(self.moves) if not move.only_while_growing]
-
     def _of_full_data(self, state, unknown):
         """The seconds that the moves which follow a churn of all rows would take of those in S."""
-        return sum(self._seconds(i, state, unknown) for i in self._at_full_data)
+        return sum(self._seconds(i, state, unknown) for i in self.at_full_data)
 
     def _seconds(self, i, state, unknown):
         return self.clock.expected(i, state.subsample.size, unknown)

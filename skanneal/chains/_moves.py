@@ -74,7 +74,7 @@ class ChainMoves:
         """
         structure = self.policy.moves
         if state.subsample.size == state.table.n_rows:
-            structure = [move for move in structure if not move.only_while_growing]
+            structure = [structure[i] for i in self.policy.at_full_data]
         elif structure:
             structure = [structure[turn % len(structure)]]
         for move in (*structure, *self.hyperparameters):
