@@ -110,7 +110,7 @@ class Chain:
         """Return a chain of its own at the same place of the path, with the same state, but with a
         plan of other moves and other random numbers. Its trace begins there."""
         subsample = Subsample.from_arrays(self.state.subsample.to_arrays())
-        state = state_from_arrays(self.state.to_arrays(), plan.table, subsample)
+        state = state_from_arrays(self.state.to_arrays(), plan.table, subsample, trusted=True)
         pacer = Pacer.from_arrays(self.pacer.to_arrays())
         new = Chain(plan, state, pacer, bit_generator, ChainClock())
         new.position = self.position
@@ -244,7 +244,8 @@ class Chain:
         try:
             self._make_moves(segment, stop)
         except OutOfTime:
-            self.state = state_from_arrays(arrays, self.plan.table, self.state.subsample)
+            own = self.plan.table, self.state.subsample
+            self.state = state_from_arrays(arrays, *own, trusted=True)
             self.bit_generator.state = generator
             self.moves.recall(memory)
             return False

@@ -203,7 +203,9 @@ class Island:
         for source in sources:
             state = self.states[source]
             if source in own:
-                state = state_from_arrays(state.to_arrays(), self.table, self.subsample)
+                state = state_from_arrays(
+                    state.to_arrays(), self.table, self.subsample, trusted=True
+                )
             own.add(source)
             states.append(state)
         self.states = states

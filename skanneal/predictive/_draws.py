@@ -2,6 +2,8 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from weakref import WeakSet
+
 import numpy as np
 
 from .._native._packing import part_of
@@ -9,6 +11,10 @@ from ..encoding import row_values_in_units
 from ..families import FAMILIES
 from ..families._forms import to_user
 from ..summary import relabel
+
+# The draws of which nobody need ask whether their arrays are those of a state: what a chain has
+# made, and what has answered a query before. One that was unpickled is in neither.
+CHECKED = WeakSet()
 
 
 class Draw:
@@ -31,6 +37,7 @@ class Draw:
     """
 
     def __init__(self, arrays, encoder):
+        CHECKED.add(self)
         self.arrays = arrays
         self._apart = encoder.apart
         schema = encoder.table_schema
@@ -85,6 +92,7 @@ class CrossCatDraw:
     """
 
     def __init__(self, arrays, encoder):
+        CHECKED.add(self)
         self.arrays = arrays
         self._apart = encoder.apart
         schema = encoder.table_schema

@@ -8,7 +8,6 @@ their logarithms; a draw may count less than others. The training data are not n
 # SPDX-License-Identifier: BSD-3-Clause
 
 from copy import copy
-from weakref import WeakSet
 
 import numpy as np
 from scipy.special import logsumexp
@@ -16,6 +15,7 @@ from scipy.special import logsumexp
 from ..families import Table
 from ..states import state_from_arrays
 from ._conditional_fill import conditional_fill
+from ._draws import CHECKED
 
 BLOCK_BYTES = 1 << 25  # of scores held at a time
 
@@ -150,13 +150,10 @@ class View:
                 yield j, rows, self.sample_cells(j, at[rows], bit_generator)
 
 
-_CHECKED = WeakSet()  # the draws whose arrays were checked when they first answered a query
-
-
 def _views_of(draw, empty):
     """The mixtures of a draw, for queries."""
-    views = state_from_arrays(draw.arrays, empty, trusted=draw in _CHECKED).views
-    _CHECKED.add(draw)
+    views = state_from_arrays(draw.arrays, empty, trusted=draw in CHECKED).views
+    CHECKED.add(draw)
     return views
 
 
