@@ -19,11 +19,11 @@ def default(name):
     """An estimator as it comes, but with fewer chains and draws, and fewer iterations."""
     make = getattr(skanneal, name)
     takes = inspect.signature(make).parameters
-    fewer = {"n_chains": 2, "n_draws": 1, "schedule": LinearAnneal(n_sweeps=12)}
+    fewer = {"n_chains": 1, "n_draws": 1, "schedule": LinearAnneal(n_sweeps=6)}
     if "n_warmup" in takes:
-        fewer = {"n_chains": 2, "n_draws": 20, "n_warmup": 20}
+        fewer = {"n_chains": 2, "n_draws": 10, "n_warmup": 10}
     if make is skanneal.AcceleratedDPMixture:
-        fewer |= {"n_chains": 1, "schedule": AcceleratedSchedule(n_exact=100)}
+        fewer |= {"n_chains": 1, "schedule": AcceleratedSchedule(n_exact=40)}
     if "estimator" in takes:
         fewer["estimator"] = default("AnnealedDPMixture")
     return make(**{name: value for name, value in fewer.items() if name in takes})
