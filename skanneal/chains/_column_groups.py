@@ -1,14 +1,14 @@
 """Which columns depend on one another pairwise: a guess at the views of a table.
 
-Columns are cut into a few bins. Of two columns, G = 2 sum O log(O / E) over the cells of their
-contingency table is nearly chi-square with df degrees of freedom if they are independent (Agresti
-2013, Categorical Data Analysis, 3.2). For sets A and B of columns,
+Columns are cut into a few bins. If two columns are independent, G = 2 sum O log(O / E) over the
+cells of their contingency table is nearly chi-square with df degrees of freedom (Agresti 2013,
+Categorical Data Analysis, 3.2). For sets A and B of columns,
 
     z(A, B) = mean (G - df) / sqrt(mean 2 df),    over the pairs with one column in A and one in B,
 
-says how sure a dependence is: with means and not with sums, since all these pairs show it if A and
-B depend on one another by chance. Sets are joined, always the two of the greatest z, while it is
-SURE.
+says how sure a dependence is. It has means in place of sums, because all these pairs show the same
+dependence if A and B depend on one another by chance. The two sets with the greatest z are joined,
+again and again, while that z is above SURE.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

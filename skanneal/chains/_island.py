@@ -5,7 +5,8 @@ of rows and columns, concentrations, hyperparameters), the targets are
 
     p_n(s) = p(s) p(x_1, .., x_n | s),   n = 0 .. N.
 
-A particle begins as a draw from p_0, the prior. A row that enters weighs it by
+A particle begins as a draw from p_0, the prior. When a row enters, it multiplies the particle's
+weight by
 
     w = p(x_n | s, x_1, .., x_{n-1})
       = prod_v sum_k (n_vk - d_v) / (n - 1 + alpha_v) p(x_n | x_vk)  +  the term of a new cluster

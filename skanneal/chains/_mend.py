@@ -1,12 +1,13 @@
-"""Views that are made anew while rows are few, where rows not seen yet are then more probable.
+"""Rebuild views while rows are few, if that makes unseen rows more probable.
 
 While rows are few, two views often appear as one, whose clusters fit a little of both, or columns
 stay in a view of one cluster. Later hardly any move separates them: it has to guess which columns
-go, and to allocate all rows in one pass. But which columns depend on one another shows pair by pair
-(`column_groups`). So for a group of columns that is not a view, views are made of the group and of
-what it leaves behind. Their rows enter one by one, with N_STEPS Gibbs steps of random rows after
-each. They take the place of the old views if rows that nobody has seen are then more probable for
-sure (see Lead). A group for which they are surely less probable is not tried again on more rows.
+go, and to allocate all rows in one pass. But pairs of columns show which columns depend on one
+another (`column_groups`). So if a group of columns is not a view, new views are built of the group
+and of the columns that it leaves behind. Their rows enter one by one, with N_STEPS Gibbs steps of
+random rows after each. The new views replace the old ones if they surely make unseen rows more
+probable (see Lead). If they surely make them less probable, the group is not tried again on more
+rows.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

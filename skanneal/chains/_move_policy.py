@@ -79,7 +79,7 @@ class Turns(MovePolicy):
     """One move per churn while the subsample grows, in proportion to the moves' weights; at full
     data every move but those that are only made while it grows.
 
-    Which move is next depends on nothing that moves have found.
+    The order of the moves does not depend on what they find.
     """
 
     REMEMBERED = ("credit",)
@@ -119,9 +119,9 @@ class Turns(MovePolicy):
 class EvenWork(MovePolicy):
     """Every move after each churn, until it has worked as much as the churn (see MoveInfo).
 
-    Once burn-in is over, the work of the churn and the costs of the moves stay what they were: a
-    number of sweeps that depended on the state would favour the states in which it is small.
-    `tuning` is the work of one of the churn's assignments: its tiles, and its own cluster.
+    After burn-in the work of the churn and the costs of the moves are frozen: a number of sweeps
+    that depended on the state would favour the states in which it is small. `tuning` is the work of
+    one of the churn's assignments: its tiles, and its own cluster.
     """
 
     REMEMBERED = ("credit", "costs")

@@ -2,18 +2,19 @@
 
 While few rows are in, the columns of a table often split into more views than the full data
 support: a view of many columns needs many clusters, and these need rows. Views that split early
-hardly ever merge again, since the rows of a merged view need another partition. So a rival, all of
-whose columns are in one view, runs beside the chain of the usual start. It begins at the first of
-the sizes n = N / 2^k, with the same rows and a view grown from nothing.
+hardly ever merge again, since the rows of a merged view need another partition. So a rival that has
+all columns in one view runs beside the chain of the usual start. It begins at the first of the
+sizes n = N / 2^k, with the same rows and a view grown from nothing.
 
-At each of these sizes both score rows that neither has seen. Of the mean difference of their log
-densities, the straight line in log n through the last two forecasts the difference at all N
-rows (see Lead). A line says too much, since one view whose clusters are the products of several
-views' comes ever nearer to them without overtaking. So a rival that is surely forecast to stay
-behind loses at once, but wins only where it surely is ahead already, and will be. The race ends at
-N / 2 at the latest; it takes two comparisons, so that there is none on few rows. It chooses where a
-chain begins; it is not a move, and leaves no law invariant. At the same sizes the views of the
-usual chain, or of the winner, are mended (`mend_views`).
+At each of these sizes both chains score rows that neither has seen. A straight line in log n
+through the last two mean differences of their log densities forecasts the difference at all N rows
+(see Lead). The line flatters the rival: one view whose clusters are the products of the clusters of
+several views comes ever nearer to those views without overtaking them. So a rival loses at once if
+it is surely forecast to stay behind, but wins only if it surely is ahead already and is surely
+forecast to stay ahead. The race ends at N / 2 at the latest. It takes two comparisons, so tables of
+few rows have no race. The race chooses where a chain begins; it is not a move, and leaves no law
+invariant. At the same sizes the views of the usual chain, or of the winner, are mended
+(`mend_views`).
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

@@ -7,15 +7,16 @@ chain alone would have said and what the fit says:
 - the clusters: the adjusted Rand index of a chain's own clusters and `labels_`, in some rows. A
   chain's own clusters are made as those of the fit are, of its own best draw, judged by its own
   draws; its tree is cut into as many clusters as the fit has;
-- their number: the share of the chains whose own number is that of the fit. A valley that is none
-  is sure to one chain in ten, by chance, so that one of four chains may differ;
+- their number: the share of the chains whose own number is that of the fit. By chance one chain in
+  ten is sure of a valley that does not exist, so one of four chains may differ;
 - the density: the difference of the mean log density of the training rows, each left out of what
-  the chain has learnt, from that of all chains together. It says nothing where it is less than the
-  error that this mean has anyway, from the rows being these;
+  the chain has learnt, from that of all chains together. A difference counts only if it exceeds the
+  sampling error of this mean over the rows;
 - the dependence of columns, in a CrossCat: the mean difference of a pair's probability.
 
-Elsewhere the chain that differs most decides. Chains that have no weight have no part in the
-answers, hence none in this; where fewer than two have one, nothing is agreed on.
+For all answers but the number, the chain that differs most decides. Chains without weight have no
+part in the answers, so they are not compared; if fewer than two chains have weight, no answer
+counts as agreed.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

@@ -1,9 +1,9 @@
 """The draws of a mixture as ArviZ reads them: what does not depend on how clusters are numbered.
 
-With the training table come what was observed, the log density of each row given all others and
-the draw, and a table from the posterior predictive of each draw. The log densities leave the row
-out, since a mixture whose parameters are integrated out has no density of a row but that given the
-other rows; `arviz_stats.loo` takes them as they are (see `predictive/_loo.py`).
+If the training table is given, the tree also has the observed cells, the log density of each row
+given all others and the draw, and a table from the posterior predictive of each draw. The log
+densities leave the row out: a mixture whose parameters are integrated out gives a row a density
+only given the other rows. `arviz_stats.loo` takes them as they are (see `predictive/_loo.py`).
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

@@ -1,8 +1,8 @@
 """scikit-learn's callbacks (`ProgressBar` and others), which it has from version 1.9 on.
 
-They are experimental there and may change, so that nothing outside of this module knows more of
-them than that a task has subtasks, which begin and end. A fit is a task of rounds, a round one of
-chains, a chain one of parts of equal size (see `Progress`).
+They are experimental and may change. So no other module knows more about them than that a task has
+subtasks, which begin and end. The subtasks of a fit are rounds, those of a round are chains, and
+those of a chain are parts of equal size (see `Progress`).
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -43,8 +43,8 @@ def has_callbacks(estimator):
 class Round:
     """The chains of a fit, which run side by side, once.
 
-    It is a context manager. A chain may go to another process with its `Progress`: what it takes
-    along of the estimator are the parameters.
+    It is a context manager. A chain may go to another process with its `Progress`, which takes only
+    the parameters of the estimator along.
 
     Attributes
     ----------

@@ -3,13 +3,13 @@
 Some rows are set aside to be judged. Chains of each candidate grow on the others by a short form of
 the default schedule. Whenever their rows have doubled, the states that they have come to, averaged
 over chains, give every judged row, or cell, a density. All these densities are with respect to one
-measure, so that they compare.
+measure, so they can be compared.
 
-The order is settled when the leader is surely ahead of every rival, and by the forecast for all
-rows still will be: a family of more parameters needs more rows, and may yet overtake (see Lead). If
-the order is never settled, the last leads decide, extrapolated to all rows. Of candidates that are
-level, the first is chosen: it is the simpler one. No rival is waited for that cannot be ahead by
-more than a trifle: a t of many degrees of freedom is a normal.
+The order is settled when the leader is surely ahead of every rival and is surely forecast to stay
+ahead at all rows: a family of more parameters needs more rows, and may yet overtake (see Lead). If
+the order is never settled, the last leads decide, extrapolated to all rows. If candidates are
+level, the first of them is chosen, which is the simplest. The contest does not wait for a rival
+that cannot be ahead by more than a trifle: a t of many degrees of freedom is nearly normal.
 
 Work is counted in row steps, never timed, and depends on the table alone: the families do not
 depend on the schedule, on the number of chains or on the machine. Only under a time limit the
@@ -40,7 +40,7 @@ TRIFLE = 0.01  # nats per row
 
 
 class Order:
-    """Which candidate gives what is judged the highest density, stage by stage.
+    """Order the candidates by the density that they give to judged rows or cells, stage by stage.
 
     Parameters
     ----------

@@ -2,12 +2,12 @@
 
 The candidates are the families that name columns of numbers as theirs (`default_for`). Each of them
 in turn describes the columns that were left to "auto"; all other columns stay in the model. The
-candidate of single columns has the logarithms of those that were better described by these
-(_logarithms.py); those of whole rows have plain numbers. Chains of each candidate grow, and give
-rows that they have not seen a density (_contest.py), with respect to Lebesgue measure of the same
-columns, so that densities compare: rows that are at an atom, a zero among logarithms, are not
-judged. It may take a third of the time, half as much as the fit that
-follows.
+candidate that describes columns one by one takes logarithms of the columns that these describe
+better (_logarithms.py); candidates that describe whole rows take plain numbers. Chains of each
+candidate grow, and give rows that they have not seen a density (_contest.py). All densities are
+with respect to Lebesgue measure of the same columns, so they can be compared; rows that are at an
+atom, such as a zero among logarithms, are not judged. The competition may take a third of the time,
+half as much as the fit that follows.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

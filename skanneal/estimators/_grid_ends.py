@@ -1,7 +1,7 @@
-"""What a fit says of hyperparameters that stay at the end of a grid that restricts them.
+"""Warn of hyperparameters that stay at the end of a grid that restricts them.
 
-Most ends are none: a family says in `restricting_ends` which of its grids end where the data can
-ask for more, and what a user can do then.
+Most ends restrict nothing. A family names in `restricting_ends` those of its grids whose end the
+data may want to pass, and says what a user can do then.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

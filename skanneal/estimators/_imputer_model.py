@@ -1,16 +1,16 @@
 """What an imputer fits where no model is given, and what keeps its fills plausible.
 
-Numbers depend on each other, mostly on a line, and a missing one is best told by all the others:
-clusters with full covariances give each of them a regression on the others. Few large clusters tell
-a missing cell better than the many that describe the rows best, each of which has its own
-regression, of few rows (measured: benchmarks/fits/imputation.py). Hence the small concentration,
-under which a further cluster must earn log(1 / CONCENTRATION), some 20 nats. Where most columns are
-no numbers, or there are too many for covariances, a CrossCat finds out which columns tell something
-of which.
+Numbers mostly depend on each other along a line, and all the others together predict a missing one
+best: clusters with full covariances give each number a regression on the others. A few large
+clusters predict a missing cell better than the many that describe the rows best, each of which has
+a regression of its own on few rows (measured: benchmarks/fits/imputation.py). Hence the small
+concentration, under which a further cluster must earn log(1 / CONCENTRATION), some 20 nats. Where
+most columns are not numbers, or too many are for covariances, a CrossCat finds which columns help
+to predict which.
 
-What a regression says of a row that is far from all others may be far from all values. Fills are
-therefore kept within the range of the cells that were observed, and of a column of two values, such
-as 0 and 1, a fill is one of them.
+If a row is far from all others, a regression may predict a number far from all observed ones. So
+fills stay within the range of the observed cells, and in a column of two values, such as 0 and 1, a
+fill is one of the two.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

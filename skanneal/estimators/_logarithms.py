@@ -7,22 +7,23 @@ column the densities of judged cells are compared, given the rest of their row a
 amount, so that both are densities of the same number. Atoms are not judged: a density has no
 probability for them.
 
-Logarithms are chosen if they are ahead for sure, and by more than a trifle (see Lead). Where
-plain numbers are not ahead by a standard error, what they foretell decides. The
-share of numbers that they expect below zero, where there is none, is what they lose in nats. If it
-is more than a trifle, or if they expect more than EXPECTED such numbers among as many as they have
-seen, logarithms are chosen. So numbers that merely happen to be positive stay plain. So does a
-column that has a single 0, the least number of a scale that was shifted to begin there, unless
-logarithms are ahead.
+Logarithms are chosen if they are ahead for sure, and by more than a trifle (see Lead). Where plain
+numbers are not ahead by a standard error, their predictions decide. They lose as many nats as the
+share of numbers that they predict below zero, where there is none. If this share is more than a
+trifle, or if they predict more than EXPECTED such numbers among as many as they have seen,
+logarithms are chosen. So numbers that merely happen to be positive stay plain. So does a column
+that has a single 0, the least number of a scale that was shifted to begin there, unless logarithms
+are ahead.
 
-Where logarithms describe some columns better, the components are better, and so are the densities
-of other columns, whatever describes these. So columns for which nothing but their lead speaks
-compete once more, beside logarithms for those of which numbers below zero are foretold.
+Logarithms that describe some columns better make the components better, and with them the densities
+of other columns, whatever describes these. So if only its lead speaks for the logarithms of a
+column, it competes once more, while the columns with predictions below zero have logarithms in both
+candidates.
 
-The distribution of logarithms that is as far from a normal one of the numbers as can be, of a
-standard deviation s of the logarithms, is so by 3/4 s^2 nats (to second order in s, from its
-skewness 3 s by 1/12 of the square). A component's s is at most half the range of the logarithms. So
-a column need not compete if that many nats are a trifle.
+If the logarithms have a standard deviation s, a log-normal distribution is at most 3/4 s^2 nats
+from a normal one (to second order in s, as 1/12 of the square of its skewness 3 s). In a component
+s is at most half the range of the logarithms. So a column does not compete if that many nats are a
+trifle.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

@@ -31,8 +31,9 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
     The model is that of `AnnealedDPMixture`. Beside row-wise Gibbs and split-merge, a permutation
     move puts the rows in a random order, weighs every way to cut the order into clusters by a
     dynamic program, and draws one (Liang, Jordan and Taskar [1]_). The moves share the work about
-    evenly: a sweep is one Gibbs pass, and of every other move as many applications as cost the
-    same, counted in rows scored in a tile of 16 clusters and rows added to a cluster.
+    evenly: in a sweep Gibbs passes over the rows once, and every other move is applied as often as
+    costs the same. The cost counts rows scored in a tile of 16 clusters and rows added to a
+    cluster.
 
     Parameters
     ----------
@@ -42,8 +43,8 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         Which columns of numbers are rounded, as in `AnnealedDPMixture`.
     dates : {"elapsed", "periodic"}, default="elapsed"
         What dates are: the time elapsed since 1970, or that and beside it the hour of the day, the
-        day of the week and the month, as levels, where the dates span enough of these. Parts tell
-        in the clustering and in what the date says of other cells; densities leave them out.
+        day of the week and the month, as levels, where the dates span enough of these. The parts
+        take part in clustering and in predicting other cells; densities leave them out.
     schedule : str or schedule, default="anneal"
         How the subsample grows, as in `AnnealedDPMixture`. With `init`, "anneal" stands for
         ``PriorGibbs`` with 30 sweeps, and more for fewer than 20,000 rows.

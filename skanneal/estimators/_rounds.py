@@ -1,11 +1,11 @@
 """Rounds of full-data sweeps, each twice as long as the last, until the chains of a fit agree, or
-one chain by itself has settled. One chain, of which nothing is compared but the halves of a block,
-repeats its first block before blocks double. Rounds also end where no more than half of the chains
-agree in two blocks in a row and views are what they differ in: more sweeps seldom mend that.
+one chain by itself has settled. A single chain runs its first block twice before blocks double;
+only the halves of a block are compared. Rounds also end if in two blocks in a row no more than half
+of the chains agree and they differ in their views: more sweeps seldom mend that.
 
-The first round runs the schedule and a block of sweeps; every further one goes on from there. Only
-the last block's draws are kept, so that what is judged is what is kept, and that the beginning
-counts for nothing. Work is counted, never timed: a fit is the same wherever it runs.
+The first round runs the schedule and a block of sweeps; every further one goes on from there. A fit
+keeps only the draws of the last block, which are those that it judges; the beginning counts for
+nothing. Work is counted, never timed: a fit is the same wherever it runs.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -21,13 +21,13 @@ from ._verdict import failed, judged
 
 BLOCK = 25  # sweeps of the first block
 MOST_SWEEPS = 400  # of all blocks together
-# So many sweeps of a table of so many rows and columns take as long as its blocks may. The time of
-# other tables grows with the square root of their cells.
+# Limit of work: 750 sweeps of a 10,000 x 20 table. The limit of other tables grows with the square
+# root of their cells.
 REFERENCE_SWEEPS, REFERENCE_ROWS, REFERENCE_COLUMNS = 750, 10_000, 20
-ONE_CHAIN = 1 / 3  # of this time one chain may take: it cannot tell whether it has arrived
-OVERHEAD_ROWS = 1000  # a sweep costs as much as if there were so many more
-TILE = 16  # components are scored so many at a time
-CELL_TILES = 1.3  # scoring it in so many tiles takes as long as the rest of a cell's step
+ONE_CHAIN = 1 / 3  # share of the limit for one chain, which cannot tell whether it has arrived
+OVERHEAD_ROWS = 1000  # what a sweep costs beside its rows, in rows
+TILE = 16  # components that are scored at a time
+CELL_TILES = 1.3  # cost of a cell's step beside the scores, in tiles in which it is scored
 
 
 class SweepCost(NamedTuple):
@@ -36,12 +36,11 @@ class SweepCost(NamedTuple):
     Attributes
     ----------
     factor : float
-        Of a cell, that of a mixture without views being 1.
+        Cost of a cell; in a mixture without views it is 1.
     columns : float
-        How many more columns would cost as much as what does not depend on their number, in each
-        view.
+        What a view costs whatever the number of its columns, in columns.
     cell : float
-        Of a cell of the table's families, a normal cell being 1.
+        Cost of a cell of the table's families; that of a normal cell is 1.
     """
 
     factor: float = 1.0

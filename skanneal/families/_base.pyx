@@ -105,9 +105,9 @@ cdef class FamilyBlock:
     argument_names = ()     # their names as a user gives them in a tuple, where the order differs
     required = ()           # those that a user must give
     # By hyperparameter: what a user can do where its posterior stays at the last point of its grid.
-    # Only of grids whose end is a restriction: a pseudo-count, a shape, a prior weight at an end
-    # says that clusters are all alike, or each a law of its own, and further out it would say the
-    # same; a variance at the first point says that the column's values repeat.
+    # List only grids whose last point can bias the posterior. A pseudo-count, a shape or a prior
+    # weight at an end says that clusters are all alike, or each a law of its own, and further out
+    # it would say the same; a variance at the first point says that the column's values repeat.
     restricting_ends = {}
     # The hyperparameter without which a cluster of one value has no bounds to its density: columns
     # of one value are set apart unless it is given. None: such columns are modelled as any other.

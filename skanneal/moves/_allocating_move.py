@@ -60,7 +60,7 @@ class AllocatingMove(Polled):
         return self.n_proposals
 
     def _chance(self, state):
-        """Of making a proposal; it depends on nothing that the moves change."""
+        """Return the probability of making a proposal, which no move changes."""
         return ALL_ROWS / max(state.subsample.size, 1)
 
     def _log_proposal(self, state):

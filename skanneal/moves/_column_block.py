@@ -15,8 +15,9 @@ class ColumnBlock(ColumnMove):
 
     E ~ Poisson(n_auxiliary) fresh views are added to those that hold columns. A column is taken out
     and enters a view that holds n_v others with weight (n_v - d) L, and each view that is empty at
-    that moment, its own included, with (alpha + d V) / n_auxiliary L, V the views that hold one.
-    The fresh views are an exact augmentation because their number is Poisson in any state.
+    that moment, its own included, with weight (alpha + d V) / n_auxiliary L, where V counts the
+    views that hold a column. The fresh views are an exact augmentation because their number is
+    Poisson in any state.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Grid Gibbs over hyperparameters: each is drawn from its exact conditional on a grid.
 
-The priors of a feature's hyperparameters are uniform over the grids' points; these are drawn
-coordinate by coordinate given the partition. A column's pseudo-counts are then drawn once more, all
-moved by the same number of steps. Concentration and discount are drawn jointly, from the grid of
-the partition prior with its weights.
+A feature's hyperparameters have uniform priors over the points of their grids, and a sweep draws
+them coordinate by coordinate given the partition. It then draws a column's pseudo-counts once more,
+all moved by the same number of steps. Concentration and discount are drawn jointly, from the grid
+of the partition prior with its weights.
 """
 
 import numpy as np
@@ -93,7 +93,7 @@ class FeatureHyperparameters(Polled):
 
 
 class PartitionHyperparameters:
-    """Grid Gibbs over (concentration, discount) jointly: of a mixture's partition of rows, or of a
+    """Grid Gibbs over the pair (concentration, discount) of a mixture's partition of rows, or of a
     CrossCat's partition of features.
 
     Parameters

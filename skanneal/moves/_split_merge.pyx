@@ -14,13 +14,13 @@ G(c) = (1 - d)_{c - 1}. If every point of the prior's grid bounds the number of 
 would have to wait for a draw of a larger bound, which the present clusters make improbable. Then an
 average over the points of the present discount replaces alpha + K d (`Integrated`).
 
-The random number that decides is drawn first. Of a merge all but q is known before a row is
-allocated, and q only falls from row to row: the allocation ends as soon as the merge cannot be
-accepted any more, mostly before its first row.
+The move draws the random number that decides first. Before it allocates a row of a merge it knows
+everything but q, and q only falls from row to row. So it ends the allocation as soon as the merge
+cannot be accepted any more, mostly before the first row.
 
 A proposal costs as much as the rows of i's and j's clusters, n of them, which are the same in both
-directions. So many pairs are drawn, and each is proposed with probability min(1, L / n): where
-clusters are small there are many proposals, where they are large few, and the work is bounded.
+directions. So the move draws many pairs, and proposes each with probability min(1, L / n). Small
+clusters get many proposals, large ones few, and the work is bounded.
 
 q is computed from the same float32 scores that make the allocation, so their rounding does not bias
 the move.

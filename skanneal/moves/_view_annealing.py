@@ -17,7 +17,7 @@ normaliser once it is out. Since all steps and draws are reversible with respect
 
 for any number of steps: annealed importance sampling (Neal 2001) between models (Karagiannis and
 Andrieu 2013), tempered by rows. So a split or a merge is accepted as in ViewReallocation; t is the
-law of the first pair, whose place the last pair of a backward path takes.
+law of the first pair of a path; on a backward path the last pair stands in its place.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -45,9 +45,9 @@ class ViewAnnealing(ViewReallocation):
     n_steps : int, default=30
         Gibbs steps after each row that enters, and before each that leaves.
     share : float, default=0.5
-        A proposal costs as much as dozens of sweeps of the rows. So a sweep makes one with such a
-        probability that it costs this much of a sweep on average, if all columns take part. With
-        fewer than 1,000 rows, n, it makes them 1000 / n times as often.
+        A proposal costs as much as dozens of sweeps of the rows. So a sweep makes one with the
+        probability at which proposals cost on average this share of a sweep, if all columns take
+        part. With n < 1000 rows it makes them 1000 / n times as often.
     """
 
     name = "view_annealing"

@@ -25,8 +25,9 @@ min(1, 1 / A),
 
 where V counts the views before the split. i and z are drawn alike in both directions and cancel.
 
-A proposal costs as much as it has features, n, the same in both directions. So it is made with
-probability min(1, L / n) only: of small views, where there are many, there are more proposals.
+The cost of a proposal is proportional to the number n of its features, which is the same in both
+directions. So a proposal is made only with probability min(1, L / n): many small views get more
+proposals than a few large ones.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

@@ -1,18 +1,19 @@
 """The accelerated stage: every shard makes atoms of its own, from rows that are ill explained.
 
-Approximate by design, and burn-in: a row joins an atom with weight n f, n its members everywhere
-at the last synchronisation and what has changed on this shard since then, one born on this shard
-since then with n f, an empty one with (alpha / m) f. (The published weight, P times the members on
-this shard, is 0 for what the other P - 1 shards found: every atom would stay where it was born.)
-The empty ones are made from rows: of a random handful those are favoured that gain most by an
-atom of their own, measured against the best that there is, so new atoms fall where rows are
-ill explained, in proportion, as k-means++ does it, rather than on the few rows that nothing
-explains (a weight of 1/f would be an outlier's all but always). To the row that an atom is made
-from it offers that row's marginal likelihood, or, if the likelihood is not conjugate, nothing: its
-fit to itself would count the row twice.
+This stage is approximate by design, and serves as burn-in. A row joins an atom with weight n f,
+where n counts the atom's members everywhere at the last synchronisation and what has changed on
+this shard since then. It joins an atom born on this shard since then with weight n f too, and an
+empty atom with (alpha / m) f. (The published weight, P times the members on this shard, is 0 for
+what the other P - 1 shards found: every atom would stay where it was born.) The stage makes the
+empty atoms from rows. In a random handful it favours the rows that gain most by an atom of their
+own over the best atom that there is. So new atoms fall where rows are ill explained, in proportion,
+as in k-means++, and not on the few rows that nothing explains (a weight of 1/f would choose an
+outlier almost always). To the row that it is made from, an atom offers that row's marginal
+likelihood or, if the likelihood is not conjugate, nothing: its fit to itself would count the row
+twice.
 
-A row's scores under the shared atoms do not change between two synchronisations; it chooses
-among the eight best of them, which is all of them that matters in many dimensions.
+A row's scores under the shared atoms do not change between two synchronisations. The row chooses
+among the eight best of these atoms; in many dimensions no others matter.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

@@ -9,8 +9,8 @@ was alone takes the place of one chosen at random; all are drawn anew for every 
 formula. With a conjugate likelihood q_i is the posterior given the row, and f H/q_i is the row's
 marginal likelihood whatever theta is: theta is then drawn only for a place that is taken.
 
-All rows are one after another on one shard. The scores under the atoms that a sweep begins with
-are still computed a block of rows at a time.
+One shard holds all rows, which move one after another. The scores under the atoms that a sweep
+begins with are still computed a block of rows at a time.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

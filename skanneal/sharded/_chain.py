@@ -79,8 +79,8 @@ class AcceleratedChain:
     def synchronise(self, reports):
         """Take over the shards' reports and draw what is global.
 
-        What features depend on is updated first, and features are drawn given it: an update may
-        have integrated them out, as those of the built-in conjugate likelihoods do.
+        Update global parameters, then draw the atoms given them: an update may have integrated the
+        atoms out, as those of the built-in conjugate likelihoods do.
         """
         state, generator = self.state, self.generator
         state.gather(reports)

@@ -1,6 +1,6 @@
-"""What is asked of the arrays of atoms, before a chain goes on with them or a draw answers queries.
+"""Check the arrays of atoms, before a chain goes on with them or a draw answers queries.
 
-Of a likelihood of the user's, whose code is Python, only what this package uses is checked.
+If the likelihood is the user's own, whose code is Python, only what this package uses is checked.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

@@ -34,7 +34,7 @@ class Rows(NamedTuple):
 
 
 class ShardedClusters(Clusters):
-    """The clusters of a fit whose rows may be those of a Table or not."""
+    """The clusters of a fit, whether or not its rows are in a Table."""
 
     def joints_without(self, draw, view, table):
         """See `Clusters`; atoms that are instantiated have seen all rows."""

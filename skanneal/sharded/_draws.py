@@ -25,9 +25,9 @@ class FeatureDraw:
     n_components : int
     sizes : ndarray of shape (n_components,)
     theta : ndarray of shape (n_components, ...)
-        As the likelihood has it.
+        In the form that the likelihood draws.
     features : ndarray of shape (n_components, ...)
-        As it shows it.
+        In the form that the likelihood shows to users.
     arrays : dict of str to ndarray
         All of it.
     """

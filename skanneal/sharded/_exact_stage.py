@@ -13,13 +13,13 @@ of p, taken out, weighs
     j in T_p                   w_p n_j / (n_p + a_p) f
     a new atom, in T_p      w_p alpha / (n_p + a_p) f
 
-since p(partition) is alpha^K times a product over atoms, so that tails know nothing of each
-other: all free shards make atoms at the same time. With a discount they would have to count each
-other's; then F is one shard, a_p = alpha + d |I|, and n_j - d and alpha + d (|I| + |T_p|) stand for
-n_j and alpha. What is in I must stay in I, whatever the rows do: on an anchored shard a row chooses
-only among atoms that have other members there, so that the last one stays; so it does on a free
-shard, unless the atom has a member on an anchored one, which any row of a free shard may join
-and leave. F is all shards or all but one. (The published scheme lets rows off p* empty an atom,
+since p(partition) is alpha^K times a product over atoms, so that tails know nothing of each other:
+all free shards make atoms at the same time. With a discount they would have to count each other's;
+then F is one shard, a_p = alpha + d |I|, and n_j - d and alpha + d (|I| + |T_p|) stand for n_j and
+alpha. An atom in I must stay in I, whatever the rows do. So on an anchored shard a row chooses only
+among atoms that have other members there, and the last member stays. The same holds on a free
+shard, except that any row of a free shard may join and leave an atom that has a member on an
+anchored one. F is all shards or all but one. (The published scheme lets rows off p* empty an atom,
 and instantiates what only p* holds: both are biased.)
 
 Weights and theta stand still between two synchronisations, so what a row would draw from I is one

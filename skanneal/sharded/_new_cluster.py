@@ -1,8 +1,8 @@
 """Density of a row in a cluster of its own where no closed form integrates atoms out.
 
-m(x), the integral of f(x | theta) over the base measure H, is estimated from n_0 atoms of H,
-which all rows share, and, if the likelihood has a proposal, n_1 of the row's q_x besides. Each of
-them, wherever it is from, weighs
+m(x), the integral of f(x | theta) over the base measure H, is estimated from n_0 atoms of H, which
+all rows share, and, if the likelihood has a proposal, n_1 of the row's q_x besides. Each of these
+atoms, from whichever law it was drawn, has the weight
 
     f(x | theta) H(theta) / (n_0 H(theta) + n_1 q_x(theta)),
 

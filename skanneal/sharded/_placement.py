@@ -132,7 +132,7 @@ class OnDask:
     """Segments on a Dask cluster, each where its shard is if there is a place free.
 
     Shards, arguments and results cross as bytes. Arrays that Dask ships by itself can come out
-    unaligned, and NumPy sums unaligned numbers in another order: other bits.
+    unaligned. NumPy sums unaligned numbers in another order, which gives other bits.
     """
 
     def __init__(self, shards, client):

@@ -124,7 +124,7 @@ def conditional_modes(shards, draw, conjugate, ended, least=1):
 
 
 class Integrated:
-    """Clusters of all rows, of which some at a time are here to be moved."""
+    """Clusters of all rows; one block of the rows at a time is here to be moved."""
 
     def __init__(self, draw, least=1):
         self.arrays, self.most = draw.arrays, GROWTH * draw.n_components + ROOM
@@ -142,7 +142,7 @@ class Integrated:
 
 
 class Instantiated:
-    """The same with the atoms of a draw, of which there are never more."""
+    """The same with the atoms of a draw, whose number never grows."""
 
     grown = False
 

@@ -290,7 +290,7 @@ class _Csr(_Part):
 class _CsrFile(_Part):
     """A .npz file of `scipy.sparse.save_npz`; its arrays are mapped unless they are compressed.
 
-    What is read has been checked, at every reading: the file may have changed.
+    Every reading checks what it reads, since the file may have changed.
     """
 
     is_sparse = True

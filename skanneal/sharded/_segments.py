@@ -2,9 +2,10 @@
 
 A segment is what a shard does between two synchronisations: a pure function
 (rows, what is sent, stop) -> report, the unit of work that goes to a thread, a process or another
-machine. A report is what `Uncollapsed.gather` takes. Once the stop flag is set a segment soon ends
-where it is, with the rows that had no turn as they were: a sweep is made of moves of single rows,
-each of which leaves the posterior invariant, and so does any first part of it that a clock cuts.
+machine. A report is what `Uncollapsed.gather` takes. Once the stop flag is set, a segment soon ends
+where it is, and leaves the rows that had no turn as they were. A sweep is made of moves of single
+rows, each of which leaves the posterior invariant, and so does any first part of the sweep that a
+clock cuts off.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

@@ -6,14 +6,15 @@ j)) for the j-th new atom, theta from H, until what is left is smaller than ever
 each row chooses by f among the atoms with w_k > u_i. Everything but the breaking is done on the
 shards, one sub-iteration between two synchronisations.
 
-With a discount the remainder after j pieces falls as slowly as j^(1 - 1/d): it would take millions.
-So further rows are imagined, drawn from the weights at the times of a Poisson process of rate 1.
-Atom k is seen first at T_k ~ Exponential(w_k), the pieces of w_* in the order in which they are
-broken, each after a time Exponential(what is left). The times depend on weights and not on who is
-in which cluster, so, given them, rows of the atoms seen before a horizon may choose among these
-alone, all others staying where they are: each row is drawn from its law given the rest and given
-that it is of an atom seen. Pieces not seen are never broken. The horizon depends on the number of
-rows and the prior alone; it is where the prior expects `TIMES` as many clusters as among the rows.
+With a discount the remainder after j pieces falls as slowly as j^(1 - 1/d): millions of pieces
+would be needed. So the sampler imagines further rows, drawn from the weights at the times of a
+Poisson process of rate 1. Atom k is seen first at T_k ~ Exponential(w_k), the pieces of w_* in the
+order in which they are broken, each after a time Exponential(what is left). The times depend on the
+weights, and not on which rows are in which cluster. So, given the times, the rows of the atoms seen
+before a horizon may choose among these atoms alone, while all other rows stay where they are: each
+row is drawn from its law given the rest and given that its atom was seen. Pieces not seen are never
+broken. The horizon depends on the number of rows and the prior alone; it is where the prior expects
+`TIMES` as many clusters as among the rows.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -31,7 +32,7 @@ from ._segments import (
     words,
 )
 
-TIMES = 4.0  # without a discount so many that slices end the breaking first
+TIMES = 4.0  # safety cap on pieces; without a discount the slices stop earlier
 
 
 class SliceSampler(Stage):

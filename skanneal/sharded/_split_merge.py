@@ -5,11 +5,12 @@ all other rows:
 
     r(j | i) = 1/2 [j in the cluster of i] / (n_i - 1) + 1/2 / (n - 1).
 
-In one cluster S they propose a split, in two the merge into S. Launch atoms (t_i, t_j) and a
-share v come from a law of (i, j, S) alone, the same both ways; given them every other row of S is
-on i's side with probability v f(.|t_i) / (v f(.|t_i) + (1 - v) f(.|t_j)). A is the probability of
-all the sides: those drawn for a split, those the rows are on for a merge. With sides of a and b
-rows and K clusters before the split, a split is accepted with min(1, R), a merge with min(1, 1/R),
+If both rows are in one cluster S, they propose to split it; if they are in two, they propose to
+merge these into S. Launch atoms (t_i, t_j) and a share v come from a law of (i, j, S) alone, the
+same both ways; given them every other row of S is on i's side with probability v f(.|t_i) / (v
+f(.|t_i) + (1 - v) f(.|t_j)). A is the probability of all the sides: those drawn for a split, those
+the rows are on for a merge. With sides of a and b rows and K clusters before the split, a split is
+accepted with min(1, R), a merge with min(1, 1/R),
 
     R = (alpha + K d) G(a - d) G(b - d) / (G(a + b - d) G(1 - d)) / A
         (a + b - 1) / (n + a + b - 2) L,
@@ -24,10 +25,11 @@ row j, a merge drops the atom of j's cluster, and
     L = H(theta_j) / q(theta_j)  prod over j's side of f(x | theta_j) / f(x | theta_i).
 
 Several pairs are drawn from one state; one that touches a cluster of a pair kept before is skipped.
-A pair's ratio then depends on no other but by K, so they are accepted one after another. What is
-skipped must not depend on what the kept pairs change: a slot is skipped with a probability that
-depends on the number of rows in clusters taken before and on nothing else. So a row that is alone
-and wants another one of its cluster has none, does nothing, and its cluster is taken all the same.
+The ratio of a pair then depends on the other pairs only through K, so pairs are accepted one after
+another. What is skipped must not depend on what the kept pairs change: a slot is skipped with a
+probability that depends on the number of rows in clusters taken before and on nothing else. So a
+row that is alone and asks for another row of its cluster finds none and does nothing, but its
+cluster counts as taken all the same.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

@@ -2,7 +2,7 @@
 
 As in `predictive/_splits.py`, but a side has an atom: it is drawn for the first seed or the second,
 each row goes to the side where it is more probable, the atoms are drawn for the sides, and so on.
-Of a large component some rows settle the atoms, and the others then choose in one pass.
+In a large component some of the rows settle the atoms, and the others then choose in one pass.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

@@ -12,9 +12,10 @@ blessing of multimodal posteriors", JMLR 23). f is concave, and the steps
 
 of the EM algorithm climb it; max_c g_c - 1 bounds what is still to be gained.
 
-Of chains that are equally good the maximiser is a matter of noise: it often leaves some of them
-out. So it is the rule of choice and not the answer: the answer is the largest set of the best
-chains, all of one weight, that it does not beat for certain, and itself if it beats them all.
+If chains are equally good, noise decides the maximiser, which often leaves some of them out. So
+stacking only tests whether equal weights are significantly worse. The answer is the largest set of
+the best chains, equally weighted, that the maximiser does not surely beat; if it beats every such
+set, the answer is the maximiser.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
