@@ -7,13 +7,21 @@ import time
 import numpy as np
 
 from ..parallel import LEAST, Progress, StopFlag
-from ..schedules import CustomAnneal, SequentialMonteCarlo
+from ..schedules import CustomAnneal
 from ._chain import Chain
 from ._island import run_island
 from ._race import run_race
 
 # By how much a chain may exceed its limit without a warning: a share of it, and seconds.
 LATE_SHARE, LATE_SECONDS = 0.05, 0.1
+
+# By name, what takes (plan, schedule, seed, further_sweeps, max_time, stop, progress) and returns
+# the chain that goes on.
+RUNNERS = {
+    "chain": lambda *args: Chain.begin(*args[:5]),
+    "race": lambda *args: run_race(*args[:4], *args[5:]),
+    "island": lambda *args: run_island(*args[:3], *args[5:]),
+}
 
 
 def run_chain(
@@ -71,15 +79,10 @@ def run_chain(
     if state is not None:
         chain = Chain.from_arrays(state, plan)
         chain.pacer.extend(thin)
-    elif isinstance(schedule, SequentialMonteCarlo):
-        chain = run_island(plan, schedule, seed, stop, progress)
-        chain.pacer.extend(lead)
     else:
         further = lead + (n_draws - 1) * thin
-        if plan.races:
-            chain = run_race(plan, schedule, seed, further, stop, progress)
-        else:
-            chain = Chain.begin(plan, schedule, seed, further, max_time)
+        begin = RUNNERS["race" if plan.races and schedule.runner == "chain" else schedule.runner]
+        chain = begin(plan, schedule, seed, further, max_time, stop, progress)
         chain.pacer.extend(lead)
     if max_time is not None:
         chain.limit(stop, max(max_time - (time.perf_counter() - began), LEAST))

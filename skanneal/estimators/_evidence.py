@@ -7,7 +7,6 @@ from scipy.special import logsumexp
 
 from ..families import FAMILIES
 from ..moves import COLUMN_MOVES, MOVES
-from ..schedules import SequentialMonteCarlo
 
 
 def check_schedule(schedule, limit, moves):
@@ -20,7 +19,7 @@ def check_schedule(schedule, limit, moves):
     moves : tuple of str
         By name.
     """
-    if not isinstance(schedule, SequentialMonteCarlo):
+    if schedule.runner != "island":
         return
     if limit:
         raise ValueError(
@@ -45,7 +44,7 @@ def check_gaps(schedule, encoder, table):
     encoder : Encoder
     table : Table
     """
-    if not isinstance(schedule, SequentialMonteCarlo):
+    if schedule.runner != "island":
         return
     for name, columns in encoder.table_families.items():
         if FAMILIES[name].joint and any(table.has_missing(int(column)) for column in columns):

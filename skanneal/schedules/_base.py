@@ -29,7 +29,8 @@ class BaseSchedule(DocLink, BaseEstimator):
     `_length()` sweeps; `_way` is that length where `n_sweeps` is "auto";
     `_start` says whether the rows are labelled from the prior first, `_burn_in` in how many
     assignments moves may adapt (None: half), `_skipped` after which nothing but the churn is run,
-    `races` whether `CrossCatPY` may choose between starts and mend views on the way.
+    `races` whether `CrossCatPY` may choose between starts and mend views on the way, `runner` what
+    runs it: "chain", or "island" for many particles, which estimate the evidence.
     `_names` are the strings that an estimator's `schedule` may be, each with the parameters it
     stands for.
     """
@@ -45,6 +46,7 @@ class BaseSchedule(DocLink, BaseEstimator):
     _burn_in = None
     _skipped = ()
     races = True
+    runner = "chain"
 
     @property
     def is_auto(self) -> Any:

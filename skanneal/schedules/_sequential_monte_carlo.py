@@ -64,6 +64,7 @@ class SequentialMonteCarlo(LinearAnneal):
     """
 
     _names = {"smc": {}}
+    runner = "island"
     _parameter_constraints: dict = {
         **LinearAnneal._parameter_constraints,
         "n_particles": [Interval(Integral, 1, None, closed="left")],
