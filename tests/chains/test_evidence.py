@@ -376,6 +376,7 @@ def table(n_rows=24):
 
 
 @pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
+@pytest.mark.few(1)
 def test_estimators_have_the_evidence(estimator):
     parameters = {"schedule": FEW, "n_chains": 3, "random_state": 1}
     model = estimator(**parameters, warm_start=True).fit(table())

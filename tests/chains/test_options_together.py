@@ -40,7 +40,7 @@ from skanneal.schedules import (
 
 LEVEL, REJECT = 1e-4, 1e-6
 N_GROUPS = 4  # of states, of about equal probability
-FEW, MANY, ENOUGH = 20, 300, 300  # chains of a case
+FEW, MANY, ENOUGH = 20, 300, 200  # chains of a case
 FEW_IN_VIEWS, MANY_IN_VIEWS = 10, 60  # which cost ten times as much
 SWEEPS = 60  # at full data
 
@@ -235,6 +235,7 @@ def p_value(case, n_chains, plan=None):
 # Every case is a test of its own, so that they can be run in parts: by `-k normal`, for instance.
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("case", first_with_every_level(), ids=name_of)
+@pytest.mark.few(8)
 def test_options_by_few_chains(case):
     assert p_value(case, FEW_IN_VIEWS if case.view_prior else FEW) > LEVEL
 

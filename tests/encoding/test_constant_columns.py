@@ -70,7 +70,7 @@ def draws_of(model):
 
 @every_model
 @pytest.mark.parametrize("n", [1, 3, 10])
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 def test_draws_are_those_without_the_columns(name, n):
     plain, X0, _ = fitted(name, 0)
     model, X, kept = fitted(name, n)

@@ -61,7 +61,7 @@ def models(family):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("family", CELLS)
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_gaps_of_a_column_that_fit_saw_in_part(family, container):
     X = CONTAINERS[container](CELLS[family])
     before = cells_of(X)
@@ -90,7 +90,7 @@ def test_a_polars_column_of_no_type_takes_that_of_its_levels(levels):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("family", CELLS)
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_gaps_of_a_column_that_fit_saw_nothing_of(family, container):
     X = CONTAINERS[container](NOTHING)
     for estimator in (AnnealedDPMixture, CrossCatPY):
@@ -111,6 +111,7 @@ def test_gaps_of_a_column_that_fit_saw_nothing_of(family, container):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.few(2)
 def test_the_imputer_drops_or_fills_with_zero_what_fit_saw_nothing_of(container):
     X = CONTAINERS[container](NOTHING)
     with pytest.warns(UserWarning, match="no cell is observed"):

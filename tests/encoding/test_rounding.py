@@ -243,6 +243,7 @@ def test_bad_rounding(rounding, message):
 
 
 @pytest.mark.parametrize("estimator", [AnnealedDPMixture, PermutationDPMixture, CrossCatPY])
+@pytest.mark.few(1)
 def test_estimators_show_the_steps(estimator):
     model = estimator(n_chains=1, random_state=0, schedule=PriorGibbs(n_sweeps=2))
     assert model.fit(frame()).rounding_ == {"a": 0.1, "c": 1.0}

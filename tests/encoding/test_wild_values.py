@@ -239,7 +239,7 @@ def score_without_wild_rows(name):
 
 @pytest.mark.parametrize("wild", WILD_ROWS)
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_wild_rows_are_outliers_and_nothing_else_changes(name, wild):
     X, side = clean(300, 5)
     rows = np.array(WILD_ROWS[wild](X))

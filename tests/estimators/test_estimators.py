@@ -303,7 +303,7 @@ class TestFit:
 
     @pytest.mark.filterwarnings("ignore:The chains do not agree")
     @pytest.mark.parametrize("n_draws, thin", [(1, 1), (3, 1), (3, 4)])
-    @pytest.mark.few(2)
+    @pytest.mark.few(1)
     def test_sweeps_add_up(self, n_draws, thin):
         X = two_clusters()
         for s in (1, 5, 6.5):
@@ -492,6 +492,7 @@ class TestTime:
             EnergyAnneal(max_time=0.6),
         ],
     )
+    @pytest.mark.few(1)
     def test_max_time_is_obeyed_and_the_realised_schedule_refits(self, schedule):
         X = two_clusters(300)
         began = time.perf_counter()

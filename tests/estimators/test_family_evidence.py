@@ -35,6 +35,7 @@ def fitted(X, estimator=AnnealedDPMixture, **parameters):
 
 @pytest.mark.parametrize("estimator", [AnnealedDPMixture, PermutationDPMixture])
 @pytest.mark.parametrize("n_rows", [120, 800])
+@pytest.mark.few(2)
 def test_covariances_win_where_columns_depend_on_each_other(n_rows, estimator):
     model = fitted(correlated(n_rows), estimator)
     evidence = model.family_evidence_

@@ -219,6 +219,7 @@ def test_without_time_numbers_stay_plain(monkeypatch):
 
 
 @pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
+@pytest.mark.few(1)
 def test_warm_start_keeps_the_logarithms(monkeypatch, estimator):
     X = np.c_[amounts(150), np.where(np.arange(150) < 5, 0.0, amounts(150, 1, 3)[:, 0])]
     model = fitted(X, estimator, warm_start=True, random_state=None)

@@ -161,6 +161,7 @@ class TestFit:
 
 
 class TestReproducibility:
+    @pytest.mark.slow
     def test_jobs_and_backends(self):
         X, _ = three_clusters(90)
         model = mixture(n_chains=3).fit(X)
@@ -169,6 +170,7 @@ class TestReproducibility:
             assert same_bits(model, mixture(n_chains=3).fit(X))
 
     @pytest.mark.parametrize("init", [None, "one", "sequential"])
+    @pytest.mark.few(1)
     def test_the_realised_schedule_refits(self, init):
         X, _ = three_clusters(600)
         schedule = LinearAnneal(max_time=0.3) if init is None else PriorGibbs(max_time=0.3)

@@ -24,6 +24,7 @@ def absent(page):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", names())
+@pytest.mark.few(4)
 def test_check_estimator(name):
     assert failures(default(name)) == []
 
@@ -63,7 +64,7 @@ def changes():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(("name", "parameter", "values"), list(changes()))
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_a_fit_leaves_exactly_its_own_attributes(name, parameter, values):
     """Two fits that differ in what they leave, on the way from one to the other."""
     X = np.random.default_rng(0).poisson(9.0, size=(60, 3))

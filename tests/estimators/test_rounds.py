@@ -245,6 +245,7 @@ def test_the_bits_do_not_depend_on_the_backend():
 
 
 @pytest.mark.parametrize("estimator", [AnnealedDPMixture, PermutationDPMixture])
+@pytest.mark.few(1)
 def test_an_easy_table_is_claimed_in_silence(estimator):
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(4, 12)) * 8

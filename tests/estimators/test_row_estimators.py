@@ -189,7 +189,7 @@ class TestRuns:
             assert all(np.array_equal(one[name], two[name]) for name in one)
 
     @pytest.mark.parametrize("schedule", ["anneal", "energy_anneal", "prior_gibbs"])
-    @pytest.mark.few(3)
+    @pytest.mark.few(2)
     def test_schedules(self, family, schedule):
         X, side = two_clusters(120)
         model = mixture(family, schedule=schedule, n_chains=4).fit(X)

@@ -532,6 +532,7 @@ def test_wide_codes(n_levels, dtype, missing):
 
 
 @every_family
+@pytest.mark.few(4)
 def test_more_than_64_features(family):
     rng = np.random.default_rng(13)
     columns = [random_column(family, 12, rng, missing=0.3 * (j % 3 == 0)) for j in range(131)]

@@ -78,7 +78,7 @@ def form(family, name):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_limits_together(family):
     """At the ends of the limits, all hyperparameters at a time and all pairs of ends: finite."""
     names = FAMILIES[family].names()

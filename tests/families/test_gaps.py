@@ -91,7 +91,7 @@ def test_scores_are_those_of_the_observed_cells(family, d, form):
 
 
 @pytest.mark.parametrize(("family", "d", "form"), CASES)
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 def test_row_steps_leave_the_row_and_its_fills_out(family, d, form):
     """What a slot is drawn from, of its own row: the control, with the fill, is another number.
 
@@ -351,6 +351,7 @@ def tried(family, n_chains, moves, seed):
 
 
 @every_family
+@pytest.mark.few(1)
 def test_posterior(family):
     """All moves together, hyperparameters inferred, have the law of the observed cells."""
     assert tried(family, 400, all_moves(), 2) > LEVEL

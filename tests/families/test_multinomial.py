@@ -494,6 +494,7 @@ both_priors = pytest.mark.parametrize("discount", [0.0, 0.3], ids=["DP", "PY"])
 @every_data
 @both_priors
 @pytest.mark.parametrize("split_merge", [False, True])
+@pytest.mark.few(5)
 def test_posterior(data, discount, split_merge):
     mixture, bit_generator = make_mixture(COLUMNS[data], 1.0, discount, seed=1)
     schedule = LinearAnneal(n_sweeps=30, final_sweeps=10)
@@ -838,6 +839,7 @@ def test_stratified_selection():
     assert adjusted_rand_score(topics, model.labels_) > 0.9
 
 
+@pytest.mark.slow
 def test_many_columns_take_no_memory_per_cell():
     """20,000 columns: an array of rows and columns would be 640 MB."""
     rng = np.random.default_rng(5)

@@ -173,7 +173,7 @@ def test_nothing_is_said_of_few_draws():
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
 @pytest.mark.parametrize("families", ["normal", "multivariate_normal"])
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_nothing_is_said_of_ordinary_tables(load, families):
     assert not said(AnnealedDPMixture(families=families, **DRAWS), load().data)
 

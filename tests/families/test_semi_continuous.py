@@ -120,7 +120,7 @@ def test_draws_and_moments(slot):
 
 
 @pytest.mark.parametrize("estimator", [AnnealedDPMixture, PermutationDPMixture, CrossCatPY])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_it_is_chosen_where_there_are_atoms(estimator):
     X, _ = amounts()
     frame = pd.DataFrame(X, columns=list("abcd")).assign(

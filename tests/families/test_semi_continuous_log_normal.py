@@ -44,6 +44,7 @@ def block_of(cells, hyper=HYPER, n_slots=3):
 
 
 @pytest.mark.parametrize("estimator", [AnnealedDPMixture, PermutationDPMixture, CrossCatPY])
+@pytest.mark.few(2)
 def test_it_is_chosen_where_what_is_elsewhere_is_skewed(estimator):
     X, _ = amounts()
     rng = np.random.default_rng(4)

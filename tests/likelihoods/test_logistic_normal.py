@@ -42,6 +42,7 @@ def test_features_reach_their_posterior():
     ks(empty[:, 0], "norm")
 
 
+@pytest.mark.slow
 def test_loading_reaches_its_posterior():
     """Two columns, rank 1: logits differ by eta (a - b), so that d = a - b has a posterior on a
     line and a + b keeps its prior."""

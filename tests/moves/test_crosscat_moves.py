@@ -199,7 +199,7 @@ ONCE, TWICE = [2, 0, 1], [0, 1, 2, 1, 0, 2]
         *(pytest.param(pair, TWICE, marks=() if pair == PAIRS[1] else SLOW) for pair in PAIRS),
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_the_block_sweep_is_exact(pair, order):
     """One pass or two on one pool."""
     target = CrossCatTarget(DATA["differ"], pair, [(0.7, 0.3)])
@@ -307,24 +307,25 @@ def test_moves_leave_the_posterior_by_few_chains(data, prior, moves):
 
 
 @pytest.mark.parametrize(("data", "prior"), [("agree", "DP"), ("4x3", "PY"), ("4x4", "PY")])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_all_moves_leave_the_posterior_by_few_chains(data, prior):
     check_stays(make_case(data, prior), law_of(data, prior), MOVES["all"], 50)
 
 
 @pytest.mark.parametrize("moves", COLUMN_MOVES)
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_inferred_pairs_by_few_chains(moves):
     """Every view's pair and the features' pair inferred too."""
     check_stays(make_case("differ", "PY", True), law_of("differ", "PY", True), MOVES[moves], 100)
 
 
+@pytest.mark.slow
 def test_everything_inferred_by_few_chains():
     check_stays(hyper_case(), joint_law(hyper_case()), MOVES["all"], 50)
 
 
 @pytest.mark.parametrize("moves", [*COLUMN_MOVES, "all"])
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_weighted_pairs_and_null_views_by_few_chains(moves):
     """The hyperprior's weights, one cluster of all rows among its points."""
     check_stays(weighted_case(), weighted_law(), MOVES[moves], 120)
@@ -533,7 +534,7 @@ def check_arrives(case, law, moves, n_starts, seed=4):
 
 
 @pytest.mark.parametrize("moves", COLUMN_MOVES)
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_moves_arrive_by_few_chains(moves):
     check_arrives(make_case("agree", "PY"), law_of("agree", "PY"), moves, 40)
 
@@ -781,6 +782,7 @@ def test_fresh_views_of_one_pair_only_fail():
     assert count_p_value(summed(counts, statistic), summed(law, statistic)) < REJECT
 
 
+@pytest.mark.slow
 def test_moves_take_the_prior_from_the_state():
     """Control: the posterior of another discount is not left."""
     case, law = make_case("agree", "steep"), law_of("agree", "steep")

@@ -109,7 +109,7 @@ def check_controls(counts, data, discount):
 @every_data
 @both_priors
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.few(22)
+@pytest.mark.few(11)
 def test_posterior_by_few_chains(data, discount, schedule):
     check_posterior(data, discount, schedule, 1000)
 
@@ -225,6 +225,7 @@ def test_a_right_kernel_passes():
 
 
 @pytest.mark.parametrize("kernel", [one_cluster_more, drops_the_discount, a_column_twice])
+@pytest.mark.few(1)
 def test_a_broken_kernel_fails(kernel):
     counts = python_chains(kernel, "bernoulli", 0.2, 0.6, 2000)
     assert count_p_value(counts, posterior("bernoulli", 0.2, 0.6)) < REJECT
@@ -273,7 +274,7 @@ def churn_counts(n_swaps, selection, n_chains):
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("n_swaps", [0, 1, 2])
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_law_of_the_annealed_path_by_few_chains(n_swaps, selection):
     counts = churn_counts(n_swaps, selection, 15_000)
     check_counts(counts, churn_law(n_swaps, selection, 0.3))
@@ -299,6 +300,7 @@ def test_paths_differ_from_the_posterior():
     assert count_p_value(counts, posterior("missing", 1.0, 0.3)) < REJECT
 
 
+@pytest.mark.slow
 def test_a_falling_and_rising_path():
     sizes = [0, 1, 2, 3, 4, 2, 1, 1, 2, 3, 3]
     mixture, bit_generator = make_mixture(COLUMNS["missing"], 1.0, 0.3, seed=9)
@@ -354,6 +356,7 @@ def test_silent_likelihood_returns_the_prior(discount):
 
 
 @both_priors
+@pytest.mark.few(1)
 def test_energy_of_one_half(discount):
     """At full data with exponent 0.5, with and without split-merge."""
     law = posterior("mixed", 1.0, discount, 0.5)
@@ -418,6 +421,7 @@ MOVES = {
 @pytest.mark.parametrize("data", ["mixed", "missing"])
 @both_priors
 @pytest.mark.parametrize("moves", MOVES)
+@pytest.mark.few(8)
 def test_moves_leave_the_posterior(data, discount, moves):
     counts = after_moves(data, 1.0, discount, MOVES[moves], 250)
     check_counts(counts, posterior(data, 1.0, discount))
@@ -452,6 +456,7 @@ def test_split_merge_takes_the_prior_from_the_mixture():
 
 @both_priors
 @pytest.mark.parametrize("labels", [(0, 1, 0, 1, 0, 1), (0, 1, 0, 1, 1, 1), (0, 1, 0, 1, 0, 0)])
+@pytest.mark.few(3)
 def test_how_often_two_clusters_merge(labels, discount):
     """One proposal, many times, of rows that overlap: a merge is accepted with probabilities in
     between, which depend on small ones of its forced allocation."""
@@ -703,6 +708,7 @@ def check_chains(data, schedule, moves, n_chains, seed):
         check_counts(summed(counts, *positions), marginal(law, *positions))
 
 
+@pytest.mark.slow
 def test_chains_with_everything_inferred_by_few():
     check_chains("others", INFERRED, ("gibbs",), 50, 21)
 

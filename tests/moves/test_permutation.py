@@ -239,7 +239,7 @@ HYBRIDS = {
 
 @every_prior
 @pytest.mark.parametrize("hybrid", HYBRIDS)
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 def test_posterior_is_left(prior, hybrid):
     counts = after(HYBRIDS[hybrid], prior, 250, 3)
     check_counts(counts, target(5, prior).posterior())
@@ -388,6 +388,7 @@ SMALL = pytest.param("tau adapts", marks=pytest.mark.slow)  # a bias that takes 
 
 
 @pytest.mark.parametrize("fault", [SMALL, *list(FAULTS)[1:]])
+@pytest.mark.few(1)
 def test_faulty_moves_are_seen(fault):
     n_runs = 40_000 if fault == "tau adapts" else 1500
     FAULTS[fault].tuning = REFERENCE
@@ -407,6 +408,7 @@ def test_a_beam_that_holds_whatever_is_there_is_seen(monkeypatch):
     assert count_p_value(counts, target(4, "PY").posterior()) < REJECT
 
 
+@pytest.mark.slow
 def test_a_projection_that_is_not_given_back_is_seen(monkeypatch):
     monkeypatch.setattr(permutation, "_gives_back", lambda *_: True)
     counts = after([move("projection", "quadratic")] * 2, "PY", 3000, 11, n=4)

@@ -431,6 +431,7 @@ def slice_counts(toy, n_draws, seed, n_sweeps=1, start=None, **faults):
 
 
 @every_prior
+@pytest.mark.few(1)
 def test_slice_sweep_keeps_the_posterior(alpha, d):
     toy = toy_of(3, alpha, d)
     assert chi_square(slice_counts(toy, 3000, 11), toy.law()) > 1e-4
@@ -485,6 +486,7 @@ def test_split_merge_of_four_rows(steps):
 
 @pytest.mark.parametrize("steps", MOVES)
 @every_prior
+@pytest.mark.few(3)
 def test_faulty_split_merges_are_seen(steps, alpha, d):
     toy = toy_of(3, alpha, d)
     law = toy.law()

@@ -126,7 +126,7 @@ def test_rows_in_every_order(family):
 
 @pytest.mark.parametrize("family", ROW_FAMILIES)
 @pytest.mark.parametrize("n", [0, 1, 4])
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_marginal_of_rows_equals_the_integral_over_the_parameters(family, n):
     values, hyper = ROW_EXAMPLES[family]
     expected = integrated_log_marginal(family, values[:n], hyper)
@@ -420,6 +420,7 @@ def test_selections_give_different_laws():
 
 @pytest.mark.parametrize("n_swaps", [0, 1, 2])
 @pytest.mark.parametrize("selection", ["random", "window"])
+@pytest.mark.few(3)
 def test_schedule_law_against_simulation(n_swaps, selection):
     columns, sizes = mixed_columns(4), annealed_sizes(4, n_swaps)
     law = schedule_law(columns, sizes, selection, 1.3, 0.3)

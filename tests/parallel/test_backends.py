@@ -55,7 +55,7 @@ def assert_bits_of_one_job(backend, name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", names())
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_dask(name, dask, monkeypatch):
     assert_bits_of_one_job("dask", name, monkeypatch)
 
@@ -67,7 +67,7 @@ def test_ray(name, ray, monkeypatch):
 
 
 @pytest.mark.parametrize("name", names())
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_another_seed_has_other_bits(name):
     """A comparison that saw nothing would pass above."""
     assert compare(fitted(name), fitted(name, seed=1)) is not None

@@ -117,7 +117,7 @@ print("usable")
 
 
 @pytest.mark.parametrize("script", [PROCESSES, THREADS], ids=["processes", "threads"])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_finished_chains_are_kept(script, tmp_path):
     result = run_script(script, tmp_path)
     assert result.stdout == "usable\n", result.stderr

@@ -398,6 +398,7 @@ def test_rows_that_there_is_no_time_to_score_have_no_score(clock, monkeypatch, e
 @pytest.mark.parametrize(
     "model", [TemperedGaussianMean(n_draws=10**7), TemperedGPRegressor(n_draws=10**5)], ids=str
 )
+@pytest.mark.few(1)
 def test_tempered_estimators(model):
     X = rows(40)
     model = clone(model).set_params(max_time=1.0, n_chains=4, random_state=0)

@@ -40,7 +40,7 @@ def said(name, n_clusters, **parameters):
 
 
 @every_estimator
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_the_grid_grows_and_its_end_is_told(name):
     messages, grid = said(name, N_ROWS)  # a cluster for each row: no concentration is enough
     assert grid[-1] == pytest.approx(10**2.1)

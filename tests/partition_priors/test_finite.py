@@ -196,7 +196,7 @@ STATIC_FIRST = ["static", pytest.param("dynamic", marks=pytest.mark.slow)]
 
 @pytest.mark.parametrize("moves", moves_with(None))
 @pytest.mark.parametrize("points", POINTS)
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 def test_moves_leave_the_posterior(points, moves):
     """Given the number of components."""
     check(after(moves_with(None)[moves], points, 400, 1), law(points))
@@ -204,7 +204,7 @@ def test_moves_leave_the_posterior(points, moves):
 
 @pytest.mark.parametrize("moves", list(moves_with(None))[1:])
 @pytest.mark.parametrize("points", STATIC_FIRST)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_moves_that_integrate_leave_the_posterior(points, moves):
     """The number of components integrated out and drawn anew."""
     grid = grid_of(points)
@@ -246,6 +246,7 @@ def chain_ends(grid, moves, n_chains, seed):
 
 
 @pytest.mark.parametrize("points", STATIC_FIRST)
+@pytest.mark.slow
 def test_chains_arrive(points):
     """From no rows, the moves in their default order with the draws of M."""
     moves = ("gibbs", "split_merge", "permutation")
@@ -313,7 +314,7 @@ def crosscat_law(data):
 
 
 @pytest.mark.parametrize("moves", [*COLUMN_MOVES, "all"])
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_columns_move_between_finitely_many_views(moves):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -362,7 +363,7 @@ QUICK = {"partition_prior": "finite", "n_chains": 1, "random_state": 0}
 @every_estimator
 @pytest.mark.parametrize("concentration", ["infer", 2.0])
 @pytest.mark.parametrize("point_estimate", ["map", "vi"])
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_estimators(estimator, concentration, point_estimate):
     X = two_groups()
     with warnings.catch_warnings():
@@ -391,6 +392,7 @@ def test_a_new_cluster_where_no_component_is_left():
 
 
 @pytest.mark.parametrize("init", ["one", 40, "sequential"])
+@pytest.mark.few(1)
 def test_any_start(init):
     """More clusters at first than the first number of components."""
     model = PermutationDPMixture(init=init, **QUICK).fit(two_groups())

@@ -124,6 +124,7 @@ PRIORS = {  # two points of each; "finite" with as many components as clusters
 
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("family", [name for name in FAMILIES if not FAMILIES[name].weighted])
+@pytest.mark.few(8)
 def test_a_row_left_out(family, prior):
     """Clusters of one row and of several, two points of a prior, two sets of hyperparameters."""
     of_columns = [columns_of(family, 12, seed) for seed in (0, 1)]

@@ -100,6 +100,7 @@ def test_labels_are_what_predict_says_the_largest_first(groups):
 
 
 @pytest.mark.parametrize("n_clusters", [1, 2, 3])
+@pytest.mark.few(1)
 def test_a_number_of_clusters_cuts_the_tree(groups, n_clusters):
     X, _ = groups
     assert AnnealedDPMixture(**SHORT, n_clusters=n_clusters).fit(X).n_clusters_ == n_clusters

@@ -600,6 +600,7 @@ class TestMutualInformation:
         model = CrossCatPY(schedule=schedule, n_chains=1, n_draws=1, random_state=0).fit(X)
         assert information_of(model, normalized=True)[0, 1] == pytest.approx(0.9, abs=0.05)
 
+    @pytest.mark.slow
     def test_independent_estimates_agree_within_their_error(self, fitted):
         model, _, _ = fitted
         values, errors = [], []

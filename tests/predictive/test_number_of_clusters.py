@@ -106,6 +106,7 @@ def test_other_estimators_give_them_too(make, k):
 
 
 @pytest.mark.parametrize("likelihood", ["multivariate_normal", "logistic_normal", Rates()])
+@pytest.mark.few(1)
 def test_shards_give_them_too(likelihood):
     X = numbers() if likelihood == "multivariate_normal" else counts(d=3) + 1
     schedule = AcceleratedSchedule(n_accelerated=5, n_exact=5)
@@ -214,7 +215,7 @@ def shapes(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("make", [AnnealedDPMixture, CrossCatPY, AcceleratedDPMixture])
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_the_number_of_clusters_is_one_more_than_sure_valleys(make, seed):
     parameters = SHORT
     if make is AcceleratedDPMixture:
@@ -240,6 +241,7 @@ def test_the_posterior_of_the_number_of_components_is_that_of_the_draws():
 
 
 @pytest.mark.parametrize("make", [AnnealedDPMixture, CrossCatPY])
+@pytest.mark.few(1)
 def test_blocks_of_rows_give_what_all_rows_at_once_do(make, monkeypatch):
     X = np.r_[numbers(150, 3), numbers(100, 3, seed=1) + 6.0, numbers(50, 3, seed=2) - 6.0]
     whole = make(**SHORT | {"n_draws": 6}, separation=0.5).fit(X)
@@ -252,6 +254,7 @@ def test_blocks_of_rows_give_what_all_rows_at_once_do(make, monkeypatch):
 
 
 @pytest.mark.parametrize("question", ["predict", "score_samples", "new_cluster_proba"])
+@pytest.mark.few(1)
 def test_no_array_of_rows_times_components_is_held(question, monkeypatch):
     """Of 30,000 rows and 60 components, which in float64 are 14.4 MB."""
     model = AnnealedDPMixture(**SHORT, families="normal", n_clusters=60).fit(numbers(200))

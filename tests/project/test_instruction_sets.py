@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 DIGESTS = (
     "digest_of_column_families",
     "digest_of_row_families",
@@ -31,6 +33,7 @@ def digests_at(level):
     return run.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_every_instruction_set_gives_the_same_bits():
     """A level above what the processor has falls back to its best, so 2 is safe anywhere."""
     plain = digests_at("0")

@@ -153,7 +153,7 @@ each_other = pytest.mark.parametrize("stage, n_shards", OTHERS, ids=lambda x: ge
 @each_other
 @pytest.mark.parametrize("n", [3, 6])
 @each_prior
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_other_algorithms(stage, n_shards, n, alpha, d):
     case, dealt = Case("multinomial", n), DEALT[n][n_shards]
     assert_exact(stage, case, dealt, alpha, d, n_draws=300, seed=5)
@@ -340,6 +340,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("fault, dealt, prior, n_draws", FAULTS)
+@pytest.mark.slow
 def test_faults_of_the_exact_stage_are_seen(fault, dealt, prior, n_draws):
     case = Case("multinomial", len(dealt))
     options = {"n_draws": n_draws, "n_segments": 6, "n_steps": 3, "seed": 9}

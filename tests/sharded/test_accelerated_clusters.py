@@ -25,7 +25,7 @@ def clusters(**parameters):
 
 
 @pytest.mark.parametrize("likelihood", ["auto", "normal"])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_blocks_are_clusters_whatever_their_components(likelihood):
     X, side = blocks()
     schedule = AcceleratedSchedule(n_exact=300)

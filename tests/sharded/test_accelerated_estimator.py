@@ -171,7 +171,7 @@ class TestFit:
         assert [len(chain) for chain in model.draws_] == [2]
 
     @pytest.mark.parametrize("likelihood", LIKELIHOODS)
-    @pytest.mark.few(3)
+    @pytest.mark.few(1)
     def test_features(self, likelihood):
         """Means, variances, shares and rates of each component's rows, in the user's units."""
         X, _ = rows_for(likelihood, n_rows=400)

@@ -181,7 +181,7 @@ LEVEL, FAULT = 1e-3 / N_EXACT, 1e-6
 
 
 @pytest.mark.parametrize("arguments, wrap", QUICK, ids=str)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_exact(arguments, wrap):
     assert p_value(case(*arguments, wrap), 1, 120) > LEVEL
 
@@ -323,6 +323,7 @@ def begun(X, seed):
 
 
 @pytest.mark.parametrize("make", [ExactStage, SliceSampler])
+@pytest.mark.few(1)
 def test_one_cluster_falls_into_the_planted_ones(make):
     """From one cluster, at most 60 synchronisations: with the move all 10 clusters have come apart
     in each of 4 chains, without it in none."""

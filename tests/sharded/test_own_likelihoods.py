@@ -75,7 +75,7 @@ def kinds():
 @pytest.mark.filterwarnings("ignore:The chains do not agree")
 @pytest.mark.parametrize("algorithm, discount", FITS)
 @pytest.mark.parametrize("kind", ["own", "logistic_normal", "subclass"])
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_log_joint_is_of_the_state_that_is_kept(kind, algorithm, discount):
     likelihood, X, log_density = kinds()[kind]
     n_records = 0

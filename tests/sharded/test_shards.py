@@ -329,6 +329,7 @@ except MemoryError:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is on memory as Linux counts it")
+@pytest.mark.slow
 def test_rows_larger_than_memory(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(LARGE)],

@@ -491,6 +491,7 @@ def model_of(columns, moves=("gibbs", "split_merge"), strata=None):
 
 @every_selection
 @pytest.mark.parametrize("start", ["empty", "prior"])
+@pytest.mark.few(3)
 def test_a_resumed_chain_is_bit_for_bit(selection, start):
     n = 160
     model = model_of(random_columns([*COLUMN_FAMILIES], n, 27), strata=np.arange(n) % 5)
@@ -549,6 +550,7 @@ def test_moves_wait_for_rows(n, least, monkeypatch):
 
 # ------------------------------------------------------------------ contracts of later work
 @pytest.mark.parametrize("family", COLUMN_FAMILIES)
+@pytest.mark.few(4)
 def test_fifty_segments_as_a_beam(family):
     """Segments that end at a row, each one row longer than the next: running statistics."""
     n = 60

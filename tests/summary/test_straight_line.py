@@ -53,7 +53,7 @@ def slow_dip(places):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_evidence_is_that_of_the_formula(seed):
     """Two clusters of unequal size in sheared columns. The sides begin with a tenth of the rows
     exchanged, or at random."""

@@ -178,7 +178,7 @@ def test_equal_rejection():
 
 
 @pytest.mark.parametrize("method", ("spt", "pt", "stt", "tt"))
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_adapted_ladder_is_frozen(method):
     """Nothing of it, nor of the steps, depends on the draws; ends stay, rejections even out."""
     target = GaussianMeanTarget(np.random.default_rng(1).normal(size=(400, 3)))
@@ -296,6 +296,7 @@ def test_stop_keeps_what_is_drawn():
     assert 3000 < len(record["draws"]) < 10**5
 
 
+@pytest.mark.slow
 def test_warm_up_adapts_within_max_time():
     """Units and re-centred levels come at their shares of the time, as without a limit."""
     scales = np.array([1.0, 100.0])

@@ -94,7 +94,7 @@ def test_plain_exponents():
 
 
 @pytest.mark.parametrize("method", ("stt", "spt"))
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_levels_of_a_target_without_gradients(method):
     """The normal mean's level is the target's but for power and slope, which values alone show."""
     X = np.random.default_rng(0).normal([1.0, -2.0], 1.0, (60, 2))
