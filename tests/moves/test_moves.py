@@ -44,7 +44,6 @@ from oracles.mixtures import (
     set_partition,
 )
 from oracles.move_states import (
-    HYPER_GRIDS,
     PRIOR_GRID,
     REJECT,
     N,
@@ -59,7 +58,6 @@ from oracles.reference import EXAMPLES
 from skanneal import moves as room
 from skanneal.chains import ChainPlan, run_chain
 from skanneal.families import FAMILIES
-from skanneal.families._negative_binomial import SIZES
 from skanneal.moves import (
     FeatureHyperparameters,
     Gibbs,
@@ -550,16 +548,6 @@ def test_split_merge_of_few_rows():
 
 
 # ------------------------------------------------------------------ hyperparameters inferred
-HYPER_GRIDS["gamma_exponential"] = {"a": [0.5, 4.0], "b": [0.2, 1.5]}
-HYPER_GRIDS["log_normal"] = HYPER_GRIDS["normal"]
-HYPER_GRIDS["negative_binomial"] = {"r": SIZES[[2, 7]], "a": [1.0, 6.0], "b": [0.5, 3.0]}
-HYPER_GRIDS["semi_continuous"] = {
-    **{name: [value] for name, value in EXAMPLES["semi_continuous"][1].items()},
-    "sigma2_0": [0.2, 2.0],
-    "a": [0.3, 3.0],
-    "b": [0.4, 2.5],
-}
-HYPER_GRIDS["semi_continuous_log_normal"] = HYPER_GRIDS["semi_continuous"]
 
 
 @cache

@@ -13,6 +13,7 @@ from oracles.mixtures import (
 )
 from oracles.reference import EXAMPLES
 from skanneal.families import FAMILIES
+from skanneal.families._negative_binomial import SIZES
 
 N = 5
 REJECT = 1e-6  # what a control's p-value must be below
@@ -37,6 +38,16 @@ HYPER_GRIDS = {
     "bernoulli": {"b": [0.3, 3.0], "a": [0.4, 2.5]},
     "poisson": {"shape": [0.5, 4.0], "rate": [0.2, 1.5]},
 }
+HYPER_GRIDS["gamma_exponential"] = {"a": [0.5, 4.0], "b": [0.2, 1.5]}
+HYPER_GRIDS["log_normal"] = HYPER_GRIDS["normal"]
+HYPER_GRIDS["negative_binomial"] = {"r": SIZES[[2, 7]], "a": [1.0, 6.0], "b": [0.5, 3.0]}
+HYPER_GRIDS["semi_continuous"] = {
+    **{name: [value] for name, value in EXAMPLES["semi_continuous"][1].items()},
+    "sigma2_0": [0.2, 2.0],
+    "a": [0.3, 3.0],
+    "b": [0.4, 2.5],
+}
+HYPER_GRIDS["semi_continuous_log_normal"] = HYPER_GRIDS["semi_continuous"]
 PRIOR_GRID = np.array([(a, d) for d in (0.0, 0.4) for a in (0.3, 2.0)])
 
 
