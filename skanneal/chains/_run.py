@@ -15,13 +15,21 @@ from ._race import run_race
 # By how much a chain may exceed its limit without a warning: a share of it, and seconds.
 LATE_SHARE, LATE_SECONDS = 0.05, 0.1
 
-# By name, what takes (plan, schedule, seed, further_sweeps, max_time, stop, progress) and returns
-# the chain that goes on.
-RUNNERS = {
-    "chain": lambda *args: Chain.begin(*args[:5]),
-    "race": lambda *args: run_race(*args[:4], *args[5:]),
-    "island": lambda *args: run_island(*args[:3], *args[5:]),
-}
+
+def _begin_alone(plan, schedule, seed, further, max_time, stop, progress):
+    return Chain.begin(plan, schedule, seed, further, max_time)
+
+
+def _begin_race(plan, schedule, seed, further, max_time, stop, progress):
+    return run_race(plan, schedule, seed, further, stop, progress)
+
+
+def _begin_island(plan, schedule, seed, further, max_time, stop, progress):
+    return run_island(plan, schedule, seed, stop, progress)
+
+
+# What begins a chain, by name: each returns the chain that goes on.
+RUNNERS = {"chain": _begin_alone, "race": _begin_race, "island": _begin_island}
 
 
 def run_chain(

@@ -93,10 +93,10 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         columns and views: "column_block" and "column_gibbs" (columns change views, together or one
         by one), "column_sets" (a new set of columns is proposed), "view_split_merge" (columns leave
         for a view of their own, or a view dissolves into another), "view_reallocation" (one view
-        becomes two or two become one, and their rows are clustered anew) and "view_annealing" (the
-        same, with sweeps while the rows enter; a proposal costs as much as dozens of sweeps and is
-        made once in about 120, but may be accepted on many rows). "auto" is all but "column_gibbs"
-        and "view_annealing".
+        becomes two or two become one, and their rows are clustered anew; it is made only until all
+        rows are in) and "view_annealing" (the same, with sweeps while the rows enter; a proposal
+        costs as much as dozens of sweeps and is made once in about 120, but may be accepted on many
+        rows). "auto" is all but "column_gibbs" and "view_annealing".
     point_estimate : {"clusters", "map", "vi", "binder"}, default="clusters"
         What the fitted labels are. "map": the views and rows of the draw of highest log joint
         density. "vi" and "binder": `view_labels_` is the partition of the columns of least expected

@@ -45,8 +45,9 @@ def stacking_weights(log_densities: ArrayLike) -> np.ndarray:
     -------
     weights : ndarray of shape (n_chains,)
         They sum to 1. Equal over the largest set of the best chains that stacked weights do not
-        beat for sure by more than 0.003 nats per row (see Lead; paired over rows), and 0 for the
-        others; if every such set is beaten, the stacked weights. Equal with fewer than 30 rows.
+        beat by more than 0.003 nats per row and 3 standard errors (paired over rows; 3.3 with four
+        chains), and 0 for the others; if every such set is beaten, the stacked weights. Equal with
+        fewer than 30 rows.
 
     Raises
     ------
