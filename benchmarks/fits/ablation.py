@@ -23,7 +23,7 @@ from unittest.mock import patch
 import numpy as np
 
 from skanneal import CrossCatPY
-from skanneal.chains import _move_policy, _moves, _race
+from skanneal.chains import _move_policy, _moves, _starts
 from skanneal.chains import _plan as plans
 from skanneal.estimators import _rounds
 from skanneal.moves import (
@@ -93,8 +93,8 @@ RULES = {
     "equal_weights": equal_weights,
     "even_work": even_work,
     "no_waiting": lambda: constants(plans, MOST_SETTLED=2, LEAST_SETTLED=2),
-    "no_races": lambda: constants(_race, begin_rival=never),
-    "no_mending": lambda: constants(_race, mend_views=never),
+    "no_races": lambda: constants(_starts, begin_rivals=lambda *_: []),
+    "no_mending": lambda: constants(_starts, mend_views=never),
     "no_extra_splits": lambda: constants(_split_merge, FEW_ROWS=0),
     "fewer_extra_splits": lambda: constants(_split_merge, FEW_ROWS=1000),
     "every_allocation": lambda: constants(_allocating_move, ALL_ROWS=10**9),

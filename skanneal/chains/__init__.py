@@ -4,9 +4,11 @@ from ._chain import Chain
 from ._plan import ChainPlan
 from ._run import run_chain
 from ._snapshot import read_snapshot, write_snapshot
+from ._starts import STARTS
 from ._trace import Trace, side_by_side
 
 __all__ = [
+    "STARTS",
     "Chain",
     "ChainPlan",
     "Trace",

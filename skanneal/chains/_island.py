@@ -33,7 +33,7 @@ from ._first_state import state_from_prior
 from ._moves import ChainMoves
 
 
-def run_island(plan, schedule, seed, stop, progress):
+def run_island(plan, schedule, seed, further_sweeps, max_time, stop, progress):
     """Run an island and return the chain of its survivor.
 
     Parameters
@@ -44,6 +44,8 @@ def run_island(plan, schedule, seed, stop, progress):
         Validated.
     seed : numpy.random.SeedSequence
         Of this island alone; each of its particles has a stream of its own.
+    further_sweeps, max_time
+        Not used: an island follows its schedule alone.
     stop : StopFlag
         Raised to end early.
     progress : Progress

@@ -13,7 +13,6 @@ rows.
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
-from scipy.special import logsumexp
 
 from ..moves import FeatureHyperparameters, PartitionHyperparameters, SplitMerge
 from ..moves._allocate import enter_rows
@@ -22,10 +21,10 @@ from ..partition_priors import PriorGrid
 from ..states import FreshView
 from ..summary._lead import Lead
 from ._column_groups import column_groups
+from ._unseen import LEAST_UNSEEN, MOST_UNSEEN, log_densities, spread, unseen_rows
 
 MOST_COLUMNS = 256  # of a table: the pairs of more columns would cost too much
 MOST_ROWS = 10_000  # in the subsample; later the views are settled
-MOST_UNSEEN, LEAST_UNSEEN = 2000, 50  # rows that judge; the first also of those that show groups
 MOST_TRIES = 16  # groups at a time
 N_STEPS = 10  # Gibbs steps of random rows for each row that enters
 N_SWEEPS = 3  # of splits and merges in the end
@@ -153,26 +152,3 @@ def _exchange(state, parts, fresh):
     for k, part in enumerate(parts):
         view_of[part] = state.n_views + k
     state.reassign(view_of, fresh)
-
-
-def unseen_rows(table, states):
-    """Rows that none of the states has, at most MOST_UNSEEN, spread over the table."""
-    unseen = np.ones(table.n_rows, dtype=bool)
-    for state in states:
-        unseen[state.subsample.rows()] = False
-    return spread(np.flatnonzero(unseen), MOST_UNSEEN)
-
-
-def spread(rows, most):
-    """Some of the rows, evenly."""
-    n = min(len(rows), most)
-    return rows[np.arange(n) * len(rows) // max(n, 1)]
-
-
-def log_densities(views, rows):
-    """Log density of each row of a table, given views: ndarray of shape (n_rows,)."""
-    total = np.zeros(rows.n_rows)
-    for view in views:
-        scores, log_weights = view.score_rows(rows)
-        total += logsumexp(scores + log_weights, axis=1)
-    return total

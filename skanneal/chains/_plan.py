@@ -46,8 +46,8 @@ class ChainPlan(NamedTuple):
         The same pairs for the partition of columns into views; None: one mixture.
     columns : {"drawn", "apart"}
         The views at first: drawn from their prior, or one for each column.
-    races : bool
-        Whether a chain that begins with all columns in one view may take the chain's place.
+    starts : tuple of str
+        Names in STARTS, of the rivals that may take the chain's place.
     partition_prior : str
         Name in PARTITION_PRIORS, of both partitions' prior.
     """
@@ -65,7 +65,7 @@ class ChainPlan(NamedTuple):
     even_work: bool = False
     init: int | np.ndarray | None = None
     columns: str = "drawn"
-    races: bool = False
+    starts: tuple = ()
 
     @property
     def settled_rows(self):

@@ -10,26 +10,14 @@ from ..parallel import LEAST, Progress, StopFlag
 from ..schedules import CustomAnneal
 from ._chain import Chain
 from ._island import run_island
-from ._race import run_race
+from ._starts import begin_chain
 
 # By how much a chain may exceed its limit without a warning: a share of it, and seconds.
 LATE_SHARE, LATE_SECONDS = 0.05, 0.1
 
 
-def _begin_alone(plan, schedule, seed, further, max_time, stop, progress):
-    return Chain.begin(plan, schedule, seed, further, max_time)
-
-
-def _begin_race(plan, schedule, seed, further, max_time, stop, progress):
-    return run_race(plan, schedule, seed, further, stop, progress)
-
-
-def _begin_island(plan, schedule, seed, further, max_time, stop, progress):
-    return run_island(plan, schedule, seed, stop, progress)
-
-
-# What begins a chain, by name: each returns the chain that goes on.
-RUNNERS = {"chain": _begin_alone, "race": _begin_race, "island": _begin_island}
+# What begins a chain, by a schedule's `runner`: each returns the chain that goes on.
+RUNNERS = {"chain": begin_chain, "island": run_island}
 
 
 def run_chain(
@@ -89,7 +77,7 @@ def run_chain(
         chain.pacer.extend(thin)
     else:
         further = lead + (n_draws - 1) * thin
-        begin = RUNNERS["race" if plan.races and schedule.runner == "chain" else schedule.runner]
+        begin = RUNNERS[schedule.runner]
         chain = begin(plan, schedule, seed, further, max_time, stop, progress)
         chain.pacer.extend(lead)
     if max_time is not None:

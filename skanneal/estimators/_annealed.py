@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._missing import is_scalar_nan
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..chains import ChainPlan, run_chain
+from ..chains import STARTS, ChainPlan, run_chain
 from ..encoding import Encoder, prepare, spread_centres, with_bounds
 from ..families import FAMILIES, reads_sparse
 from ..moves import MOVES
@@ -226,7 +226,8 @@ class BaseAnnealed(BaseTable, BaseChains):
         Returns what `run_rounds` does; without rounds there are no verdict and no block.
         """
         in_rounds = auto and not limit
-        plan = plan._replace(races=self._has_views and schedule.races and not limit)
+        races = self._has_views and schedule.races and not limit
+        plan = plan._replace(starts=tuple(STARTS) if races else ())
         n_draws, starts = self._n_draws(auto, plan.table), [(plan, schedule)] * self.n_chains
         if in_rounds:
             starts[1::2] = [self._other_start(plan, schedule)] * len(starts[1::2])

@@ -14,13 +14,14 @@ _ENTROPY_WORDS = 4  # of 32 bits: SeedSequence draws as many from the operating 
 class Purpose(IntEnum):
     """What the seeds below a chain's are for, by their places.
 
-    The first chain's seed also begins the choice of families. An island, which has no rival and
-    whose views are not mended, has one seed of its own, and its particles those from PARTICLES on.
+    The first chain's seed also begins the choice of families. Rivals of a chain have the seeds from
+    RIVALS on. An island, which has no rivals and whose views are not mended, has one seed of its
+    own, and its particles those from PARTICLES on.
     """
 
     FAMILIES = 0
-    RIVAL = ISLAND = 1
-    MENDING = PARTICLES = 2
+    MENDING = ISLAND = 1
+    RIVALS = PARTICLES = 2
 
 
 def spawn_seeds(random_state, n):

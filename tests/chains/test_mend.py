@@ -7,11 +7,11 @@ import pytest
 
 from oracles.bits import same_arrays
 from oracles.mixtures import make_table
-from skanneal.chains import ChainPlan, _mend, _race
+from skanneal.chains import STARTS, ChainPlan, _mend, _starts
 from skanneal.chains._column_groups import binned, column_groups, dependence, joined
 from skanneal.chains._first_state import first_state
 from skanneal.chains._mend import grown, mend_views, parts_of
-from skanneal.chains._race import run_race
+from skanneal.chains._starts import begin_chain
 from skanneal.parallel import Progress, StopFlag
 from skanneal.partition_priors import PriorGrid
 from skanneal.schedules import AcceleratingAnneal
@@ -108,7 +108,7 @@ def plan_of(X, **options):
         PAIRS,
         ("gibbs", "split_merge"),
         view_grid=PAIRS,
-        races=True,
+        starts=tuple(STARTS),
         **options,
     )
 
@@ -204,9 +204,9 @@ def test_a_chain_is_mended_at_the_sizes_of_the_race(monkeypatch):
         found.append(state.subsample.size)
         return mend_views(plan, state, *arguments)
 
-    monkeypatch.setattr(_race, "mend_views", noted)
+    monkeypatch.setattr(_starts, "mend_views", noted)
     schedule = AcceleratingAnneal(n_sweeps=6, passes=10, small_size=50, big_size=1e6)
-    chain = run_race(plan, schedule, np.random.SeedSequence(1), 0, StopFlag(), Progress())
+    chain = begin_chain(plan, schedule, np.random.SeedSequence(1), 0, None, StopFlag(), Progress())
     assert len(found) == 3 and found[0] >= 250 and found[1] >= 500 and found[2] >= 1000
     sets = chain.state.view_of.reshape(4, 4)
     assert (sets == sets[:, :1]).all() and len(np.unique(sets)) == chain.state.n_views == 4

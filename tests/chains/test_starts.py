@@ -1,4 +1,4 @@
-"""The race of a chain whose columns are in one view against the one of the usual start."""
+"""The starts of a chain: the race of the usual one against rivals, judged on unseen rows."""
 
 import numpy as np
 import pytest
@@ -9,9 +9,9 @@ from oracles.enumeration import log_eppf
 from oracles.mixtures import make_table
 from oracles.reference import log_marginal
 from skanneal import CrossCatPY
-from skanneal.chains import Chain, ChainPlan, _mend, _race, _run, run_chain
-from skanneal.chains._mend import log_densities
-from skanneal.chains._race import run_race, sizes, unseen_differences
+from skanneal.chains import STARTS, Chain, ChainPlan, _mend, _run, _starts, _unseen, run_chain
+from skanneal.chains._starts import begin_chain, sizes
+from skanneal.chains._unseen import log_densities, unseen_differences
 from skanneal.estimators import _rounds
 from skanneal.moves import COLUMN_MOVES
 from skanneal.parallel import Progress, StopFlag
@@ -37,8 +37,13 @@ def plan_of(n_rows=1000, n_columns=4, seed=0):
         PAIRS,
         ("gibbs", "split_merge", *COLUMN_MOVES),
         view_grid=PAIRS,
-        races=True,
+        starts=tuple(STARTS),
     )
+
+
+def begun(plan, schedule, seed):
+    """The chain that goes on."""
+    return begin_chain(plan, schedule, seed, 0, None, StopFlag(), Progress())
 
 
 def raced(monkeypatch, means, spread=0.1, plan=None):
@@ -52,12 +57,12 @@ def raced(monkeypatch, means, spread=0.1, plan=None):
         return next(given) + spread * np.resize([-1.0, 1.0], 100)
 
     asked = []
-    monkeypatch.setattr(_race, "unseen_differences", gaps)
-    monkeypatch.setattr(_race, "mend_views", lambda *arguments: 0)
+    monkeypatch.setattr(_starts, "unseen_differences", gaps)
+    monkeypatch.setattr(_starts, "mend_views", lambda *arguments: 0)
     plan = plan_of() if plan is None else plan
     plan = plan._replace(columns="apart", moves=("gibbs",))  # the usual chain stays in its views
     seed = np.random.SeedSequence(3)
-    return run_race(plan, SCHEDULE, seed, 0, StopFlag(), Progress()), asked
+    return begun(plan, SCHEDULE, seed), asked
 
 
 @pytest.mark.parametrize(
@@ -90,27 +95,27 @@ def test_sizes_at_which_chains_are_compared():
 
 @pytest.mark.parametrize("n_unseen", [0, 49])
 def test_too_few_unseen_rows_leave_the_usual_start(monkeypatch, n_unseen):
-    monkeypatch.setattr(_race, "mend_views", lambda *arguments: 0)
-    monkeypatch.setattr(_race, "unseen_differences", lambda *states: np.ones(n_unseen))
+    monkeypatch.setattr(_starts, "mend_views", lambda *arguments: 0)
+    monkeypatch.setattr(_starts, "unseen_differences", lambda *states: np.ones(n_unseen))
     plan = plan_of(2000)._replace(columns="apart", moves=("gibbs",))
     seed = np.random.SeedSequence(3)
-    chain = run_race(plan, SCHEDULE, seed, 0, StopFlag(), Progress())
+    chain = begun(plan, SCHEDULE, seed)
     assert chain.state.n_views > 1 and chain.state.subsample.size >= 1000
 
 
 def test_one_size_is_too_few_for_a_race(monkeypatch):
-    monkeypatch.setattr(_race, "unseen_differences", lambda *states: pytest.fail("a race"))
+    monkeypatch.setattr(_starts, "unseen_differences", lambda *states: pytest.fail("a race"))
     seed = np.random.SeedSequence(2)
-    assert run_race(plan_of(600), SCHEDULE, seed, 0, StopFlag(), Progress()).pacer.size >= 300
+    assert begun(plan_of(600), SCHEDULE, seed).pacer.size >= 300
 
 
 def test_the_usual_start_is_what_it_would_be_alone(monkeypatch):
     """Whether or not there was a rival, until which size ever."""
     plan, seed = plan_of(), np.random.SeedSequence(4)
-    alone = run_chain(plan._replace(races=False), SCHEDULE, seed)["state"]
+    alone = run_chain(plan._replace(starts=()), SCHEDULE, seed)["state"]
     for gap in (-1.0, 0.0):
         gaps = gap + np.tile([-0.1, 0.1], 50)
-        monkeypatch.setattr(_race, "unseen_differences", lambda *states, gaps=gaps: gaps)
+        monkeypatch.setattr(_starts, "unseen_differences", lambda *states, gaps=gaps: gaps)
         beside = run_chain(plan, SCHEDULE, seed)["state"]
         own = [{k: v for k, v in a.items() if "seconds" not in k} for a in (alone, beside)]
         assert same_arrays(*own)
@@ -118,20 +123,22 @@ def test_the_usual_start_is_what_it_would_be_alone(monkeypatch):
 
 def test_the_rival_wins_and_moves_its_columns_afterwards(monkeypatch):
     """Its random numbers are its own, and from then on it has all of the plan's moves."""
-    monkeypatch.setattr(_race, "unseen_differences", lambda *states: 1.0 + np.tile([-0.1, 0.1], 50))
+    monkeypatch.setattr(
+        _starts, "unseen_differences", lambda *states: 1.0 + np.tile([-0.1, 0.1], 50)
+    )
     plan, made = plan_of(), []
     for name, move in COLUMN_MOVES.items():
         monkeypatch.setattr(
             move, "sweep", lambda *a, n=name, s=move.sweep, **k: made.append(n) or s(*a, **k)
         )
     seed = np.random.SeedSequence(5)
-    chain = run_race(plan, SCHEDULE, seed, 0, StopFlag(), Progress())
+    chain = begun(plan, SCHEDULE, seed)
     assert chain.state.n_views == 1 and chain.plan is plan
     usual = len(made)
     assert chain.run() and len(made) > usual
     kept = {name for name, move in COLUMN_MOVES.items() if not move.only_while_growing}
     assert kept <= set(made[usual:]) <= set(COLUMN_MOVES)
-    again = run_race(plan, SCHEDULE, seed, 0, StopFlag(), Progress())
+    again = begun(plan, SCHEDULE, seed)
     resumed = Chain.from_arrays(again.to_arrays(), plan)
     assert resumed.run()
     own = [chain.state.to_arrays() for chain in (chain, resumed)]
@@ -145,7 +152,7 @@ def test_a_rival_begins_where_the_usual_chain_is():
     chain = Chain.begin(plan._replace(columns="apart"), SCHEDULE, seed)
     chain.run(until=250)
     before, at = chain.state.to_arrays(), chain.position
-    rival = _race.begin_rival(chain, np.random.SeedSequence(8))
+    rival = _starts.begin_rivals(chain, np.random.SeedSequence(8))[0].chain
     assert rival.position == at and rival.pacer.size == chain.pacer.size
     np.testing.assert_array_equal(rival.state.subsample.rows(), chain.state.subsample.rows())
     rival.state.validate()
@@ -161,7 +168,7 @@ def test_a_race_that_is_stopped_leaves_the_usual_start(monkeypatch):
             return share > 0.1
 
     plan, seed = plan_of(), np.random.SeedSequence(6)
-    monkeypatch.setattr(_race, "unseen_differences", lambda *states: pytest.fail("it went on"))
+    monkeypatch.setattr(_starts, "unseen_differences", lambda *states: pytest.fail("it went on"))
     result = run_chain(plan._replace(columns="apart"), SCHEDULE, seed, progress=Stops())
     assert not result["complete"]
     chain = Chain.from_arrays(result["state"], plan)
@@ -192,12 +199,12 @@ def test_gaps_are_of_rows_that_neither_has_seen(monkeypatch):
 
     states, taken = (State(400, 0), State(500, 1)), []
     states[1].views = (1,)
-    monkeypatch.setattr(_race, "log_densities", density)
+    monkeypatch.setattr(_unseen, "log_densities", density)
     assert unseen_differences(Rows(), *states) == [1]
     seen = np.union1d(*[state.subsample.rows() for state in states])
     assert 500 < len(seen) < 900
     assert not np.isin(taken[0], seen).any()
-    assert len(taken[0]) == len(set(taken[0])) == _mend.MOST_UNSEEN and taken[0][-1] > 2900
+    assert len(taken[0]) == len(set(taken[0])) == _unseen.MOST_UNSEEN and taken[0][-1] > 2900
 
 
 def test_densities_against_the_formula():
@@ -231,10 +238,10 @@ def test_a_fit_races_without_a_time_limit_and_is_the_same_for_any_number_of_jobs
     X = rng.random((1000, 3)) < np.where(rng.random(1000) < 0.5, 0.9, 0.2)[:, None]
 
     def noted(plan, *arguments):
-        raced.append(plan.columns)
-        return run_race(plan, *arguments)
+        raced.extend([plan.columns] * bool(plan.starts))
+        return begin_chain(plan, *arguments)
 
-    monkeypatch.setattr(_run, "run_race", noted)
+    monkeypatch.setitem(_run.RUNNERS, "chain", noted)
     monkeypatch.setattr(_rounds, "MOST_SWEEPS", 1)
     auto = AcceleratingAnneal(n_sweeps="auto", passes=2, small_size=50, big_size=1e6)
     given = {"n_chains": 2, "n_draws": 1, "random_state": 0, "families": "bernoulli"}
@@ -250,8 +257,25 @@ def test_a_fit_races_without_a_time_limit_and_is_the_same_for_any_number_of_jobs
 
 
 def test_no_race_where_a_chain_begins_with_all_rows(monkeypatch):
-    monkeypatch.setattr(_race, "begin_rival", lambda *arguments: pytest.fail("a race"))
-    chain = run_race(
-        plan_of(), PriorGibbs(n_sweeps=1), np.random.SeedSequence(9), 0, StopFlag(), Progress()
-    )
+    monkeypatch.setattr(_starts, "begin_rivals", lambda *arguments: pytest.fail("a race"))
+    chain = begun(plan_of(), PriorGibbs(n_sweeps=1), np.random.SeedSequence(9))
     assert chain.is_full and chain.position == 0
+
+
+@pytest.mark.parametrize(("ahead", "n_views"), [("together", 1), ("pairs", 2), (None, 4)])
+def test_a_start_is_added_by_one_line(monkeypatch, ahead, n_views):
+    """Another rival takes part, and the one that unseen rows prefer goes on."""
+
+    def pairs(plan, state, bit_generator):
+        views = [_mend.grown(plan, state, pair, bit_generator) for pair in ([0, 1], [2, 3])]
+        state.reassign(state.n_views + np.array([0, 0, 1, 1]), views)
+
+    def gaps(table, usual, rival):
+        name = {1: "together", 2: "pairs"}[rival.n_views]
+        return (1.0 if name == ahead else -1.0) + np.tile([-0.1, 0.1], 50)
+
+    monkeypatch.setitem(STARTS, "pairs", pairs)
+    monkeypatch.setattr(_starts, "mend_views", lambda *arguments: 0)
+    monkeypatch.setattr(_starts, "unseen_differences", gaps)
+    plan = plan_of(2000)._replace(columns="apart", moves=("gibbs",), starts=tuple(STARTS))
+    assert begun(plan, SCHEDULE, np.random.SeedSequence(3)).state.n_views == n_views
