@@ -23,17 +23,10 @@ from unittest.mock import patch
 import numpy as np
 
 from skanneal import CrossCatPY
-from skanneal.chains import _move_policy, _moves, _starts
+from skanneal.chains import _budget, _starts
 from skanneal.chains import _plan as plans
 from skanneal.estimators import _rounds
-from skanneal.moves import (
-    COLUMN_MOVES,
-    MOVES,
-    _allocating_move,
-    _split_merge,
-    _view_reallocation,
-)
-from skanneal.states import CrossCat
+from skanneal.moves import _allocating_move
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
 from fits.ablation_page import table
@@ -67,41 +60,20 @@ def never(*_, **__):
     """Stand for a step that is left out."""
 
 
-@contextlib.contextmanager
-def equal_weights():
-    """Moves take turns equally often."""
-    with contextlib.ExitStack() as stack:
-        for move in {*MOVES.values(), *COLUMN_MOVES.values()}:
-            if hasattr(move, "weight"):
-                stack.enter_context(patch.object(move, "weight", 1))
-        yield
-
-
-@contextlib.contextmanager
-def even_work():
-    """Every move works as much as the churn, in place of turns."""
-    tiles = property(lambda state: sum(view.n_tiles + 1 for view in state.views) - 1)
-    with (
-        constants(_moves, Turns=_move_policy.EvenWork),
-        patch.object(CrossCat, "n_tiles", tiles, create=True),
-    ):
-        yield
+def shares(**values):
+    """Moves have other shares of the churn's work."""
+    return patch.dict(_budget.SHARES, values)
 
 
 RULES = {
     "today": contextlib.nullcontext,
-    "equal_weights": equal_weights,
-    "even_work": even_work,
     "no_waiting": lambda: constants(plans, MOST_SETTLED=2, LEAST_SETTLED=2),
     "no_races": lambda: constants(_starts, begin_rivals=lambda *_: []),
     "no_mending": lambda: constants(_starts, mend_views=never),
-    "no_extra_splits": lambda: constants(_split_merge, FEW_ROWS=0),
-    "fewer_extra_splits": lambda: constants(_split_merge, FEW_ROWS=1000),
-    "every_allocation": lambda: constants(_allocating_move, ALL_ROWS=10**9),
     "no_null_share": lambda: constants(_allocating_move, NULL_SHARE=0.5),
-    "every_size_alike": lambda: patch.object(
-        _view_reallocation.ViewReallocation, "_is_made", lambda *_: True
-    ),
+    "double_shares": lambda: shares(**{k: 2 * v for k, v in _budget.SHARES.items()}),
+    "half_shares": lambda: shares(**{k: v / 2 for k, v in _budget.SHARES.items()}),
+    "equal_shares": lambda: shares(**dict.fromkeys(_budget.SHARES, 0.5)),
     "one_chain_unlimited": lambda: constants(_rounds, ONE_CHAIN=1.0),
 }
 

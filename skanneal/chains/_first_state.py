@@ -51,7 +51,8 @@ def state_from_prior(plan, subsample, bit_generator):
     """
     state = _empty_state(plan, subsample, bit_generator, drawn=True)
     # Without rows, what is drawn given the rows is drawn from the prior.
-    for move in (PartitionHyperparameters(plan.prior_grid), FeatureHyperparameters(plan.grids)):
+    features = FeatureHyperparameters(plan.grids, together=False)
+    for move in (PartitionHyperparameters(plan.prior_grid), features):
         for view in state.views:
             move.sweep(view, bit_generator)
     return state

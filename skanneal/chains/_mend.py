@@ -88,7 +88,7 @@ def grown(plan, state, columns, bit_generator):
     opens = grid.opens if grid.opens.any() else np.ones(len(grid), dtype=bool)
     draws = [
         PartitionHyperparameters(PriorGrid(grid.points[opens], grid.log_weights[opens])),
-        FeatureHyperparameters(plan.grids),
+        FeatureHyperparameters(plan.grids, together=False),
     ]
     kind = type(state.views[0].prior)
     view = state.new_view(columns, grid.prior(grid.first(), kind), plan.hyper)

@@ -10,7 +10,7 @@ from ..moves import (
     PartitionHyperparameters,
 )
 from ..partition_priors import PARTITION_PRIORS
-from ._move_policy import EvenWork, Turns
+from ._budget import Budget
 
 
 class ChainMoves:
@@ -24,7 +24,7 @@ class ChainMoves:
 
     Attributes
     ----------
-    policy : MovePolicy
+    budget : Budget
         It says which structure moves are made, and how often.
     adaptive : list of moves
         Those that adapt during burn-in: they have attributes `burn_in` and `tuning`.
@@ -42,11 +42,12 @@ class ChainMoves:
         ]
         inner = [getattr(move, "move", move) for move in structure]
         self.adaptive = [move for move in inner if hasattr(move, "burn_in")]
-        self.policy = (EvenWork if plan.even_work else Turns)(structure, clock)
+        self.budget = Budget(structure, clock)
         self.hyperparameters = [EachView(PartitionHyperparameters(plan.prior_grid))]
         if plan.view_grid is not None:
             self.hyperparameters.append(PartitionHyperparameters(plan.view_grid))
-        self.hyperparameters.append(EachView(FeatureHyperparameters(plan.grids)))
+        self.features = FeatureHyperparameters(plan.grids)
+        self.hyperparameters.append(EachView(self.features))
         for move in (*structure, *self.hyperparameters):
             move.poll = clock.poll
         self.clock = clock
@@ -54,47 +55,43 @@ class ChainMoves:
 
     def skip(self):
         """Note that no moves follow a segment."""
-        self.took = {"moves": 0.0, "missing": 0.0}
+        self.took = {"moves": 0.0}
 
     def make(self, state, bit_generator, segment, burn_in, stop):
         """Make the moves that follow a segment."""
-        made, missing = self.policy.make(state, bit_generator, segment, burn_in, stop)
+        self.budget.make(state, bit_generator, segment, burn_in, stop)
         began = self.clock.now()
-        for move in self.hyperparameters:
-            move.sweep(state, bit_generator, beta=segment.beta)
+        self._draw_hyperparameters(state, bit_generator, segment.beta)
         self.clock.note("hyperparameters", began, state.subsample.size)
-        self.took = {"moves": made + self.clock.now() - began, "missing": missing}
+        self.took = {"moves": self.clock.now() - began}
 
     def make_in_turn(self, state, bit_generator, turn):
-        """Make the structure move whose turn it is, or at full data all that are made there, then
-        the rest.
-
-        This does not depend on earlier acceptances: for each turn and number of rows the kernel is
-        fixed.
-        """
-        structure = self.policy.moves
-        if state.subsample.size == state.table.n_rows:
-            structure = [structure[i] for i in self.policy.at_full_data]
-        elif structure:
-            structure = [structure[turn % len(structure)]]
-        for move in (*structure, *self.hyperparameters):
+        """Make the structure move whose turn it is, then the rest: a fixed rotation."""
+        due = self.budget.due(state)
+        structure = [self.budget.moves[name] for name in due[turn % len(due) :][:1]] if due else []
+        for move in structure:
             move.sweep(state, bit_generator)
+        self._draw_hyperparameters(state, bit_generator, 1.0)
+
+    def _draw_hyperparameters(self, state, bit_generator, beta):
+        self.features.together = state.subsample.size == state.table.n_rows
+        for move in self.hyperparameters:
+            move.sweep(state, bit_generator, beta=beta)
 
     def expected(self, state, segment):
         """Return the seconds that `make` will take; infinity if a due move was never made."""
         hyperparameters = self.clock.expected("hyperparameters", state.subsample.size)
-        return self.policy.expected(state, segment) + hyperparameters
+        return self.budget.expected(state, segment) + hyperparameters
 
     def memory(self):
         """Return what the moves have adapted so far, in a form that JSON can hold."""
-        tuning = [tuned.tuning for tuned in (self.policy, *self.adaptive)]
-        return self.policy.memory() | {"tuning": tuning}
+        return self.budget.memory() | {"tuning": [move.tuning for move in self.adaptive]}
 
     def recall(self, memory):
         """Take back what `memory` returned; other entries are ignored."""
-        self.policy.recall(memory)
-        for tuned, tuning in zip((self.policy, *self.adaptive), memory["tuning"]):
-            tuned.tuning = tuning
+        self.budget.recall(memory)
+        for move, tuning in zip(self.adaptive, memory["tuning"]):
+            move.tuning = tuning
 
 
 def _column_options(plan, name):

@@ -34,9 +34,6 @@ class ChainPlan(NamedTuple):
         Names in MOVES or COLUMN_MOVES. "gibbs" is the churn itself.
     options : dict of str to dict
         Parameters of moves, by name.
-    even_work : bool
-        Whether every move works as much as the churn, at all sizes of the subsample; else moves
-        take turns while it grows.
     init : int, int array of shape (n_rows,) or None
         Where all rows are labelled at first: number of clusters they are dealt to at random, or
         the labels; None draws from the partition prior.
@@ -62,7 +59,6 @@ class ChainPlan(NamedTuple):
     view_grid: PriorGrid | np.ndarray | None = None
     partition_prior: str = "pitman_yor"
     options: dict = {}
-    even_work: bool = False
     init: int | np.ndarray | None = None
     columns: str = "drawn"
     starts: tuple = ()

@@ -221,7 +221,6 @@ def grow(encoder, plan, judge, seen, judged, seed, state, until, *, stop):
     alone = plan._replace(
         table=plan.table.take(np.sort(seen)),
         moves=("gibbs", "split_merge"),
-        even_work=False,
         init=None,
         strata=None,
         view_grid=None,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._native._types import Hyperparameters, Seed, TableLike
-from ..moves import EXACT_ROWS, PERMUTATIONS, PROGRAMS
+from ..moves import BEAM, EXACT_ROWS, PERMUTATIONS, PROGRAMS
 from ..schedules import PriorGibbs, SequentialGibbs, size_at
 from ._annealed import BaseAnnealed
 from ._base_table import CLUSTERS
@@ -72,16 +72,15 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         a hill climb, afterwards its exact form takes turns with uniform orders. "uniform": any
         order that keeps clusters together. "markov": a chain from row to similar row through each
         cluster, which costs the square of the sizes of the clusters.
-    program : {"auto", "exact", "quadratic", "beam"}, default="auto"
+    program : {"auto", "exact", "quadratic", "beam"} or float, default="auto"
         How an order is cut into clusters. "exact": O(n^3), up to 1000 rows. "quadratic": O(n^2)
         with an acceptance step. "beam": about O(n), as it keeps only segments that matter. "auto":
-        "exact" up to 40 rows, then "beam".
+        "exact" up to 40 rows, then "beam". A number in [0, 1) is a beam that may drop so large a
+        share of the sum over segments at each row; "beam" is 1e-32.
     init : None, "one", int or "sequential", default=None
         How chains begin. None leaves it to the schedule. Otherwise all rows are present from the
         beginning: in one cluster, in a number of clusters at random, or added one after another by
         sequential prediction. This needs a schedule of full-data sweeps.
-    beam_tolerance : float, default=1e-32
-        The share of the sum over segments that the beam may drop at each row.
     point_estimate : {"clusters", "map", "vi", "binder"}, default="clusters"
         What `labels_` are. "clusters": a cluster is one component or several, such that no valley
         between them is sure; see `separation`. With the other values `labels_` are the components
@@ -236,13 +235,12 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         **CLUSTERS,
         "concentration": [StrOptions({"infer", "marginal"}), Real],
         "permutation": [StrOptions(set(PERMUTATIONS))],
-        "program": [StrOptions(set(PROGRAMS))],
+        "program": [StrOptions(set(PROGRAMS)), Interval(Real, 0, 1, closed="left")],
         "init": [
             StrOptions({"one", "sequential"}),
             Interval(Integral, 1, None, closed="left"),
             None,
         ],
-        "beam_tolerance": [Interval(Real, 0, 1, closed="left")],
     }
     _auto_moves = ("gibbs", "permutation", "split_merge")
 
@@ -262,7 +260,6 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         permutation: Any = "projection",
         program: Any = "auto",
         init: str | int = None,
-        beam_tolerance: Any = 1e-32,
         point_estimate: str = "clusters",
         separation: float = 0.9,
         n_clusters: int | None = None,
@@ -289,7 +286,6 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         self.permutation = permutation
         self.program = program
         self.init = init
-        self.beam_tolerance = beam_tolerance
         self.point_estimate = point_estimate
         self.separation = separation
         self.n_clusters = n_clusters
@@ -366,15 +362,15 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
                 f"program='exact' holds up to {EXACT_ROWS} rows, X has {n_rows}: "
                 f"use program='beam', which takes any number"
             )
+        named = isinstance(self.program, str)
         permutation = {
             "permutation": self.permutation,
-            "program": self.program,
-            "tolerance": self.beam_tolerance,
+            "program": self.program if named else "beam",
+            "tolerance": BEAM if named else self.program,
             "grid": priors["concentration"] if self._marginal else None,
         }
         first = {"one": 1, "sequential": None}.get(self.init, self.init)
         return {
             "options": {"permutation": permutation, "split_merge": {"n_proposals": 1}},
-            "even_work": True,
             "init": first,
         }

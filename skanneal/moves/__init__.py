@@ -1,9 +1,9 @@
 """Markov moves: each leaves p(partition) p(x | partition)^beta over the rows of S invariant.
 
 A move has sweep(state, bit_generator, *, beta) -> MoveInfo; `exact` is False for one that is meant
-for burn-in only, `tempered` says whether it takes beta != 1, and structure moves have a `weight`:
-their share of the turns while S grows. One that users may name has a `name` and says what it
-`acts_on`: "rows", of every mixture by itself, or "columns", of the views of a CrossCat.
+for burn-in only, and `tempered` says whether it takes beta != 1. One that users may name has a
+`name` and says what it `acts_on`: "rows", of every mixture by itself, or "columns", of the views of
+a CrossCat. How often chains make it is said in chains/_budget.py.
 
 To add a move: one file with its class, and its import here. `MOVES`, `COLUMN_MOVES` and `__all__`
 follow from the imports, whose form, ``X as X``, tells type checkers that X is public.
@@ -21,7 +21,10 @@ from ._gibbs import make_steps as make_steps
 from ._hyperparameters import EachView as EachView
 from ._hyperparameters import FeatureHyperparameters as FeatureHyperparameters
 from ._hyperparameters import PartitionHyperparameters as PartitionHyperparameters
+from ._info import CALL as CALL
 from ._info import MoveInfo as MoveInfo
+from ._info import row_work as row_work
+from ._permutation import BEAM as BEAM
 from ._permutation import EXACT_ROWS as EXACT_ROWS
 from ._permutation import PERMUTATIONS as PERMUTATIONS
 from ._permutation import PROGRAMS as PROGRAMS

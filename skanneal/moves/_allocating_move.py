@@ -7,12 +7,9 @@ import numpy as np
 from ..partition_priors import PriorGrid
 from ..states import FreshView
 from ._allocate import allocate
-from ._info import MoveInfo, Polled
+from ._info import CALL, MoveInfo, Polled
 from ._random import below, draw_index
 
-# Up to so many rows in S every proposal is made; beyond, a share that falls as their number grows,
-# since a proposal costs as much as a sweep of all rows or more.
-ALL_ROWS = 2000
 NULL_SHARE = 0.1  # share of the proposed pairs at which no second cluster ever opens
 
 
@@ -27,11 +24,10 @@ class AllocatingMove(Polled):
     row_grid : PriorGrid or ndarray of shape (n_points, 2)
         The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
     n_proposals : int
-        Per sweep, with 2,000 rows or fewer in S; with n rows 2000 / n times as many on average.
+        Per sweep.
     """
 
     acts_on = "columns"
-    weight = 1
     exact = True
     tempered = True
 
@@ -41,27 +37,16 @@ class AllocatingMove(Polled):
         self._known = None  # (rows in S, log t), kept because log t is expensive
 
     def sweep(self, state, bit_generator, *, beta=1.0):
-        """`n_proposals` proposals, each made with the same probability."""
+        """`n_proposals` proposals."""
         generator = np.random.Generator(bit_generator)
-        chance = self._chance(state)
-        made = accepted = work = 0
-        for _ in range(self._n_proposals(state)):
-            if chance < 1.0 and generator.random() >= chance:
-                continue
-            made += 1
+        accepted = work = 0
+        for _ in range(self.n_proposals):
             merge, view = generator.random() < 0.5, below(state.n_views, generator)
             propose = self._merge if merge else self._split
             changed, scored = propose(state, view, bit_generator, beta)
             accepted += changed
-            work += scored
-        return MoveInfo(made, accepted, work)
-
-    def _n_proposals(self, state):
-        return self.n_proposals
-
-    def _chance(self, state):
-        """Return the probability of making a proposal, which no move changes."""
-        return ALL_ROWS / max(state.subsample.size, 1)
+            work += CALL + scored
+        return MoveInfo(self.n_proposals, accepted, work)
 
     def _log_proposal(self, state):
         """log t: the hyperprior divided by a pair's cost, its expected number of clusters.

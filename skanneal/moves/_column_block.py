@@ -6,7 +6,7 @@ import numpy as np
 
 from ._column_kernels import choose_views
 from ._column_move import ColumnMove
-from ._info import MoveInfo
+from ._info import CALL, MoveInfo
 from ._random import draw_poisson
 
 
@@ -30,7 +30,6 @@ class ColumnBlock(ColumnMove):
     """
 
     name = "column_block"
-    weight = 2
 
     def __init__(self, row_grid, n_auxiliary=8, n_passes=4):
         super().__init__(row_grid)
@@ -47,7 +46,7 @@ class ColumnBlock(ColumnMove):
         moved = int(np.sum(after != before))
         if moved:
             state.reassign(after, fresh)
-        work = state.subsample.size * scores.shape[1]
+        work = CALL + state.subsample.size * scores.size
         return MoveInfo(n_columns, moved, work)
 
     def _choose(self, state, view_of, scores, bit_generator):

@@ -5,7 +5,7 @@
 import numpy as np
 
 from ._column_move import ColumnMove
-from ._info import MoveInfo
+from ._info import CALL, MoveInfo
 from ._random import draw_index
 
 
@@ -24,7 +24,6 @@ class ColumnGibbs(ColumnMove):
     """
 
     name = "column_gibbs"
-    weight = 2
 
     def __init__(self, row_grid, n_auxiliary=3):
         super().__init__(row_grid)
@@ -38,7 +37,7 @@ class ColumnGibbs(ColumnMove):
         for column in order:
             changed, n_views = self._step(state, int(column), bit_generator, beta)
             moved += changed
-            work += state.subsample.size * n_views
+            work += CALL + state.subsample.size * n_views
         return MoveInfo(len(order), moved, work)
 
     def _step(self, state, column, bit_generator, beta):

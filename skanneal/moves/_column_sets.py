@@ -6,7 +6,7 @@ import numpy as np
 
 from ._column_kernels import seat
 from ._column_move import ColumnMove
-from ._info import MoveInfo
+from ._info import CALL, MoveInfo
 from ._random import below
 
 
@@ -21,14 +21,13 @@ class ColumnSets(ColumnMove):
     ----------
     row_grid : PriorGrid or ndarray of shape (n_points, 2)
         The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
-    n_proposals : int, default=2
+    n_proposals : int, default=1
         Per sweep.
     """
 
     name = "column_sets"
-    weight = 1
 
-    def __init__(self, row_grid, n_proposals=2):
+    def __init__(self, row_grid, n_proposals=1):
         super().__init__(row_grid)
         self.n_proposals = n_proposals
 
@@ -42,7 +41,7 @@ class ColumnSets(ColumnMove):
         return MoveInfo(self.n_proposals, accepted, work)
 
     def _propose(self, state, bit_generator, beta):
-        """(whether columns have changed views, work in row scores)."""
+        """(whether columns have changed views, work)."""
         generator = np.random.Generator(bit_generator)
         n_columns, n_views = state.table.n_columns, state.n_views
         blocks = state.prior.draw(n_columns, bit_generator)
@@ -50,11 +49,11 @@ class ColumnSets(ColumnMove):
         after = seat(state.view_of, chosen.astype(np.int64), state.prior, bit_generator)
         fresh = self._fresh(state, max(0, int(after.max()) + 1 - n_views), bit_generator)
         scores = self._scores(state, chosen, fresh)
-        at = np.arange(len(chosen))
+        at, work = np.arange(len(chosen)), CALL + state.subsample.size * scores.size
         log_ratio = beta * np.sum(scores[at, after[chosen]] - scores[at, state.view_of[chosen]])
         if np.log1p(-generator.random()) >= log_ratio:
-            return False, scores.size
+            return False, work
         changed = bool(np.any(after != state.view_of))
         if changed:
             state.reassign(after, fresh)
-        return changed, state.subsample.size * scores.shape[1]
+        return changed, work

@@ -27,8 +27,6 @@ class EachView(Polled):
         self.move = move
         self.name, self.exact, self.tempered = move.name, move.exact, move.tempered
         self.acts_on = getattr(move, "acts_on", None)
-        self.weight = getattr(move, "weight", None)
-        self.only_while_growing = getattr(move, "only_while_growing", False)
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """One sweep of each view; the sum of their MoveInfo."""
@@ -47,26 +45,25 @@ class FeatureHyperparameters(Polled):
     grids : dict of int to list of (ndarray or None)
         For a column of the table, the grid of each coordinate; None keeps the coordinate fixed.
         Columns left out are fixed. A row family's grids are under its first column.
+    together : bool, default=True
+        Whether a column's pseudo-counts are also drawn together. While rows are few, clusters that
+        are still small would be found alike, and would then grow alike.
     """
 
     name = "hyperparameters"
     exact = True
     tempered = True
 
-    def __init__(self, grids):
-        self.grids = {}
+    def __init__(self, grids, together=True):
+        self.grids, self.together = {}, together
         for column, of_column in grids.items():
             parts = [np.empty(0) if grid is None else grid for grid in of_column]
             starts = np.cumsum([0, *map(len, parts)]).astype(np.int64)
             self.grids[int(column)] = np.concatenate([np.empty(0), *parts]), starts
 
     def sweep(self, state, bit_generator, *, beta=1.0):
-        """Draw every coordinate once, and with all rows pseudo-counts together.
-
-        With fewer rows they are not drawn together: clusters that are still small would be found
-        alike, and would then grow alike.
-        """
-        drawn, whole = 0, state.subsample.size == state.table.n_rows
+        """Draw every coordinate once, and then pseudo-counts together."""
+        drawn = 0
         for block in state.blocks:
             before = drawn
             for f in range(block.n_features):
@@ -74,7 +71,7 @@ class FeatureHyperparameters(Polled):
                 if column in self.grids:
                     self.poll()
                     drawn += block.draw_hyper(f, *self.grids[column], beta, bit_generator)
-                    if whole:
+                    if self.together:
                         drawn += draw_together(block, f, *self.grids[column], beta, bit_generator)
             if drawn > before:
                 block.refresh_all()

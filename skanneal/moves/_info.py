@@ -6,6 +6,11 @@ import numpy as np
 
 SCORES = 1 << 24  # of cells under partitions, between two polls
 
+# What else takes time, as multiples of the time that it takes to score a cell: of a row its memory,
+# the sum over its cells and its draw; and a call from Python, which makes arrays. Both were
+# measured.
+ROW, CALL = 25, 40_000
+
 
 class Polled:
     """Base of moves that may take long: `poll` is called between the steps of a sweep.
@@ -13,13 +18,7 @@ class Polled:
     A chain with a time limit sets a `poll` that raises an exception when the time is over. That
     leaves the state inconsistent, so the chain restores the state before the sweep.
 
-    Attributes
-    ----------
-    only_while_growing : bool
-        Whether chains make the move only before all rows are in.
     """
-
-    only_while_growing = False
 
     @staticmethod
     def poll():
@@ -39,10 +38,17 @@ class Polled:
 class MoveInfo(NamedTuple):
     """Proposals, acceptances, and the work they took.
 
-    Work is counted, not timed: 1 for scoring a row in a tile of clusters, which are scored
-    together, and 2 for adding a row to a cluster.
+    Work is counted, not timed, in scores of cells: 1 for a cell in a tile of clusters, which are
+    scored together, for one under a partition of the rows, or for one that is added to a cluster;
+    ROW for each row that cells are of; CALL for each proposal that is made in Python, and for each
+    view that it builds.
     """
 
     proposed: int
     accepted: int
     work: int
+
+
+def row_work(n_columns):
+    """Return the work of scoring a row of so many columns in a tile, or of adding it."""
+    return ROW + n_columns

@@ -27,7 +27,7 @@ The concentration may be integrated out (`Integrated`).
 import numpy as np
 from scipy.special import gammaln
 
-from ._info import MoveInfo, Polled
+from ._info import CALL, MoveInfo, Polled, row_work
 from ._integrated import Integrated
 from ._order_programs import OrderProgram, scan_order
 from ._random import below
@@ -35,6 +35,7 @@ from ._random import below
 PERMUTATIONS = ("projection", "uniform", "markov")
 PROGRAMS = ("auto", "exact", "quadratic", "beam")
 EXACT_ROWS = 1000  # the exact program holds n^2 numbers twice and takes n^3 / 6 exponentials
+BEAM = 1e-32  # share of the sum over runs that a beam drops at each row by default
 AUTO_EXACT_ROWS = 40  # above this the exact program costs more than it gains
 
 
@@ -58,14 +59,13 @@ class Permutation(Polled):
 
     name = "permutation"
     acts_on = "rows"
-    weight = 2
     exact = True
     tempered = True
     integrates = True
     burn_in = False  # set by the chain: hill climbs are allowed, and tau follows
     tuning = None  # the reference number of clusters
 
-    def __init__(self, permutation="projection", program="auto", tolerance=1e-32, grid=None):
+    def __init__(self, permutation="projection", program="auto", tolerance=BEAM, grid=None):
         self.permutation, self.program, self.tolerance = permutation, program, tolerance
         self.integrated = None if grid is None else Integrated(grid)
 
@@ -106,6 +106,8 @@ class Permutation(Polled):
         weights = log_size + log_tau
         order_program.forward(state, order, weights, beta, tolerance, law == "markov", self.poll)
         self.poll()
+        n_columns = sum(len(block.columns) for block in state.blocks)
+        work = CALL + order_program.work * row_work(n_columns)
         if program == "exact":
             after, log_ratio = order_program.draw_exact(log_number, bit_generator), 0.0
         elif climb or order_program.holds(before):
@@ -113,17 +115,17 @@ class Permutation(Polled):
             old, new = state.n_clusters, int(after.max()) + 1
             log_ratio = log_number[new] - log_number[old] - (new - old) * log_tau
         else:
-            return MoveInfo(1, 0, order_program.work)
+            return MoveInfo(1, 0, work)
         if log_ratio == -np.inf:  # more clusters than there may be
-            return MoveInfo(1, 0, order_program.work)
+            return MoveInfo(1, 0, work)
         if not climb:
             if law == "projection" and not _gives_back(after, place, at, rows):
-                return MoveInfo(1, 0, order_program.work)
+                return MoveInfo(1, 0, work)
             if np.log1p(-generator.random()) >= log_ratio:
-                return MoveInfo(1, 0, order_program.work)
+                return MoveInfo(1, 0, work)
         if not _same_partition(before, after):
             state.replace(order, after)
-        return MoveInfo(1, 1, order_program.work)
+        return MoveInfo(1, 1, work)
 
     # ---- weights --------------------------------------------------------------------------------
 

@@ -39,14 +39,11 @@ from .._native._random cimport below, bitgen, uniform
 from ..families._base cimport TILE, FamilyBlock, aligned_zeros
 from ..partition_priors._base cimport PartitionPrior
 from ..states._mixture cimport Mixture
-from ._info import MoveInfo, Polled
+from ._info import CALL, MoveInfo, Polled, row_work
 from ._integrated import Integrated
 
 
 TRIES = 100  # pairs per sweep, at most one for each row
-# Rows in a sweep's proposals, on average at most: as many as in S, or FEW_ROWS if that is more, but
-# no more than MOST_TIMES those in S.
-FEW_ROWS, MOST_TIMES = 4000, 20
 
 # The probability of an allocation is multiplied up until it is SMALL, over rows whose two scores
 # differ by at most FAR; of the other rows the logarithms are added up.
@@ -255,7 +252,6 @@ class SplitMerge(Polled):
 
     name = "split_merge"
     acts_on = "rows"
-    weight = 4
     exact = True
     tempered = True
     integrates = True
@@ -268,30 +264,33 @@ class SplitMerge(Polled):
         """`n_proposals` proposals; returns MoveInfo."""
         if state.subsample.size < 2:
             return MoveInfo(0, 0, 0)
-        n_tries, most_rows = self._tries(state.subsample.size)
+        n_columns = sum(len(block.columns) for block in state.blocks)
+        n_tries, most_rows = self._tries(state.subsample.size, n_columns)
         pair = state.spare("pair", SplitSides)
         rows = state.subsample.rows()
-        info = try_pairs(
+        made, accepted, n_allocated = try_pairs(
             state, pair, rows, bit_generator, beta, self.integrated, n_tries, most_rows, self.poll
         )
+        info = MoveInfo(made, accepted, CALL + 2 * n_allocated * row_work(n_columns))
         if self.integrated is not None:
             self.integrated.draw(state, bit_generator)
         return info
 
-    def _tries(self, n):
+    def _tries(self, n, n_columns):
         """How many pairs of n rows are drawn, and the rows of a proposal that is always made."""
         if self.n_proposals is not None:
             return self.n_proposals, n
         n_tries = min(n, TRIES)
-        return n_tries, max(n, min(MOST_TIMES * n, FEW_ROWS)) / n_tries
+        # In all, as many rows as S has and as can be allocated in the time of the call.
+        return n_tries, (n + CALL / (2 * row_work(n_columns))) / n_tries
 
 
 cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_generator,
                double beta, integrated, int64_t n_tries, double most_rows, poll):
     """Draw pairs of rows and make their proposals, those of more than `most_rows` rows seldom."""
     cdef bitgen_t *rng = bitgen(bit_generator)
-    cdef int64_t n = rows.shape[0], i, j, size, made = 0, accepted = 0, work = 0
-    cdef int64_t polled = pair.n_allocated
+    cdef int64_t n = rows.shape[0], i, j, size, made = 0, accepted = 0
+    cdef int64_t polled = pair.n_allocated, before = pair.n_allocated
     cdef int64_t[::1] members = np.empty(n, dtype=np.int64)
     cdef int32_t[::1] side = np.empty(n, dtype=np.int32)
     cdef double share
@@ -317,8 +316,7 @@ cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_ge
             accepted += propose(mixture, pair, rows, i, j, split, members[:size], side[:size], beta,
                                 integrated, rng)
             made += 1
-            work += 3 * size
-    return MoveInfo(made, accepted, work)
+    return made, accepted, pair.n_allocated - before
 
 
 cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int64_t i, int64_t j,

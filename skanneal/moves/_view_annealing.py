@@ -28,9 +28,8 @@ from ..partition_priors import PriorGrid
 from ..states import FreshView
 from ._allocate import enter_rows, leave_rows
 from ._hyperparameters import FeatureHyperparameters, PartitionHyperparameters
+from ._info import CALL
 from ._view_reallocation import ViewReallocation
-
-FEW_ROWS = 1000  # below this, proposals are made more often
 
 
 class ViewAnnealing(ViewReallocation):
@@ -44,31 +43,22 @@ class ViewAnnealing(ViewReallocation):
         Of the columns' hyperparameters, as in FeatureHyperparameters; others do not change.
     n_steps : int, default=30
         Gibbs steps after each row that enters, and before each that leaves.
-    share : float, default=0.5
-        A proposal costs as much as dozens of sweeps of the rows. So a sweep makes one with the
-        probability at which proposals cost on average this share of a sweep, if all columns take
-        part. With n < 1000 rows it makes them 1000 / n times as often.
     """
 
     name = "view_annealing"
-    only_while_growing = False
     takes_grids = True
 
-    def __init__(self, row_grid, grids=None, n_steps=30, share=0.5):
+    def __init__(self, row_grid, grids=None, n_steps=30):
         super().__init__(row_grid, 1)
         self.grids = grids = {} if grids is None else grids
-        self.n_steps, self.share = n_steps, share
+        self.n_steps = n_steps
         whole = PriorGrid(self.row_grid.points, self.row_grid.log_weights, least_rows=0)
         # Each coordinate by itself: a sweep of several is not reversible, but its reverse is a
         # sweep in the reverse order.
         self.draws = [PartitionHyperparameters(whole)]
         for c in range(max(map(len, grids.values()), default=0)):
             of_one = {j: _only(c, own) for j, own in grids.items() if c < len(own)}
-            self.draws.append(FeatureHyperparameters(of_one))
-
-    def _chance(self, state):
-        n_rows = max(state.subsample.size, 1)
-        return self.share * n_rows / self._work(n_rows) * max(1.0, FEW_ROWS / n_rows)
+            self.draws.append(FeatureHyperparameters(of_one, together=False))
 
     def _make(self, state, features, rows, beta, bit_generator):
         """A view of these features: its first pair's place on the grid, log Z, the view."""
@@ -102,8 +92,10 @@ class ViewAnnealing(ViewReallocation):
         uniform = np.random.Generator(bit_generator).random(len(rows))
         return rows[np.argsort(uniform, kind="stable")]
 
-    def _work(self, n_rows):
-        return 2 * (1 + self.n_steps) * n_rows
+    def _work_of_views(self, n_rows, n_features):
+        """The same, with Gibbs steps between the rows."""
+        rows = super()._work_of_views(n_rows, n_features) - 3 * CALL
+        return 3 * CALL + (1 + self.n_steps) * rows
 
     def _reference(self, state, columns):
         """Hyperparameters with grids are at the middle of these, independently of the state."""

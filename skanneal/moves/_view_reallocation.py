@@ -24,10 +24,6 @@ min(1, 1 / A),
         (alpha + d V) (1 - d)_{m - 1} (1 - d)_{n - m - 1} / (1 - d)_{n - 1},
 
 where V counts the views before the split. i and z are drawn alike in both directions and cancel.
-
-The cost of a proposal is proportional to the number n of its features, which is the same in both
-directions. So a proposal is made only with probability min(1, L / n): many small views get more
-proposals than a few large ones.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -36,9 +32,9 @@ import numpy as np
 from scipy.special import expit
 
 from ._allocating_move import AllocatingMove
+from ._info import CALL, ROW, row_work
 from ._random import below
 
-TRIES = 10  # choices of views per sweep, at most one per feature
 EITHER = 0.05  # least probability of going with the chosen feature, and of not
 
 
@@ -49,48 +45,25 @@ class ViewReallocation(AllocatingMove):
     ----------
     row_grid : PriorGrid or ndarray of shape (n_points, 2)
         The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
-    n_proposals : int or None, default=None
-        Per sweep, with 2,000 rows or fewer in S; with n rows 2000 / n times as many on average.
-        None: 10, at most one per feature, of which those of
-        many features are left out at random, so that of all features there are 2 on average, or
-        1000 / |S| if that is more, since proposals of few rows cost little.
+    n_proposals : int, default=1
+        Per sweep.
     """
 
     name = "view_reallocation"
-    only_while_growing = True  # views have settled at full data, where hardly any is accepted
 
-    def __init__(self, row_grid, n_proposals=None):
+    def __init__(self, row_grid, n_proposals=1):
         super().__init__(row_grid, n_proposals)
-
-    def _n_proposals(self, state):
-        if self.n_proposals is not None:
-            return self.n_proposals
-        return max(2, min(TRIES, state.table.n_columns))
-
-    def _most_features(self, state):
-        """L, the features of a proposal that is always made."""
-        if self.n_proposals is not None:
-            return np.inf
-        n_features, tries = state.table.n_columns, self._n_proposals(state)
-        of_all = max(2, min(tries, 1000 // max(state.subsample.size, 1)))
-        return of_all * n_features / tries
-
-    def _is_made(self, state, n_features, generator):
-        most = self._most_features(state)
-        return n_features <= most or generator.random() * n_features < most
 
     def _split(self, state, view, bit_generator, beta):
         generator = np.random.Generator(bit_generator)
         own, rows = np.flatnonzero(state.view_of == view), state.subsample.rows()
         if len(own) == 1 or state.prior.open_weight(state.n_views) == 0:
             return False, 0
-        if not self._is_made(state, len(own), generator):
-            return False, 0
         chosen = own[below(len(own), generator)]
         going = self._going(state, chosen, own, rows, beta, bit_generator)
         goes = (generator.random(len(own)) < going) | (own == chosen)
         if goes.all():
-            return False, len(rows)
+            return False, self._work_of_choice(len(rows), len(own))
         parts = own[goes], own[~goes]
         before = self._unmake(state, view, rows, beta, bit_generator)
         made = [self._make(state, part, rows, beta, bit_generator) for part in parts]
@@ -98,11 +71,11 @@ class ViewReallocation(AllocatingMove):
             state, state.n_views, before, made, goes, self._log_choice(going, goes, own == chosen)
         )
         if np.log1p(-generator.random()) >= log_ratio:
-            return False, self._work(len(rows))
+            return False, self._work(len(rows), len(own))
         view_of = state.view_of.copy()
         view_of[parts[0]], view_of[parts[1]] = state.n_views, state.n_views + 1
         state.reassign(view_of, [view for _, _, view in made])
-        return True, self._work(len(rows))
+        return True, self._work(len(rows), len(own))
 
     def _merge(self, state, view, bit_generator, beta):
         if state.n_views == 1:
@@ -112,8 +85,6 @@ class ViewReallocation(AllocatingMove):
         other += other >= view
         rows = state.subsample.rows()
         own = np.flatnonzero((state.view_of == view) | (state.view_of == other))
-        if not self._is_made(state, len(own), generator):
-            return False, 0
         goes = state.view_of[own] == view
         chosen = own[goes][below(int(goes.sum()), generator)]
         going = self._going(state, chosen, own, rows, beta, bit_generator)
@@ -122,11 +93,11 @@ class ViewReallocation(AllocatingMove):
         log_choice = self._log_choice(going, goes, own == chosen)
         log_ratio = -self._log_ratio(state, state.n_views - 1, made, before, goes, log_choice)
         if np.log1p(-generator.random()) >= log_ratio:
-            return False, self._work(len(rows))
+            return False, self._work(len(rows), len(own))
         view_of = state.view_of.copy()
         view_of[own] = state.n_views
         state.reassign(view_of, [made[2]])
-        return True, self._work(len(rows))
+        return True, self._work(len(rows), len(own))
 
     def _make(self, state, features, rows, beta, bit_generator):
         """A view of these features: its prior's place on the grid, log Z, the view."""
@@ -137,8 +108,17 @@ class ViewReallocation(AllocatingMove):
         """The first two of these for the present view."""
         return self._retrace(state, v, rows, beta, bit_generator)
 
-    def _work(self, n_rows):
-        return 4 * n_rows
+    def _work(self, n_rows, n_features):
+        """The choice of the features, and the views that they leave and enter."""
+        return self._work_of_choice(n_rows, n_features) + self._work_of_views(n_rows, n_features)
+
+    def _work_of_choice(self, n_rows, n_features):
+        """Rows added to a view of one feature; scores of all features under two partitions."""
+        return CALL + n_rows * (2 * row_work(1) + 2 * n_features)
+
+    def _work_of_views(self, n_rows, n_features):
+        """Rows added to three views that hold the features twice."""
+        return 3 * CALL + 2 * n_rows * (2 * n_features + 3 * ROW)
 
     def _reference(self, state, columns):
         """Hyperparameters that decide which features go, the same before and after the

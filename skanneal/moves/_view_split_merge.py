@@ -27,6 +27,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from ._allocating_move import AllocatingMove
+from ._info import CALL, row_work
 from ._random import below, draw_index
 
 
@@ -37,13 +38,13 @@ class ViewSplitMerge(AllocatingMove):
     ----------
     row_grid : PriorGrid or ndarray of shape (n_points, 2)
         The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
-    n_proposals : int, default=4
+    n_proposals : int, default=1
         Per sweep.
     """
 
     name = "view_split_merge"
 
-    def __init__(self, row_grid, n_proposals=4):
+    def __init__(self, row_grid, n_proposals=1):
         super().__init__(row_grid, n_proposals)
 
     def _merge(self, state, view, bit_generator, beta):
@@ -56,7 +57,7 @@ class ViewSplitMerge(AllocatingMove):
         log_g = self._log_g(state, features, others, state.sizes()[others], beta)
         point, log_z = self._retrace(state, view, rows, beta, bit_generator)
         log_ratio = self._log_ratio(state, log_g, log_z, point)
-        work = len(rows) * (len(others) + 1)
+        work = self._work(len(rows), len(features), len(others))
         if np.log1p(-generator.random()) >= log_ratio:
             return False, work
         view_of = state.view_of.copy()
@@ -78,13 +79,17 @@ class ViewSplitMerge(AllocatingMove):
         sizes[view] -= n_leaving
         log_g = self._log_g(state, features, np.arange(state.n_views), sizes, beta)
         log_ratio = -self._log_ratio(state, log_g, log_z, point)
-        work = len(rows) * (state.n_views + 1)
+        work = self._work(len(rows), n_leaving, state.n_views)
         if np.log1p(-generator.random()) >= log_ratio:
             return False, work
         view_of = state.view_of.copy()
         view_of[features] = state.n_views
         state.reassign(view_of, [self._fresh(state, point, labels)])
         return True, work
+
+    def _work(self, n_rows, n_features, n_others):
+        """Scores of the features under the others' partitions; a view that rows are added to."""
+        return CALL + n_rows * (n_others * n_features + 2 * row_work(n_features))
 
     def _log_ratio(self, state, log_g, log_z, point):
         """log A."""

@@ -86,7 +86,7 @@ class Budget:
         """Return the number of assignments the schedule is expected to make in all."""
         return max(assignments, round(self.expected))
 
-    def next(self, start, size, seconds, moves=0.0, missing=0.0):
+    def next(self, start, size, seconds, moves=0.0):
         """Choose the next segment.
 
         Parameters
@@ -95,9 +95,8 @@ class Budget:
             Assignments made and rows held so far.
         seconds : float
             Time since the chain began.
-        moves, missing : float, default=0.0
-            Seconds that the last segment's moves took, and that more would have taken, had it been
-            one of the full data.
+        moves : float, default=0.0
+            Seconds that the last segment's moves took, however many its assignments were.
 
         Returns
         -------
@@ -107,7 +106,7 @@ class Budget:
         finished : bool
             Whether this is the schedule's last segment, or none is left.
         """
-        self._measure(start, seconds, moves, missing)
+        self._measure(start, seconds, moves)
         if seconds >= self.max_time:
             step, finished = self._shortest(start, size)
         elif self.position >= self._final_from and size == self._n_rows:
@@ -204,7 +203,7 @@ class Budget:
         budget.betas = arrays["budget_betas"].tolist()
         return budget
 
-    def _measure(self, start, seconds, moves, missing):
+    def _measure(self, start, seconds, moves):
         """Take in the time of the last segment and plan again if that is due."""
         if self.last_length > 0:
             took = seconds - self.last_seconds
@@ -213,7 +212,7 @@ class Budget:
                 self.cost, self.settled = Cost(), 1.0
                 self.taken = self.foreseen = _PACE_START * self.max_time
             self._keep_pace(took)
-            self.cost.update(self.last_size, self.last_length, took, moves, missing)
+            self.cost.update(self.last_size, self.last_length, took, moves)
             if self.last_size == self._n_rows:
                 self.full = [*self.full[1 - FEW :], (self.last_length, took, moves)]
             early = seconds < _FIRST_TIME * self.max_time or len(self.cost.first) < FEW

@@ -22,22 +22,21 @@ class Cost:
     at a multiple of what was expected, at most.
     """
 
-    _STATE = ("least", "weight", "count", "seconds", "x", "y", "xx", "xy", "whole", "moves")
+    _STATE = ("least", "weight", "count", "seconds", "x", "y", "xx", "xy", "moves")
 
     def __init__(self):
         self.least = inf
         self.first = []  # the segments to take the median of
         # Sums over segments, weighted by length, in which old segments fade.
         self.weight = self.count = self.seconds = self.x = self.y = self.xx = self.xy = 0.0
-        self.whole = self.moves = 0.0  # with all moves, as on the full data; of the moves alone
+        self.moves = 0.0  # of the moves alone
 
-    def update(self, size, length, seconds, moves=0.0, missing=0.0):
+    def update(self, size, length, seconds, moves=0.0):
         """Take in a segment: its mean size, its assignments and its seconds.
 
-        `moves` are those of the seconds that its moves took, however many its assignments are;
-        `missing` what moves would have taken that are only made on the full data.
+        `moves` are those of the seconds that its moves took, however many its assignments are.
         """
-        segment = size, length, max(seconds, 1e-9), moves, missing
+        segment = size, length, max(seconds, 1e-9), moves
         self.least = min(self.least, segment[2])
         if len(self.first) == FEW:
             self._add(segment, self._usual(size, length))
@@ -54,13 +53,11 @@ class Cost:
         return float(self.per_assignment(size)) * length
 
     def _add(self, segment, usual):
-        size, length, seconds, moves, missing = segment
+        size, length, seconds, moves = segment
         share = min(1.0, _OUTLIER * usual / seconds)
         seconds, moves = share * seconds, share * moves
         x, y = log(max(size, 1.0)), log(max(seconds - self.least, 0.05 * seconds) / length)
-        whole = (seconds + missing) / length
-        values = (1.0, 1.0 / length, seconds / length, x, y, x * x, x * y)
-        values += (whole, (moves + missing) / length)
+        values = (1.0, 1.0 / length, seconds / length, x, y, x * x, x * y, moves / length)
         for name, value in zip(self._STATE[1:], values):
             setattr(self, name, _FORGET * getattr(self, name) + length * value)
 
@@ -80,7 +77,7 @@ class Cost:
     def of_sweep(self, n_rows):
         """Return the expected seconds of a sweep of the full data, and the moves' share of them."""
         seconds = float(self.per_assignment(n_rows)) * n_rows
-        return seconds * self.whole / self.seconds, min(self.moves / self.whole, 0.95)
+        return seconds, min(self.moves / self.seconds, 0.95)
 
 
 def lower_median(values):

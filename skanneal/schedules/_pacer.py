@@ -120,7 +120,7 @@ class Pacer:
         if self.burn_in and self.assignments * total >= of_path * self._scheduled:
             self._burned_in = self.assignments
 
-    def next(self, seconds=None, moves=0.0, missing=0.0):
+    def next(self, seconds=None, moves=0.0):
         """Return the next segment, or None if all is done.
 
         The caller runs the segment before it asks for another.
@@ -129,9 +129,9 @@ class Pacer:
         ----------
         seconds : float or None, default=None
             Seconds since the chain began; needed only with `max_time`.
-        moves, missing : float, default=0.0
-            Seconds that the last segment's moves took, and that more would have taken, had it been
-            one of the full data; the plan under `max_time` reckons with them.
+        moves : float, default=0.0
+            Seconds that the last segment's moves took, however many its assignments were; the plan
+            under `max_time` reckons with them.
 
         Returns
         -------
@@ -144,7 +144,7 @@ class Pacer:
         timed = self._budget is not None
         self.is_optional = self._finished or (timed and self._budget.ends_well())
         if not self._finished:
-            segment = self._timed(seconds, moves, missing) if timed else self._follow()
+            segment = self._timed(seconds, moves) if timed else self._follow()
         if segment is None and self._extra:
             segment = self._further()
         if segment is not None:
@@ -327,16 +327,14 @@ class Pacer:
         knots = self._knots[first : last + 1]
         return Segment(start, stop, knots, _beta_at(self.path, start))
 
-    def _timed(self, seconds, moves, missing):
+    def _timed(self, seconds, moves):
         """Next segment inside the time budget, or None if the time is over."""
         if not isinstance(seconds, Real) or not seconds >= 0:
             raise ValueError(
                 f"seconds must be the time since the chain began when max_time is set, "
                 f"not {seconds!r}."
             )
-        step, self._finished = self._budget.next(
-            self.assignments, self.size, float(seconds), moves, missing
-        )
+        step, self._finished = self._budget.next(self.assignments, self.size, float(seconds), moves)
         if step is None:
             return None
         knots, beta = step

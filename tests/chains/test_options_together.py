@@ -69,7 +69,6 @@ OPTIONS = {
     "program": ["exact", "quadratic", "beam"],
     "schedule": list(SCHEDULES),
     "selection": ["random", "window", "stratified"],
-    "work": ["in turn", "even"],
     "start": ["drawn", "one", "many", "apart"],
     "goes_on": [False, True],
 }
@@ -85,7 +84,6 @@ class Case(NamedTuple):
     program: str
     schedule: str
     selection: str
-    work: str
     start: str
     goes_on: bool
 
@@ -95,8 +93,7 @@ class Case(NamedTuple):
 
         Both priors are of one kind, and a finite one needs splits and merges; moves of columns go
         with views, which hold no family of rows; programs are those of permutations; a number of
-        clusters to begin with needs a schedule that begins with all rows; only mixtures share their
-        work evenly.
+        clusters to begin with needs a schedule that begins with all rows.
         """
         in_views = self.view_prior is not None
         kinds = {PRIORS[prior][0] for prior in (self.prior, self.view_prior) if prior}
@@ -108,7 +105,6 @@ class Case(NamedTuple):
             and (self.program == "exact" or self.moves in PERMUTATIONS)
             and (self.start in ("drawn", "apart") or self.schedule in ("prior", "sequential"))
             and (self.start != "apart" or in_views)
-            and (self.work == "in turn" or not in_views)
         )
 
 
@@ -199,7 +195,6 @@ def plan_of_case(case):
         options={
             "permutation": {"permutation": law, "program": case.program, "tolerance": TOLERANCE}
         },
-        even_work=case.work == "even",
         init={"one": 1, "many": 3}.get(case.start),
         columns="apart" if case.start == "apart" else "drawn",
         strata=np.arange(n_rows) % 2 if case.selection == "stratified" else None,
@@ -263,10 +258,8 @@ def test_every_option_meets_every_other():
 # ---- wrong chains -------------------------------------------------------------------------------
 
 
-NULL = Case(
-    "normal", "null", None, "split_merge", "exact", "linear", "random", "in turn", "drawn", False
-)
-FINITE = NULL._replace(data="negative_binomial", prior="dynamic", moves="markov", work="even")
+NULL = Case("normal", "null", None, "split_merge", "exact", "linear", "random", "drawn", False)
+FINITE = NULL._replace(data="negative_binomial", prior="dynamic", moves="markov")
 
 
 @pytest.mark.parametrize(

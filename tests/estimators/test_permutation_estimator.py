@@ -64,7 +64,7 @@ class TestScikitLearn:
 
     def test_clone_pickle_and_copy(self):
         X, _ = three_clusters()
-        model = mixture(init="one", beam_tolerance=1e-6).fit(X)
+        model = mixture(init="one", program=1e-6).fit(X)
         assert same_bits(model, clone(model).fit(X))
         for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
             assert same_bits(model, twin)
@@ -194,7 +194,7 @@ class TestBadInput:
             ({"init": "sequential", "schedule": LinearAnneal()}, "init='sequential'.*schedule"),
             ({"permutation": "random"}, "permutation"),
             ({"program": "cubic"}, "program"),
-            ({"beam_tolerance": 1.0}, "beam_tolerance"),
+            ({"program": 1.0}, "program"),
             ({"moves": ("permutation",)}, "moves"),
             ({"moves": ("gibbs", "slice")}, "moves"),
             ({"concentration": "integrated"}, "concentration"),

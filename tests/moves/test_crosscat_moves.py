@@ -350,27 +350,6 @@ def test_moves_that_ignore_the_weights_fail(moves):
     assert count_p_value(summed(counts, weighted_points), summed(law, weighted_points)) < REJECT
 
 
-def test_small_views_have_more_reallocations():
-    """As many features are reallocated as two proposals of all have, ten times a sweep at most."""
-
-    def made(n_views, n_columns, n_rows):
-        sizes = np.full(n_views, n_columns // n_views)
-        case = types.SimpleNamespace(
-            table=types.SimpleNamespace(n_columns=n_columns),
-            subsample=types.SimpleNamespace(size=n_rows),
-        )
-        move = ViewReallocation(np.array([[1.0, 0.0]]))
-        of_one = np.mean([move._is_made(case, size, generator) for size in sizes.repeat(2000)])
-        return move._n_proposals(case) * of_one
-
-    generator = np.random.default_rng(0)
-    assert made(1, 40, 2000) == pytest.approx(2.0, rel=0.15)
-    assert made(5, 40, 2000) == made(8, 40, 2000) == 10.0
-    assert made(1, 40, 250) == pytest.approx(4.0, rel=0.1)
-    assert made(1, 40, 50) == 10.0 and made(1, 4, 50) == 4.0
-    assert made(1, 4, 2000) == pytest.approx(2.0, rel=0.15)
-
-
 @pytest.mark.parametrize(
     ("n_views", "goes"), [(1, [1, 0]), (1, [0, 1, 1]), (3, [1, 1, 0, 1]), (2, [0, 0, 1, 0, 0])]
 )
@@ -397,23 +376,6 @@ def test_the_ratio_of_a_reallocation_is_that_of_its_formula(n_views, goes):
     views = (alpha + d * n_views) * rising(1 - d, m - 1) * rising(1 - d, n - m - 1)
     expected = constants * pairs * choices * views / rising(1 - d, n - 1)
     assert math.exp(found) == pytest.approx(expected, rel=1e-12)
-
-
-def test_few_of_many_rows_are_allocated_anew():
-    """Of more than 2,000 rows a share of proposals is made."""
-
-    def chance(move, n_rows, n_inside):
-        table = types.SimpleNamespace(n_rows=n_rows)
-        subsample = types.SimpleNamespace(size=n_inside)
-        return move._chance(types.SimpleNamespace(table=table, subsample=subsample))
-
-    reallocation, splits = (
-        of(np.array([[1.0, 0.0]]), 1) for of in (ViewReallocation, ViewSplitMerge)
-    )
-    assert chance(reallocation, 9999, 4000) == chance(splits, 9999, 4000) == 0.5
-    assert chance(reallocation, 4000, 4000) == chance(splits, 4000, 4000) == 0.5
-    assert chance(reallocation, 9999, 2000) >= 1.0 and chance(reallocation, 500, 500) >= 1.0
-    assert chance(reallocation, 0, 0) >= 1.0
 
 
 def test_pairs_are_proposed_by_the_hyperprior_and_by_what_they_cost():
@@ -622,7 +584,7 @@ class ViewsFault(ViewSplitMerge):
     """Forgets that a split chooses among fewer views, or which features it chooses."""
 
     def __init__(self, row_grid, *, views=True, subset=True):
-        super().__init__(row_grid)
+        super().__init__(row_grid, n_proposals=4)
         self.right_views, self.right_subset = views, subset
 
     def _log_ratio(self, state, log_g, *others):
@@ -640,7 +602,7 @@ class ReallocationFault(ViewReallocation):
     """Forgets how many views there are to split, which features went, or the proposed pairs."""
 
     def __init__(self, row_grid, *, views=True, choice=True, pairs=True):
-        super().__init__(row_grid)
+        super().__init__(row_grid, n_proposals=4)
         self.right_views, self.right_choice, self.right_pairs = views, choice, pairs
 
     def _log_ratio(self, state, n_views, whole, parts, goes, log_choice):
@@ -651,30 +613,6 @@ class ReallocationFault(ViewReallocation):
     def _log_proposal(self, state):
         right = super()._log_proposal(state)
         return right if self.right_pairs else right + 1.0
-
-
-class Skipping(ReallocationFault):
-    """Proposals of many features are seldom made. The fault: no merge is left out."""
-
-    def __init__(self, row_grid, *, both=True):
-        super().__init__(row_grid)
-        self.right_both, self.merging = both, False
-
-    def _n_proposals(self, state):
-        return 10
-
-    def _most_features(self, state):
-        return 0.2
-
-    def _merge(self, state, view, bit_generator, beta):
-        self.merging = True
-        done = super()._merge(state, view, bit_generator, beta)
-        self.merging = False
-        return done
-
-    def _is_made(self, state, n_features, generator):
-        always = self.merging and not self.right_both
-        return always or super()._is_made(state, n_features, generator)
 
 
 def copies_a_view(base):
@@ -696,9 +634,7 @@ def p_value_after(make, data, n_starts, n_rounds=3):
     return view_p_value(ends(case, starts, moves_of(case, alone(make)), n_rounds, 5), law)
 
 
-@pytest.mark.parametrize(
-    "make", [GibbsFault, BlockFault, SetsFault, ViewsFault, ReallocationFault, Skipping]
-)
+@pytest.mark.parametrize("make", [GibbsFault, BlockFault, SetsFault, ViewsFault, ReallocationFault])
 @pytest.mark.parametrize(
     ("data", "n_starts"), [("differ", 100), pytest.param("agree", 3000, marks=SLOW)]
 )
@@ -727,7 +663,6 @@ CONTROLS = {
     "reallocation, number": ("agree", lambda grid: ReallocationFault(grid, views=False)),
     "reallocation, choice": ("agree", lambda grid: ReallocationFault(grid, choice=False)),
     "reallocation, pairs": ("agree", lambda grid: ReallocationFault(grid, pairs=False)),
-    "reallocation, skipping": ("agree", lambda grid: Skipping(grid, both=False)),
 }
 
 
@@ -739,7 +674,6 @@ CONTROLS = {
         "sets, no ratio",
         "views, subset",
         "reallocation, choice",
-        "reallocation, skipping",
     ],
 )
 @pytest.mark.few(2)

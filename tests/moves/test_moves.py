@@ -484,7 +484,7 @@ def test_how_often_two_clusters_merge(labels, discount):
 class Skipping(SplitMerge):
     """Proposals of more than two rows are seldom made."""
 
-    def _tries(self, n):
+    def _tries(self, n, n_columns):
         return self.n_proposals, 2.0
 
 

@@ -44,9 +44,9 @@ from oracles.permutation_enumeration import (
 )
 from oracles.reference import EXAMPLES, ROW_EXAMPLES
 from skanneal.chains import ChainPlan, run_chain
-from skanneal.chains._move_policy import EvenWork
+from skanneal.chains._budget import Budget
 from skanneal.families import MISSING_COUNT, Table
-from skanneal.moves import Gibbs, Permutation, SplitMerge
+from skanneal.moves import CALL, Gibbs, Permutation, SplitMerge
 from skanneal.moves._order_programs import OrderProgram
 from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal, PriorGibbs, SequentialGibbs
@@ -532,7 +532,7 @@ def end_of_chains(grid, schedule, moves, n_chains, *, options=OPTIONS, init=None
     table = make_table(columns)
     hyper = {j: hyper_vector(family, h) for j, (family, _, h) in enumerate(columns)}
     families = {family: np.array([j]) for j, (family, _, _) in enumerate(columns)}
-    run = {"options": options, "even_work": True, "init": init}
+    run = {"options": options, "init": init}
     model = ChainPlan(table, families, hyper, {}, grid, moves, **run)
     counts = Counter()
     for child in np.random.SeedSequence(seed).spawn(n_chains):
@@ -575,14 +575,13 @@ def test_work_that_follows_the_state_is_seen(monkeypatch):
     by what they cost."""
 
     def make(self, state, bit_generator, segment, burn_in, stop):
-        for i, move in enumerate(self.moves):
-            self.credit[i] += (segment.stop - segment.start) * state.n_clusters
-            while self.credit[i] > 0:
+        for name, move in self.moves.items():
+            self.credit[name] += 4 * (segment.stop - segment.start) * state.n_clusters
+            while self.credit[name] > 0:
                 info = move.sweep(state, bit_generator, beta=segment.beta)
-                self.credit[i] -= max(1, info.work)
-        return 0.0, 0.0
+                self.credit[name] -= max(1, info.work - CALL)
 
-    monkeypatch.setattr(EvenWork, "make", make)
+    monkeypatch.setattr(Budget, "make", make)
     counts = end_of_chains(PRIOR_GRID, CHAINS["prior"], MOVES["split_merge"], 700, seed=18)
     assert count_p_value(counts, law_of_chains(PRIOR_GRID)) < REJECT
 

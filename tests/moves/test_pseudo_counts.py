@@ -8,6 +8,7 @@ alarms once in 10,000.
 from collections import Counter
 from functools import cache
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,6 +32,9 @@ from oracles.move_states import (
     summed,
 )
 from oracles.reference import EXAMPLES, log_marginal
+from skanneal.chains import ChainPlan
+from skanneal.chains._clock import ChainClock
+from skanneal.chains._moves import ChainMoves
 from skanneal.families import FAMILIES
 from skanneal.moves import FeatureHyperparameters, Gibbs, PartitionHyperparameters, SplitMerge
 from skanneal.moves._pseudo_counts import draw_together
@@ -110,11 +114,19 @@ def test_a_family_without_pseudo_counts_stays():
 
 
 def test_pseudo_counts_wait_for_all_rows(monkeypatch):
+    """In a chain; the move itself draws them together or not."""
     mixture, block, grids, bit_generator = block_of("categorical", [1, 1, 1])
-    move = FeatureHyperparameters({0: grids})
-    assert move.sweep(mixture, bit_generator).proposed == 6
-    mixture.remove_row(mixture.subsample.leave_row(bit_generator))
-    assert move.sweep(mixture, bit_generator).proposed == 3
+    for together, n_draws in [(True, 6), (False, 3)]:
+        move = FeatureHyperparameters({0: grids}, together)
+        assert move.sweep(mixture, bit_generator).proposed == n_draws
+    plan = ChainPlan(mixture.table, {}, {}, {0: grids}, np.array([[1.0, 0.0]]), ("gibbs",))
+    moves, found = ChainMoves(plan, ChainClock()), []
+    segment = SimpleNamespace(start=0, stop=1, beta=1.0)
+    for _ in range(2):
+        moves.make(mixture, bit_generator, segment, False, None)
+        found.append(moves.features.together)
+        mixture.remove_row(mixture.subsample.leave_row(bit_generator))
+    assert found == [True, False]
 
 
 # ---- the move -----------------------------------------------------------------------------------

@@ -1,0 +1,120 @@
+"""Which structure moves follow a churn, and how often: each has a share of the churn's work.
+
+A move earns its share of each churn, and is made when it has earned what its sweeps cost on
+average, as often as it has. What a sweep costs is counted (see MoveInfo), not timed, so that a seed
+gives the same chain on every machine, and is compared with a churn of the same rows. While burn-in
+lasts, the average cost of a move follows what its sweeps have taken. Then it is frozen, with the
+cost of a churn: a number of sweeps that depended on the state would favour the states in which it
+is small. No number depends on what moves find.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from ..moves import CALL, row_work
+
+# Of a churn's work, by the names of the moves.
+SHARES = {
+    "split_merge": 1.0,
+    "permutation": 1.0,
+    "column_block": 0.25,
+    "column_gibbs": 0.25,
+    "column_sets": 0.125,
+    "view_split_merge": 0.25,
+    "view_reallocation": 0.5,
+    "view_annealing": 0.5,
+}
+WHILE_GROWING = {"view_reallocation"}  # at full data hardly any is accepted: 1 of 22,000
+MEMORY = 0.2  # weight of a move's last sweep in its average cost
+LEAST_COST = 0.01  # of a sweep, in churns; a sweep of a single row costs nothing
+
+
+class Budget:
+    """The structure moves of one chain, and what each has earned.
+
+    Parameters
+    ----------
+    moves : list of moves
+        The structure moves.
+    clock : ChainClock
+        The chain's; it times the moves by their names.
+
+    Attributes
+    ----------
+    credit : dict of str to float
+        What each move has earned and not spent, in churns.
+    costs : dict of str to float
+        What a sweep of each move costs on average, in churns of the same rows.
+    churn : list of float
+        What a churn costs: as such, and per assignment.
+    """
+
+    def __init__(self, moves, clock):
+        self.moves, self.clock = {move.name: move for move in moves}, clock
+        self.credit, self.costs, self.churn = dict.fromkeys(self.moves, 0.0), {}, []
+
+    def memory(self):
+        """Return what the budget remembers of earlier churns, in a form that JSON can hold."""
+        return {"credit": self.credit.copy(), "costs": self.costs.copy(), "churn": self.churn}
+
+    def recall(self, memory):
+        """Take back what `memory` returned; other entries are ignored."""
+        self.credit = {name: float(memory["credit"][name]) for name in self.moves}
+        self.costs = {str(name): float(cost) for name, cost in memory["costs"].items()}
+        self.churn = [float(part) for part in memory["churn"]]
+
+    def make(self, state, bit_generator, segment, burn_in, stop):
+        """Make the moves that can be paid after a segment."""
+        if burn_in or not self.churn:
+            self.churn = churn_cost(state)
+        for name in self.due(state):
+            self.credit[name] += self._earned(name, state, segment)
+            while self.credit[name] >= self._cost(name) and not stop.is_set():
+                self.clock.poll()
+                self._sweep(name, state, bit_generator, segment, burn_in)
+
+    def due(self, state):
+        """Return the names of the moves that have a share with so many rows in."""
+        full = state.subsample.size == state.table.n_rows
+        return [name for name in self.moves if not (full and name in WHILE_GROWING)]
+
+    def expected(self, state, segment):
+        """Return the seconds that `make` will take; infinity if a due move was never made."""
+        n_rows, seconds = state.subsample.size, 0.0
+        for name in self.due(state):
+            earned = self.credit[name] + self._earned(name, state, segment)
+            n_sweeps = int(earned / self._cost(name))
+            seconds += n_sweeps * self.clock.expected(name, n_rows) if n_sweeps else 0.0
+        return seconds
+
+    def _sweep(self, name, state, bit_generator, segment, burn_in):
+        n_rows, began = state.subsample.size, self.clock.now()
+        info = self.moves[name].sweep(state, bit_generator, beta=segment.beta)
+        self.clock.note(name, began, n_rows)
+        if burn_in:
+            now = info.work / self._work(n_rows)
+            before = self.costs.get(name, now)
+            self.costs[name] = before + MEMORY * (now - before)
+        self.credit[name] -= self._cost(name)
+
+    def _earned(self, name, state, segment):
+        """Return what a move earns by a segment: its share of a churn."""
+        of_churn = self._work(segment.stop - segment.start) / self._work(state.subsample.size)
+        return SHARES[name] * of_churn
+
+    def _cost(self, name):
+        return max(self.costs.get(name, 1.0), LEAST_COST)
+
+    def _work(self, n_assignments):
+        """Return the work of so many assignments."""
+        fixed, each = self.churn or (CALL, 0.0)
+        return fixed + each * n_assignments
+
+
+def churn_cost(state):
+    """Return what a churn costs as such, and per assignment: in each view a call, and a row that is
+    scored and added to a cluster."""
+    each = [
+        (view.n_tiles + 1) * row_work(sum(len(block.columns) for block in view.blocks))
+        for view in state.views
+    ]
+    return [float(CALL * len(each)), float(sum(each))]

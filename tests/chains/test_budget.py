@@ -1,0 +1,163 @@
+"""The budget: each structure move has a share of the churn's work, whatever it finds."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from oracles.mixtures import make_table
+from skanneal.chains import ChainPlan, _budget, run_chain
+from skanneal.chains._budget import LEAST_COST, SHARES, WHILE_GROWING, Budget, churn_cost
+from skanneal.chains._clock import ChainClock
+from skanneal.moves import CALL, COLUMN_MOVES, MOVES, MoveInfo, SplitMerge, row_work
+from skanneal.parallel import StopFlag
+from skanneal.schedules import LinearAnneal
+
+NAMES = ("split_merge", "column_block", "view_reallocation")
+
+
+def state_of(n_inside, n_rows=10_000, n_views=3, n_columns=2):
+    """What a budget asks of a state."""
+    view = SimpleNamespace(n_tiles=1, blocks=[SimpleNamespace(columns=np.arange(n_columns))])
+    return SimpleNamespace(
+        subsample=SimpleNamespace(size=n_inside),
+        table=SimpleNamespace(n_rows=n_rows),
+        views=[view] * n_views,
+    )
+
+
+def moves_of(made, work=lambda state: CALL, accepted=0):
+    """A move of each name, which notes that it was made."""
+
+    def sweep(name):
+        def note(state, bit_generator, *, beta):
+            made.append(name)
+            return MoveInfo(1, accepted, work(state))
+
+        return note
+
+    return [SimpleNamespace(name=name, sweep=sweep(name)) for name in NAMES]
+
+
+def counts(n_inside, n_churns=200, burn_in=True, budget=None, **given):
+    """How often each move is made after so many churns of so many rows."""
+    made, state = [], state_of(n_inside)
+    budget = Budget(moves_of(made, **given), ChainClock()) if budget is None else budget
+    for _ in range(n_churns):
+        segment = SimpleNamespace(start=0, stop=n_inside, beta=1.0)
+        budget.make(state, None, segment, burn_in, StopFlag())
+    return np.array([made.count(name) for name in NAMES])
+
+
+def test_every_move_has_a_share():
+    assert set(SHARES) == {*MOVES, *COLUMN_MOVES} - {"gibbs"} and min(SHARES.values()) > 0.0
+    assert set(SHARES) > WHILE_GROWING
+
+
+def test_shares_are_of_a_churns_work():
+    """A churn of 100 rows in three views of two columns costs CALL + 100 * 3 * 2 * (2 + ROW)."""
+    churn = CALL + 100 * 3 * 2 * row_work(2)
+    assert churn_cost(state_of(100)) == [CALL, 3 * 2 * row_work(2)]
+    expected = 200 * np.array([SHARES[name] for name in NAMES]) * churn / (2 * CALL)
+    np.testing.assert_allclose(counts(100, work=lambda state: 2 * CALL), expected, atol=1.0)
+
+
+@pytest.mark.parametrize("n_inside", [10, 1000, 9999])
+def test_a_move_that_costs_what_the_churn_does_has_its_share_at_every_size(n_inside):
+    def work(state):
+        fixed, each = churn_cost(state)
+        return fixed + each * state.subsample.size
+
+    expected = 200 * np.array([SHARES[name] for name in NAMES])
+    np.testing.assert_allclose(counts(n_inside, work=work), expected, atol=1.0)
+
+
+def test_at_full_data_moves_of_growing_subsamples_rest():
+    assert (counts(10_000) > 0).tolist() == [True, True, False]
+    assert (counts(9_999) > 0).all()
+
+
+def test_what_moves_find_does_not_change_how_often_they_are_made():
+    np.testing.assert_array_equal(counts(100, accepted=1), counts(100, accepted=0))
+
+
+def test_costs_and_the_churns_work_are_frozen_after_burn_in():
+    """Else the states in which a sweep costs little, or the churn much, would be favoured."""
+    made, dear = [], [False]
+    budget = Budget(moves_of(made, lambda state: CALL * (10 if dear[0] else 1)), ChainClock())
+    counts(100, budget=budget)
+    costs, churn = budget.costs.copy(), budget.churn.copy()
+    assert set(costs) == set(NAMES)
+    before = len(made)
+    counts(100, burn_in=False, budget=budget)
+    as_learned, dear[0] = len(made) - before, True
+    for n_views in (3, 30):
+        before, state = len(made), state_of(100, n_views=n_views)
+        for _ in range(200):
+            segment = SimpleNamespace(start=0, stop=100, beta=1.0)
+            budget.make(state, None, segment, False, StopFlag())
+        assert abs(len(made) - before - as_learned) <= len(NAMES)
+    assert budget.costs == costs and budget.churn == churn
+    before = len(made)
+    counts(100, budget=budget)  # the control: while burn-in lasts, moves that cost more are rarer
+    assert len(made) - before < as_learned / 2
+
+
+def test_a_budget_goes_on_where_it_was():
+    made, other_made = [], []
+    budget, other = (Budget(moves_of(m), ChainClock()) for m in (made, other_made))
+    counts(100, n_churns=7, budget=budget)
+    other.recall(budget.memory())
+    made.clear()
+    for one in (budget, other):
+        counts(100, n_churns=50, budget=one)
+    assert made == other_made and len(made) > 10
+
+
+def test_a_move_that_costs_nothing_ends():
+    assert counts(1, n_churns=1, work=lambda state: 0).max() <= 1 + 2 / LEAST_COST
+
+
+def test_a_chain_without_moves():
+    budget = Budget([], ChainClock())
+    segment = SimpleNamespace(start=0, stop=10, beta=1.0)
+    assert budget.make(state_of(10), None, segment, True, StopFlag()) is None
+    assert budget.expected(state_of(10), segment) == 0.0
+
+
+def test_what_moves_are_expected_to_take():
+    made, clock = [], ChainClock()
+    budget, segment = Budget(moves_of(made), clock), SimpleNamespace(start=0, stop=100, beta=1.0)
+    budget.churn = [float(CALL), 0.0]
+    assert budget.expected(state_of(100), segment) == np.inf  # split_merge is due, and unknown
+    for name, rate in zip(NAMES, (1.0, 2.0, 4.0)):
+        clock._last[name] = [rate]
+    budget.costs = dict.fromkeys(NAMES, 0.125)
+    n_sweeps = np.array([8, 2, 4])  # shares of 1, 1/4 and 1/2
+    assert budget.expected(state_of(100), segment) == 100 * n_sweeps @ [1.0, 2.0, 4.0]
+    assert budget.expected(state_of(10_000), segment) == 10_000 * n_sweeps[:2] @ [1.0, 2.0]
+
+
+def test_a_share_is_changed_by_one_line(monkeypatch):
+    """Of split-merge twice as much: a chain makes twice as many sweeps of it."""
+    rng, made = np.random.default_rng(0), []
+    table = make_table([("normal", rng.normal(size=60).tolist(), {}) for _ in range(2)])
+    sweep = SplitMerge.sweep
+    monkeypatch.setattr(
+        SplitMerge, "sweep", lambda *args, **named: made.append(1) or sweep(*args, **named)
+    )
+    plan = ChainPlan(
+        table,
+        {"normal": np.arange(2)},
+        {j: np.array([0.0, 1.0, 2.0, 1.0]) for j in range(2)},
+        {},
+        np.array([[1.0, 0.0]]),
+        ("gibbs", "split_merge"),
+    )
+    n_sweeps = []
+    for share in (SHARES["split_merge"], 2.0 * SHARES["split_merge"]):
+        made.clear()
+        monkeypatch.setitem(_budget.SHARES, "split_merge", share)
+        run_chain(plan, LinearAnneal(n_sweeps=60), np.random.SeedSequence(1))
+        n_sweeps.append(len(made))
+    assert n_sweeps[1] / n_sweeps[0] == pytest.approx(2.0, rel=0.15)
