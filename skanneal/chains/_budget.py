@@ -16,12 +16,12 @@ from ..moves import CALL, row_work
 SHARES = {
     "split_merge": 1.0,
     "permutation": 1.0,
-    "column_block": 0.25,
-    "column_gibbs": 0.25,
-    "column_sets": 0.125,
-    "view_split_merge": 0.25,
-    "view_reallocation": 0.5,
-    "view_annealing": 0.5,
+    "column_block": 1 / 8,
+    "column_gibbs": 1 / 8,
+    "column_sets": 1 / 16,
+    "view_split_merge": 1 / 8,
+    "view_reallocation": 1 / 4,
+    "view_annealing": 1 / 4,
 }
 WHILE_GROWING = {"view_reallocation"}  # at full data hardly any is accepted: 1 of 22,000
 MEMORY = 0.2  # weight of a move's last sweep in its average cost

@@ -371,6 +371,6 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         }
         first = {"one": 1, "sequential": None}.get(self.init, self.init)
         return {
-            "options": {"permutation": permutation, "split_merge": {"n_proposals": 1}},
+            "options": {"permutation": permutation},
             "init": first,
         }

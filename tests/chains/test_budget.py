@@ -55,9 +55,9 @@ def test_every_move_has_a_share():
 
 
 def test_shares_are_of_a_churns_work():
-    """A churn of 100 rows in three views of two columns costs CALL + 100 * 3 * 2 * (2 + ROW)."""
-    churn = CALL + 100 * 3 * 2 * row_work(2)
-    assert churn_cost(state_of(100)) == [CALL, 3 * 2 * row_work(2)]
+    """Here of 100 rows in three views of two columns, whose clusters fill one tile."""
+    churn = 3 * CALL + 100 * 3 * 2 * row_work(2)
+    assert churn_cost(state_of(100)) == [3 * CALL, 3 * 2 * row_work(2)]
     expected = 200 * np.array([SHARES[name] for name in NAMES]) * churn / (2 * CALL)
     np.testing.assert_allclose(counts(100, work=lambda state: 2 * CALL), expected, atol=1.0)
 
@@ -133,7 +133,7 @@ def test_what_moves_are_expected_to_take():
     for name, rate in zip(NAMES, (1.0, 2.0, 4.0)):
         clock._last[name] = [rate]
     budget.costs = dict.fromkeys(NAMES, 0.125)
-    n_sweeps = np.array([8, 2, 4])  # shares of 1, 1/4 and 1/2
+    n_sweeps = np.array([8, 1, 2])  # shares of 1, 1/8 and 1/4
     assert budget.expected(state_of(100), segment) == 100 * n_sweeps @ [1.0, 2.0, 4.0]
     assert budget.expected(state_of(10_000), segment) == 10_000 * n_sweeps[:2] @ [1.0, 2.0]
 

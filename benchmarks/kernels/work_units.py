@@ -1,0 +1,65 @@
+"""What a row and a call cost beside the score of a cell: the units in which moves count work.
+
+    python benchmarks/kernels/work_units.py        # a few seconds
+
+Gibbs steps of rows of few and of many columns give the time of a cell and of a row. Sweeps of
+split-merge and draws of concentrations over six rows, which have hardly any cells to score, give
+that of a call. All are processor times, the least of several. What the package takes for them is
+printed beside (`skanneal/moves/_info.py`).
+"""
+
+import time
+
+import numpy as np
+
+from skanneal.families import FAMILIES, Table
+from skanneal.moves import CALL, Gibbs, PartitionHyperparameters, SplitMerge
+from skanneal.moves._info import ROW
+from skanneal.partition_priors import PitmanYor
+from skanneal.states import Mixture, Subsample
+
+FEW, MANY = 3, 30  # columns
+
+
+def mixture_of(n_rows, n_columns):
+    """Rows of numbers in three clusters."""
+    rng = np.random.default_rng(0)
+    table = Table(["f4"] * n_columns, [0] * n_columns)
+    table.append(list(rng.normal(size=(n_columns, n_rows)).astype(np.float32)))
+    subsample = Subsample(n_rows, "random", np.random.PCG64(0))
+    subsample.fill()
+    block = FAMILIES["normal"](table, np.arange(n_columns))
+    mixture = Mixture(table, [block], PitmanYor(1.0, 0.0), subsample)
+    mixture.replace(np.arange(n_rows), np.arange(n_rows) % 3)
+    return mixture
+
+
+def seconds(move, mixture, n_sweeps):
+    """Least mean processor time of a sweep."""
+    bit_generator, means = np.random.PCG64(0), []
+    for _ in range(5):
+        began = time.process_time()
+        for _ in range(n_sweeps):
+            move.sweep(mixture, bit_generator)
+        means.append((time.process_time() - began) / n_sweeps)
+    return min(means)
+
+
+def main():
+    n_rows = 2000
+    few, many = (
+        seconds(Gibbs(), mixture_of(n_rows, n), 20) / (2 * n_rows) for n in (FEW, MANY)
+    )  # a step scores the row in one tile and adds it to a cluster
+    cell = (many - few) / (MANY - FEW)
+    row = few - FEW * cell
+    pairs = np.column_stack([np.geomspace(0.1, 10.0, 30), np.zeros(30)])
+    tiny = mixture_of(6, FEW)
+    splits = seconds(SplitMerge(), tiny, 500)
+    draws = seconds(PartitionHyperparameters(pairs), tiny, 500)
+    print(f"a cell: {1e9 * cell:.1f} ns")
+    print(f"a row: {row / cell:.0f} cells (taken: {ROW})")
+    print(f"a call: {splits / cell:,.0f} and {draws / cell:,.0f} cells (taken: {CALL:,})")
+
+
+if __name__ == "__main__":
+    main()
