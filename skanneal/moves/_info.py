@@ -6,9 +6,9 @@ import numpy as np
 
 SCORES = 1 << 24  # of cells under partitions, between two polls
 
-# What else takes time, in scores of cells: of a row its memory and its draw, and a call from Python,
-# which makes arrays. Measured by benchmarks/kernels/work_units.py: a call of a move of rows costs
-# half as much as is taken here, one of a move of columns up to twice as much.
+# What else takes time, in scores of cells: of a row its memory and its draw, and a call from
+# Python, which makes arrays. Measured by benchmarks/kernels/work_units.py: a call of a move of rows
+# costs half as much as is taken here, one of a move of columns up to twice as much.
 ROW, CALL = 50, 40_000
 
 
