@@ -90,7 +90,7 @@ class Budget:
         n_rows, began = state.subsample.size, self.clock.now()
         info = self.moves[name].sweep(state, bit_generator, beta=segment.beta)
         self.clock.note(name, began, n_rows)
-        if burn_in:
+        if burn_in or name not in self.costs:
             now = info.work / self._work(n_rows)
             before = self.costs.get(name, now)
             self.costs[name] = before + MEMORY * (now - before)

@@ -100,10 +100,11 @@ class Chain:
         """Whether all rows are in."""
         return self.state.subsample.size == self.plan.table.n_rows
 
-    def with_plan(self, plan):
-        """Return the chain where it is, with a plan of other moves."""
-        new = Chain(plan, self.state, self.pacer, self.bit_generator, self.clock)
+    def taking_over(self, other):
+        """Return the chain where it is, with the plan and the learned costs of another."""
+        new = Chain(other.plan, self.state, self.pacer, self.bit_generator, self.clock)
         new.trace, new.position, new.reached = self.trace, self.position, self.reached
+        new.moves.recall(other.moves.memory())
         return new
 
     def copy(self, plan, bit_generator):

@@ -92,7 +92,7 @@ def begin_chain(plan, schedule, seed, further_sweeps, max_time, stop, progress):
             wins = rival.compare(chain, size == found[-1], len(plan.starts))
             if wins is None:
                 continue
-            winner = rival.chain.with_plan(plan) if wins else chain
+            winner = rival.chain.taking_over(chain) if wins else chain
             winner.clock.seconds = chain.clock.seconds + rival.chain.clock.seconds
             winner.progress, chain = progress, winner
             rivals.remove(rival)

@@ -103,6 +103,16 @@ def test_costs_and_the_churns_work_are_frozen_after_burn_in():
     assert len(made) - before < as_learned / 2
 
 
+def test_a_cost_that_is_not_known_is_that_of_the_first_sweep():
+    made = []
+    budget = Budget(moves_of(made, lambda state: CALL * (1 + 9 * len(made))), ChainClock())
+    counts(100, burn_in=False, budget=budget)
+    assert set(budget.costs) == set(NAMES)
+    before, costs = len(made), budget.costs.copy()
+    counts(100, burn_in=False, budget=budget)
+    assert len(made) > before and budget.costs == costs
+
+
 def test_a_budget_goes_on_where_it_was():
     made, other_made = [], []
     budget, other = (Budget(moves_of(m), ChainClock()) for m in (made, other_made))
