@@ -1,11 +1,8 @@
 from libc.stdint cimport int32_t, int64_t
 from numpy.random cimport bitgen_t
 
+from ._slots cimport Slots
 from ._table cimport Table
-
-cdef enum:
-    TILE = 16   # slots per tile of the score caches
-    ROWS = 128  # read at a time where several partitions look at them
 
 cdef class FamilyBlock:
     cdef readonly Table table
@@ -14,6 +11,7 @@ cdef class FamilyBlock:
     cdef readonly Py_ssize_t n_features   # n_columns, or 1 if the family describes whole rows
     cdef readonly Py_ssize_t n_dense  # features 0 .. n_dense - 1 never miss a cell
     cdef readonly Py_ssize_t n_slots  # capacity, a multiple of TILE
+    cdef Slots slots                  # the statistics
     cdef int64_t[::1] size            # (n_slots,) rows in each slot
     cdef int32_t[::1] offset          # (n_columns,) byte position in an encoded row
     cdef int level                    # instruction set, see _dispatch.h
@@ -27,8 +25,7 @@ cdef class FamilyBlock:
                                 Py_ssize_t k) noexcept nogil
     cdef double correction(self, const char *observed, const char *row, Py_ssize_t k,
                            bint held) noexcept nogil
-    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil
-    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil
+    cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil
     cdef void fill(self, const char *row, Py_ssize_t k, char *filled, bitgen_t *rng) noexcept nogil
     cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil
     cdef void extend(self, const char *row, Py_ssize_t n_tiles, Py_ssize_t opened) noexcept nogil
@@ -37,6 +34,7 @@ cdef class FamilyBlock:
     cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil
     cdef void refresh(self, Py_ssize_t k) noexcept nogil
+    cdef void refresh_slots(self) noexcept nogil
     cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil
     cdef double log_marginal(self, Py_ssize_t k) noexcept nogil
     cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n,
@@ -45,4 +43,10 @@ cdef class FamilyBlock:
                                   double[::1] out) noexcept nogil
     cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil
 
-cdef object aligned_zeros(shape, dtype)
+    # Add a row to slot k.
+    cdef inline void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
+        self.update(row, k, 1)
+
+    # Take a row out of slot k. An emptied slot is exactly as new.
+    cdef inline void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
+        self.update(row, k, -1)

@@ -19,26 +19,11 @@ from numpy.random cimport bitgen_t
 import numpy as np
 
 from .._native._random cimport bitgen, uniform
+from ._slots cimport TILE, Slots, aligned_zeros
 from ._table cimport Table
 
-
-cdef object aligned_zeros(shape, dtype):
-    """Zeros that start at a multiple of 64 bytes."""
-    cdef Py_ssize_t n_bytes = np.dtype(dtype).itemsize, start
-    for length in shape:
-        n_bytes *= length
-    buffer = np.zeros(n_bytes + 64, dtype=np.uint8)
-    start = -buffer.ctypes.data % 64
-    flat = buffer[start:start + n_bytes].view(dtype)
-    return flat if len(shape) == 1 else flat.reshape(shape)
-
-
-def tiles(n_slots):
-    """Capacity for n_slots slots: the next multiple of the tile."""
-    return max(TILE, -(-n_slots // TILE) * TILE)
-
-
-BATCH_BYTES = 1 << 25   # of statistics that column_scores holds at a time
+from ._forms import flatten
+from ._slots import SLOTS, tiles
 
 
 cdef Py_ssize_t draw_index(double *weight, Py_ssize_t n, double beta, double u) noexcept nogil:
@@ -56,17 +41,6 @@ cdef Py_ssize_t draw_index(double *weight, Py_ssize_t n, double beta, double u) 
         if u < 0.0:
             return i
     return n - 1
-
-
-def partition_batches(n_slots, slot_bytes):
-    """(start, stop) ranges of partitions whose statistics are held together."""
-    start, held = 0, 0
-    for v, n in enumerate(n_slots):
-        if held and held + n * slot_bytes > BATCH_BYTES:
-            yield start, v
-            start, held = v, 0
-        held += n * slot_bytes
-    yield start, len(n_slots)
 
 
 cdef class FamilyBlock:
@@ -102,6 +76,7 @@ cdef class FamilyBlock:
     # The first of the coordinates that are pseudo-counts of outcomes, which stand last; None: there
     # are none. They are also drawn together (moves/_pseudo_counts.pyx).
     first_pseudo_count = None
+    derived = ()            # arrays of `_layout` that are not saved; `_restore` has to make them
     argument_names = ()     # their names as a user gives them in a tuple, where the order differs
     required = ()           # those that a user must give
     # By hyperparameter: what a user can do where its posterior stays at the last point of its grid.
@@ -126,25 +101,20 @@ cdef class FamilyBlock:
     def __init__(self, Table table, columns, hyper=None, n_slots=16, gappy=None):
         columns = np.asarray(columns, dtype=np.int64)
         self.n_slots = self.version = 0
-        self.size = np.zeros(0, dtype=np.int64)
         if self.joint:
-            self.columns, self.gappy = np.sort(columns), np.zeros(len(columns), dtype=bool)
+            order, gappy = np.argsort(columns), np.zeros(len(columns), dtype=bool)
             self.n_features = self.n_dense = 1
+            hyper = [self.default_hyper(table, columns[order]) if hyper is None else hyper[0]]
+        else:
+            gappy = table.gaps[columns] if gappy is None else np.asarray(gappy, dtype=bool)
+            order = np.lexsort((table.widths[columns], gappy))
+            self.n_features, self.n_dense = len(columns), int(np.sum(~gappy))
             if hyper is None:
-                hyper = [self.default_hyper(table, self.columns)]
-            self._set_up(table, [np.array(hyper[0], dtype=np.float64, ndmin=1)])
-            self.bind(table)
-            self.reserve(tiles(n_slots))
-            return
-        gappy = table.gaps[columns] if gappy is None else np.asarray(gappy, dtype=bool)
-        order = np.lexsort((table.widths[columns], gappy))
-        self.columns = columns[order]
-        self.gappy = gappy[order]
-        self.n_features = len(columns)
-        self.n_dense = int(np.sum(~gappy))
-        if hyper is None:
-            hyper = [self.default_hyper(int(table.n_levels[j])) for j in columns]
-        self._set_up(table, [np.array(hyper[i], dtype=np.float64, ndmin=1) for i in order])
+                hyper = [self.default_hyper(int(table.n_levels[j])) for j in columns]
+            hyper = [hyper[i] for i in order]
+        self.columns, self.gappy = columns[order], gappy[order]
+        self._set_up(table, [np.array(flat, dtype=np.float64, ndmin=1) for flat in hyper])
+        self.slots = Slots({"size": (np.int64, (SLOTS,)), **self._layout()})
         self.bind(table)
         self.reserve(tiles(n_slots))
 
@@ -175,12 +145,19 @@ cdef class FamilyBlock:
         """Keep the hyperparameters (internal order) and build what does not depend on n_slots."""
         raise NotImplementedError
 
-    def _take_hyper(self, other):
-        """Take over all hyperparameters of a block of the same features."""
+    def _layout(self):
+        """Return the arrays of the statistics, but for `size`: dict of str to (dtype, shape).
+
+        They are numbers that are 0 in an empty slot; see _slots.py for what stands in a shape. A
+        column family's first axis besides the slots is the feature."""
         raise NotImplementedError
 
-    cdef int reserve(self, Py_ssize_t n_slots) except -1:
-        """Make room for n_slots slots (a multiple of TILE); existing slots are kept."""
+    def _hold(self, n_slots, *arrays):
+        """Take over the arrays of the statistics, which have grown, and make caches to match."""
+        raise NotImplementedError
+
+    def _take_hyper(self, other):
+        """Take over all hyperparameters of a block of the same features."""
         raise NotImplementedError
 
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
@@ -208,11 +185,8 @@ cdef class FamilyBlock:
         a row that the slot holds, of proposal_without."""
         return 0.0
 
-    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
-        """Add a row to slot k."""
-
-    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
-        """Take a row out of slot k. An emptied slot is exactly as new."""
+    cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil:
+        """Add a row to slot k, or take it out (sign -1). An emptied slot is exactly as new."""
 
     cdef void fill(self, const char *row, Py_ssize_t k, char *filled,
                    bitgen_t *rng) noexcept nogil:
@@ -238,15 +212,6 @@ cdef class FamilyBlock:
         """Empty slot k, except for what `extend` resets when it opens the slot. Until then its
         scores are undefined, and nothing else may use it."""
         self.clear(k)
-
-    cdef void clear(self, Py_ssize_t k) noexcept nogil:
-        """Empty slot k."""
-
-    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        """Slot k becomes what slot i of `source` is (same family, features, hyperparameters)."""
-
-    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        """Slot i takes over slot k's rows; k is left empty."""
 
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
         """Slot k's score cache from its statistics."""
@@ -277,16 +242,13 @@ cdef class FamilyBlock:
             total += self.log_marginal_feature(f, k)
         return total
 
-    def statistics(self):
-        """Return by name all that `from_arrays` needs of the slots but `size`.
-
-        The last axis of each array is the slot; a column family's first is the feature, in the
-        table's order of columns."""
-        raise NotImplementedError
-
     def parameters(self):
         """Return by name what else `from_arrays` needs, the hyperparameters among it; a column
         family's features stand in the table's order of columns."""
+        raise NotImplementedError
+
+    def get_hyper(self, Py_ssize_t f):
+        """Feature f's coordinates, or a row family's flat vector, in cell units."""
         raise NotImplementedError
 
     def predictive_mean(self, Py_ssize_t f):
@@ -346,7 +308,72 @@ cdef class FamilyBlock:
     @classmethod
     def hyper_of(cls, arrays):
         """Each feature's hyperparameters in the arrays of `to_arrays`: list of float64 vectors."""
-        return list(np.stack([arrays[name] for name in cls.coordinate_names], axis=1))
+        values = [arrays[name] for name in cls.coordinate_names]
+        if cls.joint:
+            return [flatten(cls.forms, values, len(arrays["columns"]))]
+        return list(np.stack(values, axis=1))
+
+    cdef int reserve(self, Py_ssize_t n_slots) except -1:
+        """Make room for n_slots slots (a multiple of TILE); existing slots are kept."""
+        self.size, *arrays = self.slots.grow(n_slots)
+        self._hold(n_slots, *arrays)
+        self.n_slots = n_slots
+        self.refresh_slots()
+        return 0
+
+    cdef void clear(self, Py_ssize_t k) noexcept nogil:
+        """Empty slot k."""
+        self.slots.clear(k)
+        self.refresh(k)
+
+    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
+        """Slot k becomes what slot i of `source` is (same family, features, hyperparameters)."""
+        self.slots.copy(source.slots, i, k)
+        self.refresh(k)
+
+    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
+        """Slot i takes over slot k's rows; k is left empty. Statistics that are no sums need a
+        method of the family's own."""
+        self.slots.add(i, k)
+        self.clear(k)
+        self.refresh(i)
+
+    cdef void refresh_slots(self) noexcept nogil:
+        """Every slot's score cache from its statistics."""
+        cdef Py_ssize_t k
+        for k in range(self.n_slots):
+            self.refresh(k)
+
+    def _at(self, name):
+        """The places of an array of statistics that are saved, as an index of its axes but the
+        slots."""
+        return ... if self.joint else np.argsort(self.columns)
+
+    def statistics(self):
+        """Return by name all that `from_arrays` needs of the slots but `size`.
+
+        The last axis of each array is the slot; a column family's first is the feature, in the
+        table's order of columns."""
+        return {name: self.slots.get(name)[self._at(name)] for name in self._saved()}
+
+    def _saved(self):
+        return [name for name in self.slots.layout if name not in ("size", *self.derived)]
+
+    def _restore(self, arrays):
+        """Fill the statistics from those that `to_arrays` gave."""
+        n = len(arrays["size"])
+        self.slots.put("size", ..., arrays["size"], n)
+        for name in self._saved():
+            self.slots.put(name, self._at(name), arrays[name], n)
+
+    @classmethod
+    def from_arrays(cls, arrays, table, n_slots=None):
+        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
+        cdef FamilyBlock block = cls(table, arrays["columns"], cls.hyper_of(arrays),
+                                     max(len(arrays["size"]), n_slots or 0), arrays.get("gappy"))
+        block._restore(arrays)
+        block.refresh_all()
+        return block
 
     def to_arrays(self, slots=None):
         """Statistics and hyperparameters as a flat dict of arrays.
@@ -374,10 +401,8 @@ cdef class FamilyBlock:
 
     def refresh_all(self):
         """Every slot's score cache from its statistics, after hyperparameters changed."""
-        cdef Py_ssize_t k
         with nogil:
-            for k in range(self.n_slots):
-                self.refresh(k)
+            self.refresh_slots()
 
     def grid_scores(self, Py_ssize_t f, Py_ssize_t h, grid):
         """Sum over slots of feature f's log marginal with coordinate h at each value of `grid`, up
@@ -564,32 +589,6 @@ cdef class FamilyBlock:
         stop = table.n_rows if stop is None else stop
         for f in range(self.n_features):
             self.score_feature(f, table, out, start, stop)
-
-    @staticmethod
-    def column_scores(table, columns, hyper, rows, labels, n_slots):
-        """Log marginal likelihood of columns under several partitions, in one pass over the rows.
-
-        Parameters
-        ----------
-        table : Table
-            Encoded rows.
-        columns : sequence of int
-            Columns of this family.
-        hyper : sequence of array-like
-            Each column's hyperparameters.
-        rows : int64 array of shape (n,)
-            The rows that are partitioned.
-        labels : int32 array of shape (n_partitions, n)
-            For each partition, the slot of each row.
-        n_slots : sequence of int, shape (n_partitions,)
-            Slots of each partition.
-
-        Returns
-        -------
-        scores : float64 array of shape (n_columns, n_partitions)
-            In cell units.
-        """
-        raise NotImplementedError
 
     def validate(self):
         """Check the invariants; AssertionError names the first that fails."""

@@ -1,6 +1,6 @@
 from libc.stdint cimport int32_t, int64_t
 
-from ._base cimport FamilyBlock
+from ._column_family cimport ColumnFamily
 
 cdef extern from "_categorical.h" nogil:
     enum: CATEGORICAL_MEMO
@@ -32,7 +32,7 @@ cdef extern from "_categorical.h" nogil:
     void (*add_log_rises_v[3])(const double *, const int64_t *, const int64_t *, int64_t, double,
                                double *) noexcept
 
-cdef class Categorical(FamilyBlock):
+cdef class Categorical(ColumnFamily):
     cdef CategoricalBlock block
     cdef int32_t[::1] first               # (n_features + 1,) first entry; the last of each: missing
     cdef double[::1] pseudo_count         # (n_entries,)

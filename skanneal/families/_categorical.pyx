@@ -14,10 +14,13 @@ import numpy as np
 
 from .._native._math cimport log_gamma
 from .._native._random cimport bitgen, uniform
-from ._base cimport ROWS, TILE, FamilyBlock, aligned_zeros
+from ._base cimport FamilyBlock
+from ._column_family cimport ColumnFamily
+from ._partition_sums cimport ROWS, PartitionSums
+from ._slots cimport TILE, aligned_zeros
 from ._table cimport Table
 
-from ._base import partition_batches
+from ._slots import SLOTS
 
 MOST_TABLES = 24    # distinct pseudo-counts of a block that still have tables of logarithms
 
@@ -101,7 +104,46 @@ cdef _marginals(dict shared, pseudo_counts, int32_t[::1] first, int64_t[::1] bas
                 out[f, v] = score
 
 
-cdef class Categorical(FamilyBlock):
+cdef class CategoricalSums(PartitionSums):
+    """Counts of the entries."""
+
+    cdef double[::1] pseudo_count       # (n_entries,)
+    cdef int32_t[::1] first, width      # (n_columns + 1,), (n_columns,)
+    cdef int32_t[:, ::1] entry, count   # (ROWS, n_columns), (n_slots, n_entries)
+
+    def __init__(self, table, columns, hyper):
+        PartitionSums.__init__(self, table, columns, hyper)
+        self.first, self.pseudo_count = entries(hyper)
+        self.width = table.widths[columns].astype(np.int32)
+        self.entry = np.empty((ROWS, self.n_columns), np.int32)
+
+    def slot_bytes(self):
+        return 4 * self.first[self.n_columns]
+
+    def begin(self, n_slots):
+        self.count = np.zeros((n_slots, self.first[self.n_columns]), np.int32)
+
+    cdef void read(self, const char *row, Py_ssize_t i) noexcept nogil:
+        cdef Py_ssize_t f
+        for f in range(self.n_columns):
+            self.entry[i, f] = self.first[f] + <int32_t> read_code(row, self.position[f],
+                                                                   self.width[f])
+
+    cdef void add(self, const int32_t *label, Py_ssize_t n, Py_ssize_t base) noexcept nogil:
+        cdef Py_ssize_t i, f
+        cdef int32_t *at
+        cdef const int32_t *entry
+        for i in range(n):
+            at, entry = &self.count[base + label[i], 0], &self.entry[i, 0]
+            for f in range(self.n_columns):
+                at[entry[f]] += 1
+
+    def finish(self, int64_t[::1] base, double[:, :] out):
+        _marginals(self.table.shared, np.asarray(self.pseudo_count), self.first, base, self.count,
+                   out)
+
+
+cdef class Categorical(ColumnFamily):
     """Codes. Coordinates of a feature's hyperparameters: one pseudo-count per level."""
 
     family = "categorical"
@@ -110,6 +152,7 @@ cdef class Categorical(FamilyBlock):
     coordinate_names = ("pseudo_counts",)
     forms = ("per_level",)
     first_pseudo_count = 0
+    partition_sums = CategoricalSums
 
     @staticmethod
     def default_hyper(n_levels):
@@ -134,8 +177,6 @@ cdef class Categorical(FamilyBlock):
         self.log_tables = ()
         self.memo_size = np.full(CATEGORICAL_MEMO, -1, dtype=np.int64)
         self.memo_value = np.zeros(CATEGORICAL_MEMO)
-        self.count = np.zeros((0, self.first[self.n_features]), dtype=np.int32)
-        self.caches = ()
         self.block.n_features = self.n_features
         self.block.n_dense = self.n_dense
         self.block.n_entries = self.first[self.n_features]
@@ -185,24 +226,18 @@ cdef class Categorical(FamilyBlock):
             self.block.width_stop_gappy[i] = self.n_dense + np.searchsorted(
                 width[self.n_dense:], 1 << i, "right")
 
-    cdef int reserve(self, Py_ssize_t n_slots) except -1:
+    def _layout(self):
+        return {"count": (np.int32, (SLOTS, self.block.n_entries))}
+
+    def _hold(self, n_slots, count):
         cdef float[::1] score, constant
-        cdef Py_ssize_t n_tiles = n_slots // TILE, n_entries = self.block.n_entries, k
-        size = np.zeros(n_slots, np.int64)
-        size[:self.n_slots] = self.size
-        count = np.zeros((n_slots, n_entries), dtype=np.int32)
-        count[:self.n_slots] = self.count
-        self.size, self.count = size, count
+        self.count = count
         self.tally = np.zeros((2, n_slots + TALLIED), np.int64)
-        score = aligned_zeros((n_tiles * n_entries * TILE,), np.float32)
+        score = aligned_zeros((n_slots * self.block.n_entries,), np.float32)
         constant = aligned_zeros((n_slots,), np.float32)
         self.caches = (score, constant)
         self.block.score, self.block.constant = &score[0], &constant[0]
         self.block.size, self.block.count = &self.size[0], &self.count[0, 0]
-        self.n_slots = n_slots
-        for k in range(n_slots):
-            self.refresh(k)
-        return 0
 
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
         categorical_add_scores_v[self.level](&self.block, row, n_tiles, out)
@@ -210,39 +245,14 @@ cdef class Categorical(FamilyBlock):
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
         return categorical_score_without_v[self.level](&self.block, row, k)
 
-    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
-        categorical_update_v[self.level](&self.block, row, k, 1)
-
-    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
-        categorical_update_v[self.level](&self.block, row, k, -1)
+    cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil:
+        categorical_update_v[self.level](&self.block, row, k, sign)
 
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
         categorical_refresh_v[self.level](&self.block, k)
 
     cdef int64_t n_present(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
         return self.size[k] - self.count[k, self.first[f + 1] - 1]
-
-    cdef void clear(self, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t e
-        self.size[k] = 0
-        for e in range(self.block.n_entries):
-            self.count[k, e] = 0
-        self.refresh(k)
-
-    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t e
-        self.size[k] = source.size[i]
-        for e in range(self.block.n_entries):
-            self.count[k, e] = (<Categorical> source).count[i, e]
-        self.refresh(k)
-
-    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t e
-        self.size[i] += self.size[k]
-        for e in range(self.block.n_entries):
-            self.count[i, e] += self.count[k, e]
-        self.clear(k)
-        self.refresh(i)
 
     cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
         cdef int64_t n = self.n_present(f, k)
@@ -257,46 +267,6 @@ cdef class Categorical(FamilyBlock):
             if c > 0:
                 total += log_gamma(self.pseudo_count[e] + c) - log_gamma(self.pseudo_count[e])
         return total
-
-    @staticmethod
-    def column_scores(Table table, columns, hyper, rows, labels, n_slots):
-        cdef const int64_t[::1] row = rows
-        cdef const int32_t[:, ::1] label = labels
-        cdef int n_columns = len(columns), f
-        first_entry, pseudo_counts = entries(hyper)
-        cdef int32_t[::1] first = first_entry
-        cdef int32_t[::1] position = np.ascontiguousarray(table.positions[columns], np.int32)
-        cdef int32_t[::1] width = np.array([int(table.dtypes[j][1]) for j in columns], np.int32)
-        cdef int32_t[:, ::1] entry = np.empty((ROWS, n_columns), np.int32)
-        cdef int64_t n_entries = first[n_columns], n_rows = row.shape[0], begin, i, n
-        cdef int64_t v, start, stop
-        cdef int64_t[::1] base
-        cdef int32_t[:, ::1] count
-        cdef int32_t *at
-        cdef const int32_t *e
-        cdef const char *cells
-        out = np.zeros((n_columns, len(n_slots)))
-        for start, stop in partition_batches(n_slots, 4 * n_entries):
-            base = np.r_[0, np.cumsum(n_slots[start:stop])]
-            count = np.zeros((base[stop - start], n_entries), np.int32)
-            with nogil:
-                begin = 0
-                while begin < n_rows:
-                    n = min(ROWS, n_rows - begin)
-                    for i in range(n):
-                        cells = table.row(row[begin + i])
-                        for f in range(n_columns):
-                            entry[i, f] = first[f] + <int32_t> read_code(cells, position[f],
-                                                                         width[f])
-                    for v in range(start, stop):
-                        for i in range(n):
-                            at = &count[base[v - start] + label[v, begin + i], 0]
-                            e = &entry[i, 0]
-                            for f in range(n_columns):
-                                at[e[f]] += 1
-                    begin += ROWS
-            _marginals(table.shared, pseudo_counts, first, base, count, out[:, start:stop])
-        return out
 
     cdef Py_ssize_t tally_up(self, Py_ssize_t f, Py_ssize_t e) noexcept nogil:
         """Write into `tally` the counts above 0 of entry e of feature f over the slots, small ones
@@ -423,14 +393,24 @@ cdef class Categorical(FamilyBlock):
             out[i] = min(code, len(cumulative) - 1)
         return out
 
+    def _entries(self):
+        """The entries of all features' levels, and of their missing cells, features by column."""
+        order, first = np.argsort(self.columns), np.asarray(self.first)
+        levels = [np.arange(first[f], first[f + 1] - 1) for f in order]
+        return np.concatenate([np.zeros(0, int), *levels]), first[1:][order] - 1
+
     def statistics(self):
         """Counts of all features' levels, one after another, and of missing cells in every slot."""
-        counts = [self._counts(f) for f in np.argsort(self.columns)]
-        present = np.array([c.sum(axis=0) for c in counts], dtype=np.int64)
-        return {
-            "count": np.concatenate([np.zeros((0, self.n_slots), np.int32), *counts]),
-            "missing": (np.asarray(self.size) - present.reshape(-1, self.n_slots)).astype(np.int32),
-        }
+        levels, missing = self._entries()
+        count = self.slots.get("count")
+        return {"count": count[levels], "missing": count[missing]}
+
+    def _restore(self, arrays):
+        levels, missing = self._entries()
+        n = len(arrays["size"])
+        self.slots.put("size", ..., arrays["size"], n)
+        self.slots.put("count", levels, arrays["count"], n)
+        self.slots.put("count", missing, arrays["missing"], n)
 
     def parameters(self):
         """Gaps, numbers of levels and all pseudo-counts, features by column."""
@@ -448,21 +428,3 @@ cdef class Categorical(FamilyBlock):
         stops = np.cumsum(arrays["n_levels"])
         starts = stops - arrays["n_levels"]
         return [arrays["pseudo_counts"][start:stop] for start, stop in zip(starts, stops)]
-
-    @classmethod
-    def from_arrays(cls, arrays, table, n_slots=None):
-        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
-        cdef Categorical block
-        n, stops = len(arrays["size"]), np.cumsum(arrays["n_levels"])
-        starts = stops - arrays["n_levels"]
-        hyper = cls.hyper_of(arrays)
-        block = cls(table, arrays["columns"], hyper, max(n, n_slots or 0), arrays["gappy"])
-        at = np.searchsorted(arrays["columns"], block.columns)
-        count = np.asarray(block.count)
-        for f, i in enumerate(at):
-            first, last = block.first[f], block.first[f + 1] - 1
-            count[:n, first:last] = arrays["count"][starts[i]:stops[i]].T
-            count[:n, last] = arrays["missing"][i]
-        np.asarray(block.size)[:n] = arrays["size"]
-        block.refresh_all()
-        return block

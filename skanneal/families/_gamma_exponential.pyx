@@ -29,11 +29,14 @@ import numpy as np
 
 from .._native._math cimport stirling_rest
 from .._native._random cimport bitgen, standard_gamma, uniform
-from ._base cimport TILE, FamilyBlock
+from ._base cimport FamilyBlock
+from ._column_family cimport ColumnFamily
+from ._partition_sums cimport CellSums
+from ._slots cimport TILE
 from ._table cimport Table, is_far
 
-from ._base import partition_batches
 from ._scaling import LARGEST_CELL, ordinary
+from ._slots import SLOTS
 
 cdef enum:
     SHARED = 8   # features per logarithm: a factor of their product is between 1e-35 and 1e26
@@ -55,7 +58,12 @@ cdef double marginal(double n, double total, double a, double b) noexcept nogil:
             + stirling_rest(alpha) - stirling_rest(a))
 
 
-cdef class GammaExponential(FamilyBlock):
+cdef class ExponentialSums(CellSums):
+    cdef double marginal(self, Py_ssize_t f, double n, double total) noexcept nogil:
+        return marginal(n, total, self.prior[f, 0], self.prior[f, 1])
+
+
+cdef class GammaExponential(ColumnFamily):
     """Numbers from 0 on. Coordinates of a feature's hyperparameters: a, b."""
 
     family = "gamma_exponential"
@@ -63,8 +71,8 @@ cdef class GammaExponential(FamilyBlock):
     coordinate_names = ("a", "b")
     forms = ("positive", "scale")
     cell_cost = 3.0
+    partition_sums = ExponentialSums
 
-    cdef double[:, ::1] hyper      # (2, n_features)
     cdef int64_t[:, ::1] n         # (n_features, n_slots) cells
     cdef double[:, ::1] total      # (n_features, n_slots) their sum
     cdef double[:, ::1] inverse    # (n_features, n_slots) 1 / beta
@@ -91,10 +99,17 @@ cdef class GammaExponential(FamilyBlock):
         return [np.geomspace(0.1, 100.0, 16), np.geomspace(low, high, n_points)]
 
     def _set_up(self, table, hyper):
-        self.hyper = np.ascontiguousarray(np.array(hyper, dtype=np.float64).reshape(-1, 2).T)
-        self.n = np.zeros((self.n_features, 0), dtype=np.int64)
-        self.total = np.zeros((self.n_features, 0))
+        ColumnFamily._set_up(self, table, hyper)
         self._find_runs()
+
+    def _layout(self):
+        shape = self.n_features, SLOTS
+        return {"n": (np.int64, shape), "total": (np.float64, shape)}
+
+    def _hold(self, n_slots, n, total):
+        self.n, self.total = n, total
+        self.inverse, self.gappy_at_0 = np.zeros((2, self.n_features, n_slots))
+        self.dense_at_0, self.grown, self.sum = np.zeros((3, n_slots))
 
     def _find_runs(self):
         """Dense features of equal a have equal alpha, so they share a logarithm."""
@@ -108,22 +123,6 @@ cdef class GammaExponential(FamilyBlock):
                    and self.hyper[0, self.order[last]] == self.hyper[0, self.order[i]]):
                 last += 1
             self.stop[i] = last
-
-    cdef int reserve(self, Py_ssize_t n_slots) except -1:
-        cdef Py_ssize_t had = self.n_slots, k
-        size = np.zeros(n_slots, np.int64)
-        size[:had] = self.size
-        n = np.zeros((self.n_features, n_slots), np.int64)
-        total = np.zeros(n.shape)
-        n[:, :had], total[:, :had] = self.n, self.total
-        self.size, self.n, self.total = size, n, total
-        self.inverse, self.gappy_at_0 = np.zeros(n.shape), np.zeros(n.shape)
-        self.dense_at_0 = np.zeros(n_slots)
-        self.grown, self.sum = np.zeros(n_slots), np.zeros(n_slots)
-        self.n_slots = n_slots
-        for k in range(n_slots):
-            self.refresh(k)
-        return 0
 
     # log p(x) = log p(0) - (alpha + 1) log(1 + x/beta), log p(0) = log(alpha/beta); the products of
     # 1 + x/beta, less 1, keep the digits of small x/beta
@@ -179,12 +178,6 @@ cdef class GammaExponential(FamilyBlock):
             self.total[f, k] = max(0.0, self.total[f, k] + sign * x) if self.n[f, k] else 0.0
         self.refresh(k)
 
-    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
-        self.update(row, k, 1)
-
-    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
-        self.update(row, k, -1)
-
     cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f
         for f in range(self.n_features):
@@ -207,68 +200,10 @@ cdef class GammaExponential(FamilyBlock):
                 self.dense_at_0[k] += log(product)
                 product = 1.0
 
-    cdef void clear(self, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f
-        self.size[k] = 0
-        for f in range(self.n_features):
-            self.n[f, k], self.total[f, k] = 0, 0.0
-        self.refresh(k)
-
-    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f
-        self.size[k] = source.size[i]
-        for f in range(self.n_features):
-            self.n[f, k] = (<GammaExponential> source).n[f, i]
-            self.total[f, k] = (<GammaExponential> source).total[f, i]
-        self.refresh(k)
-
-    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f
-        self.size[i] += self.size[k]
-        for f in range(self.n_features):
-            self.n[f, i] += self.n[f, k]
-            self.total[f, i] += self.total[f, k]
-        self.clear(k)
-        self.refresh(i)
-
     cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
         if self.n[f, k] == 0:
             return 0.0
         return marginal(self.n[f, k], self.total[f, k], self.hyper[0, f], self.hyper[1, f])
-
-    @staticmethod
-    def column_scores(Table table, columns, hyper, rows, labels, n_slots):
-        cdef const int64_t[::1] row = rows
-        cdef const int32_t[:, ::1] label = labels
-        cdef Py_ssize_t n_columns = len(columns), f, i, v, k, start, stop, of
-        cdef int32_t[::1] position = np.ascontiguousarray(table.positions[columns], np.int32)
-        cdef double[:, ::1] prior = np.array(hyper, dtype=np.float64)
-        cdef int64_t[::1] base
-        cdef double[:, ::1] n, total, out = np.zeros((n_columns, len(n_slots)))
-        cdef const char *cells
-        cdef double x
-        for start, stop in partition_batches(n_slots, 16 * n_columns):
-            base = np.r_[0, np.cumsum(n_slots[start:stop])]
-            n = np.zeros((base[stop - start], n_columns))
-            total = np.zeros((base[stop - start], n_columns))
-            with nogil:
-                for i in range(row.shape[0]):
-                    cells = table.row(row[i])
-                    for f in range(n_columns):
-                        x = cell_at(cells, position[f])
-                        if x != x:
-                            continue
-                        for v in range(start, stop):
-                            of = base[v - start] + label[v, i]
-                            n[of, f] += 1.0
-                            total[of, f] += x
-                for v in range(start, stop):
-                    for k in range(base[v - start], base[v - start + 1]):
-                        for f in range(n_columns):
-                            if n[k, f] > 0.0:
-                                out[f, v] += marginal(n[k, f], total[k, f], prior[f, 0],
-                                                      prior[f, 1])
-        return np.asarray(out)
 
     cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
                          double *out) noexcept nogil:
@@ -284,19 +219,9 @@ cdef class GammaExponential(FamilyBlock):
                 if self.n[f, k] > 0:
                     out[g] += marginal(self.n[f, k], self.total[f, k], a, b)
 
-    def get_hyper(self, Py_ssize_t f):
-        """Feature f's coordinates, in cell units: shape (2,)."""
-        return np.asarray(self.hyper)[:, f].copy()
-
-    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
-        self.hyper[h, f] = value
-
     def refresh_all(self):
         self._find_runs()
         FamilyBlock.refresh_all(self)
-
-    def _take_hyper(self, GammaExponential other):
-        self.hyper[:] = other.hyper
 
     def _posterior(self, f):
         """(alpha, beta) of feature f in every slot, each of shape (n_slots,)."""
@@ -347,27 +272,3 @@ cdef class GammaExponential(FamilyBlock):
             waited = -log(1.0 - uniform(rng)) * beta[slot[i]]
             out[i] = min(most, waited / standard_gamma(rng, alpha[slot[i]]))
         return np.asarray(out)
-
-    def statistics(self):
-        """Cells and their sum of each feature in every slot."""
-        order = np.argsort(self.columns)
-        return {"n": np.asarray(self.n)[order], "total": np.asarray(self.total)[order]}
-
-    def parameters(self):
-        """Gaps and hyperparameters, features by column."""
-        order = np.argsort(self.columns)
-        hyper = np.asarray(self.hyper)[:, order]
-        return {"gappy": self.gappy[order], **dict(zip(self.coordinate_names, hyper))}
-
-    @classmethod
-    def from_arrays(cls, arrays, table, n_slots=None):
-        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
-        n, hyper = len(arrays["size"]), cls.hyper_of(arrays)
-        cdef GammaExponential block = cls(table, arrays["columns"], hyper, max(n, n_slots or 0),
-                                          arrays["gappy"])
-        at = np.searchsorted(arrays["columns"], block.columns)
-        np.asarray(block.size)[:n] = arrays["size"]
-        np.asarray(block.n)[:, :n] = arrays["n"][at]
-        np.asarray(block.total)[:, :n] = arrays["total"][at]
-        block.refresh_all()
-        return block

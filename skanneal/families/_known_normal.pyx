@@ -19,11 +19,12 @@ import math
 import numpy as np
 
 from .._native._random cimport bitgen, standard_normal
-from ._base cimport TILE, FamilyBlock, aligned_zeros
 from ._number_rows cimport NumberRows
+from ._slots cimport TILE, aligned_zeros
 from ._table cimport Table
 
 from ._forms import flatten, starts, unflatten
+from ._slots import SLOTS, TILES
 
 cdef double LOG_2_PI = 1.8378770664093453
 cdef double EQUAL = 1e-12   # relative difference below which variances count as equal
@@ -132,7 +133,6 @@ cdef class KnownNormal(NumberRows):
         memo_size, memo_value = np.full(KNOWN_MEMO, -1, dtype=np.int64), np.zeros(KNOWN_MEMO)
         self.memo = memo_size, memo_value
         self.block.memo_size, self.block.memo_value = &memo_size[0], &memo_value[0]
-        self.sum, self.squares = np.zeros((0, self.d, TILE)), np.zeros(0)
 
     def bind(self, Table table):
         cdef float[::1] spanned
@@ -144,15 +144,14 @@ cdef class KnownNormal(NumberRows):
             self.block.spanned = &spanned[0]
         self.block.adjacent = bool(np.all(np.diff(self.offset) == sizeof(float)))
 
-    cdef int reserve(self, Py_ssize_t n_slots) except -1:
+    def _layout(self):
+        return {"sum": (np.float64, (TILES, self.d, TILE)), "squares": (np.float64, (SLOTS,))}
+
+    def _hold(self, n_slots, total, squares):
         cdef float[::1] location, precision, scalar
-        cdef Py_ssize_t n = self.n_slots, n_tiles = n_slots // TILE, k
+        cdef Py_ssize_t n_tiles = n_slots // TILE
         cdef Py_ssize_t n_precisions = 1 if self.block.equal else n_tiles * self.d * TILE
-        size, squares = (aligned_zeros((n_slots,), t) for t in (np.int64, np.float64))
-        total = aligned_zeros((n_tiles * self.d * TILE,), np.float64)
-        total = total.reshape(n_tiles, self.d, TILE)
-        size[:n], squares[:n], total[:n // TILE] = self.size, self.squares, self.sum
-        self.size, self.squares, self.sum = size, squares, total
+        self.sum, self.squares = total, squares
         location = aligned_zeros((n_tiles * self.d * TILE,), np.float32)
         precision = aligned_zeros((n_precisions,), np.float32)
         scalar = aligned_zeros((n_tiles * 2 * TILE,), np.float32)
@@ -161,10 +160,6 @@ cdef class KnownNormal(NumberRows):
         self.block.scalar = &scalar[0]
         self.block.size, self.block.squares = &self.size[0], &self.squares[0]
         self.block.sum = &self.sum[0, 0, 0]
-        self.n_slots = n_slots
-        for k in range(n_slots):
-            self.refresh(k)
-        return 0
 
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
         if not self.misses(row):
@@ -178,11 +173,8 @@ cdef class KnownNormal(NumberRows):
     cdef float observed_without(self, const char *row, Py_ssize_t k) noexcept nogil:
         return known_score_observed_without_v[self.level](&self.block, row, k, self.n_gaps)
 
-    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
-        known_update_v[self.level](&self.block, row, k, 1)
-
-    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
-        known_update_v[self.level](&self.block, row, k, -1)
+    cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil:
+        known_update_v[self.level](&self.block, row, k, sign)
 
     cdef void extend(self, const char *row, Py_ssize_t n_tiles, Py_ssize_t opened) noexcept nogil:
         known_extend_v[self.level](&self.block, row, n_tiles, opened)
@@ -193,23 +185,8 @@ cdef class KnownNormal(NumberRows):
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
         known_refresh_v[self.level](&self.block, k)
 
-    cdef void clear(self, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f
-        self.size[k] = 0
-        self.squares[k] = 0.0
-        for f in range(self.d):
-            self.sum[k // TILE, f, k % TILE] = 0.0
-        self.refresh(k)
-
     cdef void drop(self, Py_ssize_t k) noexcept nogil:
         self.size[k] = 0
-
-    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f
-        self.size[k], self.squares[k] = source.size[i], (<KnownNormal> source).squares[i]
-        for f in range(self.d):
-            self.sum[k // TILE, f, k % TILE] = (<KnownNormal> source).sum[i // TILE, f, i % TILE]
-        self.refresh(k)
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef double n_i = self.size[i], n_k = self.size[k], delta, total = 0.0
@@ -425,28 +402,9 @@ cdef class KnownNormal(NumberRows):
 
     # ---- state as arrays ------------------------------------------------------------------------
 
-    def statistics(self):
-        """Sum of z and centred sum of squares of every slot."""
-        total = np.asarray(self.sum).transpose(1, 0, 2).reshape(self.d, -1)
-        return {"sum": total, "squares": np.asarray(self.squares)}
-
     def parameters(self):
         """Hyperparameters in their natural forms."""
         return dict(zip(self.coordinate_names, unflatten(self.forms, self.hyper, self.d)))
-
-    @classmethod
-    def from_arrays(cls, arrays, table, n_slots=None):
-        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
-        n, d = len(arrays["size"]), len(arrays["columns"])
-        hyper = flatten(cls.forms, [arrays[name] for name in cls.coordinate_names], d)
-        cdef KnownNormal block = cls(table, arrays["columns"], [hyper], max(n, n_slots or 0))
-        total = np.zeros((d, block.n_slots))
-        total[:, :n] = arrays["sum"]
-        np.asarray(block.sum)[:] = total.reshape(d, -1, TILE).transpose(1, 0, 2)
-        np.asarray(block.size)[:n] = arrays["size"]
-        np.asarray(block.squares)[:n] = arrays["squares"]
-        block.refresh_all()
-        return block
 
 
 # ---- A, by loops of our own: LAPACK's bits differ between machines ------------------------------

@@ -22,8 +22,11 @@ import numpy as np
 
 from .._native._math cimport fold, log_gamma, stirling_rest
 from .._native._random cimport below, bitgen, standard_gamma, uniform
-from ._base cimport TILE, FamilyBlock, aligned_zeros
+from ._base cimport FamilyBlock
+from ._slots cimport TILE, aligned_zeros
 from ._table cimport Counts, Table
+
+from ._slots import SLOTS
 
 cdef extern from "_multinomial.h" nogil:
     ctypedef struct MultinomialBlock:
@@ -90,6 +93,7 @@ cdef class Multinomial(FamilyBlock):
     cells = "count_row"
     coordinate_names = ("pseudo_counts",)
     forms = ("common",)
+    derived = ("present",)
 
     cdef MultinomialBlock block
     cdef Py_ssize_t n_columns, n_words
@@ -132,10 +136,6 @@ cdef class Multinomial(FamilyBlock):
         self.common = len(flat) == 1
         self.pseudo_count = np.broadcast_to(flat, self.n_columns).copy()
         self.rises, self.tally = np.zeros(RISES), np.zeros(TALLIED, np.int64)
-        self.count = np.zeros((0, self.n_columns), np.int64)
-        self.present = np.zeros((0, self.n_words), np.uint64)
-        self.total = np.zeros(0, np.int64)
-        self.log_coefficients = np.zeros(0)
         self.take_pseudo_counts()
         self.row_totals = _quantiles(table)
 
@@ -150,25 +150,20 @@ cdef class Multinomial(FamilyBlock):
             for n in range(RISES):
                 self.rises[n] = log_rise(self.pseudo_count[0], n)
 
-    cdef int reserve(self, Py_ssize_t n_slots) except -1:
-        cdef Py_ssize_t had = self.n_slots
-        size, total = np.zeros(n_slots, np.int64), np.zeros(n_slots, np.int64)
-        log_coefficients = np.zeros(n_slots)
-        count = np.zeros((n_slots, self.n_columns), np.int64)
-        present = np.zeros((n_slots, self.n_words), np.uint64)
-        size[:had], total[:had], log_coefficients[:had] = self.size, self.total, \
-            self.log_coefficients
-        count[:had], present[:had] = self.count, self.present
-        self.size, self.total, self.log_coefficients = size, total, log_coefficients
+    def _layout(self):
+        return {"count": (np.int64, (SLOTS, self.n_columns)),
+                "present": (np.uint64, (SLOTS, self.n_words)),
+                "total": (np.int64, (SLOTS,)), "log_coefficients": (np.float64, (SLOTS,))}
+
+    def _hold(self, n_slots, count, present, total, log_coefficients):
         self.count, self.present = count, present
+        self.total, self.log_coefficients = total, log_coefficients
         self.weight = aligned_zeros((self.n_columns * n_slots,), np.float32)
         self.sum_weight = np.zeros(n_slots)
         self.log_total, self.rest_total = np.zeros(n_slots), np.zeros(n_slots)
-        self.n_slots = self.block.n_slots = n_slots
+        self.block.n_slots = n_slots
         self.block.weight, self.block.total = &self.weight[0], &self.sum_weight[0]
         self.block.log_total, self.block.rest_total = &self.log_total[0], &self.rest_total[0]
-        Multinomial.refresh_all(self)
-        return 0
 
     # ---- one row --------------------------------------------------------------------------------
 
@@ -257,12 +252,6 @@ cdef class Multinomial(FamilyBlock):
         self.sum_weight[k] = total
         self.log_total[k], self.rest_total[k] = log(total), stirling_rest(total)
 
-    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
-        self.update(row, k, 1)
-
-    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
-        self.update(row, k, -1)
-
     # ---- slots ----------------------------------------------------------------------------------
 
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
@@ -271,25 +260,24 @@ cdef class Multinomial(FamilyBlock):
             self.weight[j * self.n_slots + k] = <float> (self.pseudo_count[j] + self.count[k, j])
         self.set_total(k)
 
-    def refresh_all(self):
+    cdef void refresh_slots(self) noexcept nogil:
         """Every slot's score cache from its statistics, in the order of the cache."""
         cdef Py_ssize_t j, k, b
         cdef uint64_t word
         cdef float prior
-        with nogil:
-            for j in range(self.n_columns):
-                prior = <float> self.pseudo_count[j]
-                for k in range(self.n_slots):
-                    self.weight[j * self.n_slots + k] = prior
+        for j in range(self.n_columns):
+            prior = <float> self.pseudo_count[j]
             for k in range(self.n_slots):
-                self.set_total(k)
-                for b in range(self.n_words):
-                    word = self.present[k, b]
-                    while word:
-                        j = 64 * b + lowest_bit(word)
-                        word &= word - 1
-                        self.weight[j * self.n_slots + k] = <float> (self.pseudo_count[j]
-                                                                     + self.count[k, j])
+                self.weight[j * self.n_slots + k] = prior
+        for k in range(self.n_slots):
+            self.set_total(k)
+            for b in range(self.n_words):
+                word = self.present[k, b]
+                while word:
+                    j = 64 * b + lowest_bit(word)
+                    word &= word - 1
+                    self.weight[j * self.n_slots + k] = <float> (self.pseudo_count[j]
+                                                                 + self.count[k, j])
 
     cdef void clear(self, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t j, b
@@ -528,14 +516,6 @@ cdef class Multinomial(FamilyBlock):
 
     # ---- arrays ---------------------------------------------------------------------------------
 
-    def statistics(self):
-        """Counts of the columns, their sum and that of the rows' coefficients in every slot."""
-        return {
-            "count": np.asarray(self.count).T,
-            "total": np.asarray(self.total),
-            "log_coefficients": np.asarray(self.log_coefficients),
-        }
-
     def parameters(self):
         """Pseudo-counts, and totals to sample from."""
         hyper = self.get_hyper(0)
@@ -545,20 +525,10 @@ cdef class Multinomial(FamilyBlock):
             "row_totals": self.row_totals.copy(),
         }
 
-    @classmethod
-    def from_arrays(cls, arrays, table, n_slots=None):
-        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
-        cdef Multinomial block
-        n = len(arrays["size"])
-        block = cls(table, arrays["columns"], [arrays["pseudo_counts"]], max(n, n_slots or 0))
-        np.asarray(block.size)[:n] = arrays["size"]
-        np.asarray(block.count)[:n] = arrays["count"].T
-        np.asarray(block.total)[:n] = arrays["total"]
-        np.asarray(block.log_coefficients)[:n] = arrays["log_coefficients"]
-        block.row_totals = arrays["row_totals"]
-        block._find_present()
-        block.refresh_all()
-        return block
+    def _restore(self, arrays):
+        FamilyBlock._restore(self, arrays)
+        self.row_totals = arrays["row_totals"]
+        self._find_present()
 
     def _find_present(self):
         """The bits of all slots from their counts, and how many of these are large."""

@@ -23,12 +23,14 @@ import numpy as np
 
 from .._native._math cimport log_gamma
 from .._native._random cimport bitgen, standard_gamma, standard_normal
-from ._base cimport TILE, FamilyBlock, aligned_zeros
+from ._base cimport FamilyBlock
 from ._number_rows cimport NumberRows
+from ._slots cimport TILE, aligned_zeros
 from ._table cimport Table, is_far
 
 from ._forms import diagonal, flatten, starts, unflatten
 from ._normal_grids import DEGREES, START, TOO_WIDE, WEIGHTS, typical_variances
+from ._slots import SLOTS
 
 cdef double LOG_PI = 1.1447298858494002
 
@@ -70,6 +72,7 @@ cdef class MultivariateNormal(NumberRows):
     forms = ("location", "positive", "positive", "covariance")
     restricting_ends = {"scale0": TOO_WIDE}
     bounds_density = "scale0"
+    derived = ("total",)    # rows without weights: their number
 
     @staticmethod
     def default_hyper(table, columns):
@@ -132,10 +135,6 @@ cdef class MultivariateNormal(NumberRows):
         memo_size, memo_value = np.full(MVN_MEMO, -1, dtype=np.int64), np.zeros(MVN_MEMO)
         self.memo = memo_size, memo_value
         self.block.memo_size, self.block.memo_value = &memo_size[0], &memo_value[0]
-        self.mean = np.zeros((0, self.stride))
-        self.scatter = np.zeros((0, self.d, self.stride))
-        self.factor = np.zeros((0, self.d, self.stride))
-        self.updates, self.total = np.zeros(0, dtype=np.int64), np.zeros(0)
         self._factorise_prior()
 
     cdef void _factorise_prior(self) noexcept nogil:
@@ -159,19 +158,17 @@ cdef class MultivariateNormal(NumberRows):
             spanned = self.spans = aligned_zeros(((self.d + 1) * self.d * TILE,), np.float32)
             self.block.spanned = &spanned[0]
 
-    cdef int reserve(self, Py_ssize_t n_slots) except -1:
+    def _layout(self):
+        matrices = SLOTS, self.d, self.stride
+        return {"updates": (np.int64, (SLOTS,)), "mean": (np.float64, (SLOTS, self.stride)),
+                "scatter": (np.float64, matrices), "factor": (np.float64, matrices),
+                "total": (np.float64, (SLOTS,))}
+
+    def _hold(self, n_slots, updates, mean, scatter, factor, total):
         cdef float[::1] location, weights, student
-        cdef Py_ssize_t n = self.n_slots, n_tiles = n_slots // TILE, k
-        size, updates = np.zeros(n_slots, np.int64), np.zeros(n_slots, np.int64)
-        total = np.zeros(n_slots)
-        mean = aligned_zeros((n_slots, self.stride), np.float64)
-        scatter = aligned_zeros((n_slots, self.d, self.stride), np.float64)
-        factor = aligned_zeros((n_slots, self.d, self.stride), np.float64)
-        size[:n], updates[:n], mean[:n] = self.size, self.updates, self.mean
-        total[:n] = self.total
-        scatter[:n], factor[:n] = self.scatter, self.factor
-        self.size, self.total, self.updates, self.mean = size, total, updates, mean
-        self.scatter, self.factor, self.log_det = scatter, factor, np.zeros(n_slots)
+        cdef Py_ssize_t n_tiles = n_slots // TILE, k
+        self.updates, self.mean, self.scatter, self.factor = updates, mean, scatter, factor
+        self.total, self.log_det = total, np.zeros(n_slots)
         location = aligned_zeros((n_tiles * self.d * TILE,), np.float32)
         weights = aligned_zeros((n_tiles * (self.d * (self.d + 1) // 2) * TILE,), np.float32)
         student = aligned_zeros((n_tiles * 4 * TILE,), np.float32)
@@ -182,12 +179,8 @@ cdef class MultivariateNormal(NumberRows):
         self.block.total = &self.total[0]
         self.block.mean, self.block.scatter = &self.mean[0, 0], &self.scatter[0, 0, 0]
         self.block.factor, self.block.log_det = &self.factor[0, 0, 0], &self.log_det[0]
-        self.n_slots = n_slots
-        for k in range(n_slots):
-            if k >= n:
-                mvn_refactor_v[self.level](&self.block, k)
-            self.refresh(k)
-        return 0
+        for k in range(self.n_slots, n_slots):
+            mvn_refactor_v[self.level](&self.block, k)
 
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
         if not self.misses(row):
@@ -220,11 +213,8 @@ cdef class MultivariateNormal(NumberRows):
         return mvn_without_v[self.level](&self.block, row, k, self.weight_of(row), self.n_gaps,
                                          log_det)
 
-    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
-        mvn_update_v[self.level](&self.block, row, k, 1, self.weight_of(row))
-
-    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
-        mvn_update_v[self.level](&self.block, row, k, -1, self.weight_of(row))
+    cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil:
+        mvn_update_v[self.level](&self.block, row, k, sign, self.weight_of(row))
 
     cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t j
@@ -237,21 +227,8 @@ cdef class MultivariateNormal(NumberRows):
         mvn_refresh_v[self.level](&self.block, k)
 
     cdef void clear(self, Py_ssize_t k) noexcept nogil:
-        self.size[k], self.total[k] = 0, 0.0
-        memset(&self.mean[k, 0], 0, self.stride * sizeof(double))
-        memset(&self.scatter[k, 0, 0], 0, self.d * self.stride * sizeof(double))
-        mvn_refactor_v[self.level](&self.block, k)
-        self.refresh(k)
-
-    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t n_bytes = self.d * self.stride * sizeof(double)
-        self.size[k], self.total[k] = source.size[i], (<MultivariateNormal> source).total[i]
-        self.updates[k] = (<MultivariateNormal> source).updates[i]
-        memcpy(&self.mean[k, 0], &(<MultivariateNormal> source).mean[i, 0],
-               self.stride * sizeof(double))
-        memcpy(&self.scatter[k, 0, 0], &(<MultivariateNormal> source).scatter[i, 0, 0], n_bytes)
-        memcpy(&self.factor[k, 0, 0], &(<MultivariateNormal> source).factor[i, 0, 0], n_bytes)
-        self.refresh(k)
+        self.slots.clear(k)
+        self.settle(k)
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t a, b
@@ -562,33 +539,17 @@ cdef class MultivariateNormal(NumberRows):
 
     # ---- state as arrays ------------------------------------------------------------------------
 
-    def statistics(self):
-        """Mean, scatter and factor of every slot, matrices packed, and the factor's updates."""
-        rows, columns = np.tril_indices(self.d)
-        return {
-            "updates": np.asarray(self.updates),
-            "mean": np.asarray(self.mean)[:, :self.d].T,
-            "scatter": np.asarray(self.scatter)[:, rows, columns].T,
-            "factor": np.asarray(self.factor)[:, rows, columns].T,
-        }
+    def _at(self, name):
+        if name in ("scatter", "factor"):   # slots stand last
+            return np.tril_indices(self.d)
+        return slice(self.d) if name == "mean" else ...
+
+    def _restore(self, arrays):
+        NumberRows._restore(self, arrays)
+        if "total" in self.derived:
+            self.slots.put("total", ..., arrays["size"], len(arrays["size"]))
 
     def parameters(self):
         """Hyperparameters in their natural forms."""
         values = map(np.array, unflatten(self.forms, self.hyper, self.d))
         return dict(zip(self.coordinate_names, values))
-
-    @classmethod
-    def from_arrays(cls, arrays, table, n_slots=None):
-        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
-        n, d = len(arrays["size"]), len(arrays["columns"])
-        hyper = flatten(cls.forms, [arrays[name] for name in cls.coordinate_names], d)
-        cdef MultivariateNormal block = cls(table, arrays["columns"], [hyper],
-                                            max(n, n_slots or 0))
-        rows, columns = np.tril_indices(d)
-        np.asarray(block.size)[:n] = np.asarray(block.total)[:n] = arrays["size"]
-        np.asarray(block.updates)[:n] = arrays["updates"]
-        np.asarray(block.mean)[:n, :d] = arrays["mean"].T
-        np.asarray(block.scatter)[:n, rows, columns] = arrays["scatter"].T
-        np.asarray(block.factor)[:n, rows, columns] = arrays["factor"].T
-        block.refresh_all()
-        return block

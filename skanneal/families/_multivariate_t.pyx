@@ -27,12 +27,14 @@ from scipy.special import fdtri, gammaln
 
 from .._native._math cimport log_gamma
 from .._native._random cimport bitgen, standard_gamma, standard_normal, uniform
-from ._base cimport TILE, FamilyBlock, aligned_zeros
+from ._base cimport FamilyBlock
 from ._multivariate_normal cimport MultivariateNormal
 from ._number_rows cimport NumberRows
+from ._slots cimport TILE, aligned_zeros
 from ._table cimport Table
 
 from ._normal import LEAST_DEGREES
+from ._slots import SLOTS
 
 # Points of the degrees of freedom lie closer where the law changes more from one to the next.
 # Beyond the last one most tables hardly distinguish a t from a normal; below the first one rows
@@ -90,6 +92,7 @@ cdef class MultivariateT(MultivariateNormal):
     proposes = True
     coordinate_names = (*MultivariateNormal.coordinate_names, "degrees")
     forms = (*MultivariateNormal.forms, "positive")
+    derived = ()
 
     cdef MvtLattice coarse, fine        # of row steps, of queries
     cdef double tau                     # weight that the law of missing cells is given
@@ -113,7 +116,7 @@ cdef class MultivariateT(MultivariateNormal):
         cdef double[:, ::1] steps
         cdef double[:, ::1] nodes
         MultivariateNormal._set_up(self, table, hyper)
-        self.logs, self.tau, self.averaged = np.zeros(0), 1.0, False
+        self.tau, self.averaged = 1.0, False
         steps, nodes = np.zeros((3, self.d + 1)), aligned_zeros((3, MVT_NODES), np.float64)
         self.lattices = steps, nodes
         self.coarse.stirling = self.fine.stirling = &steps[2, 0]
@@ -135,13 +138,15 @@ cdef class MultivariateT(MultivariateNormal):
             self.coarse.step[n] = lattice_step(half + 0.5 * n, self.coarse.tail)
             self.fine.step[n] = lattice_step(half + 0.5 * n, self.fine.tail)
 
-    cdef int reserve(self, Py_ssize_t n_slots) except -1:
-        logs = np.zeros(n_slots)
-        logs[:self.n_slots] = self.logs
-        self.logs, self.law = logs, aligned_zeros((2 * n_slots,), np.float32)
+    def _layout(self):
+        return MultivariateNormal._layout(self) | {"logs": (np.float64, (SLOTS,))}
+
+    def _hold(self, n_slots, *arrays):
+        *inherited, self.logs = arrays
+        self.law = aligned_zeros((2 * n_slots,), np.float32)
         self.distance = aligned_zeros((n_slots,), np.float32)
         self.constant = aligned_zeros((n_slots,), np.float32)
-        return MultivariateNormal.reserve(self, n_slots)
+        MultivariateNormal._hold(self, n_slots, *inherited)
 
     # ---- the integral over a row's weight -------------------------------------------------------
 
@@ -255,14 +260,9 @@ cdef class MultivariateT(MultivariateNormal):
 
     # ---- statistics -----------------------------------------------------------------------------
 
-    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
-        MultivariateNormal.insert(self, row, k)
-        self.logs[k] += log(self.weight_of(row))
-        self.refresh_law(k)
-
-    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
-        MultivariateNormal.remove(self, row, k)
-        self.logs[k] = self.logs[k] - log(self.weight_of(row)) if self.size[k] > 0 else 0.0
+    cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil:
+        MultivariateNormal.update(self, row, k, sign)
+        self.logs[k] = self.logs[k] + sign * log(self.weight_of(row)) if self.size[k] > 0 else 0.0
         self.refresh_law(k)
 
     cdef void enter(self, const char *row, Py_ssize_t k) noexcept nogil:
@@ -278,32 +278,9 @@ cdef class MultivariateT(MultivariateNormal):
         law[0] = <float> (1.0 / (self.block.kappa0[0] + self.total[k]))
         law[TILE] = <float> (0.5 * log1p(1.0 / (self.block.kappa0[0] + self.size[k])))
 
-    cdef void clear(self, Py_ssize_t k) noexcept nogil:
-        self.logs[k] = 0.0
-        MultivariateNormal.clear(self, k)
-
-    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        self.logs[k] = (<MultivariateT> source).logs[i]
-        MultivariateNormal.copy(self, source, i, k)
-
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         self.logs[i] += self.logs[k]
         MultivariateNormal.merge(self, i, k)
-
-    def statistics(self):
-        """Those of the multivariate normal, and the sums of the weights and of their logarithms."""
-        return MultivariateNormal.statistics(self) | {
-            "total": np.asarray(self.total), "logs": np.asarray(self.logs)
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays, table, n_slots=None):
-        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
-        cdef MultivariateT block = super(MultivariateT, cls).from_arrays(arrays, table, n_slots)
-        n = len(arrays["size"])
-        np.asarray(block.total)[:n], np.asarray(block.logs)[:n] = arrays["total"], arrays["logs"]
-        block.refresh_all()
-        return block
 
     # ---- marginal likelihoods and hyperparameters -----------------------------------------------
 

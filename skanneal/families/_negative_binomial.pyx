@@ -30,11 +30,14 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 import numpy as np
 
 from .._native._math cimport fill_log_factorials, log_factorial, log_gamma, stirling_rest
-from ._base cimport TILE, FamilyBlock, aligned_zeros
+from ._base cimport FamilyBlock
+from ._column_family cimport ColumnFamily
+from ._partition_sums cimport CountSums
+from ._slots cimport TILE, aligned_zeros
 from ._table cimport Table
 
-from ._base import partition_batches
 from ._scaling import ordinary
+from ._slots import SLOTS
 from ._table import MISSING_COUNT
 
 SIZES = np.geomspace(0.1, 1e4, 21)
@@ -112,7 +115,20 @@ cdef inline double log_predictive(const Beta *beta, double x, double r) noexcept
             - (beta.d + y - 0.5) * log1p(y / beta.d) + y - stirling_rest(beta.d + y))
 
 
-cdef class NegativeBinomial(FamilyBlock):
+cdef class NegativeBinomialSums(CountSums):
+    """Of all counts of a column: the sum of log C."""
+
+    cdef void note(self, Py_ssize_t f, uint32_t x) noexcept nogil:
+        self.all[f, 0] += log_ways(x, self.prior[f, 0])
+
+    cdef double whole(self, Py_ssize_t f) noexcept nogil:
+        return self.all[f, 0]
+
+    cdef double marginal(self, Py_ssize_t f, double n, double total) noexcept nogil:
+        return occam(n, total, self.prior[f, 0], self.prior[f, 1], self.prior[f, 2])
+
+
+cdef class NegativeBinomial(ColumnFamily):
     """Counts. Coordinates of a feature's hyperparameters: r, a, b."""
 
     family = "negative_binomial"
@@ -120,14 +136,13 @@ cdef class NegativeBinomial(FamilyBlock):
     coordinate_names = ("r", "a", "b")
     forms = ("positive", "positive", "positive")
     cell_cost = 3.0
+    partition_sums = NegativeBinomialSums
 
-    cdef double[:, ::1] hyper         # (3, n_features)
     cdef double[::1] given            # (n_features,) r that the block was made with
     cdef int64_t[:, ::1] n, total     # (n_features, n_slots) cells and their sum
     cdef double[:, :, ::1] ways       # (n_features, n_slots, N_SIZES) sum of log C
     cdef double[:, :, ::1] cache      # (n_features, n_slots, 5), see Beta
     cdef float[::1] narrow            # (n_features, n_tiles, NEGATIVE_PARTS, 16): see the kernel
-    cdef int level
 
     @staticmethod
     def default_hyper(n_levels):
@@ -148,27 +163,19 @@ cdef class NegativeBinomial(FamilyBlock):
         return new
 
     def _set_up(self, table, hyper):
-        self.hyper = np.ascontiguousarray(np.array(hyper, dtype=np.float64).reshape(-1, 3).T)
+        ColumnFamily._set_up(self, table, hyper)
         self.given = np.array(self.hyper)[0]
         self.level = skanneal_level()
-        self.n = np.zeros((self.n_features, 0), dtype=np.int64)
-        self.total = np.zeros((self.n_features, 0), dtype=np.int64)
-        self.ways = np.zeros((self.n_features, 0, N_SIZES))
 
-    cdef int reserve(self, Py_ssize_t n_slots) except -1:
-        cdef Py_ssize_t had = self.n_slots, k
-        size = np.zeros(n_slots, np.int64)
-        n = np.zeros((self.n_features, n_slots), np.int64)
-        total, ways = np.zeros_like(n), np.zeros((self.n_features, n_slots, N_SIZES))
-        size[:had] = self.size
-        n[:, :had], total[:, :had], ways[:, :had] = self.n, self.total, self.ways
-        self.size, self.n, self.total, self.ways = size, n, total, ways
+    def _layout(self):
+        shape = self.n_features, SLOTS
+        return {"n": (np.int64, shape), "total": (np.int64, shape),
+                "log_ways": (np.float64, (*shape, N_SIZES))}
+
+    def _hold(self, n_slots, n, total, ways):
+        self.n, self.total, self.ways = n, total, ways
         self.cache = np.zeros((self.n_features, n_slots, sizeof(Beta) // sizeof(double)))
         self.narrow = aligned_zeros((self.n_features * n_slots * NEGATIVE_PARTS,), np.float32)
-        self.n_slots = n_slots
-        for k in range(n_slots):
-            self.refresh(k)
-        return 0
 
     cdef inline Beta *beta(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
         return <Beta *> &self.cache[f, k, 0]
@@ -243,12 +250,6 @@ cdef class NegativeBinomial(FamilyBlock):
                     self.ways[f, k, g] = 0.0
         self.refresh(k)
 
-    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
-        self.update(row, k, 1)
-
-    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
-        self.update(row, k, -1)
-
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f, stride = self.n_slots * NEGATIVE_PARTS
         cdef Beta *beta
@@ -269,36 +270,6 @@ cdef class NegativeBinomial(FamilyBlock):
             narrow[3 * TILE] = <float> log(beta.b / e)
             narrow[4 * TILE] = <float> (stirling_rest(e) - stirling_rest(beta.b))
 
-    cdef void clear(self, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f, g
-        self.size[k] = 0
-        for f in range(self.n_features):
-            self.n[f, k] = self.total[f, k] = 0
-            for g in range(N_SIZES):
-                self.ways[f, k, g] = 0.0
-        self.refresh(k)
-
-    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f, g
-        self.size[k] = source.size[i]
-        for f in range(self.n_features):
-            self.n[f, k] = (<NegativeBinomial> source).n[f, i]
-            self.total[f, k] = (<NegativeBinomial> source).total[f, i]
-            for g in range(N_SIZES):
-                self.ways[f, k, g] = (<NegativeBinomial> source).ways[f, i, g]
-        self.refresh(k)
-
-    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f, g
-        self.size[i] += self.size[k]
-        for f in range(self.n_features):
-            self.n[f, i] += self.n[f, k]
-            self.total[f, i] += self.total[f, k]
-            for g in range(N_SIZES):
-                self.ways[f, i, g] += self.ways[f, k, g]
-        self.clear(k)
-        self.refresh(i)
-
     cdef inline double size_at(self, Py_ssize_t f, Py_ssize_t g) noexcept nogil:
         return GRID[g] if g < N_SIZES - 1 else self.given[f]
 
@@ -314,44 +285,6 @@ cdef class NegativeBinomial(FamilyBlock):
         return self.ways[f, k, self.place(f, self.hyper[0, f])] + occam(
             self.n[f, k], self.total[f, k], self.hyper[0, f], self.hyper[1, f], self.hyper[2, f])
 
-    @staticmethod
-    def column_scores(Table table, columns, hyper, rows, labels, n_slots):
-        cdef const int64_t[::1] row = rows
-        cdef const int32_t[:, ::1] label = labels
-        cdef Py_ssize_t n_columns = len(columns), f, i, v, k, start, stop, of
-        cdef int64_t[::1] position = np.ascontiguousarray(table.positions[columns], np.int64)
-        cdef double[:, ::1] prior = np.array(hyper, dtype=np.float64)
-        cdef double[::1] ways = np.zeros(n_columns)
-        cdef int64_t[::1] base
-        cdef int64_t[:, ::1] n, total
-        cdef double[:, ::1] out = np.zeros((n_columns, len(n_slots)))
-        cdef const char *cells
-        cdef uint32_t x
-        for start, stop in partition_batches(n_slots, 16 * n_columns):
-            base = np.r_[0, np.cumsum(n_slots[start:stop])]
-            n = np.zeros((base[stop - start], n_columns), np.int64)
-            total = np.zeros((base[stop - start], n_columns), np.int64)
-            with nogil:
-                for i in range(row.shape[0]):
-                    cells = table.row(row[i])
-                    for f in range(n_columns):
-                        x = (<const uint32_t *> (cells + position[f]))[0]
-                        if x == MISSING:
-                            continue
-                        if start == 0:
-                            ways[f] += log_ways(x, prior[f, 0])
-                        for v in range(start, stop):
-                            of = base[v - start] + label[v, i]
-                            n[of, f] += 1
-                            total[of, f] += x
-                for f in range(n_columns):
-                    for v in range(start, stop):
-                        out[f, v] = ways[f]
-                        for k in range(base[v - start], base[v - start + 1]):
-                            out[f, v] += occam(n[k, f], total[k, f], prior[f, 0], prior[f, 1],
-                                               prior[f, 2])
-        return np.asarray(out)
-
     cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
                          double *out) noexcept nogil:
         cdef double hyper[3]
@@ -365,16 +298,6 @@ cdef class NegativeBinomial(FamilyBlock):
             for k in range(self.n_slots):
                 out[g] += self.ways[f, k, i] + occam(self.n[f, k], self.total[f, k], hyper[0],
                                                      hyper[1], hyper[2])
-
-    def get_hyper(self, Py_ssize_t f):
-        """Feature f's coordinates: shape (3,)."""
-        return np.asarray(self.hyper)[:, f].copy()
-
-    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
-        self.hyper[h, f] = value
-
-    def _take_hyper(self, NegativeBinomial other):
-        self.hyper[:] = other.hyper
 
     def score_feature(self, Py_ssize_t f, Table table, out, Py_ssize_t start, Py_ssize_t stop):
         """Add feature f's log predictive to out: (stop - start, n)."""
@@ -421,33 +344,11 @@ cdef class NegativeBinomial(FamilyBlock):
         rates = np.minimum(generator.standard_gamma(r, len(odds)) * odds, most)
         return np.minimum(generator.poisson(rates).astype(np.float64), most)
 
-    def statistics(self):
-        """Cells and their sum of each feature in every slot, and the sums of log C."""
-        order = np.argsort(self.columns)
-        return {
-            "n": np.asarray(self.n)[order],
-            "total": np.asarray(self.total)[order],
-            "log_ways": np.asarray(self.ways)[order].swapaxes(1, 2),
-        }
-
     def parameters(self):
-        """Gaps and hyperparameters, features by column; the size that each was made with."""
-        order = np.argsort(self.columns)
-        hyper = dict(zip(self.coordinate_names, np.asarray(self.hyper)[:, order]))
-        return {"gappy": self.gappy[order], "given": np.asarray(self.given)[order], **hyper}
+        """The size that each feature was made with besides what is inherited."""
+        given = np.asarray(self.given)[np.argsort(self.columns)]
+        return ColumnFamily.parameters(self) | {"given": given}
 
-    @classmethod
-    def from_arrays(cls, arrays, table, n_slots=None):
-        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
-        cdef NegativeBinomial block
-        n = len(arrays["size"])
-        hyper = cls.hyper_of(arrays)
-        block = cls(table, arrays["columns"], hyper, max(n, n_slots or 0), arrays["gappy"])
-        at = np.searchsorted(arrays["columns"], block.columns)
-        np.asarray(block.size)[:n] = arrays["size"]
-        np.asarray(block.n)[:, :n] = arrays["n"][at]
-        np.asarray(block.total)[:, :n] = arrays["total"][at]
-        np.asarray(block.ways)[:, :n] = arrays["log_ways"][at].swapaxes(1, 2)
-        np.asarray(block.given)[:] = arrays["given"][at]
-        block.refresh_all()
-        return block
+    def _restore(self, arrays):
+        ColumnFamily._restore(self, arrays)
+        np.asarray(self.given)[np.argsort(self.columns)] = arrays["given"]

@@ -18,12 +18,15 @@ import numpy as np
 
 from .._native._math cimport log_gamma
 from .._native._random cimport bitgen, standard_gamma, standard_normal
-from ._base cimport ROWS, TILE, FamilyBlock, aligned_zeros
+from ._base cimport FamilyBlock
+from ._column_family cimport ColumnFamily
+from ._partition_sums cimport ROWS, PartitionSums
+from ._slots cimport TILE, aligned_zeros
 from ._table cimport Table, is_far
 
-from ._base import partition_batches
 from ._normal_grids import DEGREES, START, TOO_WIDE, WEIGHTS, typical_variances
 from ._scaling import ordinary
+from ._slots import SLOTS
 
 LEAST_DEGREES = 3.0   # in a variance
 
@@ -94,7 +97,57 @@ cdef double sum_of_marginals(const double *sums, const int64_t *size, Py_ssize_t
     return out
 
 
-cdef class Normal(FamilyBlock):
+cdef class NormalSums(PartitionSums):
+    """Cells, and of these less the first of a slot the sum and the sum of squares."""
+
+    cdef double[:, ::1] prior           # (n_columns, 4)
+    cdef float[:, ::1] cell             # (ROWS, n_columns)
+    cdef int64_t[::1] size              # (n_slots,)
+    cdef double[:, :, ::1] sums         # (n_slots, 4, n_columns) cells, the first, both sums
+    cdef bint gappy
+    cdef int level
+
+    def __init__(self, table, columns, hyper):
+        PartitionSums.__init__(self, table, columns, hyper)
+        self.prior = np.array(hyper, dtype=np.float64)
+        self.cell = np.empty((ROWS, self.n_columns), np.float32)
+        self.gappy, self.level = table.gaps[columns].any(), skanneal_level()
+
+    def slot_bytes(self):
+        return 32 * self.n_columns
+
+    def begin(self, n_slots):
+        self.size = np.zeros(n_slots, np.int64)
+        self.sums = np.zeros((n_slots, 4, self.n_columns))
+
+    cdef void read(self, const char *row, Py_ssize_t i) noexcept nogil:
+        cdef Py_ssize_t f
+        for f in range(self.n_columns):
+            self.cell[i, f] = (<const float *> (row + self.position[f]))[0]
+
+    cdef void add(self, const int32_t *label, Py_ssize_t n, Py_ssize_t base) noexcept nogil:
+        cdef Py_ssize_t i, f, k
+        for i in range(n):
+            k = base + label[i]
+            if self.size[k] == 0 and not self.gappy:
+                for f in range(self.n_columns):
+                    self.sums[k, 1, f] = self.cell[i, f]
+            self.size[k] += 1
+            normal_sum_cells_v[self.level](&self.sums[k, 0, 0], &self.cell[i, 0], self.n_columns,
+                                           self.gappy)
+
+    def finish(self, const int64_t[::1] base, double[:, :] out):
+        cdef Py_ssize_t f, v, k
+        with nogil:
+            for v in range(base.shape[0] - 1):
+                k = base[v]
+                for f in range(self.n_columns):
+                    out[f, v] = sum_of_marginals(&self.sums[k, 0, 0], &self.size[k],
+                                                 base[v + 1] - k, f, self.n_columns, self.gappy,
+                                                 &self.prior[f, 0])
+
+
+cdef class Normal(ColumnFamily):
     """Numbers. Coordinates of a feature's hyperparameters: mu0, kappa0, nu0, sigma2_0."""
 
     family = "normal"
@@ -105,9 +158,9 @@ cdef class Normal(FamilyBlock):
     forms = ("location", "positive", "positive", "variance")
     restricting_ends = {"sigma2_0": TOO_WIDE}
     bounds_density = "sigma2_0"
+    partition_sums = NormalSums
 
     cdef NormalBlock block
-    cdef double[:, ::1] hyper            # (4, n_features)
     cdef int32_t[::1] order, run
     cdef int64_t[:, ::1] present         # (n_slots, n_features); dense features keep theirs in size
     cdef double[:, ::1] mean, m2         # (n_slots, n_features)
@@ -136,11 +189,8 @@ cdef class Normal(FamilyBlock):
         ]
 
     def _set_up(self, table, hyper):
+        ColumnFamily._set_up(self, table, hyper)
         self.level = skanneal_level()
-        self.hyper = np.ascontiguousarray(np.array(hyper, dtype=np.float64).reshape(-1, 4).T)
-        self.mean = np.zeros((0, self.n_features))
-        self.m2 = np.zeros((0, self.n_features))
-        self.present = np.zeros((0, self.n_features), dtype=np.int64)
         self.memo_size = np.full(NORMAL_MEMO, -1, dtype=np.int64)
         self.memo_value = np.zeros(NORMAL_MEMO)
         self.block.memo_size = &self.memo_size[0]
@@ -155,7 +205,6 @@ cdef class Normal(FamilyBlock):
         self.run = np.zeros(self.n_dense + 1, dtype=np.int32)
         self.block.order = &self.order[0]
         self.block.run = &self.run[0]
-        self.caches = ()
         self._find_runs()
 
     def _find_runs(self):
@@ -185,14 +234,14 @@ cdef class Normal(FamilyBlock):
         FamilyBlock.bind(self, table)
         self.block.offset = &self.offset[0]
 
-    cdef int reserve(self, Py_ssize_t n_slots) except -1:
+    def _layout(self):
+        shape = SLOTS, self.n_features
+        return {"n": (np.int64, shape), "mean": (np.float64, shape), "m2": (np.float64, shape)}
+
+    def _hold(self, n_slots, present, mean, m2):
         cdef float[::1] location, exponent, constant, gappy
-        cdef Py_ssize_t n = self.n_slots, n_tiles = n_slots // TILE, k
-        cdef Py_ssize_t n_gappy = self.n_features - self.n_dense
-        size, mean = np.zeros(n_slots, np.int64), np.zeros((n_slots, self.n_features))
-        m2, present = np.zeros_like(mean), np.zeros((n_slots, self.n_features), np.int64)
-        size[:n], mean[:n], m2[:n], present[:n] = self.size, self.mean, self.m2, self.present
-        self.size, self.mean, self.m2, self.present = size, mean, m2, present
+        cdef Py_ssize_t n_tiles = n_slots // TILE, n_gappy = self.n_features - self.n_dense
+        self.present, self.mean, self.m2 = present, mean, m2
         # runs of equal nu0 may come to be as many as there are features
         location = aligned_zeros((n_tiles * max(1, self.n_dense) * 2 * TILE,), np.float32)
         exponent = aligned_zeros((n_tiles * max(1, self.n_dense) * TILE,), np.float32)
@@ -203,10 +252,6 @@ cdef class Normal(FamilyBlock):
         self.block.constant, self.block.gappy = &constant[0], &gappy[0]
         self.block.size, self.block.present = &self.size[0], &self.present[0, 0]
         self.block.mean, self.block.m2 = &self.mean[0, 0], &self.m2[0, 0]
-        self.n_slots = n_slots
-        for k in range(n_slots):
-            self.refresh(k)
-        return 0
 
     cdef void add_scores(self, const char *row, Py_ssize_t n_tiles, float *out) noexcept nogil:
         normal_add_scores_v[self.level](&self.block, row, n_tiles, out)
@@ -214,11 +259,8 @@ cdef class Normal(FamilyBlock):
     cdef float score_without(self, const char *row, Py_ssize_t k) noexcept nogil:
         return normal_score_without_v[self.level](&self.block, row, k)
 
-    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
-        normal_update_v[self.level](&self.block, row, k, 1)
-
-    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
-        normal_update_v[self.level](&self.block, row, k, -1)
+    cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil:
+        normal_update_v[self.level](&self.block, row, k, sign)
 
     cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f
@@ -232,23 +274,6 @@ cdef class Normal(FamilyBlock):
 
     cdef int64_t n_present(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
         return self.size[k] if f < self.n_dense else self.present[k, f]
-
-    cdef void clear(self, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f
-        self.size[k] = 0
-        for f in range(self.n_features):
-            self.mean[k, f] = self.m2[k, f] = 0.0
-            self.present[k, f] = 0
-        self.refresh(k)
-
-    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f
-        self.size[k] = source.size[i]
-        for f in range(self.n_features):
-            self.mean[k, f] = (<Normal> source).mean[i, f]
-            self.m2[k, f] = (<Normal> source).m2[i, f]
-            self.present[k, f] = (<Normal> source).present[i, f]
-        self.refresh(k)
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f
@@ -271,51 +296,6 @@ cdef class Normal(FamilyBlock):
         return marginal(n, self.mean[k, f], self.m2[k, f], self.hyper[0, f], self.hyper[1, f],
                         self.hyper[2, f], self.hyper[3, f],
                         log_gamma(0.5 * (self.hyper[2, f] + n)) - log_gamma(0.5 * self.hyper[2, f]))
-
-    @staticmethod
-    def column_scores(Table table, columns, hyper, rows, labels, n_slots):
-        cdef const int64_t[::1] row = rows
-        cdef const int32_t[:, ::1] label = labels
-        cdef Py_ssize_t n_columns = len(columns), f
-        cdef int32_t[::1] position = np.ascontiguousarray(table.positions[columns], np.int32)
-        cdef double[:, ::1] prior = np.array(hyper, dtype=np.float64)
-        cdef float[:, ::1] cell = np.empty((ROWS, n_columns), np.float32)
-        cdef Py_ssize_t begin, i, m, v, k, start, stop
-        cdef int64_t[::1] base, size
-        cdef double[:, :, ::1] sums
-        cdef const char *cells
-        cdef bint gappy = table.gaps[columns].any()
-        cdef int level = skanneal_level()
-        cdef double[:, ::1] out = np.zeros((n_columns, len(n_slots)))
-        for start, stop in partition_batches(n_slots, 32 * n_columns):
-            base = np.r_[0, np.cumsum(n_slots[start:stop])]
-            size = np.zeros(base[stop - start], np.int64)
-            sums = np.zeros((base[stop - start], 4, n_columns))
-            with nogil:
-                begin = 0
-                while begin < row.shape[0]:
-                    m = min(ROWS, row.shape[0] - begin)
-                    for i in range(m):
-                        cells = table.row(row[begin + i])
-                        for f in range(n_columns):
-                            cell[i, f] = (<const float *> (cells + position[f]))[0]
-                    for v in range(start, stop):
-                        for i in range(m):
-                            k = base[v - start] + label[v, begin + i]
-                            if size[k] == 0 and not gappy:
-                                for f in range(n_columns):
-                                    sums[k, 1, f] = cell[i, f]
-                            size[k] += 1
-                            normal_sum_cells_v[level](&sums[k, 0, 0], &cell[i, 0], n_columns,
-                                                      gappy)
-                    begin += ROWS
-                for v in range(start, stop):
-                    k = base[v - start]
-                    for f in range(n_columns):
-                        out[f, v] = sum_of_marginals(&sums[k, 0, 0], &size[k],
-                                                     base[v - start + 1] - k, f, n_columns, gappy,
-                                                     &prior[f, 0])
-        return np.asarray(out)
 
     cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
                          double *out) noexcept nogil:
@@ -340,19 +320,9 @@ cdef class Normal(FamilyBlock):
                                    hyper[2], hyper[3], gammas)
             hyper[h] = self.hyper[h, f]
 
-    def get_hyper(self, Py_ssize_t f):
-        """Feature f's coordinates, in cell units: shape (4,)."""
-        return np.asarray(self.hyper)[:, f].copy()
-
-    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
-        self.hyper[h, f] = value
-
     def refresh_all(self):
         self._find_runs()
         FamilyBlock.refresh_all(self)
-
-    def _take_hyper(self, Normal other):
-        self.hyper[:] = other.hyper
 
     def _posterior(self, f):
         """(kappa, nu, mu_n, nu sigma2) of feature f in every slot, each of shape (n_slots,)."""
@@ -469,30 +439,6 @@ cdef class Normal(FamilyBlock):
 
     def statistics(self):
         """Cells, mean and centred sum of squares of each feature in every slot."""
-        order = np.argsort(self.columns)
-        dense = order < self.n_dense
-        return {
-            "n": np.where(dense[:, None], np.asarray(self.size), np.asarray(self.present).T[order]),
-            "mean": np.asarray(self.mean).T[order],
-            "m2": np.asarray(self.m2).T[order],
-        }
-
-    def parameters(self):
-        """Gaps and hyperparameters, features by column."""
-        order = np.argsort(self.columns)
-        hyper = np.asarray(self.hyper)[:, order]
-        return {"gappy": self.gappy[order], **dict(zip(self.coordinate_names, hyper))}
-
-    @classmethod
-    def from_arrays(cls, arrays, table, n_slots=None):
-        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
-        n = len(arrays["size"])
-        cdef Normal block = cls(table, arrays["columns"], cls.hyper_of(arrays),
-                                max(n, n_slots or 0), arrays["gappy"])
-        at = np.searchsorted(arrays["columns"], block.columns)
-        np.asarray(block.size)[:n] = arrays["size"]
-        np.asarray(block.mean)[:n] = arrays["mean"][at].T
-        np.asarray(block.m2)[:n] = arrays["m2"][at].T
-        np.asarray(block.present)[:n, block.n_dense:] = arrays["n"][at[block.n_dense:]].T
-        block.refresh_all()
-        return block
+        arrays, dense = ColumnFamily.statistics(self), np.argsort(self.columns) < self.n_dense
+        arrays["n"][dense] = self.size
+        return arrays

@@ -29,11 +29,13 @@ from .._native._math cimport (
     stirling_rest,
 )
 from .._native._random cimport bitgen, standard_gamma, standard_normal, uniform
-from ._base cimport TILE, FamilyBlock
+from ._column_family cimport ColumnFamily
+from ._partition_sums cimport CountSums
+from ._slots cimport TILE
 from ._table cimport Table
 
-from ._base import partition_batches
 from ._scaling import ordinary
+from ._slots import SLOTS
 
 cdef enum:
     SMALL = 12   # counts up to here go through a product
@@ -89,7 +91,26 @@ cdef inline double log_gain(double n, double total, double mean) noexcept nogil:
     return -total * log1p_less((expected - total) / total)
 
 
-cdef class Poisson(FamilyBlock):
+cdef class PoissonSums(CountSums):
+    """Of all counts of a column: how many, their sum, and the units and the rest of log x!."""
+
+    cdef void note(self, Py_ssize_t f, uint32_t x) noexcept nogil:
+        self.all[f, 0] += 1.0
+        self.all[f, 1] += x
+        add_log_factorial(&self.all[f, 2], &self.all[f, 3], x, 1.0)
+
+    cdef double whole(self, Py_ssize_t f) noexcept nogil:
+        """The greatest log likelihood of one rate, of which a rate per slot gains."""
+        if self.all[f, 0] == 0.0:
+            return 0.0
+        return log_peak(self.all[f, 0], self.all[f, 1], self.all[f, 2], self.all[f, 3])
+
+    cdef double marginal(self, Py_ssize_t f, double n, double total) noexcept nogil:
+        return (log_gain(n, total, self.all[f, 1] / self.all[f, 0])
+                + _occam(n, total, self.prior[f, 0], self.prior[f, 1]))
+
+
+cdef class Poisson(ColumnFamily):
     """Counts. Coordinates of a feature's hyperparameters: shape, rate."""
 
     family = "poisson"
@@ -97,8 +118,8 @@ cdef class Poisson(FamilyBlock):
     coordinate_names = ("shape", "rate")
     forms = ("positive", "positive")
     cell_cost = 3.0
+    partition_sums = PoissonSums
 
-    cdef double[:, ::1] hyper        # (2, n_features)
     cdef int64_t[:, ::1] n, total    # (n_features, n_slots) cells and their sum
     cdef double[:, ::1] units, rest  # (n_features, n_slots) sum of log x! = 1024 units + rest
     cdef double[:, :, ::1] cache     # (n_features, n_slots, 5), see Gamma
@@ -117,27 +138,16 @@ cdef class Poisson(FamilyBlock):
         mean = max(float(cells.mean()) if len(cells) else 1.0, 0.01)
         return [np.geomspace(0.1, 100.0, 16), np.geomspace(0.1, 100.0, 16) / mean]
 
-    def _set_up(self, table, hyper):
-        self.hyper = np.ascontiguousarray(np.array(hyper, dtype=np.float64).reshape(-1, 2).T)
-        self.n = np.zeros((self.n_features, 0), dtype=np.int64)
-        self.total = np.zeros((self.n_features, 0), dtype=np.int64)
-        self.units, self.rest = np.zeros((self.n_features, 0)), np.zeros((self.n_features, 0))
+    def _layout(self):
+        shape = self.n_features, SLOTS
+        counts, sums = (np.int64, shape), (np.float64, shape)
+        return {"n": counts, "total": counts, "log_factorial_units": sums,
+                "log_factorial_rest": sums}
 
-    cdef int reserve(self, Py_ssize_t n_slots) except -1:
-        cdef Py_ssize_t had = self.n_slots, k
-        size = np.zeros(n_slots, np.int64)
-        size[:had] = self.size
-        n = np.zeros((self.n_features, n_slots), np.int64)
-        total, units, rest = np.zeros_like(n), np.zeros(n.shape), np.zeros(n.shape)
-        n[:, :had], total[:, :had] = self.n, self.total
-        units[:, :had], rest[:, :had] = self.units, self.rest
-        self.size, self.n, self.total, self.units, self.rest = size, n, total, units, rest
+    def _hold(self, n_slots, n, total, units, rest):
+        self.n, self.total, self.units, self.rest = n, total, units, rest
         self.cache = np.zeros((self.n_features, n_slots, sizeof(Gamma) // sizeof(double)))
         self.sum = np.zeros(n_slots)
-        self.n_slots = n_slots
-        for k in range(n_slots):
-            self.refresh(k)
-        return 0
 
     cdef inline Gamma *gamma(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
         return <Gamma *> &self.cache[f, k, 0]
@@ -187,99 +197,17 @@ cdef class Poisson(FamilyBlock):
                 self.rest[f, k] = 0.0
         self.refresh(k)
 
-    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
-        self.update(row, k, 1)
-
-    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
-        self.update(row, k, -1)
-
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t f
         for f in range(self.n_features):
             set_gamma(self.gamma(f, k), self.hyper[0, f] + self.total[f, k],
                       self.hyper[1, f] + self.n[f, k])
 
-    cdef void clear(self, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f
-        self.size[k] = 0
-        for f in range(self.n_features):
-            self.n[f, k] = self.total[f, k] = 0
-            self.units[f, k] = self.rest[f, k] = 0.0
-        self.refresh(k)
-
-    cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f
-        self.size[k] = source.size[i]
-        for f in range(self.n_features):
-            self.n[f, k] = (<Poisson> source).n[f, i]
-            self.total[f, k] = (<Poisson> source).total[f, i]
-            self.units[f, k] = (<Poisson> source).units[f, i]
-            self.rest[f, k] = (<Poisson> source).rest[f, i]
-        self.refresh(k)
-
-    cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f
-        self.size[i] += self.size[k]
-        for f in range(self.n_features):
-            self.n[f, i] += self.n[f, k]
-            self.total[f, i] += self.total[f, k]
-            self.units[f, i] += self.units[f, k]
-            self.rest[f, i] += self.rest[f, k]
-        self.clear(k)
-        self.refresh(i)
-
     cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
         if self.n[f, k] == 0:
             return 0.0
         return _occam(self.n[f, k], self.total[f, k], self.hyper[0, f], self.hyper[1, f]) \
             + log_peak(self.n[f, k], self.total[f, k], self.units[f, k], self.rest[f, k])
-
-    @staticmethod
-    def column_scores(Table table, columns, hyper, rows, labels, n_slots):
-        cdef const int64_t[::1] row = rows
-        cdef const int32_t[:, ::1] label = labels
-        cdef Py_ssize_t n_columns = len(columns), f, i, v, k, start, stop, of
-        cdef int32_t[::1] position = np.ascontiguousarray(table.positions[columns], np.int32)
-        cdef double[:, ::1] prior = np.array(hyper, dtype=np.float64)
-        cdef double[:, ::1] all = np.zeros((n_columns, 4))   # cells, sum, units and rest of log x!
-        cdef int64_t[::1] base
-        cdef int64_t[:, ::1] n, total
-        cdef double[:, ::1] out = np.zeros((n_columns, len(n_slots)))
-        cdef double mean, peak
-        cdef const char *cells
-        cdef uint32_t x
-        for start, stop in partition_batches(n_slots, 16 * n_columns):
-            base = np.r_[0, np.cumsum(n_slots[start:stop])]
-            n = np.zeros((base[stop - start], n_columns), np.int64)
-            total = np.zeros((base[stop - start], n_columns), np.int64)
-            with nogil:
-                for i in range(row.shape[0]):
-                    cells = table.row(row[i])
-                    for f in range(n_columns):
-                        x = (<const uint32_t *> (cells + position[f]))[0]
-                        if x == MISSING:
-                            continue
-                        if start == 0:
-                            all[f, 0] += 1.0
-                            all[f, 1] += x
-                            add_log_factorial(&all[f, 2], &all[f, 3], x, 1.0)
-                        for v in range(start, stop):
-                            of = base[v - start] + label[v, i]
-                            n[of, f] += 1
-                            total[of, f] += x
-                for f in range(n_columns):
-                    if all[f, 0] == 0.0:
-                        continue
-                    # the greatest log likelihood of one rate, then what a rate per slot gains
-                    mean = all[f, 1] / all[f, 0]
-                    peak = log_peak(all[f, 0], all[f, 1], all[f, 2], all[f, 3])
-                    for v in range(start, stop):
-                        out[f, v] = peak
-                        for k in range(base[v - start], base[v - start + 1]):
-                            if n[k, f] > 0:
-                                out[f, v] += log_gain(n[k, f], total[k, f], mean) + _occam(
-                                    n[k, f], total[k, f], prior[f, 0], prior[f, 1])
-        return np.asarray(out)
 
     cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
                          double *out) noexcept nogil:
@@ -294,16 +222,6 @@ cdef class Poisson(FamilyBlock):
             for k in range(self.n_slots):
                 if self.n[f, k] > 0:
                     out[g] += _occam(self.n[f, k], self.total[f, k], shape, rate)
-
-    def get_hyper(self, Py_ssize_t f):
-        """Feature f's coordinates: shape (2,)."""
-        return np.asarray(self.hyper)[:, f].copy()
-
-    cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
-        self.hyper[h, f] = value
-
-    def _take_hyper(self, Poisson other):
-        self.hyper[:] = other.hyper
 
     def score_feature(self, Py_ssize_t f, Table table, out, Py_ssize_t start, Py_ssize_t stop):
         """Add feature f's log predictive to out: (stop - start, n)."""
@@ -341,38 +259,6 @@ cdef class Poisson(FamilyBlock):
             out[i] = poisson(rng, standard_gamma(rng, self.hyper[0, f] + self.total[f, slot[i]])
                              / (self.hyper[1, f] + self.n[f, slot[i]]))
         return np.asarray(out)
-
-    def statistics(self):
-        """Cells, their sum and that of log x! of each feature in every slot."""
-        order = np.argsort(self.columns)
-        return {
-            "n": np.asarray(self.n)[order],
-            "total": np.asarray(self.total)[order],
-            "log_factorial_units": np.asarray(self.units)[order],
-            "log_factorial_rest": np.asarray(self.rest)[order],
-        }
-
-    def parameters(self):
-        """Gaps and hyperparameters, features by column."""
-        order = np.argsort(self.columns)
-        hyper = np.asarray(self.hyper)[:, order]
-        return {"gappy": self.gappy[order], **dict(zip(self.coordinate_names, hyper))}
-
-    @classmethod
-    def from_arrays(cls, arrays, table, n_slots=None):
-        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
-        cdef Poisson block
-        n = len(arrays["size"])
-        hyper = cls.hyper_of(arrays)
-        block = cls(table, arrays["columns"], hyper, max(n, n_slots or 0), arrays["gappy"])
-        at = np.searchsorted(arrays["columns"], block.columns)
-        np.asarray(block.size)[:n] = arrays["size"]
-        np.asarray(block.n)[:, :n] = arrays["n"][at]
-        np.asarray(block.total)[:, :n] = arrays["total"][at]
-        np.asarray(block.units)[:, :n] = arrays["log_factorial_units"][at]
-        np.asarray(block.rest)[:, :n] = arrays["log_factorial_rest"][at]
-        block.refresh_all()
-        return block
 
 
 cdef double poisson(bitgen_t *rng, double rate) noexcept nogil:

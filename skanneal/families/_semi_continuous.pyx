@@ -21,11 +21,14 @@ from libc.stdint cimport int32_t, int64_t
 import numpy as np
 
 from .._native._math cimport log_gamma
-from ._base cimport FamilyBlock, aligned_zeros
+from ._base cimport FamilyBlock
+from ._column_family cimport ColumnFamily
+from ._slots cimport aligned_zeros
 from ._table cimport Table
 
 from ._categorical import Categorical
 from ._normal import Normal
+from ._slots import SLOTS
 
 cdef enum:
     N_NORMAL = 4   # coordinates of the normal family, which come first
@@ -60,7 +63,7 @@ def outcomes_of(cells, atoms):
     return np.where(np.isnan(cells), -1, np.where(at_atom, 1 + found, 0))
 
 
-cdef class SemiContinuous(FamilyBlock):
+cdef class SemiContinuous(ColumnFamily):
     """Numbers with atoms. Coordinates: those of Normal, then a and b, the pseudo-counts of each
     atom and of elsewhere."""
 
@@ -100,17 +103,16 @@ cdef class SemiContinuous(FamilyBlock):
         self.start = np.cumsum([0, *(1 + len(of) for of in atoms)]).astype(np.int32)
         parts = [np.r_[np.float32(np.nan), of] for of in atoms]
         self.atom = np.concatenate([np.zeros(0, np.float32), *parts]).astype(np.float32)
-        hyper = np.array(hyper, dtype=np.float64).reshape(-1, N_NORMAL + 2)
-        self.pseudo = np.ascontiguousarray(hyper[:, N_NORMAL:].T)
+        ColumnFamily._set_up(self, table, hyper)
+        self.pseudo = self.hyper[N_NORMAL:]
         inner = Table(["f4"] * max(1, self.n_features), [0] * max(1, self.n_features))
         gappy = np.ones(self.n_features, dtype=bool)
-        self.numbers = Normal(inner, np.arange(self.n_features), hyper[:, :N_NORMAL], 1, gappy)
+        hyper = np.asarray(self.hyper)[:N_NORMAL].T
+        self.numbers = Normal(inner, np.arange(self.n_features), hyper, 1, gappy)
         self.level = skanneal_level()
         self.elsewhere = np.zeros(max(1, self.n_features), dtype=np.float32)
         self.feature = np.zeros(max(1, self.n_features), dtype=np.int32)
         self.outcome = np.zeros(max(1, self.n_features), dtype=np.int32)
-        self.n = np.zeros((self.n_features, 0), dtype=np.int64)
-        self.count = np.zeros((len(self.atom), 0), dtype=np.int64)
         self.block.n_features, self.block.n_outcomes = self.n_features, len(self.atom)
         self.block.elsewhere, self.block.start = &self.elsewhere[0], &self.start[0]
         self.block.feature, self.block.outcome = &self.feature[0], &self.outcome[0]
@@ -121,14 +123,13 @@ cdef class SemiContinuous(FamilyBlock):
         FamilyBlock.bind(self, table)
         self.block.offset = &self.offset[0]
 
-    cdef int reserve(self, Py_ssize_t n_slots) except -1:
-        cdef Py_ssize_t had = self.n_slots, k
+    def _layout(self):
+        return {"n": (np.int64, (self.n_features, SLOTS)),
+                "count": (np.int64, (len(self.atom), SLOTS))}
+
+    def _hold(self, n_slots, n, count):
         cdef float[::1] log_all, log_own
-        size = np.zeros(n_slots, np.int64)
-        n = np.zeros((self.n_features, n_slots), np.int64)
-        count = np.zeros((self.count.shape[0], n_slots), np.int64)
-        size[:had], n[:, :had], count[:, :had] = self.size, self.n, self.count
-        self.size, self.n, self.count = size, n, count
+        self.n, self.count = n, count
         log_all = aligned_zeros((max(1, n.size),), np.float32)
         log_own = aligned_zeros((max(1, count.size),), np.float32)
         self.caches = log_all, log_own
@@ -138,10 +139,6 @@ cdef class SemiContinuous(FamilyBlock):
             self.block.n, self.block.count = &self.n[0, 0], &self.count[0, 0]
         if self.numbers.n_slots < n_slots:
             self.numbers.reserve(n_slots)
-        self.n_slots = n_slots
-        for k in range(n_slots):
-            self.refresh(k)
-        return 0
 
     cdef inline double prior(self, Py_ssize_t f, Py_ssize_t o) noexcept nogil:
         """Pseudo-count of an outcome."""
@@ -163,59 +160,29 @@ cdef class SemiContinuous(FamilyBlock):
         cdef float numbers = self.numbers.score_without(self.read(row), k)
         return numbers + semi_score_without_v[self.level](&self.block, k)
 
-    cdef void update(self, Py_ssize_t k, int sign) noexcept nogil:
-        """Count the row that was read."""
+    cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil:
+        self.numbers.update(self.read(row), k, sign)
         self.size[k] += sign
         semi_update_v[self.level](&self.block, k, sign)
-
-    cdef void insert(self, const char *row, Py_ssize_t k) noexcept nogil:
-        self.numbers.insert(self.read(row), k)
-        self.update(k, 1)
-
-    cdef void remove(self, const char *row, Py_ssize_t k) noexcept nogil:
-        self.numbers.remove(self.read(row), k)
-        self.update(k, -1)
 
     cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
         return self.numbers.cancels(self.read(row), k)
 
-    cdef void refresh_counts(self, Py_ssize_t k) noexcept nogil:
-        semi_refresh_v[self.level](&self.block, k)
-
     cdef void refresh(self, Py_ssize_t k) noexcept nogil:
         self.numbers.refresh(k)
-        self.refresh_counts(k)
+        semi_refresh_v[self.level](&self.block, k)
 
     cdef void clear(self, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f, o
-        self.size[k] = 0
-        for f in range(self.n_features):
-            self.n[f, k] = 0
-        for o in range(self.count.shape[0]):
-            self.count[o, k] = 0
-        self.numbers.clear(k)
-        self.refresh_counts(k)
+        self.numbers.slots.clear(k)
+        ColumnFamily.clear(self, k)
 
     cdef void copy(self, FamilyBlock source, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f, o
-        self.size[k] = source.size[i]
-        for f in range(self.n_features):
-            self.n[f, k] = (<SemiContinuous> source).n[f, i]
-        for o in range(self.count.shape[0]):
-            self.count[o, k] = (<SemiContinuous> source).count[o, i]
-        self.numbers.copy((<SemiContinuous> source).numbers, i, k)
-        self.refresh_counts(k)
+        self.numbers.slots.copy((<SemiContinuous> source).numbers.slots, i, k)
+        ColumnFamily.copy(self, source, i, k)
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        cdef Py_ssize_t f, o
-        self.size[i] += self.size[k]
-        for f in range(self.n_features):
-            self.n[f, i] += self.n[f, k]
-        for o in range(self.count.shape[0]):
-            self.count[o, i] += self.count[o, k]
         self.numbers.merge(i, k)
-        self.clear(k)
-        self.refresh_counts(i)
+        ColumnFamily.merge(self, i, k)
 
     cdef double log_marginal_counts(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
         """Log probability of which cells of feature f are which atoms, in slot k."""
@@ -233,8 +200,8 @@ cdef class SemiContinuous(FamilyBlock):
             return 0.0
         return self.log_marginal_counts(f, k) + self.numbers.log_marginal_feature(f, k)
 
-    @staticmethod
-    def column_scores(Table table, columns, hyper, rows, labels, n_slots):
+    @classmethod
+    def column_scores(cls, table, columns, hyper, rows, labels, n_slots):
         hyper = np.array(hyper, dtype=np.float64)
         cells = [table.column(j)[rows] for j in columns]
         outcomes = [outcomes_of(own, table.atoms[j]) for own, j in zip(cells, columns)]
@@ -283,15 +250,10 @@ cdef class SemiContinuous(FamilyBlock):
                 total += self.log_marginal_counts(f, k)
         return total
 
-    def get_hyper(self, Py_ssize_t f):
-        """Feature f's coordinates, in cell units: shape (6,)."""
-        return np.r_[self.numbers.get_hyper(f), np.asarray(self.pseudo)[:, f]]
-
     cdef void set_coordinate(self, Py_ssize_t f, Py_ssize_t h, double value) noexcept nogil:
+        self.hyper[h, f] = value
         if h < N_NORMAL:
             self.numbers.set_coordinate(f, h, value)
-        else:
-            self.pseudo[h - N_NORMAL, f] = value
 
     def refresh_all(self):
         self.numbers.refresh_all()
@@ -299,7 +261,7 @@ cdef class SemiContinuous(FamilyBlock):
 
     def _take_hyper(self, SemiContinuous other):
         self.numbers._take_hyper(other.numbers)
-        self.pseudo[:] = other.pseudo
+        self.hyper[:] = other.hyper
 
     def _shares(self, f):
         """Predictive probability of each outcome of feature f: (1 + L, n_slots)."""
@@ -364,41 +326,29 @@ cdef class SemiContinuous(FamilyBlock):
         outcome = np.minimum((cumulative <= uniforms).sum(axis=0), len(cumulative) - 1)
         return np.where(outcome > 0, np.r_[0.0, self._atoms(f)[:, 0]][outcome], out)
 
+    def _outcomes(self):
+        """Whether a feature has an outcome, and which it is: (n_features, most outcomes of any),
+        features by column."""
+        order, start = np.argsort(self.columns), np.asarray(self.start)
+        outcome = start[order, None] + np.arange(np.diff(start).max(initial=1))
+        return outcome < start[order + 1, None], outcome
+
     def statistics(self):
         """Cells of each outcome, elsewhere first; mean and squares of those elsewhere."""
-        order = np.argsort(self.columns)
-        start, count = np.asarray(self.start), np.asarray(self.count)
-        padded = np.zeros((self.n_features, np.diff(start).max(initial=1), self.n_slots), np.int64)
-        for f in range(self.n_features):
-            padded[f, :start[f + 1] - start[f]] = count[start[f]:start[f + 1]]
-        numbers = self.numbers.statistics()
-        return {"count": padded[order], "mean": numbers["mean"][order], "m2": numbers["m2"][order]}
+        order, numbers = np.argsort(self.columns), self.numbers.statistics()
+        there, outcome = self._outcomes()
+        count = np.zeros((*there.shape, self.n_slots), np.int64)
+        count[there] = self.slots.get("count")[outcome[there]]
+        return {"count": count, "mean": numbers["mean"][order], "m2": numbers["m2"][order]}
 
-    def parameters(self):
-        """Gaps and hyperparameters, features by column."""
-        order = np.argsort(self.columns)
-        hyper = np.array([self.get_hyper(f) for f in order]).reshape(-1, N_NORMAL + 2).T
-        return {"gappy": self.gappy[order], **dict(zip(self.coordinate_names, hyper))}
-
-    @classmethod
-    def from_arrays(cls, arrays, table, n_slots=None):
-        """The block whose to_arrays() gave `arrays`, reading rows of `table`."""
-        cdef SemiContinuous block
-        n = len(arrays["size"])
-        hyper = cls.hyper_of(arrays)
-        block = cls(table, arrays["columns"], hyper, max(n, n_slots or 0), arrays["gappy"])
-        at = np.searchsorted(arrays["columns"], block.columns)
-        inner = {name: arrays[name][at] for name in ("mean", "m2", *Normal.coordinate_names)}
-        inner |= {"columns": np.arange(len(at)), "size": arrays["size"], "gappy": at >= 0}
-        inner["n"] = arrays["count"][at, 0]
-        block.numbers = Normal.from_arrays(inner, block.numbers.table, block.n_slots)
-        np.asarray(block.size)[:n] = arrays["size"]
-        for f, i in enumerate(at):
-            of = arrays["count"][i, :block.start[f + 1] - block.start[f]]
-            np.asarray(block.count)[block.start[f]:block.start[f + 1], :n] = of
-            np.asarray(block.n)[f, :n] = of.sum(axis=0)
-        block.refresh_all()
-        return block
+    def _restore(self, arrays):
+        n, at = len(arrays["size"]), np.searchsorted(arrays["columns"], self.columns)
+        there, outcome = self._outcomes()
+        inner = {"n": arrays["count"][at, 0], "mean": arrays["mean"][at], "m2": arrays["m2"][at]}
+        self.numbers._restore({"size": arrays["size"], **inner})
+        self.slots.put("size", ..., arrays["size"], n)
+        self.slots.put("count", outcome[there], arrays["count"][there], n)
+        self.slots.put("n", ..., arrays["count"][at].sum(axis=1), n)
 
 
 def dirichlet_multinomial(counts, prior):

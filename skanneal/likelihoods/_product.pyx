@@ -14,7 +14,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 import numpy as np
 
 from .._native._math cimport add_log_factorial, fill_log_factorials, log_poisson
-from ..families._base cimport aligned_zeros
+from ..families._slots cimport aligned_zeros
 from ..families._table cimport Counts, Table
 
 cdef extern from "_product.h" nogil:

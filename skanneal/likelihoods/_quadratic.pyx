@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
-from ..families._base cimport aligned_zeros
+from ..families._slots cimport aligned_zeros
 from ..families._table cimport Table
 
 from ._product import by_label

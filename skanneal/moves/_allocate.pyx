@@ -7,7 +7,7 @@ from numpy.random cimport bitgen_t
 import numpy as np
 
 from .._native._random cimport below, bitgen
-from ..families._base cimport TILE
+from ..families._slots cimport TILE
 from ..states._mixture cimport Mixture
 
 

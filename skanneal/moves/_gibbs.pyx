@@ -13,7 +13,8 @@ import numpy as np
 
 from .._native._prefetch cimport prefetch, prefetch_line
 from .._native._random cimport bitgen
-from ..families._base cimport TILE, FamilyBlock
+from ..families._base cimport FamilyBlock
+from ..families._slots cimport TILE
 from ..states._mixture cimport Mixture
 from ..states._subsample cimport Subsample
 from ._info import MoveInfo

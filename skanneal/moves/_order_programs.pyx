@@ -27,7 +27,8 @@ import numpy as np
 
 from .._native._prefetch cimport prefetch
 from .._native._random cimport below, bitgen, uniform
-from ..families._base cimport TILE, FamilyBlock, aligned_zeros
+from ..families._base cimport FamilyBlock
+from ..families._slots cimport TILE, aligned_zeros
 from ..states._mixture cimport Mixture
 
 cdef enum:

@@ -14,7 +14,7 @@ from numpy.random cimport bitgen_t
 import numpy as np
 
 from .._native._random cimport below, bitgen, uniform
-from ..families._base cimport TILE, aligned_zeros
+from ..families._slots cimport TILE, aligned_zeros
 from ..partition_priors._base cimport PartitionPrior
 from ..states._mixture cimport Mixture
 

@@ -17,7 +17,7 @@ begins with are still computed a block of rows at a time.
 
 import numpy as np
 
-from ..families._base import tiles
+from ..families._slots import tiles
 from ..moves._random import draw_index
 from ._assign import auxiliary_rows, block, tiled
 from ._segments import (

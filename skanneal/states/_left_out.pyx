@@ -5,7 +5,8 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
-from ..families._base cimport TILE, FamilyBlock
+from ..families._base cimport FamilyBlock
+from ..families._slots cimport TILE
 from ._mixture cimport Mixture
 
 

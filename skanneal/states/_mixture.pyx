@@ -21,7 +21,8 @@ import numpy as np
 
 from .._native._random cimport bitgen, uniform
 from .._native._state_arrays import state_array
-from ..families._base cimport TILE, FamilyBlock, aligned_zeros
+from ..families._base cimport FamilyBlock
+from ..families._slots cimport TILE, aligned_zeros
 from ..families._table cimport Table
 from ..partition_priors import prior_from_arrays
 from ..partition_priors._base cimport PartitionPrior

@@ -28,7 +28,7 @@ from scipy.linalg.cython_lapack cimport dlauum, dpotrf, dtrtri
 
 import numpy as np
 
-from ..families._base cimport aligned_zeros
+from ..families._slots cimport aligned_zeros
 from ._bound cimport BoundTarget
 
 from ._bound import check_shape

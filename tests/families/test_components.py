@@ -329,7 +329,7 @@ def test_column_scores_in_batches(family, monkeypatch):
     partitions = np.array([labels % (v + 1) for v in range(5)], dtype=np.int32)
     arguments = block.table, [0, 1], [block.default_hyper(int(block.table.n_levels[0]))] * 2
     whole = block.column_scores(*arguments, rows, partitions, np.arange(1, 6))
-    monkeypatch.setattr("skanneal.families._base.BATCH_BYTES", 1)
+    monkeypatch.setattr("skanneal.families._partition_sums.BATCH_BYTES", 1)
     parts = block.column_scores(*arguments, rows, partitions, np.arange(1, 6))
     np.testing.assert_array_equal(parts, whole)
 

@@ -89,6 +89,19 @@ def test_a_family_says_what_is_asked_of_it(family):
     assert {*family.required, family.bounds_density} - {None} <= set(family.coordinate_names)
 
 
+@pytest.mark.parametrize("method", ["reserve", "insert", "remove", "from_arrays", "get_hyper"])
+def test_bookkeeping_stands_once(method):
+    """A column family writes formulas; what it keeps is grown, saved and restored in its bases."""
+    sources = [path.read_text(encoding="utf-8") for path in Path(PACKAGE, "families").glob("*.p*")]
+    own = re.compile(r"^cdef class \w+\(ColumnFamily\):", re.MULTILINE)
+    columns = [text for text in sources if own.search(text)]
+    assert len(columns) >= 6
+    written = rf"^    (c?def|cdef [\w ]+) {method}\("
+    assert any(re.search(written, text, re.MULTILINE) for text in sources)
+    allowed = 1 if method == "get_hyper" else 0  # one pseudo-count per level: no matrix
+    assert sum(bool(re.search(written, text, re.MULTILINE)) for text in columns) <= allowed
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_documents_name_every_family(family):
     guide = Path(ROOT, "doc", "families.md").read_text(encoding="utf-8")

@@ -132,7 +132,6 @@ def test_every_module_stands_in_a_room():
 # What is longer than 500 lines: one algorithm, whose formulas are read side by side.
 LONG = {
     "families/_base.pyx": "the contract of a family beside what all families inherit",
-    "families/_known_normal.pyx": "coordinates without correlations beside what is scored in them",
     "families/_multinomial.pyx": "rows of counts, dense and sparse, with one set of statistics",
     "families/_multivariate_normal.pyx": "updates of Cholesky factors beside what they score",
     "families/_multivariate_t.pyx": "the sum over a row's weight beside what is drawn given it",
