@@ -124,18 +124,21 @@ cdef class CategoricalSums(PartitionSums):
         self.count = np.zeros((n_slots, self.first[self.n_columns]), np.int32)
 
     cdef void read(self, const char *row, Py_ssize_t i) noexcept nogil:
-        cdef Py_ssize_t f
-        for f in range(self.n_columns):
-            self.entry[i, f] = self.first[f] + <int32_t> read_code(row, self.position[f],
-                                                                   self.width[f])
+        cdef Py_ssize_t f, n_columns = self.n_columns
+        cdef const int32_t *first = &self.first[0]
+        cdef const int32_t *position = &self.position[0]
+        cdef const int32_t *width = &self.width[0]
+        cdef int32_t *entry = &self.entry[i, 0]
+        for f in range(n_columns):
+            entry[f] = first[f] + <int32_t> read_code(row, position[f], width[f])
 
     cdef void add(self, const int32_t *label, Py_ssize_t n, Py_ssize_t base) noexcept nogil:
-        cdef Py_ssize_t i, f
+        cdef Py_ssize_t i, f, n_columns = self.n_columns
         cdef int32_t *at
         cdef const int32_t *entry
         for i in range(n):
             at, entry = &self.count[base + label[i], 0], &self.entry[i, 0]
-            for f in range(self.n_columns):
+            for f in range(n_columns):
                 at[entry[f]] += 1
 
     def finish(self, int64_t[::1] base, double[:, :] out):

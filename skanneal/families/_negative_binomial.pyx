@@ -118,8 +118,11 @@ cdef inline double log_predictive(const Beta *beta, double x, double r) noexcept
 cdef class NegativeBinomialSums(CountSums):
     """Of all counts of a column: the sum of log C."""
 
-    cdef void note(self, Py_ssize_t f, uint32_t x) noexcept nogil:
-        self.all[f, 0] += log_ways(x, self.prior[f, 0])
+    cdef void note(self, const uint32_t *count) noexcept nogil:
+        cdef Py_ssize_t f
+        for f in range(self.n_columns):
+            if count[f] != MISSING:
+                self.all[f, 0] += log_ways(count[f], self.prior[f, 0])
 
     cdef double whole(self, Py_ssize_t f) noexcept nogil:
         return self.all[f, 0]

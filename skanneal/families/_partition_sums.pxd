@@ -1,4 +1,4 @@
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, uint32_t
 
 from ._table cimport Table
 
@@ -25,6 +25,7 @@ cdef class CellSums(PartitionSums):
     cdef double marginal(self, Py_ssize_t f, double n, double total) noexcept nogil
 
 cdef class CountSums(CellSums):
+    cdef uint32_t[::1] count        # (n_columns,) of the row read last
     cdef double[:, ::1] all         # (n_columns, 4) what `note` keeps of all cells
 
-    cdef void note(self, Py_ssize_t f, uint32_t x) noexcept nogil
+    cdef void note(self, const uint32_t *count) noexcept nogil

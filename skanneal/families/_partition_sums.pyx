@@ -100,15 +100,17 @@ cdef class CellSums(PartitionSums):
             self.cell[i, f] = (<const float *> (row + self.position[f]))[0]
 
     cdef void add(self, const int32_t *label, Py_ssize_t n, Py_ssize_t base) noexcept nogil:
-        cdef Py_ssize_t i, f, k
-        cdef double x
+        cdef Py_ssize_t i, f, n_columns = self.n_columns
+        cdef const double *cell
+        cdef double *count
+        cdef double *total
         for i in range(n):
-            k = base + label[i]
-            for f in range(self.n_columns):
-                x = self.cell[i, f]
-                if x == x:
-                    self.n[k, f] += 1.0
-                    self.total[k, f] += x
+            cell = &self.cell[i, 0]
+            count, total = &self.n[base + label[i], 0], &self.total[base + label[i], 0]
+            for f in range(n_columns):
+                if cell[f] == cell[f]:
+                    count[f] += 1.0
+                    total[f] += cell[f]
 
     def finish(self, const int64_t[::1] base, double[:, :] out):
         cdef Py_ssize_t f, v, k
@@ -134,16 +136,17 @@ cdef class CountSums(CellSums):
 
     def __init__(self, table, columns, hyper):
         CellSums.__init__(self, table, columns, hyper)
+        self.count = np.zeros(self.n_columns, np.uint32)
         self.all = np.zeros((self.n_columns, 4))
 
     cdef void read(self, const char *row, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t f
         cdef uint32_t x
         for f in range(self.n_columns):
-            x = (<const uint32_t *> (row + self.position[f]))[0]
+            x = self.count[f] = (<const uint32_t *> (row + self.position[f]))[0]
             self.cell[i, f] = <double> x if x != MISSING else <double> NAN
-            if self.first and x != MISSING:
-                self.note(f, x)
+        if self.first:
+            self.note(&self.count[0])
 
-    cdef void note(self, Py_ssize_t f, uint32_t x) noexcept nogil:
-        """Take in a count of column f for `whole`, which is asked after all of them."""
+    cdef void note(self, const uint32_t *count) noexcept nogil:
+        """Take in a row's counts for `whole`, which is asked after all of them."""

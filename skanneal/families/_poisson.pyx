@@ -94,10 +94,13 @@ cdef inline double log_gain(double n, double total, double mean) noexcept nogil:
 cdef class PoissonSums(CountSums):
     """Of all counts of a column: how many, their sum, and the units and the rest of log x!."""
 
-    cdef void note(self, Py_ssize_t f, uint32_t x) noexcept nogil:
-        self.all[f, 0] += 1.0
-        self.all[f, 1] += x
-        add_log_factorial(&self.all[f, 2], &self.all[f, 3], x, 1.0)
+    cdef void note(self, const uint32_t *count) noexcept nogil:
+        cdef Py_ssize_t f
+        for f in range(self.n_columns):
+            if count[f] != MISSING:
+                self.all[f, 0] += 1.0
+                self.all[f, 1] += count[f]
+                add_log_factorial(&self.all[f, 2], &self.all[f, 3], count[f], 1.0)
 
     cdef double whole(self, Py_ssize_t f) noexcept nogil:
         """The greatest log likelihood of one rate, of which a rate per slot gains."""
