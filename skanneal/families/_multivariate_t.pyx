@@ -27,7 +27,6 @@ from scipy.special import fdtri, gammaln
 
 from .._native._math cimport log_gamma
 from .._native._random cimport bitgen, standard_gamma, standard_normal, uniform
-from ._base cimport FamilyBlock
 from ._multivariate_normal cimport MultivariateNormal
 from ._number_rows cimport NumberRows
 from ._slots cimport TILE, aligned_zeros

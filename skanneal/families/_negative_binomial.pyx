@@ -25,7 +25,7 @@ drawn without another pass over the rows. At the largest size, counts are nearly
 """
 
 from libc.math cimport log, log1p
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t
 
 import numpy as np
 

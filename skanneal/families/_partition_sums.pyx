@@ -36,7 +36,7 @@ cdef class PartitionSums:
         self.position = np.ascontiguousarray(table.positions[columns], np.int32)
 
     def scores(self, rows, labels, n_slots):
-        """Log marginal likelihood of each column under each partition: (n_columns, n_partitions)."""
+        """Each column's log marginal likelihood under each partition: (n_columns, n_partitions)."""
         cdef const int64_t[::1] row = rows
         cdef const int32_t[:, ::1] label = labels
         cdef int64_t[::1] base

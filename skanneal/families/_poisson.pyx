@@ -19,7 +19,7 @@ do not change, times a factor that the statistics n and t are enough for (`_occa
 """
 
 from libc.math cimport log, log1p, sqrt
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t
 from numpy.random cimport bitgen_t
 
 import numpy as np

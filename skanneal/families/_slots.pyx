@@ -96,14 +96,14 @@ cdef class Slots:
 
     cdef void add(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
         """Add what slot k holds to slot i."""
-        cdef Py_ssize_t a, p, j
+        cdef Py_ssize_t a, _p, j
         cdef Place place
         cdef char *own
         cdef const char *theirs
         for a in range(self.n_arrays):
             place = self.place[a]
             own, theirs = first_part(&place, i), first_part(&place, k)
-            for p in range(place.n_parts):
+            for _p in range(place.n_parts):
                 for j in range(place.n_bytes // place.item):
                     if place.kind == c"f":
                         (<double *> own)[j] += (<const double *> theirs)[j]
