@@ -43,15 +43,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.cluster.hierarchy import cophenet, linkage
+from scipy.spatial.distance import squareform
 
 from ._dip import dip_evidence
 from ._fills import with_fills
 from ._joining import join_groups
 from ._labels import relabel
 from ._line import near_border, spread_ties
+from ._one_or_two import FEW, two_evidence
 from ._straight_line import straight_evidence
 
 _IMPOSSIBLE = 1e7  # nats below a row's best component; all others are taken to be no lower
+_FAR = 1e3  # nats: evidence where components are no neighbours
 _FEW_ROWS = 3  # of a group of fewer no valley is sure
 SMALL = 0.2  # share of the rows of its group's largest component, below which one does not count
 
@@ -100,6 +104,54 @@ def cluster_tree(
     numbers = None if numbers is None else with_fills(np.asarray(numbers, dtype=np.float64))
     judges = [_Groups(joints) for joints in draws]
     weights = draw_weights if judges and draw_weights is not None else np.ones(len(judges) or 1)
+    n_components = groups.joints.shape[1]
+    if n_components == 1:
+        return np.empty((0, 4))
+    pairs = _pairs(groups, judges or [groups], weights)
+    valleys = _valleys(groups, judges, weights, numbers)
+    return _surer(valleys, pairs)
+
+
+def _surer(tree, pairs):
+    """The tree whose cut at any height is the common refinement of those of a tree and of the
+    groups that chains of less sure pairs make: what parts two components is the surer of both.
+
+    Single linkage makes an ultrametric of the pairs; the larger of two ultrametrics is one."""
+    chains = cophenet(linkage(squareform(pairs, checks=False), "single"))
+    return linkage(np.maximum(chains, cophenet(tree)), "single")
+
+
+def _pairs(groups, judges, weights):
+    """Evidence that the rows of two components are two clusters: (n_components, n_components).
+
+    Pairs that are no neighbours in most draws are apart by others, or by valleys. A component that
+    has hardly a row in most draws goes with the one that most of its rows are in."""
+    n_components = len(groups.alive)
+    found = np.full((len(judges), n_components, n_components), _FAR)
+    sizes = np.array([judge.sizes for judge in judges])
+    for of_judge, judge in zip(found, judges):
+        for a, b in judge.neighbours():
+            of_judge[a, b] = of_judge[b, a] = judge.two(a, b)
+    order = np.argsort(found, axis=0, kind="stable")
+    held = np.cumsum(np.asarray(weights, dtype=np.float64)[order], axis=0)
+    at = (held < (0.5 - 1e-9) * held[-1]).sum(axis=0)
+    out = np.take_along_axis(np.take_along_axis(found, order, axis=0), at[None], axis=0)[0]
+    np.fill_diagonal(out, 0.0)
+    for k in range(n_components):
+        if _weighted_median(sizes[:, k], weights) < FEW:
+            votes = np.zeros(n_components)
+            for judge, weight in zip(judges, weights):
+                where = judge.labels[groups.rows[k]] if len(groups.rows[k]) else judge.labels
+                votes += weight * np.bincount(where, minlength=n_components)
+            votes[k] = -1.0
+            most = votes.argmax()
+            out[k], out[:, k] = _FAR, _FAR
+            out[k, most] = out[most, k] = out[k, k] = 0.0
+    return out
+
+
+def _valleys(groups, judges, weights, numbers):
+    """The tree of the valleys alone."""
     n_components = groups.joints.shape[1]
     node = np.arange(n_components)  # of each group; a group has the number of its first component
     sizes = np.ones(n_components)
@@ -277,6 +329,13 @@ class _Groups:
             return 0.0
         near = near_border(self.joints, self.rows[a], self.rows[b], a, b)
         return dip_evidence(spread_ties(near)) if len(near) else 0.0
+
+    def two(self, a, b):
+        """Return the evidence that the rows of two components are two clusters."""
+        rows = np.concatenate([self.rows[a], self.rows[b]])
+        first = np.arange(len(rows)) < len(self.rows[a])
+        n_borders = len(self.alive) - 1
+        return two_evidence(self.joints[rows, a], self.joints[rows, b], first, n_borders)
 
     def straight_valley(self, a, b, numbers, least):
         """Return the evidence of a valley between two components along a straight line: 0 if it is

@@ -1,0 +1,153 @@
+"""Whether the rows of two components are two clusters or one that is skewed or flat.
+
+A dip test asks for a valley, and between two normal clusters that overlap by some per cent there is
+hardly one: their tails tell that they are two. So two explanations are compared of the rows' places
+on the line from one component to the other (_cluster_tree.py says what it is):
+
+- two normal laws, which begin as the components are and climb by the EM algorithm;
+- one bump: Phi((y - a) / s) Phi((b - y) / t) up to a factor, which is normal where a is about b,
+  flat between a and b where they are far apart, skewed where s and t differ; or Student's t with
+  two halves of unequal width, where tails are heavy. Two neighbouring pieces of a ring or of a
+  square have a flat law together.
+
+Both are fitted to the same places. The first has one parameter more, so that by the Bayesian
+information criterion (Schwarz 1978) the log odds of two clusters are
+
+    log p(y | two) - log p(y | one) - log(n) / 2.
+
+That the rows are two does not yet make clusters of them: a heavy or skewed one, too, is better
+explained by a narrow component and a wide one. But then its components overlap widely. So there is
+a second condition: rows are told apart. Of rows whose component is the smaller or the larger with
+equal probability, the share
+
+    e = (sum_i min(p_i, 1 - p_i) + 1) / (2 n + 2)
+
+is given to the wrong one, with p_i the probabilities of the first component, n the rows that the
+smaller one has, and one row in error added (Laplace's rule of succession), without which a few rows
+would be sure of anything. The evidence is that of the weaker condition, -log(1 - probability) of
+both.
+
+The places are counted in bins of their standard units, in which the bumps are tabulated once: of
+each shape the bump has the mean and the variance of the places, or nearly so.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from functools import cache
+
+import numpy as np
+from scipy.special import expit, log_ndtr
+
+FEW = 3  # rows of a component; of fewer nothing is said
+_EDGES = np.linspace(-4.0, 4.0, 65)  # of bins, in standard deviations; the outer ones are open
+_MIDDLES, _WIDTH = (_EDGES[1:] + _EDGES[:-1]) / 2, _EDGES[1] - _EDGES[0]
+_FLAT = (-2.0, 0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 10.0, 20.0)  # (b - a) / sqrt(s t)
+_SKEWED = np.arange(-2.0, 2.1, 0.5)  # log(t / s) / 2
+_FREEDOMS, _HEAVY_SKEWED = (2.5, 4.0, 8.0), np.arange(-1.5, 1.6, 0.5)  # of heavy tails
+_MOVED = (-0.1, 0.0, 0.1)  # of the mean, in standard deviations, and of their logarithm
+_STEPS = 15  # of the EM algorithm
+_TINY = 1e-12  # probability of a bin, at least
+
+
+def two_evidence(first, second, is_first, n_borders=1):
+    """Return the evidence that the rows of two components are two clusters.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (n_rows,)
+        Log of each component's weight times its density, of the rows of both.
+    is_first : ndarray of bool of shape (n_rows,)
+        Which rows are in the first component.
+    n_borders : int, default=1
+        Of how many the least likely may be the one: the prior odds are 1 to so many.
+
+    Returns
+    -------
+    evidence : float
+        -log(1 - probability), in nats; 0 where one of them has hardly a row.
+    """
+    n = min(np.count_nonzero(is_first), np.count_nonzero(~is_first))
+    if n < FEW:
+        return 0.0
+    probabilities = expit(first - second)
+    wrong = np.minimum(probabilities, 1.0 - probabilities).sum()
+    apart = -np.log(min((wrong + 1.0) / (2.0 * n + 2.0), 1.0))
+    odds = log_odds(first, second, is_first) - np.log(n_borders)
+    return min(apart, float(np.logaddexp(0.0, odds)))
+
+
+def log_odds(first, second, is_first):
+    """Return the log odds of two normal laws against one bump; parameters as in `two_evidence`."""
+    places = _places(first, second, is_first)
+    spread = places.std()
+    if not spread > 0:
+        return 0.0
+    bins = np.searchsorted(_EDGES[1:-1], (places - places.mean()) / spread)
+    counts = np.bincount(bins, minlength=len(_EDGES) - 1).astype(np.float64)
+    of_first = np.bincount(bins, expit(first - second), minlength=len(counts))
+    one = (_bumps() @ counts).max()
+    return float(_log_two(counts, of_first) - one - 0.5 * np.log(len(places)))
+
+
+def _places(first, second, is_first):
+    """Where the rows lie on the line from the second component to the first."""
+    drops = [
+        np.median(log[own]) - np.median(log[~own])
+        for log, own in ((first, is_first), (second, ~is_first))
+    ]
+    if min(drops) <= 0:
+        return first - second
+    return first / drops[0] - second / drops[1]
+
+
+def _log_two(counts, of_first):
+    """The greatest log likelihood, or nearly so, of two normal laws; `of_first` is the part of each
+    bin's count that is the first one's to begin with."""
+    parts = np.stack([of_first, counts - of_first])
+    for _ in range(_STEPS):
+        sizes = parts.sum(axis=1) + _TINY
+        means = parts @ _MIDDLES / sizes
+        squares = (_MIDDLES - means[:, None]) ** 2
+        variances = (parts * squares).sum(axis=1) / sizes + _WIDTH**2 / 12  # and within a bin
+        bins = (sizes * _WIDTH / np.sqrt(2 * np.pi * variances))[:, None]
+        bins = bins * np.exp(-0.5 * squares / variances[:, None])
+        total = bins.sum(axis=0) + _TINY
+        parts = bins * (counts / total)
+    return counts @ np.log(total / counts.sum())
+
+
+def _bins_of(distribution):
+    """The probability of each bin by a distribution function; the outer bins are open."""
+    inner = distribution(_EDGES[1:-1])
+    edge = np.zeros((*inner.shape[:-1], 1))
+    return np.diff(np.concatenate([edge, inner, edge + 1.0], axis=-1), axis=-1)
+
+
+@cache
+def _bumps():
+    """Log probabilities of the bins by bumps of all shapes: (n_shapes, n_bins)."""
+    out = []
+    for x, density in _shapes():
+        density = density / density.sum()
+        mean = density @ x
+        scaled = (x - mean) / np.sqrt(density @ (x - mean) ** 2)
+        total = np.cumsum(density)
+        for shift in _MOVED:
+            for stretch in np.exp(_MOVED):
+                out.append(_bins_of(lambda e: np.interp((e - shift) / stretch, scaled, total)))
+    return np.log(np.maximum(out, _TINY))
+
+
+def _shapes():
+    """Yield a grid and, up to a factor, the density of each shape there."""
+    for flat in _FLAT:
+        for skewed in _SKEWED:
+            s, t = np.exp(-skewed), np.exp(skewed)
+            x = np.linspace(-flat / 2 - 12 * (s + t), flat / 2 + 12 * (s + t), 8001)
+            log = log_ndtr((x + flat / 2) / s) + log_ndtr((flat / 2 - x) / t)
+            yield x, np.exp(log - log.max())
+    x = np.linspace(-40.0, 40.0, 16001)
+    for freedom in _FREEDOMS:
+        for skewed in np.exp(_HEAVY_SKEWED):
+            z = np.where(x < 0, x * skewed, x / skewed)
+            yield x, (1.0 + z**2 / freedom) ** (-(freedom + 1) / 2)
