@@ -33,6 +33,7 @@ from ..parallel import LEAST
 from ..states import state_from_arrays
 from ..summary import cluster_tree, cut_tree, rank_clusters
 from ..summary._cluster_tree import SMALL
+from ..summary._tree_order import Joins
 from ._distances import added_surprisals
 from ._loo import compared_rows
 from ._point import matching_view
@@ -68,8 +69,10 @@ class Clusters:
 
     Attributes
     ----------
+    joins : Joins
+        What the tree is made from, wherever it is cut.
     tree : ndarray of shape (n_components - 1, 4)
-        See `cluster_tree`.
+        See `Joins`.
     clusters : ndarray of shape (n_components,), int64
         The cluster of each component; -1 if it is in none that has a row.
     raised : ndarray of shape (n_components,) or None
@@ -95,13 +98,17 @@ class Clusters:
         self.component_sizes = [np.bincount(labels) for _, labels in own]
 
     @classmethod
-    def of(cls, draws, weights, point, encoder, table, estimator, limit=None, n_clusters=None):
+    def of(
+        cls, draws, weights, point, encoder, table, estimator, limit=None, n_clusters=None, joins=None
+    ):
         """Find the clusters that an estimator asks for in the training rows.
 
         They are averaged over as many draws as the time limit, if there is one, leaves time for.
 
         n_clusters : int or None
             How many there shall be: not more than components of the point estimate.
+        joins : Joins or None
+            Those that were found earlier, if the same components are joined again.
         """
         if n_clusters is not None:
             enough = [matching_view(draw, point)[1].max() + 1 >= n_clusters for draw in draws]
@@ -113,7 +120,8 @@ class Clusters:
         used = evenly(len(draws), n_draws)
         schema = None if encoder is None else encoder.table_schema
         self = cls([draws[d] for d in used], weights[used], point, schema, estimator.noise)
-        self.tree = self._grown(point, table, limit)
+        self.joins = self._grown(point, table, limit) if joins is None else joins
+        self.tree = self.joins.tree(estimator.separation)
         clusters = cut_tree(self.tree, estimator.separation, n_clusters)
         if limit and table.n_rows > TIMED_ROWS and not self._leave_out_draws(table, limit):
             self._number(clusters, clusters[point.labels])
@@ -190,7 +198,7 @@ class Clusters:
             yield start, stop, out
 
     def _grown(self, point, table, limit):
-        """The tree of the point estimate's components, judged by some of the draws.
+        """How the point estimate's components join, judged by some of the draws.
 
         With a time limit they are so many as take half of what is left of it. If there is no time
         for any, the point estimate judges itself."""
@@ -209,8 +217,9 @@ class Clusters:
             )
             for d in judges
         ]
-        numbers = _numbers(point, table) if isinstance(table, Table) else None
-        return cluster_tree(own, of_draws, self.weights[judges], numbers)
+        numbers, whole = _numbers(point, table) if isinstance(table, Table) else (None, False)
+        evidence = cluster_tree(own, of_draws, self.weights[judges], numbers)
+        return Joins.of(evidence, own, numbers if whole else None)
 
     def joints_without(self, draw, view, table):
         """What `joints_without` gives of the rows in which valleys are looked for."""
@@ -299,13 +308,16 @@ def joints_without(arrays, view, table, rows):
 
 def _numbers(point, table):
     """The columns of numbers of a point estimate's view, those with atoms left out, in the rows in
-    which valleys are looked for: (n_rows, n_columns), or None if there is none."""
+    which valleys are looked for: (n_rows, n_columns), or None if there is none; and whether the
+    view has no other column."""
     view = View(state_from_arrays(point.arrays, table.empty_like()).views[point.main_view])
     some = table.take(compared_rows(table.n_rows, TREE_ROWS))
     numbers = [
         j for j in sorted(view.features) if some.dtypes[j] == "f4" and not len(some.atoms[j])
     ]
-    return np.column_stack([some.column(j) for j in numbers]) if numbers else None
+    if not numbers:
+        return None, False
+    return np.column_stack([some.column(j) for j in numbers]), len(numbers) == len(view.features)
 
 
 def raised_weights(log_joints):
