@@ -59,18 +59,27 @@ def answers_of(estimator, fitted, plan, encoder, log_densities):
     counted = np.flatnonzero(fitted["chain_weights_"])
     chains = [fitted["draws_"][c] for c in counted]
     found = {"density": _of_density(log_densities[counted])}
-    n_clusters = fitted["n_clusters_"]
-    own = [_own_clusters(estimator, draws, n_clusters, plan, encoder) for draws in chains]
-    labels = fitted["labels_"][compared_rows(plan.table.n_rows, COMPARED_ROWS)]
-    alike = min(adjusted_rand_score(labels, of_chain) for of_chain, _ in own)
-    found["clusters"] = _answer(alike, ALIKE, alike >= ALIKE)
-    same = np.mean([abs(number - n_clusters) <= SAME_NUMBER * n_clusters for _, number in own])
-    found["number of clusters"] = _answer(same, SHARE, same >= SHARE)
+    found |= of_clusters(estimator, fitted, plan.table, encoder)
     if estimator._has_views:
         found["dependence of columns"] = _of_dependence(chains, encoder)
     if len(chains) < 2:
         return {name: answer | {"agrees": False} for name, answer in found.items()}
     return found
+
+
+def of_clusters(estimator, fitted, table, encoder):
+    """Return the answers about clusters; parameters as in `answers_of`, with the training rows."""
+    chains = [fitted["draws_"][c] for c in np.flatnonzero(fitted["chain_weights_"])]
+    n_clusters = fitted["n_clusters_"]
+    own = [_own_clusters(estimator, draws, n_clusters, table, encoder) for draws in chains]
+    labels = fitted["labels_"][compared_rows(table.n_rows, COMPARED_ROWS)]
+    alike = min(adjusted_rand_score(labels, of_chain) for of_chain, _ in own)
+    same = np.mean([abs(number - n_clusters) <= SAME_NUMBER * n_clusters for _, number in own])
+    several = len(chains) > 1
+    return {
+        "clusters": _answer(alike, ALIKE, several and alike >= ALIKE),
+        "number of clusters": _answer(same, SHARE, several and same >= SHARE),
+    }
 
 
 def _answer(value, limit, agrees):
@@ -89,21 +98,21 @@ def _of_density(log_densities):
     return _answer(gaps.max(), limit, gaps.max() <= limit)
 
 
-def _own_clusters(estimator, draws, n_clusters, plan, encoder):
+def _own_clusters(estimator, draws, n_clusters, table, encoder):
     """What a fit of this chain alone would say: the cluster of some rows, if there are so many
     clusters, and how many it would say there are."""
     at = evenly(len(draws), DRAWS)
-    summary = estimator._summary(draws, encoder, plan, least=1, keys=None)
-    rows = compared_rows(plan.table.n_rows, COMPARED_ROWS)
+    summary = estimator._summary(draws, encoder, table, least=1, keys=None)
+    rows = compared_rows(table.n_rows, COMPARED_ROWS)
     if not estimator._joins_components:
         return summary["labels_"][rows], summary["n_clusters_"]
     clusters = estimator._clusters_type(
         [draws[i] for i in at], np.ones(len(at)), summary["_point"], encoder.table_schema, None
     )
-    tree = clusters._grown(summary["_point"], plan.table, None).tree(estimator.separation)
+    tree = clusters._grown(summary["_point"], table, None).tree(estimator.separation)
     clusters.clusters = cut_tree(tree, n_clusters=n_clusters)
     own_number = int(cut_tree(tree, estimator.separation, estimator.n_clusters).max()) + 1
-    return clusters.predict(plan.table.take(rows)), own_number
+    return clusters.predict(table.take(rows)), own_number
 
 
 def _of_dependence(chains, encoder):

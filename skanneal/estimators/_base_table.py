@@ -4,7 +4,7 @@
 
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
@@ -22,6 +22,7 @@ from ..predictive._point import mixture_arrays
 from ..predictive._queries import MixtureQueries
 from ..summary import LOSSES, POINT_ESTIMATES, counted_chains, valley_sureness
 from ._base_chains import IMPUTATIONS
+from ._cut import cut_again
 from ._family_evidence import decide, report, set_collinear_apart
 from ._reports import Reports
 from ._weighted_draws import weighted_draws
@@ -154,7 +155,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         fitted |= self._weigh(fitted, plan.table)
         keys = RowKeys(encoder, plan.table)
         least = self._least(keys, plan.table.n_rows)
-        fitted |= self._summary(self._draws_for_labels(fitted), encoder, plan, least, keys)
+        fitted |= self._summary(self._draws_for_labels(fitted), encoder, plan.table, least, keys)
         return fitted | self._clustered(fitted, encoder, plan.table, least, limit)
 
     def _weigh(self, fitted, table):
@@ -171,10 +172,10 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         asked = getattr(self, "n_clusters", None)
         return 1 if asked is None else n_distinct(keys, n_rows, asked)
 
-    def _summary(self, draws, encoder, plan, least, keys):
+    def _summary(self, draws, encoder, table, least, keys):
         """Fitted attributes: the point estimate, of at least so many components; `keys` tells rows
         apart."""
-        arrays = mixture_arrays(draws, self._component_estimate, plan.table, least, keys)
+        arrays = mixture_arrays(draws, self._component_estimate, table, least, keys)
         return self._of_point(Draw(arrays, encoder))
 
     @property
@@ -187,20 +188,22 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         """The point estimate of the components: clusters are made of those of "map"."""
         return "map" if self.point_estimate == "clusters" else self.point_estimate
 
-    def _clustered(self, fitted, encoder, table, least, limit=None):
+    def _clustered(self, fitted, encoder, table, least, limit=None, joins=None):
         """Fitted attributes: the clusters, if they are asked for.
 
         least : int
             How many there shall be, if a number is asked for.
         limit : TimeLimit or None
             What is left of it decides how many draws the clusters are averaged over.
+        joins : Joins or None
+            How the components join, if it is known.
         """
         if not self._joins_components:
             return {}
         draws, weights = weighted_draws(fitted)
         n_clusters = None if self.n_clusters is None else min(least, fitted["n_components_"])
         found = self._clusters_type.of(
-            draws, weights, fitted["_point"], encoder, table, self, limit, n_clusters
+            draws, weights, fitted["_point"], encoder, table, self, limit, n_clusters, joins
         )
         return {
             "labels_": found.labels,
@@ -306,6 +309,52 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         if self._clusters is None:
             return queries.cluster_probabilities(columns)
         return self._clusters.predict_proba(queries.table(columns))
+
+    def cut(
+        self, X: TableLike, n_clusters: int | None = None, separation: float | None = None
+    ) -> Self:
+        """Make other clusters of the same components, without another fit.
+
+        The tree of components is cut at another place. What the fit says of clusters is replaced:
+        `labels_`, `n_clusters_`, `probabilities_`, `cluster_tree_`, what `predict` and
+        `predict_proba` say, and what `convergence_` says of clusters. So are the parameters
+        `n_clusters` and `separation`, so that a fit that goes on (``warm_start``) keeps to the cut.
+        Components, draws and densities stay.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            The training data, which a fit does not keep.
+        n_clusters : int or None, default=None
+            How many clusters there shall be, from 1 to `n_components_`. None leaves the number to
+            `separation`.
+        separation : float or None, default=None
+            How probable it must be that two clusters are two, in [0, 1). None leaves the parameter
+            as it is.
+
+        Returns
+        -------
+        self : estimator
+            Cut, so that ``model.cut(X, n_clusters=3).labels_`` are three clusters.
+
+        Raises
+        ------
+        ValueError
+            If X is not the training data, if labels are components (`point_estimate`) so that there
+            is no tree, or if `n_clusters` is more than `n_components_`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skanneal import AnnealedDPMixture
+        >>> X = np.random.default_rng(0).normal(size=(90, 2)) + 9 * np.repeat([0, 1, 3], 30)[:, None]
+        >>> model = AnnealedDPMixture(n_chains=1, random_state=0).fit(X)
+        >>> model.n_clusters_, model.cut(X, n_clusters=2).n_clusters_
+        (3, 2)
+        """
+        check_is_fitted(self)
+        cut_again(self, X, n_clusters, separation)
+        return self
 
     def new_cluster_proba(self, X: TableLike) -> np.ndarray:
         """Probability that each row belongs to none of the clusters seen so far.

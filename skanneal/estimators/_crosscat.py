@@ -411,11 +411,11 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     def _indicators(self):
         return self.missing_indicator
 
-    def _summary(self, draws, encoder, plan, least, keys):
+    def _summary(self, draws, encoder, table, least, keys):
         partitions = point_partitions(draws, self._component_estimate, least, encoder.apart)
         view_labels = shown_views(partitions[0], encoder.apart)
         split = largest_view(view_labels), least, keys
-        arrays = crosscat_arrays(*partitions, plan.families, plan.table, split)
+        arrays = crosscat_arrays(*partitions, encoder.table_families, table, split)
         point = CrossCatDraw(arrays, encoder)
         return {
             "view_labels_": view_labels,

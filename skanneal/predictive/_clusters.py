@@ -99,7 +99,16 @@ class Clusters:
 
     @classmethod
     def of(
-        cls, draws, weights, point, encoder, table, estimator, limit=None, n_clusters=None, joins=None
+        cls,
+        draws,
+        weights,
+        point,
+        encoder,
+        table,
+        estimator,
+        limit=None,
+        n_clusters=None,
+        joins=None,
     ):
         """Find the clusters that an estimator asks for in the training rows.
 

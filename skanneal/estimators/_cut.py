@@ -1,0 +1,70 @@
+"""Other clusters of a fit's components."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from sklearn.utils._param_validation import validate_parameter_constraints
+
+from ._answers import of_clusters
+from ._verdict import settled
+
+
+def cut_again(estimator, X, n_clusters, separation):
+    """Do what `BaseTable.cut` says."""
+    separation = estimator.separation if separation is None else separation
+    asked = {"n_clusters": n_clusters, "separation": separation}
+    constraints = {name: estimator._parameter_constraints[name] for name in asked}
+    validate_parameter_constraints(
+        constraints, asked, caller_name=f"{type(estimator).__name__}.cut"
+    )
+    if estimator._clusters is None:
+        raise ValueError(
+            f"There is no tree to cut: with point_estimate={estimator.point_estimate!r} labels_ are "
+            f'components. Fit with point_estimate="clusters", or with n_clusters.'
+        )
+    if n_clusters is not None and n_clusters > estimator.n_components_:
+        raise ValueError(
+            f"n_clusters={n_clusters} are more than the {estimator.n_components_} components that "
+            f"the fit has: set n_clusters and fit again, which splits components."
+        )
+    table = _training_rows(estimator, X)
+    before = estimator.get_params(deep=False)
+    fitted, encoder = dict(vars(estimator)), estimator._encoder
+    try:
+        estimator.set_params(**asked)
+        fitted |= estimator._clustered(
+            fitted, encoder, table, n_clusters, joins=estimator._clusters.joins
+        )
+        fitted["convergence_"] = _convergence(estimator, fitted, table)
+    except BaseException:
+        estimator.set_params(**{name: before[name] for name in asked})
+        raise
+    for name, value in fitted.items():
+        if name not in before:
+            setattr(estimator, name, value)
+
+
+def _convergence(estimator, fitted, table):
+    """What the fit says of its chains, with what it says of clusters anew."""
+    convergence = fitted["convergence_"]
+    before = convergence.get("answers")
+    if not before:
+        return convergence
+    converged = fitted["converged_"]
+    answers = before | of_clusters(estimator, fitted, table, estimator._encoder)
+    interrupted = settled(converged, before) and not convergence["settled"]
+    agreed = settled(converged, answers) and not interrupted
+    return convergence | {"answers": answers, "settled": agreed}
+
+
+def _training_rows(estimator, X):
+    """X as rows, if these are those of the fit."""
+    known = getattr(estimator, "_rows", None)
+    if known is None:
+        table = estimator._queries().table(estimator._encoded(X))
+        same = table.n_rows == len(estimator.component_labels_)
+    else:
+        table = estimator._training_table(X)
+        same = table is not None
+    if not same:
+        raise ValueError("X must be the training data: its rows are not those of the fit.")
+    return table
