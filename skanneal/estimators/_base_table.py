@@ -347,7 +347,8 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         --------
         >>> import numpy as np
         >>> from skanneal import AnnealedDPMixture
-        >>> X = np.random.default_rng(0).normal(size=(90, 2)) + 9 * np.repeat([0, 1, 3], 30)[:, None]
+        >>> centres = np.repeat([0, 9, 27], 30)[:, None]
+        >>> X = np.random.default_rng(0).normal(size=(90, 2)) + centres
         >>> model = AnnealedDPMixture(n_chains=1, random_state=0).fit(X)
         >>> model.n_clusters_, model.cut(X, n_clusters=2).n_clusters_
         (3, 2)

@@ -18,8 +18,8 @@ def cut_again(estimator, X, n_clusters, separation):
     )
     if estimator._clusters is None:
         raise ValueError(
-            f"There is no tree to cut: with point_estimate={estimator.point_estimate!r} labels_ are "
-            f'components. Fit with point_estimate="clusters", or with n_clusters.'
+            f"There is no tree to cut, as labels_ are components with "
+            f"point_estimate={estimator.point_estimate!r}. Fit with 'clusters', or with n_clusters."
         )
     if n_clusters is not None and n_clusters > estimator.n_components_:
         raise ValueError(

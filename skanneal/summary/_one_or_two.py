@@ -116,13 +116,6 @@ def _log_two(counts, of_first):
     return counts @ np.log(total / counts.sum())
 
 
-def _bins_of(distribution):
-    """The probability of each bin by a distribution function; the outer bins are open."""
-    inner = distribution(_EDGES[1:-1])
-    edge = np.zeros((*inner.shape[:-1], 1))
-    return np.diff(np.concatenate([edge, inner, edge + 1.0], axis=-1), axis=-1)
-
-
 @cache
 def _bumps():
     """Log probabilities of the bins by bumps of all shapes: (n_shapes, n_bins)."""
@@ -134,7 +127,8 @@ def _bumps():
         total = np.cumsum(density)
         for shift in _MOVED:
             for stretch in np.exp(_MOVED):
-                out.append(_bins_of(lambda e: np.interp((e - shift) / stretch, scaled, total)))
+                inner = np.interp((_EDGES[1:-1] - shift) / stretch, scaled, total)
+                out.append(np.diff(inner, prepend=0.0, append=1.0))
     return np.log(np.maximum(out, _TINY))
 
 

@@ -2,13 +2,15 @@
 
 import numpy as np
 import pytest
-from scipy.cluster.hierarchy import fcluster, is_valid_linkage
+from scipy.cluster.hierarchy import fcluster, is_valid_linkage, linkage
 from scipy.optimize import linprog
+from scipy.spatial.distance import squareform
 from scipy.special import logsumexp
 from sklearn.metrics import adjusted_rand_score
 
 from oracles.rings import components_of, on_ring, ring
 from skanneal.summary import cluster_tree, cut_tree
+from skanneal.summary._cluster_tree import _FAR, _Groups, _pairs, _surer, _valleys
 from skanneal.summary._dip import dip, dip_evidence
 from skanneal.summary._line import spread_ties
 
@@ -182,6 +184,12 @@ def slow_tree(joints, draws=None, weights=(1.0,)):
     return heights
 
 
+def heights_of(joints, draws=(), weights=(1.0,)):
+    """The heights of the tree of valleys alone."""
+    judges = [_Groups(of_draw) for of_draw in draws]
+    return _valleys(_Groups(joints), judges, weights, None)[:, 2]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_heights_are_those_of_the_formula(seed):
     """Of components of unequal spread, one of them with two rows."""
@@ -196,7 +204,7 @@ def test_heights_are_those_of_the_formula(seed):
     ]
     joints.append(components_of(rows, np.array([[30.0, 30.5]]), 1.0)[:, 0])
     joints = np.stack(joints, axis=1)
-    heights = cluster_tree(joints)[:, 2]
+    heights = heights_of(joints)
     np.testing.assert_allclose(heights, np.maximum(slow_tree(joints), 0.0), rtol=1e-9, atol=1e-9)
     assert heights.max() > 3
 
@@ -214,7 +222,7 @@ def test_heights_are_what_half_of_the_draws_reach(weights):
     draws[1][:, 0] = np.logaddexp(draws[1][:, 0], draws[1][:, 3])
     draws[1][:, 3] = -np.inf
     joints = components_of(rows, centres, 1.0)
-    heights = cluster_tree(joints, draws, weights)[:, 2]
+    heights = heights_of(joints, draws, weights)
     expected = np.maximum(slow_tree(joints, draws, weights), 0.0)
     np.testing.assert_allclose(heights, expected, rtol=1e-9, atol=1e-9)
     assert heights.max() > 3
@@ -256,3 +264,49 @@ def test_a_long_cluster_is_one_where_tails_show_the_distance():
     of_distance, heavy = -4.0 * (np.sqrt(1 + squares / 3) - 1), -2.0 * np.log1p(squares / 3)
     assert not cut_tree(cluster_tree(of_distance)).any()
     assert cluster_tree(heavy)[-1, 2] > 10 > cluster_tree(of_distance)[-1, 2]
+
+
+def in_same(tree, height):
+    """Which components are in one cluster where a tree is cut: (n, n)."""
+    labels = fcluster(tree, height, "distance")
+    return labels[:, None] == labels
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cut_is_the_common_refinement_of_valleys_and_pairs(seed):
+    generator = np.random.default_rng(seed)
+    points = generator.normal(size=(7, 2))
+    tree = linkage(points, "average")
+    pairs = generator.exponential(size=(7, 7))
+    pairs = np.triu(pairs, 1) + np.triu(pairs, 1).T
+    chains = linkage(squareform(pairs), "single")
+    both = _surer(tree, pairs)
+    assert is_valid_linkage(both)
+    for height in generator.uniform(0, 2, 8):
+        expected = in_same(tree, height) & in_same(chains, height)
+        np.testing.assert_array_equal(in_same(both, height), expected)
+
+
+def test_normal_clusters_without_a_valley_are_two_and_pieces_of_a_square_one():
+    """A wide normal cluster and a narrow one within its flank; a square in halves. Valleys alone
+    join the first two, which is the control."""
+    generator, centre = np.random.default_rng(0), np.array([2.0, 0.0])
+    rows = np.r_[generator.normal(size=(120, 2)), 0.3 * generator.normal(size=(60, 2)) + centre]
+    wide, narrow = -(rows**2).sum(axis=1) / 2, -((rows - centre) ** 2).sum(axis=1) / 0.18
+    joints = np.c_[np.log(120) + wide, np.log(60) + narrow - 2 * np.log(0.3)]
+    assert cut_tree(cluster_tree(joints)).tolist() == [0, 1]
+    assert heights_of(joints)[0] < -np.log(0.1)
+    square = generator.uniform(-1, 1, (160, 2)) * [2.0, 1.0]
+    halves = components_of(square, np.array([[-1.0, 0.0], [1.0, 0.0]]), 0.6)
+    assert cut_tree(cluster_tree(halves)).tolist() == [0, 0]
+
+
+def test_a_component_that_most_draws_do_not_have_goes_with_its_rows():
+    generator = np.random.default_rng(9)
+    rows = np.r_[generator.normal(size=(80, 1)), generator.normal(12, 1, (80, 1))]
+    joints = components_of(rows, np.array([[0.0], [12.0], [13.5]]), 1.0)
+    draw = np.c_[joints[:, :2], np.full(160, -np.inf)]
+    groups, judge = _Groups(joints), _Groups(draw)
+    assert len(groups.rows[2]) > 10
+    pairs = _pairs(groups, [judge], [1.0])
+    assert pairs[2].tolist() == [_FAR, 0.0, 0.0] and pairs[0, 1] > 4

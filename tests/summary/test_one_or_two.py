@@ -1,0 +1,102 @@
+"""Two normal laws against one bump: known laws, a slow formula of the overlap, controls."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.mixture import GaussianMixture
+
+from skanneal.summary import _one_or_two
+from skanneal.summary._one_or_two import _EDGES, _bumps, _log_two, log_odds, two_evidence
+
+SURE = -np.log(0.1)
+
+
+def by_two(rows, means, spreads):
+    """What two normal components say of numbers: their log joints, and which rows are the first's."""
+    first, second = (norm.logpdf(rows, m, s) for m, s in zip(means, spreads))
+    return first, second, first > second
+
+
+def two_normals(generator, n, apart):
+    rows = generator.normal(size=2 * n) + apart * (np.arange(2 * n) % 2)
+    return by_two(rows, (0.0, apart), (1.0, 1.0))
+
+
+def halves(generator, n):
+    """A flat law, cut in the middle by the two normal laws that describe it best."""
+    return by_two(generator.uniform(-1, 1, n), (-0.52, 0.52), (0.33, 0.33))
+
+
+def narrow_and_wide(generator, n):
+    """One skewed law, and two normal ones that describe it."""
+    return by_two(generator.gamma(2.0, size=n), (1.1, 3.2), (0.6, 1.4))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_that_overlap_are_two_and_one_of_any_shape_is_one(seed):
+    generator = np.random.default_rng(seed)
+    assert two_evidence(*two_normals(generator, 200, 3.8)) > SURE
+    assert two_evidence(*halves(generator, 400)) < SURE
+    assert two_evidence(*narrow_and_wide(generator, 400)) < SURE
+    heavy = generator.standard_t(3, size=400)
+    assert two_evidence(*by_two(heavy, (0.0, 0.0), (1.0, 3.0))) < SURE
+
+
+def test_control_with_normal_bumps_alone_a_flat_law_is_two(monkeypatch):
+    normal = np.diff(norm.cdf(_EDGES[1:-1]), prepend=0.0, append=1.0)[None]
+    monkeypatch.setattr(_one_or_two, "_bumps", lambda: np.log(normal))
+    assert two_evidence(*halves(np.random.default_rng(0), 400)) > SURE
+
+
+@pytest.mark.parametrize("n", [3, 10, 40])
+def test_evidence_is_no_more_than_rows_are_told_apart(n):
+    """Far from each other, so that only the row counts that is added."""
+    generator = np.random.default_rng(n)
+    joints = two_normals(generator, n, 60.0)
+    assert two_evidence(*joints) == pytest.approx(np.log(2 * n + 2), abs=1e-6)
+    near = two_normals(generator, 500, 4.2)
+    first, second, is_first = near
+    share = 1 / (1 + np.exp(-np.abs(first - second)))
+    smaller = min(is_first.sum(), (~is_first).sum())
+    expected = -np.log(((1 - share).sum() + 1) / (2 * smaller + 2))
+    assert two_evidence(*near) == pytest.approx(expected, rel=1e-9)
+    assert two_evidence(first[:2], second[:2], np.array([True, False])) == 0.0
+
+
+def test_the_more_borders_there_are_the_surer_two_must_be():
+    joints = two_normals(np.random.default_rng(1), 150, 2.6)
+    said = [two_evidence(*joints, n_borders=n) for n in (1, 20, 10**6)]
+    assert said[0] > said[1] > said[2]
+    odds = log_odds(*joints)
+    assert said[2] == pytest.approx(np.log1p(np.exp(odds - np.log(10**6))))
+
+
+def test_order_and_units_do_not_matter():
+    first, second, is_first = two_normals(np.random.default_rng(2), 90, 3.0)
+    order = np.random.default_rng(3).permutation(180)
+    other = two_evidence(second[order], first[order], ~is_first[order])
+    assert other == pytest.approx(two_evidence(first, second, is_first), abs=0.05)
+
+
+def test_bumps_are_laws_in_standard_units():
+    bumps = np.exp(_bumps())
+    np.testing.assert_allclose(bumps.sum(axis=1), 1.0, atol=1e-9)
+    middles = (_EDGES[1:] + _EDGES[:-1]) / 2
+    assert np.abs(bumps @ middles).max() < 0.2
+    # one of them is the normal law, one the flat one
+    normal = np.diff(norm.cdf(_EDGES[1:-1]), prepend=0.0, append=1.0)
+    flat = np.diff(np.clip(_EDGES[1:-1] / np.sqrt(12) + 0.5, 0, 1), prepend=0.0, append=1.0)
+    for law in (normal, flat):
+        assert np.abs(bumps - law).sum(axis=1).min() < 0.1
+
+
+def test_two_normal_laws_climb_to_the_most_probable_ones():
+    generator = np.random.default_rng(4)
+    rows = np.r_[generator.normal(-1.0, 0.4, 300), generator.normal(0.9, 0.7, 200)]
+    rows = (rows - rows.mean()) / rows.std()
+    bins = np.searchsorted(_EDGES[1:-1], rows)
+    counts = np.bincount(bins, minlength=64).astype(float)
+    found = _log_two(counts, np.bincount(bins, rows < 0, minlength=64))
+    model = GaussianMixture(2, random_state=0, tol=1e-8, max_iter=500).fit(rows[:, None])
+    expected = model.score(rows[:, None]) * len(rows) + len(rows) * np.log(_EDGES[1] - _EDGES[0])
+    assert found == pytest.approx(expected, abs=1.5)
