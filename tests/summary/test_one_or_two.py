@@ -12,7 +12,7 @@ SURE = -np.log(0.1)
 
 
 def by_two(rows, means, spreads):
-    """What two normal components say of numbers: their log joints, and which rows are the first's."""
+    """Log joints of numbers by two normal components, and which rows are the first one's."""
     first, second = (norm.logpdf(rows, m, s) for m, s in zip(means, spreads))
     return first, second, first > second
 

@@ -5,10 +5,10 @@ import pytest
 
 from oracles.rings import components_of, on_ring, ring
 from skanneal.summary import cluster_tree, cut_tree
+from skanneal.summary._cluster_tree import _Groups, _valleys
 from skanneal.summary._dip import dip_evidence
 from skanneal.summary._fills import with_fills
 from skanneal.summary._line import spread_ties
-from skanneal.summary._cluster_tree import _Groups, _valleys
 from skanneal.summary._straight_line import CHANCE, _evidence, _places, straight_evidence
 
 

@@ -1,0 +1,74 @@
+"""Whether a fit finds a partition as probable as the true one, climbed.
+
+    python benchmarks/fits/truth.py DATA_FOLDER                 # 40 minutes, then cut
+    python benchmarks/fits/truth.py DATA_FOLDER --sets sipu_s3 sipu_s4 --seeds 1
+
+The tables are those of `clustering.py`. A chain with the families of a default fit, and with the
+hyperparameters of its first chain to begin with, starts at each of a table's labellings, and makes
+80 sweeps of Gibbs and split-merge moves. Of its draws the best one is climbed, as the best one of
+the fit is: each row moves to its best component, until none moves. A line of
+`benchmarks/results/truth.jsonl` has the log joint density of both, in nats, the greatest of a
+table's labellings, and the seconds of processor time that fit and climb took. Where the fit has
+less by some nats, its search has missed something; where it has more, the labels are not what this
+model finds most probable, and more search will not find them.
+"""
+
+import copy
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from skanneal import AnnealedDPMixture
+from skanneal.schedules import SequentialGibbs
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from fits.models import fitted, restart, run_on
+from harness.suite import Suite, files, some_rows
+
+MOST_ROWS = 6000
+DRAWS, THIN = 8, 10  # 80 sweeps
+
+
+def default(seed):
+    return AnnealedDPMixture(n_jobs=1, random_state=seed)
+
+
+def climbed(model, X, labels):
+    """The log joint density of a labelling, climbed; rows labelled 0, noise, begin in the
+    components that the fit has put them in."""
+    chain = copy.deepcopy(model).set_params(
+        schedule=SequentialGibbs(n_sweeps=1), n_chains=1, warm_start=True
+    )
+    chain._states = chain._states[:1]
+    start = np.where(labels > 0, labels, labels.max() + 1 + model.component_labels_)
+    restart(chain, X, None, [np.unique(start, return_inverse=True)[1]])
+    run_on(chain, X, DRAWS, THIN)
+    return float(chain._point.log_joint), chain.n_components_
+
+
+def measure(path, method, seed):
+    """Log joint densities of the fit and of the climbed truth."""
+    with np.load(path) as file:
+        X = file["X"].astype(float)
+        labellings = [file[name] for name in sorted(file.files) if name.startswith("labels")]
+    rows = some_rows(len(X), MOST_ROWS, seed)
+    X = X[rows]
+    began = time.process_time()
+    model = fitted(method(seed), X)
+    fit = time.process_time()
+    found = [climbed(model, X, labels[rows]) for labels in labellings]
+    truth, n_components = max(found)
+    own = float(model._point.log_joint)
+    return {
+        "own": round(own, 2),
+        "truth": round(truth, 2),
+        "lead": round(own - truth, 2),
+        "components": [model.n_components_, n_components],
+        "cpu": [round(fit - began, 1), round(time.process_time() - fit, 1)],
+    }
+
+
+if __name__ == "__main__":
+    Suite("truth", files, {"skanneal": {"default": default}}, measure).run(__doc__)
