@@ -3,8 +3,8 @@ From components to clusters
 ===========================
 
 A mixture describes rows by components, and a curved cluster takes several of them. Components
-belong to one cluster if no valley lies between them. The tree shows how sure each valley is, and
-where it is cut.
+belong to one cluster if it is not sure that they are two. The tree shows how sure that is, and where
+it is cut.
 """
 
 # %%
@@ -36,8 +36,8 @@ print("how sure the surest valleys are:", model.valley_sureness_[:5].round(2))
 # %%
 # The tree
 # --------
-# The tree is built from the bottom: each join unites the two groups between which a valley is least
-# sure. Joins above the dotted line cross valleys that are surer than ``separation``.
+# The tree is built from the bottom: within clusters, components that overlap most join first; above
+# the dotted line, which is at ``separation``, the nearest of clusters that are sure.
 
 from skanneal.displays import ClusterTreeDisplay
 

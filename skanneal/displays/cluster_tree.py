@@ -14,7 +14,7 @@ from ._axes import axes_of, sentence
 
 
 class ClusterTreeDisplay:
-    """The tree of a fit's components: the higher a join, the surer the valley that it crosses.
+    """The tree of a fit's components: the higher a join, the surer it parts clusters.
 
     Where no valley is sure at all, a sentence says so instead.
 
@@ -95,5 +95,5 @@ class ClusterTreeDisplay:
             self.ax_.set_ylim(0.0, 1.05 * max(highest, cut))
             if highest < cut:
                 self.ax_.set_title(one_cluster(len(tree) + 1), fontsize="medium")
-        self.ax_.set(xlabel="Component", ylabel="How sure the valley is (nats)")
+        self.ax_.set(xlabel="Component", ylabel="How sure clusters are parted (nats)")
         return self

@@ -103,8 +103,8 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         variation of information or Binder loss over the draws. For each of its views `row_labels_`
         is the partition of the rows of least expected loss; each draw is represented by the view
         that shares most columns with it (by the Jaccard index). These two need 20 draws or more in
-        all. "clusters": as "map", but in `labels_` components are joined to clusters, between which
-        a valley is sure.
+        all. "clusters": as "map", but in `labels_` components are joined to clusters, of which it
+        is sure that they are several.
     separation, n_clusters, noise : float, int or None, float or None
         How components are joined, as in `AnnealedDPMixture`. The defaults are 0.9, None and None.
     n_chains : int, default=4

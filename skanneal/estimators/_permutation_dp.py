@@ -82,20 +82,22 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         beginning: in one cluster, in a number of clusters at random, or added one after another by
         sequential prediction. This needs a schedule of full-data sweeps.
     point_estimate : {"clusters", "map", "vi", "binder"}, default="clusters"
-        What `labels_` are. "clusters": a cluster is one component or several, such that no valley
-        between them is sure; see `separation`. With the other values `labels_` are the components
-        themselves. "map": the most probable partition found, which is the draw of highest log joint
+        What `labels_` are. "clusters": a cluster is one component or several of which it is not
+        sure that they are two clusters; see `separation`. With the other values `labels_` are the
+        components themselves. "map": the most probable partition found, which is the draw of highest log joint
         density, from which rows are then moved to better components one by one until no move is
         better. "vi" and "binder": the partition of least expected variation of information or
         Binder loss; these need 20 draws or more in all. If a family of whole rows has missing
         cells, "map" is the draw that is closest to the others.
     separation : float, default=0.9
-        How probable a valley between two clusters must be, in [0, 1). Components between which it
-        is less probable belong to one cluster. A larger value gives fewer clusters.
+        How probable it must be that two clusters are two, in [0, 1): by a valley between them, or
+        since two normal clusters whose rows can be told apart explain them better than one. A
+        larger value gives fewer clusters.
     n_clusters : int or None, default=None
         The number of clusters wanted, which there are then if so many rows differ; otherwise there
         is one for each row that differs, with a warning. `labels_` are clusters, whatever
-        `point_estimate` and `separation` are, and `cluster_tree_` is cut at this number. Draws of
+        `point_estimate` and `separation` are, and `cluster_tree_` is cut at this number: of
+        sure clusters the nearest are joined, or components that overlap least parted. Draws of
         fewer components have no say; where all have fewer, components are split. None leaves the
         number to the data.
     noise : float or None, default=None
@@ -140,12 +142,13 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         For each row the probability that it is in its cluster. This and the next three attributes
         exist only where `labels_` are clusters.
     cluster_tree_ : ndarray of shape (n_joins, 4)
-        How components join to clusters, in the form of SciPy's `linkage`. The height of a join says
-        how sure the valley is that it crosses: -log(1 - probability), in nats.
+        How components join to clusters, in the form of SciPy's `linkage`. Heights say
+        how sure it is that there are more clusters than are left above: -log(1 - probability), in
+        nats. The order says what overlaps, and of sure clusters, what is near.
     valley_sureness_ : ndarray of shape (n_joins,)
-        How sure the valleys of `cluster_tree_` are, the surest first: 1 - exp(-height). It says
+        The heights of `cluster_tree_` as probabilities, the surest first: 1 - exp(-height). It says
         nothing of how many clusters there probably are. Where no number is asked for, `n_clusters_`
-        is one more than valleys at least as sure as `separation`, less clusters that no row is
+        is one more than those that are at least `separation`, less clusters that no row is
         most probably in.
     n_components_proba_ : ndarray of shape (most components of a draw + 1,)
         The posterior probability of each number of components, from 0 on: the share of the draws

@@ -35,6 +35,11 @@ of one row or two, of which nothing is sure, before all others. What is left to 
 surest of n_components - 1 valleys: by Bonferroni's inequality a height is the evidence less the
 logarithm of their number. The tree does not depend on where it will be cut, and can do with nothing
 but densities: for every family, with gaps, and whatever the units of the columns.
+
+Normal clusters that overlap have no valley. So neighbouring components are also compared two by two
+(_one_or_two.py), and what parts two components is the surer of the two: the valleys, or the chains
+of pairs. In which order components join, where a number of clusters is asked for, is said elsewhere
+(_tree_order.py).
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -66,7 +71,7 @@ def cluster_tree(
     draw_weights: ArrayLike | None = None,
     numbers: Any = None,
 ) -> np.ndarray:
-    """Merge components into clusters, those first between which a valley is least sure.
+    """Merge components into clusters, those first of which it is least sure that they are two.
 
     Parameters
     ----------
@@ -87,8 +92,8 @@ def cluster_tree(
     -------
     tree : ndarray of shape (n_components - 1, 4)
         As SciPy's `linkage` gives it, with the number of components in the last column. A height is
-        the evidence of a valley, -log(1 - probability) in nats, and never below that of an earlier
-        merge.
+        the evidence that two clusters are two, -log(1 - probability) in nats: the greater of that
+        of a valley and that of two normal laws against one bump.
 
     Examples
     --------
@@ -205,8 +210,7 @@ def cut_tree(
     tree : array-like of shape (n_components - 1, 4)
         From `cluster_tree`.
     probability : float, default=0.9
-        Components are in different clusters where it is at least so sure that a valley lies between
-        them.
+        Components are in different clusters where it is at least so sure that they are two.
     n_clusters : int or None, default=None
         How many clusters there shall be, instead; as many as there are components if these are
         fewer.
