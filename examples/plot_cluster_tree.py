@@ -3,8 +3,8 @@ From components to clusters
 ===========================
 
 A mixture describes rows by components, and a curved cluster takes several of them. Components
-belong to one cluster if it is not sure that they are two. The tree shows how sure that is, and where
-it is cut.
+belong to one cluster if it is not sure that they are two. The tree shows how sure that is, and
+where it is cut.
 """
 
 # %%

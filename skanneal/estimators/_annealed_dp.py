@@ -87,11 +87,11 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
     point_estimate : {"clusters", "map", "vi", "binder"}, default="clusters"
         What `labels_` are. "clusters": a cluster is one component or several of which it is not
         sure that they are two clusters; see `separation`. With the other values `labels_` are the
-        components themselves. "map": the most probable partition found, which is the draw of highest log joint
-        density, from which rows are then moved to better components one by one until no move is
-        better. "vi" and "binder": the partition of least expected variation of information or
-        Binder loss; these need 20 draws or more in all. If a family of whole rows has missing
-        cells, "map" is the draw that is closest to the others.
+        components themselves. "map": the most probable partition found, which is the draw of
+        highest log joint density, from which rows are then moved to better components one by one
+        until no move is better. "vi" and "binder": the partition of least expected variation of
+        information or Binder loss; these need 20 draws or more in all. If a family of whole rows
+        has missing cells, "map" is the draw that is closest to the others.
     separation : float, default=0.9
         How probable it must be that two clusters are two, in [0, 1): by a valley between them, or
         since two normal clusters whose rows can be told apart explain them better than one. A

@@ -45,7 +45,7 @@ _FLAT = (-2.0, 0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 10.0, 20.0)  # (b - a) / sqrt(s t)
 _SKEWED = np.arange(-2.0, 2.1, 0.5)  # log(t / s) / 2
 _FREEDOMS, _HEAVY_SKEWED = (2.5, 4.0, 8.0), np.arange(-1.5, 1.6, 0.5)  # of heavy tails
 _MOVED = (-0.1, 0.0, 0.1)  # of the mean, in standard deviations, and of their logarithm
-_STEPS = 15  # of the EM algorithm
+_STEPS = 8  # of the EM algorithm
 _TINY = 1e-12  # probability of a bin, at least
 
 

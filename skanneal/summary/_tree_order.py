@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.metrics import pairwise_distances_chunked
+from sklearn.neighbors import NearestNeighbors
 
 from ._cluster_tree import cut_tree
 
@@ -168,10 +169,8 @@ def _by_numbers(numbers, labels, n_components):
     order = np.argsort(labels, kind="stable")
     rows, labels = rows[order], labels[order]
     present, starts = np.unique(labels, return_index=True)
-    core, near = [], min(NEIGHBOURS, len(rows) - 1)
-    for block in pairwise_distances_chunked(rows):
-        core.append(np.partition(block, near, axis=1)[:, near])
-    core, start = np.concatenate(core), 0
+    near = NearestNeighbors(n_neighbors=min(NEIGHBOURS + 1, len(rows))).fit(rows)
+    core, start = near.kneighbors(rows)[0][:, -1], 0
     out = np.full((n_components, n_components), np.inf)
     for block in pairwise_distances_chunked(rows):
         own = slice(start, start + len(block))
