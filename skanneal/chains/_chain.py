@@ -290,6 +290,14 @@ class Chain:
             + (f", {out:.0f} rows are out" if out else "")
         )
 
+    def draw_fills(self):
+        """Draw all missing cells that are part of the state anew, one row after another.
+
+        A row step seldom does so. Without this, draws that are few sweeps apart would have mostly
+        the same fills, and with them nearly the same parameters."""
+        for view in self.state.views:
+            view.draw_fills(self.state.subsample.rows(), self.bit_generator)
+
     def draw(self):
         """Return what is kept of a draw: the state, without the subsample, generator and tuning.
 

@@ -117,6 +117,8 @@ def _drawn(chain, n_draws, thin, stop):
             chain.pacer.extend(thin)
             chain.to_come -= thin * chain.plan.table.n_rows
         complete = chain.run(stop)
+        if complete:
+            chain.draw_fills()
         if complete or not draws:
             draws.append(chain.draw())
     if not chain.trace or stop.is_set():

@@ -110,7 +110,7 @@ def groups_of_table(estimator, X, table, names, replicate, seed):
         drawn = {name: np.empty((len(draws), table.n_rows)) for name in observed}
         nothing = queries.table(encoder.missing_columns(1))
         for d, (draw, own) in enumerate(zip(draws, seed.spawn(len(draws)))):
-            cells = queries.simulated(queries.of_draw(draw), nothing, own, table.n_rows)
+            cells = queries.simulated(queries.of_draw(draw, own), nothing, own, table.n_rows)
             for j in kept:
                 drawn[named[j]][d] = np.where(missing[j], np.nan, cells[j])
         groups["posterior_predictive"] = {

@@ -16,12 +16,19 @@ from ..families import Table
 from ..states import state_from_arrays
 from ._conditional_fill import conditional_fill
 from ._draws import CHECKED
+from ._parameters import with_parameters
 
 BLOCK_BYTES = 1 << 25  # of scores held at a time
 
 
 class View:
     """One view of a draw as queries see it: K clusters and a new one, in this order.
+
+    Parameters
+    ----------
+    mixture : Mixture
+    log_weights : float64 array of shape (K + 1,), default=None
+        By default those of the next row.
 
     Attributes
     ----------
@@ -32,10 +39,10 @@ class View:
         By column, its block and its place in the block's columns.
     """
 
-    def __init__(self, mixture):
+    def __init__(self, mixture, log_weights=None):
         self.mixture = mixture
         self.slots = np.r_[np.flatnonzero(mixture.sizes()), mixture.open_slot]
-        self.log_weights = mixture.log_weights()
+        self.log_weights = mixture.log_weights() if log_weights is None else log_weights
         self.features = {
             int(column): (block, f)
             for block in mixture.blocks
@@ -44,8 +51,7 @@ class View:
 
     def joint(self, table, start, stop):
         """log w_c p(row | x_c) of each row: (stop - start, K + 1)."""
-        scores, log_weights = self.mixture.score_rows(table, start, stop)
-        return scores + log_weights
+        return self.mixture.score_rows(table, start, stop)[0] + self.log_weights
 
     def cell_scores(self, column, table, start, stop):
         """log p(cell | x_c) of each row's cell in a column: (stop - start, K + 1).
@@ -187,6 +193,16 @@ class Predictor:
     def _look(self, states):
         """Take the mixtures of each draw as they are now."""
         self.draws = [[View(mixture) for mixture in mixtures] for mixtures in states]
+
+    def with_parameters(self, seed):
+        """This predictor with weights and parameters drawn, which all rows then share; a
+        SeedSequence."""
+        other, generator = copy(self), np.random.Generator(np.random.PCG64(seed))
+        other.draws = [
+            [View(*with_parameters(view.mixture, generator)) for view in views]
+            for views in self.draws
+        ]
+        return other
 
     def without(self, draws, table, rows):
         """Yield this predictor with draws that have not seen a training row, one row after another.

@@ -170,8 +170,9 @@ class MixtureQueries:
     def imputations(self, columns, n_imputations, seed):
         """What to put into missing cells, several times.
 
-        Each imputation uses one draw: it draws the row's component given its cells, and then the
-        missing cells given the component. So uncertainty that rows share stays shared.
+        Each imputation uses one draw, and draws the weights and the parameters of its components
+        once. Then each row draws its component given its cells, and its missing cells from the
+        component. So uncertainty that rows share stays shared.
 
         Parameters
         ----------
@@ -197,19 +198,20 @@ class MixtureQueries:
         return values, missing
 
     def _taking_turns(self, n, seed):
-        """n times the predictor of one draw, spread evenly over the draws, so that none comes twice
-        before all have come; and a seed of its own each time."""
+        """n predictors of one draw each, with the parameters of its components drawn, and a seed of
+        its own each time. They are spread evenly over the draws of all chains, so that none comes
+        twice before all have come."""
         first, *seeds = seed.spawn(n + 1)
         start = np.random.Generator(np.random.PCG64(first)).random()
         places = (start + np.arange(n)) / n
         shares = np.cumsum(self.draw_weights) / self.draw_weights.sum()
         used = np.searchsorted(shares[:-1], places, side="right")
-        predictors = {at: self.of_draw(self.draws[at]) for at in np.unique(used)}
-        return [(predictors[at], own_seed) for at, own_seed in zip(used, seeds)]
+        return [(self.of_draw(self.draws[at], own), own) for at, own in zip(used, seeds)]
 
-    def of_draw(self, draw):
-        """The predictor of one draw."""
-        return Predictor([draw], self.encoder.table_schema)
+    def of_draw(self, draw, seed):
+        """The predictor of one draw whose components have drawn weights and parameters."""
+        alone = Predictor([draw], self.encoder.table_schema)
+        return alone.with_parameters(seed.spawn(1)[0])
 
     def _gappy_rows(self, columns):
         """Missing cells, and the rows that have some as a Table (None without any) and theirs."""

@@ -9,6 +9,7 @@ from ._diagnostics import diagnose, drift, ess, r_hat, tail_ess
 from ._labels import rank_clusters, relabel
 from ._losses import LOSSES
 from ._point_estimates import POINT_ESTIMATES, expected_binder, expected_vi, point_estimate
+from ._pool import pool
 from ._profiles import Profile, profile_clusters
 from ._settled import warn_unless_settled
 from ._stacking import counted_chains, stacking_weights
@@ -31,6 +32,7 @@ __all__ = [
     "expected_binder",
     "expected_vi",
     "point_estimate",
+    "pool",
     "profile_clusters",
     "r_hat",
     "rank_clusters",

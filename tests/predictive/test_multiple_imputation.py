@@ -13,6 +13,7 @@ from scipy import stats
 from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
 from skanneal.predictive import _queries
 from skanneal.schedules import SequentialGibbs
+from skanneal.summary import pool
 
 BOUND = -stats.norm.ppf(0.5e-6)
 
@@ -134,3 +135,106 @@ def test_the_imputer_gives_tables_as_transform_does(cls):
         pd.testing.assert_frame_equal(filled[["a"]], one[["a"]])
         pd.testing.assert_frame_equal(filled.filter(like="missing"), one.filter(like="missing"))
     assert not several[0].equals(several[1])
+
+
+# ---- how much varies between tables ------------------------------------------------------------
+
+
+def one_component(families, hyperparameters, **options):
+    """A model of one component and of given hyperparameters."""
+    return model(
+        families=families,
+        hyperparameters=hyperparameters,
+        concentration=1e-12,
+        discount=0.0,
+        rounding=None,
+        **options,
+    )
+
+
+def is_variance(values, expected):
+    """Whether normal values may have this variance."""
+    ratio = np.var(values, ddof=1) / expected * (len(values) - 1)
+    return 0.5e-6 < stats.chi2.cdf(ratio, len(values) - 1) < 1 - 0.5e-6
+
+
+def test_rows_share_the_parameters_of_a_table():
+    """Means of 45 fills from 15 observed cells, whose variance is known; the control is what it
+    would be if each cell had parameters of its own."""
+    rng = np.random.default_rng(0)
+    n, k = 60, 45
+    X = pd.DataFrame({"x": rng.normal(size=n), "c": rng.choice(["no", "yes"], size=n)})
+    X["n"] = rng.poisson(4.0, size=n)
+    X = X.astype({"n": object})
+    X.iloc[:k] = np.nan
+    fitted = one_component(
+        {"normal": ["x"], "categorical": ["c"], "poisson": ["n"]},
+        {
+            "normal": {"mu0": 0.0, "kappa0": 1.0, "nu0": 4.0, "sigma2_0": 1.0},
+            "categorical": {"pseudo_counts": 1.0},
+            "poisson": {"shape": 2.0, "rate": 0.5},
+        },
+    ).fit(X)
+    tables = fitted.impute(X, n_imputations=200)
+    x = X["x"][k:].astype(float)
+    kappa, nu = 1.0 + n - k, 4.0 + n - k
+    squares = 4.0 + ((x - x.mean()) ** 2).sum() + (n - k) / kappa * x.mean() ** 2
+    shape, rate = 2.0 + X["n"][k:].sum(), 0.5 + n - k
+    a = 1.0 + (X["c"][k:] == "yes").sum()
+    b = 2.0 + n - k - a
+    p = a / (a + b)
+    laws = {  # of a cell's parameter, and of the cell given it
+        "x": (squares / (nu - 2) / kappa, squares / (nu - 2)),
+        "n": (shape / rate**2, shape / rate),
+        "c": (p * (1 - p) / (a + b + 1), p * (1 - p) * (a + b) / (a + b + 1)),
+    }
+    for name, (shared, own) in laws.items():
+        cells = [table[name][:k] == "yes" if name == "c" else table[name][:k] for table in tables]
+        means = [np.mean(of.astype(float)) for of in cells]
+        assert is_variance(means, shared + own / k), name
+        assert not is_variance(means, (shared + own) / k), name
+
+
+def augmented(X, hyper, n_tables, rng, apart=10):
+    """Means of the second column of tables that data augmentation fills, of one normal component:
+    parameters given the filled table, and then the fills given these."""
+    gone = np.isnan(X[:, 1])
+    filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+    means = []
+    for step in range(apart * n_tables):
+        n, centre = len(X), filled.mean(axis=0)
+        kappa, off = hyper["kappa0"] + n, centre - hyper["mu0"]
+        psi = hyper["scale0"] + (filled - centre).T @ (filled - centre)
+        psi = psi + hyper["kappa0"] * n / kappa * np.multiply.outer(off, off)
+        degrees = hyper["nu0"] + n  # the inverse of a Wishart matrix, by Bartlett's decomposition
+        bartlett = np.diag(np.sqrt(rng.chisquare(degrees - np.arange(2))))
+        bartlett[1, 0] = rng.normal()
+        root = np.linalg.cholesky(psi) @ np.linalg.inv(bartlett).T
+        sigma = root @ root.T
+        mu = hyper["mu0"] + n / kappa * off
+        mu = rng.multivariate_normal(mu, sigma / kappa)
+        slope = sigma[0, 1] / sigma[0, 0]
+        spread = np.sqrt(sigma[1, 1] - slope * sigma[0, 1])
+        own = mu[1] + slope * (X[gone, 0] - mu[0])
+        filled[gone, 1] = own + spread * rng.normal(size=gone.sum())
+        if step % apart == 0:
+            means.append(filled[:, 1].mean())
+    return np.array(means)
+
+
+@pytest.mark.slow
+def test_the_variance_between_tables_is_that_of_data_augmentation():
+    """Full covariances, 60 % of a column missing: mean of the ratios of ten tables."""
+    hyper = {"mu0": np.zeros(2), "kappa0": 0.5, "nu0": 4.0, "scale0": np.eye(2)}
+    ratios = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=100)
+        X = np.c_[x, 0.7 * x + rng.normal(size=100)]
+        X[rng.random(100) < 0.6, 1] = np.nan
+        given = {"multivariate_normal": {name: np.asarray(h).tolist() for name, h in hyper.items()}}
+        options = {"n_draws": 100, "thin": 5, "random_state": seed}
+        fitted = one_component("multivariate_normal", given, **options)
+        means = [t[:, 1].mean() for t in fitted.fit(X).impute(X, n_imputations=200)]
+        ratios.append(np.var(means, ddof=1) / np.var(augmented(X, hyper, 400, rng), ddof=1))
+    assert 0.9 < np.mean(ratios) < 1.1
