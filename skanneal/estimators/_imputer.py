@@ -21,7 +21,7 @@ from ._base_chains import BaseChains
 from ._base_table import BaseTable
 from ._callbacks import CallbackSupportMixin, handed_on
 from ._fit_context import validated
-from ._imputer_model import default_model
+from ._imputer_model import DefaultModel, default_model
 
 
 class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstimator):
@@ -35,15 +35,16 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
     estimator : CrossCatPY, AnnealedDPMixture or None, default=None
         The model; a copy is fitted. None chooses it. If at least half of the columns, and 2 to 50
         of them, hold numbers (whole numbers with few values included), it is an `AnnealedDPMixture`
-        of few clusters in which these columns have full covariances ("multivariate_normal");
-        otherwise it is ``CrossCatPY()``. With a model that None chooses, fills stay within the
-        range of the cells that fit observed, and in a column with two different numbers they are
-        one of these. With a model that you give, fills are those of its `impute`.
+        of few clusters in which these columns have full covariances ("multivariate_normal"), and
+        beside it a `CrossCatPY` fills the other columns, numbers of two different values among
+        them; otherwise ``CrossCatPY()`` fills everything. With models that None chooses, "mean" and
+        "mode" stay within the range of the cells that fit observed. With a model that you give,
+        fills are those of its `impute`.
     strategy : {"mean", "mode", "sample"}, default="mean"
         What fills a gap, given the row's other cells. "mean": the posterior mean of a number, or
         the most probable level. "mode": for a number the most probable one of the centres of the
         clusters, since "mean" may fall between the clusters. "sample": a random draw, jointly for
-        all gaps of a row, as multiple imputation needs it.
+        all gaps of the table: the only one of ``imputations(X, 1)``.
     missing_values : int, float, str, numpy.nan, None or pandas.NA, default=numpy.nan
         The value that stands for a missing cell. NaN, None and pandas.NA are equivalent; with any
         other value none of these may occur.
@@ -53,8 +54,8 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         Whether to keep columns without an observed cell in fit; their gaps are filled with 0.
         Otherwise they are dropped.
     max_time : float or None, default=None
-        Seconds of wall clock that the estimator's fit may take. It replaces the estimator's own
-        `max_time`.
+        Seconds of wall clock that the estimator's fit may take; where None chooses two, each has
+        half of them. It replaces the estimator's own `max_time`.
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
         Randomness of the strategy "sample", and of the estimator if it has no `random_state` of its
         own.
@@ -63,6 +64,9 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
     ----------
     estimator_ : CrossCatPY or AnnealedDPMixture
         The model, fitted to the columns with observed cells.
+    estimator_of_levels_ : CrossCatPY or None
+        The model of what `estimator_` does not fill, fitted to the same columns; None if it fills
+        everything.
     indicator_ : MissingIndicator or None
         The transformer that says where the gaps were, if `add_indicator` is true.
     n_features_in_ : int
@@ -147,21 +151,25 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
             warn(f"Dropped, as no cell is observed: {names}.")
         blanked = self._blanked(table, missing, np.flatnonzero(observed))
         if self.estimator is None:
-            estimator, ranges = default_model(open_table(blanked, "X"))
+            model = default_model(open_table(blanked, "X"))
         else:
-            estimator, ranges = clone(self.estimator), {}
-        if estimator.random_state is None:
-            estimator.set_params(random_state=self.random_state)
-        if self.max_time is not None:
-            estimator.set_params(max_time=self.max_time)
-        with handed_on(self, estimator):
-            estimator.fit(blanked)
+            model = DefaultModel(clone(self.estimator), None, [], {})
+        models = [model.first] if model.second is None else [model.first, model.second]
+        for estimator in models:
+            if estimator.random_state is None:
+                estimator.set_params(random_state=self.random_state)
+            if self.max_time is not None:
+                estimator.set_params(max_time=self.max_time / len(models))
+        with handed_on(self, model.first):
+            for estimator in models:
+                estimator.fit(blanked)
         indicator = None
         if self.add_indicator:
             indicator = MissingIndicator(error_on_new=False).fit(_gaps(missing))
         validate_data(self, X, reset=True, skip_check_array=True)
-        self.estimator_, self.indicator_, self._observed = estimator, indicator, observed
-        self._ranges = ranges
+        self.estimator_, self.estimator_of_levels_ = model.first, model.second
+        self.indicator_, self._observed = indicator, observed
+        self._of_levels, self._ranges = model.of_second, model.ranges
         return self
 
     def transform(self, X: TableLike) -> Any:
@@ -178,19 +186,22 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
             Of the type of X (an array for a list), with its dtypes wherever they can hold the
             answers: fractions make a column of integers one of floats.
         """
-        seed = spawn_seeds(self.random_state, 1)[0]
+        if self.strategy == "sample":
+            return self.imputations(X, 1)[0]
 
-        def drawn(queries, columns):
-            values, _, missing = queries.fill(columns, self.strategy, seed)
-            return [values], missing
+        def ask(queries, columns, _):
+            values, _, missing = queries.fill(columns, self.strategy)
+            return self._plausible(values, queries.encoder), missing
 
-        return self._filled(X, drawn)[0]
+        return self._filled(X, ask, [None], [None])[0]
 
     def imputations(self, X: TableLike, n_imputations: int = 5) -> Any:
         """Fill the gaps several times, each time by draws from the posterior.
 
-        For multiple imputation, analyse each table and pool the results by Rubin's rules. Each
-        table is made from one draw of the fit; the draws take turns, whatever the strategy.
+        For multiple imputation, analyse each table and pool the results (`skanneal.summary.pool`).
+        Each table is made from one draw of the fit, with weights and parameters of the components
+        that are drawn once; the draws take turns, whatever the strategy. Numbers are not kept
+        within the observed range.
 
         Parameters
         ----------
@@ -205,40 +216,48 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
             Tables of the form that `transform` returns. The spread between them is that of the
             posterior, as for the estimator's `impute`.
         """
-        seed = spawn_seeds(self.random_state, 2)[1]
-        return self._filled(X, lambda q, columns: q.imputations(columns, n_imputations, seed))
+        check_is_fitted(self)
+        of_levels = self.estimator_of_levels_
+        models = [self.estimator_] if of_levels is None else [self.estimator_, of_levels]
+        turns = [
+            model._queries().turns(n_imputations, seed, "n_imputations")
+            for model, seed in zip(models, spawn_seeds(self.random_state, 2))
+        ]
+        return self._filled(X, lambda q, columns, turn: q.drawn(columns, *turn), *turns)
 
-    def _filled(self, X, ask):
-        """X once for each list of values that `ask` gives of queries and encoded columns."""
+    def _filled(self, X, ask, turns, turns_of_levels=None):
+        """X once for each turn. ``ask(queries, columns, turn)`` gives values for the missing cells
+        of encoded columns, and where they are."""
         check_is_fitted(self)
         table = open_table(X, "X")
         validate_data(self, X, reset=False, skip_check_array=True)
         missing = self._missing(table)
         used = np.flatnonzero(self._observed)
-        queries = self.estimator_._queries()
-        columns = queries.encoder.encode(None, self._blanked(table, missing, used))
-        several, masks = ask(queries, columns)
-        return [
-            self._with_values(
-                table,
-                missing,
-                [
-                    (used[j], mask, of_column)
-                    for j, mask, of_column in queries.encoder.replacements(
-                        self._plausible(values, queries.encoder), masks
-                    )
-                ],
-            )
-            for values in several
-        ]
+        blanked = self._blanked(table, missing, used)
+
+        def asked(estimator, rows, turn):
+            queries = estimator._queries()
+            columns = queries.encoder.encode(None, rows)
+            return queries.encoder.replacements(*ask(queries, columns, turn))
+
+        several = []
+        for i, turn in enumerate(turns):
+            found = asked(self.estimator_, blanked, turn)
+            if self.estimator_of_levels_ is not None:
+                found = [of for of in found if of[0] not in self._of_levels]
+                rows = blanked if turn is None else open_table(blanked, "X").fill(found)
+                others = asked(self.estimator_of_levels_, rows, turns_of_levels[i])
+                found += [of for of in others if of[0] in self._of_levels]
+            replacements = [(used[j], mask, of_column) for j, mask, of_column in found]
+            several.append(self._with_values(table, missing, replacements))
+        return several
 
     def _plausible(self, values, encoder):
         """The values, numbers within the ranges that were observed; codes of levels as they are."""
-        plausible = list(values)
-        for j, observed in self._ranges.items():
-            if not encoder.codecs[j].n_levels:
-                plausible[j] = observed.nearest(values[j])
-        return plausible
+        return [
+            np.clip(of, *self._ranges[j]) if j in self._ranges and not codec.n_levels else of
+            for j, (of, codec) in enumerate(zip(values, encoder.codecs))
+        ]
 
     def _with_values(self, table, missing, replacements):
         """The table with these values for its gaps, and what the parameters ask for beside."""

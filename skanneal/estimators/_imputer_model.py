@@ -4,13 +4,20 @@ Numbers mostly depend on each other along a line, and all the others together pr
 best: clusters with full covariances give each number a regression on the others. A few large
 clusters predict a missing cell better than the many that describe the rows best, each of which has
 a regression of its own on few rows (measured: benchmarks/fits/imputation.py). Hence the small
-concentration, under which a further cluster must earn log(1 / CONCENTRATION), some 20 nats. Where
-most columns are not numbers, or too many are for covariances, a CrossCat finds which columns help
-to predict which.
+concentration, under which a further cluster must earn log(1 / CONCENTRATION), some 20 nats.
+
+In such a cluster a level depends on no number, so a few clusters tell next to nothing of levels. A
+CrossCat, which may have many clusters and finds the columns that help to predict which, fills the
+levels, and numbers of two values as levels. Draws for them are made given the numbers that the
+first model has drawn: together the two are one law of all missing cells,
+
+    p(numbers | observed cells) p(levels | observed cells, numbers).
+
+Where most columns are not numbers, or too many are for covariances, the CrossCat fills everything.
 
 If a row is far from all others, a regression may predict a number far from all observed ones. So
-fills stay within the range of the observed cells, and in a column of two values, such as 0 and 1, a
-fill is one of the two.
+expected numbers stay within the range of the observed cells. Draws do not: they have the spread
+that the model says, which multiple imputation needs.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -19,9 +26,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..encoding._dates import is_temporal
 from ..encoding._identifiers import is_identifier
 from ..encoding._levels import present_values
-from ..families import FAMILIES, candidates
+from ..families import FAMILIES, candidates, default_family
 from ..schedules import LinearAnneal
 from ._annealed_dp import AnnealedDPMixture
 from ._crosscat import CrossCatPY
@@ -31,65 +39,64 @@ CONCENTRATION = 1e-9
 N_SWEEPS, N_DRAWS = 10, 10  # of each chain
 
 
-class ObservedRange(NamedTuple):
-    """The range of a column's observed cells.
+class DefaultModel(NamedTuple):
+    """Models of a table whose gaps are to be filled.
 
     Attributes
     ----------
-    low, high : float
-    only : bool
-        Whether these are the only two values.
+    first : AnnealedDPMixture or CrossCatPY
+        Unfitted.
+    second : CrossCatPY or None
+        Unfitted; of what the first does not fill.
+    of_second : list of int
+        The columns that the second fills.
+    ranges : dict of int to (float, float)
+        The least and the largest observed number, of the columns of numbers.
     """
 
-    low: float
-    high: float
-    only: bool
-
-    @classmethod
-    def of(cls, column):
-        """Return the range of a column of numbers."""
-        values = present_values(column)
-        low, high = float(values.min()), float(values.max())
-        return cls(low, high, bool(np.all((values == low) | (values == high))))
-
-    def nearest(self, values):
-        """Return the nearest values that the column may have."""
-        if self.only:
-            return np.where(values - self.low < self.high - values, self.low, self.high)
-        return np.clip(values, self.low, self.high)
+    first: AnnealedDPMixture | CrossCatPY
+    second: CrossCatPY | None
+    of_second: list
+    ranges: dict
 
 
 def default_model(table):
-    """Return the model of a table whose gaps are to be filled.
-
-    Parameters
-    ----------
-    table : container
-        As `open_table` gives it; each column has an observed cell.
-
-    Returns
-    -------
-    model : AnnealedDPMixture or CrossCatPY
-        Unfitted.
-    ranges : dict of int to ObservedRange
-        Of the columns of numbers, by position.
-    """
+    """Return the DefaultModel of a container, as `open_table` gives it, each of whose columns has
+    an observed cell."""
     columns = [table.column(j) for j in range(table.shape[1])]
-    ranges = {
-        j: ObservedRange.of(column)
+    values = {
+        j: present_values(column)
         for j, column in enumerate(columns)
         if column.levels is None and column.dtype != "boolean"
     }
-    numbers = [j for j in ranges if not is_identifier(columns[j])]
+    ranges = {j: (float(of.min()), float(of.max())) for j, of in values.items()}
+    two = [
+        j
+        for j, of in values.items()
+        if _are_two(of, *ranges[j]) and not is_temporal(columns[j].dtype)
+    ]
+    numbers = [j for j in values if not is_identifier(columns[j])]
+    ranges = {j: ends for j, ends in ranges.items() if j not in two}
+    levels = CrossCatPY(families={default_family("levels"): two} if two else "auto")
     if not max(2, len(columns) / 2) <= len(numbers) <= MOST_COLUMNS:
-        return CrossCatPY(), ranges
+        return DefaultModel(levels, None, [], ranges)
+    schedule = LinearAnneal(n_sweeps=N_SWEEPS)
     mixture = AnnealedDPMixture(
         families={_whole_rows(): numbers},
         concentration=CONCENTRATION,
-        schedule=LinearAnneal(n_sweeps=N_SWEEPS),
+        schedule=schedule,
         n_draws=N_DRAWS,
     )
-    return mixture, ranges
+    of_second = [j for j in range(len(columns)) if j not in ranges]
+    if not of_second:
+        return DefaultModel(mixture, None, [], ranges)
+    levels.set_params(schedule=schedule, n_draws=N_DRAWS)
+    return DefaultModel(mixture, levels, of_second, ranges)
+
+
+def _are_two(values, low, high):
+    """Whether a column has these two values and no other."""
+    return low < high and bool(np.all((values == low) | (values == high)))
 
 
 def _whole_rows():

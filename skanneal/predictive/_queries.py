@@ -94,8 +94,7 @@ class MixtureQueries:
 
         if n_replicates is None:
             return rows(self.predictor, seed)
-        _check_positive(n_replicates, "n_replicates")
-        return [rows(*turn) for turn in self._taking_turns(n_replicates, seed)]
+        return [rows(*turn) for turn in self.turns(n_replicates, seed, "n_replicates")]
 
     def simulated(self, predictor, table, seed, n):
         """n rows given the cells of the table's one: columns of numbers in the user's units and
@@ -136,36 +135,29 @@ class MixtureQueries:
         n_other = sum(columns[j] == 1.0 for j in self.encoder.apart.out)
         return scores + n_other * np.log(len(self.point.labels) + 2)
 
-    def fill(self, columns, strategy="mean", seed=None):
+    def fill(self, columns, strategy="mean"):
         """What to put into missing cells.
 
         Parameters
         ----------
         columns : list of ndarray of shape (n_rows,)
             Encoded.
-        strategy : {"mean", "mode", "sample"}, default="mean"
-        seed : SeedSequence, optional
-            Of "sample".
+        strategy : {"mean", "mode"}, default="mean"
 
         Returns
         -------
         values : list of ndarray of shape (n_missing,)
             For each column its missing cells': numbers in the user's units, codes.
         spreads : list of ndarray of shape (n_missing,)
-            Standard deviations, or one minus the level's probability; 0 for "sample".
+            Standard deviations, or one minus the level's probability.
         missing : list of ndarray of bool of shape (n_rows,)
         """
         missing, table, gaps = self._gappy_rows(columns)
         if table is None:
             return [np.empty(0)] * len(missing), [np.empty(0)] * len(missing), missing
-        if strategy == "sample":
-            values = [v[gap] for v, gap in zip(self.predictor.simulate(table, seed), gaps)]
-            spreads = [np.zeros(len(v)) for v in values]
-        else:
-            values, spreads = self.predictor.fill(table, gaps, mode=strategy == "mode")
+        values, spreads = self.predictor.fill(table, gaps, mode=strategy == "mode")
         spreads = self.encoder.apart.spread(spreads, lambda j: np.zeros(missing[j].sum()))
-        values = self._with_apart(values, columns, missing, strategy == "sample")
-        return values, spreads[: len(missing)], missing
+        return self._with_apart(values, columns, missing), spreads[: len(missing)], missing
 
     def imputations(self, columns, n_imputations, seed):
         """What to put into missing cells, several times.
@@ -187,20 +179,22 @@ class MixtureQueries:
             For each imputation what `fill` gives.
         missing : list of ndarray of bool of shape (n_rows,)
         """
-        _check_positive(n_imputations, "n_imputations")
+        turns = self.turns(n_imputations, seed, "n_imputations")
+        return [self.drawn(columns, *turn)[0] for turn in turns], self.encoder.missing(columns)
+
+    def drawn(self, columns, predictor, seed):
+        """One imputation by one of `turns`: values and missing cells, as those of `fill`."""
         missing, table, gaps = self._gappy_rows(columns)
         if table is None:
-            return [[np.empty(0)] * len(missing)] * n_imputations, missing
-        values = []
-        for predictor, own_seed in self._taking_turns(n_imputations, seed):
-            cells = [v[gap] for v, gap in zip(predictor.simulate(table, own_seed), gaps)]
-            values.append(self._with_apart(cells, columns, missing, rounded=True))
-        return values, missing
+            return [np.empty(0)] * len(missing), missing
+        values = [v[gap] for v, gap in zip(predictor.simulate(table, seed), gaps)]
+        return self._with_apart(values, columns, missing, rounded=True), missing
 
-    def _taking_turns(self, n, seed):
+    def turns(self, n, seed, name):
         """n predictors of one draw each, with the parameters of its components drawn, and a seed of
-        its own each time. They are spread evenly over the draws of all chains, so that none comes
-        twice before all have come."""
+        its own each time; `name` is what users call n. They are spread evenly over the draws of all
+        chains, so that none comes twice before all have come."""
+        _check_positive(n, name)
         first, *seeds = seed.spawn(n + 1)
         start = np.random.Generator(np.random.PCG64(first)).random()
         places = (start + np.arange(n)) / n
@@ -222,7 +216,7 @@ class MixtureQueries:
         gaps = [missing[j][rows] for j in self.encoder.apart.kept]
         return missing, self.table(columns).take(rows), gaps
 
-    def _with_apart(self, values, columns, missing, rounded):
+    def _with_apart(self, values, columns, missing, rounded=False):
         """Values of the columns that are modelled, rounded or not, and of those set apart."""
         apart = self.encoder.apart
         values = apart.spread(values, lambda j: None)[: len(missing)]

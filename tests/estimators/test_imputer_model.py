@@ -8,7 +8,7 @@ from sklearn.impute import SimpleImputer
 from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
 from skanneal.encoding import open_table
 from skanneal.estimators._family_evidence import MOST_COLUMNS
-from skanneal.estimators._imputer_model import ObservedRange, default_model
+from skanneal.estimators._imputer_model import default_model
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -16,33 +16,39 @@ NUMBERS = {"a": RNG.normal(size=N), "b": RNG.integers(0, 5, N), "c": RNG.integer
 WORDS = {name: RNG.choice(["yes", "no"], N) for name in "uvw"}
 FLAGS = {"f": RNG.random(N) < 0.5}
 NAMES = {"patient": np.arange(N)}
+DAYS = pd.Series(pd.Timestamp("2024-01-01") + pd.to_timedelta(NUMBERS["b"], "D"))
 
 
-def model_of(columns):
-    return default_model(open_table(pd.DataFrame(columns), "X"))[0]
+def models_of(columns):
+    return default_model(open_table(pd.DataFrame(columns), "X"))
 
 
 @pytest.mark.parametrize(
-    ("columns", "numbers"),
+    ("columns", "numbers", "others"),
     [
-        (NUMBERS, [0, 1, 2]),  # whole numbers of few values, too
-        (NUMBERS | WORDS, [0, 1, 2]),
-        (NAMES | NUMBERS | FLAGS, [1, 2, 3]),
-        ({"day": pd.Timestamp("2024-01-01") + pd.to_timedelta(NUMBERS["b"], "D")} | NUMBERS, None),
-        (WORDS | FLAGS, CrossCatPY),
-        ({"a": NUMBERS["a"]}, CrossCatPY),
-        (NUMBERS | WORDS | FLAGS, CrossCatPY),  # fewer than half
-        ({f"x{j}": NUMBERS["a"] for j in range(MOST_COLUMNS + 1)}, CrossCatPY),
+        (NUMBERS, [0, 1, 2], [2]),  # whole numbers of few values, too, but two are levels
+        ({name: NUMBERS[name] for name in "ab"}, [0, 1], None),
+        (NUMBERS | WORDS, [0, 1, 2], [2, 3, 4, 5]),
+        (NAMES | NUMBERS | FLAGS, [1, 2, 3], [3, 4]),
+        ({"day": DAYS} | NUMBERS, [0, 1, 2, 3], [3]),
+        ({"day": DAYS.where(DAYS == DAYS[0], DAYS.max())} | NUMBERS, [0, 1, 2, 3], [3]),
+        (WORDS | FLAGS, None, None),
+        ({"a": NUMBERS["a"]}, None, None),
+        (NUMBERS | WORDS | FLAGS, None, None),  # fewer than half
+        ({f"x{j}": NUMBERS["a"] for j in range(MOST_COLUMNS + 1)}, None, None),
     ],
 )
-def test_the_model_goes_by_the_columns_that_hold_numbers(columns, numbers):
-    model = model_of(columns)
-    if numbers is CrossCatPY:
-        assert type(model) is CrossCatPY
+def test_the_models_go_by_the_columns_that_hold_numbers(columns, numbers, others):
+    models = models_of(columns)
+    if numbers is None:
+        assert type(models.first) is CrossCatPY and models.second is None
         return
-    numbers = list(range(len(columns))) if numbers is None else numbers
-    assert type(model) is AnnealedDPMixture
-    assert model.families == {"multivariate_normal": numbers}
+    assert type(models.first) is AnnealedDPMixture
+    assert models.first.families == {"multivariate_normal": numbers}
+    if others is None:
+        assert models.second is None and models.of_second == []
+        return
+    assert type(models.second) is CrossCatPY and models.of_second == others
 
 
 def on_a_plane(n_rows, noise, seed=0):
@@ -75,12 +81,48 @@ def test_fills_stay_within_what_was_observed():
     assert imputer.estimator_.impute(far)[0, 2] > np.nanmax(X[:, 2]) + 0.5  # without a range
     assert imputer.transform(far)[0, 2] == np.nanmax(X[:, 2])
     drawn = [filled[0, 2] for filled in imputer.imputations(far, 10)]
-    assert np.nanmin(X[:, 2]) <= min(drawn) and max(drawn) <= np.nanmax(X[:, 2])
+    assert np.nanmax(X[:, 2]) < min(drawn)  # a draw has the model's law
 
 
-def test_the_range_of_a_column():
-    frame = pd.DataFrame({"x": [1.0, np.nan, 4.0, 3.0], "two": [2.0, 5.0, np.nan, 5.0]})
-    table = open_table(frame, "X")
-    many, two = (ObservedRange.of(table.column(j)) for j in range(2))
-    assert many.nearest(np.array([0.0, 2.5, 9.0])).tolist() == [1.0, 2.5, 4.0]
-    assert two.nearest(np.array([0.0, 3.4, 3.6, 9.0])).tolist() == [2.0, 2.0, 5.0, 5.0]
+def levels_beside_numbers(n_rows=150, seed=0):
+    """Six numbers that depend on each other, and two levels that depend on each other alone; in
+    part of the rows the first level is missing, in some of these a number, too."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.normal(size=(n_rows, 6)) @ rng.normal(size=(6, 6))
+    frame = pd.DataFrame(numbers, columns=list("abcdef"))
+    code = rng.integers(0, 3, n_rows)
+    frame["one"] = np.array(list("xyz"))[code]
+    frame["two"] = np.array(list("uvw"))[np.where(rng.random(n_rows) < 0.9, code, 0)]
+    holed = frame.copy()
+    holed.loc[:49, "one"] = None
+    holed.loc[25:49, "a"] = np.nan
+    return frame, holed
+
+
+def test_levels_are_filled_by_what_they_depend_on():
+    """Far better than by the clusters that fill the numbers; draws are made in the same way."""
+    frame, holed = levels_beside_numbers()
+    imputer = CrossCatImputer(random_state=0).fit(holed)
+    filled, of_numbers = imputer.transform(holed), imputer.estimator_.impute(holed)
+    wrong, before = ((of["one"] != frame["one"])[:50].mean() for of in (filled, of_numbers))
+    assert wrong < 0.5 * before
+    np.testing.assert_array_equal(filled["a"], of_numbers["a"])
+    imputer.set_params(strategy="sample")
+    pd.testing.assert_frame_equal(imputer.transform(holed), imputer.imputations(holed, 1)[0])
+
+
+def test_draws_of_levels_go_by_the_numbers_that_were_drawn():
+    """Where a number and a level that it tells are both missing: they go together in each table as
+    they do in whole rows. The control: the number of one table beside the level of the next."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    frame = pd.DataFrame({"x": x, "y": x + rng.normal(size=200)})
+    frame["side"] = np.where(frame["y"] > 0, "over", "under")
+    frame.loc[:79, ["y", "side"]] = np.nan
+    imputer = CrossCatImputer(random_state=0).fit(frame)
+    tables = imputer.imputations(frame, 5)
+    over = [(table["y"] > 0)[:80] for table in tables]
+    side = [(table["side"] == "over")[:80] for table in tables]
+    together = np.mean([np.mean(a == b) for a, b in zip(over, side, strict=True)])
+    apart = np.mean([np.mean(a == b) for a, b in zip(over, side[1:] + side[:1], strict=True)])
+    assert together > 0.9 > 0.8 > apart

@@ -13,7 +13,6 @@ from scipy import stats
 from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
 from skanneal.predictive import _queries
 from skanneal.schedules import SequentialGibbs
-from skanneal.summary import pool
 
 BOUND = -stats.norm.ppf(0.5e-6)
 

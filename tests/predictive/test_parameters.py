@@ -66,7 +66,7 @@ def log_ratio(family, rows, n_rows=HELD):
 
 
 def scores(block, table, rows):
-    """Log density of rows under each draw, (N_DRAWS, n); of logarithms, if the family is of these."""
+    """Log density of rows under each draw, (N_DRAWS, n); of logarithms where the family is."""
     out = np.zeros((table.n_rows, N_DRAWS))
     block.score_rows(table, out)
     if block.log_slope is not None and block.logarithms_of:

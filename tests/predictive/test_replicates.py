@@ -140,7 +140,7 @@ def test_each_table_is_of_one_draw():
     assert len(set(own)) > 1
     # as many as there are draws: each of them once
     queries = model._queries()
-    turns = queries._taking_turns(40, np.random.SeedSequence(0))
+    turns = queries.turns(40, np.random.SeedSequence(0), "n")
     assert len({id(predictor) for predictor, _ in turns}) == 40
 
 
