@@ -447,11 +447,11 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
             Whether to return the uncertainty too.
         n_imputations : int or None, default=None
             How many times to fill by draws. Each table is made from one draw of a chain, and these
-            take turns: each row draws a component given its observed cells, and its missing cells
-            from this component. So the spread of a cell between the tables is its posterior
-            predictive spread, and the spread of a statistic between the tables says how uncertain
-            it is because of the gaps (Rubin's rules). Quantiles over 50 tables or more are
-            intervals.
+            take turns; the weights and parameters of its components are drawn once. Then each row
+            draws a component given its observed cells, and its missing cells from this component.
+            So the spread of a cell between the tables is its posterior predictive spread, and the
+            spread of a statistic between the tables says how uncertain it is because of the gaps
+            (`skanneal.summary.pool`). Quantiles over 50 tables or more are intervals.
 
         Returns
         -------

@@ -85,8 +85,8 @@ class Reports:
         n_replicates : int or None, default=None
             How many tables of n_samples rows to draw for posterior predictive checks, each from one
             draw of a chain; these take turns. Without it each row is from a draw of its own. Rows
-            of a table are independent given the draw: the spread of a statistic between tables says
-            how uncertain components are, but not their parameters.
+            of a table share its components' weights and parameters, which are drawn once: the
+            spread of a statistic between tables says how uncertain these are, too.
         random_state : int, None, RandomState, Generator or SeedSequence, default=None
             Randomness of the rows. None is the estimator's `random_state`: if that is an int, every
             call gives the same rows.

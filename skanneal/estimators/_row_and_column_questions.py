@@ -36,9 +36,11 @@ class RowAndColumnQuestions:
         Returns
         -------
         probabilities : ndarray or frame of shape (n_compared, n_compared)
-            Share of the draws, of all chains, in which two columns are in one view with more than
-            one component: 0 of a column that is constant in fit, and of each with itself 1. If fit
-            was given a frame, this is one, with the columns' names.
+            Averaged over the draws of all chains: where a draw has two columns in one view, the
+            probability that both have to do with the view's components. A column has, or the view's
+            components have one law in it, with even odds before the data. 0 of a column that is
+            constant in fit, and of each with itself 1. If fit was given a frame, this is one, with
+            the columns' names.
         """
         return self._named(columns, self._queries().dependence_probability(columns))
 

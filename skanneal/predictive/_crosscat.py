@@ -8,6 +8,7 @@ import numpy as np
 
 from ._information import mutual_information
 from ._queries import MixtureQueries
+from ._relevance import relevances
 from ._similarity import Memberships
 
 MOST_BYTES = 1 << 30  # of a matrix of similarities
@@ -19,13 +20,20 @@ class CrossCatQueries(MixtureQueries):
     """Answers of the draws of a CrossCat about rows and columns."""
 
     def dependence_probability(self, columns):
-        """Share of the draws in which two columns are in one view of several components.
+        """How probable it is that two columns are in one view and both have to do with its
+        components.
 
         Shape (n_compared, n_compared)."""
         positions = self.positions(columns, "columns")
-        views = np.array([draw.dependent_labels[positions] for draw in self.draws])
-        together = (views[:, :, None] == views[:, None, :]) & (views[:, :, None] >= 0)
-        probabilities = np.tensordot(self.draw_weights, together, axes=1) / self.draw_weights.sum()
+        at, places = self.encoder.apart.places(positions)
+        together = np.zeros((len(places), len(places)))
+        for views, weight in zip(self.predictor.draws, self.draw_weights):
+            for view in views:
+                relevant = relevances(view)
+                own = np.array([relevant.get(int(j), 0.0) for j in places])
+                together += weight * np.multiply.outer(own, own)
+        probabilities = np.zeros((len(positions), len(positions)))
+        probabilities[np.ix_(at, at)] = together / self.draw_weights.sum()
         probabilities[np.equal.outer(positions, positions)] = 1.0
         return probabilities
 

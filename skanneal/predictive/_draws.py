@@ -114,12 +114,6 @@ class CrossCatDraw:
         return relabel(self.arrays["view_of"])
 
     @property
-    def dependent_labels(self):
-        """View of each column; -1 where it has one component, and nothing depends."""
-        single = np.array([labels.max() == 0 for labels in self.row_labels])
-        return np.where(single[self.view_labels], -1, self.view_labels)
-
-    @property
     def concentration(self):
         return np.array([float(self._of(v, "concentration")) for v in range(self.n_views)])
 

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skanneal import AnnealedDPMixture, CrossCatPY
 from skanneal.estimators import _answers
 from skanneal.estimators._verdict import disagreement, settled
+from skanneal.predictive._crosscat import CrossCatQueries
 
 
 def clusters(n_rows, distance, seed=0):
@@ -114,7 +115,7 @@ def test_views_have_the_dependence_of_columns_beside_these():
         model = CrossCatPY(families="normal", random_state=0).fit(X)
     answer = model.convergence_["answers"]["dependence of columns"]
     chains = [
-        np.mean([d.dependent_labels[:, None] == d.dependent_labels for d in chain], axis=0)
+        CrossCatQueries(chain, None, model._encoder).dependence_probability(None)
         for chain in model.draws_
     ]
     assert 0.0 <= answer["value"] <= np.ptp(chains, axis=0).max()

@@ -630,14 +630,18 @@ class TestMutualInformation:
 
 class TestRowsAndColumns:
     def test_dependence_probability_by_counting(self, fitted):
+        """Where a draw has two columns in one view they may depend: how probably is asked of the
+        components (test_relevance.py)."""
         model, _, draws = fitted
-        expected = [
+        together = [
             [np.mean([d.view_labels[i] == d.view_labels[j] for d in draws]) for j in range(6)]
             for i in range(6)
         ]
-        np.testing.assert_allclose(model.dependence_probability(), expected)
+        found, together = np.asarray(model.dependence_probability()), np.array(together)
+        assert (found <= together).all() and (found[together == 0] == 0).all()
+        assert found[0, 1] == pytest.approx(together[0, 1], abs=0.05)  # which the views tell
         np.testing.assert_allclose(
-            model.dependence_probability(["count", "size"]), np.array(expected)[[4, 0]][:, [4, 0]]
+            model.dependence_probability(["count", "size"]), found[[4, 0]][:, [4, 0]]
         )
 
     def test_columns_of_a_view_of_one_cluster_depend_on_nothing(self):
@@ -664,7 +668,8 @@ class TestRowsAndColumns:
             ]
 
         found = np.asarray(model.dependence_probability())
-        np.testing.assert_allclose(found, share(lambda v, w, sizes: v == w and sizes[v] > 1))
+        several = np.array(share(lambda v, w, sizes: v == w and sizes[v] > 1))
+        assert (found <= several).all() and ((found > 0) == (several > 0)).all()
         assert np.abs(found - share(lambda v, w, sizes: v == w)).max() == 1.0
         assert [draw.n_views for draw in draws] == [2, 2, 3, 3]  # such a view is a view
 
