@@ -10,6 +10,7 @@ from ._hyperparameters import (
     spread_centres,
     with_bounds,
 )
+from ._places import ordered_as_numbers
 from ._recoded import Recoded
 from ._row_hyperparameters import row_values_in_units
 from ._schema import Schema
@@ -27,6 +28,7 @@ __all__ = [
     "hashed",
     "n_distinct",
     "open_table",
+    "ordered_as_numbers",
     "prepare",
     "put_given",
     "row_values_in_units",

@@ -29,6 +29,8 @@ class Column(NamedTuple):
         Whether the container declares the levels (pandas Categorical, polars Enum).
     temporal : str or None
         The dtype of dates and durations, such as "M8[ns]"; their `values` are days.
+    ordered : bool
+        Whether the container says that the levels have an order, that of `levels`.
     """
 
     label: str
@@ -37,6 +39,7 @@ class Column(NamedTuple):
     levels: list | None = None
     declared: bool = False
     temporal: str | None = None
+    ordered: bool = False
 
     @property
     def dtype(self):

@@ -57,7 +57,7 @@ def auto_family(column):
     if dtype != "boolean" and column.levels is None:
         dtype = "levels" if _has_levels(column) else "float"
     if dtype == "float" and not column.temporal:
-        dtype = _sort_of_numbers(present_values(column))
+        return family_of_numbers(present_values(column))
     return default_family(dtype)
 
 
@@ -76,10 +76,10 @@ def family_of_amounts(column, family):
     return family_of_logarithms(atoms if values.min() == 0 else family)
 
 
-def _sort_of_numbers(values):
-    """Whether numbers have atoms: "float" if they have none."""
+def family_of_numbers(values):
+    """The family of a column of numbers, by whether they have atoms."""
     n_elsewhere = np.count_nonzero(~np.isin(values, atoms_of(values)))
-    return "atoms" if enough_atoms(n_elsewhere, len(values)) else "float"
+    return default_family("atoms" if enough_atoms(n_elsewhere, len(values)) else "float")
 
 
 def _has_levels(column):

@@ -34,7 +34,8 @@ class PandasFrame(Container):
             codes = series.cat.codes.to_numpy()
             missing = codes < 0
             missing = missing if missing.any() else None
-            return Column(label, codes, missing, dtype.categories.tolist(), declared=True)
+            levels, ordered = dtype.categories.tolist(), bool(dtype.ordered)
+            return Column(label, codes, missing, levels, declared=True, ordered=ordered)
         if library_name == "PeriodDtype":
             raise temporal_error(label)
         if dtype.kind in "mM":  # with a time zone, or of pyarrow

@@ -126,6 +126,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         fitted["date_parts_"] = encoder.parts.names
         fitted |= evidence_of([result["log_evidence"] for result in results])
         fitted |= {"rounding_": encoder.jitter.steps, "_fingerprint": fingerprint, "_block": block}
+        fitted["_interrupted"] = interrupted
         return fitted, complaints
 
     def _prepared(self, encoder, table):

@@ -22,7 +22,7 @@ from ._grid_ends import complaints_of_grid_ends
 from ._verdict import disagreement, final_stage, judged
 
 # Purposes of `_seed`; 0 is the start of the chains.
-SAMPLE, INFORMATION, POINT, IMPUTATIONS, READING, TABLES = 1, 2, 3, 4, 5, 6
+SAMPLE, INFORMATION, POINT, IMPUTATIONS, READING, TABLES, MEMBERS = 1, 2, 3, 4, 5, 6, 7
 ENOUGH_RECORDS = 20  # at the end of a grid, below which nothing is said
 INTERRUPTED = "The fit was interrupted: it keeps the last complete state of each chain."
 

@@ -18,8 +18,12 @@ from ..families import FAMILIES
 COLUMNS = ["score", "column", "value", "expected", "excess"]
 
 
-def explain(estimator, X, n, n_cells, reference):
-    """The frame that `explain_outliers` returns."""
+def explain(estimator, X, n, n_cells, reference, scored_by=None):
+    """The frame that `explain_outliers` returns.
+
+    scored_by : the fitted MixtureOutlierDetector around the estimator, whose scores say which rows
+        are odd; None: the estimator's own.
+    """
     pandas = check_pandas_support("explain_outliers")
     check_is_fitted(estimator)
     for name, value in (("n", n), ("n_cells", n_cells)):
@@ -35,7 +39,10 @@ def explain(estimator, X, n, n_cells, reference):
     usual = columns if reference is None else estimator._encoded(reference)
     usual = _medians(queries.surprisal(usual))
     training = estimator._training_table(X)
-    scores = estimator.score_outliers(X) if training is None else estimator.outlier_scores_
+    if training is not None:
+        scores = (scored_by or estimator).outlier_scores_
+    else:
+        scores = -scored_by.score_samples(X) if scored_by else estimator.score_outliers(X)
     rows = np.argsort(-scores, kind="stable")[:n]
     asked = [queries] * len(rows) if training is None else queries.without(training, rows)
     names = range(table.shape[1]) if table.names is None else table.names

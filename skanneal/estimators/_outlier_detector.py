@@ -2,60 +2,85 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._native._doc_link import DocLink
 from .._native._types import Seed, TableLike
+from .._native._warning import warn
 from ..encoding import open_table
+from ..parallel import TimeLimit
+from ..predictive._calibration import ORDINARY
 from ._annealed import BaseAnnealed
 from ._annealed_dp import AnnealedDPMixture
 from ._base_chains import BaseChains
 from ._callbacks import CallbackSupportMixin, handed_on
+from ._explanations import explain
 from ._fit_context import validated
+from ._scales import FEW_ROWS, fit_scales
 
 AUTO_SHARE = 0.01  # of rows that "auto" takes for outliers if there are none
-FEW_ROWS = 1000  # that say where outliers begin, if max_time left no time to score all
-ORDINARY = 0.9  # of the rows: what is beyond may be outliers, and says nothing of ordinary rows
+MODEL_SHARE = 2 / 3  # of the time, for the fit of all rows
+MOST_SEEN = 256  # rows of a mixture of few
 
 
 class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEstimator):
-    """Find rows that are improbable under a mixture, whatever their columns and gaps.
+    """Find rows that are improbable under mixtures, whatever their columns and gaps.
 
-    The score is a tail probability, not a density: rows are odd if they lie at the rim of their
-    component, or if their component is small or diffuse. So outliers that resemble each other,
-    repeated values and gaps neither hide outliers nor create them.
+    The score is about minus the log of the share of rows that are as odd. It is the mean over three
+    scales: a mixture of all rows, small mixtures of few random rows each, and a single component of
+    all rows. Rows are odd if they lie at the rim of their component, or if their component is
+    diffuse or rare; being a tail probability, not a density, the score is neither raised nor
+    lowered by repeated values and gaps.
 
     Parameters
     ----------
     estimator : AnnealedDPMixture, PermutationDPMixture, CrossCatPY or None, default=None
-        The model; a copy is fitted. None is ``AnnealedDPMixture()``.
+        None: the three scales, of which ``AnnealedDPMixture(n_chains=2)`` is the mixture of all
+        rows. Otherwise the score is that of this model alone; a copy is fitted.
+    n_estimators : int, default=24
+        How many mixtures of few rows are fitted; not used with an `estimator`.
+    max_samples : "auto", int or float, default="auto"
+        How many rows each of them sees: a number, or a share of the rows; at most half of the rows,
+        since the others say which share of rows is as odd. "auto" is 256.
     contamination : "auto" or float, default="auto"
-        The share of the training rows that are outliers, in (0, 0.5]. "auto" assumes that scores
-        have an exponential tail, as those of a model's own rows have. It takes the score that 10 %
-        of the training rows exceed, and extrapolates to the score that 1 % would exceed; rows above
-        that are outliers.
+        The share of the training rows that are outliers, in (0, 0.5]. "auto" assumes that ordinary
+        rows have an exponential tail, whatever the tenth of the rows that are oddest is. It
+        extrapolates to the score that 1 % of ordinary rows would exceed, and rows above that are
+        outliers. The tail is known if there is an `estimator`, as that of a model's own rows, and
+        goes on from the score that 10 % of the training rows exceed; else it is that between the
+        scores that 50 % and 10 % of the training rows exceed.
     max_time : float or None, default=None
-        Seconds of wall clock that the estimator's fit may take. It replaces the estimator's own
-        `max_time`.
+        Seconds of wall clock that the fit may take. It replaces the estimator's own `max_time`.
+        Without an `estimator`, two thirds of it are for the mixture of all rows.
+    n_jobs : int or None, default=None
+        How many of the chains run at a time, through joblib; an `estimator` has its own.
     random_state : int, None, RandomState, Generator or SeedSequence, default=None
-        Randomness of the estimator, if it has no `random_state` of its own.
+        Randomness of the estimator, if it has no `random_state` of its own, and of all else.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted model.
+        The fitted mixture of all rows.
+    estimators_ : list of Member
+        The mixtures of few rows: each has `rows`, the rows that it has seen, and `draw`, one draw
+        of a chain as in ``estimator_.draws_``. Empty with an `estimator`, or if `max_time` or an
+        interrupt left no time for one, of which `fit` warns.
+    max_samples_ : int
+        Rows that each of them has seen.
     offset_ : float
         Rows whose `score_samples` is below it are outliers.
     outlier_scores_ : ndarray of shape (n_rows,)
-        How odd each training row is, scored without itself; higher is odder. nan where `max_time`
-        left no time for it: then "auto" goes by the scores of 1,000 rows.
+        How odd each training row is, by mixtures that have not seen it, or without itself; higher
+        is odder. nan where `max_time` left no time for it: then "auto" goes by the scores of 1,000
+        rows.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of str
@@ -63,26 +88,32 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
 
     See Also
     --------
-    AnnealedDPMixture.score_outliers : The score.
+    AnnealedDPMixture.score_outliers : The score of one model.
     sklearn.ensemble.IsolationForest : Outliers are isolated by few random splits.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skanneal import AnnealedDPMixture, MixtureOutlierDetector
+    >>> from skanneal import MixtureOutlierDetector
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
-    >>> X[:2] = 7.0
-    >>> mixture = AnnealedDPMixture(families="multivariate_normal", random_state=0)
-    >>> detector = MixtureOutlierDetector(mixture, contamination=0.01)
+    >>> X[:2] = [[7.0, 7.0], [-7.0, 6.0]]
+    >>> detector = MixtureOutlierDetector(contamination=0.01, random_state=0)
     >>> np.flatnonzero(detector.fit_predict(X) == -1)
     array([0, 1])
     """
 
     _parameter_constraints: dict = {
         "estimator": [BaseAnnealed, None],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "max_samples": [
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="right"),
+        ],
         "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
         "max_time": BaseChains._parameter_constraints["max_time"],
+        "n_jobs": BaseChains._parameter_constraints["n_jobs"],
         "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
     }
 
@@ -90,18 +121,24 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         self,
         estimator: Any = None,
         *,
+        n_estimators: int = 24,
+        max_samples: str | float = "auto",
         contamination: str | float = "auto",
         max_time: float | None = None,
+        n_jobs: int | None = None,
         random_state: Seed = None,
     ) -> None:
         self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
         self.contamination = contamination
         self.max_time = max_time
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     @validated
     def fit(self, X: TableLike, y: Any = None) -> Self:
-        """Fit the model and find where outliers begin.
+        """Fit the models and find where outliers begin.
 
         Parameters
         ----------
@@ -119,26 +156,65 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         ValueError, TypeError
             As the estimator's fit does.
         """
-        estimator = AnnealedDPMixture() if self.estimator is None else clone(self.estimator)
+        limit = TimeLimit(self.max_time)
+        estimator = self._own_model() if self.estimator is None else clone(self.estimator)
         if estimator.random_state is None:
             estimator.set_params(random_state=self.random_state)
         if self.max_time is not None:
-            estimator.set_params(max_time=self.max_time)
+            share = MODEL_SHARE if self.estimator is None else 1.0
+            estimator.set_params(max_time=share * self.max_time)
         with handed_on(self, estimator):
             estimator.fit(X)
         validate_data(self, X, reset=True, skip_check_array=True)
-        self.estimator_, self.outlier_scores_ = estimator, estimator.outlier_scores_
-        if self.contamination == "auto":
-            margin, scores = np.log((1 - ORDINARY) / AUTO_SHARE), self.outlier_scores_
-            if np.isnan(scores).any():  # there was no time for them
-                n_rows = len(scores)
-                some = np.linspace(0, n_rows - 1, min(n_rows, FEW_ROWS)).astype(np.int64)
-                scores = estimator.score_outliers(_safe_indexing(X, some))
-            self.offset_ = -float(np.quantile(scores, ORDINARY) + margin)
+        self.estimator_, self.estimators_, self._scales = estimator, [], None
+        n_rows = len(estimator.outlier_scores_)
+        self.max_samples_ = min(self._n_seen(n_rows), n_rows // 2)
+        if self.estimator is None and self.max_samples_:
+            offset = self._fit_scales(X, limit)
         else:
-            scores = -estimator.score_outliers(X)
-            self.offset_ = float(np.quantile(scores, self.contamination))
+            self.outlier_scores_ = estimator.outlier_scores_
+            offset = self._offset_of_model(X) if self.contamination == "auto" else None
+        if self.contamination != "auto":
+            offset = float(np.quantile(self.score_samples(X), self.contamination))
+        self.offset_ = offset
         return self
+
+    def _own_model(self):
+        return AnnealedDPMixture(n_chains=2, n_jobs=self.n_jobs)
+
+    def _n_seen(self, n_rows):
+        if self.max_samples == "auto":
+            return MOST_SEEN
+        whole = isinstance(self.max_samples, Integral)
+        return self.max_samples if whole else max(1, int(self.max_samples * n_rows))
+
+    def _fit_scales(self, X, limit):
+        """Fit the other scales; return where "auto" says that outliers begin."""
+        wanted = 0 if self.estimator_._interrupted else self.n_estimators
+        scales, means, interrupted = fit_scales(
+            self.estimator_, X, wanted, self.max_samples_, self.n_jobs, limit
+        )
+        self._scales, self.estimators_ = scales, scales.members
+        self.outlier_scores_ = scales.law(means)
+        if len(scales.members) < self.n_estimators:
+            reason = "The fit was interrupted" if interrupted or not wanted else "max_time was over"
+            warn(
+                f"{reason}: {len(scales.members)} of {self.n_estimators} mixtures of few rows were "
+                f"fitted.",
+                ConvergenceWarning,
+            )
+        half, most = np.nanquantile(means, [0.5, ORDINARY])
+        beyond = (most - half) * np.log((1 - ORDINARY) / AUTO_SHARE) / np.log(0.5 / (1 - ORDINARY))
+        return -float(scales.law(most + beyond))
+
+    def _offset_of_model(self, X):
+        """The same where the score is that of a model alone."""
+        margin, scores = np.log((1 - ORDINARY) / AUTO_SHARE), self.outlier_scores_
+        if np.isnan(scores).any():  # there was no time for them
+            n_rows = len(scores)
+            some = np.linspace(0, n_rows - 1, min(n_rows, FEW_ROWS)).astype(np.int64)
+            scores = self.estimator_.score_outliers(_safe_indexing(X, some))
+        return -float(np.quantile(scores, ORDINARY) + margin)
 
     def score_samples(self, X: TableLike) -> np.ndarray:
         """Minus how odd each row is.
@@ -151,12 +227,15 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         Returns
         -------
         scores : ndarray of shape (n_rows,)
-            The logarithm of a probability: lower is odder.
+            The logarithm of a probability: lower is odder. Without an `estimator` it is about the
+            share of rows that are as odd.
         """
         check_is_fitted(self)
         open_table(X, "X")  # refuses what is no table, with scikit-learn's words
         validate_data(self, X, reset=False, skip_check_array=True)
-        return -self.estimator_.score_outliers(X)
+        if self._scales is None:
+            return -self.estimator_.score_outliers(X)
+        return -self._scales.scores(X)
 
     def explain_outliers(
         self, X: TableLike, n: int = 10, *, n_cells: int = 1, reference: Any = None
@@ -178,10 +257,11 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         Returns
         -------
         explanation : pandas.DataFrame
-            A line per cell, as `AnnealedDPMixture.explain_outliers` gives it.
+            A line per cell, as `AnnealedDPMixture.explain_outliers` gives it; "score" is the
+            detector's own.
         """
         check_is_fitted(self)
-        return self.estimator_.explain_outliers(X, n, n_cells=n_cells, reference=reference)
+        return explain(self.estimator_, X, n, n_cells, reference, scored_by=self)
 
     def decision_function(self, X: TableLike) -> np.ndarray:
         """`score_samples` less `offset_`.

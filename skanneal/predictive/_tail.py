@@ -293,12 +293,12 @@ def log_standing(log_weights, sizes, typical):
         Mean log density in each component.
     """
     weights = np.exp(log_weights)
-    shares = _share_up_to(sizes, weights) * _share_up_to(log_weights + typical, weights)
+    shares = share_up_to(sizes, weights) * share_up_to(log_weights + typical, weights)
     with np.errstate(divide="ignore"):
         return log_weights + np.log(shares)
 
 
-def _share_up_to(keys, weights):
+def share_up_to(keys, weights):
     """For each component, the weight of those whose key is no larger."""
     keys, weights = np.broadcast_arrays(keys, weights)
     order = np.argsort(keys, axis=-1, kind="stable")
