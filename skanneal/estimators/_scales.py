@@ -13,8 +13,9 @@ have full covariances; the single component has these. Ordered levels are number
 They need no labels, no tails of training rows and no competition of families: each is a chain of a
 few sweeps.
 
-The mean of shares is no share. So it is mapped once to its law under the whole fit, of which rows
-are simulated, with the gaps of training rows.
+The mean of shares is no share. So it is mapped once to its own law, that of the training rows, each
+judged by members that do not know it. The law of rows simulated from the whole fit was turned down:
+it is off where rows are not what the model takes them for, as those of a uniform distribution.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -42,7 +43,6 @@ from ._base_chains import MEMBERS
 
 SWEEPS = 16  # of a mixture of few rows
 SINGLE_SWEEPS = 5  # of the hyperparameters of the single component
-SIMULATED = 1000  # rows of the whole fit
 FEW_ROWS = 1000  # training rows that are scored, if the time is limited
 
 
@@ -93,31 +93,22 @@ class Scales:
     single : Member
     members : list of Member
         Mixtures of few rows.
+    law : Calibration
+        Of the mean of the scales.
     """
 
-    def __init__(self, model, calibration, encoders, single, members):
-        self.model, self.calibration = model, calibration
+    def __init__(self, model, calibration, encoders, single, members, law):
+        self.model, self.calibration, self.law = model, calibration, law
         self.encoders, self.single, self.members = encoders, single, members
-
-    def map_to_law(self, X, seed):
-        """Map means to their law under the model; X : the training table."""
-        encoder = self.model._encoder
-        seed_of_rows, seed_of_gaps = seed.spawn(2)
-        rows = self.model._queries().sample(SIMULATED, None, seed_of_rows)
-        missing = encoder.missing(encoder.encode(None, X))
-        which = np.random.Generator(np.random.PCG64(seed_of_gaps)).random(SIMULATED)
-        which = (which * len(missing[0])).astype(np.int64)
-        self.law = Calibration(self.means(rows, [gaps[which] for gaps in missing]))
 
     def scores(self, X):
         """Minus the log of the share of rows as odd as these: (n_rows,)."""
         return self.law(self.means(X))
 
-    def means(self, X, gaps=None):
-        """The mean of the scales for new rows, in some of which cells are gaps: (n_rows,)."""
-        tables = [_table(encoder, _columns(encoder, X, gaps)) for encoder in self.encoders]
-        columns = _columns(self.model._encoder, X, gaps)
-        fine = self.calibration(self.model._queries().outlier_scores(columns))
+    def means(self, X):
+        """The mean of the scales for new rows: (n_rows,)."""
+        tables = [_table(encoder, encoder.encode(None, X)) for encoder in self.encoders]
+        fine = self.calibration(self.model.score_outliers(X))
         middle = [member.log_shares(tables) for member in self.members]
         return _mean_of_scales(fine, self.single.log_shares(tables), middle)
 
@@ -130,16 +121,6 @@ def _mean_of_scales(fine, single, middle):
         sums, counts = np.where(judged, middle, 0.0).sum(axis=0), judged.sum(axis=0)
         scales.append(np.where(counts, sums / np.maximum(counts, 1), np.nan))
     return np.nanmean(scales, axis=0)
-
-
-def _columns(encoder, X, gaps):
-    columns = encoder.encode(None, X)
-    if gaps is not None:
-        blank = encoder.missing_columns(len(gaps[0]))
-        for j, of_column in enumerate(gaps):
-            if of_column.any() and columns[j] is not None:
-                columns[j] = np.where(of_column, blank[j], columns[j])
-    return columns
 
 
 def _table(encoder, columns):
@@ -174,7 +155,7 @@ def fit_scales(model, X, n_members, n_seen, n_jobs, limit):
         that there was no time to score.
     interrupted : bool
     """
-    seed_of_rows, seed_of_law, *seeds = model._seed(MEMBERS).spawn(2 + n_members)
+    seed_of_rows, *seeds = model._seed(MEMBERS).spawn(1 + n_members)
     sorts = sorts_of(model, X, n_seen)
     n_rows = sorts[0].plan.table.n_rows
     judged = np.arange(n_rows)
@@ -201,12 +182,11 @@ def fit_scales(model, X, n_members, n_seen, n_jobs, limit):
         middle.append(np.full(n_rows, np.nan))
         middle[-1][others] = members[-1]._share(scores)
     calibration = Calibration(fine)
-    scales = Scales(model, calibration, [sort.encoder for sort in sorts], single, members)
     middle = [of_member[judged] for of_member in middle]
     means = np.full(n_rows, np.nan)
     means[judged] = _mean_of_scales(calibration(fine), single._share(of_single), middle)
-    scales.map_to_law(X, seed_of_law)
-    return scales, means, interrupted
+    law, encoders = Calibration(means[judged]), [sort.encoder for sort in sorts]
+    return Scales(model, calibration, encoders, single, members, law), means, interrupted
 
 
 def sorts_of(model, X, n_seen):

@@ -11,7 +11,8 @@ class Calibration:
     """Minus the log of the share of rows whose scores are as high, from a sample of scores.
 
     Up to the largest score of the sample it is that of the sample. Beyond, the share falls
-    exponentially, as fast as it falls by half among the tenth of the rows whose scores are highest.
+    exponentially: as it falls by half among the tenth of the rows whose scores are highest, but no
+    faster than exp(-score), as scores are themselves minus the logs of shares.
 
     Parameters
     ----------
@@ -26,7 +27,7 @@ class Calibration:
         self.log_shares = -np.log((n - first + 0.5) / (n + 1.0))
         ordinary = np.quantile(scores, ORDINARY)
         beyond = scores[scores > ordinary] - ordinary
-        self.rate = np.log(2.0) / np.median(beyond) if len(beyond) else 1.0
+        self.rate = np.log(2.0) / max(np.median(beyond), np.log(2.0)) if len(beyond) else 1.0
 
     def __call__(self, scores):
         """Of other scores: ndarray of the same shape, at least 0, rising with the score."""
