@@ -6,27 +6,32 @@
 The folder has one npz file a table: `X`, and `y`, which is 1 for an outlier (ADBench). At most
 5,000 rows of a table are used, drawn by the seed; a method is fitted to 70 % of them without `y`,
 outliers among them, and scores the other 30 %. Results are lines of
-`benchmarks/results/outliers.jsonl`: area under the ROC curve, and average precision.
+`benchmarks/results/outliers.jsonl`: area under the ROC curve, average precision and, of the
+detector, which says what share of rows is as odd, how many of the held-out rows have shares below
+0.1, 0.05 and 0.01.
 """
 
 import sys
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import rankdata, skew
+from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.mixture import BayesianGaussianMixture
 from sklearn.model_selection import train_test_split
-from sklearn.neighbors import LocalOutlierFactor
+from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skanneal import AnnealedDPMixture
+from skanneal import AnnealedDPMixture, MixtureOutlierDetector
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
 from harness.suite import Suite, files, settings, some_rows
 
 MOST_ROWS = 5000
+SHARES = 0.1, 0.05, 0.01
 
 
 def default(seed):
@@ -50,16 +55,46 @@ def local_outlier_factor(seed):
     return make_pipeline(StandardScaler(), LocalOutlierFactor(novelty=True))
 
 
-def ecod(seed):
-    from pyod.models.ecod import ECOD
-
-    return ECOD()
+def robust_covariance(seed):
+    return make_pipeline(StandardScaler(), EllipticEnvelope(random_state=seed))
 
 
-def copod(seed):
-    from pyod.models.copod import COPOD
+def neighbours(seed):
+    return make_pipeline(StandardScaler(), FarNeighbours())
 
-    return COPOD()
+
+def tails_of_columns(seed):
+    return TailsOfColumns()
+
+
+class FarNeighbours(NearestNeighbors):
+    """The distance of the 50th of the nearest training rows, or of the last if they are fewer."""
+
+    def score_samples(self, X):
+        return -self.kneighbors(X, min(50, len(self._fit_X)))[0][:, -1]
+
+
+class TailsOfColumns:
+    """ECOD (Z. Li et al. 2022): the sum over columns of -log of the empirical tail, by the left
+    tails, by the right, or in each column by the tail to which it is skewed; the largest counts."""
+
+    def __repr__(self):
+        return "TailsOfColumns()"
+
+    def fit(self, X):
+        self.X, self.left = X, skew(X, axis=0) < 0.0
+        return self
+
+    def score_samples(self, X):
+        both, n = np.concatenate([self.X, X]), len(self.X)
+        ranks = rankdata(both, method="max", axis=0)[n:], rankdata(-both, method="max", axis=0)[n:]
+        below, above = (-np.log(rank / len(both)) for rank in ranks)
+        skewed = np.where(self.left, below, above)
+        return -np.max([part.sum(axis=1) for part in (below, above, skewed)], axis=0)
+
+
+def detector(seed):
+    return MixtureOutlierDetector(random_state=seed)
 
 
 def tail(model, X):
@@ -70,23 +105,22 @@ def density(model, X):
     return -model.score_samples(X)
 
 
-def decision(model, X):
-    return model.decision_function(X)
-
-
 # how the estimator is made, and how its rows are scored, higher for odder rows
 METHODS = {
     "scikit-learn": {
         "isolation_forest": (isolation_forest, density),
         "bayesian_mixture_20": (bayesian_mixture_20, density),
         "local_outlier_factor": (local_outlier_factor, density),
+        "robust_covariance": (robust_covariance, density),
+        "neighbours": (neighbours, density),
+        "tails_of_columns": (tails_of_columns, density),
     },
     "skanneal": {
+        "detector": (detector, density),
         "default": (default, tail),
         "full_covariance": (full_covariance, tail),
         "density_of_full_covariance": (full_covariance, density),
     },
-    "pyod": {"ecod": (ecod, decision), "copod": (copod, decision)},
 }
 
 
@@ -107,11 +141,15 @@ def measure(path, method, seed):
     model = make(seed)
     text = settings(model)
     scores = score(model.fit(train), fresh)
-    return {
+    record = {
         "settings": text,
         "auc": round(float(roc_auc_score(odd, scores)), 4),
         "average_precision": round(float(average_precision_score(odd, scores)), 4),
     }
+    if isinstance(model, MixtureOutlierDetector):
+        shares = np.exp(-scores)
+        record["below"] = {str(p): round(float(np.mean(shares < p)), 4) for p in SHARES}
+    return record
 
 
 SUITE = Suite("outliers", files, METHODS, measure)

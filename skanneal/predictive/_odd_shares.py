@@ -18,7 +18,8 @@ missing, are those of `_tail.py`; its S_k has no part here.
 A number with atoms has a probability at these and a density elsewhere, which do not compare: a
 component would be dense for having atoms. So which atom a number is at, if any, is compared as a
 level is. Elsewhere there is beside it the density over its typical value exp(-e_k), e_k being the
-entropy: on average this adds nothing, as an atom adds nothing. Between components the densities
+entropy: on average this adds nothing, as an atom adds nothing. What it adds is taken to be that of
+a normal distribution, 0.5 (z^2 - 1). Between components the densities
 compare by these entropies times the share of rows elsewhere, which is one for all components. The
 probabilities r_k are those of the mixture as it is.
 """
@@ -30,8 +31,6 @@ from scipy.special import logsumexp
 
 from ._predictor import BLOCK_BYTES
 from ._tail import (
-    SAMPLED,
-    SEED,
     Law,
     ViewTails,
     distinct,
@@ -41,6 +40,9 @@ from ._tail import (
     share_up_to,
     surprisals_of,
 )
+
+LEAST_NORMAL, OF_NORMAL = -0.5, 0.5  # the least value and the variance of 0.5 (z^2 - 1)
+LEAST_SHARE = 1e-12  # of numbers elsewhere
 
 
 class AtomTails(ViewTails):
@@ -58,23 +60,16 @@ class AtomTails(ViewTails):
         return 0.5 * np.log(2.0 * np.pi * np.e * block.numbers_variance(f)[self.view.slots])
 
     def _of_column(self, j):
-        entropies = self.entropies().get(j)
-        if entropies is None:
+        if j not in self.entropies():
             return super()._of_column(j)
-        (block, _), bits, laws = self.view.features[j], np.random.PCG64(SEED), []
-        for part, n_own in self._once(("parts", block.family), self._parts, block):
-            own = int(np.flatnonzero(part.columns == j)[0])
-            at = np.repeat(np.arange(n_own), SAMPLED)
-            table = self._table({j: part.sample_feature(own, at, bits)})
-            scores = np.zeros((table.n_rows, part.n_slots))
-            part.score_feature(own, table, scores, 0, table.n_rows)
-            scores = scores[:, :n_own]
-            weights = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
-            slopes = np.reshape(self.view.log_slope(part, own, table, 0, table.n_rows), (-1, 1))
-            surprisals = slopes - scores - elsewhere(table, j)[:, None] * entropies[:n_own]
-            laws.append(Law.of_points(surprisals, weights / weights.sum(axis=0)))
-            entropies = entropies[n_own:]
-        return Law(*(np.concatenate([law[i] for law in laws]) for i in range(3)))
+        atoms = self._table({j: self.schema.atoms[j]})
+        log_shares = self.view.cell_scores(j, atoms, 0, atoms.n_rows)
+        shares = np.exp(log_shares)
+        others = np.maximum(1.0 - shares.sum(axis=0), LEAST_SHARE)
+        surprisals = -np.vstack([np.log(others), log_shares])
+        law = Law.of_points(surprisals, np.vstack([others, shares]))
+        least = np.minimum(law.least, surprisals[0] + LEAST_NORMAL)
+        return Law(least, law.mean + law.least - least, law.variance + others * OF_NORMAL)
 
 
 class OddShares:
