@@ -15,7 +15,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import rankdata, skew
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -63,8 +62,16 @@ def neighbours(seed):
     return make_pipeline(StandardScaler(), FarNeighbours())
 
 
-def tails_of_columns(seed):
-    return TailsOfColumns()
+def ecod(seed):
+    from pyod.models.ecod import ECOD
+
+    return ECOD()
+
+
+def copod(seed):
+    from pyod.models.copod import COPOD
+
+    return COPOD()
 
 
 class FarNeighbours(NearestNeighbors):
@@ -72,25 +79,6 @@ class FarNeighbours(NearestNeighbors):
 
     def score_samples(self, X):
         return -self.kneighbors(X, min(50, len(self._fit_X)))[0][:, -1]
-
-
-class TailsOfColumns:
-    """ECOD (Z. Li et al. 2022): the sum over columns of -log of the empirical tail, by the left
-    tails, by the right, or in each column by the tail to which it is skewed; the largest counts."""
-
-    def __repr__(self):
-        return "TailsOfColumns()"
-
-    def fit(self, X):
-        self.X, self.left = X, skew(X, axis=0) < 0.0
-        return self
-
-    def score_samples(self, X):
-        both, n = np.concatenate([self.X, X]), len(self.X)
-        ranks = rankdata(both, method="max", axis=0)[n:], rankdata(-both, method="max", axis=0)[n:]
-        below, above = (-np.log(rank / len(both)) for rank in ranks)
-        skewed = np.where(self.left, below, above)
-        return -np.max([part.sum(axis=1) for part in (below, above, skewed)], axis=0)
 
 
 def detector(seed):
@@ -105,6 +93,10 @@ def density(model, X):
     return -model.score_samples(X)
 
 
+def decision(model, X):
+    return model.decision_function(X)
+
+
 # how the estimator is made, and how its rows are scored, higher for odder rows
 METHODS = {
     "scikit-learn": {
@@ -113,7 +105,6 @@ METHODS = {
         "local_outlier_factor": (local_outlier_factor, density),
         "robust_covariance": (robust_covariance, density),
         "neighbours": (neighbours, density),
-        "tails_of_columns": (tails_of_columns, density),
     },
     "skanneal": {
         "detector": (detector, density),
@@ -121,6 +112,7 @@ METHODS = {
         "full_covariance": (full_covariance, tail),
         "density_of_full_covariance": (full_covariance, density),
     },
+    "pyod": {"ecod": (ecod, decision), "copod": (copod, decision)},
 }
 
 

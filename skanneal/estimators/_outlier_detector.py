@@ -17,7 +17,7 @@ from .._native._types import Seed, TableLike
 from .._native._warning import warn
 from ..encoding import open_table
 from ..parallel import TimeLimit
-from ..predictive._calibration import ORDINARY
+from ..predictive._calibration import ORDINARY, end_of_gamma
 from ._annealed import BaseAnnealed
 from ._annealed_dp import AnnealedDPMixture
 from ._base_chains import BaseChains
@@ -51,12 +51,12 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         How many rows each of them sees: a number, or a share of the rows; at most half of the rows,
         since the others say which share of rows is as odd. "auto" is 256.
     contamination : "auto" or float, default="auto"
-        The share of the training rows that are outliers, in (0, 0.5]. "auto" assumes that ordinary
-        rows have an exponential tail, whatever the tenth of the rows that are oddest is. It
-        extrapolates to the score that 1 % of ordinary rows would exceed, and rows above that are
-        outliers. The tail is known if there is an `estimator`, as that of a model's own rows, and
-        goes on from the score that 10 % of the training rows exceed; else it is that between the
-        scores that 50 % and 10 % of the training rows exceed.
+        The share of the training rows that are outliers, in (0, 0.5]. With "auto", rows above the
+        score that 1 % of ordinary rows would exceed are outliers, and the tenth of the rows that
+        are oddest has no say in where that is. With an `estimator` ordinary rows are assumed to
+        have an exponential tail, as a model's own rows have, and the score that 10 % of the
+        training rows exceed is extrapolated. Else the mean over scales is assumed to have a gamma
+        law, of which 50 % and 10 % of the training rows say the shape and the scale.
     max_time : float or None, default=None
         Seconds of wall clock that the fit may take. It replaces the estimator's own `max_time`.
         Without an `estimator`, two thirds of it are for the mixture of all rows.
@@ -203,9 +203,7 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
                 f"fitted.",
                 ConvergenceWarning,
             )
-        half, most = np.nanquantile(means, [0.5, ORDINARY])
-        beyond = (most - half) * np.log((1 - ORDINARY) / AUTO_SHARE) / np.log(0.5 / (1 - ORDINARY))
-        return -float(scales.law(most + beyond))
+        return -float(scales.law(end_of_gamma(means[~np.isnan(means)], AUTO_SHARE)))
 
     def _offset_of_model(self, X):
         """The same where the score is that of a model alone."""

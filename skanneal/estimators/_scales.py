@@ -185,7 +185,7 @@ def fit_scales(model, X, n_members, n_seen, n_jobs, limit):
     middle = [of_member[judged] for of_member in middle]
     means = np.full(n_rows, np.nan)
     means[judged] = _mean_of_scales(calibration(fine), single._share(of_single), middle)
-    law, encoders = Calibration(means[judged]), [sort.encoder for sort in sorts]
+    law, encoders = Calibration(means[judged], sure=1.0), [sort.encoder for sort in sorts]
     return Scales(model, calibration, encoders, single, members, law), means, interrupted
 
 

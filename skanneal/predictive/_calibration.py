@@ -1,35 +1,68 @@
-"""What share of rows has scores as high as these."""
+"""What share of rows has scores as high as these, and where outliers begin among them."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import gamma
 
 ORDINARY = 0.9  # of the rows: what is beyond may be outliers, and says nothing of ordinary rows
+HALF = 0.5  # of the rows: between these and the ordinary ones is the tail that is known
+MOST_SHAPE = 1e3  # of a gamma law, which is then narrow
 
 
 class Calibration:
-    """Minus the log of the share of rows whose scores are as high, from a sample of scores.
+    """Minus the log of the share of rows whose scores are as high, by the scores of some.
 
-    Up to the largest score of the sample it is that of the sample. Beyond, the share falls
-    exponentially: as it falls by half among the tenth of the rows whose scores are highest, but no
-    faster than exp(-score), as scores are themselves minus the logs of shares.
+    Up to the score that `sure` of the rows reach it is their share. Beyond, the share falls
+    exponentially: as fast as it falls between the scores that HALF and ORDINARY of the rows reach,
+    but no faster than exp(-score), as scores are themselves minus the logs of shares.
 
     Parameters
     ----------
     scores : ndarray of shape (n,)
         Finite, in any order; n is at least 1.
+    sure : float, default=ORDINARY
+        By default outliers among the rows do not hide each other: the share of those beyond is that
+        of ordinary rows. 1 says that outliers are rows as others are.
     """
 
-    def __init__(self, scores):
-        scores = np.sort(scores)
-        self.scores, first = np.unique(scores, return_index=True)
-        n = len(scores)
-        self.log_shares = -np.log((n - first + 0.5) / (n + 1.0))
-        ordinary = np.quantile(scores, ORDINARY)
-        beyond = scores[scores > ordinary] - ordinary
-        self.rate = np.log(2.0) / max(np.median(beyond), np.log(2.0)) if len(beyond) else 1.0
+    def __init__(self, scores, sure=ORDINARY):
+        n, half, most = len(scores), *np.quantile(scores, [HALF, ORDINARY])
+        places, counts = np.unique(scores, return_counts=True)
+        reaching = np.cumsum(counts[::-1])[::-1]
+        self.end = np.quantile(scores, sure)
+        fall = np.log((1.0 - HALF) / (1.0 - ORDINARY))
+        self.rate = fall / max(most - half, fall)
+        self.scores, self.log_shares = places, -np.log((reaching + 0.5) / (n + 1.0))
 
     def __call__(self, scores):
         """Of other scores: ndarray of the same shape, at least 0, rising with the score."""
-        within = np.interp(scores, self.scores, self.log_shares)
-        return within + self.rate * np.maximum(scores - self.scores[-1], 0.0)
+        within = np.interp(np.minimum(scores, self.end), self.scores, self.log_shares)
+        return within + self.rate * np.maximum(scores - self.end, 0.0)
+
+
+def end_of_gamma(scores, share):
+    """The score that this share of ordinary rows would exceed.
+
+    Sums of minus the logs of shares have about a gamma law: an exponential one if the summands are
+    equal, a narrower one if they differ. The law is that which has the scores that HALF and
+    ORDINARY of the rows reach; what is beyond has no say.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Positive.
+    share : float
+    """
+    half, most = np.quantile(scores, [HALF, ORDINARY])
+
+    def excess(shape):
+        return gamma.ppf(ORDINARY, shape) / gamma.ppf(HALF, shape) - most / half
+
+    shape = MOST_SHAPE
+    if excess(1.0) <= 0.0:
+        shape = 1.0
+    elif excess(MOST_SHAPE) < 0.0:
+        shape = brentq(excess, 1.0, MOST_SHAPE)
+    return half * gamma.ppf(1.0 - share, shape) / gamma.ppf(HALF, shape)
