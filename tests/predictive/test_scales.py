@@ -1,0 +1,317 @@
+"""The detector's three scales: shares by slow formulas, calibration on rows not yet seen, order,
+atoms and gaps; what an interrupt or a limit leaves."""
+
+import pickle
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from oracles.cheap import short
+from oracles.public_estimators import failures
+from skanneal import MixtureOutlierDetector
+from skanneal.estimators import _scales
+from skanneal.parallel import TimeLimit
+from skanneal.predictive._calibration import Calibration, end_of_gamma
+from skanneal.predictive._odd_shares import AtomTails, OddShares
+from skanneal.predictive._predictor import View
+from skanneal.predictive._tail import log_sums, patterns, surprisals_of
+from skanneal.states import state_from_arrays
+
+
+@pytest.fixture
+def cheap(monkeypatch):
+    """A mixture of all rows of few sweeps."""
+
+    monkeypatch.setattr(MixtureOutlierDetector, "_own_model", lambda self: short(random_state=None))
+
+
+def detector(**given):
+    return MixtureOutlierDetector(**{"n_estimators": 4, "random_state": 0} | given)
+
+
+def groups(n=120, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    second = np.arange(n) % 5 == 0
+    return np.where(second[:, None], 6.0, 0.0) + rng.normal(size=(n, d))
+
+
+def odd_shares(model, X):
+    """OddShares of a fit's first draw, and the tails of each row in each component."""
+    queries = model._queries()
+    view, table = queries.predictor.draws[0][0], queries.table(model._encoded(X))
+    return OddShares(view, table, queries.predictor), view, table, queries.predictor
+
+
+# ---- one mixture ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_shares_of_a_mixture_follow_the_formula(gaps):
+    X = groups()
+    if gaps:
+        X[::4, 0], X[1::4, 2] = np.nan, np.nan
+    model = short(families="normal").fit(X)
+    odd, view, table, maker = odd_shares(model, X[:20])
+    surprisals = surprisals_of(view, table, 0, 20)
+    observed, pattern = patterns(table)
+    laws, n_slots = AtomTails(view, maker.table, maker.schema).laws(observed), len(view.slots)
+    weights, got = np.exp(view.log_weights), odd.scores(0, 20)
+    assert n_slots >= 2
+    for i in range(20):
+        law, members = laws[pattern[i]], np.exp(view.log_weights - surprisals[i])
+        members /= members.sum()
+        typical = np.log(weights) - law.least - law.mean
+        share = 0.0
+        for k in range(n_slots):
+            only = np.where(np.arange(n_slots) == k, 0.0, -np.inf)[None]
+            tail = np.exp(log_sums(only, surprisals[i : i + 1], [law], np.zeros(1, int)))[0]
+            less_dense = sum(w for w, t in zip(weights, typical, strict=True) if t < typical[k])
+            share += members[k] * (less_dense + weights[k] * tail)
+        assert got[i] == pytest.approx(-np.log(share), rel=1e-3)
+
+
+def test_training_rows_are_judged_without_themselves():
+    """A row that is alone in its component is odder than a new row like it, for which the component
+    is not new."""
+    X = np.r_[groups(60), [[30.0, 30.0, 30.0]]]
+    model = short(families="normal").fit(X)
+    table = model._training_table(X)
+    view = View(state_from_arrays(model.draws_[0][0].arrays, table))
+    odd = OddShares(view, table, model._queries().predictor)
+    without, counted = odd.scores(0, len(X), without=True), odd.scores(0, len(X))
+    assert np.isfinite(without).all() and (without >= counted - 1e-6).mean() > 0.9
+
+
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**20])
+def test_atoms_are_levels_beside_a_density(unit, monkeypatch):
+    """Units do not matter; nor is a component denser for being at the atom, wide as it is else."""
+    rng = np.random.default_rng(0)
+    X, wide = rng.normal(5.0, 1.0, size=(200, 2)), np.arange(200) < 100
+    X[:, 0] *= ~wide
+    X[:, 1] = np.where(wide, 1.5 * rng.normal(size=200), 8.0 + 0.5 * rng.normal(size=200))
+    model = short(families={"semi_continuous": [0], "normal": [1]})
+    scaled = X * [unit, 1.0]
+    scores = [odd_shares(clone(model).fit(rows), rows)[0].scores(0, 200) for rows in (X, scaled)]
+    np.testing.assert_allclose(scores[0], scores[1], rtol=2e-3, atol=2e-3)
+    monkeypatch.setattr(AtomTails, "entropies", lambda self: {})  # mass beside density
+    mixed = odd_shares(clone(model).fit(X), X)[0].scores(0, 200)
+    odder = [np.median(of[wide]) > np.median(of[~wide]) for of in (scores[0], mixed)]
+    assert odder == [True, False]
+
+
+def test_the_law_of_a_number_with_atoms_agrees_with_simulation():
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(300) < 0.3, 0.0, rng.normal(5.0, 1.0, size=300))[:, None]
+    model = short(families="semi_continuous", concentration=1e-8).fit(x)
+    odd, view, _, maker = odd_shares(model, x)
+    (block,) = view.mixture.blocks
+    cells = block.sample_feature(0, np.full(20_000, view.slots[0]), np.random.PCG64(1))
+    table = maker.table([cells.astype(np.float32)])
+    surprisals = surprisals_of(view, table, 0, 20_000)[:, 0]
+    surprisals -= (cells != table.atoms[0][0]) * odd.entropies[0][0]
+    law = odd.laws[0]
+    assert law.least[0] + law.mean[0] == pytest.approx(surprisals.mean(), abs=0.03)
+    assert law.variance[0] == pytest.approx(surprisals.var(), rel=0.1)
+
+
+# ---- calibration ---------------------------------------------------------------------------------
+
+
+def test_shares_of_a_sample_and_beyond():
+    scores = np.r_[np.arange(100.0), 1e3]
+    whole = Calibration(scores, sure=1.0)
+    np.testing.assert_allclose(
+        np.exp(-whole(np.array([0.0, 50.0, 99.0]))), [1, 0.5, 0.02], atol=0.01
+    )
+    rate = np.log(5.0) / (np.quantile(scores, 0.9) - np.quantile(scores, 0.5))
+    assert whole(1e3 + 1.0) - whole(1e3) == pytest.approx(rate)
+    ordinary = Calibration(scores)
+    assert ordinary(1e3) == pytest.approx(np.log(10.0) + rate * (1e3 - 90.0), rel=0.01)
+    alike = Calibration(np.zeros(5))
+    assert alike(np.array([0.0]))[0] < 0.2 and np.isfinite(alike(9.0))
+
+
+@pytest.mark.parametrize("shape", [0.5, 1.0, 3.0, 300.0])
+def test_the_end_of_a_gamma_law(shape):
+    """Its own where the shape is at least 1, and never more than that of an exponential law."""
+    scores = stats.gamma.ppf((np.arange(4000) + 0.5) / 4000, shape)
+    scores[-80:] = 1e6  # outliers have no say
+    expected = stats.gamma.ppf(0.99, max(shape, 1.0))
+    if shape < 1.0:
+        expected *= np.median(scores) / np.log(2.0)
+    assert end_of_gamma(scores, 0.01) == pytest.approx(expected, rel=0.02)
+
+
+KINDS = {
+    "one": lambda rng, n: rng.normal(size=(n, 4)) @ np.triu(np.ones((4, 4))),
+    "groups": lambda rng, n: rng.normal(size=(n, 3)) * rng.choice([0.3, 1.0, 2.0], size=(n, 1)),
+    "uniform": lambda rng, n: rng.uniform(size=(n, 3)),
+    "skewed": lambda rng, n: rng.gamma(1.5, size=(n, 3)),
+    "levels": lambda rng, n: rng.integers(0, 3, (n, 6)) * rng.integers(0, 2, (n, 1)),
+    "zeros": lambda rng, n: np.where(rng.random((n, 3)) < 0.4, 0.0, rng.normal(5, 1, (n, 3))),
+}
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
+def test_shares_of_new_rows(kind, gaps):
+    """Within a third, but for four standard errors of 3,000 new rows and of the 600 of the fit."""
+    rng = np.random.default_rng(5)
+    rows = KINDS[kind](rng, 3600).astype(float)
+    if gaps:
+        rows[rng.random(rows.shape) < 0.1] = np.nan
+        rows[np.isnan(rows).all(axis=1), 0] = rows[np.isfinite(rows[:, 0]), 0][0]
+    X, new = rows[:600], rows[600:]
+    fitted = MixtureOutlierDetector(random_state=0).fit(X)
+    shares = np.exp(fitted.score_samples(new))
+    for p in (0.1, 0.05, 0.01):
+        error = 4.0 * np.sqrt(p * (1 - p) * (1 / 600 + 1 / 3000))
+        assert p * 2 / 3 - error <= np.mean(shares < p) <= p * 4 / 3 + error
+    assert np.mean(fitted.predict(new) == -1) < 0.03
+
+
+def test_shares_of_training_rows(cheap):
+    X = groups(400)
+    shares = np.exp(-detector().fit(X).outlier_scores_)
+    for p in (0.5, 0.1, 0.05):
+        assert np.mean(shares < p) == pytest.approx(p, abs=0.01)
+
+
+# ---- the detector --------------------------------------------------------------------------------
+
+
+def test_names_of_isolation_forest(cheap):
+    X = groups(100)
+    fitted = detector(n_estimators=3, max_samples=20).fit(X)
+    assert [len(member.rows) for member in fitted.estimators_] == [20] * 3
+    assert fitted.max_samples_ == 20
+    assert len(np.unique([member.rows for member in fitted.estimators_], axis=0)) == 3
+    assert detector(max_samples=0.9, n_estimators=1).fit(X).max_samples_ == 50
+    assert detector(n_estimators=1).fit(groups(600)).max_samples_ == 256
+    families = [set(m.draw.hyperparameters) for m in fitted.estimators_]
+    assert families == [{"normal"}, {"multivariate_normal"}, {"normal"}]
+    assert "n_rows=20" in repr(fitted.estimators_[0])
+
+
+def test_a_given_model_is_scored_alone():
+    X = groups()
+    model = short()
+    fitted = detector(estimator=model).fit(X)
+    assert fitted.estimators_ == []
+    np.testing.assert_array_equal(fitted.score_samples(X), -fitted.estimator_.score_outliers(X))
+    np.testing.assert_array_equal(fitted.outlier_scores_, fitted.estimator_.outlier_scores_)
+
+
+def test_the_same_seed_gives_the_same_scores(cheap):
+    X = groups()
+    first, second, other = (
+        detector(random_state=seed, n_jobs=n_jobs).fit(X)
+        for seed, n_jobs in ((3, 1), (3, 2), (4, 1))
+    )
+    np.testing.assert_array_equal(first.score_samples(X), second.score_samples(X))
+    assert (first.score_samples(X) != other.score_samples(X)).any()
+    copy = pickle.loads(pickle.dumps(first))
+    np.testing.assert_array_equal(first.score_samples(X), copy.score_samples(X))
+    assert not hasattr(clone(first), "estimators_")
+
+
+def test_gaps_are_no_oddness(cheap):
+    """Outliers stay outliers by the cells that they have; ordinary rows stay ordinary."""
+    rng, X = np.random.default_rng(0), groups(200)
+    X[:4, 1] = 40.0
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[:4, 1], X[:4, 0], X[4:, 2] = 40.0, np.nan, np.nan_to_num(X[4:, 2])
+    fitted = detector().fit(X)
+    assert set(np.argsort(-fitted.outlier_scores_)[:4]) == {0, 1, 2, 3}
+    lost = np.where(np.arange(3) == 0, np.nan, groups(300, seed=1))
+    assert np.mean(fitted.predict(lost) == -1) < 0.05
+
+
+def test_order_is_kept_where_it_is_known():
+    """The end of a scale is odd, although each of its levels is as rare as an ordinary one."""
+    rng = np.random.default_rng(0)
+    names = ["none", "low", "some", "high", "most"]
+    answers = np.clip(rng.normal(1.5, 0.6, size=(150, 1)) + rng.normal(0, 0.4, (150, 4)), 0, 2)
+    codes = np.rint(answers).astype(int)
+    codes[0] = 4
+    ordered, unordered = (
+        pd.DataFrame(codes).apply(
+            lambda of, dtype=dtype: pd.Categorical.from_codes(of, dtype=dtype)
+        )
+        for dtype in (pd.CategoricalDtype(names, ordered=True), pd.CategoricalDtype(names))
+    )
+    families, numbers = [], {"normal", "multivariate_normal"}
+    for X in (codes, ordered, unordered):
+        sorts = _scales.sorts_of(short().fit(X), X, 50)
+        families.append({name for sort in sorts for name in sort.plan.families})
+        if X is ordered:
+            encode = sorts[0].encoder.encode
+            cells = encode(None, pd.DataFrame([["most"] * 4, ["none"] * 4, ["never"] * 4]))[0]
+            assert cells[0] > cells[1] and np.isnan(cells[2])
+    assert families == [numbers, numbers, {"categorical"}]
+
+
+def test_explanations_are_of_the_oddest_rows(cheap):
+    X = groups()
+    X[7, 1] = 30.0
+    fitted = detector().fit(X)
+    line = fitted.explain_outliers(X, 1).iloc[0]
+    assert line.name == 7 and line["column"] == 1
+    assert line["score"] == fitted.outlier_scores_[7]
+    new = fitted.explain_outliers(X[:9] + 0.1, 1, reference=X).iloc[0]
+    assert new["score"] == -fitted.score_samples(X[:9] + 0.1).min()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_few_rows(cheap, rows):
+    X = groups()[:rows]
+    fitted = detector().fit(X)
+    assert np.isfinite(fitted.score_samples(X)).all() and np.isfinite(fitted.offset_)
+
+
+def test_an_interrupt_keeps_what_there_is(cheap, monkeypatch):
+    real, calls = _scales._of_few_rows, []
+
+    def interrupted(*task, stop):
+        calls.append(0)
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return real(*task, stop=stop)
+
+    monkeypatch.setattr(_scales, "_of_few_rows", interrupted)
+    X = groups()
+    with pytest.warns(ConvergenceWarning, match="interrupted: 2 of 4 mixtures of few rows"):
+        fitted = detector(n_jobs=1).fit(X)
+    assert len(fitted.estimators_) == 2 and np.isfinite(fitted.score_samples(X)).all()
+    assert np.isfinite(fitted.outlier_scores_).all()
+
+
+def test_no_time_for_small_mixtures_is_said(cheap, monkeypatch):
+    monkeypatch.setattr(_scales, "_grown", lambda limit, *task, stop: None)
+    X = groups()
+    with pytest.warns(ConvergenceWarning, match="max_time was over: 0 of 4"):
+        fitted = detector().fit(X)
+    assert fitted.estimators_ == [] and np.isfinite(fitted.score_samples(X)).all()
+
+
+def test_under_a_limit_some_rows_are_scored(monkeypatch):
+    monkeypatch.setattr(_scales, "FEW_ROWS", 30)
+    X = groups()
+    model = short().fit(X)
+    scales, means, _ = _scales.fit_scales(model, X, 2, 60, None, TimeLimit(1e3))
+    assert len(scales.members) == 2 and np.isfinite(means).sum() == 30
+    over = TimeLimit(1.0)
+    over.began -= 2.0
+    scales, means, _ = _scales.fit_scales(model, X, 2, 60, None, over)
+    assert scales.members == [] and np.isfinite(means).sum() == 30
+
+
+@pytest.mark.slow
+def test_scikit_learn_checks():
+    assert failures(MixtureOutlierDetector()) == []
