@@ -43,8 +43,9 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
     Parameters
     ----------
     estimator : AnnealedDPMixture, PermutationDPMixture, CrossCatPY or None, default=None
-        None: the three scales, of which ``AnnealedDPMixture(n_chains=2)`` is the mixture of all
-        rows. Otherwise the score is that of this model alone; a copy is fitted.
+        The mixture of all rows. None is ``AnnealedDPMixture(n_chains=2, point_estimate="map")``,
+        whose labels are components, beside the other two scales. Otherwise the score is that of
+        this model alone; a copy is fitted.
     n_estimators : int, default=24
         How many mixtures of few rows are fitted; not used with an `estimator`.
     max_samples : "auto", int or float, default="auto"
@@ -180,7 +181,7 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         return self
 
     def _own_model(self):
-        return AnnealedDPMixture(n_chains=2, n_jobs=self.n_jobs)
+        return AnnealedDPMixture(n_chains=2, point_estimate="map", n_jobs=self.n_jobs)
 
     def _n_seen(self, n_rows):
         if self.max_samples == "auto":
