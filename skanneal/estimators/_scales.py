@@ -62,11 +62,14 @@ class Member:
         The training rows that it is made of.
     draw : Draw
         The mixture, as in an estimator's `draws_`.
+    calibration : callable
+        Of scores, minus the log of the share of the other rows that are as odd.
     """
 
     def __init__(self, sort, encoder, arrays, rows, scores):
         self.rows, self.draw = rows, Draw(arrays, encoder)
-        self._sort, self._schema, self._share = sort, encoder.table_schema, Calibration(scores)
+        self._sort, self._schema = sort, encoder.table_schema
+        self.calibration = Calibration(scores)
 
     def __repr__(self):
         return f"Member(n_rows={len(self.rows)}, n_components={self.draw.n_components})"
@@ -76,7 +79,7 @@ class Member:
         maker = Predictor([self.draw], self._schema)
         ((view,),) = maker.draws
         table = tables[self._sort]
-        return self._share(OddShares(view, table, maker).scores(0, table.n_rows))
+        return self.calibration(OddShares(view, table, maker).scores(0, table.n_rows))
 
 
 class Scales:
@@ -109,18 +112,10 @@ class Scales:
         """The mean of the scales for new rows: (n_rows,)."""
         tables = [_table(encoder, encoder.encode(None, X)) for encoder in self.encoders]
         fine = self.calibration(self.model.score_outliers(X))
-        middle = [member.log_shares(tables) for member in self.members]
-        return _mean_of_scales(fine, self.single.log_shares(tables), middle)
-
-
-def _mean_of_scales(fine, single, middle):
-    """middle : (n_members, n_rows), nan where a member does not judge a row."""
-    scales = [fine, single]
-    if len(middle):
-        judged = ~np.isnan(middle)
-        sums, counts = np.where(judged, middle, 0.0).sum(axis=0), judged.sum(axis=0)
-        scales.append(np.where(counts, sums / np.maximum(counts, 1), np.nan))
-    return np.nanmean(scales, axis=0)
+        scales = [fine, self.single.log_shares(tables)]
+        if self.members:
+            scales.append(np.mean([member.log_shares(tables) for member in self.members], axis=0))
+        return np.mean(scales, axis=0)
 
 
 def _table(encoder, columns):
@@ -164,29 +159,33 @@ def fit_scales(model, X, n_members, n_seen, n_jobs, limit):
     fine = model.outlier_scores_[judged]
     if np.isnan(fine).any():
         fine = model.score_outliers(_safe_indexing(X, judged))
-    generator = np.random.Generator(np.random.PCG64(seed_of_rows))
     tasks = []
-    for i, seed in enumerate(seeds):
-        seen = np.sort(np.argsort(generator.random(n_rows), kind="stable")[:n_seen])
+    for i, (seen, seed) in enumerate(zip(_subsets(seed_of_rows, n_rows, n_seen), seeds)):
         tasks.append((sorts[i % len(sorts)], seen, np.setdiff1d(judged, seen), seed))
     with threadpool_limits(1, user_api="blas"):
         arrays, of_single = _single(sorts[-1], judged)
         results, interrupted = run_tasks(functools.partial(_grown, limit), tasks, n_jobs=n_jobs)
     single = Member(len(sorts) - 1, sorts[-1].encoder, arrays, np.arange(n_rows), of_single)
-    members, middle = [], []
+    members, sums, counts = [], np.zeros(n_rows), np.zeros(n_rows)
     for i, result in enumerate(results):
-        if result is None:
-            continue
-        (sort, seen, others, _), (arrays, scores) = tasks[i], result
-        members.append(Member(i % len(sorts), sort.encoder, arrays, seen, scores))
-        middle.append(np.full(n_rows, np.nan))
-        middle[-1][others] = members[-1]._share(scores)
-    calibration = Calibration(fine)
-    middle = [of_member[judged] for of_member in middle]
-    means = np.full(n_rows, np.nan)
-    means[judged] = _mean_of_scales(calibration(fine), single._share(of_single), middle)
+        if result is not None:
+            (sort, seen, others, _), (arrays, scores) = tasks[i], result
+            members.append(Member(i % len(sorts), sort.encoder, arrays, seen, scores))
+            sums[others] += members[-1].calibration(scores)
+            counts[others] += 1
+    calibration, means = Calibration(fine), np.full(n_rows, np.nan)
+    with np.errstate(invalid="ignore"):
+        middle = sums[judged] / counts[judged]  # nan of a row that all members have seen
+    means[judged] = np.nanmean([calibration(fine), single.calibration(of_single), middle], axis=0)
     law, encoders = Calibration(means[judged], sure=1.0), [sort.encoder for sort in sorts]
     return Scales(model, calibration, encoders, single, members, law), means, interrupted
+
+
+def _subsets(seed, n_rows, n_seen):
+    """Yield random rows, without end."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    while True:
+        yield np.sort(np.argsort(generator.random(n_rows), kind="stable")[:n_seen])
 
 
 def sorts_of(model, X, n_seen):

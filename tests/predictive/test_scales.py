@@ -95,12 +95,18 @@ def test_atoms_are_levels_beside_a_density(unit, monkeypatch):
     X[:, 0] *= ~wide
     X[:, 1] = np.where(wide, 1.5 * rng.normal(size=200), 8.0 + 0.5 * rng.normal(size=200))
     model = short(families={"semi_continuous": [0], "normal": [1]})
-    scaled = X * [unit, 1.0]
-    scores = [odd_shares(clone(model).fit(rows), rows)[0].scores(0, 200) for rows in (X, scaled)]
-    np.testing.assert_allclose(scores[0], scores[1], rtol=2e-3, atol=2e-3)
+
+    def scores_of(rows):
+        fitted = clone(model).fit(rows)
+        table = fitted._training_table(rows)
+        mixture = state_from_arrays(fitted.draws_[0][0].arrays, table)
+        mixture.replace(np.arange(200), wide.astype(int))
+        return OddShares(View(mixture), table, fitted._queries().predictor).scores(0, 200)
+
+    scores = scores_of(X)
+    np.testing.assert_allclose(scores, scores_of(X * [unit, 1.0]), rtol=2e-3, atol=2e-3)
     monkeypatch.setattr(AtomTails, "entropies", lambda self: {})  # mass beside density
-    mixed = odd_shares(clone(model).fit(X), X)[0].scores(0, 200)
-    odder = [np.median(of[wide]) > np.median(of[~wide]) for of in (scores[0], mixed)]
+    odder = [np.median(of[wide]) > np.median(of[~wide]) for of in (scores, scores_of(X))]
     assert odder == [True, False]
 
 
