@@ -6,7 +6,8 @@ import numpy as np
 
 from ..moves import iterated_conditional_modes
 from ..states import CrossCat, Mixture, Subsample, state_from_arrays
-from ..summary import expected_vi, point_estimate, relabel
+from ..summary import LOSSES, point_estimate, relabel
+from ..summary._losses import expected_losses
 from ._draws import largest_view, shown_views
 from ._splits import split_components
 
@@ -66,8 +67,7 @@ def _merits(draws):
         return [draw.log_joint for draw in draws]
     n_rows = len(draws[0].labels)
     rows = np.linspace(0, n_rows - 1, min(n_rows, COMPARED_ROWS)).astype(np.int64)
-    labels = [draw.labels[rows] for draw in draws]
-    return [-expected_vi(own, labels) for own in labels]
+    return -expected_losses([draw.labels[rows] for draw in draws], LOSSES["vi"])
 
 
 def point_partitions(draws, method, least=1, apart=None):

@@ -68,6 +68,18 @@ def expected_loss(labels, labels_list, loss):
     return _value(draws, loss, _table(draws, labels, n_clusters))
 
 
+def expected_losses(labels_list, loss):
+    """Mean loss between each of the draws and all of them, whose atoms are found once: float64
+    (n_draws,)."""
+    draws = _gather(labels_list)
+    values = []
+    for codes in draws.codes:
+        labels = codes - codes.min(initial=draws.n_codes)
+        table = _table(draws, labels, int(labels.max(initial=-1)) + 1)
+        values.append(_value(draws, loss, table))
+    return np.array(values)
+
+
 def minimise(labels_list, loss):
     """Labels of the rows: the partition found to have the least expected loss."""
     draws = _gather(labels_list)

@@ -148,6 +148,15 @@ def test_noise_is_averaged_out(method):
     assert expected_binder(labels, [true]) < 0.2 * expected_binder(draws[0], [true])
 
 
+def test_losses_of_all_draws_take_one_pass_over_their_rows(monkeypatch):
+    rng, gather, calls = np.random.default_rng(3), _losses._gather, []
+    draws = [rng.integers(1 + i % 4, size=50) for i in range(9)]
+    monkeypatch.setattr(_losses, "_gather", lambda given: calls.append(0) or gather(given))
+    got = _losses.expected_losses(draws, _losses.LOSSES["vi"])
+    assert len(calls) == 1
+    np.testing.assert_allclose(got, [expected_vi(own, draws) for own in draws], atol=1e-12)
+
+
 def test_draws_that_have_nothing_in_common(monkeypatch):
     """All rows in one cluster are nearer to them than what the descent finds from any draw."""
     rng = np.random.default_rng(0)
