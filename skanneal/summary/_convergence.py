@@ -52,8 +52,9 @@ def convergence(scalars: Any, partitions: Any, ranked: bool = True) -> Any:
     convergence : dict
         "figures": by name ("r_hat of log_joint", "ess of log_joint", ..., "distance of rows",
         "distance of columns") dicts with "value", "limit" and "agrees", which is None where the
-        value is NaN since there is too little to tell; of one chain also "halves of log_joint",
-        ... "agreeing": bool array of shape (n_chains,),
+        value is NaN since there is too little to tell; distances agree also where no chain's is
+        larger by more than NATS, and have "excess", the most that any is larger by, in nats; of one
+        chain also "halves of log_joint", ... "agreeing": bool array of shape (n_chains,),
         the largest set of chains of which no two are at odds, of equals that of higher log joint
         density. "converged": whether every figure agrees.
     """
@@ -185,15 +186,20 @@ def _spread(draws):
 def _of_partitions(name, chains):
     """The ratio of distances between chains to those within, and which chains are at odds."""
     n_chains, apart = len(chains), np.zeros((len(chains),) * 2, dtype=bool)
-    worst = np.nan
+    worst = excess = np.nan
     if n_chains > 1 and min(map(len, chains)) >= FEW_DRAWS:
         distances = _distances([[_Partitions(*draw) for draw in chain] for chain in chains])
         within = np.diagonal(distances)
         between = (distances.sum(axis=1) - within) / (n_chains - 1)
         worst = ((between + NATS) / (within.mean() + NATS)).max()
-        apart = (distances + NATS) / ((within[:, None] + within) / 2.0 + NATS) > FAR
+        excess = float((between - within.mean()).max())
+        of_pair = (within[:, None] + within) / 2.0
+        apart = ((distances + NATS) / (of_pair + NATS) > FAR) & (distances - of_pair > NATS)
         np.fill_diagonal(apart, False)
-    return {f"distance of {name}": _figure(worst, DISTANCE)}, apart
+    figure = _figure(worst, DISTANCE)
+    if excess <= NATS:
+        figure["agrees"] = True
+    return {f"distance of {name}": figure | {"excess": excess}}, apart
 
 
 def _distances(chains):

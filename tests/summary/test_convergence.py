@@ -67,6 +67,25 @@ def test_a_chain_of_another_partition_is_told():
     assert found["agreeing"].tolist() == [True, False, True, True]
 
 
+@pytest.mark.parametrize("n_moved", [1, 6])
+def test_a_few_rows_elsewhere_count_for_nothing(n_moved):
+    """One of 400 rows is 0.02 nats where all draws of a chain are equal, a ratio of 1.4."""
+    rng, chains = np.random.default_rng(6), []
+    for c in range(4):
+        rows = np.arange(400) % 2
+        rows[: n_moved * (c == 3)] = 2
+        chains.append([(np.zeros(1, dtype=int), [rows])] * 25)
+    found = convergence(scalars(rng), chains)
+    figure = found["figures"]["distance of rows"]
+    assert figure["value"] > figure["limit"]
+    apart = vi(chains[3][0][1][0], np.arange(400) % 2)
+    assert figure["excess"] == pytest.approx(apart, abs=1e-12)
+    few = figure["excess"] <= 0.05
+    assert few == (n_moved == 1)
+    assert figure["agrees"] is few and found["converged"] is few
+    assert found["agreeing"].all() == few
+
+
 def test_columns_are_told_apart_from_rows():
     """Views of equal rows: which columns share one differs between the chains."""
     rng = np.random.default_rng(3)
