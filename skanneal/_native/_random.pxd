@@ -4,7 +4,7 @@ Only `next_double` is used, so any bit generator serves. One generator per chain
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.math cimport cos, log, pow, sqrt
+from libc.math cimport cos, exp, log, pow, sqrt
 from libc.stdint cimport int64_t
 from numpy.random cimport bitgen_t
 
@@ -47,3 +47,21 @@ cdef inline double standard_gamma(bitgen_t *rng, double shape) noexcept nogil:
         v = v * v * v
         if log(1.0 - uniform(rng)) < 0.5 * x * x + d - d * v + d * log(v):
             return boost * d * v
+
+
+cdef inline Py_ssize_t draw_index(double *weight, Py_ssize_t n, double beta,
+                                  double u) noexcept nogil:
+    """Index with probability proportional to exp(beta weight); weight is overwritten."""
+    cdef Py_ssize_t i
+    cdef double largest = weight[0], total = 0.0
+    for i in range(1, n):
+        largest = max(largest, weight[i])
+    for i in range(n):
+        weight[i] = exp(beta * (weight[i] - largest))
+        total += weight[i]
+    u *= total
+    for i in range(n - 1):
+        u -= weight[i]
+        if u < 0.0:
+            return i
+    return n - 1

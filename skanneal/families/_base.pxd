@@ -28,6 +28,8 @@ cdef class FamilyBlock:
     cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil
     cdef void fill(self, const char *row, Py_ssize_t k, char *filled, bitgen_t *rng) noexcept nogil
     cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil
+    cdef void weigh(self, const char *row, float *out) noexcept nogil
+    cdef void join(self, const char *row, Py_ssize_t k) noexcept nogil
     cdef void extend(self, const char *row, Py_ssize_t n_tiles, Py_ssize_t opened) noexcept nogil
     cdef void drop(self, Py_ssize_t k) noexcept nogil
     cdef void clear(self, Py_ssize_t k) noexcept nogil

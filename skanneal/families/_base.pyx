@@ -12,35 +12,16 @@ A row family (`joint`) describes whole rows of its columns: the row is its one f
 columns in the table's order.
 """
 
-from libc.math cimport exp
 from libc.stdint cimport int64_t
 from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._native._random cimport bitgen, uniform
+from .._native._random cimport bitgen, draw_index, uniform
 from ._slots cimport TILE, Slots, aligned_zeros
 from ._table cimport Table
-
 from ._forms import flatten
 from ._slots import SLOTS, tiles
-
-
-cdef Py_ssize_t draw_index(double *weight, Py_ssize_t n, double beta, double u) noexcept nogil:
-    """Index with probability proportional to exp(beta weight); weight is overwritten."""
-    cdef Py_ssize_t i
-    cdef double largest = weight[0], total = 0.0
-    for i in range(1, n):
-        largest = max(largest, weight[i])
-    for i in range(n):
-        weight[i] = exp(beta * (weight[i] - largest))
-        total += weight[i]
-    u *= total
-    for i in range(n - 1):
-        u -= weight[i]
-        if u < 0.0:
-            return i
-    return n - 1
 
 
 cdef class FamilyBlock:
@@ -198,6 +179,15 @@ cdef class FamilyBlock:
         """Whether removing the row, which has a far number, would cancel most digits of slot k's
         sum of squares: the slot is then built anew from the rows that stay."""
         return False
+
+    cdef void weigh(self, const char *row, float *out) noexcept nogil:
+        """add_scores for slots 0 and 1, a split's sides; the rest of the tile is undefined."""
+        self.add_scores(row, 1, out)
+
+    cdef void join(self, const char *row, Py_ssize_t k) noexcept nogil:
+        """Insert a row that was just weighed into slot 0 or 1, perhaps without the score cache:
+        only `weigh`, `join`, `log_marginal`, `copy` and `clear` may follow, until `refresh`."""
+        self.insert(row, k)
 
     cdef void extend(self, const char *row, Py_ssize_t n_tiles, Py_ssize_t opened) noexcept nogil:
         """Add a row to every slot of the first n_tiles that has rows already, and to the empty slot
@@ -510,6 +500,17 @@ cdef class FamilyBlock:
         self._check(i, 0)
         self.add_scores(self.table.row(i), self.n_slots // TILE, &out[0])
         return np.asarray(out)
+
+    def weighed(self, Py_ssize_t i):
+        """Log predictive of row i in slots 0 and 1 as a split asks for it: float32 (2,)."""
+        cdef float[::1] out = aligned_zeros((TILE,), np.float32)
+        self.weigh(self.table.row(i), &out[0])
+        return np.asarray(out)[:2]
+
+    def join_row(self, Py_ssize_t i, Py_ssize_t k):
+        """Add row i of the table, for which `weighed` was just asked, to slot 0 or 1."""
+        self._check(i, k)
+        self.join(self.table.row(i), k)
 
     def row_score_without(self, Py_ssize_t i, Py_ssize_t k):
         """Log predictive of row i, which slot k holds, in slot k without it."""

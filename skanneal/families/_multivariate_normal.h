@@ -24,4 +24,6 @@ DISPATCH(mvn_factorise);
 DISPATCH(mvn_rank_one);
 DISPATCH(mvn_log_det);
 DISPATCH(mvn_solve);
+DISPATCH(mvn_weigh);
+DISPATCH(mvn_join);
 #endif

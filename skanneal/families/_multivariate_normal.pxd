@@ -26,6 +26,8 @@ cdef extern from "_multivariate_normal_block.h" nogil:
         double *shift
         double *vector
         double *partial
+        double *along
+        double *pair
         double *lower
         double *spare
         float *deviation
@@ -57,6 +59,7 @@ cdef class MultivariateNormal(NumberRows):
                                  double *log_det) noexcept nogil
     cdef void _factorise_prior(self) noexcept nogil
     cdef void _refactor_all(self) noexcept nogil
+    cdef void _set_variance(self, Py_ssize_t j) noexcept nogil
     cdef double marginal(self, Py_ssize_t k) noexcept nogil
     cdef void _score_kappa0(self, const double *grid, Py_ssize_t n_grid,
                             double *out) noexcept nogil

@@ -52,6 +52,8 @@ cdef extern from "_multivariate_normal.h" nogil:
     int (*mvn_rank_one_v[3])(MvnBlock *, double *, const double *, double) noexcept
     double (*mvn_log_det_v[3])(const MvnBlock *, const double *) noexcept
     double (*mvn_solve_v[3])(const MvnBlock *, const double *, const double *, double *) noexcept
+    double (*mvn_weigh_v[3])(MvnBlock *, const char *, int64_t, double) noexcept
+    void (*mvn_join_v[3])(MvnBlock *, const char *, int64_t, double) noexcept
 
 
 cdef double log_gamma_ratio(double nu, double n, Py_ssize_t d) noexcept nogil:
@@ -123,12 +125,13 @@ cdef class MultivariateNormal(NumberRows):
         self.block.mu0 = &self.hyper[0]
         self.block.kappa0, self.block.nu0 = &self.hyper[self.d], &self.hyper[self.d + 1]
         self.block.scale0 = &self.hyper[self.d + 2]
-        vectors = aligned_zeros((4, self.stride), np.float64)
+        vectors = aligned_zeros((7, self.stride), np.float64)
         matrices = aligned_zeros((3 * self.d, self.stride), np.float64)
         deviation = aligned_zeros((self.d * TILE,), np.float32)
         self.scratch = vectors, matrices, deviation
         self.block.cell, self.block.shift = &vectors[0, 0], &vectors[1, 0]
         self.block.vector, self.block.partial = &vectors[2, 0], &vectors[3, 0]
+        self.block.along, self.block.pair = &vectors[4, 0], &vectors[5, 0]
         self.block.lower, self.block.spare = &matrices[0, 0], &matrices[self.d, 0]
         self.block.prior_factor = &matrices[2 * self.d, 0]
         self.block.deviation = &deviation[0]
@@ -215,6 +218,14 @@ cdef class MultivariateNormal(NumberRows):
 
     cdef void update(self, const char *row, Py_ssize_t k, int sign) noexcept nogil:
         mvn_update_v[self.level](&self.block, row, k, sign, self.weight_of(row))
+
+    cdef void weigh(self, const char *row, float *out) noexcept nogil:
+        cdef Py_ssize_t k
+        for k in range(2):
+            out[k] += <float> mvn_weigh_v[self.level](&self.block, row, k, self.weight_of(row))
+
+    cdef void join(self, const char *row, Py_ssize_t k) noexcept nogil:
+        mvn_join_v[self.level](&self.block, row, k, self.weight_of(row))
 
     cdef bint cancels(self, const char *row, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t j
@@ -368,13 +379,37 @@ cdef class MultivariateNormal(NumberRows):
         if place < 0 or place != j * (j + 3) // 2 or self.stale:
             self.stale = True
             return
-        self._factorise_prior()
+        self._set_variance(j)
         for k in range(self.n_slots):
+            if self.size[k] == 0:
+                continue
             memset(unit, 0, self.d * sizeof(double))
             unit[j] = sqrt(abs(change))
             self.updates[k] += 1
-            if self.size[k] == 0 or not mvn_rank_one_v[self.level](
-                    &self.block, &self.factor[k, 0, 0], unit, 1.0 if change > 0.0 else -1.0):
+            if not mvn_rank_one_v[self.level](&self.block, &self.factor[k, 0, 0], unit,
+                                              1.0 if change > 0.0 else -1.0):
+                mvn_refactor_v[self.level](&self.block, k)
+
+    cdef void _set_variance(self, Py_ssize_t j) noexcept nogil:
+        """The prior's factor, and those of empty slots, after the j-th variance of scale0 changed.
+
+        Where the covariances of the j-th column are 0 it is one entry of the factor."""
+        cdef Py_ssize_t i, k
+        cdef bint alone = True
+        cdef const double *scale0 = self.block.scale0
+        for i in range(self.d):
+            if i != j and scale0[max(i, j) * (max(i, j) + 1) // 2 + min(i, j)] != 0.0:
+                alone = False
+        if alone:
+            self.block.prior_factor[j * self.stride + j] = (
+                1.0 / sqrt(max(1e-300, scale0[j * (j + 3) // 2])))
+            self.prior_log_det = mvn_log_det_v[self.level](&self.block, self.block.prior_factor)
+        else:
+            self._factorise_prior()
+        for k in range(self.n_slots):
+            if self.size[k] == 0 and alone:
+                self.factor[k, j, j] = self.block.prior_factor[j * self.stride + j]
+            elif self.size[k] == 0:
                 mvn_refactor_v[self.level](&self.block, k)
 
     cdef void enter(self, const char *row, Py_ssize_t k) noexcept nogil:

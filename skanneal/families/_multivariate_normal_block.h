@@ -30,7 +30,8 @@ typedef struct {
     float *location;        /* (n_tiles, d, 16) posterior means */
     float *weights;         /* (n_tiles, d (d + 1) / 2, 16) W */
     float *student;         /* (n_tiles, 4, 16) constant, power, rate, constant with one gap */
-    double *cell, *shift, *vector, *partial;  /* (stride,) scratch */
+    double *cell, *shift, *vector, *partial, *along;  /* (stride,) scratch */
+    double *pair;           /* (2, stride) W e of a row in slots 0 and 1 */
     double *lower, *spare;  /* (d, stride) scratch */
     float *deviation;       /* (d, 16) scratch */
     const int64_t *gap;     /* (d,) missing columns of a row, in descending order */

@@ -295,30 +295,6 @@ static double NAME(mvn_factorise)(MvnBlock *block, double weight, const double *
     return NAME(mvn_log_det)(block, factor);
 }
 
-/* W of Psi + sign v v' in place; 0 if it must be made from the scatter instead. */
-static int NAME(mvn_rank_one)(MvnBlock *block, double *factor, const double *v, double sign)
-{
-    const int64_t d = block->d, stride = block->stride;
-    double *restrict sum = block->partial;
-    double before = 1.0;
-    memset(sum, 0, (size_t)stride * sizeof(double));
-    for (int64_t i = 0; i < d; i++) {
-        double *restrict w = factor + i * stride;
-        const int64_t width = NAME(mvn_padded)(i + 1);
-        const double p = NAME(mvn_dot)(w, v, width);
-        const double after = before + sign * p * p;
-        if (!(after > MVN_LEAST)) return 0;
-        const double own = sqrt(before / after), other = sign * p / sqrt(before * after);
-        for (int64_t j = 0; j < width; j++) {
-            const double old = w[j];
-            w[j] = own * old - other * sum[j];
-            sum[j] += p * old;
-        }
-        before = after;
-    }
-    return 1;
-}
-
 /* e = x - mu_n and q = |W e|^2, y = W e where wanted. */
 static double NAME(mvn_solve)(const MvnBlock *block, const double *factor, const double *shift,
                               double *y)
@@ -331,6 +307,36 @@ static double NAME(mvn_solve)(const MvnBlock *block, const double *factor, const
         q += value * value;
     }
     return q;
+}
+
+/* W of Psi + sign v v' in place, p = W v; 0 if it must be made from the scatter instead. */
+static int NAME(mvn_rank_one_along)(MvnBlock *block, double *factor, const double *p, double sign)
+{
+    const int64_t d = block->d, stride = block->stride;
+    double *restrict sum = block->partial;
+    double before = 1.0;
+    memset(sum, 0, (size_t)stride * sizeof(double));
+    for (int64_t i = 0; i < d; i++) {
+        double *restrict w = factor + i * stride;
+        const int64_t width = NAME(mvn_padded)(i + 1);
+        const double after = before + sign * p[i] * p[i];
+        if (!(after > MVN_LEAST)) return 0;
+        const double own = sqrt(before / after), other = sign * p[i] / sqrt(before * after);
+        for (int64_t j = 0; j < width; j++) {
+            const double old = w[j];
+            w[j] = own * old - other * sum[j];
+            sum[j] += p[i] * old;
+        }
+        before = after;
+    }
+    return 1;
+}
+
+/* The same, given v. */
+static int NAME(mvn_rank_one)(MvnBlock *block, double *factor, const double *v, double sign)
+{
+    NAME(mvn_solve)(block, factor, v, block->along);
+    return NAME(mvn_rank_one_along)(block, factor, block->along, sign);
 }
 
 /* Slot k's cache as a pure function of its statistics and of the hyperparameters. */
@@ -539,4 +545,33 @@ static float NAME(mvn_score_without)(MvnBlock *block, const char *row, int64_t k
     const double q = NAME(mvn_without)(block, row, k, weight, n_gaps, &log_det);
     return (float)(NAME(mvn_memo)(block, n - 1, n_gaps) + log_det -
                    0.5 * (*block->nu0 + (double)(n - n_gaps)) * log1p(rate * q));
+}
+
+/* Log predictive of a row in slot k < 2 from the factor itself, without the cache; y = W e stays in
+ * block->pair for `mvn_join`. The constant has the rate of weights 1. */
+static double NAME(mvn_weigh)(MvnBlock *block, const char *row, int64_t k, double weight)
+{
+    const int64_t n = block->size[k];
+    const double kappa = *block->kappa0 + block->total[k];
+    NAME(mvn_deviation)(block, row, k, 1.0);
+    const double q = NAME(mvn_solve)(block, block->factor + k * block->d * block->stride,
+                                     block->vector, block->pair + k * block->stride);
+    const double t = weight * kappa / (weight + kappa) * q;
+    return NAME(mvn_memo)(block, n, 0) + block->log_det[k] -
+           0.5 * (*block->nu0 + (double)n + 1.0) * log1p(t < 1e300 ? t : 1e300);
+}
+
+/* Add a row that was just weighed to slot k < 2: all but the cache. */
+static void NAME(mvn_join)(MvnBlock *block, const char *row, int64_t k, double weight)
+{
+    const int64_t d = block->d, stride = block->stride;
+    const double kappa = *block->kappa0 + block->total[k];
+    const double root = sqrt(weight * kappa / (kappa + weight));
+    double *p = block->pair + k * stride, *factor = block->factor + k * d * stride;
+    for (int64_t i = 0; i < d; i++) p[i] *= root;
+    NAME(mvn_enter)(block, row, k, weight);
+    block->updates[k]++;
+    if (block->updates[k] >= MVN_UPDATES || !NAME(mvn_rank_one_along)(block, factor, p, 1.0))
+        NAME(mvn_refactor)(block, k);
+    block->log_det[k] = NAME(mvn_log_det)(block, factor);
 }

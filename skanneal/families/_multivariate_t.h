@@ -27,4 +27,5 @@ DISPATCH(mvt_integrate);
 DISPATCH(mvt_laplace);
 DISPATCH(mvt_add_proposals);
 DISPATCH(mvt_add_given);
+DISPATCH(mvt_square);
 #endif

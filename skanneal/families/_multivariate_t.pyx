@@ -19,7 +19,8 @@ given mu and Sigma of each component, which are drawn for this and discarded (`d
 """
 
 from libc.math cimport atan2, log, log1p, sqrt
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memset
 from numpy.random cimport bitgen_t
 
 import numpy as np
@@ -43,6 +44,7 @@ DEGREES_OF_FREEDOM.setflags(write=False)
 BEGIN = 7.0     # degrees of freedom before the first draw
 
 cdef double LOG_PI = 1.1447298858494002
+cdef double TURN = 6.283185307179586
 cdef double LEAST, MOST     # of a weight, which sums of float64 hold beside others
 LEAST, MOST = 1e-12, 1e6
 cdef double LEAST_HALF = 0.5 * LEAST_DEGREES
@@ -65,22 +67,25 @@ cdef extern from "_multivariate_t.h" nogil:
                                    float *) noexcept
     void (*mvt_add_given_v[3])(int64_t, const float *, const float *, const float *, const float *,
                                float, int64_t, float *) noexcept
+    double (*mvt_square_v[3])(int64_t, int64_t, const char *, const int32_t *, const double *,
+                              const double *, double *) noexcept
 
 
-cdef double lattice_step(double alpha, double tail) noexcept nogil:
-    """The step at which a lattice gives Gamma(alpha) with an error of e^-tail: the terms that it
-    adds are |Gamma(alpha + i t)|, t the multiples of 2 pi / step (Stirling's formula)."""
-    cdef double low = 1.0, high = 1e4, t, square
+cdef double decay(double alpha, double tail, double first) noexcept nogil:
+    """Where |Gamma(alpha + i t)| has fallen to e^-tail Gamma(alpha), by Stirling's formula: from
+    `first` by Newton's steps. The logarithm falls ever faster, so that from the second step on they
+    come down to the root from above, where lattices are finer than they must be."""
+    cdef double t = first, square, angle, value, slope, of_gamma = log_gamma(alpha)
     cdef int _i
-    for _i in range(50):
-        t = 0.5 * (low + high)
-        square = alpha * alpha + t * t
-        if (0.5 * (alpha - 0.5) * log(square) - t * atan2(t, alpha) - alpha + 0.92
-                + alpha / (12.0 * square) - log_gamma(alpha) + 0.7 > -tail):
-            low = t
-        else:
-            high = t
-    return 6.283185307179586 / high
+    for _i in range(6):
+        square, angle = alpha * alpha + t * t, atan2(t, alpha)
+        value = (0.5 * (alpha - 0.5) * log(square) - t * angle - alpha + 0.92
+                 + alpha / (12.0 * square) - of_gamma + 0.7 + tail)
+        slope = -0.5 * t / square - angle - alpha * t / (6.0 * square * square)
+        t = max(1.0, t - value / slope)
+        if abs(value) < 1e-9:
+            break
+    return t
 
 
 cdef class MultivariateT(MultivariateNormal):
@@ -128,14 +133,17 @@ cdef class MultivariateT(MultivariateNormal):
     cdef void _set_degrees(self) noexcept nogil:
         """The lattices of the degrees of freedom as they are."""
         cdef double half = 0.5 * self.hyper[self.hyper.shape[0] - 1], alpha
+        cdef double coarse = half + self.coarse.tail, fine = half + self.fine.tail
         cdef Py_ssize_t n
         self.coarse.half = self.fine.half = half
         self.coarse.constant = self.fine.constant = half * log(half) - log_gamma(half)
         for n in range(self.d + 1):
             alpha = half + 0.5 * n
             self.coarse.stirling[n] = log_gamma(alpha) - (alpha - 0.5) * log(alpha) + alpha
-            self.coarse.step[n] = lattice_step(half + 0.5 * n, self.coarse.tail)
-            self.fine.step[n] = lattice_step(half + 0.5 * n, self.fine.tail)
+            # a sum over a lattice adds terms |Gamma(alpha + i t)|, t the multiples of 2 pi / step
+            coarse = decay(alpha, self.coarse.tail, coarse)
+            fine = decay(alpha, self.fine.tail, fine)
+            self.coarse.step[n], self.fine.step[n] = TURN / coarse, TURN / fine
 
     def _layout(self):
         return MultivariateNormal._layout(self) | {"logs": (np.float64, (SLOTS,))}
@@ -239,9 +247,13 @@ cdef class MultivariateT(MultivariateNormal):
         """Given the row's weight."""
         cdef double weight = self.weight_of(row), kappa0 = self.block.kappa0[0]
         cdef double rest = kappa0 + (self.total[k] - weight if self.size[k] > 1 else 0.0)
-        cdef double unit = kappa0 + self.size[k] - 1   # the rate of weights 1 is exchanged
-        cdef double rates = weight * rest / (weight + rest) * ((unit + 1.0) / unit)
-        return MultivariateNormal.score_without(self, row, k) + <float> (0.5 * self.d * log(rates))
+        return (MultivariateNormal.score_without(self, row, k)
+                + <float> self.log_rates(weight, rest, self.size[k] - 1))
+
+    cdef double log_rates(self, double weight, double kappa, int64_t n) noexcept nogil:
+        """What exchanges the rate of weights 1, in a slot of n rows, for that of their weights."""
+        cdef double unit = self.block.kappa0[0] + n
+        return 0.5 * self.d * log(weight * kappa / (weight + kappa) * ((unit + 1.0) / unit))
 
     cdef void fill(self, const char *row, Py_ssize_t k, char *filled,
                    bitgen_t *rng) noexcept nogil:
@@ -263,6 +275,17 @@ cdef class MultivariateT(MultivariateNormal):
         MultivariateNormal.update(self, row, k, sign)
         self.logs[k] = self.logs[k] + sign * log(self.weight_of(row)) if self.size[k] > 0 else 0.0
         self.refresh_law(k)
+
+    cdef void weigh(self, const char *row, float *out) noexcept nogil:
+        cdef Py_ssize_t k
+        MultivariateNormal.weigh(self, row, out)
+        for k in range(2):
+            out[k] += <float> self.log_rates(self.weight_of(row), self.block.kappa0[0]
+                                             + self.total[k], self.size[k])
+
+    cdef void join(self, const char *row, Py_ssize_t k) noexcept nogil:
+        MultivariateNormal.join(self, row, k)
+        self.logs[k] += log(self.weight_of(row))
 
     cdef void enter(self, const char *row, Py_ssize_t k) noexcept nogil:
         MultivariateNormal.enter(self, row, k)
@@ -340,37 +363,40 @@ cdef class MultivariateT(MultivariateNormal):
         cdef bitgen_t *rng = bitgen(bit_generator)
         cdef const int64_t[::1] row = np.ascontiguousarray(rows, dtype=np.int64)
         cdef const int64_t[::1] slot = np.ascontiguousarray(labels, dtype=np.int64)
-        cdef Py_ssize_t i, k, last = self.hyper.shape[0] - 1
-        cdef double degrees
-        cdef double[::1] square = np.empty(len(row))
+        cdef Py_ssize_t i, k, last = self.hyper.shape[0] - 1, n_used = 0
+        cdef double degrees, prior = 0.0
+        cdef double[::1] square = np.empty(len(row)), scratch = np.empty(self.stride)
         cdef double[:, ::1] centre = np.zeros((self.n_slots, self.d))
-        cdef double[:, :, ::1] whiten = np.zeros((self.n_slots, self.d, self.d))
+        cdef double[:, ::1] bartlett = np.zeros((self.d, self.d))
+        cdef double[:, :, ::1] whiten = np.zeros((self.n_slots, self.d, self.stride))
         if self.stale:
             self.refresh_all()
-        used, prior = np.flatnonzero(self.size), 0.0
-        hyper = self.parameters()
-        for k in used:
-            matrix = self._draw_precision(k, rng)
-            place = self._draw_mean(k, matrix, rng)
-            np.asarray(centre)[k], np.asarray(whiten)[k] = place, matrix
-            shift = matrix @ (place - hyper["mu0"])   # of the exponents of the priors' densities
-            prior += hyper["kappa0"] * (shift @ shift) + np.sum(matrix @ hyper["scale0"] * matrix)
         with nogil:
+            for k in range(self.n_slots):
+                if self.size[k] > 0:
+                    n_used += 1
+                    self._draw_bartlett(k, bartlett, rng)
+                    self._draw_mean(k, bartlett, &centre[k, 0], rng)
+                    self._whiten_by(k, bartlett, whiten[k])
+                    prior += self._prior_exponent(&centre[k, 0], whiten[k], &scratch[0])
             for i in range(row.shape[0]):
-                self.read(self.table.row(row[i]), &self.offset[0])
-                square[i] = self._square(&centre[slot[i], 0], &whiten[slot[i], 0, 0])
+                k = slot[i]
+                square[i] = mvt_square_v[self.level](
+                    self.d, self.stride, self.table.row(row[i]), &self.offset[0], &centre[k, 0],
+                    &whiten[k, 0, 0], &scratch[0])
         squares = np.asarray(square)
         if len(grid) > 1:
             points = np.asarray(grid)
             changes = self._radius(self.hyper[last]) / self._radius(points)
             logs = -0.5 * (prior / changes
-                           + len(used) * self.d * (self.block.nu0[0] + 1.0) * np.log(changes))
+                           + n_used * self.d * (self.block.nu0[0] + 1.0) * np.log(changes))
             for i, (nu, change) in enumerate(zip(points, changes)):
                 logs[i] += beta * self._log_student(squares / change, nu, change)
             chances = np.cumsum(np.exp(logs - logs.max()))
             i = min(int(np.searchsorted(chances, uniform(rng) * chances[len(chances) - 1])),
                     len(points) - 1)
-            self.set_coordinate(0, last, points[i])
+            if points[i] != self.hyper[last]:
+                self.set_coordinate(0, last, points[i])
             squares /= changes[i]
         degrees = self.hyper[last]
         with nogil:
@@ -379,15 +405,24 @@ cdef class MultivariateT(MultivariateNormal):
                             / (0.5 * (degrees + square[i])))
                 self.tau = max(LEAST, min(MOST, self.tau))
                 self.table.weight(self.table.row(row[i]))[0] = <float> self.tau
-        with nogil:   # factors once, from the scatters
-            for k in range(self.n_slots):
-                self.clear(k)
-            for i in range(row.shape[0]):
-                self.enter(self.table.row(row[i]), slot[i])
-            for k in range(self.n_slots):
-                if self.size[k] > 0:
-                    self.settle(k)
+            self._enter_anew(row, slot)
         self.version += 1
+
+    cdef void _enter_anew(self, const int64_t[::1] row, const int64_t[::1] slot) noexcept nogil:
+        """Statistics of all rows after their weights changed; factors once, from the scatters."""
+        cdef Py_ssize_t i, k
+        cdef bint held
+        for k in range(self.n_slots):
+            held = self.size[k] > 0
+            self.size[k], self.total[k], self.logs[k] = 0, 0.0, 0.0
+            if held:
+                memset(&self.mean[k, 0], 0, self.stride * sizeof(double))
+                memset(&self.scatter[k, 0, 0], 0, self.d * self.stride * sizeof(double))
+        for i in range(row.shape[0]):
+            self.enter(self.table.row(row[i]), slot[i])
+        for k in range(self.n_slots):
+            if self.size[k] > 0:
+                self.settle(k)
 
     def _radius(self, degrees):
         """The square of the radius that holds half of a component's mass, if Sigma is 1."""
@@ -399,39 +434,62 @@ cdef class MultivariateT(MultivariateNormal):
         each = gammaln(half) - gammaln(0.5 * nu) - 0.5 * self.d * np.log(nu * change)
         return len(squares) * each - half * np.log1p(squares / nu).sum()
 
-    cdef _draw_precision(self, Py_ssize_t k, bitgen_t *rng):
-        """Draw B, B'B the inverse of Sigma: B = A'W, A A' standard Wishart (Bartlett)."""
+    cdef void _draw_bartlett(self, Py_ssize_t k, double[:, ::1] a, bitgen_t *rng) noexcept nogil:
+        """Draw A, A A' standard Wishart (Bartlett); the inverse of Sigma is B'B, B = A'W."""
         cdef Py_ssize_t i, j
-        bartlett = np.zeros((self.d, self.d))
-        cdef double[:, ::1] a = bartlett
         for i in range(self.d):
             for j in range(i):
                 a[i, j] = standard_normal(rng)
-            a[i, i] = sqrt(2.0 * standard_gamma(rng,
-                                                0.5 * (self.block.nu0[0] + self.size[k] - i)))
-        return bartlett.T @ np.asarray(self.factor)[k, :, :self.d]
+            a[i, i] = sqrt(max(1e-300, 2.0 * standard_gamma(
+                rng, 0.5 * (self.block.nu0[0] + self.size[k] - i))))
 
-    cdef _draw_mean(self, Py_ssize_t k, matrix, bitgen_t *rng):
-        """Draw mu given B."""
-        cdef Py_ssize_t j
-        z, place = np.empty((2, self.d))
-        for j in range(self.d):
-            z[j], place[j] = standard_normal(rng), self.location(k, j)
-        try:
-            away = np.linalg.solve(matrix, z)
-        except np.linalg.LinAlgError:  # spreads beyond doubles: none in those directions
-            away = np.linalg.lstsq(matrix, z, rcond=None)[0]
-        return place + away / sqrt(self.block.kappa0[0] + self.total[k])
-
-    cdef double _square(self, const double *centre, const double *whiten) noexcept nogil:
-        """|B (x - mu)|^2 of the row that was read."""
-        cdef double out = 0.0, value
+    cdef void _draw_mean(self, Py_ssize_t k, const double[:, ::1] a, double *place,
+                         bitgen_t *rng) noexcept nogil:
+        """Draw mu given B: B (mu - mu_n) is standard normal but for its scale."""
+        cdef double root = sqrt(self.block.kappa0[0] + self.total[k])
         cdef Py_ssize_t i, j
         for i in range(self.d):
-            value = 0.0
-            for j in range(self.d):
-                value += whiten[i * self.d + j] * (self.number[j] - centre[j])
-            out += value * value
+            place[i] = standard_normal(rng)
+        for i in range(self.d - 1, -1, -1):   # A' from its last row
+            for j in range(i + 1, self.d):
+                place[i] -= a[j, i] * place[j]
+            place[i] /= a[i, i]
+        for i in range(self.d):               # W from its first
+            for j in range(i):
+                place[i] -= self.factor[k, i, j] * place[j]
+            place[i] /= self.factor[k, i, i]
+        for i in range(self.d):
+            place[i] = self.location(k, i) + place[i] / root
+
+    cdef void _whiten_by(self, Py_ssize_t k, const double[:, ::1] a,
+                         double[:, ::1] column) noexcept nogil:
+        """The columns of B = A'W."""
+        cdef Py_ssize_t i, j, l
+        for l in range(self.d):
+            for j in range(l + 1):
+                for i in range(l + 1):
+                    column[j, i] += a[l, i] * self.factor[k, l, j]
+
+    cdef double _prior_exponent(self, const double *place, const double[:, ::1] column,
+                                double *moved) noexcept nogil:
+        """-2 times the exponents in the prior densities of mu and Sigma: kappa0 |B (mu - mu0)|^2
+        and the trace of B scale0 B'."""
+        cdef double out = 0.0, part
+        cdef Py_ssize_t i, j, l, packed = 0
+        for i in range(self.d):
+            moved[i] = 0.0
+        for j in range(self.d):
+            for i in range(self.d):
+                moved[i] += column[j, i] * (place[j] - self.hyper[j])
+            for l in range(j + 1):
+                if self.block.scale0[packed] != 0.0:
+                    part = 0.0
+                    for i in range(self.d):
+                        part += column[j, i] * column[l, i]
+                    out += (1.0 if l == j else 2.0) * self.block.scale0[packed] * part
+                packed += 1
+        for i in range(self.d):
+            out += self.block.kappa0[0] * moved[i] * moved[i]
         return out
 
     # ---- queries --------------------------------------------------------------------------------

@@ -148,3 +148,19 @@ static void NAME(mvt_add_given)(int64_t d, const float *distance, const float *c
         NAME(store)(out + k, NAME(add)(NAME(load)(out + k), score));
     }
 }
+
+/* |B (x - mu)|^2 of a row. `column` has the columns of B in rows of `stride`, a multiple of 8, as
+ * `sum`, which is scratch, has room for. */
+static double NAME(mvt_square)(int64_t d, int64_t stride, const char *row, const int32_t *offset,
+                               const double *mean, const double *restrict column,
+                               double *restrict sum)
+{
+    double q = 0.0;
+    for (int64_t i = 0; i < stride; i++) sum[i] = 0.0;
+    for (int64_t j = 0; j < d; j++) {
+        const double e = (double)*(const float *)(row + offset[j]) - mean[j];
+        for (int64_t i = 0; i < stride; i++) sum[i] += column[j * stride + i] * e;
+    }
+    for (int64_t i = 0; i < d; i++) q += sum[i] * sum[i];
+    return q;
+}

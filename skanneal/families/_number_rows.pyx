@@ -21,6 +21,7 @@ cdef extern from "_gaps.h" nogil:
     int64_t read_cells(const char *, const int32_t *, int64_t, double *, int64_t *)
     double project_out(double *, int64_t, int64_t, double *, double *, double *)
 
+cdef double NAN = float("nan")
 cdef double FARTHEST = 1e15     # fill, in cell units: its square leaves room
 
 
@@ -132,6 +133,37 @@ cdef class NumberRows(FamilyBlock):
                 shift += log_scale[j]
         for k in range(out.shape[0]):
             out[k] += sign * (self.log_observed(k) - shift)
+
+    def log_centres(self, masks, slots):
+        """Log density, in the user's units, of some cells at their centres: (n_masks, n).
+
+        Parameters
+        ----------
+        masks : bool array of shape (n_masks, n_columns)
+            Which cells there are.
+        slots : int array of shape (n,)
+        """
+        cdef const unsigned char[:, ::1] there = np.ascontiguousarray(masks).view(np.uint8)
+        cdef const int64_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int64)
+        cdef double[::1] log_scale = np.log(self.table.scales[self.columns])
+        cdef double[:, ::1] out = np.empty((len(masks), len(slots)))
+        cdef Py_ssize_t m, i, j
+        cdef double shift
+        self.known = NULL
+        with nogil:
+            for m in range(there.shape[0]):
+                shift, self.n_gaps = 0.0, 0
+                for j in range(self.d - 1, -1, -1):
+                    if there[m, j]:
+                        shift += log_scale[j]
+                    else:
+                        self.gap[self.n_gaps] = j
+                        self.n_gaps += 1
+                for i in range(slot.shape[0]):
+                    for j in range(self.d):
+                        self.number[j] = self.location(slot[i], j) if there[m, j] else NAN
+                    out[m, i] = self.log_observed(slot[i]) - shift
+        return np.asarray(out)
 
     def _score_gaps(self, Table table, scores, Py_ssize_t first, i=None, bint whole=False):
         """Add what `score_rows`, or of the i-th cell `score_feature`, says of rows that have some

@@ -118,7 +118,7 @@ cdef class SplitSides:
             cells = mixture.table.row(rows[t])
             self.scores[0] = self.scores[1] = 0.0
             for b in range(self.n_blocks):
-                (<FamilyBlock> self.pointer[b]).add_scores(cells, 1, &self.scores[0])
+                (<FamilyBlock> self.pointer[b]).weigh(cells, &self.scores[0])
             gain = beta * (<double> self.scores[1] - <double> self.scores[0])
             ratio = (self.size[1] - d) / (self.size[0] - d)
             if gain < -FAR or gain > FAR:
@@ -144,8 +144,17 @@ cdef class SplitSides:
             self.n_allocated += 1
             if q < least_q:
                 break
-            self.insert(cells, side[t])
+            for b in range(self.n_blocks):
+                (<FamilyBlock> self.pointer[b]).join(cells, side[t])
+            self.size[side[t]] += 1
         return log_q + log(q)
+
+    cdef void refresh(self) noexcept nogil:
+        """Make the score caches that an allocation may leave out."""
+        cdef Py_ssize_t b
+        for b in range(self.n_blocks):
+            (<FamilyBlock> self.pointer[b]).refresh(0)
+            (<FamilyBlock> self.pointer[b]).refresh(1)
 
     cdef int64_t improve(self, Mixture mixture, const int64_t[::1] rows,
                          int32_t[::1] side) noexcept nogil:
@@ -230,6 +239,7 @@ def divide(Mixture mixture, rows, bit_generator, int64_t most_steps):
     cdef int64_t n_steps = 0, moved = 1
     with nogil:
         pair.allocate(mixture, members, side, False, -INFINITY, 1.0, rng)
+        pair.refresh()
     while moved and n_steps < most_steps:
         with nogil:
             moved = pair.improve(mixture, members, side)

@@ -158,11 +158,11 @@ class ViewTails:
         return self._of_samples(block, n_cells, scored)
 
     def _of_row(self, block, columns, least=None):
-        beta = self._beta_of_row(block, len(columns))
-        if beta is not None:
+        law = self._once(("cells", block.family, len(columns)), self._of_cells, block, len(columns))
+        if law is not None:
             if least is None:
                 (least,) = self.leasts_of_rows(block, np.isin(block.columns, columns)[None])
-            return Law.of_beta(least, *self._of_slots(beta))
+            return law._replace(least=least)
         n_cells = len(block.columns) if block.cells == "count_row" else 1
 
         def scored(part, at, bits):
@@ -175,6 +175,12 @@ class ViewTails:
             return row_scores(part, self._table(cells))
 
         return self._of_samples(block, n_cells, scored)
+
+    def _of_cells(self, block, n_cells):
+        """The law of so many cells of a row family above its least value, which depends on which
+        they are; None if it is not known."""
+        beta = self._beta_of_row(block, n_cells)
+        return None if beta is None else Law.of_beta(0.0, *self._of_slots(beta))
 
     def _beta_of_row(self, block, n_cells):
         """(a, b, h) of so many cells of a row family; None if the law is neither known nor, where
@@ -217,15 +223,7 @@ class ViewTails:
         -------
         leasts : ndarray of shape (n_patterns, K + 1)
         """
-        slots, leasts = self.view.slots, []
-        means = np.array([self.view.means(int(j)) for j in block.columns])
-        n_parts = max(1, -(-len(masks) * len(slots) * 32 * block.n_slots // BLOCK_BYTES))
-        for part in np.array_split(masks, n_parts):
-            cells = np.where(part[:, :, None], means, np.nan).swapaxes(0, 1)
-            centres = self._table(dict(zip(block.columns.tolist(), cells.reshape(len(means), -1))))
-            scores = row_scores(block, centres)[:, slots].reshape(-1, len(slots), len(slots))
-            leasts.append(-np.diagonal(scores, axis1=1, axis2=2))
-        return np.ascontiguousarray(np.concatenate(leasts))
+        return -block.log_centres(masks, self.view.slots)
 
     def _of_samples(self, block, n_cells, scored):
         """The law of a block's surprisals, or of one of its columns', from a fixed sample.

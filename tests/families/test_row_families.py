@@ -277,6 +277,44 @@ def test_build_equals_inserts(family):
 
 
 @every_family
+@pytest.mark.parametrize("d", [1, 3, 9])
+def test_the_two_sides_of_a_split_are_weighed_and_joined(family, d):
+    """As other slots are scored and others' rows inserted."""
+    _, block, labels = filled(family, d=d)
+    sides, one_by_one = block.spare(2), block.spare(2)
+    for i in range(40):
+        shown = sides.weighed(i)
+        np.testing.assert_allclose(shown, one_by_one.row_scores(i)[:2], **SCORES)
+        sides.join_row(i, labels[i] % 2)
+        one_by_one.insert_row(i, labels[i] % 2)
+    np.testing.assert_allclose(sides.log_marginals(), one_by_one.log_marginals(), rtol=1e-10)
+    for k in range(2):  # a copy is complete
+        block.copy_slot(sides, k, k)
+    np.testing.assert_allclose(all_scores(block)[:, :2], all_scores(one_by_one)[:, :2], **SCORES)
+    block.validate()
+
+
+@pytest.mark.parametrize("family", [f for f in ROW_FAMILIES if FAMILIES[f].cells == "number"])
+def test_log_densities_of_cells_at_their_centres(family):
+    """Any of them, with those of a table's rows at the centres as the judge."""
+    _, block, _ = filled(family, d=5, n_slots=6)
+    centres = np.array([block.predictive_mean(i)[:6] for i in range(5)]).T
+    masks = np.random.default_rng(3).random((12, 5)) < 0.6
+    masks[0], masks[1] = True, False
+    rows = [
+        [float(x) if there else None for x, there in zip(centre, mask)]
+        for mask in masks
+        for centre in centres
+    ]
+    queries, out = make_table([(family, rows, None)]), np.zeros((len(rows), 6))
+    block.score_rows(queries, out)
+    expected = out.reshape(12, 6, 6)[:, np.arange(6), np.arange(6)]
+    got = block.log_centres(masks, np.arange(6))
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(block.log_centres(masks, [4]), got[:, [4]])
+
+
+@every_family
 @pytest.mark.parametrize("d", [1, 3, 8, 21])
 def test_extend_equals_inserts(family, d):
     _, block, _ = filled(family, d=d, n_slots=37)
