@@ -16,10 +16,10 @@ from ..moves import CALL, row_work
 SHARES = {
     "split_merge": 1.0,
     "permutation": 1.0,
-    "column_block": 1 / 8,
-    "column_gibbs": 1 / 8,
-    "column_sets": 1 / 16,
-    "view_split_merge": 1 / 8,
+    "column_block": 1 / 4,
+    "column_gibbs": 1 / 4,
+    "column_sets": 1 / 8,
+    "view_split_merge": 1 / 4,
     "view_reallocation": 1 / 4,
     "view_annealing": 1 / 4,
 }

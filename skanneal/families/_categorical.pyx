@@ -403,10 +403,12 @@ cdef class Categorical(ColumnFamily):
         return np.concatenate([np.zeros(0, int), *levels]), first[1:][order] - 1
 
     def statistics(self):
-        """Counts of all features' levels, one after another, and of missing cells in every slot."""
-        levels, missing = self._entries()
-        count = self.slots.get("count")
-        return {"count": count[levels], "missing": count[missing]}
+        """Counts of all features' levels, one after another, and of missing cells in every slot,
+        which follow from the sizes: a state that contradicts itself is seen when it is read."""
+        count, first = self.slots.get("count"), np.asarray(self.first)
+        present = [count[first[f]:first[f + 1] - 1].sum(axis=0) for f in np.argsort(self.columns)]
+        missing = np.asarray(self.size) - np.reshape(present, (-1, self.n_slots)).astype(np.int64)
+        return {"count": count[self._entries()[0]], "missing": missing.astype(np.int32)}
 
     def _restore(self, arrays):
         levels, missing = self._entries()

@@ -14,7 +14,7 @@ from skanneal.encoding._pandas import _pandas_series
 
 N = 12
 SIDE = np.linspace(0.0, 1.0, N).tolist()
-SURROGATE = ["a", "\ud800", "b"] * 4  # no UTF-8 has half a pair
+SURROGATE = ["a", "\ud800", "\ud800"] * 4  # no UTF-8 has half a pair
 GAPS = [None] * 4
 
 

@@ -288,8 +288,9 @@ class TestFit:
         assert model.trace_["n_assigned"][0, -1] == 100
 
     def test_moves(self):
-        X = two_views()
-        auto, named = quick().fit(X), quick(moves=("gibbs", "split_merge", "column_block"))
+        X, schedule = two_views(), SequentialGibbs(n_sweeps=20)
+        auto = quick(schedule=schedule).fit(X)
+        named = quick(moves=("gibbs", "split_merge", "column_block"), schedule=schedule)
         assert not same_bits(auto, named.fit(X))
         rest = ("column_sets", "view_split_merge", "view_reallocation")
         named.set_params(moves=("gibbs", "split_merge", "column_block", *rest))
@@ -320,13 +321,12 @@ class TestFit:
         c.arrays = c.arrays | {"log_joint": np.array(1e9)}
         encoder = model._encoder
         table = model._queries().table(encoder.encode(model, X))
-        chain_model = type("ChainPlan", (), {"families": encoder.table_families, "table": table})
-        found = model._summary([a, b, c], encoder, chain_model, 1, None)
+        found = model._summary([a, b, c], encoder, table, 1, None)
         np.testing.assert_array_equal(found["view_labels_"], a.view_labels)
         for labels, expected in zip(found["row_labels_"], a.row_labels):
             np.testing.assert_array_equal(labels, canonical(expected))
         model.point_estimate = "map"
-        found = model._summary([a, b, c], encoder, chain_model, 1, None)
+        found = model._summary([a, b, c], encoder, table, 1, None)
         np.testing.assert_array_equal(found["view_labels_"], c.view_labels)
 
     def test_warm_start_goes_on_where_the_chain_was(self):
@@ -724,7 +724,7 @@ class TestImputer:
     def test_observed_cells_stay_and_gaps_are_filled_by_the_model(self):
         X = self.gappy()
         before = X.copy()
-        imputer = CrossCatImputer(quick(schedule=SequentialGibbs(n_sweeps=15)))
+        imputer = CrossCatImputer(quick(schedule=LinearAnneal(n_sweeps=60)))
         filled = imputer.fit_transform(X)
         np.testing.assert_array_equal(X, before)
         gaps = np.isnan(X)
@@ -786,27 +786,28 @@ class TestImputer:
             [39, "b"],
             [None, "b"],
         ]
-        model = quick(families={"poisson": [0]}, schedule=SequentialGibbs(n_sweeps=20))
+        model = quick(families={"poisson": [0]}, schedule=LinearAnneal(n_sweeps=60))
         filled = CrossCatImputer(model, strategy="mode").fit_transform(X)
         assert filled.shape == (8, 2) and filled[3, 0] == int(filled[3, 0])
         assert filled[3, 0] < 15 < filled[7, 0]
 
     def test_samples_have_the_mean_and_spread_of_impute(self):
-        """4000 draws each: |error| of means and standard deviations beyond 4.5 s.e. is chance."""
+        """400 tables, each of its own components' parameters: |error| of means beyond 4.5 standard
+        errors is chance."""
         X = crosscat_frame()
         model = crosscat()
         row = X.iloc[[5]].assign(weight=None, shape=None, count=None)
         imputer = CrossCatImputer(model, strategy="sample", random_state=0).fit(X)
         expected, spread = imputer.estimator_.impute(row, return_std=True)
         spread = np.asarray(spread)
-        drawn = imputer.transform(pd.concat([row] * 4000, ignore_index=True))
+        drawn = pd.concat(imputer.imputations(row, 400), ignore_index=True)
         assert (drawn["size"] == row["size"].iloc[0]).all()
         for name in ("weight", "count"):
             values, j = drawn[name].to_numpy(float), list(FAMILY).index(name)
-            assert abs(values.mean() - expected[name].iloc[0]) < 4.5 * spread[0, j] / 4000**0.5
+            assert abs(values.mean() - expected[name].iloc[0]) < 4.5 * spread[0, j] / 400**0.5
             assert values.std() == pytest.approx(spread[0, j], rel=0.4)  # tails are heavy
         share = (drawn["shape"] == expected["shape"].iloc[0]).mean()
-        assert abs(share - (1 - spread[0, 5])) < 4.5 * 0.5 / 4000**0.5
+        assert abs(share - (1 - spread[0, 5])) < 4.5 * 0.5 / 400**0.5
         # the gaps of a row are drawn together: count and shape come from one cluster
         chances = pd.crosstab(drawn["count"].astype(int) > 4, drawn["shape"], normalize=True)
         alone = np.outer(chances.sum(axis=1), chances.sum(axis=0))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from oracles.cheap import CHEAP
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.estimators import _contest, _family_evidence
 from skanneal.estimators._contest import Contest, Order
@@ -103,7 +102,7 @@ def test_the_fit_is_that_of_the_named_family():
 
 
 def test_iris_has_three_components():
-    model = fitted(load_iris().data, n_chains=2, **CHEAP | {"n_draws": 10})
+    model = fitted(load_iris().data, schedule="anneal", n_chains=4, n_draws="auto")
     assert model.n_components_ == 3 and model.n_clusters_ in (2, 3)
 
 

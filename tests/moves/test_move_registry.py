@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from skanneal import AnnealedDPMixture, CrossCatPY, moves
+from skanneal.chains import _budget
 from skanneal.schedules import SequentialGibbs
 
 X = np.where(np.arange(60) % 2, 4.0, -4.0)[:, None] + np.random.default_rng(0).normal(size=(60, 3))
@@ -31,7 +32,7 @@ def test_every_move_of_the_room_is_registered():
 class Nothing:
     """A move that does nothing, however often it is asked to."""
 
-    name, weight, exact, tempered = "nothing", 1, True, True
+    name, exact, tempered = "nothing", True, True
     sweeps = 0
 
     def __init__(self, *grid):
@@ -54,6 +55,7 @@ def test_a_new_move_is_known_everywhere(estimator, acts_on, monkeypatch):
     with pytest.raises(ValueError, match="moves must be 'auto' or names among"):
         model.fit(X)
     monkeypatch.setitem(registry, "nothing", move)
+    monkeypatch.setitem(_budget.SHARES, "nothing", 1.0)
     model.fit(X)
     assert move.sweeps > 0
     np.testing.assert_array_equal(

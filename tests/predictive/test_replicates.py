@@ -78,7 +78,7 @@ def test_loo_is_the_density_of_a_row_that_was_left_out(make, families):
     tree = model.to_arviz(X, posterior_predictive=False)
     assert set(tree.children) == {"posterior", "sample_stats", "observed_data", "log_likelihood"}
     elpd = loo(tree, pointwise=True).elpd_i.to_numpy()
-    asked = [2, 15]
+    asked = [1, 15]
     left_out = []
     for i in asked:
         others = exact(make, families, n_draws=60, point_estimate="map").fit(X.drop(index=i))

@@ -12,7 +12,7 @@ from skanneal import likelihoods, partition_priors, schedules, tempering
 
 NO_QUESTIONS = {  # methods that fit, are scikit-learn's, or say in another form what is there
     *("fit", "fit_predict", "fit_transform", "n_iter_"),
-    *("get_params", "get_metadata_routing"),
+    *("get_params", "get_metadata_routing", "cut"),
     *("describe_clusters", "explain_outliers", "to_arviz"),
 }
 
