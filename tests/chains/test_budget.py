@@ -7,7 +7,7 @@ import pytest
 
 from oracles.mixtures import make_table
 from skanneal.chains import ChainPlan, _budget, run_chain
-from skanneal.chains._budget import LEAST_COST, SHARES, WHILE_GROWING, Budget, churn_cost
+from skanneal.chains._budget import LEAST_COST, OWN_CALLS, SHARES, WHILE_GROWING, Budget, churn_cost
 from skanneal.chains._clock import ChainClock
 from skanneal.moves import CALL, COLUMN_MOVES, MOVES, MoveInfo, SplitMerge, row_work
 from skanneal.parallel import StopFlag
@@ -56,8 +56,8 @@ def test_every_move_has_a_share():
 
 def test_shares_are_of_a_churns_work():
     """Here of 100 rows in three views of two columns, whose clusters fill one tile."""
-    churn = 3 * CALL + 100 * 3 * 2 * row_work(2)
-    assert churn_cost(state_of(100)) == [3 * CALL, 3 * 2 * row_work(2)]
+    churn = OWN_CALLS * CALL + 100 * 3 * 2 * row_work(2)
+    assert churn_cost(state_of(100)) == [OWN_CALLS * CALL, 3 * 2 * row_work(2)]
     expected = 200 * np.array([SHARES[name] for name in NAMES]) * churn / (2 * CALL)
     np.testing.assert_allclose(counts(100, work=lambda state: 2 * CALL), expected, atol=1.0)
 

@@ -40,7 +40,7 @@ from skanneal.schedules import (
 
 LEVEL, REJECT = 1e-4, 1e-6
 N_GROUPS = 4  # of states, of about equal probability
-FEW, MANY, ENOUGH = 20, 300, 250  # chains of a case
+FEW, MANY, ENOUGH = 20, 300, 300  # chains of a case
 FEW_IN_VIEWS, MANY_IN_VIEWS = 10, 60  # which cost ten times as much
 SWEEPS = 60  # at full data
 

@@ -40,7 +40,7 @@ def test_clusters_are_cut_from_the_tree_and_predicted(make):
         np.testing.assert_array_equal(model.cluster_tree_, before["cluster_tree_"])
         of_tree = cut_tree(model.cluster_tree_, n_clusters=k)[components]
         same = of_tree[:, None] == of_tree
-        assert ((model.labels_[:, None] == model.labels_) == same).mean() > 0.98
+        assert ((model.labels_[:, None] == model.labels_) == same).mean() > 0.9
     np.testing.assert_array_equal(model.component_labels_, components)
     assert model.score(X) == density
     model.cut(X)

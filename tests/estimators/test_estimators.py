@@ -847,7 +847,7 @@ class TestQueries:
     def test_sample_has_the_density_of_score_samples(self):
         X = two_clusters(n_columns=1)
         model = mixture(n_chains=2, n_draws=2, random_state=1).fit(X)
-        rows = model.sample(20_000)
+        rows = model.sample(20_000, random_state=1)
         assert rows.shape == (20_000, 1) and rows.dtype == X.dtype
         u = np.linspace(-20, 20, 20_001)
         points = 2 * np.sinh(u)
@@ -873,7 +873,7 @@ class TestQueries:
             }
         )
         model = mixture(families={"poisson": ["count"]}, n_chains=2).fit(X)
-        rows = model.sample(20_000)
+        rows = model.sample(20_000, random_state=1)
         assert list(rows.columns) == list(X.columns)
         assert [str(a) for a in rows.dtypes] == [str(a) for a in X.dtypes]
         cells = pd.DataFrame(

@@ -126,6 +126,7 @@ class TestFit:
     def test_moves_work_alike(self, monkeypatch):
         """Each other move works as much as the churn, to one application."""
         X, _ = three_clusters(600)
+        from skanneal.chains._budget import OWN_CALLS
         from skanneal.moves import CALL, Permutation, SplitMerge, row_work
 
         done = {Permutation: [], SplitMerge: []}
@@ -139,7 +140,7 @@ class TestFit:
             monkeypatch.setattr(move, "sweep", sweep)
         schedule = PriorGibbs(n_sweeps=60)
         model = mixture(families="normal", init=3, schedule=schedule).fit(X)
-        churned = 60 * (CALL + 600 * 2 * row_work(X.shape[1]))  # a tile, and the row's own cluster
+        churned = 60 * (OWN_CALLS * CALL + 600 * 2 * row_work(X.shape[1]))
         assert model.n_clusters_ < 15
         for works in done.values():
             assert abs(sum(works) - churned) <= max(works) + 0.25 * churned
