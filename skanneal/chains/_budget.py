@@ -25,7 +25,7 @@ SHARES = {
 }
 WHILE_GROWING = {"view_reallocation"}  # at full data hardly any is accepted: 1 of 22,000
 # A churn costs as many calls beside its rows, the draws of hyperparameters that follow it among
-# them: about a millisecond, from a mixture of 178 x 13 numbers to 18 views of 63 columns.
+# them: about a millisecond, measured in fits of 13 to 63 columns and up to 18 views.
 OWN_CALLS = 8
 MEMORY = 0.2  # weight of a move's last sweep in its average cost
 LEAST_COST = 0.01  # of a sweep, in churns; a sweep of a single row costs nothing
