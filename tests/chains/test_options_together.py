@@ -270,7 +270,7 @@ FINITE = NULL._replace(data="negative_binomial", prior="dynamic", moves="markov"
     ],
     ids=["another prior", "hyperparameters not drawn"],
 )
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_wrong_plans_are_rejected(case, fault):
     plan = plan_of_case(case)
     assert p_value(case, ENOUGH, plan) > LEVEL

@@ -69,6 +69,7 @@ def test_separation_cuts_too_and_a_fit_that_goes_on_keeps_to_the_cut():
     assert model.n_clusters is None and model.n_clusters_ == 4
 
 
+@pytest.mark.slow
 def test_what_the_chains_say_of_clusters_is_of_the_new_ones():
     """Chains of few sweeps on rows without clusters, which do not agree."""
     X = np.random.default_rng(1).gamma(1.0, size=(150, 3))

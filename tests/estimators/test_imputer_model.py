@@ -99,6 +99,7 @@ def levels_beside_numbers(n_rows=150, seed=0):
     return frame, holed
 
 
+@pytest.mark.slow
 def test_levels_are_filled_by_what_they_depend_on():
     """Far better than by the clusters that fill the numbers; draws are made in the same way."""
     frame, holed = levels_beside_numbers()

@@ -3,6 +3,7 @@
 Random tests: fixed seeds, one try.
 """
 
+import re
 import warnings
 
 import numpy as np
@@ -144,7 +145,9 @@ def test_the_diagonal_of_a_matrix_is_told_of():
     given = {"multivariate_normal": STIFF}
     model = AnnealedDPMixture(families="multivariate_normal", hyperparameters=given, **DRAWS)
     (message,) = said(model, standardised(200, 2))
-    assert message.startswith("scale0 of") and "grid in column 0, column 1: " in message
+    assert message.startswith("scale0 of") and re.search(
+        "grid in column (0, column )?[01]: ", message
+    )
 
 
 @pytest.mark.slow

@@ -50,6 +50,7 @@ def test_observed_cells_stay_and_gaps_vary():
     assert len({tuple(filled.c[30:60]) for filled in several}) == 7
 
 
+@pytest.mark.slow
 def test_the_spread_between_imputations_is_the_posterior_one():
     """Means and standard deviations of the rows together, against those of `return_std`."""
     X = table()
@@ -92,6 +93,7 @@ def test_each_imputation_is_of_one_draw_and_all_draws_take_turns(monkeypatch):
     assert {id(draws[0]) for draws in used} == {id(d) for chain in fitted.draws_ for d in chain}
 
 
+@pytest.mark.slow
 def test_a_draw_counts_as_its_chain_does():
     X = table()
     fitted = model().fit(X)
@@ -158,6 +160,7 @@ def is_variance(values, expected):
     return 0.5e-6 < stats.chi2.cdf(ratio, len(values) - 1) < 1 - 0.5e-6
 
 
+@pytest.mark.slow
 def test_rows_share_the_parameters_of_a_table():
     """Means of 45 fills from 15 observed cells, whose variance is known; the control is what it
     would be if each cell had parameters of its own."""

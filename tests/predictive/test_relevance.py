@@ -93,6 +93,7 @@ def test_what_components_tell_and_what_they_do_not():
     assert found[0] > 0.999 and found[1] < 0.05
 
 
+@pytest.mark.slow
 def test_a_pair_depends_where_both_have_to_do_with_one_view():
     """By columns and draws; a column with itself always does."""
     rng = np.random.default_rng(0)

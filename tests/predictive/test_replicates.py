@@ -71,6 +71,7 @@ MODELS = {
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter")
 @pytest.mark.parametrize(("make", "families"), MODELS.values(), ids=MODELS)
 @pytest.mark.few(1)
+@pytest.mark.slow
 def test_loo_is_the_density_of_a_row_that_was_left_out(make, families):
     """By fits to the other rows. The control is the density given all rows, its own among them."""
     X = few_rows()[[name for names in families.values() for name in names]]

@@ -192,6 +192,7 @@ def test_shares_of_training_rows(cheap):
 # ---- the detector --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_names_of_isolation_forest(cheap):
     X = groups(100)
     fitted = detector(n_estimators=3, max_samples=20).fit(X)
@@ -214,6 +215,7 @@ def test_a_given_model_is_scored_alone():
     np.testing.assert_array_equal(fitted.outlier_scores_, fitted.estimator_.outlier_scores_)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_scores(cheap):
     X = groups()
     first, second, other = (
