@@ -10,10 +10,12 @@ on the line from one component to the other (_cluster_tree.py says what it is):
   two halves of unequal width, where tails are heavy. Two neighbouring pieces of a ring or of a
   square have a flat law together.
 
-Both are fitted to the same places. The first has one parameter more, so that by the Bayesian
-information criterion (Schwarz 1978) the log odds of two clusters are
+Both are fitted to the same places. The first has one parameter more, for which the Bayesian
+information criterion (Schwarz 1978) takes off log(n) / 2. The rows were divided before they were
+compared, where the two explanations differ most, which counts as a second one. So the log odds of
+two clusters are
 
-    log p(y | two) - log p(y | one) - log(n) / 2.
+    log p(y | two) - log p(y | one) - log(n).
 
 That the rows are two does not yet make clusters of them: a heavy or skewed one, too, is better
 explained by a narrow component and a wide one. But then its components overlap widely. So there is
@@ -86,7 +88,7 @@ def log_odds(first, second, is_first):
     counts = np.bincount(bins, minlength=len(_EDGES) - 1).astype(np.float64)
     of_first = np.bincount(bins, expit(first - second), minlength=len(counts))
     one = (_bumps() @ counts).max()
-    return float(_log_two(counts, of_first) - one - 0.5 * np.log(len(places)))
+    return float(_log_two(counts, of_first) - one - np.log(len(places)))
 
 
 def _places(first, second, is_first):

@@ -290,10 +290,10 @@ def test_a_cut_is_the_common_refinement_of_valleys_and_pairs(seed):
 def test_normal_clusters_without_a_valley_are_two_and_pieces_of_a_square_one():
     """A wide normal cluster and a narrow one within its flank; a square in halves. Valleys alone
     join the first two, which is the control."""
-    generator, centre = np.random.default_rng(0), np.array([2.0, 0.0])
-    rows = np.r_[generator.normal(size=(120, 2)), 0.3 * generator.normal(size=(60, 2)) + centre]
-    wide, narrow = -(rows**2).sum(axis=1) / 2, -((rows - centre) ** 2).sum(axis=1) / 0.18
-    joints = np.c_[np.log(120) + wide, np.log(60) + narrow - 2 * np.log(0.3)]
+    generator, centre = np.random.default_rng(0), np.array([2.4, 0.0])
+    rows = np.r_[generator.normal(size=(120, 2)), 0.45 * generator.normal(size=(60, 2)) + centre]
+    wide, narrow = -(rows**2).sum(axis=1) / 2, -((rows - centre) ** 2).sum(axis=1) / 0.405
+    joints = np.c_[np.log(120) + wide, np.log(60) + narrow - 2 * np.log(0.45)]
     assert cut_tree(cluster_tree(joints)).tolist() == [0, 1]
     assert heights_of(joints)[0] < -np.log(0.1)
     square = generator.uniform(-1, 1, (160, 2)) * [2.0, 1.0]
