@@ -4,16 +4,24 @@
 
 Gibbs steps of rows of few and of many columns give the time of a cell and of a row. Sweeps of
 split-merge and draws of concentrations over six rows, which have hardly any cells to score, give
-that of a call. All are processor times, the least of several. What the package takes for them is
-printed beside (`skanneal/moves/_info.py`).
+that of a call. The draws of hyperparameters that follow a churn of few rows show what a churn costs
+as such. All are processor times, the least of several. What the package takes for them is printed
+beside (`skanneal/moves/_info.py`, `skanneal/chains/_budget.py`).
 """
 
 import time
 
 import numpy as np
 
+from skanneal.chains._budget import OWN_CALLS
 from skanneal.families import FAMILIES, Table
-from skanneal.moves import CALL, Gibbs, PartitionHyperparameters, SplitMerge
+from skanneal.moves import (
+    CALL,
+    FeatureHyperparameters,
+    Gibbs,
+    PartitionHyperparameters,
+    SplitMerge,
+)
 from skanneal.moves._info import ROW
 from skanneal.partition_priors import PitmanYor
 from skanneal.states import Mixture, Subsample
@@ -21,17 +29,26 @@ from skanneal.states import Mixture, Subsample
 FEW, MANY = 3, 30  # columns
 
 
-def mixture_of(n_rows, n_columns):
+def mixture_of(n_rows, n_columns, family="normal"):
     """Rows of numbers in three clusters."""
     rng = np.random.default_rng(0)
     table = Table(["f4"] * n_columns, [0] * n_columns)
     table.append(list(rng.normal(size=(n_columns, n_rows)).astype(np.float32)))
     subsample = Subsample(n_rows, "random", np.random.PCG64(0))
     subsample.fill()
-    block = FAMILIES["normal"](table, np.arange(n_columns))
+    block = FAMILIES[family](table, np.arange(n_columns))
     mixture = Mixture(table, [block], PitmanYor(1.0, 0.0), subsample)
     mixture.replace(np.arange(n_rows), np.arange(n_rows) % 3)
     return mixture
+
+
+def hyperparameters(mixture):
+    """The draws of all hyperparameters of a mixture of one family, on its own grids."""
+    block, table = mixture.blocks[0], mixture.table
+    columns = np.arange(table.n_columns)
+    if block.joint:
+        return FeatureHyperparameters({0: type(block).grids(table, columns)})
+    return FeatureHyperparameters({j: type(block).grids(table.column(j), 0) for j in columns})
 
 
 def seconds(move, mixture, n_sweeps):
@@ -58,6 +75,13 @@ def main():
     draws = seconds(PartitionHyperparameters(pairs), tiny, 500)
     print(f"a cell: {1e9 * cell:.1f} ns")
     print(f"a row: {row / cell:.0f} cells (taken: {ROW})")
+    for family, n_columns in (("normal", 13), ("normal", 63), ("multivariate_normal", 13)):
+        mixture = mixture_of(30, n_columns, family)
+        own = draws + seconds(hyperparameters(mixture), mixture, 100)
+        print(
+            f"a churn of {n_columns} columns, {family}: {1e3 * own:.2f} ms, "
+            f"{own / (CALL * cell):.1f} calls (taken: {OWN_CALLS})"
+        )
     print(f"a call: {splits / cell:,.0f} and {draws / cell:,.0f} cells (taken: {CALL:,})")
 
 

@@ -10,7 +10,7 @@ is small. No number depends on what moves find.
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-from ..moves import CALL, row_work
+from ..moves import CALL, n_columns_of, row_work
 
 # Of a churn's work, by the names of the moves.
 SHARES = {
@@ -24,8 +24,9 @@ SHARES = {
     "view_annealing": 1 / 4,
 }
 WHILE_GROWING = {"view_reallocation"}  # at full data hardly any is accepted: 1 of 22,000
-# A churn costs as many calls beside its rows, the draws of hyperparameters that follow it among
-# them: about a millisecond, measured in fits of 13 to 63 columns and up to 18 views.
+# A churn is taken to cost as many calls beside its rows, with the draws of hyperparameters that
+# follow it. That is a floor for moves on small tables: of few rows such draws take 1 to 5 calls
+# (benchmarks/kernels/work_units.py), but with one call, chains of 178 rows needed more sweeps.
 OWN_CALLS = 8
 MEMORY = 0.2  # weight of a move's last sweep in its average cost
 LEAST_COST = 0.01  # of a sweep, in churns; a sweep of a single row costs nothing
@@ -116,8 +117,5 @@ class Budget:
 def churn_cost(state):
     """Return what a churn costs as such, and per assignment: in each view a row is scored and added
     to a cluster."""
-    each = [
-        (view.n_tiles + 1) * row_work(sum(len(block.columns) for block in view.blocks))
-        for view in state.views
-    ]
-    return [float(OWN_CALLS * CALL), float(sum(each))]
+    each = sum((view.n_tiles + 1) * row_work(n_columns_of(view)) for view in state.views)
+    return [float(OWN_CALLS * CALL), float(each)]

@@ -198,13 +198,8 @@ def averaged(densities):
 
 def within(end, *task, stop):
     """What `grow` returns of a task, or None if the time is over before."""
-    if not end:
-        return grow(*task, stop=stop)
-    flag = stop.within(end.left)
-    try:
+    with end.flag(stop) as flag:
         return grow(*task, stop=flag)
-    finally:
-        flag.cancel()
 
 
 def grow(encoder, plan, judge, seen, judged, seed, state, until, *, stop):

@@ -220,13 +220,8 @@ def _grown(limit, *task, stop):
     """What `_of_few_rows` returns of a task; None if it was stopped, or the time was over."""
     if limit.is_over:
         return None
-    if not limit:
-        return _of_few_rows(*task, stop=stop)
-    flag = stop.within(limit.left)
-    try:
+    with limit.flag(stop) as flag:
         return _of_few_rows(*task, stop=flag)
-    finally:
-        flag.cancel()
 
 
 def _of_few_rows(sort, seen, others, seed, *, stop):

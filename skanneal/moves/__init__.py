@@ -23,6 +23,7 @@ from ._hyperparameters import FeatureHyperparameters as FeatureHyperparameters
 from ._hyperparameters import PartitionHyperparameters as PartitionHyperparameters
 from ._info import CALL as CALL
 from ._info import MoveInfo as MoveInfo
+from ._info import n_columns_of as n_columns_of
 from ._info import row_work as row_work
 from ._permutation import BEAM as BEAM
 from ._permutation import EXACT_ROWS as EXACT_ROWS

@@ -7,8 +7,8 @@ import numpy as np
 SCORES = 1 << 24  # of cells under partitions, between two polls
 
 # What else takes time, in scores of cells: of a row its memory and its draw, and a call from
-# Python, which makes arrays. Measured by benchmarks/kernels/work_units.py: a call of a move of rows
-# costs half as much as is taken here, one of a move of columns up to twice as much.
+# Python, which makes arrays. By benchmarks/kernels/work_units.py a row is worth 61 to 71 cells, and
+# a call of a move of rows some 18,000; calls of moves of columns, which do more, take longer.
 ROW, CALL = 50, 40_000
 
 
@@ -47,6 +47,11 @@ class MoveInfo(NamedTuple):
     proposed: int
     accepted: int
     work: int
+
+
+def n_columns_of(view):
+    """Return how many columns a mixture has."""
+    return sum(len(block.columns) for block in view.blocks)
 
 
 def row_work(n_columns):

@@ -27,7 +27,7 @@ The concentration may be integrated out (`Integrated`).
 import numpy as np
 from scipy.special import gammaln
 
-from ._info import CALL, MoveInfo, Polled, row_work
+from ._info import CALL, MoveInfo, Polled, n_columns_of, row_work
 from ._integrated import Integrated
 from ._order_programs import OrderProgram, scan_order
 from ._random import below
@@ -106,8 +106,7 @@ class Permutation(Polled):
         weights = log_size + log_tau
         order_program.forward(state, order, weights, beta, tolerance, law == "markov", self.poll)
         self.poll()
-        n_columns = sum(len(block.columns) for block in state.blocks)
-        work = CALL + order_program.work * row_work(n_columns)
+        work = CALL + order_program.work * row_work(n_columns_of(state))
         if program == "exact":
             after, log_ratio = order_program.draw_exact(log_number, bit_generator), 0.0
         elif climb or order_program.holds(before):

@@ -40,7 +40,7 @@ from ..families._base cimport FamilyBlock
 from ..families._slots cimport TILE, aligned_zeros
 from ..partition_priors._base cimport PartitionPrior
 from ..states._mixture cimport Mixture
-from ._info import CALL, MoveInfo, Polled, row_work
+from ._info import CALL, MoveInfo, Polled, n_columns_of, row_work
 from ._integrated import Integrated
 
 
@@ -275,7 +275,7 @@ class SplitMerge(Polled):
         """`n_proposals` proposals; returns MoveInfo."""
         if state.subsample.size < 2:
             return MoveInfo(0, 0, 0)
-        n_columns = sum(len(block.columns) for block in state.blocks)
+        n_columns = n_columns_of(state)
         n_tries, most_rows = self._tries(state.subsample.size, n_columns)
         pair = state.spare("pair", SplitSides)
         rows = state.subsample.rows()

@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import contextlib
 import math
 import time
 
@@ -78,6 +79,18 @@ class TimeLimit:
         part = TimeLimit(None if self.seconds is None else share * self.seconds)
         part.began = self.began
         return part
+
+    @contextlib.contextmanager
+    def flag(self, stop):
+        """Yield a flag that is set when the time is over, or with `stop`; `stop` if no limit."""
+        if self.seconds is None:
+            yield stop
+            return
+        flag = stop.within(self.left)
+        try:
+            yield flag
+        finally:
+            flag.cancel()
 
     @property
     def for_chains(self):
