@@ -74,6 +74,9 @@ RULES = {
     "double_shares": lambda: shares(**{k: 2 * v for k, v in _budget.SHARES.items()}),
     "half_shares": lambda: shares(**{k: v / 2 for k, v in _budget.SHARES.items()}),
     "equal_shares": lambda: shares(**dict.fromkeys(_budget.SHARES, 0.5)),
+    "twice_the_splits": lambda: shares(split_merge=2 * _budget.SHARES["split_merge"]),
+    "half_the_splits": lambda: shares(split_merge=_budget.SHARES["split_merge"] / 2),
+    "own_work_of_one_call": lambda: constants(_budget, OWN_CALLS=1),
     "one_chain_unlimited": lambda: constants(_rounds, ONE_CHAIN=1.0),
 }
 

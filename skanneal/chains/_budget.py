@@ -14,7 +14,7 @@ from ..moves import CALL, n_columns_of, row_work
 
 # Of a churn's work, by the names of the moves.
 SHARES = {
-    "split_merge": 1.0,
+    "split_merge": 1 / 2,
     "permutation": 1.0,
     "column_block": 1 / 4,
     "column_gibbs": 1 / 4,
@@ -28,7 +28,6 @@ WHILE_GROWING = {"view_reallocation"}  # at full data hardly any is accepted: 1 
 # follow it. That is a floor for moves on small tables: of few rows such draws take 1 to 5 calls
 # (benchmarks/kernels/work_units.py), but with one call, chains of 178 rows needed more sweeps.
 OWN_CALLS = 8
-MEMORY = 0.2  # weight of a move's last sweep in its average cost
 LEAST_COST = 0.01  # of a sweep, in churns; a sweep of a single row costs nothing
 
 
@@ -47,23 +46,33 @@ class Budget:
     credit : dict of str to float
         What each move has earned and not spent, in churns.
     costs : dict of str to float
-        What a sweep of each move costs on average, in churns of the same rows.
+        What a sweep of each move costs, in churns of the same rows: a mean over the sweeps of
+        burn-in, the n-th of which has weight n, since costs change while rows enter.
+    n_averaged : dict of str to int
+        Of how many sweeps these are means.
     churn : list of float
         What a churn costs: as such, and per assignment.
     """
 
     def __init__(self, moves, clock):
         self.moves, self.clock = {move.name: move for move in moves}, clock
-        self.credit, self.costs, self.churn = dict.fromkeys(self.moves, 0.0), {}, []
+        self.credit, self.churn = dict.fromkeys(self.moves, 0.0), []
+        self.costs, self.n_averaged = {}, dict.fromkeys(self.moves, 0)
 
     def memory(self):
         """Return what the budget remembers of earlier churns, in a form that JSON can hold."""
-        return {"credit": self.credit.copy(), "costs": self.costs.copy(), "churn": self.churn}
+        return {
+            "credit": self.credit.copy(),
+            "costs": self.costs.copy(),
+            "n_averaged": self.n_averaged.copy(),
+            "churn": self.churn,
+        }
 
     def recall(self, memory):
         """Take back what `memory` returned; other entries are ignored."""
         self.credit = {name: float(memory["credit"][name]) for name in self.moves}
         self.costs = {str(name): float(cost) for name, cost in memory["costs"].items()}
+        self.n_averaged = {name: int(memory["n_averaged"][name]) for name in self.moves}
         self.churn = [float(part) for part in memory["churn"]]
 
     def make(self, state, bit_generator, segment, burn_in, stop):
@@ -95,9 +104,10 @@ class Budget:
         info = self.moves[name].sweep(state, bit_generator, beta=segment.beta)
         self.clock.note(name, began, n_rows)
         if burn_in or name not in self.costs:
-            now = info.work / self._work(n_rows)
+            now, n = info.work / self._work(n_rows), self.n_averaged[name] + 1
             before = self.costs.get(name, now)
-            self.costs[name] = before + MEMORY * (now - before)
+            self.costs[name] = before + 2 * (now - before) / (n + 1)
+            self.n_averaged[name] = n
         self.credit[name] -= self._cost(name)
 
     def _earned(self, name, state, segment):

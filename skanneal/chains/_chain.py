@@ -296,7 +296,8 @@ class Chain:
         A row step seldom does so. Without this, draws that are few sweeps apart would have mostly
         the same fills, and with them nearly the same parameters."""
         for view in self.state.views:
-            view.draw_fills(self.state.subsample.rows(), self.bit_generator)
+            has_fills = np.isin(self.state.subsample.rows(), view.table.with_gaps)
+            view.draw_fills(self.state.subsample.rows()[has_fills], self.bit_generator)
 
     def draw(self):
         """Return what is kept of a draw: the state, without the subsample, generator and tuning.

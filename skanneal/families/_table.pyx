@@ -94,6 +94,7 @@ cdef class Table:
 
     def __init__(self, dtypes, n_levels, offsets=None, scales=None, atoms=None):
         self.dtypes = tuple(dtypes)
+        self.with_gaps = np.empty(0, np.int64)
         self.n_columns = len(self.dtypes)
         self.n_levels = np.asarray(n_levels, dtype=np.int64)
         self.offsets = np.zeros(self.n_columns) if offsets is None else np.array(offsets, float)
@@ -360,13 +361,13 @@ cdef class Table:
             at, of = np.nonzero(missing[rows])
             cells = at * (n_bytes // 4) + self.positions[columns][of] // 4
             weights = np.arange(len(rows) if weighted else 0) * (n_bytes // 4) + self.row_bytes // 4
-            self.shared[key] = places, cells, weights
+            self.shared[key] = places, cells, weights, rows[np.unique(at)]
         new = self.empty_like()
         for chunk in self._chunks:
             new._add_chunk(chunk)
         new._set_entries(self._entries, self._n_entries)
         new.gaps, new.far, new.n_rows, new.shared = self.gaps, self.far, self.n_rows, self.shared
-        place, cells, weights = self.shared[key]
+        place, cells, weights, new.with_gaps = self.shared[key]
         own = np.empty((int(np.max(place, initial=-1)) + 1, n_bytes), np.uint8)
         view = own
         with nogil:

@@ -103,6 +103,21 @@ def test_costs_and_the_churns_work_are_frozen_after_burn_in():
     assert len(made) - before < as_learned / 2
 
 
+def test_a_cost_is_a_mean_in_which_later_sweeps_count_more():
+    made = []
+    budget = Budget(moves_of(made, lambda state: CALL * len(made)), ChainClock())
+    for _ in range(3):
+        counts(100, n_churns=1, budget=budget)
+    n = budget.n_averaged["split_merge"]
+    at = np.flatnonzero(np.array(made) == "split_merge")
+    fixed, each = budget.churn
+    works = CALL * (at[:n] + 1) / (fixed + each * 100)
+    assert n >= 2
+    mean = np.average(works, weights=np.arange(1, n + 1))
+    assert budget.costs["split_merge"] == pytest.approx(mean)
+    assert budget.costs["split_merge"] != pytest.approx(works.mean())  # the control
+
+
 def test_a_cost_that_is_not_known_is_that_of_the_first_sweep():
     made = []
     budget = Budget(moves_of(made, lambda state: CALL * (1 + 9 * len(made))), ChainClock())
@@ -139,11 +154,12 @@ def test_what_moves_are_expected_to_take():
     made, clock = [], ChainClock()
     budget, segment = Budget(moves_of(made), clock), SimpleNamespace(start=0, stop=100, beta=1.0)
     budget.churn = [float(CALL), 0.0]
+    budget.credit["split_merge"] = 0.5
     assert budget.expected(state_of(100), segment) == np.inf  # split_merge is due, and unknown
     for name, rate in zip(NAMES, (1.0, 2.0, 4.0)):
         clock._last[name] = [rate]
-    budget.costs = dict.fromkeys(NAMES, 0.125)
-    n_sweeps = np.array([8, 2, 2])  # shares of 1, 1/4 and 1/4
+    budget.costs, budget.credit["split_merge"] = dict.fromkeys(NAMES, 0.125), 0.0
+    n_sweeps = np.array([4, 2, 2])  # shares of 1/2, 1/4 and 1/4
     assert budget.expected(state_of(100), segment) == 100 * n_sweeps @ [1.0, 2.0, 4.0]
     assert budget.expected(state_of(10_000), segment) == 10_000 * n_sweeps[:2] @ [1.0, 2.0]
 
