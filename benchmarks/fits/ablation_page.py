@@ -3,8 +3,9 @@
 import math
 import statistics
 
+from harness.lines import RESULTS, Lines
 from harness.markdown import markdown
-from harness.suite import records
+from harness.suite import KEYS
 
 # Columns of a table, by which its nats per row are divided; of a set in views they are in its name.
 WIDTHS = {
@@ -50,6 +51,9 @@ RULES = {
     "every_allocation": ("fewer allocations of more than 2,000 rows", "replaced"),
     "every_size_alike": ("fewer proposals of large views", "replaced"),
     "turns": ("the budget, in place of those that are replaced", "kept"),
+    "twice_the_splits": ("splits have half the churn's work, not all of it", "kept"),
+    "half_the_splits": ("splits have half the churn's work, not a quarter", "kept"),
+    "own_work_of_one_call": ("a churn's own work is that of eight calls, not of one", "kept"),
     "one_chain_unlimited": ("one chain has a third of the work", "kept"),
     "no_idling": ("moves that accept nothing miss turns", "gone"),
     "no_rests": ("no moves after most churns of few rows", "gone"),
@@ -60,6 +64,9 @@ RULES = {
     "fewer_rules": ("the six above together", "gone"),
 }
 ELSEWHERE = {"fewer_rules"}  # whose seconds are another machine's
+# Fits with the rule are of the same commit; of rules that a later commit has made, they are of the
+# n-th commit that has such fits.
+SINCE = {"turns": 1}
 
 
 def width(name):
@@ -71,7 +78,8 @@ def width(name):
 
 
 def gains():
-    """What each rule gains, set by set: default fits less those without it, equal seeds.
+    """What each rule gains, set by set: default fits less those without it, equal seeds, of the
+    last commit that has fits without it.
 
     Returns
     -------
@@ -79,18 +87,22 @@ def gains():
         By rule: of each set the thousandths of a nat per cell, and of each fit the log of by what
         factor it takes longer without the rule.
     """
-    of_method = {name: of_set for (_, name), of_set in records("ablation").items()}
-    today = of_method.pop("today", {})
-    found = {}
-    for rule, of_set in of_method.items():
-        scores, factors = {}, []
-        for name, of in of_set.items():
-            base = {record["seed"]: record for record in today.get(name, [])}
-            pairs = [(base[record["seed"]], record) for record in of if record["seed"] in base]
-            if pairs:
-                gained = statistics.fmean(one["score"] - other["score"] for one, other in pairs)
-                scores[name] = 1000.0 * gained / width(name)
-                factors += [math.log(b["fit_seconds"] / a["fit_seconds"]) for a, b in pairs]
+    fits = {}  # by rule, commit, set and seed
+    for record in Lines(RESULTS / "ablation.jsonl", KEYS).records.values():
+        at = fits.setdefault(record["method"], {}).setdefault(record["version"], {})
+        at[record["set"], record["seed"]] = record
+    today, found = fits.pop("today", {}), {}
+    for rule, by_commit in fits.items():
+        commit, without = by_commit.popitem()
+        base = today.get(commit) or list(today.values())[SINCE[rule]]
+        pairs = [(base[cell], without[cell]) for cell in base if cell in without]
+        of_set = {}
+        for one, other in pairs:
+            of_set.setdefault(one["set"], []).append(one["score"] - other["score"])
+        scores = {
+            name: 1000.0 * statistics.fmean(gained) / width(name) for name, gained in of_set.items()
+        }
+        factors = [math.log(other["fit_seconds"] / one["fit_seconds"]) for one, other in pairs]
         found[rule] = scores, factors
     return found
 
