@@ -77,7 +77,7 @@ def width(name):
     return int(views[1:]) * int(columns[1:])
 
 
-def gains():
+def gains(folder=RESULTS):
     """What each rule gains, set by set: default fits less those without it, equal seeds, of the
     last commit that has fits without it.
 
@@ -88,7 +88,7 @@ def gains():
         factor it takes longer without the rule.
     """
     fits = {}  # by rule, commit, set and seed
-    for record in Lines(RESULTS / "ablation.jsonl", KEYS).records.values():
+    for record in Lines(folder / "ablation.jsonl", KEYS).records.values():
         at = fits.setdefault(record["method"], {}).setdefault(record["version"], {})
         at[record["set"], record["seed"]] = record
     today, found = fits.pop("today", {}), {}
@@ -107,9 +107,9 @@ def gains():
     return found
 
 
-def table():
+def table(folder=RESULTS):
     """A row per rule."""
-    rows, found = [], gains()
+    rows, found = [], gains(folder)
     for name, (words, fate) in RULES.items():
         scores, factors = found.get(name, ({}, []))
         if len(scores) < 2:

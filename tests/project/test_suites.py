@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from fits import clustering, decisions, imputation, outliers, suite_page
+from fits import ablation_page, clustering, decisions, imputation, outliers, suite_page
 from harness.suite import KEYS, Suite, files
 
 
@@ -114,3 +114,25 @@ def test_each_cell_has_one_key():
         names = [name for of in suite.methods.values() for name in of]
         assert len(names) == len(set(names))
     assert len(set(KEYS)) == 4
+
+
+def test_a_rule_is_compared_with_fits_of_its_commit(tmp_path):
+    """A later commit, of which there are fewer fits, changes nothing in what was measured."""
+    cells = [
+        (version, name, method, seed, score)
+        for name, width in (("overlapping", 2), ("separated", 4))
+        for version, method, seed, score in (
+            ("one", "today", 0, 3.0 * width),
+            ("one", "no_waiting", 0, 1.0 * width),
+            ("two", "today", 1, 9.0 * width),
+        )
+    ]
+    (tmp_path / "ablation.jsonl").write_text(
+        "".join(
+            f'{{"version": "{version}", "set": "{name}", "method": "{method}", "seed": {seed}, '
+            f'"score": {score}, "fit_seconds": {2.0 if method == "today" else 3.0}}}\n'
+            for version, name, method, seed, score in cells
+        )
+    )
+    text = ablation_page.table(tmp_path)
+    assert "+2000.00 ± 0.00" in text and "| 1.50 | 2, 2 |" in text
