@@ -26,7 +26,7 @@ SHARES = {
 WHILE_GROWING = {"view_reallocation"}  # at full data hardly any is accepted: 1 of 22,000
 # A churn is taken to cost as many calls beside its rows, with the draws of hyperparameters that
 # follow it. That is a floor for moves on small tables: of few rows such draws take 1 to 5 calls
-# (benchmarks/kernels/work_units.py), but with one call, chains of 178 rows needed more sweeps.
+# (benchmarks/kernels/work_units.py), but with one call fits are worse (doc/ablation.md).
 OWN_CALLS = 8
 LEAST_COST = 0.01  # of a sweep, in churns; a sweep of a single row costs nothing
 
