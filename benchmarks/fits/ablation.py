@@ -26,7 +26,7 @@ from skanneal import CrossCatPY
 from skanneal.chains import _budget, _starts
 from skanneal.chains import _plan as plans
 from skanneal.estimators import _rounds
-from skanneal.moves import _allocating_move
+from skanneal.moves import COLUMN_MOVES, _allocating_move
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
 from fits.ablation_page import table
@@ -65,6 +65,11 @@ def shares(**values):
     return patch.dict(_budget.SHARES, values)
 
 
+def scaled(factor):
+    """Shares of the moves of columns, times a factor."""
+    return {name: factor * _budget.SHARES[name] for name in COLUMN_MOVES}
+
+
 RULES = {
     "today": contextlib.nullcontext,
     "no_waiting": lambda: constants(plans, MOST_SETTLED=2, LEAST_SETTLED=2),
@@ -76,6 +81,8 @@ RULES = {
     "equal_shares": lambda: shares(**dict.fromkeys(_budget.SHARES, 0.5)),
     "twice_the_splits": lambda: shares(split_merge=2 * _budget.SHARES["split_merge"]),
     "half_the_splits": lambda: shares(split_merge=_budget.SHARES["split_merge"] / 2),
+    "twice_the_moves_of_columns": lambda: shares(**scaled(2)),
+    "half_the_moves_of_columns": lambda: shares(**scaled(1 / 2)),
     "own_work_of_one_call": lambda: constants(_budget, OWN_CALLS=1),
     "one_chain_unlimited": lambda: constants(_rounds, ONE_CHAIN=1.0),
 }
