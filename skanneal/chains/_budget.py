@@ -16,8 +16,8 @@ from ..moves import CALL, n_columns_of, row_work
 SHARES = {
     "split_merge": 1 / 2,
     "permutation": 1.0,
-    "column_block": 1 / 8,
-    "column_gibbs": 1 / 8,
+    "column_block": 1 / 4,
+    "column_gibbs": 1 / 4,
     "column_sets": 1 / 16,
     "view_split_merge": 1 / 8,
     "view_reallocation": 1 / 8,
