@@ -5,7 +5,8 @@
 import numpy as np
 
 from ..families import FAMILIES
-from ..moves import FeatureHyperparameters, PartitionHyperparameters
+from ..families._division import vectors_of
+from ..moves import FeatureHyperparameters, PartitionHyperparameters, SharedHyperparameters
 from ..moves._random import draw_index
 from ..partition_priors import PARTITION_PRIORS, PriorGrid
 from ..states import CrossCat, Mixture
@@ -55,6 +56,7 @@ def state_from_prior(plan, subsample, bit_generator):
     for move in (PartitionHyperparameters(plan.prior_grid), features):
         for view in state.views:
             move.sweep(view, bit_generator)
+    SharedHyperparameters(plan.shared_grids).sweep(state, bit_generator)
     return state
 
 
@@ -77,8 +79,7 @@ def _empty_state(plan, subsample, bit_generator, drawn=False):
     blocks = []
     for name, columns in plan.families.items():
         family = FAMILIES[name]
-        hyper = [plan.hyper[int(j)] for j in family.key_columns(columns)]
-        blocks.append(family(plan.table, columns, hyper))
+        blocks.append(family(plan.table, columns, vectors_of(family, columns, plan.hyper)))
     return Mixture(plan.table, blocks, prior, subsample)
 
 

@@ -8,6 +8,7 @@ from ..moves import (
     EachView,
     FeatureHyperparameters,
     PartitionHyperparameters,
+    SharedHyperparameters,
 )
 from ..partition_priors import PARTITION_PRIORS
 from ._budget import Budget
@@ -48,6 +49,8 @@ class ChainMoves:
             self.hyperparameters.append(PartitionHyperparameters(plan.view_grid))
         self.features = FeatureHyperparameters(plan.grids)
         self.hyperparameters.append(EachView(self.features))
+        if plan.shared_grids:
+            self.hyperparameters.append(SharedHyperparameters(plan.shared_grids))
         for move in (*structure, *self.hyperparameters):
             move.poll = clock.poll
         self.clock = clock

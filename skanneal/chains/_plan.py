@@ -25,7 +25,7 @@ class ChainPlan(NamedTuple):
         Columns of each family.
     hyper : dict of int to float array
         For each column, the hyperparameters to start from, in cell units; a row family's under its
-        first column.
+        first column, or where views divide its columns, those of each column alone.
     grids : dict of int to list of (array or None)
         Under the same columns, the grids of the coordinates that are inferred.
     prior_grid : PriorGrid or array of shape (n_points, 2)
@@ -47,6 +47,8 @@ class ChainPlan(NamedTuple):
         Names in STARTS, of the rivals that may take the chain's place.
     partition_prior : str
         Name in PARTITION_PRIORS, of both partitions' prior.
+    shared_grids : dict of str to list of (array or None)
+        The grids of what the columns of a row family share in all views, by family.
     """
 
     table: Table
@@ -62,6 +64,7 @@ class ChainPlan(NamedTuple):
     init: int | np.ndarray | None = None
     columns: str = "drawn"
     starts: tuple = ()
+    shared_grids: dict = {}
 
     @property
     def settled_rows(self):

@@ -5,6 +5,7 @@ from ._distinct import RowKeys, all_keys, hashed, n_distinct
 from ._encoder import Encoder
 from ._given import check_whole_rows, encode_given, put_given
 from ._hyperparameters import (
+    by_column,
     grids_in_units,
     prepare,
     spread_centres,
@@ -22,6 +23,7 @@ __all__ = [
     "RowKeys",
     "Schema",
     "all_keys",
+    "by_column",
     "check_whole_rows",
     "encode_given",
     "grids_in_units",

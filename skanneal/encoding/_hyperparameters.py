@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..families import FAMILIES
+from ..families._division import alone, grids_alone, joined, joined_grids
 from ..families._forms import starts, to_cells, to_user
 from ._limits import as_floats, check_cells
 from ._row_hyperparameters import prepare_rows, row_grids_in_units
@@ -110,6 +111,38 @@ def spread_centres(hyper, grids, families):
     return hyper, grids
 
 
+def by_column(hyper, grids, families, table):
+    """What `prepare` returned, for a model whose views divide the columns of row families.
+
+    Returns
+    -------
+    hyper, grids : dict
+        Under each column of a row family what is its own (families/_division.py), with starting
+        values for a column that is alone.
+    shared_grids : dict of str to list of (array or None)
+        By family the grids of what its columns share.
+    """
+    hyper, grids, shared_grids = dict(hyper), dict(grids), {}
+    for family, columns in families.items():
+        member = FAMILIES[family]
+        if member.division is None:
+            continue
+        flat, of_row = hyper.pop(int(columns[0])), grids.pop(int(columns[0]))
+        vectors = alone(member, flat, len(columns))
+        if not np.allclose(joined(member, vectors), flat, atol=0.0):
+            raise ValueError(
+                f"hyperparameters[{family!r}] have covariances, but views divide the columns: give "
+                f"a number, or one per column of the family."
+            )
+        of_columns, shared_grids[family] = grids_alone(member, of_row, len(columns))
+        for i, j in enumerate(map(int, columns)):
+            start = member.default_hyper(table, columns[i : i + 1])
+            inferred = [grid is not None for grid in of_columns[i]]
+            hyper[j] = np.where(inferred, start, vectors[i])
+            grids[j] = of_columns[i]
+    return hyper, grids, shared_grids
+
+
 def coordinates(family, n_levels):
     """(name, form) of each coordinate of a column: one per level for the pseudo-counts."""
     pairs = zip(FAMILIES[family].coordinate_names, FAMILIES[family].forms)
@@ -182,7 +215,11 @@ def grids_in_units(model, families):
             out[f"{of}discount"] = np.unique(grid.points[:, 1])
     for family, columns in families.items():
         if FAMILIES[family].joint:
-            out[family] = row_grids_in_units(family, grids[int(columns[0])], columns, table)
+            of_row = grids[int(columns[0])]
+            if family in model.shared_grids:
+                of_columns = [grids[int(j)] for j in columns]
+                of_row = joined_grids(FAMILIES[family], of_columns, model.shared_grids[family])
+            out[family] = row_grids_in_units(family, of_row, columns, table)
             continue
         out[family] = {name: [] for name in FAMILIES[family].names()}
         for j in columns:

@@ -11,7 +11,7 @@ from sklearn.utils._missing import is_scalar_nan
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..chains import STARTS, ChainPlan, run_chain
-from ..encoding import Encoder, prepare, spread_centres, with_bounds
+from ..encoding import Encoder, by_column, prepare, spread_centres, with_bounds
 from ..families import FAMILIES, reads_sparse
 from ..moves import MOVES
 from ..parallel import InterruptNote, Purpose, TimeLimit, say, seed_below, spawn_seeds
@@ -72,14 +72,17 @@ class BaseAnnealed(BaseTable, BaseChains):
             priors = self._prior_grids(table.n_rows, table.n_columns)
 
             def plan_of(encoder, table):
+                hyper, grids, shared_grids = self._prepared(encoder, table)
                 return ChainPlan(
                     table,
                     encoder.table_families,
-                    *self._prepared(encoder, table),
+                    hyper,
+                    grids,
                     priors["concentration"],
                     moves,
                     view_grid=priors.get("view_concentration"),
                     partition_prior=self.partition_prior,
+                    shared_grids=shared_grids,
                     **self._running(priors, table.n_rows),
                 )
 
@@ -130,11 +133,13 @@ class BaseAnnealed(BaseTable, BaseChains):
         return fitted, complaints
 
     def _prepared(self, encoder, table):
-        """Hyperparameters to begin with, and their grids."""
-        hyper, grids = prepare(self.hyperparameters, encoder, table)
-        if PARTITION_PRIORS[self.partition_prior].bounded and not self._has_views:
-            return spread_centres(hyper, grids, encoder.table_families)
-        return hyper, grids
+        """Hyperparameters to begin with, their grids, and those of what columns share."""
+        prepared = prepare(self.hyperparameters, encoder, table)
+        if self._has_views:
+            return by_column(*prepared, encoder.table_families, table)
+        if PARTITION_PRIORS[self.partition_prior].bounded:
+            prepared = spread_centres(*prepared, encoder.table_families)
+        return *prepared, {}
 
     def _read(self, X, seed):
         """The encoder fitted to a table, and its encoded columns; the seed is the jitter's."""
@@ -292,12 +297,13 @@ class BaseAnnealed(BaseTable, BaseChains):
         return ()
 
     def _check_families(self, encoder):
-        """Refuse families of whole rows where columns are partitioned."""
+        """Refuse families of whole rows that views cannot divide where columns are partitioned."""
         for family in encoder.given_families if self._has_views else ():
-            if family in FAMILIES and FAMILIES[family].joint:
+            member = FAMILIES.get(family)
+            if member is not None and member.joint and member.division is None:
                 raise ValueError(
                     f"The family {family!r} describes whole rows, but {type(self).__name__}"
-                    " partitions the columns: use AnnealedDPMixture, or families of single columns."
+                    " partitions the columns: use AnnealedDPMixture, or another family."
                 )
 
     def __sklearn_tags__(self):

@@ -46,6 +46,7 @@ cdef class FamilyBlock:
     family = None           # the name
     joint = False           # a row family?
     takes_gaps = True       # may a row lack some of the family's cells?
+    division = None         # of a row family whose columns views may divide: see _division.py
     weighted = False        # has each row a weight that is part of the state?
     proposes = False        # are add_proposals only close to add_scores?
     cells = None            # what a cell is: a key of CODECS (encoding/_codecs.py)
@@ -322,8 +323,7 @@ cdef class FamilyBlock:
         self.refresh(k)
 
     cdef void merge(self, Py_ssize_t i, Py_ssize_t k) noexcept nogil:
-        """Slot i takes over slot k's rows; k is left empty. Statistics that are no sums need a
-        method of the family's own."""
+        """Slot i takes over slot k's rows; k is left empty. For statistics that are sums."""
         self.slots.add(i, k)
         self.clear(k)
         self.refresh(i)

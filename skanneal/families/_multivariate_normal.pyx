@@ -29,6 +29,7 @@ from ._slots cimport TILE, aligned_zeros
 from ._table cimport Table, is_far
 
 from ._forms import diagonal, flatten, starts, unflatten
+from ._normal_division import NormalColumns
 from ._normal_grids import DEGREES, START, TOO_WIDE, WEIGHTS, typical_variances
 from ._slots import SLOTS
 
@@ -70,6 +71,7 @@ cdef class MultivariateNormal(NumberRows):
 
     family = "multivariate_normal"
     default_for = "float"
+    division = NormalColumns
     coordinate_names = ("mu0", "kappa0", "nu0", "scale0")
     forms = ("location", "positive", "positive", "covariance")
     restricting_ends = {"scale0": TOO_WIDE}

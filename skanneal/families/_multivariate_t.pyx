@@ -94,6 +94,7 @@ cdef class MultivariateT(MultivariateNormal):
     family = "multivariate_t"
     weighted = True
     proposes = True
+    division = None     # a row's weight is one for all of its columns
     coordinate_names = (*MultivariateNormal.coordinate_names, "degrees")
     forms = (*MultivariateNormal.forms, "positive")
     derived = ()

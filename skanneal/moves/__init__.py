@@ -21,6 +21,7 @@ from ._gibbs import make_steps as make_steps
 from ._hyperparameters import EachView as EachView
 from ._hyperparameters import FeatureHyperparameters as FeatureHyperparameters
 from ._hyperparameters import PartitionHyperparameters as PartitionHyperparameters
+from ._hyperparameters import SharedHyperparameters as SharedHyperparameters
 from ._info import CALL as CALL
 from ._info import MoveInfo as MoveInfo
 from ._info import n_columns_of as n_columns_of

@@ -7,11 +7,13 @@ import numpy as np
 from ._column_kernels import choose_views
 from ._column_move import ColumnMove
 from ._info import CALL, MoveInfo
-from ._random import draw_poisson
+from ._joint_columns import JointColumns
+from ._random import draw_index, draw_poisson
 
 
 class ColumnBlock(ColumnMove):
-    """Gibbs steps of all columns on one table of scores, computed in one pass over S.
+    """Gibbs steps of all columns on one table of scores, computed in one pass over S, and then one
+    step of each column of a family of whole rows, which has no such table.
 
     E ~ Poisson(n_auxiliary) fresh views are added to those that hold columns. A column is taken out
     and enters a view that holds n_v others with weight (n_v - d) L, and each view that is empty at
@@ -40,16 +42,35 @@ class ColumnBlock(ColumnMove):
         n_columns = state.table.n_columns
         n_fresh = draw_poisson(self.n_auxiliary, np.random.Generator(bit_generator))
         fresh = self._fresh(state, n_fresh, bit_generator)
-        scores = beta * self._scores(state, np.arange(n_columns), fresh)
-        before = state.view_of
-        after = self._choose(state, before, scores, bit_generator)
+        before = after = state.view_of
+        if len(state.single_columns):
+            scores = beta * self._scores(state, state.single_columns, fresh)
+            after = self._choose(state, before, scores, bit_generator)
+        if len(state.joint_columns):
+            after = self._choose_joint(state, after, fresh, beta, bit_generator)
         moved = int(np.sum(after != before))
         if moved:
             state.reassign(after, fresh)
-        work = CALL + state.subsample.size * scores.size
+        work = CALL + state.subsample.size * n_columns * (state.n_views + n_fresh)
         return MoveInfo(n_columns, moved, work)
 
     def _choose(self, state, view_of, scores, bit_generator):
-        return choose_views(
-            view_of, scores, state.prior, self.n_auxiliary, self.n_passes, bit_generator
-        )
+        of, mean = state.single_columns, self.n_auxiliary
+        return choose_views(view_of, of, scores, state.prior, mean, self.n_passes, bit_generator)
+
+    def _choose_joint(self, state, view_of, fresh, beta, bit_generator):
+        """One step of each joint column, in random order, the others where `view_of` says."""
+        view_of, generator = view_of.copy(), np.random.Generator(bit_generator)
+        sizes = np.bincount(view_of, minlength=state.n_views + len(fresh))
+        joint = JointColumns(state, fresh)
+        order = np.argsort(generator.random(len(joint.columns)), kind="stable")
+        for column in joint.columns[order].tolist():
+            self.poll()
+            own = view_of[column]
+            sizes[own] -= 1
+            log_weights = beta * joint.scores(column)
+            log_weights += self._log_prior(state.prior, sizes, self.n_auxiliary)
+            view_of[column] = draw_index(log_weights, generator)
+            sizes[view_of[column]] += 1
+            joint.move(column, view_of[column])
+        return view_of

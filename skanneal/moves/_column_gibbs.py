@@ -6,6 +6,7 @@ import numpy as np
 
 from ._column_move import ColumnMove
 from ._info import CALL, MoveInfo
+from ._joint_columns import JointColumns
 from ._random import draw_index
 
 
@@ -47,22 +48,15 @@ class ColumnGibbs(ColumnMove):
         sizes[own] -= 1
         alone = sizes[own] == 0
         fresh = self._fresh(state, self.n_auxiliary - alone, bit_generator)
-        scores = beta * self._scores(state, [column], fresh)[0]
-        log_weights = scores + self._log_prior(state, sizes, alone, len(fresh))
+        if column in state.joint_columns:
+            scores = JointColumns(state, fresh).scores(column)
+        else:
+            scores = self._scores(state, [column], fresh)[0]
+        sizes = np.r_[sizes, np.zeros(len(fresh), dtype=np.int64)]
+        log_weights = beta * scores + self._log_prior(state.prior, sizes, self.n_auxiliary)
         choice = draw_index(log_weights, np.random.Generator(bit_generator))
         if choice != own:
             view_of = state.view_of.copy()
             view_of[column] = choice
             state.reassign(view_of, fresh)
         return choice != own, len(scores)
-
-    def _log_prior(self, state, sizes, alone, n_fresh):
-        """Log prior weight of the views, `sizes` without the column, and of the fresh ones."""
-        prior = state.prior
-        n_filled = np.count_nonzero(sizes)
-        # the only column opens a view with probability 1
-        with np.errstate(divide="ignore"):  # where no view may open
-            share = np.log(prior.open_weight(n_filled) / self.n_auxiliary) if n_filled else 0.0
-        weights = np.full(len(sizes) + n_fresh, share)
-        weights[: len(sizes)][sizes > 0] = np.log(sizes[sizes > 0] - prior.reduction)
-        return weights

@@ -10,15 +10,17 @@ from .._native._random cimport below, bitgen, uniform
 from ..partition_priors._base cimport PartitionPrior
 
 
-def choose_views(view_of, scores, PartitionPrior prior, double mean_empty, Py_ssize_t n_passes,
-                 bit_generator):
-    """Gibbs steps of every feature, in random order, on a fixed table of scores.
+def choose_views(view_of, features, scores, PartitionPrior prior, double mean_empty,
+                 Py_ssize_t n_passes, bit_generator):
+    """Gibbs steps of some features, in random order, on a fixed table of scores.
 
     Parameters
     ----------
     view_of : int64 array of shape (n_columns,)
         View of each feature.
-    scores : float64 array of shape (n_columns, n_views)
+    features : int64 array of shape (n_features,)
+        Those that may change views.
+    scores : float64 array of shape (n_features, n_views)
         beta times the feature's log marginal likelihood in each view, empty ones included.
     prior : PartitionPrior
         Over partitions of the features.
@@ -34,6 +36,7 @@ def choose_views(view_of, scores, PartitionPrior prior, double mean_empty, Py_ss
     """
     cdef int64_t[::1] of = np.array(view_of, dtype=np.int64)
     cdef const double[:, ::1] score = np.ascontiguousarray(scores)
+    cdef const int64_t[::1] feature = features
     cdef Py_ssize_t n_columns = score.shape[0], n_views = score.shape[1], i, j, f, v, _pass
     cdef int64_t[::1] size = np.bincount(of, minlength=n_views).astype(np.int64)
     cdef int64_t[::1] order = np.arange(n_columns, dtype=np.int64)
@@ -47,7 +50,7 @@ def choose_views(view_of, scores, PartitionPrior prior, double mean_empty, Py_ss
                 j = below(rng, i + 1)
                 order[i], order[j] = order[j], order[i]
             for i in range(n_columns):
-                f = order[i]
+                f = feature[order[i]]
                 size[of[f]] -= 1
                 n_filled = 0
                 for v in range(n_views):
@@ -56,7 +59,7 @@ def choose_views(view_of, scores, PartitionPrior prior, double mean_empty, Py_ss
                 share = log(prior.open(n_filled) / mean_empty) if n_filled else 0.0
                 best = -1e308
                 for v in range(n_views):
-                    weight[v] = score[f, v] + (prior.log_join(size[v]) if size[v] else share)
+                    weight[v] = score[order[i], v] + (prior.log_join(size[v]) if size[v] else share)
                     best = max(best, weight[v])
                 total = 0.0
                 for v in range(n_views):

@@ -41,6 +41,18 @@ class ColumnMove(Polled):
             views.append(FreshView(prior, prior.draw(n, bit_generator).astype(np.int32)))
         return views
 
+    @staticmethod
+    def _log_prior(prior, sizes, n_auxiliary):
+        """Log prior weight of views of these sizes, without the column that is out; of those that
+        are empty, n_auxiliary are expected."""
+        n_filled = np.count_nonzero(sizes)
+        # the only column opens a view with probability 1
+        with np.errstate(divide="ignore"):  # where no view may open
+            share = np.log(prior.open_weight(n_filled) / n_auxiliary) if n_filled else 0.0
+        weights = np.full(len(sizes), share)
+        weights[sizes > 0] = np.log(sizes[sizes > 0] - prior.reduction)
+        return weights
+
     def _scores(self, state, columns, fresh):
         """log L of columns in the state's views and then in the fresh ones: (n, n_views)."""
         rows = state.subsample.rows()

@@ -7,6 +7,7 @@ import numpy as np
 from ._column_kernels import seat
 from ._column_move import ColumnMove
 from ._info import CALL, MoveInfo
+from ._joint_columns import JointColumns
 from ._random import below
 
 
@@ -48,10 +49,14 @@ class ColumnSets(ColumnMove):
         chosen = np.flatnonzero(blocks == blocks[below(n_columns, generator)])
         after = seat(state.view_of, chosen.astype(np.int64), state.prior, bit_generator)
         fresh = self._fresh(state, max(0, int(after.max()) + 1 - n_views), bit_generator)
-        scores = self._scores(state, chosen, fresh)
-        at, work = np.arange(len(chosen)), CALL + state.subsample.size * scores.size
-        log_ratio = beta * np.sum(scores[at, after[chosen]] - scores[at, state.view_of[chosen]])
-        if np.log1p(-generator.random()) >= log_ratio:
+        single, log_ratio = np.intersect1d(chosen, state.single_columns), 0.0
+        if len(single):
+            scores, at = self._scores(state, single, fresh), np.arange(len(single))
+            log_ratio += np.sum(scores[at, after[single]] - scores[at, state.view_of[single]])
+        if len(single) < len(chosen):
+            log_ratio += JointColumns(state, fresh).log_ratio(state.view_of, after)
+        work = CALL + state.subsample.size * len(chosen) * (n_views + len(fresh))
+        if np.log1p(-generator.random()) >= beta * log_ratio:
             return False, work
         changed = bool(np.any(after != state.view_of))
         if changed:

@@ -8,6 +8,9 @@ of the partition prior with its weights.
 
 import numpy as np
 
+from ..families import FAMILIES
+from ..families._division import divided, joined_grids
+from ..families._forms import starts
 from ..partition_priors import PriorGrid
 from ._info import MoveInfo, Polled
 from ._pseudo_counts import draw_together
@@ -44,7 +47,8 @@ class FeatureHyperparameters(Polled):
     ----------
     grids : dict of int to list of (ndarray or None)
         For a column of the table, the grid of each coordinate; None keeps the coordinate fixed.
-        Columns left out are fixed. A row family's grids are under its first column.
+        Columns left out are fixed. A row family's grids are under its first column, or under each
+        of its columns those of the column alone, where views divide them.
     together : bool, default=True
         Whether a column's pseudo-counts are also drawn together. While rows are few, clusters that
         are still small would be found alike, and would then grow alike.
@@ -55,11 +59,8 @@ class FeatureHyperparameters(Polled):
     tempered = True
 
     def __init__(self, grids, together=True):
-        self.grids, self.together = {}, together
-        for column, of_column in grids.items():
-            parts = [np.empty(0) if grid is None else grid for grid in of_column]
-            starts = np.cumsum([0, *map(len, parts)]).astype(np.int64)
-            self.grids[int(column)] = np.concatenate([np.empty(0), *parts]), starts
+        self.given, self.together = {int(j): of_column for j, of_column in grids.items()}, together
+        self.grids = {j: _one_after_another(of_column) for j, of_column in self.given.items()}
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """Draw every coordinate once, and then pseudo-counts together."""
@@ -67,17 +68,28 @@ class FeatureHyperparameters(Polled):
         for block in state.blocks:
             before = drawn
             for f in range(block.n_features):
-                column = int(block.columns[f])
-                if column in self.grids:
+                grids = self._grids_of(block, f)
+                if grids is not None:
                     self.poll()
-                    drawn += block.draw_hyper(f, *self.grids[column], beta, bit_generator)
+                    drawn += block.draw_hyper(f, *grids, beta, bit_generator)
                     if self.together:
-                        drawn += draw_together(block, f, *self.grids[column], beta, bit_generator)
+                        drawn += draw_together(block, f, *grids, beta, bit_generator)
             if drawn > before:
                 block.refresh_all()
             if block.weighted:
                 drawn += self._draw_weights(state, block, beta, bit_generator)
         return MoveInfo(drawn, drawn, drawn * state.n_tiles)
+
+    def _grids_of(self, block, f):
+        """The grids of a block's feature as `draw_hyper` takes them; None if it is fixed."""
+        columns = block.columns.tolist()
+        if len(columns) > 1 and divided(block, columns, self.given):
+            key = tuple(columns)
+            if key not in self.grids:
+                of_columns = [self.given[j] for j in columns]
+                self.grids[key] = _one_after_another(joined_grids(block, of_columns))
+            return self.grids[key]
+        return self.grids.get(columns[f])
 
     def _draw_weights(self, state, block, beta, bit_generator):
         """Draw the rows' weights jointly with the block's last coordinate, that of their law;
@@ -87,6 +99,54 @@ class FeatureHyperparameters(Polled):
         labels = state.labels_of(rows)
         block.draw_weights(rows, labels, values[starts[-2] : starts[-1]], beta, bit_generator)
         return 1
+
+
+class SharedHyperparameters(Polled):
+    """Grid Gibbs over what the columns of a row family share in all views of a CrossCat.
+
+    Parameters
+    ----------
+    grids : dict of str to list of (ndarray or None)
+        By family, the grid of each coordinate of a column alone; None keeps it fixed.
+    """
+
+    name = "shared_hyperparameters"
+    exact = True
+    tempered = True
+
+    def __init__(self, grids):
+        self.grids = grids
+
+    def sweep(self, state, bit_generator, *, beta=1.0):
+        """Draw every coordinate once, given the blocks of all views."""
+        drawn, generator = 0, np.random.Generator(bit_generator)
+        for family, of_family in self.grids.items():
+            views = [block for view in state.views for block in view.blocks]
+            blocks = [block for block in views if block.family == family]
+            for h, grid in enumerate(of_family):
+                if grid is not None and len(grid) > 1:
+                    self.poll()
+                    _draw_shared(blocks, FAMILIES[family], h, grid, beta, generator)
+                    drawn += 1
+        return MoveInfo(drawn, drawn, drawn)
+
+
+def _draw_shared(blocks, member, h, grid, beta, generator):
+    """Draw coordinate h, which these blocks share, from its conditional."""
+    step = member.division.growth.get(member.coordinate_names[h], 0.0)
+    at = [starts(member.forms, len(block.columns))[h] for block in blocks]
+    grids = [grid + (len(block.columns) - 1) * step for block in blocks]
+    scores = sum(block.grid_scores(0, *own) for block, *own in zip(blocks, at, grids))
+    point = draw_index(beta * scores, generator)
+    for block, place, values in zip(blocks, at, grids):
+        block.set_hyper(0, place, values[point])
+        block.refresh_all()
+
+
+def _one_after_another(grids):
+    """Grids in one array, and where each begins."""
+    parts = [np.empty(0) if grid is None else grid for grid in grids]
+    return np.concatenate([np.empty(0), *parts]), np.cumsum([0, *map(len, parts)]).astype(np.int64)
 
 
 class PartitionHyperparameters:

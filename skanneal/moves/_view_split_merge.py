@@ -13,6 +13,7 @@ Choose, each with probability 1/2, a merge or a split, and a view uniformly.
 
 With V other views of n_b features each, z_b their partitions of the rows, h the hyperprior of the
 pair and log Z the sum of the allocation's constants (forced, in a merge, to the present view),
+L_F(z_b) being given the cells of b's own features where a family has a law for whole rows,
 
     g_b = s(m, n_b + m) L_F(z_b) / r(m, n_b),     G = sum_b g_b,
     s(m, n) = 1 / ((n - 1) C(n, m)),
@@ -107,7 +108,14 @@ class ViewSplitMerge(AllocatingMove):
         """log g_b for the views `others`, which hold `sizes` features that are not moved."""
         rows = state.subsample.rows()
         labels = state.row_labels(rows)[others]
-        scores = self.column_scores(state, features, rows, labels).sum(axis=0)
+        single, scores = np.intersect1d(features, state.single_columns), 0.0
+        if len(single):
+            scores = self.column_scores(state, single, rows, labels).sum(axis=0)
+        if len(single) < len(features):
+            joint = np.setdiff1d(features, single)
+            rest = np.setdiff1d(state.joint_columns, joint)
+            beside = [rest[state.view_of[rest] == v] for v in others]
+            scores = scores + state.joint_scores(joint, rows, labels, beside)
         m = len(features)
         log_subset = (
             -np.log(sizes + m - 1.0)

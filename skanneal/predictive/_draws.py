@@ -9,7 +9,8 @@ import numpy as np
 from .._native._packing import part_of
 from ..encoding import row_values_in_units
 from ..families import FAMILIES
-from ..families._forms import to_user
+from ..families._division import alone, joined
+from ..families._forms import to_user, unflatten
 from ..summary import relabel
 
 # The draws of which nobody need ask whether their arrays are those of a state: what a chain has
@@ -192,7 +193,8 @@ def _in_units(parts, n_columns, offsets, scales):
         if not len(order):
             continue
         if family.joint:
-            out[name] = row_values_in_units(family, of[0], columns, offsets, scales)
+            arrays = of[0] if len(of) == 1 else _of_all_views(family, of)
+            out[name] = row_values_in_units(family, arrays, np.sort(columns), offsets, scales)
             continue
         vectors = [vector for arrays in of for vector in family.hyper_of(arrays)]
         vectors = [vectors[i] for i in order]
@@ -207,3 +209,11 @@ def _in_units(parts, n_columns, offsets, scales):
         }
         out[name] = {coordinate: values[coordinate] for coordinate in family.names()}
     return out
+
+
+def _of_all_views(family, of):
+    """Hyperparameters of a row family that views divide, as if all its columns were in one."""
+    vectors = [alone(family, *family.hyper_of(arrays), len(arrays["columns"])) for arrays in of]
+    order = np.argsort(np.concatenate([arrays["columns"] for arrays in of]))
+    values = unflatten(family.forms, joined(family, np.vstack(vectors)[order]), len(order))
+    return dict(zip(family.coordinate_names, values))

@@ -2,9 +2,12 @@
 
     features  view_of ~ a partition prior
     rows      in view v ~ a partition prior of the view's own
-    cells     independent given their view's clusters
+    cells     independent given their view's clusters, but for those of a family of whole rows, whose
+              columns in a view have a law together
 
-All views share one subsample S: a row enters or leaves all of them together.
+All views share one subsample S: a row enters or leaves all of them together. Of a family of whole
+rows each column has hyperparameters by itself (families/_division.py); those that its columns
+share are the same in all views.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -16,6 +19,7 @@ import numpy as np
 from .._native._packing import pack, unpack
 from .._native._state_arrays import StateError, part, state_array
 from ..families import FAMILIES
+from ..families._division import by_column, shared, vectors_of
 from ..partition_priors import PartitionPrior, prior_from_arrays
 from ._mixture import Mixture
 
@@ -40,12 +44,7 @@ class FreshView(NamedTuple):
     @classmethod
     def of(cls, view, rows):
         """What a mixture of these rows has: its prior, labels and hyperparameters."""
-        hyper = {
-            j: block.get_hyper(f)
-            for block in view.blocks
-            for f, j in enumerate(block.columns.tolist())
-        }
-        return cls(view.prior, view.labels_of(rows), hyper)
+        return cls(view.prior, view.labels_of(rows), _hyper_of(view))
 
 
 class CrossCat:
@@ -63,6 +62,11 @@ class CrossCat:
         Over partitions of the features.
     subsample : Subsample
         S, shared by the views.
+
+    Attributes
+    ----------
+    single_columns, joint_columns : int array
+        The columns of families of single columns, and those of a family of whole rows.
     """
 
     def __init__(self, table, views, view_of, prior, subsample):
@@ -72,6 +76,9 @@ class CrossCat:
         self.family_of = {
             int(j): block.family for view in views for block in view.blocks for j in block.columns
         }
+        columns = np.arange(len(self.view_of))
+        joint = np.array([FAMILIES[self.family_of[int(j)]].joint for j in columns], dtype=bool)
+        self.single_columns, self.joint_columns = columns[~joint], columns[joint]
 
     @classmethod
     def start(cls, table, families, hyper, view_of, view_prior, prior, subsample):
@@ -97,7 +104,7 @@ class CrossCat:
         views = []
         for v in range(int(view_of.max()) + 1):
             blocks = [
-                FAMILIES[family](table, own, [hyper[int(j)] for j in own])
+                _block(table, family, own, hyper)
                 for family, columns in families.items()
                 if len(own := columns[view_of[columns] == v])
             ]
@@ -127,10 +134,9 @@ class CrossCat:
         columns = np.arange(len(self.view_of)) if columns is None else columns
         wanted = set(np.asarray(columns).tolist())
         return {
-            j: block.get_hyper(f)
+            j: vector
             for v in np.unique(self.view_of[columns])
-            for block in self.views[v].blocks
-            for f, j in enumerate(block.columns.tolist())
+            for j, vector in _hyper_of(self.views[v]).items()
             if j in wanted
         }
 
@@ -152,7 +158,7 @@ class CrossCat:
         Parameters
         ----------
         columns : int array of shape (n_columns,)
-            Of any family.
+            Of any family; of one of whole rows each column by itself.
         rows : int64 array of shape (n,)
             The rows that are partitioned.
         labels : int32 array of shape (n_partitions, n)
@@ -170,11 +176,45 @@ class CrossCat:
         families = np.array([self.family_of[int(j)] for j in columns])
         for family in dict.fromkeys(families):
             at = np.flatnonzero(families == family)
-            of = [hyper[int(j)] for j in columns[at]]
-            scores[at] = FAMILIES[family].column_scores(
+            of, member = [hyper[int(j)] for j in columns[at]], FAMILIES[family]
+            scores[at] = (member.division or member).column_scores(
                 self.table, columns[at], of, rows, labels, n_slots
             )
         return scores
+
+    def joint_cells(self, rows):
+        """The cells of `joint_columns` in these rows, (n, n_joint) float64, and the columns'
+        hyperparameters, (n_joint, n_coordinates)."""
+        hyper = self.hyper(self.joint_columns)
+        cells = [self.table.column(j)[rows] for j in self.joint_columns]
+        vectors = [hyper[j] for j in self.joint_columns.tolist()]
+        return np.column_stack(cells).astype(np.float64), np.array(vectors)
+
+    def joint_scores(self, columns, rows, labels, beside):
+        """Log marginal likelihood of some of `joint_columns` together under several partitions.
+
+        Parameters
+        ----------
+        columns : int array of shape (n_columns,)
+        rows : int64 array of shape (n,)
+        labels : int32 array of shape (n_partitions, n)
+        beside : list of int array
+            For each partition the other columns of `joint_columns` whose cells are given.
+
+        Returns
+        -------
+        scores : float64 array of shape (n_partitions,)
+        """
+        if not len(columns):
+            return np.zeros(len(labels))
+        cells, hyper = self.joint_cells(rows)
+        division, scores = FAMILIES[self.family_of[int(columns[0])]].division, []
+        for own, others in zip(labels, beside):
+            views_columns = division(cells, own, hyper)
+            given = np.searchsorted(self.joint_columns, others).tolist()
+            moved = np.searchsorted(self.joint_columns, columns).tolist()
+            scores.append(views_columns.together(given + moved) - views_columns.together(given))
+        return np.array(scores)
 
     def reassign(self, view_of, fresh=()):
         """Give every feature a view; views left without one are dropped.
@@ -215,8 +255,7 @@ class CrossCat:
             blocks.pop(family, None)
         for family, columns in self._by_family(after):
             if family not in blocks:
-                of = [hyper[j] for j in columns]
-                blocks[family] = FAMILIES[family](self.table, columns, of, view.n_slots)
+                blocks[family] = _block(self.table, family, columns, hyper, view.n_slots)
                 blocks[family].build(rows, labels, view.n_slots)
         view.set_blocks([blocks[family] for family in FAMILIES if family in blocks])
 
@@ -233,12 +272,21 @@ class CrossCat:
         """A view of these features, without rows and not yet one of the views.
 
         `hyper` are their hyperparameters by column, if at hand."""
-        hyper = self.hyper(columns) if hyper is None else hyper
+        hyper = self.hyper(columns) if hyper is None else self._with_shared(hyper)
         blocks = [
-            FAMILIES[family](self.table, own, [hyper[j] for j in own])
-            for family, own in self._by_family(columns)
+            _block(self.table, family, own, hyper) for family, own in self._by_family(columns)
         ]
         return Mixture(self.table, blocks, prior, self.subsample)
+
+    def _with_shared(self, hyper):
+        """Hyperparameters by column, where those that columns share are the present ones."""
+        own = self.hyper(self.joint_columns) if len(self.joint_columns) else {}
+        hyper = dict(hyper)
+        for j in own.keys() & hyper.keys():
+            at = shared(FAMILIES[self.family_of[j]])
+            hyper[j] = hyper[j].copy()
+            hyper[j][at] = own[j][at]
+        return hyper
 
     def _by_family(self, columns):
         """(family, its columns) for the families among these columns."""
@@ -305,3 +353,14 @@ class CrossCat:
             assert np.array_equal(columns, np.flatnonzero(self.view_of == v)), f"view {v}: columns"
             assert view.subsample is self.subsample, f"view {v}: subsample"
             view.validate()
+
+
+def _block(table, family, columns, hyper, n_slots=16):
+    """A block of these columns, whose hyperparameters stand by column."""
+    member = FAMILIES[family]
+    return member(table, columns, vectors_of(member, columns, hyper), n_slots)
+
+
+def _hyper_of(view):
+    """The hyperparameters of a mixture's columns: dict of int to float array."""
+    return {j: vector for block in view.blocks for j, vector in by_column(block).items()}

@@ -30,6 +30,7 @@ from oracles.reference import EXAMPLES
 from skanneal import moves as room
 from skanneal.chains import ChainPlan, run_chain
 from skanneal.families import FAMILIES
+from skanneal.families._division import by_column, vectors_of
 from skanneal.moves import (
     ColumnBlock,
     ColumnGibbs,
@@ -198,8 +199,9 @@ def view_p_value(counts, law):
 def view_blocks(table, columns, features, n_slots=16):
     """One block per family among these features."""
     by_family = {family: [f for f in features if columns[f][0] == family] for family in FAMILIES}
+    hyper = {f: hyper_vector(columns[f][0], columns[f][2]) for f in features}
     return [
-        FAMILIES[family](table, at, [hyper_vector(family, columns[f][2]) for f in at], n_slots)
+        FAMILIES[family](table, at, vectors_of(FAMILIES[family], at, hyper), n_slots)
         for family, at in by_family.items()
         if at
     ]
@@ -223,10 +225,10 @@ def make_state(case, key, table, subsample):
 def hypers_of(state):
     """Each column's hyperparameters, as its block has them."""
     return {
-        int(j): block.get_hyper(f)
+        j: vector
         for view in state.views
         for block in view.blocks
-        for f, j in enumerate(block.columns)
+        for j, vector in by_column(block).items()
     }
 
 

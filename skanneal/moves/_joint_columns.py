@@ -1,0 +1,53 @@
+"""Columns of a family of whole rows in the views of a CrossCat, and in views that hold none yet.
+
+How probable such a column is in a view depends on the family's other columns there, so one table of
+scores does not serve several columns: each is scored given those that are in a view at the moment,
+for which its products with them are enough (families/_normal_division.py).
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ..families import FAMILIES
+
+
+class JointColumns:
+    """The views of a state and fresh ones, with the joint columns that each holds.
+
+    Parameters
+    ----------
+    state : CrossCat
+    fresh : list of FreshView
+    """
+
+    def __init__(self, state, fresh):
+        rows = state.subsample.rows()
+        self.columns = state.joint_columns
+        cells, hyper = state.joint_cells(rows)
+        division = FAMILIES[state.family_of[int(self.columns[0])]].division
+        labels = [*state.row_labels(rows), *(view.labels for view in fresh)]
+        self.views = [division(cells, own, hyper) for own in labels]
+        self.view_of = state.view_of[self.columns]
+
+    def log_ratio(self, before, after):
+        """Log ratio of the likelihoods of all columns in the views `after` and `before`."""
+        now, then = before[self.columns], after[self.columns]
+        total = 0.0
+        for v in np.unique(np.r_[now, then][np.tile(now != then, 2)]):
+            for sign, of in ((1.0, then), (-1.0, now)):
+                total += sign * self.views[v].together(np.flatnonzero(of == v).tolist())
+        return total
+
+    def scores(self, column):
+        """log L of a column given the others in each view: (n_views,)."""
+        place = int(np.searchsorted(self.columns, column))
+        for v, view in enumerate(self.views):
+            held = np.flatnonzero(self.view_of == v).tolist()
+            if held != view.held:
+                view.hold(held)
+        return np.array([view.score(place) for view in self.views])
+
+    def move(self, column, target):
+        """Let a column enter another view."""
+        self.view_of[np.searchsorted(self.columns, column)] = target
