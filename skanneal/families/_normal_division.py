@@ -16,9 +16,12 @@ the rows themselves, since squares would lose half of the digits.
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaincinv, gammaln, ndtri
 
+from ._forms import unpack
 from ._normal import Normal
+
+FARTHEST = 1e15  # fill, in cell units: its square leaves room
 
 
 class NormalColumns:
@@ -27,16 +30,19 @@ class NormalColumns:
     Parameters
     ----------
     cells : float64 array of shape (n, n_columns)
-        Of the rows that are partitioned, without gaps.
+        Of the rows that are partitioned, with fills in the gaps.
     labels : int array of shape (n,)
         Of the clusters, none of them negative.
     hyper : float64 array of shape (n_columns, 4)
         mu0, kappa0, delta and psi of each column; kappa0 and delta are all the same.
+    gaps : bool array of shape (n, n_columns), default=None
+        Which cells are fills; None: none of them.
     """
 
     growth = {"nu0": 1.0}  # of the hyperparameters with each further column
 
-    def __init__(self, cells, labels, hyper):
+    def __init__(self, cells, labels, hyper, gaps=None):
+        self.labels, self.hyper, self.gaps = labels, hyper, gaps
         self.cells, (self.mu0, kappa0, delta, self.psi) = cells, np.transpose(hyper)
         self.kappa0, self.delta = kappa0[0], delta[0]
         self.order = np.argsort(labels, kind="stable")
@@ -52,6 +58,21 @@ class NormalColumns:
         own = [(mu0, kappa0, nu0, scale0 / nu0) for mu0, kappa0, nu0, scale0 in hyper]
         return Normal.column_scores(table, columns, own, rows, labels, n_slots)
 
+    @staticmethod
+    def laws(block, slots):
+        """Student's t of a row in each of these slots of a block, in cell units: centres (n, d),
+        squared scales (n, d, d) and degrees of freedom (n,)."""
+        arrays, d = block.to_arrays(slots), len(block.columns)
+        n, mu0, nu0 = arrays["size"], arrays["mu0"], arrays["nu0"]
+        kappa = arrays["kappa0"] + n
+        shifts = (arrays["mean"].T - mu0) * (n > 0)[:, None]
+        psi = np.array([unpack(packed, d) for packed in arrays["scatter"].T]) + arrays["scale0"]
+        outer = shifts[:, :, None] * shifts[:, None, :]
+        psi += (arrays["kappa0"] * n / kappa)[:, None, None] * outer
+        degrees = nu0 + n - d + 1.0
+        scale = (kappa + 1.0) / (kappa * degrees)
+        return mu0 + (n / kappa)[:, None] * shifts, psi * scale[:, None, None], degrees
+
     def hold(self, columns):
         """Let these be the columns that the view holds."""
         self.held = list(columns)
@@ -59,8 +80,10 @@ class NormalColumns:
         self.factors = self._factors(self.means, self.centred, self.held)
 
     def score(self, column):
-        """Log marginal likelihood of a column given the others that are held."""
+        """Log marginal likelihood of a column's cells, without fills, given the others held."""
         others = [c for c in self.held if c != column]
+        if self.gaps is not None and self.gaps[:, column].any():
+            return self._seen(column, others).score(column)
         if len(others) < len(self.held):
             at = [self.held.index(c) for c in [*others, column]]
             squares = _squares(np.linalg.qr(self.factors[:, :, at], mode="r"))
@@ -72,6 +95,39 @@ class NormalColumns:
         """Log marginal likelihood of columns together."""
         factors = self._factors(*self._of_clusters(columns), columns)
         return self._chain(_squares(factors), columns).sum()
+
+    def draw(self, column, generator):
+        """Draw a column's fills given its other cells and the others held: (n_gaps,).
+
+        In each cluster the regression's coefficients and variance are drawn once."""
+        others, gaps = [c for c in self.held if c != column], np.flatnonzero(self.gaps[:, column])
+        seen, out = self._seen(column, [*others, column]), np.empty(len(gaps))
+        for label in np.unique(self.labels[gaps]):
+            own = np.flatnonzero(self.labels[gaps] == label)
+            mean, factor, n = seen._of_label(label)
+            deviations = self.cells[np.ix_(gaps[own], others)] - self.mu0[others] - mean[:-1]
+            degrees = self.delta + len(others) + n
+            sigma = factor[-1, -1] / np.sqrt(2.0 * gammaincinv(0.5 * degrees, _uniforms(generator)))
+            normals = sigma * ndtri(_uniforms(generator, len(own) + len(mean)))
+            slopes = np.linalg.solve(factor[:-1, :-1], factor[:-1, -1] + normals[1 : len(mean)])
+            centre = self.mu0[column] + mean[-1] + normals[0] / np.sqrt(self.kappa0 + n)
+            out[own] = centre + deviations @ slopes + normals[len(mean) :]
+        return np.clip(out, -FARTHEST, FARTHEST)
+
+    def _seen(self, column, held):
+        """The same of the rows that have a cell in this column, with these columns held."""
+        rows = ~self.gaps[:, column]
+        seen = NormalColumns(self.cells[rows], self.labels[rows], self.hyper)
+        seen.hold(held)
+        return seen
+
+    def _of_label(self, label):
+        """Posterior mean less mu0, R and the rows of a cluster, which may have none."""
+        at = np.flatnonzero(np.unique(self.labels) == label)
+        if not len(at):
+            return np.zeros(len(self.held)), np.diag(np.sqrt(self.psi[self.held])), 0
+        n = self.sizes[at[0]]
+        return n / (self.kappa0 + n) * self.means[at[0]], self.factors[at[0]], n
 
     def _of_clusters(self, columns):
         """Means of the clusters less mu0, (n_clusters, d), and the cells less their cluster's, in
@@ -113,3 +169,8 @@ class NormalColumns:
 def _squares(factors):
     """Squares of the diagonals: (n_clusters, d)."""
     return np.diagonal(factors, axis1=1, axis2=2) ** 2
+
+
+def _uniforms(generator, size=None):
+    """Uniform numbers above 0 and below 1."""
+    return generator.random(size) + 2.0**-54

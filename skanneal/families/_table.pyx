@@ -281,8 +281,9 @@ cdef class Table:
         j = self._counts if self.dtypes[j] == "none" else j
         return self._is_missing(j, self._cells(j))
 
-    def take(self, rows):
-        """A table of some rows, given by index; time and memory depend on these rows alone."""
+    def take(self, rows, bint filled=False):
+        """A table of some rows, given by index, as the user gave them or with their fills as cells;
+        time and memory depend on these rows alone."""
         cdef Table new = self.empty_like()
         cdef const int64_t[::1] row
         cdef unsigned char[:, ::1] view
@@ -303,7 +304,8 @@ cdef class Table:
             view = chunk
             with nogil:
                 for i in range(n):
-                    memcpy(&view[i, 0], self.observed(row[start + i]), self.row_bytes)
+                    memcpy(&view[i, 0], self.row(row[start + i]) if filled
+                           else self.observed(row[start + i]), self.row_bytes)
             new._add_chunk(chunk)
         new.n_rows, new.far = n_new, self.far
         if self._counts >= 0:
@@ -394,6 +396,21 @@ cdef class Table:
         _, own, cells = self._fills
         own.view("<f4").reshape(-1)[cells] = values
         self.far |= bool((np.abs(values) > FAR).any())
+
+    def filled_column(self, Py_ssize_t j):
+        """Column j's numbers, those of its gaps their fills: float32 of shape (n_rows,)."""
+        cells = self.column(j)
+        if self._place != NULL:
+            place, own, _ = self._fills
+            there = place >= 0
+            cells[there] = own.view("<f4")[place[there], self.positions[j] // 4]
+        return cells
+
+    def fill_column(self, Py_ssize_t j, rows, numbers):
+        """Replace column j's fills in some rows that lack it; as for `set_fills`."""
+        place, own, _ = self._fills
+        own.view("<f4")[place[rows], self.positions[j] // 4] = numbers
+        self.far |= bool((np.abs(numbers) > FAR).any())
 
     def bytes(self):
         """The encoded rows and their entries as they are in memory, a list of arrays."""

@@ -72,5 +72,5 @@ class ColumnBlock(ColumnMove):
             log_weights += self._log_prior(state.prior, sizes, self.n_auxiliary)
             view_of[column] = draw_index(log_weights, generator)
             sizes[view_of[column]] += 1
-            joint.move(column, view_of[column])
+            joint.move(column, view_of[column], generator)
         return view_of

@@ -48,14 +48,15 @@ class ColumnGibbs(ColumnMove):
         sizes[own] -= 1
         alone = sizes[own] == 0
         fresh = self._fresh(state, self.n_auxiliary - alone, bit_generator)
-        if column in state.joint_columns:
-            scores = JointColumns(state, fresh).scores(column)
-        else:
-            scores = self._scores(state, [column], fresh)[0]
+        joint = JointColumns(state, fresh) if column in state.joint_columns else None
+        scores = joint.scores(column) if joint else self._scores(state, [column], fresh)[0]
         sizes = np.r_[sizes, np.zeros(len(fresh), dtype=np.int64)]
         log_weights = beta * scores + self._log_prior(state.prior, sizes, self.n_auxiliary)
-        choice = draw_index(log_weights, np.random.Generator(bit_generator))
+        generator = np.random.Generator(bit_generator)
+        choice = draw_index(log_weights, generator)
         if choice != own:
+            if joint:
+                joint.move(column, choice, generator)
             view_of = state.view_of.copy()
             view_of[column] = choice
             state.reassign(view_of, fresh)

@@ -3,6 +3,10 @@
 How probable such a column is in a view depends on the family's other columns there, so one table of
 scores does not serve several columns: each is scored given those that are in a view at the moment,
 for which its products with them are enough (families/_normal_division.py).
+
+The gaps of the column that moves are integrated out, those of the others have fills. In its new
+view its own are drawn anew: its view and its fills together are one Gibbs step. Where it stays, the
+fills do, which leaves the law invariant as well.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -24,10 +28,11 @@ class JointColumns:
     def __init__(self, state, fresh):
         rows = state.subsample.rows()
         self.columns = state.joint_columns
-        cells, hyper = state.joint_cells(rows)
+        self.table, self.rows = state.table, rows
+        self.cells, self.gaps, hyper = state.joint_cells(rows)
         division = FAMILIES[state.family_of[int(self.columns[0])]].division
         labels = [*state.row_labels(rows), *(view.labels for view in fresh)]
-        self.views = [division(cells, own, hyper) for own in labels]
+        self.views = [division(self.cells, own, hyper, self.gaps) for own in labels]
         self.view_of = state.view_of[self.columns]
 
     def log_ratio(self, before, after):
@@ -41,13 +46,25 @@ class JointColumns:
 
     def scores(self, column):
         """log L of a column given the others in each view: (n_views,)."""
-        place = int(np.searchsorted(self.columns, column))
         for v, view in enumerate(self.views):
             held = np.flatnonzero(self.view_of == v).tolist()
             if held != view.held:
                 view.hold(held)
+        place = self._place(column)
         return np.array([view.score(place) for view in self.views])
 
-    def move(self, column, target):
-        """Let a column enter another view."""
-        self.view_of[np.searchsorted(self.columns, column)] = target
+    def move(self, column, target, generator):
+        """Let a column enter a view, which has been drawn by its scores, and draw its fills there;
+        no statistics of the table's may be used before they are made anew."""
+        place = self._place(column)
+        if self.view_of[place] == target:
+            return
+        self.view_of[place] = target
+        own = self.gaps[:, place]
+        if own.any():
+            numbers = self.views[target].draw(place, generator).astype(np.float32)
+            self.cells[own, place] = numbers
+            self.table.fill_column(column, self.rows[own], numbers)
+
+    def _place(self, column):
+        return int(np.searchsorted(self.columns, column))

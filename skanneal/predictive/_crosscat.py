@@ -21,7 +21,7 @@ class CrossCatQueries(MixtureQueries):
 
     def dependence_probability(self, columns):
         """How probable it is that two columns are in one view and both have to do with its
-        components.
+        components, or have one law for both in each of them.
 
         Shape (n_compared, n_compared)."""
         positions = self.positions(columns, "columns")
@@ -31,7 +31,12 @@ class CrossCatQueries(MixtureQueries):
             for view in views:
                 relevant = relevances(view)
                 own = np.array([relevant.get(int(j), 0.0) for j in places])
-                together += weight * np.multiply.outer(own, own)
+                both = np.multiply.outer(own, own)
+                for block in view.mixture.blocks:
+                    if block.joint:
+                        at_own = np.flatnonzero(np.isin(places, block.columns))
+                        both[np.ix_(at_own, at_own)] = 1.0
+                together += weight * both
         probabilities = np.zeros((len(positions), len(positions)))
         probabilities[np.ix_(at, at)] = together / self.draw_weights.sum()
         probabilities[np.equal.outer(positions, positions)] = 1.0

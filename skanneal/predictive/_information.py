@@ -4,7 +4,8 @@ Given a draw, two columns of one view depend on each other through the clusters 
 
     p(x, y) = sum_c w_c p(x | c) p(y | c),
 
-and columns of different views are independent. Between columns of few values the sum over values is
+and columns of different views are independent. Two columns of a family of whole rows have Student's
+t together in each cluster, p(x, y | c). Between columns of few values the sum over values is
 exact; where a column is continuous the mean of log p(x, y) / (p(x) p(y)) over simulated rows
 estimates it.
 """
@@ -13,6 +14,8 @@ estimates it.
 
 import numpy as np
 from scipy.special import xlogy
+
+from ._joint_pairs import JointPairs
 
 MOST_COUNTS = 1024  # a column of counts that needs more values than these is simulated
 TAIL = 1e-6  # probability of the largest counts, which are taken together
@@ -120,23 +123,59 @@ def _simulated(predictor, view, columns, rest, n_samples, bit_generator):
     cumulative = np.cumsum(weights)
     uniforms = np.random.Generator(bit_generator).random(n_samples) * cumulative[-1]
     at = np.minimum(np.searchsorted(cumulative, uniforms, side="right"), len(weights) - 1)
-    cells = predictor.schema.missing_cells(n_samples)
+    cells, joint = predictor.schema.missing_cells(n_samples), _joint_pairs(view, columns)
+    for pairs in joint:
+        for j, own in zip(pairs.columns, pairs.sample(at, bit_generator).T):
+            cells[j] = own.astype(np.float32)
+    of_joint = {j: (pairs, i) for pairs in joint for i, j in enumerate(pairs.columns)}
     for column in columns:
-        cells[column] = view.sample_cells(column, at, bit_generator)
+        if column not in of_joint:
+            cells[column] = view.sample_cells(column, at, bit_generator)
     table = predictor.table(cells)
+
+    def scores_of(column, start, stop):
+        if column not in of_joint:
+            return view.cell_scores(column, table, start, stop)
+        pairs, i = of_joint[column]
+        return pairs.alone(i, table.column(column, start, stop).astype(np.float64))
+
     sums, squares = np.zeros((2, len(rest), len(columns)))
     step = max(1, BLOCK_NUMBERS // (len(columns) * (len(weights) + len(rest))))
     for start in range(0, n_samples, step):
         stop = min(start + step, n_samples)
-        scores = np.stack(
-            [view.cell_scores(column, table, start, stop) for column in columns], axis=1
-        )
-        likelihood = np.exp(scores - scores.max(axis=2, keepdims=True))
+        scores = np.stack([scores_of(column, start, stop) for column in columns], axis=1)
+        largest = scores.max(axis=2, keepdims=True)
+        likelihood = np.exp(scores - largest)
         alone = np.log(likelihood @ weights)
         both = (likelihood[:, rest] * weights) @ likelihood.transpose(0, 2, 1)
+        for pairs in joint:
+            own = np.column_stack([table.column(j, start, stop) for j in pairs.columns])
+            _put_together(both, pairs, own.astype(np.float64), columns, rest, largest, weights)
         ratios = np.log(np.maximum(both, np.finfo(float).tiny))
         ratios -= alone[:, rest, None] + alone[:, None, :]
         sums += ratios.sum(axis=0)
         squares += (ratios**2).sum(axis=0)
     mean = sums / n_samples
     return mean, np.sqrt(np.maximum(squares / n_samples - mean**2, 0.0) / n_samples)
+
+
+def _joint_pairs(view, columns):
+    """The JointPairs of a view's blocks of whole rows, of these columns: a list of one or none."""
+    out = []
+    for block in view.mixture.blocks:
+        own = [int(j) for j in block.columns if int(j) in columns]
+        if block.joint and own:
+            out.append(JointPairs(block, view.slots, own))
+    return out
+
+
+def _put_together(both, pairs, cells, columns, rest, largest, weights):
+    """Replace products of densities by the densities of pairs that are dependent in a component.
+
+    both : (n, n_rest, n_columns), relative to `largest`, (n, n_columns, 1); written
+    """
+    at = np.array([columns.index(j) for j in pairs.columns])
+    for i, place in enumerate(at):
+        others = np.delete(at, i)
+        logs = pairs.together(i, cells) - largest[:, [place]] - largest[:, others]
+        both[:, rest.index(place), others] = np.exp(logs) @ weights

@@ -8,7 +8,7 @@ from ..moves import iterated_conditional_modes
 from ..states import CrossCat, Mixture, Subsample, state_from_arrays
 from ..summary import LOSSES, point_estimate, relabel
 from ..summary._losses import expected_losses
-from ._draws import largest_view, shown_views
+from ._draws import largest_view, partitions, shown_views
 from ._splits import split_components
 
 COMPARED_ROWS = 500  # of draws whose log joint densities do not compare
@@ -61,13 +61,23 @@ def _merits(draws):
     """The figure by which draws are ranked: the log joint density.
 
     Log joint densities that include values of missing cells are not comparable. Then the best draw
-    is the one whose partition has the least mean variation of information from those of all draws.
+    is the one whose partition has the least mean variation of information from those of all draws:
+    that of the rows or, with views, that of the cells.
     """
     if "fills" not in draws[0].arrays:
         return [draw.log_joint for draw in draws]
     n_rows = len(draws[0].labels)
     rows = np.linspace(0, n_rows - 1, min(n_rows, COMPARED_ROWS)).astype(np.int64)
-    return -expected_losses([draw.labels[rows] for draw in draws], LOSSES["vi"])
+    return -expected_losses([_of_cells(draw, rows) for draw in draws], LOSSES["vi"])
+
+
+def _of_cells(draw, rows):
+    """The components of the cells of some rows, in the views of their columns; of one view, those
+    of the rows."""
+    view_of, labels = partitions(draw.arrays, rows)
+    n_labels = np.array([own.max() + 1 for own in labels])
+    starts = np.cumsum(n_labels) - n_labels
+    return np.concatenate([labels[v] + starts[v] for v in view_of])
 
 
 def point_partitions(draws, method, least=1, apart=None):
@@ -99,23 +109,22 @@ def point_partitions(draws, method, least=1, apart=None):
     best : CrossCatDraw
         That draw.
     """
-    log_joints = [draw.log_joint for draw in draws]
-    best = draws[int(np.argmax(log_joints))]
-    view_of = point_estimate([draw.table_view_labels for draw in draws], log_joints, method)
+    merits = np.asarray(_merits(draws))
+    first = int(np.argmax(merits))
+    best, used = draws[first], [first] if method == "map" else list(range(len(draws)))
+    view_of = point_estimate([draw.table_view_labels for draw in draws], merits, method)
     row_labels, sources = [], []
     for v in range(int(view_of.max()) + 1):
         sources.append(_most_similar(best, view_of == v))
-        used = [best] if method == "map" else draws
-        partitions = [draw.rows_of(_most_similar(draw, view_of == v)) for draw in used]
-        chosen = [draw.log_joint for draw in used]
-        row_labels.append(relabel(point_estimate(partitions, chosen, method)))
+        of_rows = [_rows_of_similar(draws[d], view_of == v) for d in used]
+        row_labels.append(relabel(point_estimate(of_rows, merits[used], method)))
     if least > 1:
         v = largest_view(shown_views(view_of, apart))
         if row_labels[v].max() + 1 < least:
-            partitions = [draw.rows_of(_most_similar(draw, view_of == v)) for draw in draws]
-            enough = [d for d, labels in enumerate(partitions) if labels.max() + 1 >= least]
+            of_rows = [_rows_of_similar(draw, view_of == v) for draw in draws]
+            enough = [d for d, labels in enumerate(of_rows) if labels.max() + 1 >= least]
             if enough:
-                row_labels[v] = relabel(partitions[max(enough, key=lambda d: log_joints[d])])
+                row_labels[v] = relabel(of_rows[max(enough, key=lambda d: merits[d])])
     return view_of, row_labels, sources, best
 
 
@@ -126,6 +135,11 @@ def matching_view(draw, point):
         return draw.main_view, draw.labels
     v = _most_similar(draw, point.table_view_labels == largest_view(point.view_labels))
     return draw.stored(v), draw.rows_of(v)
+
+
+def _rows_of_similar(draw, columns):
+    """The row labels of that view of a draw."""
+    return draw.rows_of(_most_similar(draw, columns))
 
 
 def _most_similar(draw, columns):
@@ -159,6 +173,8 @@ def crosscat_arrays(view_of, row_labels, sources, best, families, table, split=N
     start = (before.hyper(), view_of, view_prior, before.views[0].prior)
     state = CrossCat.start(table, families, *start, _all_rows(table))
     rows = np.arange(table.n_rows)
+    if "fills" in best.arrays:
+        state.table.set_fills(best.arrays["fills"])
     for view, labels, source in zip(state.views, row_labels, sources):
         prior = before.views[best.stored(source)].prior
         view.set_prior(prior.holding(int(labels.max()) + 1))
@@ -166,6 +182,9 @@ def crosscat_arrays(view_of, row_labels, sources, best, families, table, split=N
     if split is not None:
         v, least, keys = split
         split_components(state.views[v], least, keys)
+    if "fills" in best.arrays:
+        for view in state.views:
+            view.draw_fills(rows, np.random.PCG64(0))
     return state.to_arrays(numbered=True) | {"log_joint": np.array(state.log_joint())}
 
 

@@ -36,7 +36,8 @@ ALIKE = {Poisson: ([0, 1], 1), GammaExponential: ([0, 1], 0), NegativeBinomial: 
 def relevances(view):
     """Probability that each column of a view has to do with its components: dict of int to float.
 
-    It is 0 in a view of one component.
+    It is 0 in a view of one component. The columns of a family of whole rows have one law together
+    and so one probability.
 
     Parameters
     ----------
@@ -56,7 +57,9 @@ def relevances(view):
         for k in range(1, len(slots)):
             own.merge_slots(0, k)
         for f, line in enumerate(lines):
-            out[int(own.columns[f])] = float(expit(apart[f] - line.log_marginal(own, f)))
+            columns = own.columns if own.joint else own.columns[[f]]
+            relevant = float(expit(apart[f] - line.log_marginal(own, f)))
+            out |= dict.fromkeys(columns.tolist(), relevant)
     return out
 
 

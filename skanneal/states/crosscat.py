@@ -5,7 +5,8 @@
     cells     independent given their view's clusters, but for those of a family of whole rows, whose
               columns in a view have a law together
 
-All views share one subsample S: a row enters or leaves all of them together. Of a family of whole
+All views share one subsample S: a row enters or leaves all of them together. The missing cells of
+families of whole rows are part of the state, as fills in one table of the views. Of a family of whole
 rows each column has hyperparameters by itself (families/_division.py); those that its columns
 share are the same in all views.
 """
@@ -53,9 +54,9 @@ class CrossCat:
     Parameters
     ----------
     table : Table
-        Encoded rows.
+        Encoded rows, with fills in the columns of families of whole rows (`filled`).
     views : sequence of Mixture
-        Each with at least one feature; together they own every column.
+        Each with at least one feature; together they own every column. They share the fills.
     view_of : array-like of int, shape (n_columns,)
         Index into `views` of each column.
     prior : PartitionPrior
@@ -68,6 +69,12 @@ class CrossCat:
     single_columns, joint_columns : int array
         The columns of families of single columns, and those of a family of whole rows.
     """
+
+    @staticmethod
+    def filled(table, families):
+        """A table of these rows with fills, given the columns of each family by name."""
+        joint = [at for family, at in families.items() if FAMILIES[family].joint]
+        return table.with_fills(np.concatenate([np.empty(0, np.int64), *joint]))
 
     def __init__(self, table, views, view_of, prior, subsample):
         self.table, self.subsample, self.prior = table, subsample, prior
@@ -101,14 +108,14 @@ class CrossCat:
         subsample : Subsample
             S, empty.
         """
-        views = []
+        table, views = cls.filled(table, families), []
         for v in range(int(view_of.max()) + 1):
             blocks = [
                 _block(table, family, own, hyper)
                 for family, columns in families.items()
                 if len(own := columns[view_of[columns] == v])
             ]
-            views.append(Mixture(table, blocks, prior, subsample))
+            views.append(Mixture(table, blocks, prior, subsample, shares_fills=True))
         return cls(table, views, view_of, view_prior, subsample)
 
     @property
@@ -183,15 +190,17 @@ class CrossCat:
         return scores
 
     def joint_cells(self, rows):
-        """The cells of `joint_columns` in these rows, (n, n_joint) float64, and the columns'
-        hyperparameters, (n_joint, n_coordinates)."""
+        """The cells of `joint_columns` in these rows with their fills, float64 (n, n_joint), which
+        of them are fills, and the columns' hyperparameters, (n_joint, n_coordinates)."""
         hyper = self.hyper(self.joint_columns)
-        cells = [self.table.column(j)[rows] for j in self.joint_columns]
+        cells = [self.table.filled_column(j)[rows] for j in self.joint_columns]
+        gaps = [self.table.missing(j)[rows] for j in self.joint_columns]
         vectors = [hyper[j] for j in self.joint_columns.tolist()]
-        return np.column_stack(cells).astype(np.float64), np.array(vectors)
+        return np.column_stack(cells).astype(np.float64), np.column_stack(gaps), np.array(vectors)
 
     def joint_scores(self, columns, rows, labels, beside):
-        """Log marginal likelihood of some of `joint_columns` together under several partitions.
+        """Log marginal likelihood of some of `joint_columns` together under several partitions,
+        their fills being data.
 
         Parameters
         ----------
@@ -207,7 +216,7 @@ class CrossCat:
         """
         if not len(columns):
             return np.zeros(len(labels))
-        cells, hyper = self.joint_cells(rows)
+        cells, _, hyper = self.joint_cells(rows)
         division, scores = FAMILIES[self.family_of[int(columns[0])]].division, []
         for own, others in zip(labels, beside):
             views_columns = division(cells, own, hyper)
@@ -264,19 +273,24 @@ class CrossCat:
 
         `hyper` as for `new_view`; those of `fresh` take their place."""
         hyper = self.hyper(columns) if hyper is None else hyper
-        view = self.new_view(columns, fresh.prior, hyper | fresh.hyper)
+        view = self._new_view(self.table, columns, fresh.prior, hyper | fresh.hyper)
         view.replace(self.subsample.rows(), fresh.labels)
         return view
 
     def new_view(self, columns, prior, hyper=None):
-        """A view of these features, without rows and not yet one of the views.
+        """A view of these features, without rows and never one of the views: to moves that make
+        views, fills are cells as any other.
 
         `hyper` are their hyperparameters by column, if at hand."""
-        hyper = self.hyper(columns) if hyper is None else self._with_shared(hyper)
-        blocks = [
-            _block(self.table, family, own, hyper) for family, own in self._by_family(columns)
-        ]
-        return Mixture(self.table, blocks, prior, self.subsample)
+        table = self.table
+        if table.fills() is not None:
+            table = table.take(np.arange(table.n_rows), filled=True)
+        return self._new_view(table, columns, prior, self.hyper(columns) if hyper is None else hyper)
+
+    def _new_view(self, table, columns, prior, hyper):
+        hyper = self._with_shared(hyper)
+        blocks = [_block(table, family, own, hyper) for family, own in self._by_family(columns)]
+        return Mixture(table, blocks, prior, self.subsample, shares_fills=True)
 
     def _with_shared(self, hyper):
         """Hyperparameters by column, where those that columns share are the present ones."""
@@ -316,12 +330,15 @@ class CrossCat:
         }
 
     def to_arrays(self, numbered=False):
-        """Flat dict "view_of", "view_concentration", "view_discount", "view<v>/<name>"; `numbered`
-        as for Mixture."""
+        """Flat dict "view_of", "view_concentration", "view_discount", "view<v>/<name>", and "fills"
+        where there are any; `numbered` as for Mixture."""
         arrays = {
             "view_of": self.view_of.copy(),
             **self.prior.to_arrays("view_"),
         }
+        fills = self.table.fills()
+        if fills is not None:
+            arrays["fills"] = fills
         views = {f"view{v}": view.to_arrays(numbered) for v, view in enumerate(self.views)}
         return arrays | pack(views)
 
@@ -333,10 +350,14 @@ class CrossCat:
         """
         parts, views = unpack(arrays), []
         view_of = state_array(arrays, "view_of", "iu", (table.n_columns,), 0, len(parts) - 1)
+        table = cls.filled(table, _joint_columns(parts, table))
+        fills = table.fills()
+        if fills is not None:
+            table.set_fills(state_array(arrays, "fills", "f", fills.shape))
         for v in range(len(parts)):
             with part(f"view{v}"):
                 own = parts.get(f"view{v}", {})
-                views.append(Mixture.from_arrays(own, table, subsample, trusted))
+                views.append(Mixture.from_arrays(own, table, subsample, trusted, shares_fills=True))
         prior = prior_from_arrays(arrays, "view_")
         new = cls(table, views, view_of, prior, subsample)
         for v, view in enumerate(views):
@@ -364,3 +385,14 @@ def _block(table, family, columns, hyper, n_slots=16):
 def _hyper_of(view):
     """The hyperparameters of a mixture's columns: dict of int to float array."""
     return {j: vector for block in view.blocks for j, vector in by_column(block).items()}
+
+
+def _joint_columns(parts, table):
+    """The columns of each family of whole rows in the arrays of views, if they are such."""
+    out = {}
+    for own in parts.values():
+        for family, arrays in unpack(own).items():
+            if family in FAMILIES and FAMILIES[family].joint:
+                columns = state_array(arrays, "columns", "iu", (None,), 0, table.n_columns - 1)
+                out[family] = np.r_[out.get(family, np.empty(0, np.int64)), columns]
+    return out

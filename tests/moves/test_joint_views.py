@@ -33,8 +33,13 @@ OTHER = [0.5, -1.5, 1.0, -0.5, 1.75]
 
 
 def case(n_rows=4, kind="joint", **options):
-    """Two joint columns on a line; the third is another joint one or, "mixed", one of levels."""
-    columns = [joint_column(values[:n_rows], **options) for values in (LINE, NEAR, OTHER)]
+    """Two joint columns on a line; the third is another joint one or, "mixed", one of levels.
+    "gaps": one cell of each of the first two is missing."""
+    cells = [values[:n_rows] for values in (LINE, NEAR, OTHER)]
+    if kind == "gaps":
+        cells[0] = [None, *cells[0][1:]]
+        cells[1] = [*cells[1][:-1], None]
+    columns = [joint_column(values, **options) for values in cells]
     if kind == "mixed":
         columns[2] = column("categorical", [0, 0, 2, 2, 1][:n_rows])
     return Case(columns, [(0.8, 0.3)], [(0.7, 0.3)], target=JointTarget)
@@ -51,8 +56,74 @@ def stays(case, law, make, n_starts, more=(), seed=1):
     return counts
 
 
-@pytest.mark.parametrize("kind", ["joint", "mixed"])
+@pytest.mark.parametrize("kind", ["joint", "mixed", "gaps"])
 @pytest.mark.parametrize("moves", [*COLUMN_MOVES, "all"])
 def test_moves_leave_the_posterior_by_few_chains(moves, kind):
     own = case(4, kind)
     stays(own, law_of(4, kind), moves_of(own, MOVES[moves]), 120)
+
+
+@SLOW
+@pytest.mark.parametrize("kind", ["joint", "mixed", "gaps"])
+@pytest.mark.parametrize("moves", [*COLUMN_MOVES, "all"])
+def test_moves_leave_the_posterior(moves, kind):
+    """Five rows, 800 exact draws."""
+    own = case(5, kind)
+    stays(own, law_of(5, kind), moves_of(own, MOVES[moves]), 800)
+
+
+@pytest.mark.parametrize("n_starts", [150, pytest.param(1500, marks=SLOW)])
+def test_hyperparameters_of_columns_and_of_the_family(n_starts):
+    """A column's scale and the kappa0 of all columns are drawn too."""
+    own, law = inferred(), inferred_law()
+    stays(own, law, moves_of(own, MOVES["column_block"])[:-1], n_starts, hyperparameter_moves())
+
+
+@SLOW
+@pytest.mark.parametrize("moves", ["column_sets", "view_split_merge", "view_reallocation"])
+def test_moves_of_several_columns_with_hyperparameters(moves):
+    own, law = inferred(), inferred_law()
+    stays(own, law, moves_of(own, MOVES[moves])[:-1], 1000, hyperparameter_moves())
+
+
+PSI, KAPPA0 = [0.05, 1.5], [0.1, 2.0]
+
+
+def inferred():
+    """Three rows; every column's scale is one of two, and so is kappa0."""
+    return case(3, psi=PSI, kappa0=KAPPA0)
+
+
+@cache
+def inferred_law():
+    return joint_law(inferred())
+
+
+def hyperparameter_moves():
+    of_column = [None, None, None, np.array(PSI)]
+    shared = {FAMILY: [None, np.array(KAPPA0), None, None]}
+    features = FeatureHyperparameters(dict.fromkeys(range(3), of_column))
+    return [EachView(features), SharedHyperparameters(shared)]
+
+
+# ------------------------------------------------------------------ controls
+def test_columns_scored_by_themselves_fail(monkeypatch):
+    """Control: the score of a column does not know of the others in a view."""
+    alone = NormalColumns.hold
+    monkeypatch.setattr(NormalColumns, "hold", lambda self, columns: alone(self, []))
+    assert p_value(case(4), law_of(4, "joint"), "column_block", 400) < REJECT
+
+
+@SLOW
+def test_sets_of_columns_scored_by_themselves_fail(monkeypatch):
+    def together(self, columns):
+        return sum(map(self.score, columns))
+
+    monkeypatch.setattr(NormalColumns, "together", together)
+    for moves in ("column_sets", "view_split_merge"):
+        assert p_value(case(4), law_of(4, "joint"), moves, 1500) < REJECT
+
+
+def p_value(own, law, moves, n_starts):
+    counts = ends(own, draws_of(law, n_starts, 2), moves_of(own, MOVES[moves]), 4, 2)
+    return view_p_value(counts, law)

@@ -47,6 +47,7 @@ from skanneal.partition_priors import PitmanYor, PriorGrid
 from skanneal.states import CrossCat, Mixture, Subsample
 
 SLOW = pytest.mark.slow
+FILLED = 20  # times that fills, where there are any, are drawn given the partitions
 REJECT = 1e-6  # what a control's p-value must be below
 
 
@@ -212,12 +213,17 @@ def make_state(case, key, table, subsample):
     g, indices, views = key
     columns = case.with_hypers(indices)
     rows = np.sort(subsample.rows())
+    families = {family: [] for family, _, _ in columns}
+    for f, (family, _, _) in enumerate(columns):
+        families[family].append(f)
+    table = CrossCat.filled(table, families)
     view_of = np.empty(len(columns), dtype=np.int64)
     mixtures = []
     for v, (features, (labels, point)) in enumerate(views):
         view_of[list(features)] = v
         blocks = view_blocks(table, columns, features)
-        mixtures.append(Mixture(table, blocks, case.kind(*case.row_grid[point]), subsample))
+        prior = case.kind(*case.row_grid[point])
+        mixtures.append(Mixture(table, blocks, prior, subsample, shares_fills=True))
         mixtures[-1].replace(rows, np.array(labels))
     return CrossCat(table, mixtures, view_of, case.kind(*case.view_grid[g]), subsample)
 
@@ -306,6 +312,8 @@ def ends(case, starts, moves, n_rounds, seed):
     counts = Counter()
     for start in starts:
         state = make_state(case, start, table, subsample)
+        for view in state.views * FILLED:
+            view.draw_fills(subsample.rows(), bit_generator)
         for _ in range(n_rounds):
             for move in moves:
                 move.sweep(state, bit_generator, beta=case.beta)

@@ -1,5 +1,7 @@
 """Small tables of CrossCat with columns that have one normal law together in a view, enumerated.
 
+Gaps (None) are integrated out.
+
 A joint column is ("multivariate_normal", rows of one cell, hyper): its hyperparameters are those of
 the normal-inverse-Wishart prior of this column alone. The columns of a view have the prior of which
 each one's is the marginal: as many degrees of freedom more as there are columns more, and a diagonal
@@ -12,14 +14,14 @@ import numpy as np
 
 from oracles.crosscat_enumeration import CrossCatTarget
 from oracles.enumeration import clusters
-from oracles.reference import log_marginal
+from oracles.gaps_reference import observed_log_marginal
 
 FAMILY = "multivariate_normal"
 
 
 def joint_column(values, psi=0.6, *, kappa0=0.4, nu0=2.5, mu0=0.25):
     """A joint column of these numbers; lists of kappa0 or psi are grids of hyperparameters."""
-    rows = [(float(np.float32(value)),) for value in values]
+    rows = [(None if value is None else float(np.float32(value)),) for value in values]
     hypers = [
         {"mu0": [mu0], "kappa0": kappa, "nu0": nu0, "scale0": [[scale]]}
         for kappa in np.atleast_1d(kappa0).tolist()
@@ -72,4 +74,6 @@ class JointTarget(CrossCatTarget):
         hyper = hyper_of_view([self.columns[f][2] for f in joint])
         rows = [sum(cells, ()) for cells in zip(*(self.columns[f][1] for f in joint))]
         members = clusters(labels)
-        return math.fsum(log_marginal(FAMILY, [rows[i] for i in own], hyper) for own in members)
+        return math.fsum(
+            observed_log_marginal(FAMILY, [rows[i] for i in own], hyper) for own in members
+        )
