@@ -305,6 +305,11 @@ class BaseAnnealed(BaseTable, BaseChains):
                     f"The family {family!r} describes whole rows, but {type(self).__name__}"
                     " partitions the columns: use AnnealedDPMixture, or another family."
                 )
+            if member is not None and member.joint and "view_annealing" in self.moves:
+                raise ValueError(
+                    f"moves: 'view_annealing' does not go with the family {family!r}, whose columns'"
+                    f" hyperparameters depend on each other: leave it out."
+                )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -132,7 +132,7 @@ class NormalColumns:
     def _of_clusters(self, columns):
         """Means of the clusters less mu0, (n_clusters, d), and the cells less their cluster's, in
         the order of the clusters: (n, d)."""
-        cells = self.cells[np.ix_(self.order, columns)] - self.mu0[columns]
+        cells = self.cells[:, columns][self.order] - self.mu0[columns]
         means = np.add.reduceat(cells, self.starts, axis=0) / self.sizes[:, None]
         return means, cells - np.repeat(means, self.sizes, axis=0)
 
@@ -147,13 +147,15 @@ class NormalColumns:
 
     def _rest(self, column):
         """s of a column that is not held, after those that are: (n_clusters,)."""
+        psi = self.psi[column]
         means, centred = self._of_clusters([column])
-        cross = np.add.reduceat(self.centred * centred, self.starts, axis=0)
-        cross += self.weights[:, None] * self.means * means
-        solved = np.linalg.solve(self.factors.transpose(0, 2, 1), cross[:, :, None])[:, :, 0]
-        own = np.add.reduceat(centred[:, 0] ** 2, self.starts) + self.weights * means[:, 0] ** 2
-        psi = self.psi[column]  # which s cannot be below, but by rounding
-        return np.maximum(psi + own - np.sum(solved**2, axis=1), psi)
+        s = np.add.reduceat(centred[:, 0] ** 2, self.starts) + self.weights * means[:, 0] ** 2 + psi
+        if self.held:
+            cross = np.add.reduceat(self.centred * centred, self.starts, axis=0)
+            cross += self.weights[:, None] * self.means * means
+            solved = np.linalg.solve(self.factors.transpose(0, 2, 1), cross[:, :, None])[:, :, 0]
+            s = np.maximum(s - np.sum(solved**2, axis=1), psi)  # not below psi, but by rounding
+        return s
 
     def _chain(self, squares, columns):
         """The logarithm of each factor of the product above, summed over clusters: (d,)."""

@@ -397,13 +397,16 @@ cdef class Table:
         own.view("<f4").reshape(-1)[cells] = values
         self.far |= bool((np.abs(values) > FAR).any())
 
-    def filled_column(self, Py_ssize_t j):
-        """Column j's numbers, those of its gaps their fills: float32 of shape (n_rows,)."""
-        cells = self.column(j)
-        if self._place != NULL:
+    def numbers(self, columns, filled=False):
+        """The cells of columns of numbers, those of gaps NaN or their fills: float32 of shape
+        (n_rows, n_columns)."""
+        at = self.positions[columns] // 4
+        parts = [np.asarray(chunk).view("<f4")[:, at] for chunk in self._chunks]
+        cells = np.concatenate(parts)[:self.n_rows] if parts else np.empty((0, len(at)), "<f4")
+        if filled and self._place != NULL:
             place, own, _ = self._fills
-            there = place >= 0
-            cells[there] = own.view("<f4")[place[there], self.positions[j] // 4]
+            there = np.flatnonzero(place >= 0)
+            cells[there] = own.view("<f4")[np.ix_(place[there], at)]
         return cells
 
     def fill_column(self, Py_ssize_t j, rows, numbers):

@@ -192,11 +192,10 @@ class CrossCat:
     def joint_cells(self, rows):
         """The cells of `joint_columns` in these rows with their fills, float64 (n, n_joint), which
         of them are fills, and the columns' hyperparameters, (n_joint, n_coordinates)."""
-        hyper = self.hyper(self.joint_columns)
-        cells = [self.table.filled_column(j)[rows] for j in self.joint_columns]
-        gaps = [self.table.missing(j)[rows] for j in self.joint_columns]
-        vectors = [hyper[j] for j in self.joint_columns.tolist()]
-        return np.column_stack(cells).astype(np.float64), np.column_stack(gaps), np.array(vectors)
+        hyper, table = self.hyper(self.joint_columns), self.table
+        gaps = np.isnan(table.numbers(self.joint_columns)[rows])
+        cells = table.numbers(self.joint_columns, filled=True)[rows].astype(np.float64, order="F")
+        return cells, gaps, np.array([hyper[j] for j in self.joint_columns.tolist()])
 
     def joint_scores(self, columns, rows, labels, beside):
         """Log marginal likelihood of some of `joint_columns` together under several partitions,
