@@ -46,7 +46,8 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         "normal", and "semi_continuous_log_normal" that of both where there are zeros (see
         `AnnealedDPMixture`). Identifiers are left out, with a warning. Or a family's name, or a
         mapping of families to columns (names, positions or a mask); of the user guide's families
-        those of single columns.
+        those of single columns, and "multivariate_normal": in each view the numbers of this family
+        are jointly normal within a cluster, and which of them are in one view is inferred.
     rounding : "auto", None or mapping, default="auto"
         Which columns of numbers are rounded, as in `AnnealedDPMixture`.
     dates : {"elapsed", "periodic"}, default="elapsed"
@@ -97,6 +98,8 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         rows are in) and "view_annealing" (the same, with sweeps while the rows enter; a proposal
         costs as much as dozens of sweeps and is made once in about 120, but may be accepted on many
         rows). "auto" is all but "column_gibbs" and "view_annealing".
+        Columns of "multivariate_normal" change views one by one in "column_block" too, and do not
+        go with "view_annealing".
     point_estimate : {"clusters", "map", "vi", "binder"}, default="clusters"
         What the fitted labels are. "map": the views and rows of the draw of highest log joint
         density. "vi" and "binder": `view_labels_` is the partition of the columns of least expected

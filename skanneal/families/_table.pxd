@@ -42,6 +42,7 @@ cdef class Table:
     cdef Py_ssize_t _filled_bytes           # stride of these
     cdef readonly bint weighted             # does a weight stand behind each of them?
     cdef readonly object with_gaps          # rows in which fills stand for missing cells
+    cdef readonly bint shares_fills         # do several mixtures have these fills?
     cdef object _fills                      # the arrays of both, and where the fills stand
 
     cdef bint has_far(self, const char *row) noexcept nogil

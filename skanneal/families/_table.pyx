@@ -90,7 +90,7 @@ cdef class Table:
         self._pointers = NULL
         self._n_pointers = 0
         self._place = NULL
-        self.weighted = False
+        self.weighted = self.shares_fills = False
 
     def __init__(self, dtypes, n_levels, offsets=None, scales=None, atoms=None):
         self.dtypes = tuple(dtypes)
@@ -326,7 +326,7 @@ cdef class Table:
             new.gaps[j] = self._is_missing(j, new._cells(j)).any()
         return new
 
-    def with_fills(self, columns, weighted=False):
+    def with_fills(self, columns, weighted=False, shared=False):
         """This table for one chain, in which missing numbers of some columns have values.
 
         Parameters
@@ -335,6 +335,8 @@ cdef class Table:
             Columns of numbers.
         weighted : bool, default=False
             Whether each row has a weight, which begins at 1.
+        shared : bool, default=False
+            Whether mixtures made with this table shall have these fills, not each its own.
 
         Returns
         -------
@@ -378,7 +380,7 @@ cdef class Table:
                     memcpy(&view[place[i], 0], self.observed(i), self.row_bytes)
         new._place, new._filled = &place[0], <char *> &view[0, 0]
         new._filled_bytes, new._filled_end = n_bytes, new._filled + view.shape[0] * n_bytes
-        new.weighted = weighted
+        new.weighted, new.shares_fills = weighted, shared
         new._fills = np.asarray(place), own, np.concatenate([cells, weights])
         new.set_fills(np.repeat([0.0, 1.0], [len(cells), len(weights)]))
         return new
@@ -396,24 +398,6 @@ cdef class Table:
         _, own, cells = self._fills
         own.view("<f4").reshape(-1)[cells] = values
         self.far |= bool((np.abs(values) > FAR).any())
-
-    def numbers(self, columns, filled=False):
-        """The cells of columns of numbers, those of gaps NaN or their fills: float32 of shape
-        (n_rows, n_columns)."""
-        at = self.positions[columns] // 4
-        parts = [np.asarray(chunk).view("<f4")[:, at] for chunk in self._chunks]
-        cells = np.concatenate(parts)[:self.n_rows] if parts else np.empty((0, len(at)), "<f4")
-        if filled and self._place != NULL:
-            place, own, _ = self._fills
-            there = np.flatnonzero(place >= 0)
-            cells[there] = own.view("<f4")[np.ix_(place[there], at)]
-        return cells
-
-    def fill_column(self, Py_ssize_t j, rows, numbers):
-        """Replace column j's fills in some rows that lack it; as for `set_fills`."""
-        place, own, _ = self._fills
-        own.view("<f4")[place[rows], self.positions[j] // 4] = numbers
-        self.far |= bool((np.abs(numbers) > FAR).any())
 
     def bytes(self):
         """The encoded rows and their entries as they are in memory, a list of arrays."""

@@ -48,10 +48,10 @@ class ColumnBlock(ColumnMove):
             after = self._choose(state, before, scores, bit_generator)
         if len(state.joint_columns):
             after = self._choose_joint(state, after, fresh, beta, bit_generator)
+        work = CALL + state.subsample.size * n_columns * (state.n_views + n_fresh)
         moved = int(np.sum(after != before))
         if moved:
             state.reassign(after, fresh)
-        work = CALL + state.subsample.size * n_columns * (state.n_views + n_fresh)
         return MoveInfo(n_columns, moved, work)
 
     def _choose(self, state, view_of, scores, bit_generator):

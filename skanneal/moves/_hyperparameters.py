@@ -61,6 +61,7 @@ class FeatureHyperparameters(Polled):
     def __init__(self, grids, together=True):
         self.given, self.together = {int(j): of_column for j, of_column in grids.items()}, together
         self.grids = {j: _one_after_another(of_column) for j, of_column in self.given.items()}
+        self.joined = {}  # by first column, those of a block whose columns views divide, and these
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """Draw every coordinate once, and then pseudo-counts together."""
@@ -83,13 +84,13 @@ class FeatureHyperparameters(Polled):
     def _grids_of(self, block, f):
         """The grids of a block's feature as `draw_hyper` takes them; None if it is fixed."""
         columns = block.columns.tolist()
-        if len(columns) > 1 and divided(block, columns, self.given):
-            key = tuple(columns)
-            if key not in self.grids:
-                of_columns = [self.given[j] for j in columns]
-                self.grids[key] = _one_after_another(joined_grids(block, of_columns))
-            return self.grids[key]
-        return self.grids.get(columns[f])
+        if len(columns) == 1 or not divided(block, columns, self.given):
+            return self.grids.get(columns[f])
+        known, grids = self.joined.get(columns[0], (None, None))
+        if known != columns:
+            grids = _one_after_another(joined_grids(block, [self.given[j] for j in columns]))
+            self.joined[columns[0]] = columns, grids
+        return grids
 
     def _draw_weights(self, state, block, beta, bit_generator):
         """Draw the rows' weights jointly with the block's last coordinate, that of their law;

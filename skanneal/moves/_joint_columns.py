@@ -14,6 +14,7 @@ fills do, which leaves the law invariant as well.
 import numpy as np
 
 from ..families import FAMILIES
+from ..families._cells import fill_cells
 
 
 class JointColumns:
@@ -62,9 +63,9 @@ class JointColumns:
         self.view_of[place] = target
         own = self.gaps[:, place]
         if own.any():
-            numbers = self.views[target].draw(place, generator).astype(np.float32)
-            self.cells[own, place] = numbers
-            self.table.fill_column(column, self.rows[own], numbers)
+            numbers = self.views[target].draw(place, generator)
+            self.cells[own, place] = numbers.astype(np.float32)
+            fill_cells(self.table, column, self.rows[own], numbers)
 
     def _place(self, column):
         return int(np.searchsorted(self.columns, column))

@@ -19,7 +19,6 @@ cdef class Mixture:
     cdef readonly Py_ssize_t n_clusters
     cdef readonly Py_ssize_t open_slot  # the one empty slot that may be chosen: the lowest free one
     cdef bint corrected                 # do row steps propose and correct?
-    cdef readonly bint shares_fills     # are the table's fills those of all views?
     cdef int32_t[::1] labels            # (n_rows,) slot or -1
     cdef int64_t[::1] counts            # (n_slots,)
     cdef float[::1] log_prior           # (n_slots,) -inf for the free slots that are not open

@@ -53,24 +53,18 @@ cdef class Mixture:
         Prior over partitions of S.
     subsample : Subsample
         S, which other views may share; this object never changes it.
-    shares_fills : bool, default=False
-        Whether the fills are those that the table has, for all views. Otherwise the mixture has a
-        table of its own with fills where it needs some.
     """
 
     def __cinit__(self, *args, **kwargs):
         self.pointer = NULL
 
-    def __init__(self, Table table, blocks, PartitionPrior prior, Subsample subsample,
-                 shares_fills=False):
+    def __init__(self, Table table, blocks, PartitionPrior prior, Subsample subsample):
         self.level = skanneal_level()
-        self.table, self.shares_fills = table, shares_fills
-        if not shares_fills:
-            filled = [block.columns for block in blocks if block.joint and block.takes_gaps]
-            self.table = table.with_fills(
-                np.concatenate([np.empty(0, np.int64), *filled]),
-                any(block.weighted for block in blocks),
-            )
+        filled = [block.columns for block in blocks if block.joint and block.takes_gaps]
+        self.table = table if table.shares_fills else table.with_fills(
+            np.concatenate([np.empty(0, np.int64), *filled]),
+            any(block.weighted for block in blocks),
+        )
         self.subsample = subsample
         if self.table is not table:
             for block in blocks:
@@ -454,7 +448,7 @@ cdef class Mixture:
         "fills" where there are any.
 
         Slots up to the highest in use, statistics bit for bit; or, `numbered`, without the empty
-        slots: clusters 0 .. K - 1. Fills that views share are not this one's to save."""
+        slots: clusters 0 .. K - 1. Fills that views share are not a view's to save."""
         used = np.flatnonzero(self.counts)
         slots, labels = max(1, int(np.max(used, initial=-1)) + 1), np.asarray(self.labels).copy()
         if numbered:
@@ -462,7 +456,7 @@ cdef class Mixture:
             number[used] = np.arange(len(used))
             slots, labels = used, number[labels]
         arrays, fills = {"labels": labels, **self.prior.to_arrays()}, self.table.fills()
-        if fills is not None and not self.shares_fills:
+        if fills is not None and not self.table.shares_fills:
             arrays["fills"] = fills
         for block in self.blocks:
             for name, value in block.to_arrays(slots).items():
@@ -470,21 +464,20 @@ cdef class Mixture:
         return arrays
 
     @classmethod
-    def from_arrays(cls, arrays, Table table=None, Subsample subsample=None, trusted=False,
-                    shares_fills=False):
+    def from_arrays(cls, arrays, Table table=None, Subsample subsample=None, trusted=False):
         """The mixture whose to_arrays() gave `arrays`; StateError, unless they are `trusted`, for
         arrays that are none such. A `table` without rows (same columns) is for queries only."""
         cdef Mixture new
         blocks = checked_blocks(arrays, table, trusted)
         prior = prior_from_arrays(arrays)
-        new = cls(table, blocks, prior, subsample, shares_fills)
+        new = cls(table, blocks, prior, subsample)
         size = blocks[0].sizes()
         counts = np.zeros(max(block.n_slots for block in blocks), np.int64)
         counts[:len(size)] = size
         if table.n_rows:
             new.labels = np.array(arrays["labels"], dtype=np.int32)
             fills = new.table.fills()
-            if fills is not None and not shares_fills:
+            if fills is not None and not table.shares_fills:
                 new.table.set_fills(state_array(arrays, "fills", "f", fills.shape))
         new._set_counts(counts)
         new.set_prior(prior)

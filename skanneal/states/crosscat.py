@@ -20,6 +20,7 @@ import numpy as np
 from .._native._packing import pack, unpack
 from .._native._state_arrays import StateError, part, state_array
 from ..families import FAMILIES
+from ..families._cells import numbers_of
 from ..families._division import by_column, shared, vectors_of
 from ..partition_priors import PartitionPrior, prior_from_arrays
 from ._mixture import Mixture
@@ -74,7 +75,7 @@ class CrossCat:
     def filled(table, families):
         """A table of these rows with fills, given the columns of each family by name."""
         joint = [at for family, at in families.items() if FAMILIES[family].joint]
-        return table.with_fills(np.concatenate([np.empty(0, np.int64), *joint]))
+        return table.with_fills(np.concatenate([np.empty(0, np.int64), *joint]), shared=True)
 
     def __init__(self, table, views, view_of, prior, subsample):
         self.table, self.subsample, self.prior = table, subsample, prior
@@ -115,7 +116,7 @@ class CrossCat:
                 for family, columns in families.items()
                 if len(own := columns[view_of[columns] == v])
             ]
-            views.append(Mixture(table, blocks, prior, subsample, shares_fills=True))
+            views.append(Mixture(table, blocks, prior, subsample))
         return cls(table, views, view_of, view_prior, subsample)
 
     @property
@@ -192,9 +193,8 @@ class CrossCat:
     def joint_cells(self, rows):
         """The cells of `joint_columns` in these rows with their fills, float64 (n, n_joint), which
         of them are fills, and the columns' hyperparameters, (n_joint, n_coordinates)."""
-        hyper, table = self.hyper(self.joint_columns), self.table
-        gaps = np.isnan(table.numbers(self.joint_columns)[rows])
-        cells = table.numbers(self.joint_columns, filled=True)[rows].astype(np.float64, order="F")
+        hyper, of = self.hyper(self.joint_columns), (self.table, self.joint_columns, rows)
+        gaps, cells = np.isnan(numbers_of(*of)), numbers_of(*of, filled=True)
         return cells, gaps, np.array([hyper[j] for j in self.joint_columns.tolist()])
 
     def joint_scores(self, columns, rows, labels, beside):
@@ -289,7 +289,7 @@ class CrossCat:
     def _new_view(self, table, columns, prior, hyper):
         hyper = self._with_shared(hyper)
         blocks = [_block(table, family, own, hyper) for family, own in self._by_family(columns)]
-        return Mixture(table, blocks, prior, self.subsample, shares_fills=True)
+        return Mixture(table, blocks, prior, self.subsample)
 
     def _with_shared(self, hyper):
         """Hyperparameters by column, where those that columns share are the present ones."""
@@ -356,7 +356,7 @@ class CrossCat:
         for v in range(len(parts)):
             with part(f"view{v}"):
                 own = parts.get(f"view{v}", {})
-                views.append(Mixture.from_arrays(own, table, subsample, trusted, shares_fills=True))
+                views.append(Mixture.from_arrays(own, table, subsample, trusted))
         prior = prior_from_arrays(arrays, "view_")
         new = cls(table, views, view_of, prior, subsample)
         for v, view in enumerate(views):

@@ -516,14 +516,17 @@ class GibbsFault(ColumnGibbs):
         super().__init__(row_grid)
         self.share, self.join, self.opening, self.own = share, join, opening, own
 
-    def _log_prior(self, state, sizes, alone, n_fresh):
-        alpha, d = state.prior.concentration, state.prior.discount
-        n_views = np.count_nonzero(sizes) + (alone if self.own else 0)
+    def _fresh(self, state, n_views, bit_generator):
+        self.alone = n_views < self.n_auxiliary
+        return super()._fresh(state, n_views, bit_generator)
+
+    def _log_prior(self, prior, sizes, n_auxiliary):
+        alpha, d = prior.concentration, prior.discount
+        n_views = np.count_nonzero(sizes) + (self.alone if self.own else 0)
         opens = alpha + (d * n_views if self.opening else 0.0)
         joins = sizes - (d if self.join else 0.0)
-        empty = np.log(opens / (self.n_auxiliary if self.share else 1))
-        taken = np.where(sizes > 0, np.log(np.maximum(joins, 1e-300)), empty)
-        return np.concatenate([taken, np.full(n_fresh, empty)])
+        empty = np.log(opens / (n_auxiliary if self.share else 1))
+        return np.where(sizes > 0, np.log(np.maximum(joins, 1e-300)), empty)
 
 
 class BlockFault(ColumnBlock):
@@ -558,7 +561,8 @@ class FixedPool(ColumnBlock):
         fresh = self._fresh(state, 1, bit_generator)
         scores = beta * self._scores(state, np.arange(state.table.n_columns), fresh)
         view_of = state.view_of
-        chosen = choose_views(view_of, scores, state.prior, 1.0, 1, bit_generator)
+        columns = state.single_columns
+        chosen = choose_views(view_of, columns, scores, state.prior, 1.0, 1, bit_generator)
         state.reassign(chosen, fresh)
 
 

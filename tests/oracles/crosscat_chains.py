@@ -223,7 +223,7 @@ def make_state(case, key, table, subsample):
         view_of[list(features)] = v
         blocks = view_blocks(table, columns, features)
         prior = case.kind(*case.row_grid[point])
-        mixtures.append(Mixture(table, blocks, prior, subsample, shares_fills=True))
+        mixtures.append(Mixture(table, blocks, prior, subsample))
         mixtures[-1].replace(rows, np.array(labels))
     return CrossCat(table, mixtures, view_of, case.kind(*case.view_grid[g]), subsample)
 
