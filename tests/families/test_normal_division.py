@@ -128,7 +128,7 @@ def test_fills_have_the_law_of_the_regression(others, gaps):
     drawn = np.array([view.draw(2, generator) for _ in range(600)])
     law = law_of_sum(rows, others, gaps)
     assert stats.kstest(drawn.sum(axis=1), law.cdf).pvalue > 1e-4
-    if len(gaps) > 1:
+    if len(gaps) > 1 and not others:
         assert stats.spearmanr(drawn[:, 0], drawn[:, 1]).pvalue < 1e-6
 
 
