@@ -307,8 +307,7 @@ class BaseAnnealed(BaseTable, BaseChains):
                 )
             if member is not None and member.joint and "view_annealing" in self.moves:
                 raise ValueError(
-                    f"moves: 'view_annealing' does not go with the family {family!r}, whose columns'"
-                    f" hyperparameters depend on each other: leave it out."
+                    f"moves: 'view_annealing' does not go with the family {family!r}: leave it out."
                 )
 
     def __sklearn_tags__(self):

@@ -37,13 +37,24 @@ class JointColumns:
         self.view_of = state.view_of[self.columns]
 
     def log_ratio(self, before, after):
-        """Log ratio of the likelihoods of all columns in the views `after` and `before`."""
+        """Log ratio of the likelihoods of all columns in the views `after` and `before`, their
+        fills being data."""
         now, then = before[self.columns], after[self.columns]
         total = 0.0
         for v in np.unique(np.r_[now, then][np.tile(now != then, 2)]):
             for sign, of in ((1.0, then), (-1.0, now)):
                 total += sign * self.views[v].together(np.flatnonzero(of == v).tolist())
         return total
+
+    def scores_together(self, columns, views):
+        """log L of columns together given the others in each of these views, all fills being data:
+        (n_views,)."""
+        places, out = np.searchsorted(self.columns, columns).tolist(), []
+        for v in views:
+            others = np.setdiff1d(np.flatnonzero(self.view_of == v), places).tolist()
+            view = self.views[v]
+            out.append(view.together(others + places) - view.together(others))
+        return np.array(out)
 
     def scores(self, column):
         """log L of a column given the others in each view: (n_views,)."""

@@ -29,6 +29,7 @@ from scipy.special import gammaln
 
 from ._allocating_move import AllocatingMove
 from ._info import CALL, row_work
+from ._joint_columns import JointColumns
 from ._random import below, draw_index
 
 
@@ -108,14 +109,12 @@ class ViewSplitMerge(AllocatingMove):
         """log g_b for the views `others`, which hold `sizes` features that are not moved."""
         rows = state.subsample.rows()
         labels = state.row_labels(rows)[others]
-        single, scores = np.intersect1d(features, state.single_columns), 0.0
+        single = np.intersect1d(features, state.single_columns)
+        joint, scores = np.setdiff1d(features, single), np.zeros(len(others))
         if len(single):
-            scores = self.column_scores(state, single, rows, labels).sum(axis=0)
-        if len(single) < len(features):
-            joint = np.setdiff1d(features, single)
-            rest = np.setdiff1d(state.joint_columns, joint)
-            beside = [rest[state.view_of[rest] == v] for v in others]
-            scores = scores + state.joint_scores(joint, rows, labels, beside)
+            scores += self.column_scores(state, single, rows, labels).sum(axis=0)
+        if len(joint):
+            scores += JointColumns(state, []).scores_together(joint, others)
         m = len(features)
         log_subset = (
             -np.log(sizes + m - 1.0)

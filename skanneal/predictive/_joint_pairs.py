@@ -3,8 +3,8 @@
 In every component a row is Student's t of some centre, squared scale and degrees of freedom nu; any
 of its cells is so with the part of the scale that belongs to them. With q the squared distance,
 
-    log p(x)    = log Gamma((nu + 1)/2) - log Gamma(nu/2) - log(pi nu s)/2 - (nu + 1)/2 log(1 + q/nu)
-    log p(x, y) = -log(2 pi) - log|S|/2 - (nu + 2)/2 log(1 + q/nu).
+    p(x)    = Gamma((nu + 1)/2) / Gamma(nu/2) (pi nu s)^(-1/2) (1 + q/nu)^(-(nu + 1)/2)
+    p(x, y) = 1 / (2 pi) |S|^(-1/2) (1 + q/nu)^(-(nu + 2)/2).
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

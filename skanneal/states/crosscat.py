@@ -2,13 +2,13 @@
 
     features  view_of ~ a partition prior
     rows      in view v ~ a partition prior of the view's own
-    cells     independent given their view's clusters, but for those of a family of whole rows, whose
-              columns in a view have a law together
+    cells     independent given their view's clusters; but the columns of a family of whole rows
+              that are in one view have a law together
 
-All views share one subsample S: a row enters or leaves all of them together. The missing cells of
-families of whole rows are part of the state, as fills in one table of the views. Of a family of whole
-rows each column has hyperparameters by itself (families/_division.py); those that its columns
-share are the same in all views.
+All views share one subsample S: a row enters or leaves all of them together. The missing cells of a
+family of whole rows are part of the state, as fills in one table of all views. Each column of such
+a family has hyperparameters by itself (families/_division.py); those that its columns share are the
+same in all views.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -197,33 +197,6 @@ class CrossCat:
         gaps, cells = np.isnan(numbers_of(*of)), numbers_of(*of, filled=True)
         return cells, gaps, np.array([hyper[j] for j in self.joint_columns.tolist()])
 
-    def joint_scores(self, columns, rows, labels, beside):
-        """Log marginal likelihood of some of `joint_columns` together under several partitions,
-        their fills being data.
-
-        Parameters
-        ----------
-        columns : int array of shape (n_columns,)
-        rows : int64 array of shape (n,)
-        labels : int32 array of shape (n_partitions, n)
-        beside : list of int array
-            For each partition the other columns of `joint_columns` whose cells are given.
-
-        Returns
-        -------
-        scores : float64 array of shape (n_partitions,)
-        """
-        if not len(columns):
-            return np.zeros(len(labels))
-        cells, _, hyper = self.joint_cells(rows)
-        division, scores = FAMILIES[self.family_of[int(columns[0])]].division, []
-        for own, others in zip(labels, beside):
-            views_columns = division(cells, own, hyper)
-            given = np.searchsorted(self.joint_columns, others).tolist()
-            moved = np.searchsorted(self.joint_columns, columns).tolist()
-            scores.append(views_columns.together(given + moved) - views_columns.together(given))
-        return np.array(scores)
-
     def reassign(self, view_of, fresh=()):
         """Give every feature a view; views left without one are dropped.
 
@@ -281,10 +254,10 @@ class CrossCat:
         views, fills are cells as any other.
 
         `hyper` are their hyperparameters by column, if at hand."""
-        table = self.table
-        if table.fills() is not None:
+        hyper, table = self.hyper(columns) if hyper is None else hyper, self.table
+        if table.shares_fills:
             table = table.take(np.arange(table.n_rows), filled=True)
-        return self._new_view(table, columns, prior, self.hyper(columns) if hyper is None else hyper)
+        return self._new_view(table, columns, prior, hyper)
 
     def _new_view(self, table, columns, prior, hyper):
         hyper = self._with_shared(hyper)

@@ -4,8 +4,8 @@ Gaps (None) are integrated out.
 
 A joint column is ("multivariate_normal", rows of one cell, hyper): its hyperparameters are those of
 the normal-inverse-Wishart prior of this column alone. The columns of a view have the prior of which
-each one's is the marginal: as many degrees of freedom more as there are columns more, and a diagonal
-scale. kappa0 is one for all columns.
+each one's is the marginal: as many degrees of freedom more as there are columns more, and a
+diagonal scale. kappa0 is one for all columns.
 """
 
 import math
