@@ -130,9 +130,11 @@ def by_column(hyper, grids, families, table):
         flat, of_row = hyper.pop(int(columns[0])), grids.pop(int(columns[0]))
         vectors = alone(member, flat, len(columns))
         if not np.allclose(joined(member, vectors), flat, atol=0.0):
+            names = zip(member.coordinate_names, member.forms)
+            name = next(name for name, form in names if form == "covariance")
             raise ValueError(
-                f"hyperparameters[{family!r}] have covariances, but views divide the columns: give "
-                f"a number, or one per column of the family."
+                f"hyperparameters[{family!r}][{name!r}] must be a number or one per column of the "
+                f"family: views divide the columns, so that these have no covariances."
             )
         of_columns, shared_grids[family] = grids_alone(member, of_row, len(columns))
         for i, j in enumerate(map(int, columns)):

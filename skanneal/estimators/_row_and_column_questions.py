@@ -38,7 +38,8 @@ class RowAndColumnQuestions:
         probabilities : ndarray or frame of shape (n_compared, n_compared)
             Averaged over the draws of all chains: where a draw has two columns in one view, the
             probability that both have to do with the view's components. A column has, or the view's
-            components have one law in it, with even odds before the data. 0 of a column that is
+            components have one law in it, with even odds before the data. Two numbers of
+            "multivariate_normal" in one view always depend on each other. 0 of a column that is
             constant in fit, and of each with itself 1. If fit was given a frame, this is one, with
             the columns' names.
         """
@@ -56,7 +57,8 @@ class RowAndColumnQuestions:
 
         The mutual information of each pair under each draw's predictive density, averaged over
         chains and draws: zero where a draw has the two in different views, and in a view of one
-        cluster no more than comes of the chance that a row opens another.
+        cluster no more than comes of the chance that a row opens another, unless both are of
+        "multivariate_normal", whose covariances count.
 
         Parameters
         ----------

@@ -289,7 +289,7 @@ def test_two_blocks_of_numbers_are_two_views():
     [
         ({"families": "multivariate_t"}, "describes whole rows"),
         ({"families": FAMILY, "moves": ("gibbs", "view_annealing")}, "'view_annealing'"),
-        ({"families": FAMILY, "hyperparameters": {FAMILY: {"scale0": CORRELATED}}}, "covariances"),
+        ({"families": FAMILY, "hyperparameters": {FAMILY: {"scale0": CORRELATED}}}, "scale0"),
     ],
 )
 def test_what_views_cannot_divide_is_refused(given, words):
