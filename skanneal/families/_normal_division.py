@@ -138,11 +138,13 @@ class NormalColumns:
 
     def _factors(self, means, centred, columns):
         """R of each cluster: (n_clusters, d, d)."""
-        roots, prior = np.sqrt(self.weights)[:, None] * means, np.diag(np.sqrt(self.psi[columns]))
+        roots, least = np.sqrt(self.weights)[:, None] * means, np.sqrt(self.psi[columns])
         out = np.empty((len(self.sizes), len(columns), len(columns)))
         for k, (start, n) in enumerate(zip(self.starts, self.sizes)):
-            rows = np.vstack([prior, roots[k], centred[start : start + n]])
+            rows = np.vstack([np.diag(least), roots[k], centred[start : start + n]])
             out[k] = np.linalg.qr(rows, mode="r")
+        pivots = np.einsum("kii->ki", out)  # a view; none is below the prior's, but by rounding
+        np.copyto(pivots, least, where=np.abs(pivots) < least)
         return out
 
     def _rest(self, column):
@@ -154,12 +156,13 @@ class NormalColumns:
             cross = np.add.reduceat(self.centred * centred, self.starts, axis=0)
             cross += self.weights[:, None] * self.means * means
             solved = np.linalg.solve(self.factors.transpose(0, 2, 1), cross[:, :, None])[:, :, 0]
-            s = np.maximum(s - np.sum(solved**2, axis=1), psi)  # not below psi, but by rounding
+            s -= np.sum(solved**2, axis=1)
         return s
 
     def _chain(self, squares, columns):
         """The logarithm of each factor of the product above, summed over clusters: (d,)."""
         n, psi = self.sizes[:, None], self.psi[columns]
+        squares = np.maximum(squares, psi)  # which are not less, but by rounding
         nu = self.delta + np.arange(len(columns))
         logs = gammaln(0.5 * (nu + n)) - gammaln(0.5 * nu) - 0.5 * n * np.log(np.pi)
         logs += 0.5 * np.log(self.kappa0 / (self.kappa0 + n))

@@ -15,7 +15,7 @@ from scipy.special import expit, logsumexp
 from oracles.crosscat_fits import all_draws
 from oracles.gaps_reference import of_columns
 from oracles.reference import log_marginal, log_predictive
-from skanneal import AnnealedDPMixture, CrossCatPY
+from skanneal import CrossCatPY
 from skanneal.families import Table
 from skanneal.predictive._point import crosscat_arrays
 from skanneal.predictive._relevance import relevances
@@ -278,10 +278,8 @@ def test_two_blocks_of_numbers_are_two_views():
     quick = {"n_chains": 1, "n_draws": 1, "random_state": 0, "schedule": "sequential_gibbs"}
     model = CrossCatPY(families=FAMILY, **quick).fit(X[:200])
     assert model.view_labels_.tolist() == [0, 0, 1, 1]
-    whole = AnnealedDPMixture(families=FAMILY, **quick).fit(X[:200])
     single = CrossCatPY(families="normal", **quick).fit(X[:200])
-    scores = [m.score(X[200:]) for m in (model, whole, single)]
-    assert scores[0] > max(scores[1:])
+    assert model.score(X[200:]) > single.score(X[200:]) + 0.1
 
 
 @pytest.mark.parametrize(
