@@ -398,7 +398,10 @@ class TestBadInput:
     def test_crosscat(self, family):
         X = mixed()
         message = f"'{family}' describes whole rows, but CrossCatPY.*AnnealedDPMixture"
-        model = CrossCatPY(families={family: ["x", "y"]}, n_chains=1)
+        model = CrossCatPY(families={family: ["x", "y"]}, n_chains=1, schedule="sequential_gibbs")
+        if family == "multivariate_normal":  # whose columns views divide
+            assert len(model.fit(X).families_[family]) == 2
+            return
         with pytest.raises(ValueError, match=message):
             model.fit(X)
         assert set(vars(model)) == set(model.get_params(deep=False))
