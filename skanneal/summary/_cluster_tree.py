@@ -30,16 +30,24 @@ are in. The evidence is the median over the draws. Between two groups of numbers
 more than a component each, a valley is also sought along a straight line (_straight_line.py); the
 surer of both counts.
 
+All draws see the same rows, and in a square each finds a gap that it takes for a border. So it is
+asked whether the border recurs (_recurrence.py): whether the draws differ about the sides of the
+rows by no more than each is unsure, or about few of them. The evidence is no greater than that of
+this, or else the border has been chosen from as many places as both groups have rows, and the
+logarithm of their number is taken off (Bonferroni's inequality).
+
 Groups are merged, always the two between which a valley is least sure, until one is left; groups
 of one row or two, of which nothing is sure, before all others. What is left to the end is thus the
 surest of n_components - 1 valleys: by Bonferroni's inequality a height is the evidence less the
 logarithm of their number. The tree does not depend on where it will be cut, and can do with nothing
 but densities: for every family, with gaps, and whatever the units of the columns.
 
-Normal clusters that overlap have no valley. So neighbouring components are also compared two by two
-(_one_or_two.py), and what parts two components is the surer of the two: the valleys, or the chains
-of pairs. In which order components join, where a number of clusters is asked for, is said elsewhere
-(_tree_order.py).
+Normal clusters that overlap have no valley, but their borders recur, as those of tiles do not. With
+many rows those of tiles do, too. So neighbouring components are also compared two by two
+(_one_or_two.py): the odds of two normal laws against one bump, times those that borders recur. The
+evidence of a pair is no greater than that of its borders. What parts two components is the surer of
+the valleys and the chains of pairs. In which order components join, where a number of clusters is
+asked for, is said elsewhere (_tree_order.py).
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -56,7 +64,8 @@ from ._fills import with_fills
 from ._joining import join_groups
 from ._labels import relabel
 from ._line import near_border, spread_ties
-from ._one_or_two import FEW, two_evidence
+from ._one_or_two import log_odds
+from ._recurrence import SURE, disagreement, recurrence, recurrence_in_basins
 from ._straight_line import straight_evidence
 
 _IMPOSSIBLE = 1e7  # nats below a row's best component; all others are taken to be no lower
@@ -93,7 +102,8 @@ def cluster_tree(
     tree : ndarray of shape (n_components - 1, 4)
         As SciPy's `linkage` gives it, with the number of components in the last column. A height is
         the evidence that two clusters are two, -log(1 - probability) in nats: the greater of that
-        of a valley and that of two normal laws against one bump.
+        of a valley and that of two normal laws whose border all draws know. Without two draws it
+        is that of a valley.
 
     Examples
     --------
@@ -112,9 +122,16 @@ def cluster_tree(
     n_components = groups.joints.shape[1]
     if n_components == 1:
         return np.empty((0, 4))
-    pairs = _pairs(groups, judges or [groups], weights)
+    odds = _pairs(groups, judges or [groups], weights)
+    differ = [
+        np.bincount(groups.labels, of_rows, minlength=n_components)
+        for of_rows in disagreement(map(_shares, judges or [groups]), weights)
+    ]
     valleys = _valleys(groups, judges, weights, numbers)
-    return _surer(valleys, pairs)
+    recurs = recurrence_in_basins(valleys, *differ, weights)
+    with np.errstate(divide="ignore"):
+        odds += recurs + np.log(-np.expm1(-recurs))
+    return _surer(valleys, np.minimum(recurs, np.logaddexp(0.0, odds)))
 
 
 def _surer(tree, pairs):
@@ -126,8 +143,15 @@ def _surer(tree, pairs):
     return linkage(np.maximum(chains, cophenet(tree)), "single")
 
 
+def _shares(groups, rows=slice(None), columns=slice(None)):
+    """Probabilities of rows' groups."""
+    joints = groups.joints[rows][:, columns]
+    shares = np.exp(joints - joints.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
 def _pairs(groups, judges, weights):
-    """Evidence that the rows of two components are two clusters: (n_components, n_components).
+    """Log odds that the rows of two components are two: (n_components, n_components).
 
     Pairs that are no neighbours in most draws are apart by others, or by valleys. A component that
     has hardly a row in most draws goes with the one that most of its rows are in."""
@@ -141,9 +165,9 @@ def _pairs(groups, judges, weights):
     held = np.cumsum(np.asarray(weights, dtype=np.float64)[order], axis=0)
     at = (held < (0.5 - 1e-9) * held[-1]).sum(axis=0)
     out = np.take_along_axis(np.take_along_axis(found, order, axis=0), at[None], axis=0)[0]
-    np.fill_diagonal(out, 0.0)
+    np.fill_diagonal(out, -_FAR)
     for k in range(n_components):
-        if _weighted_median(sizes[:, k], weights) < FEW:
+        if _weighted_median(sizes[:, k], weights) < _FEW_ROWS:
             votes = np.zeros(n_components)
             for judge, weight in zip(judges, weights):
                 where = judge.labels[groups.rows[k]] if len(groups.rows[k]) else judge.labels
@@ -151,7 +175,7 @@ def _pairs(groups, judges, weights):
             votes[k] = -1.0
             most = votes.argmax()
             out[k], out[:, k] = _FAR, _FAR
-            out[k, most] = out[most, k] = out[k, k] = 0.0
+            out[k, most] = out[most, k] = out[k, k] = -_FAR
     return out
 
 
@@ -160,31 +184,56 @@ def _valleys(groups, judges, weights, numbers):
     n_components = groups.joints.shape[1]
     node = np.arange(n_components)  # of each group; a group has the number of its first component
     sizes = np.ones(n_components)
-    known, asked, tree, height = {}, set(), np.empty((n_components - 1, 4)), 0.0
+    said, borders, asked, tree, height = {}, {}, set(), np.empty((n_components - 1, 4)), 0.0
     largest = np.column_stack([groups.sizes, np.zeros_like(groups.sizes)])  # two of each group
+    many = np.log(n_components - 1)  # valleys, of which the surest is left to the end
     for step in range(n_components - 1):
         pair = groups.smallest()
         if pair is None:
             pairs = groups.neighbours()
-            for a, b in pairs - known.keys():
+            for a, b in pairs - said.keys():
                 evidence = [judge.valley(a, b) for judge in judges or [groups]]
-                known[a, b] = _weighted_median(evidence, weights)
-            while (pair := min(pairs, key=lambda pair: (known[pair], pair))) not in asked:
+                evidence = _weighted_median(evidence, weights) - many
+                borders[a, b] = _border(groups, judges, weights, a, b)
+                said[a, b] = _fair(evidence, *borders[a, b])
+            while (pair := min(pairs, key=lambda pair: (said[pair], pair))) not in asked:
                 asked.add(pair)
                 alone = largest[pair, 1] < SMALL * largest[pair, 0]
                 if numbers is not None and alone.all():
-                    found = groups.straight_valley(*pair, numbers, known[pair])
-                    known[pair] = max(known[pair], found)
-            height = max(height, known[pair] - np.log(n_components - 1))
+                    found = groups.straight_valley(*pair, numbers, said[pair] + many) - many
+                    said[pair] = max(said[pair], _fair(found, *borders[pair]))
+            height = max(height, said[pair])
         a, b = pair
         tree[step] = *sorted((node[a], node[b])), height, sizes[a] + sizes[b]
         for of_draw in groups, *judges:
             of_draw.merge(a, b)
         node[a], sizes[a] = n_components + step, sizes[a] + sizes[b]
         largest[a] = np.sort(largest[pair, :], axis=None)[:1:-1]
-        known = {pair: of for pair, of in known.items() if not {a, b} & set(pair)}
-        asked &= known.keys()
+        said = {pair: of for pair, of in said.items() if not {a, b} & set(pair)}
+        asked &= said.keys()
     return tree
+
+
+def _border(groups, judges, weights, a, b):
+    """Evidence that the border of two groups recurs in the draws that have both, and the logarithm
+    of how many rows it may lie beside.
+
+    It does if draws differ by no more than they are unsure, or about few rows of the smaller."""
+    rows = np.concatenate([groups.rows[a], groups.rows[b]])
+    smaller = min(len(groups.rows[a]), len(groups.rows[b]))
+    places = np.log(max(len(rows), 1))
+    both = [min(len(judge.rows[a]), len(judge.rows[b])) >= _FEW_ROWS for judge in judges]
+    if smaller == 0 or sum(both) < 2:
+        return SURE, places
+    shares = (_shares(judge, rows, [a, b]) for judge, has in zip(judges, both) if has)
+    sums = [of_rows.sum() for of_rows in disagreement(shares, np.asarray(weights)[both])]
+    few = -np.log(sums[0] / smaller) if sums[0] > 0 else SURE
+    return max(few, recurrence(*sums)), places
+
+
+def _fair(evidence, recurs, places):
+    """Evidence of a valley, in full if its border recurs, else less the choice of its place."""
+    return max(min(evidence, recurs), evidence - places)
 
 
 def one_cluster(n_components: int, asked: bool = False) -> str:
@@ -335,11 +384,13 @@ class _Groups:
         return dip_evidence(spread_ties(near)) if len(near) else 0.0
 
     def two(self, a, b):
-        """Return the evidence that the rows of two components are two clusters."""
+        """Return the log odds that the rows of two components are two: -1000 if one has hardly a
+        row."""
+        if min(len(self.rows[a]), len(self.rows[b])) < _FEW_ROWS:
+            return -_FAR
         rows = np.concatenate([self.rows[a], self.rows[b]])
         first = np.arange(len(rows)) < len(self.rows[a])
-        n_borders = len(self.alive) - 1
-        return two_evidence(self.joints[rows, a], self.joints[rows, b], first, n_borders)
+        return log_odds(self.joints[rows, a], self.joints[rows, b], first)
 
     def straight_valley(self, a, b, numbers, least):
         """Return the evidence of a valley between two components along a straight line: 0 if it is

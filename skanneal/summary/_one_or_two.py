@@ -1,4 +1,4 @@
-"""Whether the rows of two components are two clusters or one that is skewed or flat.
+"""Whether the rows of two components have two normal laws, or one that is skewed, flat or heavy.
 
 A dip test asks for a valley, and between two normal clusters that overlap by some per cent there is
 hardly one: their tails tell that they are two. So two explanations are compared of the rows' places
@@ -10,24 +10,12 @@ on the line from one component to the other (_cluster_tree.py says what it is):
   two halves of unequal width, where tails are heavy. Two neighbouring pieces of a ring or of a
   square have a flat law together.
 
-Both are fitted to the same places. The first has one parameter more, for which the Bayesian
-information criterion (Schwarz 1978) takes off log(n) / 2. The rows were divided before they were
-compared, where the two explanations differ most, which counts as a second one. So the log odds of
-two clusters are
+Where one component lies within the other, as the core of a cluster with heavy tails within its
+halo, there is no such line, and nothing speaks for two. Both are fitted to the same places; two
+laws have five parameters, the bump has four. How probable two are before the rows are seen is not
+said here: _recurrence.py asks the draws. So the log odds are
 
-    log p(y | two) - log p(y | one) - log(n).
-
-That the rows are two does not yet make clusters of them: a heavy or skewed one, too, is better
-explained by a narrow component and a wide one. But then its components overlap widely. So there is
-a second condition: rows are told apart. Of rows whose component is the smaller or the larger with
-equal probability, the share
-
-    e = (sum_i min(p_i, 1 - p_i) + 1) / (2 n + 2)
-
-is given to the wrong one, with p_i the probabilities of the first component, n the rows that the
-smaller one has, and one row in error added (Laplace's rule of succession), without which a few rows
-would be sure of anything. The evidence is that of the weaker condition, -log(1 - probability) of
-both.
+    log p(y | two) - log p(y | one).
 
 The places are counted in bins of their standard units, in which the bumps are tabulated once: of
 each shape the bump has the mean and the variance of the places, or nearly so.
@@ -40,7 +28,6 @@ from functools import cache
 import numpy as np
 from scipy.special import expit, log_ndtr
 
-FEW = 3  # rows of a component; of fewer nothing is said
 _EDGES = np.linspace(-4.0, 4.0, 65)  # of bins, in standard deviations; the outer ones are open
 _MIDDLES, _WIDTH = (_EDGES[1:] + _EDGES[:-1]) / 2, _EDGES[1] - _EDGES[0]
 _FLAT = (-2.0, 0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 10.0, 20.0)  # (b - a) / sqrt(s t)
@@ -51,54 +38,43 @@ _STEPS = 8  # of the EM algorithm
 _TINY = 1e-12  # probability of a bin, at least
 
 
-def two_evidence(first, second, is_first, n_borders=1):
-    """Return the evidence that the rows of two components are two clusters.
+def log_odds(first, second, is_first):
+    """Return the log odds of two normal laws against one bump.
 
     Parameters
     ----------
     first, second : ndarray of shape (n_rows,)
         Log of each component's weight times its density, of the rows of both.
     is_first : ndarray of bool of shape (n_rows,)
-        Which rows are in the first component.
-    n_borders : int, default=1
-        Of how many the least likely may be the one: the prior odds are 1 to so many.
+        Which rows are in the first component; some are and some are not.
 
     Returns
     -------
-    evidence : float
-        -log(1 - probability), in nats; 0 where one of them has hardly a row.
+    log_odds : float
+        -inf if one component is within the other, and there is no line from one to the other.
     """
-    n = min(np.count_nonzero(is_first), np.count_nonzero(~is_first))
-    if n < FEW:
-        return 0.0
-    probabilities = expit(first - second)
-    wrong = np.minimum(probabilities, 1.0 - probabilities).sum()
-    apart = -np.log(min((wrong + 1.0) / (2.0 * n + 2.0), 1.0))
-    odds = log_odds(first, second, is_first) - np.log(n_borders)
-    return min(apart, float(np.logaddexp(0.0, odds)))
-
-
-def log_odds(first, second, is_first):
-    """Return the log odds of two normal laws against one bump; parameters as in `two_evidence`."""
     places = _places(first, second, is_first)
+    if places is None:
+        return -np.inf
     spread = places.std()
     if not spread > 0:
-        return 0.0
+        return -np.inf
     bins = np.searchsorted(_EDGES[1:-1], (places - places.mean()) / spread)
     counts = np.bincount(bins, minlength=len(_EDGES) - 1).astype(np.float64)
     of_first = np.bincount(bins, expit(first - second), minlength=len(counts))
     one = (_bumps() @ counts).max()
-    return float(_log_two(counts, of_first) - one - np.log(len(places)))
+    return float(_log_two(counts, of_first) - one)
 
 
 def _places(first, second, is_first):
-    """Where the rows lie on the line from the second component to the first."""
+    """Where the rows lie on the line from the second component to the first; None if one of them is
+    within the other."""
     drops = [
         np.median(log[own]) - np.median(log[~own])
         for log, own in ((first, is_first), (second, ~is_first))
     ]
     if min(drops) <= 0:
-        return first - second
+        return None
     return first / drops[0] - second / drops[1]
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage, linkage
 from scipy.optimize import linprog
 from scipy.spatial.distance import squareform
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 from sklearn.metrics import adjusted_rand_score
 
 from oracles.rings import components_of, on_ring, ring
@@ -153,6 +153,33 @@ def slow_evidence(joints, groups, a, b):
     return dip_evidence(spread_ties(np.sort(near))) if near else 0.0
 
 
+def slow_fair(evidence, joints, draws, weights, groups, a, b):
+    """Evidence of a valley, in full if draws do not differ about its border by more than each is
+    unsure, or about few rows; else less the logarithm of the number of rows."""
+    labels = slow_groups(joints, groups)[1]
+    rows = np.isin(labels, [a, b])
+    smaller = min(np.count_nonzero(labels == g) for g in (a, b))
+    shares, own = [], []
+    for draw, weight in zip(draws, weights):
+        of_group, in_draw, _ = slow_groups(draw, groups)
+        if min(np.count_nonzero(in_draw == g) for g in (a, b)) >= 3:
+            shares.append(expit(of_group[rows, a] - of_group[rows, b]))
+            own.append(weight)
+    pairs = [(s, t) for s in range(len(own)) for t in range(len(own)) if s != t]
+    total = sum(own[s] * own[t] for s, t in pairs)
+    if total == 0 or smaller == 0:
+        return evidence
+    between = sum(
+        own[s] * own[t] * (shares[s] * (1 - shares[t]) + shares[t] * (1 - shares[s])).sum()
+        for s, t in pairs
+    )
+    between /= total
+    within = sum(w * (2 * p * (1 - p)).sum() for w, p in zip(own, shares)) / sum(own)
+    recurs = 1e3 if between <= within else -np.log((between - within) / between)
+    recurs = max(recurs, -np.log(between / smaller))
+    return max(min(evidence, recurs), evidence - np.log(np.count_nonzero(rows)))
+
+
 def slow_tree(joints, draws=None, weights=(1.0,)):
     """The heights by the formula, everything anew after every merge."""
     groups, heights, n_joins = [[k] for k in range(joints.shape[1])], [], joints.shape[1] - 1
@@ -173,9 +200,11 @@ def slow_tree(joints, draws=None, weights=(1.0,)):
                     for least in said
                     if sum(w for w, own in zip(weights, said) if own >= least) >= 0.5 * sum(weights)
                 )
+                reached = reached - np.log(n_joins)
+                reached = slow_fair(reached, joints, draws, weights, groups, a, b)
                 found[pair] = reached, min(groups[a][0], groups[b][0])
             pair = min(found, key=found.get)
-            heights.append(max([*heights, found[pair][0] - np.log(n_joins)]))
+            heights.append(max([*heights, found[pair][0]]))
         heights += [0.0] * bool(few)
         a, b = sorted(pair)
         groups[a] = sorted(groups[a] + groups[b])
@@ -287,18 +316,45 @@ def test_a_cut_is_the_common_refinement_of_valleys_and_pairs(seed):
         np.testing.assert_array_equal(in_same(both, height), expected)
 
 
-def test_normal_clusters_without_a_valley_are_two_and_pieces_of_a_square_one():
-    """A wide normal cluster and a narrow one within its flank; a square in halves. Valleys alone
-    join the first two, which is the control."""
-    generator, centre = np.random.default_rng(0), np.array([2.4, 0.0])
-    rows = np.r_[generator.normal(size=(120, 2)), 0.45 * generator.normal(size=(60, 2)) + centre]
-    wide, narrow = -(rows**2).sum(axis=1) / 2, -((rows - centre) ** 2).sum(axis=1) / 0.405
-    joints = np.c_[np.log(120) + wide, np.log(60) + narrow - 2 * np.log(0.45)]
-    assert cut_tree(cluster_tree(joints)).tolist() == [0, 1]
-    assert heights_of(joints)[0] < -np.log(0.1)
-    square = generator.uniform(-1, 1, (160, 2)) * [2.0, 1.0]
-    halves = components_of(square, np.array([[-1.0, 0.0], [1.0, 0.0]]), 0.6)
-    assert cut_tree(cluster_tree(halves)).tolist() == [0, 0]
+def near(generator, centres, by):
+    """The centres of nine draws, which lie about others."""
+    return [centres + by * generator.normal(size=centres.shape) for _ in range(9)]
+
+
+def test_normal_clusters_without_a_valley_are_two_if_all_draws_know_their_border():
+    """Draws that differ no more than samples of so many rows do; the control are draws that each
+    have a border of their own, and valleys alone."""
+    generator, centres = np.random.default_rng(0), np.array([[0.0, 0.0], [2.4, 0.0]])
+    rows = np.concatenate([centre + generator.normal(size=(400, 2)) for centre in centres])
+    joints = components_of(rows, centres, 1.0)
+    recur, differ = (
+        [components_of(rows, of_draw, 1.0) for of_draw in near(generator, centres, by)]
+        for by in (0.05, 1.0)
+    )
+    assert cut_tree(cluster_tree(joints, recur)).tolist() == [0, 1]
+    assert cut_tree(cluster_tree(joints, differ)).tolist() == [0, 0]
+    assert cut_tree(cluster_tree(joints, recur[:3])).tolist() == [0, 0]  # too few to be sure
+    assert heights_of(joints, recur, np.ones(9))[0] < -np.log(0.1)
+
+
+def test_pieces_of_a_square_are_one_even_if_all_draws_have_the_same():
+    generator, centres = np.random.default_rng(1), np.array([[-1.0, 0.0], [1.0, 0.0]])
+    square = generator.uniform(-1, 1, (400, 2)) * [2.0, 1.0]
+    draws = [components_of(square, of_draw, 0.6) for of_draw in near(generator, centres, 0.02)]
+    halves = components_of(square, centres, 0.6)
+    assert cut_tree(cluster_tree(halves, draws)).tolist() == [0, 0]
+
+
+def test_a_valley_whose_place_the_draws_choose_is_less_sure_by_the_number_of_places():
+    """Of a cube each draw sees a shallow valley along another column. The control are draws that
+    all see the same one."""
+    generator = np.random.default_rng(2)
+    rows = generator.uniform(0.05, 1.0, (400, 5)) * generator.choice([-1.0, 1.0], (400, 5))
+    along = [np.column_stack([3 * rows[:, j], -3 * rows[:, j]]) for j in range(5)]
+    alone = [heights_of(joints)[0] for joints in along]
+    alike = heights_of(along[0], [along[0]] * 5, np.ones(5))
+    assert alike[0] == pytest.approx(alone[0]) and alone[0] > 8
+    assert heights_of(along[0], along, np.ones(5))[0] < max(alone) - np.log(400)
 
 
 def test_a_component_that_most_draws_do_not_have_goes_with_its_rows():
@@ -309,4 +365,4 @@ def test_a_component_that_most_draws_do_not_have_goes_with_its_rows():
     groups, judge = _Groups(joints), _Groups(draw)
     assert len(groups.rows[2]) > 10
     pairs = _pairs(groups, [judge], [1.0])
-    assert pairs[2].tolist() == [_FAR, 0.0, 0.0] and pairs[0, 1] > 4
+    assert pairs[2].tolist() == [_FAR, -_FAR, -_FAR] and pairs[0, 1] > 4
