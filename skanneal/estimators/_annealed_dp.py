@@ -94,7 +94,7 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         has missing cells, "map" is the draw that is closest to the others.
     separation : float, default=0.9
         How probable it must be that two clusters are two, in [0, 1): by a valley between them, or
-        since two normal clusters whose rows can be told apart explain them better than one. A
+        since all draws know the border of two normal ones that explain the rows better than one. A
         larger value gives fewer clusters.
     n_clusters : int or None, default=None
         The number of clusters wanted, which there are then if so many rows differ; otherwise there

@@ -32,9 +32,11 @@ surer of both counts.
 
 All draws see the same rows, and in a square each finds a gap that it takes for a border. So it is
 asked whether the border recurs (_recurrence.py): whether the draws differ about the sides of the
-rows by no more than each is unsure, or about few of them. The evidence is no greater than that of
-this, or else the border has been chosen from as many places as both groups have rows, and the
-logarithm of their number is taken off (Bonferroni's inequality).
+rows by no more than each is unsure, or about few of them. If it does not, it has been chosen from
+as many places as both groups have rows, and the probability p of the dip test is multiplied by
+their number m (Bonferroni's inequality). With q the probability that it recurs, the total is
+
+    q p + (1 - q) min(1, m p).
 
 Groups are merged, always the two between which a valley is least sure, until one is left; groups
 of one row or two, of which nothing is sure, before all others. What is left to the end is thus the
@@ -232,8 +234,9 @@ def _border(groups, judges, weights, a, b):
 
 
 def _fair(evidence, recurs, places):
-    """Evidence of a valley, in full if its border recurs, else less the choice of its place."""
-    return max(min(evidence, recurs), evidence - places)
+    """Evidence of a valley in total: its border recurs, or else its place has been chosen."""
+    recurring = -evidence + np.log(-np.expm1(-recurs)) if recurs > 0 else -np.inf
+    return -float(np.logaddexp(recurring, min(places - evidence, 0.0) - recurs))
 
 
 def one_cluster(n_components: int, asked: bool = False) -> str:
