@@ -53,7 +53,10 @@ RULES = {
     "turns": ("the budget, in place of those that are replaced", "kept"),
     "twice_the_splits": ("splits have half the churn's work, not all of it", "kept"),
     "half_the_splits": ("splits have half the churn's work, not a quarter", "kept"),
-    "half_the_moves_of_columns": ("shares of 1/4 and 1/8 for moves of columns, not half of them", "in part"),
+    "half_the_moves_of_columns": (
+        "shares of 1/4 and 1/8 for moves of columns, not half of them",
+        "in part",
+    ),
     "own_work_of_one_call": ("a churn's own work is that of eight calls, not of one", "kept"),
     "one_chain_unlimited": ("one chain has a third of the work", "kept"),
     "no_idling": ("moves that accept nothing miss turns", "gone"),
