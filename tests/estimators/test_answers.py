@@ -119,7 +119,8 @@ def test_views_have_the_dependence_of_columns_beside_these():
         for chain in model.draws_
     ]
     assert 0.0 <= answer["value"] <= np.ptp(chains, axis=0).max()
-    assert answer["agrees"] == (answer["value"] <= answer["limit"])
+    several = np.count_nonzero(model.chain_weights_) > 1  # one chain alone agrees with none
+    assert answer["agrees"] == (several and answer["value"] <= answer["limit"])
 
 
 def test_what_a_warning_says_has_no_figures():

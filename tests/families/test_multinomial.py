@@ -638,7 +638,7 @@ def test_rows_with_counts_begin_at_multiples_of_eight_bytes(width):
     assert table.row_bytes % 8 == 0 and table.positions[types.index("entries")] % 8 == 0
     for weighted in (False, True):
         filled = table.with_fills([0], weighted)
-        places, cells, weights = table.shared["fills", 3, weighted, 0]
+        places, cells, weights, _ = table.shared["fills", 3, weighted, 0]
         starts = cells if not weighted else weights - table.row_bytes // 4
         assert len(starts) > 1 and not (np.diff(starts) % 2).any()
         assert filled.row_bytes == table.row_bytes and len(filled.fills()) == 2 + 3 * weighted

@@ -19,7 +19,7 @@ def mixture(family, **parameters):
     defaults = {
         "families": family,
         "hyperparameters": {family: GIVEN[family]} if GIVEN[family] else "infer",
-        "schedule": SequentialGibbs(n_sweeps=4),
+        "schedule": SequentialGibbs(n_sweeps=8),
         "n_chains": 2,
         "n_draws": 1,
         "random_state": 0,
