@@ -65,11 +65,6 @@ def shares(**values):
     return patch.dict(_budget.SHARES, values)
 
 
-def scaled(factor):
-    """Shares of the moves of columns, times a factor."""
-    return {name: factor * _budget.SHARES[name] for name in COLUMN_MOVES}
-
-
 RULES = {
     "today": contextlib.nullcontext,
     "no_waiting": lambda: constants(plans, MOST_SETTLED=2, LEAST_SETTLED=2),
@@ -81,8 +76,9 @@ RULES = {
     "equal_shares": lambda: shares(**dict.fromkeys(_budget.SHARES, 0.5)),
     "twice_the_splits": lambda: shares(split_merge=2 * _budget.SHARES["split_merge"]),
     "half_the_splits": lambda: shares(split_merge=_budget.SHARES["split_merge"] / 2),
-    "twice_the_moves_of_columns": lambda: shares(**scaled(2)),
-    "half_the_moves_of_columns": lambda: shares(**scaled(1 / 2)),
+    "half_the_moves_of_columns": lambda: shares(
+        **{name: _budget.SHARES[name] / 2 for name in COLUMN_MOVES}
+    ),
     "own_work_of_one_call": lambda: constants(_budget, OWN_CALLS=1),
     "one_chain_unlimited": lambda: constants(_rounds, ONE_CHAIN=1.0),
 }

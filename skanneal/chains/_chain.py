@@ -295,9 +295,10 @@ class Chain:
 
         A row step seldom does so. Without this, draws that are few sweeps apart would have mostly
         the same fills, and with them nearly the same parameters."""
+        rows = self.state.subsample.rows()
         for view in self.state.views:
-            has_fills = np.isin(self.state.subsample.rows(), view.table.with_gaps)
-            view.draw_fills(self.state.subsample.rows()[has_fills], self.bit_generator)
+            with_gaps = rows[np.isin(rows, view.table.with_gaps)]
+            view.draw_fills(with_gaps, self.bit_generator)
 
     def draw(self):
         """Return what is kept of a draw: the state, without the subsample, generator and tuning.

@@ -83,9 +83,9 @@ class FeatureHyperparameters(Polled):
 
     def _grids_of(self, block, f):
         """The grids of a block's feature as `draw_hyper` takes them; None if it is fixed."""
-        columns = block.columns.tolist()
-        if len(columns) == 1 or not divided(block, columns, self.given):
-            return self.grids.get(columns[f])
+        columns = [] if block.division is None else block.columns.tolist()
+        if len(columns) < 2 or not divided(block, columns, self.given):
+            return self.grids.get(int(block.columns[f]))
         known, grids = self.joined.get(columns[0], (None, None))
         if known != columns:
             grids = _one_after_another(joined_grids(block, [self.given[j] for j in columns]))

@@ -60,6 +60,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import squareform
+from scipy.special import softmax
 
 from ._dip import dip_evidence
 from ._fills import with_fills
@@ -147,9 +148,7 @@ def _surer(tree, pairs):
 
 def _shares(groups, rows=slice(None), columns=slice(None)):
     """Probabilities of rows' groups."""
-    joints = groups.joints[rows][:, columns]
-    shares = np.exp(joints - joints.max(axis=1, keepdims=True))
-    return shares / shares.sum(axis=1, keepdims=True)
+    return softmax(groups.joints[rows][:, columns], axis=1)
 
 
 def _pairs(groups, judges, weights):
