@@ -60,7 +60,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import squareform
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from ._dip import dip_evidence
 from ._fills import with_fills
@@ -126,9 +126,10 @@ def cluster_tree(
     if n_components == 1:
         return np.empty((0, 4))
     odds = _pairs(groups, judges or [groups], weights)
+    shares = (softmax(judge.joints, axis=1) for judge in judges or [groups])
     differ = [
         np.bincount(groups.labels, of_rows, minlength=n_components)
-        for of_rows in disagreement(map(_shares, judges or [groups]), weights)
+        for of_rows in disagreement(shares, weights)
     ]
     valleys = _valleys(groups, judges, weights, numbers)
     recurs = recurrence_in_basins(valleys, *differ, weights)
@@ -146,9 +147,10 @@ def _surer(tree, pairs):
     return linkage(np.maximum(chains, cophenet(tree)), "single")
 
 
-def _shares(groups, rows=slice(None), columns=slice(None)):
-    """Probabilities of rows' groups."""
-    return softmax(groups.joints[rows][:, columns], axis=1)
+def _shares(groups, rows, a, b):
+    """Probabilities of two groups, of rows of theirs."""
+    first = expit(groups.joints[rows, a] - groups.joints[rows, b])
+    return np.column_stack([first, 1.0 - first])
 
 
 def _pairs(groups, judges, weights):
@@ -226,7 +228,7 @@ def _border(groups, judges, weights, a, b):
     both = [min(len(judge.rows[a]), len(judge.rows[b])) >= _FEW_ROWS for judge in judges]
     if smaller == 0 or sum(both) < 2:
         return SURE, places
-    shares = (_shares(judge, rows, [a, b]) for judge, has in zip(judges, both) if has)
+    shares = (_shares(judge, rows, a, b) for judge, has in zip(judges, both) if has)
     sums = [of_rows.sum() for of_rows in disagreement(shares, np.asarray(weights)[both])]
     few = -np.log(sums[0] / smaller) if sums[0] > 0 else SURE
     return max(few, recurrence(*sums)), places
