@@ -7,17 +7,18 @@ import numpy as np
 from ..partition_priors import PriorGrid
 from ..states import FreshView
 from ._allocate import allocate
-from ._info import CALL, MoveInfo, Polled
+from ._column_work import ColumnWork
+from ._info import CALL, MoveInfo, row_work
 from ._random import below, draw_index
 
 NULL_SHARE = 0.1  # share of the proposed pairs at which no second cluster ever opens
 
 
-class AllocatingMove(Polled):
+class AllocatingMove(ColumnWork):
     """Base of the moves that split views and merge them, each with probability 1/2.
 
-    A subclass writes ``_split`` and ``_merge`` of a view: (state, view, bit_generator, beta) to
-    (accepted, work).
+    A subclass writes ``_split`` and ``_merge`` of a view: whether it is accepted, by (state, view,
+    bit_generator, beta).
 
     Parameters
     ----------
@@ -27,10 +28,6 @@ class AllocatingMove(Polled):
         Per sweep.
     """
 
-    acts_on = "columns"
-    exact = True
-    tempered = True
-
     def __init__(self, row_grid, n_proposals):
         self.row_grid = PriorGrid.of(row_grid)
         self.n_proposals = n_proposals
@@ -39,14 +36,13 @@ class AllocatingMove(Polled):
     def sweep(self, state, bit_generator, *, beta=1.0):
         """`n_proposals` proposals."""
         generator = np.random.Generator(bit_generator)
-        accepted = work = 0
+        accepted, began = 0, self.work
         for _ in range(self.n_proposals):
             merge, view = generator.random() < 0.5, below(state.n_views, generator)
             propose = self._merge if merge else self._split
-            changed, scored = propose(state, view, bit_generator, beta)
-            accepted += changed
-            work += CALL + scored
-        return MoveInfo(self.n_proposals, accepted, work)
+            self.work += CALL
+            accepted += propose(state, view, bit_generator, beta)
+        return MoveInfo(self.n_proposals, accepted, self.work - began)
 
     def _log_proposal(self, state):
         """log t: the hyperprior divided by a pair's cost, its expected number of clusters.
@@ -89,9 +85,14 @@ class AllocatingMove(Polled):
     def _allocate(self, state, features, point, rows, labels, beta, bit_generator, hyper=None):
         """(log Z, slots of the rows) of a view of these features alone."""
         self.poll()
-        view = state.new_view(features, self._prior(state, point), hyper)
+        view = self._new_view(state, features, self._prior(state, point), hyper)
+        self.work += len(rows) * 2 * row_work(len(features))
         log_z = allocate(view, rows, labels, beta, bit_generator)
         return log_z, view.labels_of(rows)
+
+    def _new_view(self, state, features, prior, hyper=None):
+        self.work += CALL
+        return state.new_view(features, prior, hyper)
 
     def _fresh(self, state, point, labels):
         return FreshView(self._prior(state, point), labels)

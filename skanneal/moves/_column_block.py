@@ -7,7 +7,6 @@ import numpy as np
 from ._column_kernels import choose_views
 from ._column_move import ColumnMove
 from ._info import CALL, MoveInfo
-from ._joint_columns import JointColumns
 from ._random import draw_index, draw_poisson
 
 
@@ -39,7 +38,7 @@ class ColumnBlock(ColumnMove):
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """`n_passes` steps of every column; counts as accepted those that changed views."""
-        n_columns = state.table.n_columns
+        began, self.work = self.work, self.work + CALL
         n_fresh = draw_poisson(self.n_auxiliary, np.random.Generator(bit_generator))
         fresh = self._fresh(state, n_fresh, bit_generator)
         before = after = state.view_of
@@ -48,11 +47,10 @@ class ColumnBlock(ColumnMove):
             after = self._choose(state, before, scores, bit_generator)
         if len(state.joint_columns):
             after = self._choose_joint(state, after, fresh, beta, bit_generator)
-        work = CALL + state.subsample.size * n_columns * (state.n_views + n_fresh)
         moved = int(np.sum(after != before))
         if moved:
-            state.reassign(after, fresh)
-        return MoveInfo(n_columns, moved, work)
+            self.reassign(state, after, fresh)
+        return MoveInfo(state.table.n_columns, moved, self.work - began)
 
     def _choose(self, state, view_of, scores, bit_generator):
         of, mean = state.single_columns, self.n_auxiliary
@@ -62,7 +60,7 @@ class ColumnBlock(ColumnMove):
         """One step of each joint column, in random order, the others where `view_of` says."""
         view_of, generator = view_of.copy(), np.random.Generator(bit_generator)
         sizes = np.bincount(view_of, minlength=state.n_views + len(fresh))
-        joint = JointColumns(state, fresh)
+        joint = self.joint_columns(state, fresh)
         order = np.argsort(generator.random(len(joint.columns)), kind="stable")
         for column in joint.columns[order].tolist():
             self.poll()

@@ -6,7 +6,6 @@ import numpy as np
 
 from ._column_move import ColumnMove
 from ._info import CALL, MoveInfo
-from ._joint_columns import JointColumns
 from ._random import draw_index
 
 
@@ -34,21 +33,20 @@ class ColumnGibbs(ColumnMove):
         """One step of every column, in random order."""
         generator = np.random.Generator(bit_generator)
         order = np.argsort(generator.random(state.table.n_columns), kind="stable")
-        moved = work = 0
+        moved, began = 0, self.work
         for column in order:
-            changed, n_views = self._step(state, int(column), bit_generator, beta)
-            moved += changed
-            work += CALL + state.subsample.size * n_views
-        return MoveInfo(len(order), moved, work)
+            self.work += CALL
+            moved += self._step(state, int(column), bit_generator, beta)
+        return MoveInfo(len(order), moved, self.work - began)
 
     def _step(self, state, column, bit_generator, beta):
-        """(whether the column changed views, views scored)."""
+        """Whether the column changed views."""
         own = state.view_of[column]
         sizes = state.sizes()
         sizes[own] -= 1
         alone = sizes[own] == 0
         fresh = self._fresh(state, self.n_auxiliary - alone, bit_generator)
-        joint = JointColumns(state, fresh) if column in state.joint_columns else None
+        joint = self.joint_columns(state, fresh) if column in state.joint_columns else None
         scores = joint.scores(column) if joint else self._scores(state, [column], fresh)[0]
         sizes = np.r_[sizes, np.zeros(len(fresh), dtype=np.int64)]
         log_weights = beta * scores + self._log_prior(state.prior, sizes, self.n_auxiliary)
@@ -59,5 +57,5 @@ class ColumnGibbs(ColumnMove):
                 joint.move(column, choice, generator)
             view_of = state.view_of.copy()
             view_of[column] = choice
-            state.reassign(view_of, fresh)
-        return choice != own, len(scores)
+            self.reassign(state, view_of, fresh)
+        return choice != own

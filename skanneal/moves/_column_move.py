@@ -11,11 +11,12 @@ import numpy as np
 
 from ..partition_priors import PriorGrid
 from ..states import FreshView
-from ._info import Polled
+from ._column_work import ColumnWork
+from ._info import CALL
 from ._random import draw_index
 
 
-class ColumnMove(Polled):
+class ColumnMove(ColumnWork):
     """Base: moves that draw views from their prior.
 
     Parameters
@@ -23,10 +24,6 @@ class ColumnMove(Polled):
     row_grid : PriorGrid or ndarray of shape (n_points, 2)
         The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
     """
-
-    acts_on = "columns"
-    exact = True
-    tempered = True
 
     def __init__(self, row_grid):
         self.row_grid = PriorGrid.of(row_grid)
@@ -36,6 +33,7 @@ class ColumnMove(Polled):
         generator = np.random.Generator(bit_generator)
         n, kind = state.subsample.size, type(state.views[0].prior)
         views = []
+        self.work += CALL * n_views
         for _ in range(n_views):
             prior = self.row_grid.prior(draw_index(self.row_grid.log_weights, generator), kind)
             views.append(FreshView(prior, prior.draw(n, bit_generator).astype(np.int32)))

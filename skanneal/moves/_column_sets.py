@@ -7,7 +7,6 @@ import numpy as np
 from ._column_kernels import seat
 from ._column_move import ColumnMove
 from ._info import CALL, MoveInfo
-from ._joint_columns import JointColumns
 from ._random import below
 
 
@@ -34,15 +33,14 @@ class ColumnSets(ColumnMove):
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """`n_proposals` proposals."""
-        accepted = work = 0
+        accepted, began = 0, self.work
         for _ in range(self.n_proposals):
-            changed, scored = self._propose(state, bit_generator, beta)
-            accepted += changed
-            work += scored
-        return MoveInfo(self.n_proposals, accepted, work)
+            self.work += CALL
+            accepted += self._propose(state, bit_generator, beta)
+        return MoveInfo(self.n_proposals, accepted, self.work - began)
 
     def _propose(self, state, bit_generator, beta):
-        """(whether columns have changed views, work)."""
+        """Whether columns have changed views."""
         generator = np.random.Generator(bit_generator)
         n_columns, n_views = state.table.n_columns, state.n_views
         blocks = state.prior.draw(n_columns, bit_generator)
@@ -54,11 +52,10 @@ class ColumnSets(ColumnMove):
             scores, at = self._scores(state, single, fresh), np.arange(len(single))
             log_ratio += np.sum(scores[at, after[single]] - scores[at, state.view_of[single]])
         if len(single) < len(chosen):
-            log_ratio += JointColumns(state, fresh).log_ratio(state.view_of, after)
-        work = CALL + state.subsample.size * len(chosen) * (n_views + len(fresh))
+            log_ratio += self.joint_columns(state, fresh).log_ratio(state.view_of, after)
         if np.log1p(-generator.random()) >= beta * log_ratio:
-            return False, work
+            return False
         changed = bool(np.any(after != state.view_of))
         if changed:
-            state.reassign(after, fresh)
-        return changed, work
+            self.reassign(state, after, fresh)
+        return changed

@@ -2,10 +2,6 @@
 
 from typing import NamedTuple
 
-import numpy as np
-
-SCORES = 1 << 24  # of cells under partitions, between two polls
-
 # What else takes time, in scores of cells: of a row its memory and its draw, and a call from
 # Python, which makes arrays. By benchmarks/kernels/work_units.py a row is worth 61 to 71 cells, and
 # a call of a move of rows some 18,000; calls of moves of columns, which do more, take longer.
@@ -17,22 +13,11 @@ class Polled:
 
     A chain with a time limit sets a `poll` that raises an exception when the time is over. That
     leaves the state inconsistent, so the chain restores the state before the sweep.
-
     """
 
     @staticmethod
     def poll():
         """Do nothing."""
-
-    def column_scores(self, state, columns, rows, labels, hyper=None):
-        """Log marginal likelihood of columns under partitions: see `CrossCat.column_scores`."""
-        batch = max(1, SCORES // max(1, labels.size))
-        scores = []
-        for start in range(0, len(columns), batch):
-            self.poll()
-            some = columns[start : start + batch]
-            scores.append(state.column_scores(some, rows, labels, hyper))
-        return np.concatenate(scores)
 
 
 class MoveInfo(NamedTuple):
@@ -40,8 +25,8 @@ class MoveInfo(NamedTuple):
 
     Work is counted, not timed, in scores of cells: 1 for a cell in a tile of clusters, which are
     scored together, for one under a partition of the rows, or for one that is added to a cluster;
-    ROW for each row that cells are of; CALL for each proposal that is made in Python, and for each
-    view that it builds.
+    ROW for each row that cells are of; CALL for each proposal that is made in Python, each table of
+    columns' scores, and each view that is drawn or built.
     """
 
     proposed: int

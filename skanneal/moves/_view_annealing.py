@@ -28,7 +28,7 @@ from ..partition_priors import PriorGrid
 from ..states import FreshView
 from ._allocate import enter_rows, leave_rows
 from ._hyperparameters import FeatureHyperparameters, PartitionHyperparameters
-from ._info import CALL
+from ._info import row_work
 from ._view_reallocation import ViewReallocation
 
 
@@ -64,12 +64,13 @@ class ViewAnnealing(ViewReallocation):
         """A view of these features: its first pair's place on the grid, log Z, the view."""
         point, log_z = self._first_point(state, bit_generator), 0.0
         order = self._order(rows, bit_generator)
-        view = state.new_view(features, self._prior(state, point))
+        view = self._new_view(state, features, self._prior(state, point))
         for draw in self.draws[1:]:
             draw.sweep(view, bit_generator, beta=beta)
         for start, stop in stages(len(rows)):
             self.poll()
             log_z += enter_rows(view, order, start, stop, self.n_steps, beta, bit_generator)
+            self._count(features, stop - start)
             for draw in self.draws:
                 draw.sweep(view, bit_generator, beta=beta)
             view.compact()
@@ -79,23 +80,23 @@ class ViewAnnealing(ViewReallocation):
         """The first two of these for the present view, by the backward path."""
         features, log_z = np.flatnonzero(state.view_of == v), 0.0
         order = self._order(rows, bit_generator)
-        view = state.new_view(features, state.views[v].prior)
+        view = self._new_view(state, features, state.views[v].prior)
         view.replace(rows, state.views[v].labels_of(rows))
         for start, stop in reversed(stages(len(rows))):
             self.poll()
             for draw in reversed(self.draws):
                 draw.sweep(view, bit_generator, beta=beta)
             log_z += leave_rows(view, order, start, stop, self.n_steps, beta, bit_generator)
+            self._count(features, stop - start)
         return self.row_grid.place(view.prior), log_z
 
     def _order(self, rows, bit_generator):
         uniform = np.random.Generator(bit_generator).random(len(rows))
         return rows[np.argsort(uniform, kind="stable")]
 
-    def _work_of_views(self, n_rows, n_features):
-        """The same, with Gibbs steps between the rows."""
-        rows = super()._work_of_views(n_rows, n_features) - 3 * CALL
-        return 3 * CALL + (1 + self.n_steps) * rows
+    def _count(self, features, n_rows):
+        """Count rows that enter or leave, and the steps between them."""
+        self.work += n_rows * (1 + self.n_steps) * 2 * row_work(len(features))
 
     def _reference(self, state, columns):
         """Hyperparameters with grids are at the middle of these, independently of the state."""

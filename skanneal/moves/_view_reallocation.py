@@ -32,7 +32,6 @@ import numpy as np
 from scipy.special import expit
 
 from ._allocating_move import AllocatingMove
-from ._info import CALL, ROW, row_work
 from ._random import below
 
 EITHER = 0.05  # least probability of going with the chosen feature, and of not
@@ -58,12 +57,12 @@ class ViewReallocation(AllocatingMove):
         generator = np.random.Generator(bit_generator)
         own, rows = np.flatnonzero(state.view_of == view), state.subsample.rows()
         if len(own) == 1 or state.prior.open_weight(state.n_views) == 0:
-            return False, 0
+            return False
         chosen = own[below(len(own), generator)]
         going = self._going(state, chosen, own, rows, beta, bit_generator)
         goes = (generator.random(len(own)) < going) | (own == chosen)
         if goes.all():
-            return False, self._work_of_choice(len(rows), len(own))
+            return False
         parts = own[goes], own[~goes]
         before = self._unmake(state, view, rows, beta, bit_generator)
         made = [self._make(state, part, rows, beta, bit_generator) for part in parts]
@@ -71,15 +70,15 @@ class ViewReallocation(AllocatingMove):
             state, state.n_views, before, made, goes, self._log_choice(going, goes, own == chosen)
         )
         if np.log1p(-generator.random()) >= log_ratio:
-            return False, self._work(len(rows), len(own))
+            return False
         view_of = state.view_of.copy()
         view_of[parts[0]], view_of[parts[1]] = state.n_views, state.n_views + 1
-        state.reassign(view_of, [view for _, _, view in made])
-        return True, self._work(len(rows), len(own))
+        self.reassign(state, view_of, [view for _, _, view in made])
+        return True
 
     def _merge(self, state, view, bit_generator, beta):
         if state.n_views == 1:
-            return False, 0
+            return False
         generator = np.random.Generator(bit_generator)
         other = below(state.n_views - 1, generator)
         other += other >= view
@@ -93,11 +92,11 @@ class ViewReallocation(AllocatingMove):
         log_choice = self._log_choice(going, goes, own == chosen)
         log_ratio = -self._log_ratio(state, state.n_views - 1, made, before, goes, log_choice)
         if np.log1p(-generator.random()) >= log_ratio:
-            return False, self._work(len(rows), len(own))
+            return False
         view_of = state.view_of.copy()
         view_of[own] = state.n_views
-        state.reassign(view_of, [made[2]])
-        return True, self._work(len(rows), len(own))
+        self.reassign(state, view_of, [made[2]])
+        return True
 
     def _make(self, state, features, rows, beta, bit_generator):
         """A view of these features: its prior's place on the grid, log Z, the view."""
@@ -107,18 +106,6 @@ class ViewReallocation(AllocatingMove):
     def _unmake(self, state, v, rows, beta, bit_generator):
         """The first two of these for the present view."""
         return self._retrace(state, v, rows, beta, bit_generator)
-
-    def _work(self, n_rows, n_features):
-        """The choice of the features, and the views that they leave and enter."""
-        return self._work_of_choice(n_rows, n_features) + self._work_of_views(n_rows, n_features)
-
-    def _work_of_choice(self, n_rows, n_features):
-        """Rows added to a view of one feature; scores of all features under two partitions."""
-        return CALL + n_rows * (2 * row_work(1) + 2 * n_features)
-
-    def _work_of_views(self, n_rows, n_features):
-        """Rows added to three views that hold the features twice."""
-        return 3 * CALL + 2 * n_rows * (2 * n_features + 3 * ROW)
 
     def _reference(self, state, columns):
         """Hyperparameters that decide which features go, the same before and after the

@@ -28,8 +28,6 @@ import numpy as np
 from scipy.special import gammaln
 
 from ._allocating_move import AllocatingMove
-from ._info import CALL, row_work
-from ._joint_columns import JointColumns
 from ._random import below, draw_index
 
 
@@ -50,29 +48,28 @@ class ViewSplitMerge(AllocatingMove):
         super().__init__(row_grid, n_proposals)
 
     def _merge(self, state, view, bit_generator, beta):
-        """(accepted, work) of dissolving a view."""
+        """Dissolve a view."""
         if state.n_views == 1:
-            return False, 0
+            return False
         generator = np.random.Generator(bit_generator)
         others = np.delete(np.arange(state.n_views), view)
         features, rows = np.flatnonzero(state.view_of == view), state.subsample.rows()
         log_g = self._log_g(state, features, others, state.sizes()[others], beta)
         point, log_z = self._retrace(state, view, rows, beta, bit_generator)
         log_ratio = self._log_ratio(state, log_g, log_z, point)
-        work = self._work(len(rows), len(features), len(others))
         if np.log1p(-generator.random()) >= log_ratio:
-            return False, work
+            return False
         view_of = state.view_of.copy()
         view_of[features] = others[draw_index(log_g, generator)]
-        state.reassign(view_of)
-        return True, work
+        self.reassign(state, view_of)
+        return True
 
     def _split(self, state, view, bit_generator, beta):
-        """(accepted, work) of sending features of a view to one of their own."""
+        """Send features of a view to one of their own."""
         generator = np.random.Generator(bit_generator)
         own, rows = np.flatnonzero(state.view_of == view), state.subsample.rows()
         if len(own) == 1 or state.prior.open_weight(state.n_views) == 0:
-            return False, 0
+            return False
         n_leaving = 1 + below(len(own) - 1, generator)
         order = np.argsort(generator.random(len(own)), kind="stable")
         features = np.sort(own[order[:n_leaving]])
@@ -81,17 +78,12 @@ class ViewSplitMerge(AllocatingMove):
         sizes[view] -= n_leaving
         log_g = self._log_g(state, features, np.arange(state.n_views), sizes, beta)
         log_ratio = -self._log_ratio(state, log_g, log_z, point)
-        work = self._work(len(rows), n_leaving, state.n_views)
         if np.log1p(-generator.random()) >= log_ratio:
-            return False, work
+            return False
         view_of = state.view_of.copy()
         view_of[features] = state.n_views
-        state.reassign(view_of, [self._fresh(state, point, labels)])
-        return True, work
-
-    def _work(self, n_rows, n_features, n_others):
-        """Scores of the features under the others' partitions; a view that rows are added to."""
-        return CALL + n_rows * (n_others * n_features + 2 * row_work(n_features))
+        self.reassign(state, view_of, [self._fresh(state, point, labels)])
+        return True
 
     def _log_ratio(self, state, log_g, log_z, point):
         """log A."""
@@ -114,7 +106,7 @@ class ViewSplitMerge(AllocatingMove):
         if len(single):
             scores += self.column_scores(state, single, rows, labels).sum(axis=0)
         if len(joint):
-            scores += JointColumns(state, []).scores_together(joint, others)
+            scores += self.joint_columns(state, []).scores_together(joint, others)
         m = len(features)
         log_subset = (
             -np.log(sizes + m - 1.0)

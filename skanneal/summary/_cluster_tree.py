@@ -187,7 +187,8 @@ def _valleys(groups, judges, weights, numbers):
     n_components = groups.joints.shape[1]
     node = np.arange(n_components)  # of each group; a group has the number of its first component
     sizes = np.ones(n_components)
-    said, borders, asked, tree, height = {}, {}, set(), np.empty((n_components - 1, 4)), 0.0
+    dips, said, borders, asked = {}, {}, {}, set()
+    tree, height = np.empty((n_components - 1, 4)), 0.0
     largest = np.column_stack([groups.sizes, np.zeros_like(groups.sizes)])  # two of each group
     many = np.log(n_components - 1)  # valleys, of which the surest is left to the end
     for step in range(n_components - 1):
@@ -196,10 +197,13 @@ def _valleys(groups, judges, weights, numbers):
             pairs = groups.neighbours()
             for a, b in pairs - said.keys():
                 evidence = [judge.valley(a, b) for judge in judges or [groups]]
-                evidence = _weighted_median(evidence, weights) - many
-                borders[a, b] = _border(groups, judges, weights, a, b)
-                said[a, b] = _fair(evidence, *borders[a, b])
+                dips[a, b] = _weighted_median(evidence, weights) - many
+                said[a, b] = min(dips[a, b], max(dips[a, b] - groups.log_rows(a, b), 0.0))
             while (pair := min(pairs, key=lambda pair: (said[pair], pair))) not in asked:
+                if pair not in borders:  # so far `said` is the least that it can be
+                    borders[pair] = _border(groups, judges, weights, *pair)
+                    said[pair] = _fair(dips[pair], *borders[pair])
+                    continue
                 asked.add(pair)
                 alone = largest[pair, 1] < SMALL * largest[pair, 0]
                 if numbers is not None and alone.all():
@@ -212,7 +216,10 @@ def _valleys(groups, judges, weights, numbers):
             of_draw.merge(a, b)
         node[a], sizes[a] = n_components + step, sizes[a] + sizes[b]
         largest[a] = np.sort(largest[pair, :], axis=None)[:1:-1]
-        said = {pair: of for pair, of in said.items() if not {a, b} & set(pair)}
+        said, borders = (
+            {pair: of for pair, of in known.items() if not {a, b} & set(pair)}
+            for known in (said, borders)
+        )
         asked &= said.keys()
     return tree
 
@@ -224,7 +231,7 @@ def _border(groups, judges, weights, a, b):
     It does if draws differ by no more than they are unsure, or about few rows of the smaller."""
     rows = np.concatenate([groups.rows[a], groups.rows[b]])
     smaller = min(len(groups.rows[a]), len(groups.rows[b]))
-    places = np.log(max(len(rows), 1))
+    places = groups.log_rows(a, b)
     both = [min(len(judge.rows[a]), len(judge.rows[b])) >= _FEW_ROWS for judge in judges]
     if smaller == 0 or sum(both) < 2:
         return SURE, places
@@ -361,6 +368,10 @@ class _Groups:
             row = (self.joints[:, empty] - own).argmax()
             pairs.add(tuple(sorted((int(empty), int(self.labels[row])))))
         return pairs
+
+    def log_rows(self, a, b):
+        """Return the logarithm of how many rows two groups have."""
+        return np.log(max(len(self.rows[a]) + len(self.rows[b]), 1))
 
     def smallest(self):
         """Return the smallest group of few rows, and the group that is second in most of them, the

@@ -9,6 +9,7 @@ from oracles.reference import EXAMPLES
 from skanneal.moves import CALL, COLUMN_MOVES, Permutation, SplitMerge, row_work
 from skanneal.moves import _allocating_move as allocating
 from skanneal.moves import _view_annealing as annealing
+from skanneal.moves._column_move import ColumnMove
 from skanneal.moves._order_programs import OrderProgram
 from skanneal.states import CrossCat, Subsample
 
@@ -34,21 +35,21 @@ def counted(monkeypatch):
         return (stop - start) * (1 + n_steps) * 2 * row_work(n_columns(view))
 
     def of_scores(state, columns, rows, labels, hyper=None):
-        return len(columns) * len(rows) * len(labels)
+        return CALL + len(columns) * len(rows) * len(labels)
+
+    def of_views(state, view_of, fresh=()):
+        moved = view_of != state.view_of
+        changed = {*view_of[moved].tolist(), *state.view_of[moved].tolist()}
+        n_columns = [view_of.tolist().count(v) for v in changed]
+        return sum(CALL + state.subsample.size * row_work(n) for n in n_columns)
 
     def of_allocation(view, rows, *_):
         return 2 * len(rows) * row_work(n_columns(view))
 
     count(CrossCat, "column_scores", of_scores)
     count(CrossCat, "new_view", lambda *_: CALL)
-    reassign = CrossCat.reassign
-
-    def not_counted(*args):
-        before = len(found)
-        reassign(*args)  # what is accepted is built once more
-        del found[before:]
-
-    monkeypatch.setattr(CrossCat, "reassign", not_counted)
+    count(CrossCat, "reassign", of_views)
+    count(ColumnMove, "_fresh", lambda move, state, n_views, bit_generator: CALL * n_views)
     count(allocating, "allocate", of_allocation)
     count(annealing, "enter_rows", of_path)
     count(annealing, "leave_rows", of_path)
@@ -58,8 +59,8 @@ def counted(monkeypatch):
 @pytest.mark.parametrize("name", COLUMN_MOVES)
 @pytest.mark.parametrize("together", [True, False])
 def test_moves_of_columns(counted, name, together):
-    """A call for each proposal, and for each view that it builds; moves of single columns make one
-    for every column."""
+    """A call for each proposal, table of scores and view that is built or drawn; moves of single
+    columns make one for every column."""
     case, bit_generator = make_case("4x4", "PY"), np.random.PCG64(3)
     parts = [tuple(range(4))] if together else [(f,) for f in range(4)]
     key = 0, (0,) * 4, tuple((part, ((0, 0, 1, 1), 0)) for part in parts)

@@ -6,7 +6,8 @@ from scipy.stats import norm
 from sklearn.mixture import GaussianMixture
 
 from skanneal.summary import _one_or_two
-from skanneal.summary._one_or_two import _EDGES, _bumps, _log_two, log_odds
+from skanneal.summary._one_or_two import _EDGES, _MIDDLES, _STEPS, _WIDTH, _bumps, log_odds
+from skanneal.summary._two_normals import log_two_normals
 
 
 def by_two(rows, means, spreads):
@@ -76,7 +77,8 @@ def test_two_normal_laws_climb_to_the_most_probable_ones():
     rows = (rows - rows.mean()) / rows.std()
     bins = np.searchsorted(_EDGES[1:-1], rows)
     counts = np.bincount(bins, minlength=64).astype(float)
-    found = _log_two(counts, np.bincount(bins, rows < 0, minlength=64))
+    of_first = np.bincount(bins, rows < 0, minlength=64).astype(float)
+    found = log_two_normals(counts, of_first, _MIDDLES, _WIDTH, _STEPS)
     model = GaussianMixture(2, random_state=0, tol=1e-8, max_iter=500).fit(rows[:, None])
     expected = model.score(rows[:, None]) * len(rows) + len(rows) * np.log(_EDGES[1] - _EDGES[0])
     assert found == pytest.approx(expected, abs=1.5)

@@ -1,0 +1,49 @@
+"""The work that moves of columns do, counted where it is done."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ._info import CALL, Polled, row_work
+from ._joint_columns import JointColumns
+
+SCORES = 1 << 24  # of cells under partitions, between two polls
+
+
+class ColumnWork(Polled):
+    """Base of moves of columns.
+
+    Attributes
+    ----------
+    work : int
+        Of all sweeps so far, in the units of MoveInfo.
+    """
+
+    acts_on = "columns"
+    exact = True
+    tempered = True
+    work = 0
+
+    def column_scores(self, state, columns, rows, labels, hyper=None):
+        """Log marginal likelihood of columns under partitions: see `CrossCat.column_scores`."""
+        batch = max(1, SCORES // max(1, labels.size))
+        scores = []
+        for start in range(0, len(columns), batch):
+            self.poll()
+            some = columns[start : start + batch]
+            self.work += CALL + len(some) * labels.size
+            scores.append(state.column_scores(some, rows, labels, hyper))
+        return np.concatenate(scores)
+
+    def joint_columns(self, state, fresh):
+        """The joint columns in the state's views and in fresh ones, of which all are scored."""
+        joint = JointColumns(state, fresh)
+        self.work += CALL + joint.cells.size * len(joint.views)
+        return joint
+
+    def reassign(self, state, view_of, fresh=()):
+        """Give every column a view: see `CrossCat.reassign`; views that change are built anew."""
+        moved = view_of != state.view_of
+        for v in np.union1d(view_of[moved], state.view_of[moved]):
+            self.work += CALL + state.subsample.size * row_work(np.count_nonzero(view_of == v))
+        state.reassign(view_of, fresh)
