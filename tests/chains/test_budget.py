@@ -159,7 +159,7 @@ def test_what_moves_are_expected_to_take():
     for name, rate in zip(NAMES, (1.0, 2.0, 4.0)):
         clock._last[name] = [rate]
     budget.costs, budget.credit["split_merge"] = dict.fromkeys(NAMES, 0.125), 0.0
-    n_sweeps = np.array([4, 2, 1])  # shares of 1/2, 1/4 and 1/8
+    n_sweeps = np.array([SHARES[name] // 0.125 for name in NAMES])
     assert budget.expected(state_of(100), segment) == 100 * n_sweeps @ [1.0, 2.0, 4.0]
     assert budget.expected(state_of(10_000), segment) == 10_000 * n_sweeps[:2] @ [1.0, 2.0]
 
