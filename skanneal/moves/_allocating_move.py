@@ -86,8 +86,8 @@ class AllocatingMove(ColumnWork):
         """(log Z, slots of the rows) of a view of these features alone."""
         self.poll()
         view = self._new_view(state, features, self._prior(state, point), hyper)
-        self.work += len(rows) * 2 * row_work(len(features))
         log_z = allocate(view, rows, labels, beta, bit_generator)
+        self.work += len(rows) * (view.n_tiles + 1) * row_work(len(features))
         return log_z, view.labels_of(rows)
 
     def _new_view(self, state, features, prior, hyper=None):

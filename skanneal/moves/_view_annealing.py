@@ -70,7 +70,7 @@ class ViewAnnealing(ViewReallocation):
         for start, stop in stages(len(rows)):
             self.poll()
             log_z += enter_rows(view, order, start, stop, self.n_steps, beta, bit_generator)
-            self._count(features, stop - start)
+            self._count(view, features, stop - start)
             for draw in self.draws:
                 draw.sweep(view, bit_generator, beta=beta)
             view.compact()
@@ -87,16 +87,16 @@ class ViewAnnealing(ViewReallocation):
             for draw in reversed(self.draws):
                 draw.sweep(view, bit_generator, beta=beta)
             log_z += leave_rows(view, order, start, stop, self.n_steps, beta, bit_generator)
-            self._count(features, stop - start)
+            self._count(view, features, stop - start)
         return self.row_grid.place(view.prior), log_z
 
     def _order(self, rows, bit_generator):
         uniform = np.random.Generator(bit_generator).random(len(rows))
         return rows[np.argsort(uniform, kind="stable")]
 
-    def _count(self, features, n_rows):
+    def _count(self, view, features, n_rows):
         """Count rows that enter or leave, and the steps between them."""
-        self.work += n_rows * (1 + self.n_steps) * 2 * row_work(len(features))
+        self.work += n_rows * (1 + self.n_steps) * (view.n_tiles + 1) * row_work(len(features))
 
     def _reference(self, state, columns):
         """Hyperparameters with grids are at the middle of these, independently of the state."""
