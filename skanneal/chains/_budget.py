@@ -1,7 +1,8 @@
 """Which structure moves follow a churn, and how often: each has a share of the churn's work.
 
 A move earns its share of each churn, and is made when it has earned what its sweeps cost on
-average, as often as it has. What a sweep costs is counted (see MoveInfo), not timed, so that a seed
+average, as often as it has; the first sweep is made at once and paid for afterwards, so that short
+chains have moves, too. What a sweep costs is counted (see MoveInfo), not timed, so that a seed
 gives the same chain on every machine, and is compared with a churn of the same rows. While burn-in
 lasts, the average cost of a move follows what its sweeps have taken. Then it is frozen, with the
 cost of a churn: a number of sweeps that depended on the state would favour the states in which it
@@ -116,7 +117,8 @@ class Budget:
         return SHARES[name] * of_churn
 
     def _cost(self, name):
-        return max(self.costs.get(name, 1.0), LEAST_COST)
+        """Return what a sweep costs; hardly anything before the first one, which tells."""
+        return max(self.costs.get(name, 0.0), LEAST_COST)
 
     def _work(self, n_assignments):
         """Return the work of so many assignments."""

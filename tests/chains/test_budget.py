@@ -143,6 +143,19 @@ def test_a_move_that_costs_nothing_ends():
     assert counts(1, n_churns=1, work=lambda state: 0).max() <= 1 + 2 / LEAST_COST
 
 
+@pytest.mark.parametrize(
+    ("cost", "n_churns", "n_sweeps"), [(2.0, 1, 1), (2.0, 4, 1), (0.5, 1, 1), (0.5, 4, 4)]
+)
+def test_the_first_sweep_is_made_at_once_and_paid_for_afterwards(cost, n_churns, n_sweeps):
+    """A move with a share of 1/2; what a sweep costs is in churns."""
+    made, state = [], state_of(1)
+    moves = moves_of(made, lambda state: cost * sum(churn_cost(state)))
+    budget, segment = Budget(moves, ChainClock()), SimpleNamespace(start=0, stop=1, beta=1.0)
+    for _ in range(n_churns):
+        budget.make(state, None, segment, True, StopFlag())
+    assert SHARES["split_merge"] == 0.5 and made.count("split_merge") == n_sweeps
+
+
 def test_a_chain_without_moves():
     budget = Budget([], ChainClock())
     segment = SimpleNamespace(start=0, stop=10, beta=1.0)
