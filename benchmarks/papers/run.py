@@ -2,8 +2,8 @@
 
     python benchmarks/papers/run.py                                   # all of them: many hours
     python benchmarks/papers/run.py two_urns --figures figure2 --minutes 30
-    python benchmarks/papers/run.py tempering --anew                  # also lines of other commits
-    python benchmarks/papers/run.py two_urns --again 3                # three random cells, once more
+    python benchmarks/papers/run.py tempering --anew      # also lines of other commits
+    python benchmarks/papers/run.py two_urns --again 3    # three random cells, once more
 
 A run that was cut goes on where it ended. `make figures` draws what there is.
 """

@@ -25,9 +25,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from scipy.special import gammaln, xlog1py, xlogy
+
 from papers import two_urns_theorems as theorems
 from papers.two_urns_theorems import Urns
-from scipy.special import gammaln, xlog1py, xlogy
 
 SOURCE = Path(__file__).with_suffix(".c")
 URNS = Urns(8000, 12000)

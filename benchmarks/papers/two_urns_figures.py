@@ -4,15 +4,16 @@ random; the theorems come from exact laws."""
 
 import matplotlib.pyplot as plt
 import numpy as np
-from harness.markdown import markdown
 from matplotlib.colors import LogNorm
+from scipy.ndimage import gaussian_filter
+
+from harness.markdown import markdown
 from papers import two_urns as urns_of
 from papers import two_urns_theorems as theorems
 from papers.cells import Cell, behind, of_figure
 from papers.two_urns import BINS, SAMPLERS, URNS
 from papers.two_urns_theorems import Urns, total_variation
 from papers.verdicts import all_of, exact, is_about, is_positive, mean, paired
-from scipy.ndimage import gaussian_filter
 
 NAME = "two_urns"
 SAMPLES, BLOCKS = 100_000, 10  # per cell of Figure 2; ten cells are the paper's million
