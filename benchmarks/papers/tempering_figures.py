@@ -322,7 +322,7 @@ def slope(ratios, which):
 
 
 def claims(records):
-    """The paper's claims, setting by setting, on ratios of smallest bulk sample sizes per second."""
+    """The paper's claims by setting, on ratios of smallest bulk sample sizes per second."""
     for setting, inner in product(("paper", "tuned"), ("hmc", "mh")):
         rows = [r for t in ("table1", "table1_smaller") for r in ROWS[t] if r[1] == inner]
         found = log_ratios(records, rows, setting, "stt", "none")

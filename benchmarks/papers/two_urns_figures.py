@@ -376,9 +376,13 @@ def claims_of_figure2(records):
         ),
     }
     for text, (worse, better) in pairs.items():
+        if not {worse, better} <= found.keys():
+            continue
         gain = paired(found[worse], found[better])
         yield f"Figure 2: {text}", f"total variation less by {gain.text(4)}", is_positive(gain)
     for name in ("anneal stepsize", "anneal stepsize, by balls"):
+        if not {name, "anneal subsample"} <= found.keys():
+            continue
         apart = paired(found[name], found["anneal subsample"])
         text = f"Figure 2: {name}: behaves like annealing on subsamples (within 0.02)"
         yield text, f"total variation differs by {apart.text(4)}", is_about(apart, 0.0, 0.02)
