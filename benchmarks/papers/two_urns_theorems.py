@@ -138,11 +138,11 @@ def crossing(times, distances, epsilon):
     return float(times[i - 1] * (times[i] / times[i - 1]) ** (at[0] / at[1]))
 
 
-def cold_times(library, urns, epsilons):
-    """Gibbs steps from the prior to each total variation in ``epsilons``."""
+def cold_times(library, urns, epsilons, last=4):
+    """Gibbs steps from the prior to each total variation in ``epsilons``, up to last N^2 of them."""
     target = posterior(urns)
     root = np.sqrt(target).ravel()
-    grid = urns.n_balls**2 * np.geomspace(1 / 8, 4, 31)
+    grid = urns.n_balls**2 * np.geomspace(1 / 8, last, 31)
     times = np.unique(2 * np.round(grid / 2).astype(np.int64))
     laws = cold_laws(symmetric_step(library, urns), prior_in_symmetric_space(urns, target), times)
     distances = [total_variation(law * root, target.ravel()) for law in laws]
