@@ -66,8 +66,8 @@ def budget_of(row):
     """Processor seconds per chain: a process's evaluation grows as the rows' cube."""
     model, _, _, n_rows = row
     if model == "gaussian":
-        return 3.0
-    return {64: 6.0, 128: 6.0, 256: 15.0, 512: 60.0, 1024: 240.0}[n_rows]
+        return 1.5
+    return {64: 3.0, 128: 3.0, 256: 12.0, 512: 60.0, 1024: 240.0}[n_rows]
 
 
 def ways_of(setting):
@@ -81,7 +81,7 @@ def cells():
         row = model, "hmc", COST_PARAMETERS[model], n_rows
         yield from (Cell("cost", data_of(row), way, 0, 1.0) for way in PAPER)
     rows = list(dict.fromkeys(row for rows in ROWS.values() for row in rows))
-    cheap = [row for row in rows if budget_of(row) <= 6]
+    cheap = [row for row in rows if budget_of(row) <= 3]
     rest = sorted((row for row in rows if row not in cheap), key=budget_of)
     for seed, setting, row in product(range(1), ("paper", "tuned"), cheap):
         yield from sampling_cells(row, setting, seed)

@@ -13,11 +13,12 @@ from papers import two_urns_theorems as theorems
 from papers.cells import Cell, behind, of_figure
 from papers.two_urns import BINS, SAMPLERS, URNS
 from papers.two_urns_theorems import Urns, total_variation
-from papers.verdicts import all_of, exact, is_about, is_positive, mean, paired
+from papers.verdicts import Estimate, all_of, deviation, difference, exact, is_about, is_positive
 
 NAME = "two_urns"
 SAMPLES, BLOCKS = 100_000, 10  # per cell of Figure 2; ten cells are the paper's million
 SIZES = (50, 100, 200, 400, 800, 1600)
+RESAMPLES = 40  # for the error of a total variation
 EPSILONS = (0.1, 0.05, 0.02)
 HALVED = tuple(0.1 / 2**k for k in range(6))  # epsilon, where log(1/epsilon) is looked for
 FEW = (20, 40, 60, 80, 100)  # balls, where all eigenvectors can be had
@@ -148,26 +149,27 @@ def smooth(mass):
     return gaussian_filter(mass, 1.0, mode="reflect")
 
 
-def masses(records):
-    """Of each strategy: the share of the end states in each bin, (blocks, 100, 100)."""
+def counted(records):
+    """Of each strategy: how many of the end states of all its cells lie in each bin."""
     found = {}
-    for cell, record in sorted(
-        of_figure(records, "figure2").items(), key=lambda item: item[0].seed
-    ):
-        mass = np.zeros(BINS * BINS)
-        mass[record["bins"]] = np.array(record["counts"]) / record["samples"]
-        found.setdefault(cell.method, []).append(mass.reshape(BINS, BINS))
-    return {name: np.array(found[name]) for name in SAMPLERS if name in found}
+    for cell, record in of_figure(records, "figure2").items():
+        counts = found.setdefault(cell.method, np.zeros(BINS * BINS, dtype=np.int64))
+        counts[record["bins"]] += record["counts"]
+    return {name: found[name] for name in SAMPLERS if name in found}
 
 
 def distances(records):
-    """Total variation of each strategy: over all its blocks, and block by block."""
-    target = smooth(urns_of.binned_posterior())
-    prior = total_variation(smooth(urns_of.binned_prior()), target)
-    found = {"prior": (float(prior), None)}
-    for name, blocks in masses(records).items():
-        each = {i: float(total_variation(smooth(b), target)) for i, b in enumerate(blocks)}
-        found[name] = float(total_variation(smooth(blocks.mean(axis=0)), target)), each
+    """Total variation of each strategy, its error found by drawing end states again."""
+    target, rng = smooth(urns_of.binned_posterior()), np.random.default_rng(0)
+
+    def distance(counts):
+        return float(total_variation(smooth(counts.reshape(BINS, BINS) / counts.sum()), target))
+
+    found = {"prior": exact(total_variation(smooth(urns_of.binned_prior()), target))}
+    for name, counts in counted(records).items():
+        again = rng.multinomial(counts.sum(), counts / counts.sum(), size=RESAMPLES)
+        error = deviation(distance(drawn) for drawn in again)
+        found[name] = Estimate(distance(counts), error, RESAMPLES)
     return found
 
 
@@ -180,25 +182,22 @@ def floor_of(n_samples):
 
 
 def figure2_table(records):
-    """Total variation by strategy."""
-    rows = []
-    for name, (pooled, blocks) in sorted(distances(records).items(), key=lambda item: -item[1][0]):
-        if blocks is None:
-            rows.append((name, "exact", f"{pooled:.4f}", "", ""))
-            continue
-        n = SAMPLES * len(blocks)
-        of_blocks = mean(blocks.values()).text(4)
-        rows.append((name, f"{n:,}", f"{pooled:.4f}", of_blocks, f"{floor_of(n):.4f}"))
-    headings = ("strategy", "end states", "all together", f"{SAMPLES:,} at a time", "floor")
+    """Total variation by strategy, farthest first."""
+    counts, rows = counted(records), []
+    for name, distance in sorted(distances(records).items(), key=lambda item: -item[1].mean):
+        n = int(counts[name].sum()) if name in counts else None
+        drawn = (f"{n:,}", f"{floor_of(n):.4f}") if n else ("exact", "")
+        rows.append((name, distance.text(4), *drawn))
+    headings = ("strategy", "total variation", "end states", "of as many exact ones")
     return markdown(headings, rows) + "\n\n" + behind(records, "figure2")
 
 
 def figure2_picture(records):
     """The smoothed densities, farthest from the posterior first."""
     found = distances(records)
-    shown = {name: blocks.mean(axis=0) for name, blocks in masses(records).items()}
+    shown = {name: c.reshape(BINS, BINS) / c.sum() for name, c in counted(records).items()}
     shown["prior"] = urns_of.binned_prior()
-    order = sorted(shown, key=lambda name: -found[name][0])
+    order = sorted(shown, key=lambda name: -found[name].mean)
     figure, axes = plt.subplots(2, 4, figsize=(11, 5.8), layout="constrained")
     panels = [(name, shown[name]) for name in order] + [("posterior", urns_of.binned_posterior())]
     for ax, (name, mass) in zip(axes.flat, panels, strict=False):
@@ -211,7 +210,7 @@ def figure2_picture(records):
             norm=LogNorm(0.1, 500),
         )
         ax.set_title(name, fontsize=10, loc="left")
-        note = f"total variation {found[name][0]:.3f}" if name in found else "exact"
+        note = f"total variation {found[name].mean:.3f}" if name in found else "exact"
         ax.text(0.95, 0.93, note, transform=ax.transAxes, ha="right", va="top", fontsize=9)
         ax.set(xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
         ax.set(xlabel="share of red on the left", ylabel="share of blue on the left")
@@ -382,7 +381,7 @@ def theorems_picture(records):
 
 def claims_of_figure2(records):
     """Claims on the order of total variations."""
-    found = {name: blocks for name, (_, blocks) in distances(records).items() if blocks}
+    found = distances(records)
     pairs = {
         "gibbs steps after the sequential start help": ("sequential", "sequential + gibbs"),
         "annealing the energy is better than sequential + gibbs": (
@@ -398,12 +397,12 @@ def claims_of_figure2(records):
     for text, (worse, better) in pairs.items():
         if not {worse, better} <= found.keys():
             continue
-        gain = paired(found[worse], found[better])
+        gain = difference(found[worse], found[better])
         yield f"Figure 2: {text}", f"total variation less by {gain.text(4)}", is_positive(gain)
     for name in ("anneal stepsize", "anneal stepsize, by balls"):
         if not {name, "anneal subsample"} <= found.keys():
             continue
-        apart = paired(found[name], found["anneal subsample"])
+        apart = difference(found[name], found["anneal subsample"])
         text = f"Figure 2: {name}: behaves like annealing on subsamples (within 0.02)"
         yield text, f"total variation differs by {apart.text(4)}", is_about(apart, 0.0, 0.02)
 

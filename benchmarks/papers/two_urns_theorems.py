@@ -139,7 +139,7 @@ def crossing(times, distances, epsilon):
 
 
 def cold_times(library, urns, epsilons, last=4):
-    """Gibbs steps from the prior to each total variation in ``epsilons``, up to last N^2 of them."""
+    """Gibbs steps from the prior to each total variation in ``epsilons``, up to ``last`` N^2."""
     target = posterior(urns)
     root = np.sqrt(target).ravel()
     grid = urns.n_balls**2 * np.geomspace(1 / 8, last, 31)

@@ -66,6 +66,13 @@ def paired(ones, others):
     return mean([ones[key] - others[key] for key in ones if key in others])
 
 
+def difference(one, other):
+    """Of two independent estimates."""
+    counts = [e.n for e in (one, other) if e.n is not None]
+    error = math.hypot(one.error, other.error)
+    return Estimate(one.mean - other.mean, error, min(counts) if counts else None)
+
+
 def z_scores(scores):
     """Scores with mean zero and variance one over all runs of a data set, as Obermeyer's Figure 3.
 
