@@ -1,6 +1,6 @@
 """Measure the cells of the papers' figures and tables that have no line yet.
 
-    python benchmarks/papers/run.py                                   # all of them: many hours
+    python benchmarks/papers/run.py --data DATA_FOLDER                # all of them: many hours
     python benchmarks/papers/run.py two_urns --figures figure2 --minutes 30
     python benchmarks/papers/run.py tempering --anew      # also lines of other commits
     python benchmarks/papers/run.py two_urns --again 3    # three random cells, once more
@@ -35,11 +35,14 @@ def again(family, n):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("families", nargs="*", choices=[[], *FAMILIES], default=[])
+    parser.add_argument("--data", help="folder with mnist.npz and ap_news.npz")
     parser.add_argument("--figures", nargs="+", help="only these")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--anew", action="store_true", help="also cells of other commits")
     parser.add_argument("--again", type=int, help="random finished cells to measure once more")
     options = parser.parse_args()
+    if options.data:
+        os.environ["SKANNEAL_DATA"] = options.data
     clock = Clock(options.minutes)
     for name in options.families or FAMILIES:
         if options.again:
