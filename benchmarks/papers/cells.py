@@ -16,10 +16,8 @@ machine does, so cells may be measured side by side.
 """
 
 import platform
-import time
 from importlib.metadata import version
 from typing import NamedTuple
-from unittest import mock
 
 from harness.lines import RESULTS, Lines, Stopwatch, last_commit, package_commit
 from harness.markdown import NONE, markdown
@@ -83,11 +81,6 @@ def line(family, cell, commits):
         measured = family.measure(cell)
     about = {"versions": VERSIONS, "seconds": watch.seconds, "load": watch.load}
     return cell._asdict() | commits | about | measured
-
-
-def processor_clock():
-    """A context in which chains of this process count processor seconds, not the wall clock's."""
-    return mock.patch.object(time, "perf_counter", time.process_time)
 
 
 def of_figure(records, figure):

@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix
 from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 
-from papers.cells import processor_clock
+from papers.processor_time import processor_clock
 from skanneal import PermutationDPMixture
 from skanneal.moves import MOVES, SplitMerge
 
