@@ -369,8 +369,10 @@ def theorems_picture(records):
         axes[1].loglog(list(times), list(times.values()), color=color, marker=marker, label=method)
     axes[0].set_title("one feature: no barrier (Theorem 2)", fontsize=10, loc="left")
     axes[1].set_title("two features: a barrier, to 0.1 (Theorem 4)", fontsize=10, loc="left")
-    for ax in axes:
+    for ax, sizes in zip(axes, (SIZES, (*FEW[:3], *SIZES[1:5])), strict=True):
         ax.set(xlabel="balls N", ylabel="assignments until the total variation is reached")
+        ax.set_xticks(sizes, sizes)
+        ax.minorticks_off()
         ax.grid(alpha=0.3)
         ax.legend(fontsize=8)
     return figure
