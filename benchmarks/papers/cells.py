@@ -89,9 +89,17 @@ def of_figure(records, figure):
     return {cell: record for cell, record in cells.items() if cell.figure == figure}
 
 
+def shown(headings, rows, records, *figures):
+    """A table with the cells behind it; where there are none yet, only that sentence."""
+    sentence = behind(records, *figures)
+    return f"{markdown(headings, rows)}\n\n{sentence}" if rows else sentence
+
+
 def behind(records, *figures):
     """Names the cells behind a picture or table, in a sentence."""
     found = [r for figure in figures for r in of_figure(records, figure).values()]
+    if not found:
+        return f"No cell of {' and '.join(f'`{figure}`' for figure in figures)} is measured yet."
     hours = sum(record["seconds"] for record in found) / 3600
     commits = ", ".join(f"`{version}`" for version in dict.fromkeys(r["version"] for r in found))
     names = " and ".join(f"`{figure}`" for figure in figures)

@@ -1,7 +1,8 @@
-"""The families of figures and tables, one a paper."""
+"""The families of figures and tables, one a paper; Obermeyer's has two."""
 
-from papers import permutation_figures, tempering_figures, two_urns_figures
+from papers import permutation_figures, schedules_figures, tempering_figures, two_urns_figures
 
 FAMILIES = {
-    family.NAME: family for family in (two_urns_figures, tempering_figures, permutation_figures)
+    family.NAME: family
+    for family in (two_urns_figures, schedules_figures, permutation_figures, tempering_figures)
 }

@@ -12,7 +12,7 @@ import numpy as np
 from harness.markdown import markdown
 from papers import permutation_beam as beam
 from papers import permutation_models as models
-from papers.cells import Cell, behind, of_figure
+from papers.cells import Cell, of_figure, shown
 from papers.verdicts import all_of, deviation, is_about, is_positive, mean, paired
 from skanneal.schedules import SCHEDULES, PriorGibbs
 
@@ -190,7 +190,7 @@ def panels_table(records):
             reached = f"{np.mean(list(near.values())):.2f}", f"{n_near} of {len(seeds)}"
             rows.append((f"({panel}) {title}", method, *numbers, *reached))
     headings = "panel", "moves", "log joint", "sd", "seconds until near", "got there"
-    return markdown(headings, rows) + "\n\n" + behind(records, "panels")
+    return shown(headings, rows, records, "panels")
 
 
 def panels_picture(records):
@@ -274,7 +274,7 @@ def mixing_table(records):
         for method in times["clusters"]
     ]
     headings = "moves", *STATISTICS.values()
-    return markdown(headings, rows) + "\n\n" + behind(records, "mixing")
+    return shown(headings, rows, records, "mixing")
 
 
 # -- Figure 2 --------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ def beam_table(records):
         numbers = f"{average:.1f}", f"{np.median(shares):.3f}", f"{min(shares):.3f}"
         rows.append((order, str(n_dims), *numbers))
     headings = "order", "dimensions", "sizes kept", "share of g(n), median", "least"
-    return markdown(headings, rows) + "\n\n" + behind(records, "beam")
+    return shown(headings, rows, records, "beam")
 
 
 def beam_picture(records):

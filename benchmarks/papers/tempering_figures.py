@@ -13,7 +13,7 @@ import numpy as np
 
 from harness.markdown import NONE, markdown
 from papers import tempering_chains
-from papers.cells import Cell, behind, of_figure
+from papers.cells import Cell, behind, of_figure, shown
 from papers.tempering_chains import N_CHAINS, WAYS
 from papers.tempering_cost import measure_cost, predicted
 from papers.verdicts import is_positive, mean
@@ -212,7 +212,7 @@ def cost_table(records):
                 numbers = formula[way], measured, PAPERS_COST[model][way]
                 rows.append((model, str(n_rows), way, *(f"{x:.2f}" for x in numbers)))
     headings = "model", "rows", "method", "predicted", "measured", "the paper's"
-    return markdown(headings, rows) + "\n\n" + behind(records, "cost")
+    return shown(headings, rows, records, "cost")
 
 
 def figure1_picture(records):

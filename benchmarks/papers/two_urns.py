@@ -112,6 +112,7 @@ def edges(n, n_bins):
     return np.searchsorted(np.arange(n + 1) * n_bins // (n + 1), np.arange(n_bins))
 
 
+@functools.cache
 def binned_posterior(urns=URNS, n_bins=BINS):
     """Exact posterior mass, (n_bins, n_bins); the log posterior is of r, of b, and of r + b."""
     red, blue = np.arange(urns.n_red + 1), np.arange(urns.n_blue + 1)
@@ -131,6 +132,7 @@ def binned_posterior(urns=URNS, n_bins=BINS):
     return mass / mass.sum()
 
 
+@functools.cache
 def binned_prior(urns=URNS, n_bins=BINS):
     """Exact prior mass, (n_bins, n_bins)."""
     red, blue = np.arange(urns.n_red + 1), np.arange(urns.n_blue + 1)

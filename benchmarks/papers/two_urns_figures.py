@@ -10,7 +10,7 @@ from scipy.ndimage import gaussian_filter
 from harness.markdown import markdown
 from papers import two_urns as urns_of
 from papers import two_urns_theorems as theorems
-from papers.cells import Cell, behind, of_figure
+from papers.cells import Cell, of_figure, shown
 from papers.two_urns import BINS, SAMPLERS, URNS
 from papers.two_urns_theorems import Urns, total_variation
 from papers.verdicts import Estimate, all_of, deviation, difference, exact, is_about, is_positive
@@ -18,7 +18,7 @@ from papers.verdicts import Estimate, all_of, deviation, difference, exact, is_a
 NAME = "two_urns"
 SAMPLES, BLOCKS = 100_000, 10  # per cell of Figure 2; ten cells are the paper's million
 SIZES = (50, 100, 200, 400, 800, 1600)
-RESAMPLES = 40  # for the error of a total variation
+RESAMPLES = 20  # for the error of a total variation
 EPSILONS = (0.1, 0.05, 0.02)
 HALVED = tuple(0.1 / 2**k for k in range(6))  # epsilon, where log(1/epsilon) is looked for
 FEW = (20, 40, 60, 80, 100)  # balls, where all eigenvectors can be had
@@ -189,7 +189,7 @@ def figure2_table(records):
         drawn = (f"{n:,}", f"{floor_of(n):.4f}") if n else ("exact", "")
         rows.append((name, distance.text(4), *drawn))
     headings = ("strategy", "total variation", "end states", "of as many exact ones")
-    return markdown(headings, rows) + "\n\n" + behind(records, "figure2")
+    return shown(headings, rows, records, "figure2")
 
 
 def figure2_picture(records):
@@ -264,7 +264,7 @@ def lemma1_table(records):
         for n, (drift, diffusion, z) in lemma1_rows(records).items()
     ]
     headings = ("N", "drift from the limit", "diffusion from the limit", "simulated, largest z")
-    return markdown(headings, rows) + "\n\n" + behind(records, "lemma1")
+    return shown(headings, rows, records, "lemma1")
 
 
 def times_by_size(records, figure, method, which=0):
@@ -284,7 +284,7 @@ def theorem2_table(records):
             last = exponent(times)
             rows.append((f"{epsilon:g}", method, *per_ball, f"{last.mean:.2f}"))
     headings = ("epsilon", "", *(f"N = {n}" for n in SIZES), "exponent, last doubling")
-    return markdown(headings, rows) + "\n\n" + behind(records, "theorem2")
+    return shown(headings, rows, records, "theorem2")
 
 
 def exponent(times):
@@ -300,7 +300,7 @@ def epsilon_table(records):
         for c, r in of_figure(records, "theorem2_epsilon").items()
     ]
     headings = ("N", "", *(f"epsilon {e:.3g}" for e in HALVED))
-    return markdown(headings, rows) + "\n\n" + behind(records, "theorem2_epsilon")
+    return shown(headings, rows, records, "theorem2_epsilon")
 
 
 def selection_table(records):
@@ -308,7 +308,7 @@ def selection_table(records):
     found = of_figure(records, "selection")
     names = [name for name in next(iter(found.values()), {}) if name.endswith("sweeps")]
     rows = [(c.data[2:], *(f"{r[name]:.4f}" for name in names)) for c, r in found.items()]
-    return markdown(("N", *names), rows) + "\n\n" + behind(records, "selection")
+    return shown(("N", *names), rows, records, "selection")
 
 
 def power_of_epsilon(record):
@@ -332,7 +332,7 @@ def theorem4_table(records):
     at = (f"T/N, epsilon {SMALL[i]:g}" for i in (0, 2, 4))
     slopes = "exponent of N", "delta / gamma", "exponent of 1/epsilon"
     headings = ("delta", "gamma", "slope of log cold time in N", *at, *slopes)
-    return markdown(headings, rows) + "\n\n" + behind(records, "theorem4_equation")
+    return shown(headings, rows, records, "theorem4_equation")
 
 
 def barrier_table(records):
@@ -351,7 +351,7 @@ def barrier_table(records):
         for n in anneal
     ]
     headings = ("N", "spectral gap", "cold", "anneal", "anneal / N")
-    return markdown(headings, rows) + "\n\n" + behind(records, "theorem4_urns")
+    return shown(headings, rows, records, "theorem4_urns")
 
 
 def theorems_picture(records):
