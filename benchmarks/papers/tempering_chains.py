@@ -57,31 +57,40 @@ def chains(model, inner, n_parameters, n_rows, setting, way, seed):
     method, ladder, longer = WAYS[way]
     problem, is_paper = target(model, n_parameters, n_rows), setting == "paper"
     sampler = paper_sampler(model, inner) if is_paper else tuned_sampler(model, inner, longer)
-    plan = Plan(
+    plan = plan_of(problem, method, ladder, sampler)
+    plan = plan._replace(metric="unit", n_base_moves=0.0) if is_paper else plan
+    steps = paper_steps(inner, plan.betas)[np.newaxis] if is_paper else None
+    seeds = np.random.SeedSequence(seed).spawn(N_CHAINS)
+    starts = paper_starts(model, n_parameters)
+    return [begin(problem, plan, *own, steps) for own in zip(seeds, starts, strict=True)]
+
+
+def plan_of(problem, method, ladder, sampler):
+    """What ``sample`` plans by default."""
+    return Plan(
         method=method,
-        betas=ladder_of(ladder, method, n_rows),
+        betas=ladder_of(ladder, method, problem.n_rows),
         adapt_ladder=False,
         samplers=(sampler,),
-        metric="unit" if is_paper else "diagonal",
+        metric="diagonal",
         swaps="sequential",
         n_exchanges=0,
-        n_base_moves=0.0 if is_paper else None if ladder.recentre else 1.0,
+        n_base_moves=None if ladder.recentre else 1.0,
         recentre=ladder.recentre and method != "none",
         n_draws=1,
         n_warmup=0,
         max_time=None,
     )
-    made = []
-    seeds = np.random.SeedSequence(seed).spawn(N_CHAINS)
-    for start, own in zip(paper_starts(model, n_parameters), seeds, strict=True):
-        chain = _Chain(problem, plan, own, start, None, None)
-        if is_paper:
-            steps = paper_steps(inner, plan.betas)[np.newaxis]
-            chain.build(plan.betas, steps, np.ones(n_parameters))
-            chain.start(start)
-        chain.warm_up()  # of no iterations: steps are frozen
-        made.append(chain)
-    return made
+
+
+def begin(problem, plan, seed, start, steps=None):
+    """A chain at its start, its steps frozen; with steps for each level, if they are given."""
+    chain = _Chain(problem, plan, seed, start, None, None)
+    if steps is not None:
+        chain.build(plan.betas, steps, np.ones(problem.n_parameters))
+        chain.start(start)
+    chain.warm_up()  # of no iterations
+    return chain
 
 
 def warm_up(chain, budget):

@@ -16,30 +16,34 @@ of other rows is entered; the inner sampler alone keeps its gradient.
 
 import time
 
+import numpy as np
+
+from papers.tempering_chains import begin, plan_of
 from papers.tempering_models import ALPHA, LEAPFROG, prior_mean, target
 from skanneal.schedules import GeometricLadder
-from skanneal.tempering import HMC, sample
+from skanneal.tempering import HMC
 
 LADDER = GeometricLadder()
+REPEATS = 5
 
 
 def measure_cost(model, inner, n_parameters, n_rows, way, budget):
-    """Least processor seconds per draw of one chain in three runs of a third of the budget."""
+    """Least processor seconds per draw of one chain, of five runs that share the budget."""
     assert inner == "hmc"
     problem = target(model, n_parameters, n_rows)
     sampler = HMC(step_size=1e-4, n_leapfrog=LEAPFROG[model], random_length=False, adapt=False)
-    options = {"method": way, "schedule": LADDER, "inner": sampler, "metric": "unit"}
-    options |= {"n_chains": 1, "n_warmup": 0, "init": prior_mean(model, n_parameters)}
+    plan = plan_of(problem, way, LADDER, sampler)._replace(metric="unit")
+    seed, start = np.random.SeedSequence(0), prior_mean(model, n_parameters)
+    chain = begin(problem, plan, seed, start)
 
     def seconds(n_draws):
         began = time.process_time()
-        sample(problem, n_draws=n_draws, random_state=0, **options)
+        chain.advance(n_draws, None)
         return time.process_time() - began
 
-    n = 4  # a call has costs of its own: they are the same for n and 2 n draws
-    while seconds(n) < budget / 6 and n < 50_000:
-        n *= 2
-    return {"draws": n, "per_draw": min(max(seconds(2 * n) - seconds(n), 0) / n for _ in range(3))}
+    seconds(2)  # the first draws come with what is made once
+    n = max(1, int(2 * budget / REPEATS / seconds(2)))
+    return {"draws": n, "per_draw": min(seconds(n) for _ in range(REPEATS)) / n}
 
 
 def predicted(model):
