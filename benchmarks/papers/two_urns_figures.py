@@ -420,8 +420,10 @@ def claims_of_theorems(records):
         yield text, f"exponent {last.text(2)}", is_about(last, -1.0, 0.1)
     for method, power in (("cold", 2.0), ("anneal", 1.0)):
         for i, epsilon in enumerate(EPSILONS):
-            last = exponent(times_by_size(records, "theorem2", method, i))
-            text = f"Theorem 2: {method}, total variation {epsilon:g}: time as N^{power:g}"
+            times = times_by_size(records, "theorem2", method, i)
+            last = exponent(times)
+            text = f"Theorem 2: {method}, total variation {epsilon:g}: time as N^{power:g} "
+            text += f"(by N = {max(times)})"
             yield text, f"exponent {last.text(2)}", is_about(last, power, 0.2)
     for cell, record in of_figure(records, "theorem2_epsilon").items():
         steps = np.diff(record["times"])
