@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.lines import Clock
-from papers import cells, figures, verdicts
+from papers import cells, figures, tempering_chains, tempering_models, verdicts
 from papers.cells import Cell
 from papers.families import FAMILIES
 from papers.processor_time import ProcessorTimer
@@ -155,3 +155,32 @@ def test_a_timer_of_processor_seconds_sleeps_while_nothing_runs():
         assert time.process_time() < began + 5
     assert called[0] >= began + 0.05
     timer.join()
+
+
+# -- tempering -------------------------------------------------------------------------------------
+
+
+def test_the_papers_steps_are_fixed_at_every_level():
+    for inner, expected in (("hmc", lambda betas: 0.01), ("mh", lambda betas: 0.1 / betas**0.5)):
+        (chain, *_) = tempering_chains.chains("gaussian", inner, 2, 64, "paper", "stt", 0)
+        steps = chain.inner.get_steps()[0]
+        assert len(steps) == 7
+        np.testing.assert_allclose(steps, expected(chain.betas), rtol=1e-12)
+    tuned, *_ = tempering_chains.chains("gaussian", "hmc", 2, 64, "tuned", "stt", 0)
+    assert np.ptp(tuned.inner.get_steps()[0]) > 0.01  # the package's grow with the level
+
+
+def test_rows_of_a_process_are_those_of_a_larger_one():
+    few, many = (tempering_models.gaussian_process(4, n) for n in (8, 20))
+    np.testing.assert_allclose((many.X + many.centre)[:8], few.X + few.centre)
+    np.testing.assert_allclose(many.y[:8], few.y)
+
+
+def test_chains_stop_when_they_agree_or_when_their_budget_ends():
+    found = tempering_chains.run("gaussian", "hmc", 2, 64, "tuned", "none", 0, 1.0)
+    assert found["stopped"]
+    assert found["r_hat"] < tempering_chains.AGREE
+    assert found["bulk"] > tempering_chains.ENOUGH
+    found = tempering_chains.run("gaussian", "mh", 20, 64, "paper", "none", 0, 0.02)
+    assert not found["stopped"]
+    assert [draws for draws, _, _ in found["path"]] == sorted(d for d, _, _ in found["path"])
