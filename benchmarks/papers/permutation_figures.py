@@ -47,6 +47,7 @@ PANELS = {
     "j": ("AP, 2,246 documents", ("ap",), "sequential", 8.0),
 }
 NEAR = 1e-3  # share of the best log joint that may lack: what counts as having got there
+FIRST_SECONDS = 0.03  # of the pictures
 RECORDS = 60  # of a curve, that are kept
 N_LAGS, BURN_IN, KEPT = 90, 500, 4000  # sweeps, panels k and l
 STATISTICS = {"clusters": "number of clusters", "largest": "largest cluster's size"}
@@ -218,7 +219,7 @@ def panels_picture(records):
 def draw_panel(ax, panel, runs):
     """One of a-j."""
     title, _, _, budget = PANELS[panel]
-    best, times = best_of(runs), np.linspace(0, budget, 301)
+    best, times = best_of(runs), np.geomspace(FIRST_SECONDS, budget, 301)
     lowest = 0.0
     for method, seeds in runs.items():
         color, line = STYLES[method]
@@ -233,7 +234,9 @@ def draw_panel(ax, panel, runs):
     linear = max(1.0, 10.0 ** np.floor(np.log10(NEAR * abs(best))))
     ax.set_yscale("symlog", linthresh=linear, linscale=0.7)
     ax.set_ylim(1.2 * lowest, 0.3 * linear)
-    ax.set_xlim(0, budget)
+    ax.set_xscale("log")
+    ax.set_xlim(FIRST_SECONDS, budget)
+    ax.xaxis.set_major_formatter("{x:g}")
     ax.set_title(f"({panel}) {title}; best {best:,.0f}", fontsize=9)
     ax.set_xlabel("processor seconds", fontsize=8)
     ax.set_ylabel("log joint less the best", fontsize=8)
@@ -333,7 +336,7 @@ def beam_picture(records):
         kept = kept_of(runs[n_dims, order])[1:]
         share = np.cumsum(kept) / kept.sum()
         label = f"{n_dims} dimensions"
-        axes[2].step(np.arange(1, len(share) + 1), share, line, where="post", label=label)
+        axes[2].step(np.arange(1, len(share) + 1), share, where="post", linestyle=line, label=label)
     axes[2].set_xscale("log")
     axes[2].set(xlabel="sizes kept at a point", ylabel="share of points with at most so many")
     axes[2].set_title(f"the beam, {order}", fontsize=9)
