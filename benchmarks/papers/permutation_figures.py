@@ -32,7 +32,7 @@ HYBRIDS = {
     "annealed": (ALL, False),
 }
 PERMUTING = ("gibbs, permutation", "gibbs, uniform pairs, permutation")
-PAIRS = {"uniform pairs": "gibbs, uniform pairs", "split-merge": "gibbs, split-merge"}
+PAIRS = {"uniform pairs": "gibbs, uniform pairs", "even pairs": "gibbs, split-merge"}
 # Panel: title, data, start, processor seconds.
 PANELS = {
     "a": ("start: 1 cluster", ("synthetic", 40, 40), 1, 3.0),

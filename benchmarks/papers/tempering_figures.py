@@ -371,6 +371,13 @@ def claims(records):
             )
             yield text, f"exponent of the parameters {trend.text(2)}", is_positive(trend)
     yield from claims_of_figure2(records)
+    found = costs(records)
+    for model, (one, other) in product(COST_ROWS, (("stt", "tt"), ("spt", "pt"))):
+        pairs = [found[model, n] for n in COST_ROWS[model] if (model, n) in found]
+        logs = [np.log(cost[other] / cost[one]) for cost in pairs if {one, other} <= cost.keys()]
+        if logs:
+            text = f"Figure 1, {model}: a draw of {other} costs more than one of {one}"
+            yield text, factor_text(mean(logs)), is_positive(mean(logs))
 
 
 def claims_of_figure2(records):
