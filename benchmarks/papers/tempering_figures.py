@@ -340,7 +340,8 @@ def slope(ratios, which):
 
 def claims(records):
     """The paper's claims by setting, on ratios of smallest bulk sample sizes per second."""
-    for setting, inner, way in product(("paper", "tuned"), ("hmc", "mh"), ("stt", "spt")):
+    ways = ("stt", "spt", "stt re-centred")
+    for setting, inner, way in product(("paper", "tuned"), ("hmc", "mh"), ways):
         rows = [r for t in ("table1", "table1_smaller") for r in ROWS[t] if r[1] == inner]
         found = log_ratios(records, rows, setting, way, "none")
         if found:
