@@ -12,7 +12,7 @@ ARGS =
 # What `make digests` compares the working tree with.
 REF = HEAD
 
-.PHONY: demo test test-all lint doc bench digests build dist floors clean
+.PHONY: demo test test-all lint doc figures bench digests build dist floors clean
 # Two installations at once would collide.
 .NOTPARALLEL:
 
@@ -33,6 +33,10 @@ lint: .venv/installed-dev
 
 doc: .venv/installed-docs
 	$(BIN)/sphinx-build -W --keep-going -q doc doc/_build/html
+
+# The papers' pictures and tables in the documentation, from benchmarks/results: no sampler runs.
+figures: .venv/installed-docs
+	$(BIN)/python benchmarks/papers/figures.py
 
 bench: .venv/installed-test
 	$(BIN)/python benchmarks/kernels/row_step.py

@@ -8,6 +8,7 @@ from pathlib import Path
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "benchmarks")]
 
 from fits import ablation_page, page, suite_page
+from papers import figures
 from skanneal.families import FAMILIES
 from skanneal.moves import MOVES
 from skanneal.schedules import SCHEDULES
@@ -83,6 +84,7 @@ def write_included(app):
     tables = suite_page.TABLES | {"ablation": ablation_page.table}
     for name, table in tables.items():
         Path(folder, f"table_{name}.md").write_text(table(), encoding="utf-8")
+    figures.write_tables(folder)
 
 
 def setup(app):

@@ -14,8 +14,8 @@ subsample of 20 balls the ridge is 20 moves long; a sampler that begins there, a
 subsample churn and grow, arrives at the full data already spread along it.
 
 The figure follows Figure 2 of Obermeyer, Glidden and Jonas (2014), with 1000 samples for each
-strategy, in NumPy; ``benchmarks/papers/two_urns.py`` draws 100,000 or more of each with compiled
-samplers.
+strategy, in NumPy; ``benchmarks/papers/two_urns_figures.py`` draws 100,000 or more of each with
+compiled samplers.
 """
 
 # %%

@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 import skanneal
 from skanneal.schedules import resolve_schedule
-from skanneal.summary import expected_vi
 
 
 def estimator(name, **parameters):
@@ -52,16 +51,6 @@ def n_views(draw):
 
 def view_labels(draw):
     return np.asarray(draw.view_labels)
-
-
-def mean_vi(partitions):
-    """Variation of information in nats between partitions: the mean over all pairs, and sd."""
-    pairs = [
-        expected_vi(first, [second])
-        for i, first in enumerate(partitions)
-        for second in partitions[i + 1 :]
-    ]
-    return (float(np.mean(pairs)), spread(pairs)) if pairs else (np.nan, np.nan)
 
 
 def spread(values):

@@ -52,8 +52,15 @@ def package_commit():
     package = Path(skanneal.__file__).parent
     if not _git(package, "log", "-1", "--format=%h", "--", "."):  # installed from this checkout
         package = ROOT / "skanneal"
-    commit = _git(package, "log", "-1", "--format=%h", "--", ".")
-    return commit + ("+" if _git(package, "status", "--porcelain", "--", ".") else "")
+    return last_commit(package)
+
+
+def last_commit(path):
+    """The last commit that changed a file or folder; "+" if it was changed since."""
+    path = Path(path)
+    place = (path, ".") if path.is_dir() else (path.parent, path.name)
+    commit = _git(place[0], "log", "-1", "--format=%h", "--", place[1])
+    return commit + ("+" if _git(place[0], "status", "--porcelain", "--", place[1]) else "")
 
 
 def _git(folder, *arguments):

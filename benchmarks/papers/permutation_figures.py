@@ -1,791 +1,490 @@
-"""Figures 2 and 3 of the paper on the permutation-augmented sampler, by PermutationDPMixture.
+"""Liang, Jordan and Taskar (ICML 2007), section 5: Figures 2 and 3.
 
-    python benchmarks/papers/permutation_figures.py DATA_FOLDER         # 40 minutes, one core
-    python benchmarks/papers/permutation_figures.py DATA_FOLDER --full  # four times the seconds
-    python benchmarks/papers/permutation_figures.py DATA_FOLDER --parts beam mixing a b c --seeds 2
-
-Liang, Jordan and Taskar (2007), "A Permutation-Augmented Sampler for DP Mixture Models".
-DATA_FOLDER holds ``mnist.npz`` and ``ap_news.npz``. Parts:
-
-- *beam* (Figure 2): 500 points, beam tolerance 1e-32: segment sizes kept per point, the beam's g(n)
-  over that of all segments, and the profiles of the sums, in several dimensions and sorts of order
-  (the paper does not say which);
-- *a-c*: 10,000 points in 40 dimensions from 40 clusters, started with 1, 40 and 300 clusters;
-- *d-f*: 20, 80 and 160 clusters; *g*, *h*: 10 and 80 dimensions; from here on to *j* every run
-  starts by sequential prediction;
-- *i*: 10,000 MNIST digits, every pixel standardised (which gives the paper's range of log joint),
-  50 principal components, covariance 16 I; *j*: AP news, word counts of 2246 documents;
-- *mixing* (k, l): autocorrelation of the number of clusters and of the largest cluster's size over
-  sweeps, 1000 digits in 2 dimensions, orders drawn uniformly.
-
-Synthetic means are N(0, 2 I) and N(0, 100 I) in the model, covariances I. The concentration is
-inferred. Every run is one chain on one core, one after another, with the same seconds in a panel;
-for its first half permutation moves climb (`PriorGibbs(max_time=...)`). "annealed" is the default
-schedule with all three moves. Log joints are in the units of the data; in panel j without the
-multinomial coefficients, which are the same for all partitions.
-
-What does not fit ``--minutes`` is cut, and the cut printed: seconds per run, below half of them
-rows too, below an eighth seeds too. Tables go to ``--figures`` as csv, beside the figures.
+Panels a-j: log joint against processor seconds of one chain. For the first half of a run
+permutation moves climb. "uniform pairs" has Dahl's pair law in split-merge moves, which the paper
+used; "split-merge" is the package's, which proposes as many splits as merges. "annealed" is the
+default schedule with all moves. Panels k, l: autocorrelation after burn-in, over counted sweeps.
 """
 
-import argparse
-import csv
-import os
-import time
-import warnings
-from pathlib import Path
+from itertools import product
 
-# one core per run, set before NumPy is loaded
-os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from scipy.sparse import csr_matrix
-from scipy.special import gammaln
-from sklearn.exceptions import ConvergenceWarning
 
-from skanneal import PermutationDPMixture
-from skanneal.families import FAMILIES, Table
-from skanneal.families._forms import flatten
-from skanneal.moves import Permutation
-from skanneal.moves._order_programs import OrderProgram
-from skanneal.partition_priors import PitmanYor
+from harness.markdown import markdown
+from papers import permutation_beam as beam
+from papers import permutation_models as models
+from papers.cells import Cell, of_figure, shown
+from papers.verdicts import all_of, deviation, is_about, is_positive, mean, paired
 from skanneal.schedules import SCHEDULES, PriorGibbs
-from skanneal.states import Mixture, Subsample
 
+NAME = "permutation"
+SEEDS = 5
+ALL = ("gibbs", "permutation", "split_merge")
+# By name: the moves, and whether pairs are uniform.
 HYBRIDS = {
-    "Gibbs": ("gibbs",),
-    "Gibbs+SplitMerge": ("gibbs", "split_merge"),
-    "Gibbs+Perm": ("gibbs", "permutation"),
-    "Gibbs+SplitMerge+Perm": ("gibbs", "permutation", "split_merge"),
+    "gibbs": (("gibbs",), False),
+    "gibbs, uniform pairs": (("gibbs", "split_merge"), True),
+    "gibbs, split-merge": (("gibbs", "split_merge"), False),
+    "gibbs, permutation": (("gibbs", "permutation"), False),
+    "gibbs, uniform pairs, permutation": (ALL, True),
+    "gibbs, split-merge, permutation": (ALL, False),
+    "annealed": (ALL, False),
 }
-PERMUTING = ("Gibbs+Perm", "Gibbs+SplitMerge+Perm")
-ANNEALED = "annealed"
-COLORS = dict(zip([*HYBRIDS, ANNEALED], ("C7", "C0", "C1", "C3", "C2"), strict=True))
-MEAN_VARIANCE, PRIOR_VARIANCE = 2.0, 100.0  # of the synthetic clusters' means, and in the model
-MNIST_VARIANCE = 16.0
-TOLERANCE = 1e-32
-N_LAGS = 90
-NEAR = 0.1  # per cent of the best log joint: what counts as having got there
-LEAST_TIME = 1 / 8  # of the plan's seconds per run; below that, seeds are cut
-FULL = 4  # --full: so many times the seconds
-
-# panel: title, data, init, planned seconds per run
+PERMUTING = ("gibbs, permutation", "gibbs, uniform pairs, permutation")
+PAIRS = {"uniform pairs": "gibbs, uniform pairs", "even pairs": "gibbs, split-merge"}
+# Panel: title, data, start, processor seconds.
 PANELS = {
-    "a": ("start: 1 cluster", ("synthetic", 40, 40), 1, 8.0),
-    "b": ("start: 40 clusters", ("synthetic", 40, 40), 40, 8.0),
-    "c": ("start: 300 clusters", ("synthetic", 40, 40), 300, 8.0),
-    "d": ("20 clusters, 40 dimensions", ("synthetic", 20, 40), "sequential", 6.0),
-    "e": ("80 clusters, 40 dimensions", ("synthetic", 80, 40), "sequential", 10.0),
-    "f": ("160 clusters, 40 dimensions", ("synthetic", 160, 40), "sequential", 14.0),
-    "g": ("40 clusters, 10 dimensions", ("synthetic", 40, 10), "sequential", 5.0),
-    "h": ("40 clusters, 80 dimensions", ("synthetic", 40, 80), "sequential", 8.0),
-    "i": ("MNIST", ("mnist", 50), "sequential", 10.0),
-    "j": ("AP", ("ap",), "sequential", 12.0),
+    "a": ("start: 1 cluster", ("synthetic", 40, 40), 1, 3.0),
+    "b": ("start: 40 clusters", ("synthetic", 40, 40), 40, 3.0),
+    "c": ("start: 300 clusters", ("synthetic", 40, 40), 300, 3.0),
+    "d": ("20 clusters, 40 dimensions", ("synthetic", 20, 40), "sequential", 3.0),
+    "e": ("80 clusters, 40 dimensions", ("synthetic", 80, 40), "sequential", 4.0),
+    "f": ("160 clusters, 40 dimensions", ("synthetic", 160, 40), "sequential", 5.0),
+    "g": ("40 clusters, 10 dimensions", ("synthetic", 40, 10), "sequential", 2.0),
+    "h": ("40 clusters, 80 dimensions", ("synthetic", 40, 80), "sequential", 4.0),
+    "i": ("MNIST, 10,000 digits", ("mnist", 10_000, 50), "sequential", 6.0),
+    "j": ("AP, 2,246 documents", ("ap",), "sequential", 8.0),
 }
-PARTS = ("beam", *PANELS, "mixing")
+NEAR = 1e-3  # share of the best log joint that may lack: what counts as having got there
+FIRST_SECONDS = 0.03  # of the pictures
+RECORDS = 60  # of a curve, that are kept
+N_LAGS, BURN_IN, KEPT = 90, 500, 4000  # sweeps, panels k and l
+STATISTICS = {"clusters": "number of clusters", "largest": "largest cluster's size"}
+STYLES = dict(
+    zip(
+        HYBRIDS,
+        (
+            ("0.5", "-"),
+            ("tab:blue", "--"),
+            ("tab:blue", "-"),
+            ("tab:orange", "-"),
+            ("tab:red", "--"),
+            ("tab:red", "-"),
+            ("black", ":"),
+        ),
+        strict=True,
+    )
+)
 
 
-# -- data ------------------------------------------------------------------------------------------
+def cells():
+    """Figure 2; then all panels, seed by seed."""
+    for n_dims in beam.DIMS:
+        for order in beam.ORDERS:
+            yield from (Cell("beam", f"{n_dims} dimensions", order, seed) for seed in range(SEEDS))
+    for seeds, panels in product((range(3), range(3, SEEDS)), ("abcdefgh", "ij")):
+        for seed, panel, name in product(seeds, panels, HYBRIDS):
+            _, _, start, budget = PANELS[panel]
+            if start == "sequential" or name != "annealed":
+                yield Cell("panels", panel, name, seed, budget)
+    for seed, name in product(range(SEEDS), HYBRIDS):
+        if name != "annealed":
+            yield Cell("mixing", "MNIST, 1,000 digits in 2 dimensions", name, seed)
 
 
-def synthetic(rng, n_rows, n_clusters, n_dims):
-    """Points, and the clusters they come from."""
-    means = rng.normal(0, MEAN_VARIANCE**0.5, (n_clusters, n_dims))
-    labels = rng.integers(n_clusters, size=n_rows)
-    return means[labels] + rng.normal(size=(n_rows, n_dims)), labels
+def cost(cell, typical):
+    """Processor seconds of a cell that was not measured."""
+    return cell.budget + 1 if cell.budget else typical
 
 
-def mnist(folder, rng, n_rows, n_dims):
-    """Leading principal components of standardised pixels of random digits."""
-    with np.load(Path(folder) / "mnist.npz") as file:
-        X = file["X_train"]
-    X = X[np.sort(rng.permutation(len(X))[:n_rows])].astype(float)
-    X = X[:, X.std(axis=0) > 0]
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    _, vectors = np.linalg.eigh(X.T @ X)
-    return X @ vectors[:, ::-1][:, :n_dims]
+# -- measuring -------------------------------------------------------------------------------------
 
 
-def ap_news(folder, rng, n_rows):
-    """Word counts, and the sum of the documents' log multinomial coefficients."""
-    with np.load(Path(folder) / "ap_news.npz") as file:
-        arrays = file["data"].astype(np.int64), file["indices"], file["indptr"]
-        X = csr_matrix(arrays, shape=tuple(file["shape"]))
-    X = X[np.sort(rng.permutation(X.shape[0])[:n_rows])]
-    X = X[:, np.flatnonzero(X.sum(axis=0))]
-    log_coefficients = gammaln(X.sum(axis=1) + 1.0).sum() - gammaln(X.data + 1.0).sum()
-    return X, float(log_coefficients)
+def measure(cell):
+    """By the figure."""
+    if cell.figure == "beam":
+        return beam.measure_beam(int(cell.data.split()[0]), cell.method, cell.seed)
+    moves, uniform_pairs = HYBRIDS[cell.method]
+    options = {"moves": moves, "uniform_pairs": uniform_pairs}
+    return (measure_panel if cell.figure == "panels" else measure_mixing)(cell, options)
 
 
-def normal_options(variance):
-    return {
-        "families": "known_normal",
-        "hyperparameters": {
-            "known_normal": {
-                "covariance": variance,
-                "prior_mean": 0.0,
-                "prior_covariance": PRIOR_VARIANCE,
-            }
-        },
-    }
-
-
-def problem(folder, source, share_rows):
-    """Data of a panel, the estimator's options, what to subtract from the log joint."""
-    kind, *sizes = source
-    rng = np.random.default_rng([list("sma").index(kind[0]), *sizes])
-    if kind == "synthetic":
-        X, _ = synthetic(rng, int(share_rows * 10_000), *sizes)
-        return X, normal_options(1.0), 0.0
-    if kind == "mnist":
-        return mnist(folder, rng, int(share_rows * 10_000), *sizes), normal_options(16.0), 0.0
-    X, log_coefficients = ap_news(folder, rng, int(share_rows * 2246))
-    return X, {"families": "multinomial"}, log_coefficients
-
-
-# -- one run ---------------------------------------------------------------------------------------
-
-
-def fit(X, seed, **options):
-    model = PermutationDPMixture(n_chains=1, n_jobs=1, random_state=seed, **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # what is shown is how it gets there
-        return model.fit(X)
-
-
-def run(X, options, subtract, hybrid, init, seconds, seed):
-    """A curve, records of full data only, and what the table says of it."""
-    if hybrid == ANNEALED:
-        schedule, init, moves = SCHEDULES["anneal"], None, HYBRIDS["Gibbs+SplitMerge+Perm"]
-    else:
-        schedule, moves = PriorGibbs(), HYBRIDS[hybrid]
+def measure_panel(cell, options):
+    """A curve of full data only, and where it ends."""
+    _, source, start, seconds = PANELS[cell.data]
+    X, model, subtract = models.problem(*source)
+    schedule = SCHEDULES["anneal"] if cell.method == "annealed" else PriorGibbs()
     schedule = type(schedule)(**schedule.get_params() | {"max_time": seconds})
-    model = fit(X, seed, schedule=schedule, init=init, moves=moves, **options)
-    trace = {name: values[0] for name, values in model.trace_.items()}
+    start = None if cell.method == "annealed" else start
+    fitted = models.fit(X, cell.seed, schedule=schedule, init=start, **options, **model)
+    trace = {name: values[0] for name, values in fitted.trace_.items()}
     full = trace["n_assigned"] == X.shape[0]
     log_joint, at = trace["log_joint"][full] - subtract, trace["seconds"][full]
-    sweeps = trace["sweeps"][full]
-    climbing = trace["burn_in"][full] == 1 if "burn_in" in trace else sweeps <= sweeps[-1] / 2
+    climbing = trace["burn_in"][full] == 1 if "burn_in" in trace else at <= at[-1] / 2
+    shown = np.unique(np.geomspace(1, len(at), RECORDS).astype(int)) - 1
     return {
-        "hybrid": hybrid,
-        "seed": seed,
-        "seconds": at,
-        "log_joint": log_joint,
-        "burned_in": log_joint[max(0, int(climbing.sum()) - 1)],
-        "clusters": trace["n_components"][full][-1],
-        "sweeps": sweeps[-1],
+        "seconds_at": at[shown].round(4).tolist(),
+        "log_joint": log_joint[shown].round(2).tolist(),
+        "end": float(log_joint[at >= 0.9 * at[-1]].mean()),
+        "burned_in": float(log_joint[max(0, int(climbing.sum()) - 1)]),
+        "clusters": int(trace["n_components"][full][-1]),
+        "sweeps": float(trace["sweeps"][full][-1]),
     }
 
 
-def at_times(curve, times):
-    """Log joint at so many seconds: that of the last record; nan before the first."""
-    place = np.searchsorted(curve["seconds"], times, side="right") - 1
-    return np.where(place >= 0, curve["log_joint"][np.maximum(place, 0)], np.nan)
+def measure_mixing(cell, options):
+    """Autocorrelation of two statistics after burn-in."""
+    X, model, _ = models.problem("mnist", 1000, 2)
+    schedule = PriorGibbs(n_sweeps=BURN_IN)
+    drawing = {"permutation": "uniform", "n_draws": KEPT, "schedule": schedule}
+    fitted = models.fit(X, cell.seed, init="sequential", **drawing, **options, **model)
+    sizes = [np.bincount(draw.labels) for draw in fitted.draws_[0]]
+    found = {"clusters": [len(s) for s in sizes], "largest": [s.max() for s in sizes]}
+    return {name: autocorrelation(values).round(4).tolist() for name, values in found.items()}
 
 
-def settled(curve):
-    """Mean log joint over the last tenth of the seconds: what the run ends with, less noise."""
-    return float(curve["log_joint"][curve["seconds"] >= 0.9 * curve["seconds"][-1]].mean())
-
-
-def spread(values):
-    """Standard deviation, or nan of a single value."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else np.nan
-
-
-# -- tables ----------------------------------------------------------------------------------------
-
-
-def text_of(value):
-    if isinstance(value, float):
-        return f"{value:.1f}" if abs(value) >= 1e3 else f"{value:.4g}"
-    return str(value)
-
-
-def write(rows, path):
-    """Print the rows as an aligned table and write them as csv."""
-    names = list(rows[0])
-    show = [[text_of(row[name]) for name in names] for row in rows]
-    widths = [max(len(line[i]) for line in [names, *show]) for i in range(len(names))]
-    for line in [names, *show]:
-        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
-    with open(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, names)
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-class Panel:
-    """The runs of one panel and what is told of them."""
-
-    def __init__(self, name, seconds, n_rows):
-        self.name, self.seconds, self.n_rows = name, seconds, n_rows
-        self.curves = []
-
-    def of(self, hybrid):
-        return [curve for curve in self.curves if curve["hybrid"] == hybrid]
-
-    @property
-    def hybrids(self):
-        return list(dict.fromkeys(curve["hybrid"] for curve in self.curves))
-
-    @property
-    def best(self):
-        """The highest log joint that a run ends with."""
-        return max(settled(curve) for curve in self.curves)
-
-    def end(self, hybrid):
-        """Log joint at the end, mean over seeds."""
-        return float(np.mean([settled(curve) for curve in self.of(hybrid)]))
-
-    def burned_in(self, hybrid):
-        """Log joint at the end of burn-in, mean over seeds."""
-        return float(np.mean([curve["burned_in"] for curve in self.of(hybrid)]))
-
-    def ends_sd(self, hybrid):
-        return spread([settled(curve) for curve in self.of(hybrid)])
-
-    def behind(self, hybrid, best=None):
-        """Per cent of the best log joint that the end lacks."""
-        best = self.best if best is None else best
-        return 100 * (best - self.end(hybrid)) / abs(best)
-
-    def behind_on_average(self, hybrid, best=None):
-        """The same of the mean over the whole time, from a twentieth of it on; nan where the rows
-        are not all there from the beginning."""
-        if hybrid == ANNEALED:
-            return np.nan
-        best = self.best if best is None else best
-        times = np.linspace(0.05, 1, 96) * self.seconds
-        values = np.array([at_times(curve, times) for curve in self.of(hybrid)])
-        mean = float(values[~np.isnan(values)].mean()) if not np.isnan(values).all() else np.nan
-        return 100 * (best - mean) / abs(best)
-
-    def reached(self, hybrid):
-        """Seconds until a run is near the best, one per seed; inf where it never is."""
-        limit, times = self.best - NEAR / 100 * abs(self.best), []
-        for curve in self.of(hybrid):
-            near = curve["seconds"][curve["log_joint"] >= limit]
-            times.append(near[0] if len(near) else np.inf)
-        return np.array(times)
-
-    def near_after(self, hybrid):
-        """Mean of these; runs that never got there count with all their seconds."""
-        return float(np.minimum(self.reached(hybrid), self.seconds).mean())
-
-    def told(self, hybrid):
-        """The same in words."""
-        times = self.reached(hybrid)
-        n_near = int(np.isfinite(times).sum())
-        more = "" if n_near == len(times) else f" at least, {n_near} of {len(times)} got there"
-        return f"{hybrid} {self.near_after(hybrid):.2f} s{more}"
-
-    def rows(self):
-        return [
-            {
-                "panel": self.name,
-                "hybrid": hybrid,
-                "log_joint": self.end(hybrid),
-                "sd": self.ends_sd(hybrid),
-                "burned_in": self.burned_in(hybrid),
-                "behind_%": self.behind(hybrid),
-                "behind_avg_%": self.behind_on_average(hybrid),
-                "near": f"{np.isfinite(self.reached(hybrid)).sum()}/{len(self.of(hybrid))}",
-                "near_after_s": self.near_after(hybrid),
-                "clusters": float(np.mean([c["clusters"] for c in self.of(hybrid)])),
-                "sweeps": float(np.mean([c["sweeps"] for c in self.of(hybrid)])),
-            }
-            for hybrid in self.hybrids
-        ]
-
-
-# -- panels a-j ------------------------------------------------------------------------------------
-
-
-def run_panel(name, options, share_time, share_rows, n_seeds):
-    title, source, init, planned = PANELS[name]
-    seconds = options.seconds or planned * share_time * (FULL if options.full else 1)
-    X, model, subtract = problem(options.data, source, share_rows)
-    if isinstance(init, int):
-        init = min(init, X.shape[0])
-    lines = [*HYBRIDS, *([ANNEALED] if init == "sequential" else [])]
-    print(
-        f"\n({name}) {title}: {X.shape[0]} x {X.shape[1]}, {seconds:.3g} s per run, "
-        f"{n_seeds} seeds",
-        flush=True,
-    )
-    panel = Panel(name, seconds, X.shape[0])
-    for seed in range(n_seeds):
-        for hybrid in lines:
-            panel.curves.append(run(X, model, subtract, hybrid, init, seconds, seed))
-    write(panel.rows(), options.figures / f"permutation_{name}.csv")
-    return panel
-
-
-def plot_panel(axes, panel):
-    """Log joint less the best one, seeds thin, mean thick."""
-    best = panel.best
-    for hybrid in panel.hybrids:
-        color = COLORS[hybrid]
-        times = np.linspace(0, 1, 201) * panel.seconds
-        values = np.array([at_times(curve, times) for curve in panel.of(hybrid)])
-        for line in values:
-            axes.plot(times, line - best, color=color, linewidth=0.5, alpha=0.6)
-        axes.plot(times, values.mean(axis=0) - best, color=color, linewidth=1.8, label=hybrid)
-    linear = max(1.0, 10.0 ** np.floor(np.log10(2e-4 * abs(best))))
-    axes.set_yscale("symlog", linthresh=linear, linscale=0.7)
-    low = min(float(curve["log_joint"].min()) for curve in panel.curves) - best
-    high = max(float(curve["log_joint"].max()) for curve in panel.curves) - best
-    axes.set_ylim(1.2 * low, max(1.5 * high, 0.3 * linear))
-    axes.set_title(f"({panel.name}) {PANELS[panel.name][0]}; best {best:,.0f}", fontsize=9)
-    axes.set_xlim(0, panel.seconds)
-
-
-def plot(panels, mixing, path):
-    names = [*panels, *(["k", "l"] if mixing else [])]
-    n_columns = min(3, len(names))
-    n_lines = -(-len(names) // n_columns)
-    size = 4.3 * n_columns, 3.1 * n_lines + 0.5
-    figure, axes = plt.subplots(n_lines, n_columns, figsize=size, squeeze=False)
-    figure.set_layout_engine("constrained")
-    for name, ax in zip(names, axes.flat, strict=False):
-        if name in panels:
-            plot_panel(ax, panels[name])
-            ax.set_xlabel("seconds", fontsize=8)
-        else:
-            plot_mixing(ax, name, mixing)
-            ax.set_xlabel("lag in sweeps", fontsize=8)
-        ax.tick_params(labelsize=7)
-        ax.grid(alpha=0.3)
-    for ax in axes.flat[len(names) :]:
-        ax.set_axis_off()
-    for i, (name, ax) in enumerate(zip(names, axes.flat, strict=False)):
-        if name not in panels:
-            ax.set_ylabel("autocorrelation", fontsize=8)
-        elif i % n_columns == 0:
-            ax.set_ylabel("log joint less the best", fontsize=8)
-    shown = {}
-    for ax in axes.flat[: len(names)]:
-        shown |= {label: line for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    figure.legend(shown.values(), shown, loc="outside lower center", ncols=len(shown), fontsize=9)
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
-
-
-# -- panels k, l -----------------------------------------------------------------------------------
-
-STATISTICS = {"k": ("clusters", "number of clusters"), "l": ("largest", "largest cluster's size")}
-
-
-def autocorrelation(values, mean, variance):
-    """At lags 0 .. N_LAGS, with the mean and variance of all the hybrid's chains."""
-    x = np.asarray(values, dtype=float) - mean
-    n = len(x)
-    return np.array([x[: n - lag] @ x[lag:] / (n - lag) / variance for lag in range(N_LAGS + 1)])
+def autocorrelation(values):
+    """At lags 0 .. N_LAGS."""
+    x = np.asarray(values, dtype=float)
+    x, n = x - x.mean(), len(x)
+    return np.array([x[: n - lag] @ x[lag:] / (n - lag) for lag in range(N_LAGS + 1)]) / x.var()
 
 
 def integrated(correlations):
     """1 + 2 sum of the autocorrelations, up to the first that is below 0.02."""
+    correlations = np.asarray(correlations)
     small = np.flatnonzero(correlations < 0.02)
     stop = small[0] if len(small) else len(correlations)
     return float(1 + 2 * correlations[1:stop].sum())
 
 
-def run_mixing(options, n_seeds):
-    """Autocorrelations after burn-in, from counted sweeps."""
-    n_burn_in, n_kept = (2000, 20_000) if options.full else (500, 4000)
-    X = mnist(options.data, np.random.default_rng(0), 1000, 2)
-    print(
-        f"\n(k, l) MNIST, 1000 digits in 2 dimensions: {n_burn_in} sweeps, then {n_kept}, "
-        f"{n_seeds} seeds",
-        flush=True,
-    )
-    chains = {}
-    for hybrid, moves in HYBRIDS.items():
-        for seed in range(n_seeds):
-            began = time.perf_counter()
-            model = fit(
-                X,
-                seed,
-                schedule=PriorGibbs(n_sweeps=n_burn_in),
-                init="sequential",
-                moves=moves,
-                permutation="uniform",
-                n_draws=n_kept,
-                **normal_options(MNIST_VARIANCE),
-            )
-            sizes = [np.bincount(draw.labels) for draw in model.draws_[0]]
-            chains.setdefault(hybrid, []).append(
-                {
-                    "clusters": np.array([len(size) for size in sizes]),
-                    "largest": np.array([size.max() for size in sizes]),
-                    "seconds": (time.perf_counter() - began) / (n_burn_in + n_kept),
-                }
-            )
-    out, rows = {}, []
-    for hybrid, runs in chains.items():
-        row = {"hybrid": hybrid}
-        for name, _ in STATISTICS.values():
-            everything = np.concatenate([run[name] for run in runs])
-            lines = [autocorrelation(r[name], everything.mean(), everything.var()) for r in runs]
-            out[name, hybrid] = np.array(lines)
-            times = [integrated(line) for line in lines]
-            row |= {
-                f"{name}": float(np.mean([run[name].mean() for run in runs])),
-                f"{name}_act": float(np.mean(times)),
-                f"{name}_act_sd": spread(times),
-            }
-        rows.append(row | {"ms_per_sweep": 1e3 * float(np.mean([run["seconds"] for run in runs]))})
-    print("Mean, and integrated autocorrelation time in sweeps, of each statistic")
-    write(rows, options.figures / "permutation_mixing.csv")
-    return out, rows
+# -- panels ----------------------------------------------------------------------------------------
 
 
-def plot_mixing(axes, name, mixing):
-    statistic, title = STATISTICS[name]
-    for hybrid in HYBRIDS:
-        lines = mixing[0][statistic, hybrid]
-        axes.plot(lines.T, color=COLORS[hybrid], linewidth=0.5, alpha=0.6)
-        axes.plot(lines.mean(axis=0), color=COLORS[hybrid], linewidth=1.8, label=hybrid)
-    axes.set_title(f"({name}) MNIST: {title}", fontsize=9)
-    axes.set_xlim(0, N_LAGS)
-    axes.set_ylim(-0.1, 1)
+def runs_of(records, panel):
+    """Method, then seed, to the record."""
+    found = {}
+    for cell, record in of_figure(records, "panels").items():
+        if cell.data == panel:
+            found.setdefault(cell.method, {})[cell.seed] = record
+    return {name: found[name] for name in HYBRIDS if name in found}
+
+
+def ends(runs, method):
+    """Seed to the log joint at the end."""
+    return {seed: record["end"] for seed, record in runs.get(method, {}).items()}
+
+
+def best_of(runs):
+    """The highest log joint that a run of the panel ends with."""
+    return max(record["end"] for seeds in runs.values() for record in seeds.values())
+
+
+def near_after(runs, method, budget):
+    """Seed to the seconds until a run is near the panel's best; its budget if it never is."""
+    best, found = best_of(runs), {}
+    for seed, record in runs.get(method, {}).items():
+        near = np.array(record["log_joint"]) >= best - NEAR * abs(best)
+        found[seed] = record["seconds_at"][int(near.argmax())] if near.any() else budget
+    return found
+
+
+def panels_table(records):
+    """Log joint at the end: mean and deviation over seeds; and seconds until near the best."""
+    rows = []
+    for panel, (title, _, _, budget) in PANELS.items():
+        runs = runs_of(records, panel)
+        for method, seeds in runs.items():
+            values = list(ends(runs, method).values())
+            near = near_after(runs, method, budget)
+            n_near = sum(value < budget for value in near.values())
+            numbers = f"{np.mean(values):,.1f}", f"{deviation(values):,.1f}"
+            reached = f"{np.mean(list(near.values())):.2f}", f"{n_near} of {len(seeds)}"
+            rows.append((f"({panel}) {title}", method, *numbers, *reached))
+    headings = "panel", "moves", "log joint", "sd", "seconds until near", "got there"
+    return shown(headings, rows, records, "panels")
+
+
+def panels_picture(records):
+    """Log joint less the best one: seeds thin, their mean thick."""
+    names = [panel for panel in PANELS if runs_of(records, panel)]
+    mixing = list(STATISTICS) if of_figure(records, "mixing") else []
+    n_lines = -(-(len(names) + len(mixing)) // 3)
+    figure, axes = plt.subplots(n_lines, 3, figsize=(13, 3.1 * n_lines + 0.6), squeeze=False)
+    figure.set_layout_engine("constrained")
+    for panel, ax in zip(names, axes.flat, strict=False):
+        draw_panel(ax, panel, runs_of(records, panel))
+    for name, ax in zip(mixing, axes.flat[len(names) :], strict=False):
+        draw_mixing(ax, name, records)
+    for ax in axes.flat[len(names) + len(mixing) :]:
+        ax.set_axis_off()
+    shown = {}
+    for ax in axes.flat:
+        shown |= {label: line for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(shown.values(), shown, loc="outside lower center", ncols=4, fontsize=9)
+    return figure
+
+
+def draw_panel(ax, panel, runs):
+    """One of a-j."""
+    title, _, _, budget = PANELS[panel]
+    best, times = best_of(runs), np.geomspace(FIRST_SECONDS, budget, 301)
+    lowest = 0.0
+    for method, seeds in runs.items():
+        color, line = STYLES[method]
+        curves = []
+        for record in seeds.values():
+            at, values = np.array(record["seconds_at"]), np.array(record["log_joint"]) - best
+            place = np.searchsorted(at, times, side="right") - 1
+            curves.append(np.where(place >= 0, values[np.maximum(place, 0)], np.nan))
+            lowest = min(lowest, values.min())
+            ax.plot(times, curves[-1], line, color=color, linewidth=0.4, alpha=0.6)
+        ax.plot(times, np.mean(curves, axis=0), line, color=color, linewidth=1.8, label=method)
+    linear = max(1.0, 10.0 ** np.floor(np.log10(NEAR * abs(best))))
+    ax.set_yscale("symlog", linthresh=linear, linscale=0.7)
+    ax.set_ylim(1.2 * lowest, 0.3 * linear)
+    ax.set_xscale("log")
+    ax.set_xlim(FIRST_SECONDS, budget)
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_title(f"({panel}) {title}; best {best:,.0f}", fontsize=9)
+    ax.set_xlabel("processor seconds", fontsize=8)
+    ax.set_ylabel("log joint less the best", fontsize=8)
+    ax.tick_params(labelsize=7)
+    ax.grid(alpha=0.3)
+
+
+# -- mixing ----------------------------------------------------------------------------------------
+
+
+def mixing_times(records, name):
+    """Method to seed to the integrated autocorrelation time of a statistic."""
+    found = {}
+    for cell, record in of_figure(records, "mixing").items():
+        found.setdefault(cell.method, {})[cell.seed] = integrated(record[name])
+    return found
+
+
+def draw_mixing(ax, name, records):
+    """One of k, l."""
+    found = {}
+    for cell, record in of_figure(records, "mixing").items():
+        found.setdefault(cell.method, []).append(record[name])
+    for method, lines in found.items():
+        color, line = STYLES[method]
+        ax.plot(np.mean(lines, axis=0), line, color=color, linewidth=1.8, label=method)
+    ax.set_title(f"MNIST, 1,000 digits: {STATISTICS[name]}", fontsize=9)
+    ax.set_xlabel("lag in sweeps", fontsize=8)
+    ax.set_ylabel("autocorrelation", fontsize=8)
+    ax.set(xlim=(0, N_LAGS), ylim=(-0.1, 1))
+    ax.tick_params(labelsize=7)
+    ax.grid(alpha=0.3)
+
+
+def mixing_table(records):
+    """Autocorrelation times."""
+    times = {name: mixing_times(records, name) for name in STATISTICS}
+    rows = [
+        (method, *(mean(times[name][method].values()).text(1) for name in STATISTICS))
+        for method in times["clusters"]
+    ]
+    headings = "moves", *STATISTICS.values()
+    return shown(headings, rows, records, "mixing")
 
 
 # -- Figure 2 --------------------------------------------------------------------------------------
 
-BEAM_POINTS, BEAM_CLUSTERS = 500, 40
-BEAM_DIMS = (2, 5, 10, 40, 80)
-PROFILES, PROFILE_DIMS = range(400, 415), 10
+
+def beam_runs(records):
+    """(dimensions, order) to the records of all seeds."""
+    found = {}
+    for cell, record in of_figure(records, "beam").items():
+        found.setdefault((int(cell.data.split()[0]), cell.method), []).append(record)
+    return found
 
 
-def known_mixture(X, labels):
-    """A mixture's state over points of covariance I, with these labels."""
-    n_rows, n_dims = X.shape
-    table = Table(["f4"] * n_dims, [0] * n_dims)
-    table.append(list(X.T.astype(np.float32)))
-    family = FAMILIES["known_normal"]
-    values = [np.eye(n_dims), np.zeros(n_dims), PRIOR_VARIANCE * np.eye(n_dims)]
-    block = family(table, np.arange(n_dims), [flatten(family.forms, values, n_dims)])
-    subsample = Subsample(n_rows)
-    subsample.fill()
-    mixture = Mixture(table, [block], PitmanYor(5.0, 0.0), subsample)
-    mixture.replace(np.arange(n_rows), labels)
-    return mixture
+def kept_of(runs):
+    """Number of points by how many sizes they keep, over runs."""
+    total = np.zeros(max(len(run["kept"]) for run in runs))
+    for run in runs:
+        total[: len(run["kept"])] += run["kept"]
+    return total
 
 
-def ordered_by(labels, keys, rng):
-    """Clusters in random order, rows within each by their keys."""
-    return np.lexsort((keys, rng.random(labels.max() + 1)[labels]))
-
-
-def forward(mixture, order, law, tolerance):
-    """The program's segments: number kept at each point, log g, (sizes, log contributions)."""
-    move, n = Permutation(law, "beam", tolerance), len(order)
-    move.tuning = mixture.n_clusters
-    log_tau = move._log_tau(move._log_number(mixture, n, law))
-    segments = OrderProgram(mixture)
-    segments.follow(mixture)
-    segments.forward(mixture, order, move._log_size(mixture, n, law) + log_tau, 1.0, tolerance)
-    log_g = segments.log_sums()
-    first, log_b = segments.kept()
-    return (
-        np.array([len(f) for f in first]),
-        log_g[-1],
-        [(r + 1 - f, b + log_g[f]) for r, (f, b) in enumerate(zip(first, log_b, strict=True))],
-    )
-
-
-def run_beam(options):
-    """Kept sizes and g of the beam against all segments, over orders and data sets."""
-    print(
-        f"\nFigure 2: {BEAM_POINTS} points of {BEAM_CLUSTERS} clusters, tolerance {TOLERANCE:g}; "
-        f"all sizes would be {(BEAM_POINTS + 1) / 2:g} on average",
-        flush=True,
-    )
-    n_runs, found, shown = 20 if options.full else 5, {}, {}
-    for n_dims in BEAM_DIMS:
-        for seed in range(n_runs):
-            rng = np.random.default_rng([2, seed])
-            X, labels = synthetic(rng, BEAM_POINTS, BEAM_CLUSTERS, n_dims)
-            labels = np.unique(labels, return_inverse=True)[1]
-            shuffled = rng.integers(BEAM_CLUSTERS, size=BEAM_POINTS)
-            shuffled = np.unique(shuffled, return_inverse=True)[1]
-            direction = rng.normal(size=n_dims)
-            orders = {
-                "uniform, true clusters": (labels, rng.random(BEAM_POINTS), "uniform"),
-                "projection, true clusters": (labels, X @ direction, "projection"),
-                "projection, random clusters": (shuffled, X @ direction, "projection"),
-            }
-            for name, (clustering, keys, law) in orders.items():
-                mixture = known_mixture(X, clustering)
-                order = ordered_by(clustering, keys, rng)
-                kept, log_beam, _ = forward(mixture, order, law, TOLERANCE)
-                _, log_all, profiles = forward(mixture, order, law, 0.0)
-                found.setdefault((n_dims, name), []).append((kept, np.exp(log_beam - log_all)))
-                shown.setdefault((n_dims, name), [profiles[r - 1] for r in PROFILES])
+def beam_table(records):
+    """Sizes kept and the beam's share of the sum."""
     rows = []
-    for (n_dims, name), runs in found.items():
-        kept, ratios = np.concatenate([k for k, _ in runs]), [float(ratio) for _, ratio in runs]
-        rows.append(
-            {
-                "order": name,
-                "dims": n_dims,
-                "runs": n_runs,
-                "kept": float(kept.mean()),
-                "kept_median": float(np.median(kept)),
-                "kept_90%": float(np.quantile(kept, 0.9)),
-                "kept_most": int(kept.max()),
-                "g_ratio_mean": float(np.mean(ratios)),
-                "g_ratio_median": float(np.median(ratios)),
-                "g_ratio_least": min(ratios),
-            }
-        )
-    write(rows, options.figures / "permutation_beam.csv")
-    plot_beam(found, shown, options.figures / "permutation_beam.png")
-    return rows
+    for (n_dims, order), runs in beam_runs(records).items():
+        kept, shares = kept_of(runs), [run["share"] for run in runs]
+        average = kept @ np.arange(len(kept)) / kept.sum()
+        numbers = f"{average:.1f}", f"{np.median(shares):.3f}", f"{min(shares):.3f}"
+        rows.append((order, str(n_dims), *numbers))
+    headings = "order", "dimensions", "sizes kept", "share of g(n), median", "least"
+    return shown(headings, rows, records, "beam")
 
 
-def plot_beam(found, shown, path):
-    """The profiles of the sums as in the paper, and the numbers of kept sizes."""
+def beam_picture(records):
+    """The profiles of the sums, as in the paper, and the numbers of kept sizes."""
     figure, axes = plt.subplots(1, 3, figsize=(14, 3.6), layout="constrained")
-    order, longest = "uniform, true clusters", 40
-    profiles = shown[PROFILE_DIMS, order]
+    order = beam.ORDERS[0]
+    runs = beam_runs(records)
+    profiles = runs[beam.PROFILE_DIMS, order][0]["profiles"]
     for i, (sizes, weights) in enumerate(profiles):
         color = plt.cm.viridis(i / (len(profiles) - 1))
-        sizes, weights = sizes[-longest:][::-1], weights[-longest:][::-1]  # shortest first
-        axes[0].plot(sizes, weights, color=color, linewidth=1, label=f"r = {PROFILES[i]}")
+        weights = np.array(weights)
+        label = f"r = {beam.PROFILES[i]}" if i in (0, len(profiles) - 1) else None
+        axes[0].plot(sizes, weights, color=color, linewidth=1, label=label)
         share = np.exp(weights - weights.max())
         axes[1].plot(sizes, share / share.sum(), color=color, linewidth=1)
     axes[0].set_ylabel("log contribution to g(r)")
+    axes[0].legend(fontsize=8)
     axes[1].set_ylabel("probability of choosing m")
-    axes[0].set_title(f"terms of g(r), {PROFILE_DIMS} dimensions, {order}", fontsize=9)
-    axes[1].set_title("the same, normalised", fontsize=9)
-    for ax in axes[:2]:
+    for ax, title in zip(axes, ("terms of g(r)", "the same, normalised"), strict=False):
+        ax.set_title(f"{title}, {beam.PROFILE_DIMS} dimensions, {order}", fontsize=9)
         ax.set_xlabel("segment size m")
-    axes[0].legend(
-        [axes[0].lines[0], axes[0].lines[-1]],
-        [f"r = {PROFILES[0]}", f"r = {PROFILES[-1]}"],
-        fontsize=8,
-    )
-    for i, n_dims in enumerate(BEAM_DIMS):
-        color = plt.cm.plasma(0.85 * i / (len(BEAM_DIMS) - 1))
-        kept = np.concatenate([k for k, _ in found[n_dims, order]])
-        share = np.cumsum(np.bincount(kept)[1:]) / len(kept)
-        label = f"{n_dims} dimensions, mean {kept.mean():.1f}"
-        axes[2].step(np.arange(1, len(share) + 1), share, where="post", color=color, label=label)
+    for n_dims, line in zip(beam.DIMS, ("-", "--", "-.", ":", (0, (1, 3))), strict=True):
+        kept = kept_of(runs[n_dims, order])[1:]
+        share = np.cumsum(kept) / kept.sum()
+        label = f"{n_dims} dimensions"
+        axes[2].step(np.arange(1, len(share) + 1), share, where="post", linestyle=line, label=label)
     axes[2].set_xscale("log")
-    axes[2].set_xticks(
-        [1, 2, 5, 10, 20, 50, 100, 200], ["1", "2", "5", "10", "20", "50", "100", "200"]
-    )
-    axes[2].set_xticks([], minor=True)
-    axes[2].set_xlabel("sizes kept at a point")
-    axes[2].set_ylabel("share of points with at most so many")
+    axes[2].set(xlabel="sizes kept at a point", ylabel="share of points with at most so many")
     axes[2].set_title(f"the beam, {order}", fontsize=9)
-    axes[2].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes[2].legend(fontsize=8)
     for ax in axes:
         ax.grid(alpha=0.3)
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
+    return figure
 
 
-# -- the paper's claims ----------------------------------------------------------------------------
+# -- verdicts --------------------------------------------------------------------------------------
 
 
-def starts_table(panels, options):
-    """For panels a-c: per cent by which starts differ after burn-in and at the end, by hybrid."""
-    rows = []
-    for hybrid in HYBRIDS:
-        row = {"hybrid": hybrid}
-        for when in ("burned_in", "end"):
-            values = [
-                panels[name].end(hybrid) if when == "end" else panels[name].burned_in(hybrid)
-                for name in "abc"
-            ]
-            row |= {
-                f"{when}_{PANELS[name][2]}": value
-                for name, value in zip("abc", values, strict=True)
-            }
-            row[f"{when}_spread_%"] = 100 * (max(values) - min(values)) / abs(max(values))
-        rows.append(row)
-    print("\n(a-c) Log joint after burn-in and at the end by clusters at the start; spreads")
-    write(rows, options.figures / "permutation_starts.csv")
-    return {row["hybrid"]: (row["burned_in_spread_%"], row["end_spread_%"]) for row in rows}
+def log_ratios(records, panel, one, other):
+    """Seed to the log of how many times as long one method takes until it is near the best."""
+    runs, budget = runs_of(records, panel), PANELS[panel][3]
+    if not runs:
+        return {}
+    ones, others = (near_after(runs, method, budget) for method in (one, other))
+    return {seed: float(np.log(ones[seed] / others[seed])) for seed in ones if seed in others}
 
 
-def percents(values):
-    return ", ".join(f"{value:.3g} %" for value in values)
+def factor(estimate):
+    """A mean log ratio, as a factor with its 95 % interval."""
+    low, high = np.exp(estimate.interval())
+    return f"{np.exp(estimate.mean):.2f} times ({low:.2f} to {high:.2f})"
 
 
-def judge(panels, mixing, beam, options):
-    """The paper's claims, what was measured, whether it agrees."""
-    split, both, perm = "Gibbs+SplitMerge", "Gibbs+SplitMerge+Perm", "Gibbs+Perm"
-    claims = []
-
-    def claim(title, holds, measured):
-        claims.append(f"{title}: {'reproduced' if holds else 'not reproduced'}. {measured}.")
-
-    if beam:
-        rows = [row for row in beam if row["order"] == "uniform, true clusters"]
-        claim(
-            "Figure 2, with about 5 sizes kept the beam has 0.97 of g or more",
-            any(2.5 <= row["kept"] <= 10 and row["g_ratio_median"] >= 0.97 for row in rows),
-            "sizes kept, median share of g, in uniform orders of the true clusters: "
-            + "; ".join(
-                f"{row['dims']} dimensions {row['kept']:.1f}, {row['g_ratio_median']:.3f}"
-                for row in rows
-            ),
-        )
-    if all(name in panels for name in "abc"):
-        spreads = starts_table(panels, options)
-        claim(
-            f"1. With permutation moves the log joint after burn-in does not depend on the start "
-            f"(within {NEAR} %)",
-            all(max(spreads[hybrid]) <= NEAR for hybrid in PERMUTING),
-            "spread over the starts after burn-in and at the end: "
-            + "; ".join(f"{hybrid} {percents(values)}" for hybrid, values in spreads.items()),
-        )
-        a = panels["a"]
-        claim(
-            "2. Gibbs alone is stuck from one cluster",
-            a.behind("Gibbs") > 1,
-            f"it ends {a.behind('Gibbs'):.3g} % behind the best with "
-            f"{np.mean([c['clusters'] for c in a.of('Gibbs')]):.1f} clusters",
-        )
-        times = [panels[name].near_after(split) for name in "abc"]
-        claim(
-            "3. Gibbs+SplitMerge is worse the more clusters it starts with",
-            times[0] < times[2] and times[1] < times[2],
-            f"near the best (within {NEAR} %) from 1, 40, 300 clusters: "
-            + "; ".join(panels[name].told(split) for name in "abc"),
-        )
-    if all(name in panels for name in "def"):
-        split_times, other = (
-            np.array([min(panels[name].near_after(h) for h in hybrids) for name in "def"])
-            for hybrids in ((split,), PERMUTING)
-        )
-        ratios = split_times / other
-        claim(
-            "4. More true clusters worsen split-merge and not permutations",
-            ratios[0] < ratios[2] and ratios[2] > 1,
-            f"seconds until near the best, Gibbs+SplitMerge over the better permutation hybrid, "
-            f"with 20, 80, 160: {', '.join(f'{ratio:.2f}' for ratio in ratios)} ("
-            + " | ".join(
-                "; ".join(panels[name].told(h) for h in (split, *PERMUTING)) for name in "def"
-            )
-            + ")",
-        )
-    if "g" in panels and "h" in panels:
-        gains = [
-            min(panels[name].near_after(h) for h in ("Gibbs", split))
-            / min(panels[name].near_after(h) for h in PERMUTING)
-            for name in "gh"
+def claims(records):
+    """The paper's claims; of split-merge by both pair laws."""
+    runs = {panel: runs_of(records, panel) for panel in PANELS}
+    if beam_runs(records):
+        shares = [
+            (np.median([run["share"] for run in found]), kept_of(found))
+            for (_, order), found in beam_runs(records).items()
+            if order == beam.ORDERS[0]
         ]
-        claim(
-            "5. The gain by permutations grows with the dimensions",
-            gains[1] > gains[0] and gains[1] > 1,
-            f"seconds until near the best, without over with permutations: {gains[0]:.2f} in 10 "
-            f"dimensions, {gains[1]:.2f} in 80",
+        sizes = [kept @ np.arange(len(kept)) / kept.sum() for _, kept in shares]
+        good = [s for s, (share, _) in zip(sizes, shares, strict=True) if share >= 0.97]
+        verdict = "reproduced" if good and min(good) <= 10 else "refuted"
+        shown = ", ".join(f"{s:.1f} ({x:.2f})" for s, (x, _) in zip(sizes, shares, strict=True))
+        text = "Figure 2: with about 5 sizes kept the beam has 0.97 of g(n)"
+        yield text, f"sizes kept (share), by dimensions: {shown}", verdict
+    if all(runs[panel] for panel in "abc"):
+        yield from claims_of_starts(records, runs)
+    if all(runs[panel] for panel in "defgh"):
+        yield from claims_of_clusters(records)
+    if runs["i"] and runs["j"]:
+        yield from claims_of_data(runs)
+    if of_figure(records, "mixing"):
+        yield from claims_of_mixing(records)
+
+
+def claims_of_starts(records, runs):
+    """Claims 1 to 3, panels a to c."""
+    for method in PERMUTING:
+        apart = paired(ends(runs["c"], method), ends(runs["a"], method))
+        share = apart._replace(
+            mean=100 * apart.mean / abs(best_of(runs["a"])),
+            error=100 * apart.error / abs(best_of(runs["a"])),
         )
-    for name, text in (("i", "6. Permutations improve on MNIST"), ("j", "7. AP")):
-        if name not in panels:
-            continue
-        panel = panels[name]
-        ends = {hybrid: panel.end(hybrid) for hybrid in panel.hybrids}
-        noise = {hybrid: np.nan_to_num(panel.ends_sd(hybrid)) for hybrid in panel.hybrids}
-        shown = ", ".join(f"{h} {end:.0f} ({noise[h]:.0f})" for h, end in ends.items())
-        if name == "i":
-            best = max(ends["Gibbs"], ends[split])
-            claim(text, max(ends[h] for h in PERMUTING) > best, shown)
-            continue
-        margin = max(noise[split], noise[both], NEAR / 100 * abs(ends[split]))
-        claim(
-            f"{text}: Gibbs+Perm is behind Gibbs+SplitMerge, both together are competitive "
-            f"(within {NEAR} % or a standard deviation)",
-            ends[perm] < ends[split] and ends[both] >= ends[split] - margin,
-            shown,
+        text = (
+            f"1. {method}: the end does not depend on the start (300 clusters or 1, within 0.1 %)"
         )
-    if mixing:
-        times = {
-            name: {row["hybrid"]: row[f"{name}_act"] for row in mixing[1]}
-            for name, _ in STATISTICS.values()
-        }
-        number, largest = times["clusters"], times["largest"]
-        claim(
-            "8. Mixing: little difference for the number of clusters (within 2 times), split-merge "
-            "hybrids faster for the largest cluster",
-            max(number.values()) <= 2 * min(number.values())
-            and max(largest[split], largest[both]) < min(largest["Gibbs"], largest[perm]),
-            "autocorrelation times in sweeps, number of clusters "
-            + ", ".join(f"{h} {t:.1f}" for h, t in number.items())
-            + "; largest "
-            + ", ".join(f"{h} {t:.1f}" for h, t in largest.items()),
-        )
-    print("\nThe paper's claims")
-    for line in claims:
-        print(f"- {line}")
+        yield text, f"log joint differs by {share.text(4)} %", is_about(share, 0.0, 0.1)
+    best = best_of(runs["a"])
+    behind_ = mean(100 * (best - end) / abs(best) - 1 for end in ends(runs["a"], "gibbs").values())
+    text = "2. Gibbs alone is stuck from one cluster (ends more than 1 % behind)"
+    yield text, f"{behind_._replace(mean=behind_.mean + 1).text(1)} % behind", is_positive(behind_)
+    for name, method in PAIRS.items():
+        times = [near_after(runs[p], method, PANELS[p][3]) for p in "ac"]
+        logs = [{seed: float(np.log(t)) for seed, t in of.items()} for of in times]
+        slower = paired(logs[1], logs[0])
+        text = f"3. Split-merge ({name}) is slower from 300 clusters than from one"
+        yield text, factor(slower), is_positive(slower)
 
 
-# -- what fits the time ----------------------------------------------------------------------------
+def claims_of_clusters(records):
+    """Claims 4 and 5, panels d to h."""
+    permuting = PERMUTING[0]
+    for number, (few, many), text in (
+        (
+            "4",
+            "df",
+            "160 true clusters in place of 20 slow split-merge ({}) more than permutations",
+        ),
+        ("5", "gh", "80 dimensions, not 10, slow split-merge ({}) more than permutations"),
+    ):
+        for name, method in PAIRS.items():
+            before, after = (log_ratios(records, panel, method, permuting) for panel in (few, many))
+            gain = paired(after, before)
+            yield f"{number}. {text.format(name)}", factor(gain), is_positive(gain)
+    for panel in "fh":
+        for name, method in PAIRS.items():
+            ratio = mean(log_ratios(records, panel, method, permuting).values())
+            text = f"Panel {panel}: permutations get there before split-merge ({name})"
+            yield text, factor(ratio), is_positive(ratio)
 
 
-def cut(options):
-    """Share of the seconds per run, share of the rows, seeds."""
-    names = [name for name in PANELS if name in options.parts]
-    if options.minutes is None or options.seconds is not None or not names:
-        return 1.0, 1.0, options.seeds
-    lines = [len(HYBRIDS) + (PANELS[name][2] == "sequential") for name in names]
-    n_runs = sum(lines)
-    seconds = sum(n * PANELS[name][3] for n, name in zip(lines, names, strict=True))
-    seconds *= FULL if options.full else 1
-    # 1 s a run: loading, encoding; the other parts and the figures: 4 minutes
-    available = 60 * max(1.0, options.minutes - 4) / options.seeds - 1.0 * n_runs
-    share = float(np.clip(available / seconds, LEAST_TIME, 1))
-    rows = min(1.0, 2 * share)
-    n_seeds = options.seeds
-    if share == LEAST_TIME:
-        need = share * seconds + n_runs
-        n_seeds = max(1, min(n_seeds, int(60 * options.minutes / need)))
-    if share < 1:
-        print(
-            f"Cut to fit {options.minutes:g} minutes: {share:.0%} of the planned seconds per run, "
-            f"{rows:.0%} of the rows, {n_seeds} of {options.seeds} seeds"
-        )
-    return share, rows, n_seeds
+def claims_of_data(runs):
+    """Claims 6 and 7, panels i and j."""
+    for name, method in PAIRS.items():
+        both = f"{method}, permutation"
+        gain = paired(ends(runs["i"], both), ends(runs["i"], method))
+        text = f"6. MNIST: permutations improve on split-merge ({name})"
+        yield text, f"log joint higher by {gain.text(1)}", is_positive(gain)
+        ones = ends(runs["j"], method)
+        lag = paired(ones, ends(runs["j"], "gibbs, permutation"))
+        close = paired(ends(runs["j"], both), ones)
+        limit = NEAR * abs(best_of(runs["j"]))
+        text = f"7. AP: permutations alone are behind split-merge ({name}), together within 0.1 %"
+        measured = f"behind by {lag.text(1)}; together, ahead by {close.text(1)}"
+        near = is_positive(close._replace(mean=close.mean + limit))
+        yield text, measured, all_of([is_positive(lag), near])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path, help="folder with mnist.npz and ap_news.npz")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, help="per run, in every panel; nothing is cut")
-    parser.add_argument("--rows", type=float, default=1.0, help="share of the rows, in a-j (1)")
-    parser.add_argument("--minutes", type=float, help="for everything (38; with --full no limit)")
-    parser.add_argument("--full", action="store_true", help=f"{FULL} times the seconds")
-    parser.add_argument("--figures", type=Path, default=Path("build/permutation"))
-    options = parser.parse_args()
-    if options.minutes is None and not options.full:
-        options.minutes = 38.0
-    options.figures.mkdir(parents=True, exist_ok=True)
-    start = time.perf_counter()
-    share_time, share_rows, n_seeds = cut(options)
-    panels, mixing = {}, None
-    beam = run_beam(options) if "beam" in options.parts else None
-    if "mixing" in options.parts:
-        mixing = run_mixing(options, n_seeds)
-    for name in PANELS:
-        if name in options.parts:
-            panels[name] = run_panel(name, options, share_time, options.rows * share_rows, n_seeds)
-        if panels or mixing:
-            plot(panels, mixing, options.figures / "permutation_figures.png")
-    judge(panels, mixing, beam, options)
-    print(f"\n{(time.perf_counter() - start) / 60:.1f} minutes. Tables, figures: {options.figures}")
+def claims_of_mixing(records):
+    """Claim 8, panels k and l."""
+    number, largest = (mixing_times(records, name) for name in STATISTICS)
+    logs = {
+        method: {seed: float(np.log(t)) for seed, t in seeds.items()}
+        for method, seeds in number.items()
+    }
+    for method in PAIRS.values():
+        apart = paired(logs[method], logs["gibbs"])
+        text = f"8. Number of clusters: {method} mixes about as fast as gibbs (within 2 times)"
+        yield text, factor(apart), is_about(apart, 0.0, float(np.log(2)))
+        ones = {seed: float(np.log(t)) for seed, t in largest[method].items()}
+        others = {seed: float(np.log(t)) for seed, t in largest["gibbs"].items()}
+        faster = paired(others, ones)
+        text = f"8. Largest cluster: {method} mixes faster than gibbs"
+        yield text, factor(faster), is_positive(faster)
 
 
-if __name__ == "__main__":
-    main()
+def tables(records):
+    """All tables of the page, by name."""
+    return {
+        "verdicts": markdown(("claim", "measured", "verdict"), claims(records)),
+        "panels": panels_table(records),
+        "mixing": mixing_table(records),
+        "beam": beam_table(records),
+    }
+
+
+def pictures(records):
+    """All pictures of the page, by name."""
+    found = {}
+    if beam_runs(records):
+        found["beam"] = beam_picture(records)
+    if of_figure(records, "panels"):
+        found["panels"] = panels_picture(records)
+    return found

@@ -22,7 +22,10 @@ def gaussian(n_parameters, n_rows, seed=0):
 
 
 def gaussian_process(n_parameters, n_rows, seed=0):
-    """Hyperparameters from the prior, coordinates of their mean length scale, a draw of y."""
+    """Hyperparameters from the prior, coordinates of their mean length scale, a draw of y.
+
+    The first rows of a larger problem are those of a smaller one, in X and in y.
+    """
     d = n_parameters - 2
     rng = np.random.default_rng([seed, n_parameters])
     lengths = rng.lognormal(*PRIOR["length_scale"], size=d)
@@ -33,7 +36,8 @@ def gaussian_process(n_parameters, n_rows, seed=0):
     squares = (scaled**2).sum(axis=1)
     distance = np.maximum(squares[:, None] + squares - 2 * scaled @ scaled.T, 0.0)
     K = sigma_f**2 * np.exp(-0.5 * distance) + sigma_n**2 * np.eye(n_rows)
-    y = np.linalg.cholesky(K) @ rng.normal(size=n_rows)
+    noise = np.random.default_rng([seed, n_parameters, 1])  # not after the coordinates' numbers
+    y = np.linalg.cholesky(K) @ noise.normal(size=n_rows)
     return GaussianProcessTarget(X, y)
 
 
@@ -52,20 +56,24 @@ def prior_mean(model, n_parameters):
     return np.log(means)
 
 
-def paper_starts(model, n_parameters, n_chains=4):
-    """theta*, theta*/2, 2 theta* (of the positive parameters), and theta* again."""
+def paper_starts(model, n_parameters):
+    """theta*, theta*/2 and 2 theta*, in the coordinates of the target."""
     centre = prior_mean(model, n_parameters)
     if model == "gaussian":
-        return np.tile(centre, (n_chains, 1))
-    shifts = np.resize([0.0, -math.log(2), math.log(2)], n_chains)
-    return centre + shifts[:, None]
+        return np.tile(centre, (3, 1))
+    return centre + np.array([[0.0], [-math.log(2)], [math.log(2)]])
+
+
+def paper_steps(inner, betas):
+    """The paper's step of each level: 0.1 beta^-1/2, or 0.01 whatever the level."""
+    return 0.1 / np.sqrt(betas) if inner == "mh" else np.full(len(betas), 0.01)
 
 
 def paper_sampler(model, inner):
-    """The paper's fixed steps: 0.1 beta^-1/2, or 0.01 with 10 and 5 leapfrog steps."""
+    """One step, or 10 and 5 leapfrog steps; `paper_steps` are their sizes."""
     if inner == "mh":
-        return RandomWalk(step_size=0.1, adapt=False)
-    return HMC(step_size=0.01, n_leapfrog=LEAPFROG[model], random_length=False, adapt=False)
+        return RandomWalk(adapt=False)
+    return HMC(n_leapfrog=LEAPFROG[model], random_length=False, adapt=False)
 
 
 def tuned_sampler(model, inner, longer=1):

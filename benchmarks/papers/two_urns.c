@@ -226,7 +226,7 @@ static double *odds_table(Urns m) {
     return t;
 }
 
-enum { SEQUENTIAL, ANNEAL_SUBSAMPLE, ANNEAL_ENERGY, ANNEAL_STEPSIZE };
+enum { SEQUENTIAL, ANNEAL_SUBSAMPLE, ANNEAL_ENERGY, ANNEAL_STEPSIZE, ANNEAL_STEPSIZE_BALLS };
 
 static void run_block(Block *k, Urns m, int strategy, int64_t sweeps, const double *table) {
     const int64_t N = (int64_t)(m.n_red + m.n_blue), total = sweeps * N;
@@ -244,9 +244,12 @@ static void run_block(Block *k, Urns m, int strategy, int64_t sweeps, const doub
     } else if (strategy == ANNEAL_ENERGY) {
         for (int64_t t = 1; t <= total; t++)
             gibbs_energy(k, m, (double)t / (double)total, table, table + N);
-    } else {
+    } else if (strategy == ANNEAL_STEPSIZE) {
         for (int64_t t = 1; t <= total; t++)
             gibbs_handful(k, m, floor((double)total / (double)t + 0.5)); /* 1/beta, rounded */
+    } else { /* beta is linear in the balls moved: total / 2 handfuls of 1/beta balls are total */
+        const double half = 0.5 * (double)total;
+        for (double t = 1; t <= half; t++) gibbs_handful(k, m, floor(sqrt(half / t) + 0.5));
     }
 }
 

@@ -1,6 +1,4 @@
-"""Theorems 2 and 4 of the subsample-annealing paper, by exact propagation of the chain's law.
-
-``two_urns.py`` calls :func:`theorem_2` and :func:`theorem_4` and prints their rows.
+"""Lemma 1, Theorems 2 and 4 of the subsample-annealing paper, by exact laws of the chain.
 
 The state of the two urns with all N balls assigned is (r, b), the red and blue balls on the left:
 (R + 1)(B + 1) states. The single-ball Gibbs step moves to four neighbours, so a law is propagated
@@ -33,8 +31,6 @@ from scipy.optimize import brentq
 from scipy.sparse import diags_array
 from scipy.special import expit, gammaln, xlog1py, xlogy
 from scipy.stats import binom
-
-SIZES = (50, 100, 200, 400, 800)
 
 
 class Urns(NamedTuple):
@@ -142,11 +138,11 @@ def crossing(times, distances, epsilon):
     return float(times[i - 1] * (times[i] / times[i - 1]) ** (at[0] / at[1]))
 
 
-def cold_times(library, urns, epsilons):
-    """Gibbs steps from the prior to each total variation in ``epsilons``."""
+def cold_times(library, urns, epsilons, last=4):
+    """Gibbs steps from the prior to each total variation in ``epsilons``, up to ``last`` N^2."""
     target = posterior(urns)
     root = np.sqrt(target).ravel()
-    grid = urns.n_balls**2 * np.geomspace(1 / 16, 8, 57)
+    grid = urns.n_balls**2 * np.geomspace(1 / 8, last, 31)
     times = np.unique(2 * np.round(grid / 2).astype(np.int64))
     laws = cold_laws(symmetric_step(library, urns), prior_in_symmetric_space(urns, target), times)
     distances = [total_variation(law * root, target.ravel()) for law in laws]
@@ -189,16 +185,58 @@ def anneal_times(library, urns, epsilons, tolerance=0.01):
     return times
 
 
-def power_exponents(sizes, times):
-    """Slope of log time on log N over all sizes, and over the last two."""
-    log_n, log_t = np.log(sizes), np.log(times)
-    slope = np.polyfit(log_n, log_t, 1)[0]
-    return float(slope), float((log_t[-1] - log_t[-2]) / (log_n[-1] - log_n[-2]))
+def local_slopes(x, y):
+    """Slopes between neighbours: of log time on log N, say, the local exponents."""
+    return np.diff(y) / np.diff(x)
 
 
-def exponential_rate(sizes, times):
-    """Slope of log time on N."""
-    return float(np.polyfit(sizes, np.log(times), 1)[0])
+# -- lemma 1 --------------------------------------------------------------------------------------
+
+
+def limit_moments(share, p, concentration, x, y):
+    """Drift ``N E[dx]`` and diffusion ``N^2 Var[dx]`` of the red balls as N grows.
+
+    Parameters
+    ----------
+    share : float
+        Of red balls.
+    p : float
+    concentration : float
+        ``alpha / N``, held fixed.
+    x, y : float
+        Shares of the red and of the blue balls that lie on the left.
+    """
+    red = np.array([share * x, share * (1 - x)])
+    all_ = red + (1 - share) * np.array([y, 1 - y])
+    weights = np.array([p, 1 - p]) * (concentration + red) / (2 * concentration + all_)
+    left = weights[0] / weights.sum()
+    drift = left - x
+    return drift, ((1 - x) * left + x * (1 - left)) / share - drift**2
+
+
+def step_moments(library, urns, red, blue):
+    """The same of one exact step from a state: at this N."""
+    leaves, enters, _, _ = (float(t[red, blue]) for t in step_probabilities(library, urns))
+    share = urns.n_red / urns.n_balls
+    drift = (enters - leaves) / share
+    return drift, (enters + leaves) / share**2 - drift**2
+
+
+def simulated_moments(urns, red, blue, n_steps, rng):
+    """The same of simulated single steps, each of labelled balls, with standard errors."""
+    is_red = rng.random(n_steps) < urns.n_red / urns.n_balls
+    was_left = rng.random(n_steps) < np.where(is_red, red / urns.n_red, blue / urns.n_blue)
+    same = np.where(is_red, red, blue) - was_left
+    total = np.where(is_red, urns.n_red, urns.n_blue) - 1
+    n_left = red + blue - was_left
+    left = urns.p * (urns.a + same) / (2 * urns.a + n_left)
+    right = (1 - urns.p) * (urns.a + total - same)
+    right /= 2 * urns.a + urns.n_balls - 1 - n_left
+    goes_left = rng.random(n_steps) < left / (left + right)
+    moved = (goes_left.astype(float) - was_left) * is_red * urns.n_balls / urns.n_red
+    centred = (moved - moved.mean()) ** 2
+    errors = moved.std() / np.sqrt(n_steps), centred.std() / np.sqrt(n_steps)
+    return float(moved.mean()), float(centred.mean()), *map(float, errors)
 
 
 # -- theorem 4 ------------------------------------------------------------------------------------

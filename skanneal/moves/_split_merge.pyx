@@ -259,6 +259,9 @@ class SplitMerge(Polled):
         (concentration, discount) pairs; an array weighs them alike. The concentration is integrated
         out over those of the present discount, and finally the pair is drawn given the partition.
         None: the mixture's own.
+    uniform_pairs : bool, default=False
+        Whether j is uniform among the rows other than i, as Dahl has it, in place of half from i's
+        cluster. With many clusters nearly all proposals are then merges.
     """
 
     name = "split_merge"
@@ -267,8 +270,9 @@ class SplitMerge(Polled):
     tempered = True
     integrates = True
 
-    def __init__(self, n_proposals=None, grid=None):
+    def __init__(self, n_proposals=None, grid=None, uniform_pairs=False):
         self.n_proposals = n_proposals
+        self.uniform_pairs = uniform_pairs
         self.integrated = None if grid is None else Integrated(grid)
 
     def sweep(self, state, bit_generator, *, beta=1.0):
@@ -280,7 +284,8 @@ class SplitMerge(Polled):
         pair = state.spare("pair", SplitSides)
         rows = state.subsample.rows()
         made, accepted, n_allocated = try_pairs(
-            state, pair, rows, bit_generator, beta, self.integrated, n_tries, most_rows, self.poll
+            state, pair, rows, bit_generator, beta, self.integrated, n_tries, most_rows, self.poll,
+            self.uniform_pairs,
         )
         info = MoveInfo(made, accepted, CALL + 2 * n_allocated * row_work(n_columns))
         if self.integrated is not None:
@@ -297,7 +302,8 @@ class SplitMerge(Polled):
 
 
 cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_generator,
-               double beta, integrated, int64_t n_tries, double most_rows, poll):
+               double beta, integrated, int64_t n_tries, double most_rows, poll,
+               bint uniform_pairs):
     """Draw pairs of rows and make their proposals, those of more than `most_rows` rows seldom."""
     cdef bitgen_t *rng = bitgen(bit_generator)
     cdef int64_t n = rows.shape[0], i, j, size, made = 0, accepted = 0
@@ -311,7 +317,7 @@ cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_ge
         for _ in range(n_tries):
             i = below(rng, n)
             size = mixture.counts[mixture.labels[rows[i]]]
-            split = uniform(rng) < same_share(size, n)
+            split = uniform(rng) < same_share(size, n, uniform_pairs)
             share = uniform(rng)
             if share * size >= most_rows:  # a merge would have even more rows
                 continue
@@ -325,14 +331,14 @@ cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_ge
                 with gil:
                     poll()
             accepted += propose(mixture, pair, rows, i, j, split, members[:size], side[:size], beta,
-                                integrated, rng)
+                                integrated, uniform_pairs, rng)
             made += 1
     return made, accepted, pair.n_allocated - before
 
 
 cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int64_t i, int64_t j,
                  bint split, int64_t[::1] members, int32_t[::1] side, double beta, integrated,
-                 bitgen_t *rng) except -1 nogil:
+                 bint uniform_pairs, bitgen_t *rng) except -1 nogil:
     """Split the cluster of places i and j, or merge theirs, if that is accepted; return whether it
     was.
 
@@ -351,7 +357,8 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int6
         gather(mixture, rows, i, j, members, rng)
         log_ratio -= pair.allocate(mixture, members, side, False, -INFINITY, beta, rng)
         log_ratio += log_split_sizes(mixture.prior, pair.size[0], pair.size[1])
-        log_ratio += log_partner(pair.size[0], n, False) - log_partner(size, n, True)
+        log_ratio += log_partner(pair.size[0], n, False, uniform_pairs)
+        log_ratio -= log_partner(size, n, True, uniform_pairs)
         log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - of_slot(mixture, a))
         if log_u >= log_ratio:
             return False
@@ -359,7 +366,8 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int6
             accept_split(mixture, pair, a, members, side)
     else:
         log_ratio += log_split_sizes(mixture.prior, mixture.counts[a], mixture.counts[b])
-        log_ratio += log_partner(mixture.counts[a], n, False) - log_partner(size, n, True)
+        log_ratio += log_partner(mixture.counts[a], n, False, uniform_pairs)
+        log_ratio -= log_partner(size, n, True, uniform_pairs)
         log_ratio += beta * (of_slot(mixture, a) + of_slot(mixture, b)
                              - pair.log_merged(mixture, a, b))
         least = log_u + log_ratio  # the merge is accepted if log q is above
@@ -396,14 +404,17 @@ cdef inline double of_slot(Mixture mixture, Py_ssize_t k) noexcept nogil:
     return log_marginal(mixture.pointer, mixture.n_blocks, k)
 
 
-cdef inline double same_share(int64_t size, int64_t n) noexcept nogil:
+cdef inline double same_share(int64_t size, int64_t n, bint uniform_pairs) noexcept nogil:
     """Probability of choosing j from i's own cluster."""
+    if uniform_pairs:
+        return (size - 1.0) / (n - 1.0)
     return 0.0 if size == 1 else 1.0 if size == n else 0.5
 
 
-cdef inline double log_partner(int64_t size, int64_t n, bint same) noexcept nogil:
+cdef inline double log_partner(int64_t size, int64_t n, bint same,
+                               bint uniform_pairs) noexcept nogil:
     """log probability of a given j in i's cluster of `size` rows, or of a given j outside."""
-    cdef double share = same_share(size, n)
+    cdef double share = same_share(size, n, uniform_pairs)
     return log(share / (size - 1)) if same else log((1.0 - share) / (n - size))
 
 

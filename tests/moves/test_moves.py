@@ -431,6 +431,13 @@ def test_split_merge_leaves_other_priors(concentration, discount):
     check_counts(counts, posterior("mixed", concentration, discount))
 
 
+@pytest.mark.slow
+def test_split_merge_of_uniform_pairs_leaves_the_posterior():
+    move = SplitMerge(n_proposals=20, uniform_pairs=True)
+    counts = after_moves("mixed", 1.0, 0.3, [move], 5000)
+    check_counts(counts, posterior("mixed", 1.0, 0.3))
+
+
 def test_split_merge_leaves_the_tempered_posterior():
     counts = after_moves("mixed", 1.0, 0.3, MOVES["split_merge"], 250, beta=0.5)
     check_counts(counts, posterior("mixed", 1.0, 0.3, 0.5))

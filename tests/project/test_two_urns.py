@@ -1,4 +1,4 @@
-"""The compiled two-urn samplers and laws of benchmarks/papers/two_urns.py against enumeration.
+"""The compiled two-urn samplers and laws of benchmarks/papers against enumeration.
 
 The reference here knows single labelled balls and the definition of the model only: 2 red and 3
 blue balls, every assignment of them to the urns.
@@ -166,6 +166,11 @@ def strategy_law(name, a=A):
         law = growing_law(0, total - N, a)
     elif name == "anneal subsample":
         law = growing_law(SWEEPS - 1, SWEEPS - 1, a)
+    elif name == "anneal stepsize, by balls":
+        law = prior_law()
+        for t in range(1, total // 2 + 1):
+            size = int(np.sqrt(total / 2 / t) + 0.5)
+            law = spread(law, lambda s, m=size: handful_step(s, m, a=a))
     else:
         law = prior_law()
         for t in range(1, total + 1):
@@ -265,7 +270,7 @@ def test_eigenvectors_give_the_same_cold_time_as_steps(library):
 
 @pytest.mark.parametrize(
     "name",
-    ["sequential", "sequential + gibbs", "anneal subsample", "anneal energy", "anneal stepsize"],
+    list(two_urns.SAMPLERS),
 )
 def test_samples_follow_the_law_of_their_strategy(library, monkeypatch, name):
     """Chi-square, false-alarm rate 1e-4 per strategy; the law with a = 0.7 must be refused."""
@@ -273,29 +278,19 @@ def test_samples_follow_the_law_of_their_strategy(library, monkeypatch, name):
     monkeypatch.setitem(two_urns.SAMPLERS, name, (number, min(sweeps, SWEEPS), from_prior))
     n_samples = 100_000
     urns = two_urns.Urns(RED, BLUE, P, A)
-    states = two_urns.draw(library, name, n_samples, seed=7, urns=urns, n_threads=2)
+    states = two_urns.draw(library, name, n_samples, seed=7, urns=urns)
     observed = np.bincount(states[:, 0] * (BLUE + 1) + states[:, 1], minlength=len(STATES))
     assert chisquare(observed, n_samples * strategy_law(name)).pvalue > 1e-4
     assert chisquare(observed, n_samples * strategy_law(name, a=0.7)).pvalue < 1e-8
 
 
-def test_a_sample_depends_on_seed_and_index_alone(library, monkeypatch):
+def test_a_sample_depends_on_seed_and_index_alone(library):
     urns = two_urns.Urns(8, 12)
-    for name in two_urns.PAPER_ORDER:
+    for name in two_urns.SAMPLERS:
         whole = two_urns.draw(library, name, 100, seed=1, urns=urns)
-        monkeypatch.setattr(two_urns, "BATCH", 13)
-        pieces = two_urns.draw(library, name, 100, seed=1, urns=urns, n_threads=3)
-        monkeypatch.undo()
-        np.testing.assert_array_equal(whole, pieces)
+        few = two_urns.draw(library, name, 37, seed=1, urns=urns)
+        np.testing.assert_array_equal(whole[:37], few)
         assert (two_urns.draw(library, name, 100, seed=2, urns=urns) != whole).any()
-
-
-def test_a_passed_deadline_cuts_the_samples(library):
-    urns = two_urns.Urns(8, 12)
-    cut = two_urns.draw(library, "sequential", 2000, seed=1, urns=urns, deadline=0.0)
-    assert len(cut) == two_urns.BATCH
-    whole = two_urns.draw(library, "sequential", 2000, seed=1, urns=urns)
-    np.testing.assert_array_equal(cut, whole[: two_urns.BATCH])
 
 
 def test_exponential(library):
@@ -323,8 +318,28 @@ def test_binned_posterior_sums_the_states_of_each_bin():
     states = theorems.posterior(urns)
     expected = states.reshape(10, 2, 10, 3).sum(axis=(1, 3))
     np.testing.assert_allclose(two_urns.binned_posterior(urns, 10), expected, rtol=1e-12)
-    one = two_urns.histogram(np.array([[19, 0], [0, 29]]), urns, 10)
-    assert one[9, 0] == one[0, 9] == 0.5
+    assert two_urns.bin_of(np.array([[19, 0], [0, 29]]), urns, 10).tolist() == [90, 9]
+    law = np.exp(theorems.log_prior(urns, *np.ogrid[:20, :30]))
+    expected = law.reshape(10, 2, 10, 3).sum(axis=(1, 3))
+    np.testing.assert_allclose(two_urns.binned_prior(urns, 10), expected, rtol=1e-12)
+
+
+def test_moments_of_a_step(library):
+    """Exact ones are those of the step's table; simulated ones agree; the limit is approached."""
+    apart = []
+    for n in (200, 2000):
+        urns = theorems.Urns(2 * n // 5, n - 2 * n // 5, a=0.001 * n)
+        at = urns.n_red // 2, urns.n_blue // 5
+        exact = theorems.step_moments(library, urns, *at)
+        *found, drift_error, diffusion_error = theorems.simulated_moments(
+            *(urns, *at, 100_000, np.random.default_rng(0))
+        )
+        assert abs(found[0] - exact[0]) < 5 * drift_error
+        assert abs(found[1] - exact[1]) < 5 * diffusion_error
+        assert abs(found[0] - exact[0] - 0.1) > 5 * drift_error
+        limit = theorems.limit_moments(0.4, urns.p, 0.001, 0.5, 0.2)
+        apart.append(np.abs(np.subtract(limit, exact)))
+    assert (apart[1] < 0.15 * apart[0]).all()
 
 
 def test_two_mode_equation_against_a_numerical_solution():

@@ -1,0 +1,8 @@
+"""The families of figures and tables, one a paper; Obermeyer's has two."""
+
+from papers import permutation_figures, schedules_figures, tempering_figures, two_urns_figures
+
+FAMILIES = {
+    family.NAME: family
+    for family in (two_urns_figures, schedules_figures, permutation_figures, tempering_figures)
+}
