@@ -3,8 +3,8 @@
     python benchmarks/fits/odd_rows.py                          # 40 minutes, then cut
     python benchmarks/fits/odd_rows.py --methods detector --seeds 1 --sets numbers_local
 
-Ordinary rows are of one normal group or of several, of unequal widths and correlations. Outliers
-are of six kinds:
+Ordinary rows are of one normal group or of several, of unequal widths, with columns that depend on
+each other or not. Outliers are of six kinds:
 
 - diffuse: uniform over the range of the others, in all columns;
 - few_columns: so in some columns only;
@@ -41,14 +41,14 @@ ORDINARY, ODD = 1000, 300  # new rows
 
 
 class Groups:
-    """Normal groups of unequal widths, each with a factor that binds its columns."""
+    """Normal groups of unequal widths, in each of which a factor may bind the columns."""
 
     def __init__(self, rng, d):
         self.k = int(rng.choice([1, 3, 6]))
         self.centres = rng.normal(size=(self.k, d)) * rng.uniform(1.5, 4.0)
         self.widths = np.exp(rng.uniform(-1.0, 0.5, size=(self.k, 1)))
-        self.factors = rng.normal(size=(self.k, d))
-        self.noise = rng.uniform(0.3, 1.0)
+        self.factors = rng.normal(size=(self.k, d)) * rng.choice([0.0, 0.5, 1.0])
+        self.noise = rng.uniform(0.3, 1.0, size=d)
         self.shares = rng.dirichlet(np.full(self.k, 3.0))
 
     def draw(self, rng, n, far=1.0):

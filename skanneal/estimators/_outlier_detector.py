@@ -17,7 +17,7 @@ from .._native._types import Seed, TableLike
 from .._native._warning import warn
 from ..encoding import open_table
 from ..parallel import TimeLimit
-from ..predictive._calibration import ORDINARY, end_of_gamma
+from ..predictive._calibration import ORDINARY
 from ._annealed import BaseAnnealed
 from ._annealed_dp import AnnealedDPMixture
 from ._base_chains import BaseChains
@@ -27,6 +27,7 @@ from ._fit_context import validated
 from ._scales import FEW_ROWS, fit_scales
 
 AUTO_SHARE = 0.01  # of rows that "auto" takes for outliers if there are none
+MARGIN = np.log((1 - ORDINARY) / AUTO_SHARE)  # of an exponential tail, from ORDINARY to there
 MODEL_SHARE = 2 / 3  # of the time, for the fit of all rows
 MOST_SEEN = 256  # rows of a mixture of few
 
@@ -197,23 +198,25 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         )
         self._scales, self.estimators_ = scales, scales.members
         self.outlier_scores_ = scales.law(means)
-        if len(scales.members) < self.n_estimators:
+        if len(scales.members) < self.n_estimators or len(scales.whole) < len(scales.encoders):
             reason = "The fit was interrupted" if interrupted or not wanted else "max_time was over"
             warn(
-                f"{reason}: {len(scales.members)} of {self.n_estimators} mixtures of few rows were "
+                f"{reason}: {len(scales.members)} of {self.n_estimators} mixtures of few rows and "
+                f"{len(scales.whole)} of {len(scales.encoders)} small ones of all rows were "
                 f"fitted.",
                 ConvergenceWarning,
             )
-        return -float(scales.law(end_of_gamma(means[~np.isnan(means)], AUTO_SHARE)))
+        end = np.nanquantile(means, ORDINARY) + MARGIN
+        return -float(scales.law(end))
 
     def _offset_of_model(self, X):
         """The same where the score is that of a model alone."""
-        margin, scores = np.log((1 - ORDINARY) / AUTO_SHARE), self.outlier_scores_
+        scores = self.outlier_scores_
         if np.isnan(scores).any():  # there was no time for them
             n_rows = len(scores)
             some = np.linspace(0, n_rows - 1, min(n_rows, FEW_ROWS)).astype(np.int64)
             scores = self.estimator_.score_outliers(_safe_indexing(X, some))
-        return -float(np.quantile(scores, ORDINARY) + margin)
+        return -float(np.quantile(scores, ORDINARY) + MARGIN)
 
     def score_samples(self, X: TableLike) -> np.ndarray:
         """Minus how odd each row is.
