@@ -169,7 +169,7 @@ def measure(made, method, seed):
     if not type(model).__module__.startswith("skanneal"):
         train, fresh = as_numbers(train), as_numbers(fresh)
     scores = score(model.fit(train), fresh)
-    shape = {"n": train.shape[0], "d": train.shape[1], "share": round(weights[odd].sum(), 4)}
+    shape = {"n": train.shape[0], "d": train.shape[1], "share": round(float(weights[odd].sum()), 4)}
     return {"settings": text} | shape | of_scores(model, scores, odd, weights)
 
 

@@ -35,8 +35,8 @@ MOST_SEEN = 256  # rows of a mixture of few
 class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEstimator):
     """Find rows that are improbable under mixtures, whatever their columns and gaps.
 
-    The score is about minus the log of the share of rows that are as odd. It is the mean over three
-    scales: a mixture of all rows, small mixtures of few random rows each, and a single component of
+    The score is about minus the log of the share of rows that are as odd. It is an average over
+    three scales: mixtures of all rows, mixtures of few random rows each, and a single component of
     all rows. Rows are odd if they lie at the rim of their component, or if their component is
     diffuse or rare; being a tail probability, not a density, the score is neither raised nor
     lowered by repeated values and gaps.
@@ -55,10 +55,9 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
     contamination : "auto" or float, default="auto"
         The share of the training rows that are outliers, in (0, 0.5]. With "auto", rows above the
         score that 1 % of ordinary rows would exceed are outliers, and the tenth of the rows that
-        are oddest has no say in where that is. With an `estimator` ordinary rows are assumed to
-        have an exponential tail, as a model's own rows have, and the score that 10 % of the
-        training rows exceed is extrapolated. Else the mean over scales is assumed to have a gamma
-        law, of which 50 % and 10 % of the training rows say the shape and the scale.
+        are oddest has no say in where that is: ordinary rows are assumed to have an exponential
+        tail, as a model's own rows have, and the score that 10 % of the training rows exceed is
+        extrapolated.
     max_time : float or None, default=None
         Seconds of wall clock that the fit may take. It replaces the estimator's own `max_time`.
         Without an `estimator`, two thirds of it are for the mixture of all rows.

@@ -54,10 +54,12 @@ FEW_ROWS = 1000  # training rows that are scored, if the time is limited
 
 
 class Sort(NamedTuple):
-    """How members of one sort read rows, and what their chains share."""
+    """How members of one sort read rows, what their chains share, and the training rows as they are
+    read in a query, in which rounded numbers have no noise."""
 
     encoder: Encoder
     plan: ChainPlan
+    asked: Table
 
 
 class Member:
@@ -256,7 +258,7 @@ def sorts_of(model, X, n_seen):
             grid,
             ("gibbs", "split_merge"),
         )
-        sorts.append(Sort(own, plan))
+        sorts.append(Sort(own, plan, own.table(own.encode(None, X))))
     return sorts
 
 
@@ -271,7 +273,7 @@ def _grown(limit, _number, *task, stop):
 def _mixture(sort, seen, judged, seed, *, stop):
     """The draw of a chain that sees some rows, and the scores of others; of some, each without
     itself, if it sees all."""
-    encoder, plan = sort
+    encoder, plan, asked = sort
     schedule = resolve_schedule("anneal").set_params(n_sweeps=SWEEPS)
     n_rows = plan.table.n_rows
     all_rows = len(seen) == n_rows
@@ -281,8 +283,8 @@ def _mixture(sort, seen, judged, seed, *, stop):
         return None
     arrays, maker = chain.draw(), Predictor([], encoder.table_schema)
     if all_rows:
-        return arrays, _scores_without(arrays, table, maker)[judged]
-    table = plan.table.take(judged)
+        return arrays, _scores_without(arrays, table, asked, maker)[judged]
+    table = asked.take(judged)
     view = View(state_from_arrays(arrays, table.empty_like(), trusted=True))
     return arrays, _scores(view, table, maker)
 
@@ -290,7 +292,7 @@ def _mixture(sort, seen, judged, seed, *, stop):
 def _single(sorts, judged):
     """The Member that is one component of all rows, and what it says of some, each without
     itself."""
-    encoder, plan = sorts[-1]
+    encoder, plan, asked = sorts[-1]
     everything, bits = np.arange(plan.table.n_rows), np.random.PCG64(0)
     plan = plan._replace(init=np.zeros_like(everything))
     state = first_state(plan, Subsample(len(everything)), "prior", bits)
@@ -299,7 +301,7 @@ def _single(sorts, judged):
         move.sweep(state, bits)
     arrays = state.to_arrays(numbered=True) | {"log_joint": np.array(state.log_joint())}
     maker = Predictor([], encoder.table_schema)
-    scores = _scores_without(arrays, plan.table, maker)[judged]
+    scores = _scores_without(arrays, plan.table, asked, maker)[judged]
     member = Member(len(sorts) - 1, encoder, arrays, everything, scores)
     return member, member.calibration(scores)
 
@@ -309,8 +311,8 @@ def _scores(view, table, maker):
     return -ViewScores(view, table, patterns(table), maker).log_tails(0, table.n_rows)
 
 
-def _scores_without(arrays, table, maker):
+def _scores_without(arrays, table, asked, maker):
     """The scores of a mixture's own rows, each without itself: (n_rows,)."""
     view = View(state_from_arrays(arrays, table, trusted=True))
-    scores = ViewScores(view, table, patterns(table), maker)
+    scores = ViewScores(view, asked, patterns(asked), maker)
     return -scores.log_tails(0, table.n_rows, training=True)

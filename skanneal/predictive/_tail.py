@@ -129,8 +129,11 @@ def outlier_scores(predictor, table):
     return np.log(predictor.draw_weights.sum()) - logsumexp(log_tails, axis=0)
 
 
-def training_scores(draws, draw_weights, table, schema, limit=None):
+def training_scores(draws, draw_weights, table, schema, limit=None, asked=None):
     """Scores of training rows, each without itself, from at most 8 of the draws: (n_rows,).
+
+    The rows are read as a query is: `asked` has rounded numbers without the noise that `table` has.
+    With the noise they would look odder than the same rows do to `outlier_scores`.
 
     With a TimeLimit no draw is begun that would take longer than what is left, going by some rows
     or by the draw before. If there is no time even for one draw of many rows, all scores are nan.
@@ -142,13 +145,14 @@ def training_scores(draws, draw_weights, table, schema, limit=None):
     draws, weights = [draws[i] for i in at], np.asarray(draw_weights)[at]
     maker = Predictor(draws[:0], schema)
     log_tails = np.zeros((len(draws), table.n_rows)) + np.log(weights)[:, None]
-    of_rows = patterns(table)
+    asked = table if asked is None else asked
+    of_rows = patterns(asked)
     n_done, seconds = 0, LEAST
     many = table.n_rows > TIMED_ROWS
     while n_done < len(draws) and not (limit and limit.left <= seconds and (n_done or many)):
         began = limit.taken if limit else 0.0
         state = state_from_arrays(draws[n_done].arrays, table)
-        views = [ViewScores(View(mixture), table, of_rows, maker) for mixture in state.views]
+        views = [ViewScores(View(mixture), asked, of_rows, maker) for mixture in state.views]
         if limit and many and not n_done and _forecast(views, table, limit) > limit.left:
             break
         for view in views:

@@ -62,26 +62,19 @@ def test_outliers_that_resemble_each_other_are_odd(cheap):
     assert roc_auc_score(odd, -fitted.score_samples(X)) > 0.95
 
 
-@pytest.mark.parametrize("scale", ["single", "members", "whole"])
-def test_what_is_odd_at_one_scale_is_odd(cheap, scale):
+def test_what_is_odd_at_one_scale_is_odd(cheap):
     """The others find nothing odd about any row."""
     X = groups()
-    fitted = detector().fit(X)
-    scales = fitted._scales
-    before, target = scales.means(X), np.arange(len(X)) == 0
-
-    def shares(*_):
-        return np.where(target, np.log(1e9), 0.0)
-
-    for name in ("members", "whole"):
-        setattr(scales, name, [SimpleNamespace(log_shares=lambda _: np.zeros(len(X)))])
-    scales.single = scales.members[0]
-    scales.calibration = shares if scale == "whole" else np.zeros_like
-    found = SimpleNamespace(log_shares=shares)
-    setattr(scales, scale, found if scale == "single" else [found])
-    means = scales.means(X)
-    assert means[0] == pytest.approx(np.log(1e9 / 3.0), rel=1e-6)
-    assert means[1:] == pytest.approx(0.0) and before[1:].min() > 0.0
+    scales, target = detector(n_estimators=1).fit(X)._scales, np.arange(120) == 0
+    found = SimpleNamespace(log_shares=lambda _: np.where(target, np.log(1e9), 0.0))
+    nothing = SimpleNamespace(log_shares=lambda _: np.zeros(120))
+    scales.calibration = np.zeros_like
+    for scale in ("single", "members", "whole"):
+        scales.single, scales.members, scales.whole = nothing, [nothing], []
+        setattr(scales, scale, found if scale == "single" else [found])
+        log = np.log(1e9) / (2.0 if scale == "whole" else 1.0)  # of two mixtures of all rows
+        assert scales.means(X)[0] == pytest.approx(np.log((np.exp(log) + 2.0) / 3.0))
+        assert scales.means(X)[1:] == pytest.approx(0.0)
 
 
 def test_members_of_all_rows_judge_each_without_itself():
@@ -92,7 +85,7 @@ def test_members_of_all_rows_judge_each_without_itself():
     seed = np.random.SeedSequence(0)
     arrays, without = _scales._mixture(sort, rows, rows, seed, stop=None)
     member = _scales.Member(0, sort.encoder, arrays, rows, without)
-    counted = member.log_shares([sort.plan.table])
+    counted = member.log_shares([sort.asked])
     assert np.isfinite(without).all() and member.calibration(without)[-1] > counted[-1] + 0.1
 
 
@@ -198,6 +191,20 @@ def test_shares_of_new_rows(kind, gaps):
         error = 4.0 * np.sqrt(p * (1 - p) * (1 / 600 + 1 / 3000))
         assert p * 2 / 3 - error <= np.mean(shares < p) <= p * 4 / 3 + error
     assert np.mean(fitted.predict(new) == -1) < 0.03
+
+
+def test_rounded_training_rows_are_read_as_new_ones(cheap):
+    """In whole numbers of few values, which have noise in the fit."""
+    rng = np.random.default_rng(0)
+    X, new = (np.rint(rng.normal(2.0, 0.7, size=(n, 4))) for n in (300, 3000))
+    fitted = detector().fit(X)
+    for scores in (fitted._scales.single.log_shares, fitted._scales.whole[0].log_shares):
+        tables = [_scales._table(of, of.encode(None, new)) for of in fitted._scales.encoders]
+        assert np.mean(np.exp(-scores(tables)) < 0.1) == pytest.approx(0.1, abs=0.04)
+    assert np.mean(np.exp(fitted.score_samples(new)) < 0.1) == pytest.approx(0.1, abs=0.04)
+    numbers = short(families="normal").fit(X)
+    difference = numbers.outlier_scores_ - numbers.score_outliers(X)
+    assert np.median(difference) == pytest.approx(0.0, abs=0.05)
 
 
 def test_shares_of_training_rows(cheap):
