@@ -168,7 +168,7 @@ def measure(made, method, seed):
     text = settings(model)
     if not type(model).__module__.startswith("skanneal"):
         train, fresh = as_numbers(train), as_numbers(fresh)
-    scores = score(model.fit(train), fresh)
+    scores = np.nan_to_num(score(model.fit(train), fresh))  # nan, of a method that failed: no order
     shape = {"n": train.shape[0], "d": train.shape[1], "share": round(float(weights[odd].sum()), 4)}
     return {"settings": text} | shape | of_scores(model, scores, odd, weights)
 
