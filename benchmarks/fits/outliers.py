@@ -133,15 +133,23 @@ def measure(path, method, seed):
     model = make(seed)
     text = settings(model)
     scores = score(model.fit(train), fresh)
-    record = {
-        "settings": text,
+    return {"settings": text} | of_scores(model, scores, odd)
+
+
+def of_scores(model, scores, odd, weights=None):
+    """What is said of scores; weights say how much each row counts."""
+    said = {
         "auc": round(float(roc_auc_score(odd, scores)), 4),
-        "average_precision": round(float(average_precision_score(odd, scores)), 4),
+        "average_precision": round(
+            float(average_precision_score(odd, scores, sample_weight=weights)), 4
+        ),
     }
     if isinstance(model, MixtureOutlierDetector):
         shares = np.exp(-scores)
-        record["below"] = {str(p): round(float(np.mean(shares < p)), 4) for p in SHARES}
-    return record
+        said["below"] = {
+            str(p): round(float(np.average(shares < p, weights=weights)), 4) for p in SHARES
+        }
+    return said
 
 
 SUITE = Suite("outliers", files, METHODS, measure)

@@ -108,8 +108,10 @@ class BaseAnnealed(BaseTable, BaseChains):
                     raise KeyboardInterrupt
                 fitted = self._results(encoder, plan, results, verdict, limit)
                 answers = self._answers(fitted, plan, encoder, limit)
+                rounded = bool(encoder.jitter.lattices)
+                asked = encoder.table(encoder.encode(None, X)) if rounded else None
                 fitted["outlier_scores_"] = training_scores(
-                    *weighted_draws(fitted), table, encoder.table_schema, limit
+                    *weighted_draws(fitted), table, encoder.table_schema, limit, asked
                 )
             interrupted |= note.noted
             fitted["converged_"] &= not interrupted

@@ -17,7 +17,7 @@ from .._native._types import Seed, TableLike
 from .._native._warning import warn
 from ..encoding import open_table
 from ..parallel import TimeLimit
-from ..predictive._calibration import ORDINARY, end_of_gamma
+from ..predictive._calibration import ORDINARY
 from ._annealed import BaseAnnealed
 from ._annealed_dp import AnnealedDPMixture
 from ._base_chains import BaseChains
@@ -27,6 +27,7 @@ from ._fit_context import validated
 from ._scales import FEW_ROWS, fit_scales
 
 AUTO_SHARE = 0.01  # of rows that "auto" takes for outliers if there are none
+MARGIN = np.log((1 - ORDINARY) / AUTO_SHARE)  # of an exponential tail, from ORDINARY to there
 MODEL_SHARE = 2 / 3  # of the time, for the fit of all rows
 MOST_SEEN = 256  # rows of a mixture of few
 
@@ -34,8 +35,8 @@ MOST_SEEN = 256  # rows of a mixture of few
 class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEstimator):
     """Find rows that are improbable under mixtures, whatever their columns and gaps.
 
-    The score is about minus the log of the share of rows that are as odd. It is the mean over three
-    scales: a mixture of all rows, small mixtures of few random rows each, and a single component of
+    The score is about minus the log of the share of rows that are as odd. It is an average over
+    three scales: mixtures of all rows, mixtures of few random rows each, and a single component of
     all rows. Rows are odd if they lie at the rim of their component, or if their component is
     diffuse or rare; being a tail probability, not a density, the score is neither raised nor
     lowered by repeated values and gaps.
@@ -54,10 +55,9 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
     contamination : "auto" or float, default="auto"
         The share of the training rows that are outliers, in (0, 0.5]. With "auto", rows above the
         score that 1 % of ordinary rows would exceed are outliers, and the tenth of the rows that
-        are oddest has no say in where that is. With an `estimator` ordinary rows are assumed to
-        have an exponential tail, as a model's own rows have, and the score that 10 % of the
-        training rows exceed is extrapolated. Else the mean over scales is assumed to have a gamma
-        law, of which 50 % and 10 % of the training rows say the shape and the scale.
+        are oddest has no say in where that is: ordinary rows are assumed to have an exponential
+        tail, as a model's own rows have, and the score that 10 % of the training rows exceed is
+        extrapolated.
     max_time : float or None, default=None
         Seconds of wall clock that the fit may take. It replaces the estimator's own `max_time`.
         Without an `estimator`, two thirds of it are for the mixture of all rows.
@@ -197,23 +197,25 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         )
         self._scales, self.estimators_ = scales, scales.members
         self.outlier_scores_ = scales.law(means)
-        if len(scales.members) < self.n_estimators:
+        if len(scales.members) < self.n_estimators or len(scales.whole) < len(scales.encoders):
             reason = "The fit was interrupted" if interrupted or not wanted else "max_time was over"
             warn(
-                f"{reason}: {len(scales.members)} of {self.n_estimators} mixtures of few rows were "
+                f"{reason}: {len(scales.members)} of {self.n_estimators} mixtures of few rows and "
+                f"{len(scales.whole)} of {len(scales.encoders)} small ones of all rows were "
                 f"fitted.",
                 ConvergenceWarning,
             )
-        return -float(scales.law(end_of_gamma(means[~np.isnan(means)], AUTO_SHARE)))
+        end = np.nanquantile(means, ORDINARY) + MARGIN
+        return -float(scales.law(end))
 
     def _offset_of_model(self, X):
         """The same where the score is that of a model alone."""
-        margin, scores = np.log((1 - ORDINARY) / AUTO_SHARE), self.outlier_scores_
+        scores = self.outlier_scores_
         if np.isnan(scores).any():  # there was no time for them
             n_rows = len(scores)
             some = np.linspace(0, n_rows - 1, min(n_rows, FEW_ROWS)).astype(np.int64)
             scores = self.estimator_.score_outliers(_safe_indexing(X, some))
-        return -float(np.quantile(scores, ORDINARY) + margin)
+        return -float(np.quantile(scores, ORDINARY) + MARGIN)
 
     def score_samples(self, X: TableLike) -> np.ndarray:
         """Minus how odd each row is.

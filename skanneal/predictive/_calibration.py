@@ -1,14 +1,11 @@
-"""What share of rows has scores as high as these, and where outliers begin among them."""
+"""What share of rows has scores as high as these."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import gamma
 
 ORDINARY = 0.9  # of the rows: what is beyond may be outliers, and says nothing of ordinary rows
 HALF = 0.5  # of the rows: between these and the ordinary ones is the tail that is known
-MOST_SHAPE = 1e3  # of a gamma law, which is then narrow
 
 
 class Calibration:
@@ -40,29 +37,3 @@ class Calibration:
         """Of other scores: ndarray of the same shape, at least 0, rising with the score."""
         within = np.interp(np.minimum(scores, self.end), self.scores, self.log_shares)
         return within + self.rate * np.maximum(scores - self.end, 0.0)
-
-
-def end_of_gamma(scores, share):
-    """The score that this share of ordinary rows would exceed.
-
-    Sums of minus the logs of shares have about a gamma law: an exponential one if the summands are
-    equal, a narrower one if they differ. The law is that which has the scores that HALF and
-    ORDINARY of the rows reach; what is beyond has no say.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        Positive.
-    share : float
-    """
-    half, most = np.quantile(scores, [HALF, ORDINARY])
-
-    def excess(shape):
-        return gamma.ppf(ORDINARY, shape) / gamma.ppf(HALF, shape) - most / half
-
-    shape = MOST_SHAPE
-    if excess(1.0) <= 0.0:
-        shape = 1.0
-    elif excess(MOST_SHAPE) < 0.0:
-        shape = brentq(excess, 1.0, MOST_SHAPE)
-    return half * gamma.ppf(1.0 - share, shape) / gamma.ppf(HALF, shape)

@@ -19,7 +19,8 @@ tails are not so heavy, stay as they are.
 import numpy as np
 
 from ..encoding import Schema
-from ._tail import ViewTails, distinct, patterns, row_scores
+from ._patterns import distinct, patterns
+from ._surprisal_laws import ViewTails, row_scores
 
 _MOST = 30.0  # of e / 2h: farther out all rows are as if at the same distance
 

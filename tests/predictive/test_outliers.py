@@ -19,9 +19,11 @@ import skanneal
 from oracles.mixtures import COLUMN_FAMILIES
 from skanneal import AnnealedDPMixture, CrossCatPY, MixtureOutlierDetector
 from skanneal.partition_priors import PitmanYor
-from skanneal.predictive import _tail
+from skanneal.predictive import _surprisal_laws, _tail
+from skanneal.predictive._patterns import patterns
 from skanneal.predictive._predictor import View
-from skanneal.predictive._tail import Law, log_standing, log_sums
+from skanneal.predictive._surprisal_laws import Law
+from skanneal.predictive._tail import log_standing, log_sums
 from skanneal.schedules import SequentialGibbs
 from skanneal.states import state_from_arrays
 
@@ -57,8 +59,8 @@ def tail_of(model, view, cells):
     """The probability that the first component has a row of as low a density as these cells."""
     queries = model._queries()
     table = queries.table(model._encoded(cells))
-    tails = _tail.ViewTails(view, queries.predictor.table, queries.predictor.schema)
-    observed, pattern = _tail.patterns(table)
+    tails = _surprisal_laws.ViewTails(view, queries.predictor.table, queries.predictor.schema)
+    observed, pattern = patterns(table)
     laws = tails.laws(observed)
     only = np.where(np.arange(len(view.slots)) == 0, 0.0, -np.inf)
     surprisals = _tail.surprisals_of(view, table, 0, table.n_rows)
@@ -123,7 +125,7 @@ def test_what_is_left_of_a_heavy_tailed_row_agrees_with_simulation(n_missing):
     for i, j in enumerate(block.columns):
         cells[j] = fresh[:, i].astype(cells[j].dtype)
     surprisals = -view.mixture.score_rows(queries.predictor.table(cells))[0][:, 0]
-    tails = _tail.ViewTails(view, queries.predictor.table, queries.predictor.schema)
+    tails = _surprisal_laws.ViewTails(view, queries.predictor.table, queries.predictor.schema)
     (law,) = tails.laws(np.arange(5)[None] >= n_missing)
     beta = None if law.beta is None else tuple(part[:1] for part in law.beta)
     one = Law(*(part[:1] for part in law[:3]), beta)
@@ -142,9 +144,9 @@ def test_no_row_is_scored_for_the_law_of_a_pattern(monkeypatch, family):
         np.where(np.arange(6) < 2, np.nan, X),
         np.where(rng.random(X.shape) < 0.3, np.nan, X),
     )
-    model, real = quick(family).fit(X), _tail.row_scores
+    model, real = quick(family).fit(X), _surprisal_laws.row_scores
     monkeypatch.setattr(
-        _tail, "row_scores", lambda *given: scored.append(given[1].n_rows) or real(*given)
+        _surprisal_laws, "row_scores", lambda *given: scored.append(given[1].n_rows) or real(*given)
     )
     sums = []
     for cells in (one, many):
@@ -200,7 +202,7 @@ def test_sums_over_columns_agree_with_simulation(family):
         cells[j] = np.asarray(values).astype(cells[j].dtype)
     table = queries.predictor.table(cells)
     surprisals = _tail.surprisals_of(view, table, 0, n)[:, 0]
-    tails = _tail.ViewTails(view, queries.predictor.table, queries.predictor.schema)
+    tails = _surprisal_laws.ViewTails(view, queries.predictor.table, queries.predictor.schema)
     law = tails.law(np.ones(len(cells), dtype=bool))
     low = -stats.norm.ppf(FALSE_ALARM)
     for share in (0.5, 0.1, 0.02):
@@ -401,10 +403,10 @@ def test_patterns():
     rng = np.random.default_rng(1)
     gappy = np.where(rng.random(X.shape) < 0.3, np.nan, X)
     model = quick("normal").fit(X)
-    observed, pattern = _tail.patterns(Reread(model, gappy).table)
+    observed, pattern = patterns(Reread(model, gappy).table)
     np.testing.assert_array_equal(observed[pattern], ~np.isnan(gappy))
     assert len(observed) == len(np.unique(np.isnan(gappy), axis=0))
-    whole = _tail.patterns(Reread(model, X).table)
+    whole = patterns(Reread(model, X).table)
     assert whole[0].tolist() == [[True] * 3] and not whole[1].any()
 
 
@@ -492,7 +494,7 @@ def test_views_multiply():
     model = CrossCatPY(schedule=SequentialGibbs(n_sweeps=8), **QUICK).fit(X)
     queries = model._queries()
     table = queries.table(model._encoded(X[:9]))
-    of_rows = _tail.patterns(table)
+    of_rows = patterns(table)
     per_draw = [
         sum(
             _tail.ViewScores(view, table, of_rows, queries.predictor).log_tails(0, 9)
@@ -640,16 +642,19 @@ def test_many_components_are_sampled_at_a_cost_that_grows_with_their_number(monk
     mixture = state_from_arrays(model.draws_[0][0].arrays, table)
     mixture.replace(np.arange(n), np.arange(n) % 150)
     view, maker, scored = View(mixture), queries.predictor, []
-    real = _tail.row_scores
+    real = _surprisal_laws.row_scores
 
     def counted(block, table):
         scored.append(table.n_rows * block.n_slots)
         return real(block, table)
 
-    monkeypatch.setattr(_tail, "row_scores", counted)
-    law = _tail.ViewTails(view, maker.table, maker.schema).law(np.ones(5, dtype=bool))
-    assert len(law.mean) == 151 and sum(scored) <= _tail.MOST_SAMPLED * _tail.TOGETHER
-    (block,), n_each = mixture.blocks, _tail.MOST_SAMPLED // 151
+    monkeypatch.setattr(_surprisal_laws, "row_scores", counted)
+    law = _surprisal_laws.ViewTails(view, maker.table, maker.schema).law(np.ones(5, dtype=bool))
+    assert (
+        len(law.mean) == 151
+        and sum(scored) <= _surprisal_laws.MOST_SAMPLED * _surprisal_laws.TOGETHER
+    )
+    (block,), n_each = mixture.blocks, _surprisal_laws.MOST_SAMPLED // 151
     for k in (0, 70, 149):
         rows = block.sample_rows(np.full(2000, view.slots[k]), np.random.PCG64(k))
         cells = [csr_array(rows.astype(np.uint32)), *[None] * 4]

@@ -1,8 +1,9 @@
-"""The detector's three scales: shares by slow formulas, calibration on rows not yet seen, order,
-atoms and gaps; what an interrupt or a limit leaves."""
+"""The detector's three scales: what each finds, calibration on rows not yet seen, order, atoms and
+gaps; what an interrupt or a limit leaves."""
 
 import pickle
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,16 +11,18 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
 
 from oracles.cheap import short
 from oracles.public_estimators import failures
 from skanneal import MixtureOutlierDetector
 from skanneal.estimators import _scales
 from skanneal.parallel import TimeLimit
-from skanneal.predictive._calibration import Calibration, end_of_gamma
-from skanneal.predictive._odd_shares import AtomTails, OddShares
+from skanneal.predictive._atom_tails import AtomTails
+from skanneal.predictive._calibration import Calibration
+from skanneal.predictive._patterns import patterns
 from skanneal.predictive._predictor import View
-from skanneal.predictive._tail import log_sums, patterns, surprisals_of
+from skanneal.predictive._tail import ViewScores, surprisals_of
 from skanneal.states import state_from_arrays
 
 
@@ -40,51 +43,61 @@ def groups(n=120, d=3, seed=0):
     return np.where(second[:, None], 6.0, 0.0) + rng.normal(size=(n, d))
 
 
-def odd_shares(model, X):
-    """OddShares of a fit's first draw, and the tails of each row in each component."""
-    queries = model._queries()
-    view, table = queries.predictor.draws[0][0], queries.table(model._encoded(X))
-    return OddShares(view, table, queries.predictor), view, table, queries.predictor
+# ---- scales --------------------------------------------------------------------------------------
 
 
-# ---- one mixture ---------------------------------------------------------------------------------
+def test_shares_of_scales_are_averaged_by_the_harmonic_mean():
+    shares = np.array([[0.5, 0.2, 1e-300], [0.1, np.nan, 1.0], [0.5, 0.4, 1.0]])
+    expected = stats.hmean(shares, nan_policy="omit")
+    np.testing.assert_allclose(np.exp(-_scales.average(-np.log(shares))), expected)
 
 
-@pytest.mark.parametrize("gaps", [False, True])
-def test_shares_of_a_mixture_follow_the_formula(gaps):
+def test_outliers_that_resemble_each_other_are_odd(cheap):
+    """A tenth of the rows, denser than all others: members of few rows have a component for them,
+    too, and a single component of all rows is drawn to them."""
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(size=(270, 3)), 0.2 * rng.normal(size=(30, 3)) + 4.0]
+    odd, fitted = np.arange(300) >= 270, detector().fit(X)
+    assert roc_auc_score(odd, fitted.outlier_scores_) > 0.95
+    assert roc_auc_score(odd, -fitted.score_samples(X)) > 0.95
+
+
+def test_what_is_odd_at_one_scale_is_odd(cheap):
+    """The others find nothing odd about any row."""
     X = groups()
-    if gaps:
-        X[::4, 0], X[1::4, 2] = np.nan, np.nan
-    model = short(families="normal").fit(X)
-    odd, view, table, maker = odd_shares(model, X[:20])
-    surprisals = surprisals_of(view, table, 0, 20)
-    observed, pattern = patterns(table)
-    laws, n_slots = AtomTails(view, maker.table, maker.schema).laws(observed), len(view.slots)
-    weights, got = np.exp(view.log_weights), odd.scores(0, 20)
-    assert n_slots >= 2
-    for i in range(20):
-        law, members = laws[pattern[i]], np.exp(view.log_weights - surprisals[i])
-        members /= members.sum()
-        typical = np.log(weights) - law.least - law.mean
-        share = 0.0
-        for k in range(n_slots):
-            only = np.where(np.arange(n_slots) == k, 0.0, -np.inf)[None]
-            tail = np.exp(log_sums(only, surprisals[i : i + 1], [law], np.zeros(1, int)))[0]
-            less_dense = sum(w for w, t in zip(weights, typical, strict=True) if t < typical[k])
-            share += members[k] * (less_dense + weights[k] * tail)
-        assert got[i] == pytest.approx(-np.log(share), rel=1e-3)
+    scales, target = detector(n_estimators=1).fit(X)._scales, np.arange(120) == 0
+    found = SimpleNamespace(log_shares=lambda _: np.where(target, np.log(1e9), 0.0))
+    nothing = SimpleNamespace(log_shares=lambda _: np.zeros(120))
+    scales.calibration = np.zeros_like
+    for scale in ("single", "members", "whole"):
+        scales.single, scales.members, scales.whole = nothing, [nothing], []
+        setattr(scales, scale, found if scale == "single" else [found])
+        log = np.log(1e9) / (2.0 if scale == "whole" else 1.0)  # of two mixtures of all rows
+        assert scales.means(X)[0] == pytest.approx(np.log((np.exp(log) + 2.0) / 3.0))
+        assert scales.means(X)[1:] == pytest.approx(0.0)
 
 
-def test_training_rows_are_judged_without_themselves():
+def test_members_of_all_rows_judge_each_without_itself():
     """A row that is alone in its component is odder than a new row like it, for which the component
     is not new."""
     X = np.r_[groups(60), [[30.0, 30.0, 30.0]]]
-    model = short(families="normal").fit(X)
-    table = model._training_table(X)
-    view = View(state_from_arrays(model.draws_[0][0].arrays, table))
-    odd = OddShares(view, table, model._queries().predictor)
-    without, counted = odd.scores(0, len(X), without=True), odd.scores(0, len(X))
-    assert np.isfinite(without).all() and (without >= counted - 1e-6).mean() > 0.9
+    sort, rows = _scales.sorts_of(short().fit(X), X, 20)[0], np.arange(61)
+    seed = np.random.SeedSequence(0)
+    arrays, without = _scales._mixture(sort, rows, rows, seed, stop=None)
+    member = _scales.Member(0, sort.encoder, arrays, rows, without)
+    counted = member.log_shares([sort.asked])
+    assert np.isfinite(without).all() and member.calibration(without)[-1] > counted[-1] + 0.1
+
+
+# ---- atoms ---------------------------------------------------------------------------------------
+
+
+def view_scores(model, X, mixture=None):
+    """ViewScores of a fit's only draw, or of a mixture."""
+    queries = model._queries()
+    view = queries.predictor.draws[0][0] if mixture is None else View(mixture)
+    table = queries.table(model._encoded(X))
+    return ViewScores(view, table, patterns(table), queries.predictor)
 
 
 @pytest.mark.parametrize("unit", [2.0**-20, 2.0**20])
@@ -101,7 +114,7 @@ def test_atoms_are_levels_beside_a_density(unit, monkeypatch):
         table = fitted._training_table(rows)
         mixture = state_from_arrays(fitted.draws_[0][0].arrays, table)
         mixture.replace(np.arange(200), wide.astype(int))
-        return OddShares(View(mixture), table, fitted._queries().predictor).scores(0, 200)
+        return -view_scores(fitted, rows, mixture).log_tails(0, 200)
 
     scores = scores_of(X)
     np.testing.assert_allclose(scores, scores_of(X * [unit, 1.0]), rtol=2e-3, atol=2e-3)
@@ -114,15 +127,26 @@ def test_the_law_of_a_number_with_atoms_agrees_with_simulation():
     rng = np.random.default_rng(0)
     x = np.where(rng.random(300) < 0.3, 0.0, rng.normal(5.0, 1.0, size=300))[:, None]
     model = short(families="semi_continuous", concentration=1e-8).fit(x)
-    odd, view, _, maker = odd_shares(model, x)
-    (block,) = view.mixture.blocks
-    cells = block.sample_feature(0, np.full(20_000, view.slots[0]), np.random.PCG64(1))
-    table = maker.table([cells.astype(np.float32)])
-    surprisals = surprisals_of(view, table, 0, 20_000)[:, 0]
+    odd = view_scores(model, x)
+    (block,) = odd.view.mixture.blocks
+    cells = block.sample_feature(0, np.full(20_000, odd.view.slots[0]), np.random.PCG64(1))
+    table = model._queries().predictor.table([cells.astype(np.float32)])
+    surprisals = surprisals_of(odd.view, table, 0, 20_000)[:, 0]
     surprisals -= (cells != table.atoms[0][0]) * odd.entropies[0][0]
     law = odd.laws[0]
     assert law.least[0] + law.mean[0] == pytest.approx(surprisals.mean(), abs=0.03)
     assert law.variance[0] == pytest.approx(surprisals.var(), rel=0.1)
+    density = surprisals.mean() + np.mean(cells != table.atoms[0][0]) * odd.entropies[0][0]
+    assert odd.typical[0, 0] == pytest.approx(-density, abs=0.03)
+
+
+def test_a_row_with_atoms_has_the_score_that_it_has_among_others():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((200, 2)) < 0.4, 0.0, rng.normal([5.0, 9.0], [1.0, 4.0], (200, 2)))
+    model = short(families="semi_continuous").fit(X)
+    assert model.n_components_ > 1
+    zero = np.flatnonzero(X[:, 0] == 0.0)
+    np.testing.assert_allclose(model.score_outliers(X[zero]), model.score_outliers(X)[zero])
 
 
 # ---- calibration ---------------------------------------------------------------------------------
@@ -140,17 +164,6 @@ def test_shares_of_a_sample_and_beyond():
     assert ordinary(1e3) == pytest.approx(np.log(10.0) + rate * (1e3 - 90.0), rel=0.01)
     alike = Calibration(np.zeros(5))
     assert alike(np.array([0.0]))[0] < 0.2 and np.isfinite(alike(9.0))
-
-
-@pytest.mark.parametrize("shape", [0.5, 1.0, 3.0, 300.0])
-def test_the_end_of_a_gamma_law(shape):
-    """Its own where the shape is at least 1, and never more than that of an exponential law."""
-    scores = stats.gamma.ppf((np.arange(4000) + 0.5) / 4000, shape)
-    scores[-80:] = 1e6  # outliers have no say
-    expected = stats.gamma.ppf(0.99, max(shape, 1.0))
-    if shape < 1.0:
-        expected *= np.median(scores) / np.log(2.0)
-    assert end_of_gamma(scores, 0.01) == pytest.approx(expected, rel=0.02)
 
 
 KINDS = {
@@ -180,6 +193,24 @@ def test_shares_of_new_rows(kind, gaps):
         error = 4.0 * np.sqrt(p * (1 - p) * (1 / 600 + 1 / 3000))
         assert p * 2 / 3 - error <= np.mean(shares < p) <= p * 4 / 3 + error
     assert np.mean(fitted.predict(new) == -1) < 0.03
+
+
+def test_rounded_training_rows_are_read_as_new_ones(cheap):
+    """In whole numbers of few values, which have noise in the fit, and depend on each other."""
+    rng = np.random.default_rng(0)
+    X, new = (
+        np.rint(rng.normal(2.0, 1.2, size=(n, 1)) + rng.normal(0.0, 0.3, size=(n, 6)))
+        for n in (400, 3000)
+    )
+    fitted = detector(n_estimators=2).fit(X)
+    scales = fitted._scales
+    tables = [_scales._table(of, of.encode(None, new)) for of in scales.encoders]
+    for member in (scales.single, scales.whole[1], scales.members[1]):  # with full covariances
+        assert np.mean(np.exp(-member.log_shares(tables)) < 0.5) == pytest.approx(0.5, abs=0.1)
+    assert np.mean(np.exp(fitted.score_samples(new)) < 0.5) == pytest.approx(0.5, abs=0.1)
+    numbers = short(families="multivariate_normal").fit(X)
+    difference = numbers.outlier_scores_ - numbers.score_outliers(X)
+    assert np.median(difference) == pytest.approx(0.0, abs=0.1)
 
 
 def test_shares_of_training_rows(cheap):
@@ -284,7 +315,7 @@ def test_few_rows(cheap, rows):
 
 
 def test_an_interrupt_keeps_what_there_is(cheap, monkeypatch):
-    real, calls = _scales._of_few_rows, []
+    real, calls = _scales._mixture, []
 
     def interrupted(*task, stop):
         calls.append(0)
@@ -292,7 +323,7 @@ def test_an_interrupt_keeps_what_there_is(cheap, monkeypatch):
             signal.raise_signal(signal.SIGINT)
         return real(*task, stop=stop)
 
-    monkeypatch.setattr(_scales, "_of_few_rows", interrupted)
+    monkeypatch.setattr(_scales, "_mixture", interrupted)
     X = groups()
     with pytest.warns(ConvergenceWarning, match="interrupted: 2 of 4 mixtures of few rows"):
         fitted = detector(n_jobs=1).fit(X)

@@ -4,8 +4,9 @@ import sys
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from fits import ablation_page, clustering, decisions, imputation, outliers, suite_page
+from fits import ablation_page, clustering, decisions, imputation, odd_rows, outliers, suite_page
 from harness.suite import KEYS, Suite, files
 
 
@@ -45,6 +46,29 @@ def test_clusters_are_compared_with_the_best_labelling_without_noise(monkeypatch
     path = files(folder)["fcps_two"]
     record = clustering.measure(path, clustering.kmeans_given, 0)
     assert record["ari"] == 1.0 and record["n_clusters"] in (1, 2)
+
+
+@pytest.mark.parametrize("look", odd_rows.LOOKS)
+def test_outliers_of_known_kinds(look):
+    """They weigh as much among new rows as among training rows, and lose what their kind says."""
+    for kind in odd_rows.KINDS:
+        train, fresh, odd, weights = odd_rows.table(look, kind, 0)
+        share = weights[odd].sum()
+        assert weights.sum() == pytest.approx(1.0) and 0.01 <= share <= 0.2
+        assert len(fresh) == len(odd) == odd_rows.ORDINARY + odd_rows.ODD
+        assert 300 <= len(train) <= 5000 and 2 <= train.shape[1] <= 30
+    cells = odd_rows.as_numbers(odd_rows.table(look, "diffuse", 0)[1])
+    assert cells.dtype == float and np.isfinite(cells).all()
+
+
+def test_rows_are_broken_in_no_column_of_their_own():
+    """Cells of other rows: the columns have the same laws, and are independent."""
+    rng = np.random.default_rng(0)
+    groups = odd_rows.Groups(rng, 4)
+    groups.factors[:] = 3.0
+    whole, broken = groups.draw(rng, 2000), odd_rows.broken(rng, groups, 2000, 4)
+    assert stats.ks_2samp(whole, broken).pvalue.min() > 1e-6
+    assert np.corrcoef(whole.T)[0, 1] > 0.5 > 0.2 > abs(np.corrcoef(broken.T)[0, 1])
 
 
 def test_no_time_no_cell(monkeypatch, folder):
