@@ -17,12 +17,12 @@ from ..moves import CALL, n_columns_of, row_work
 SHARES = {
     "split_merge": 1 / 2,
     "permutation": 1.0,
-    "column_block": 1 / 2,
-    "column_gibbs": 1 / 2,
-    "column_sets": 1 / 8,
-    "view_split_merge": 1 / 4,
-    "view_reallocation": 1 / 4,
-    "view_annealing": 1 / 4,
+    "column_block": 1 / 4,
+    "column_gibbs": 1 / 4,
+    "column_sets": 1 / 16,
+    "view_split_merge": 1 / 8,
+    "view_reallocation": 1 / 8,
+    "view_annealing": 1 / 8,
 }
 WHILE_GROWING = {"view_reallocation"}  # at full data hardly any is accepted: 1 of 22,000
 # A churn is taken to cost as many calls beside its rows, with the draws of hyperparameters that
