@@ -55,13 +55,13 @@ STYLES = dict(
     zip(
         HYBRIDS,
         (
-            ("0.5", "-"),
+            ("0.6", "-"),
             ("tab:blue", "--"),
             ("tab:blue", "-"),
-            ("tab:orange", "-"),
-            ("tab:red", "--"),
-            ("tab:red", "-"),
-            ("black", ":"),
+            ("tab:orange", "-."),
+            ("tab:red", (0, (1, 1))),
+            ("tab:red", (0, (4, 1, 1, 1, 1, 1))),
+            ("black", (0, (1, 3))),
         ),
         strict=True,
     )
@@ -229,11 +229,14 @@ def draw_panel(ax, panel, runs):
             place = np.searchsorted(at, times, side="right") - 1
             curves.append(np.where(place >= 0, values[np.maximum(place, 0)], np.nan))
             lowest = min(lowest, values.min())
-            ax.plot(times, curves[-1], line, color=color, linewidth=0.4, alpha=0.6)
-        ax.plot(times, np.mean(curves, axis=0), line, color=color, linewidth=1.8, label=method)
+            ax.plot(times, curves[-1], linestyle=line, color=color, linewidth=0.4, alpha=0.6)
+        mean_curve = np.mean(curves, axis=0)
+        ax.plot(times, mean_curve, linestyle=line, color=color, linewidth=1.8, label=method)
     linear = max(1.0, 10.0 ** np.floor(np.log10(NEAR * abs(best))))
     ax.set_yscale("symlog", linthresh=linear, linscale=0.7)
     ax.set_ylim(1.2 * lowest, 0.3 * linear)
+    least, most = np.log10(linear), np.log10(-lowest)
+    ax.set_yticks([0.0, *-(10.0 ** np.arange(least, most)[::-1])])
     ax.set_xscale("log")
     ax.set_xlim(FIRST_SECONDS, budget)
     ax.xaxis.set_major_formatter("{x:g}")
@@ -262,7 +265,8 @@ def draw_mixing(ax, name, records):
         found.setdefault(cell.method, []).append(record[name])
     for method, lines in found.items():
         color, line = STYLES[method]
-        ax.plot(np.mean(lines, axis=0), line, color=color, linewidth=1.8, label=method)
+        curve = np.mean(lines, axis=0)
+        ax.plot(curve, linestyle=line, color=color, linewidth=1.8, label=method)
     ax.set_title(f"MNIST, 1,000 digits: {STATISTICS[name]}", fontsize=9)
     ax.set_xlabel("lag in sweeps", fontsize=8)
     ax.set_ylabel("autocorrelation", fontsize=8)

@@ -216,22 +216,13 @@ def _tasks(model, sorts, judged, n_members, n_seen):
     no mixture is wanted."""
     n_rows, n_whole = sorts[0].plan.table.n_rows, len(sorts) if n_members else 0
     seed_of_rows, *seeds = model._seed(MEMBERS).spawn(1 + n_members + n_whole)
-    subsets, tasks = _subsets(seed_of_rows, n_rows, n_seen), []
-    for i, seed in enumerate(seeds):
-        number = (i if i < n_members else i - n_members) % len(sorts)
-        if i < n_members:
-            seen = next(subsets)
-            tasks.append((number, sorts[number], seen, np.setdiff1d(judged, seen), seed))
-        else:
-            tasks.append((number, sorts[number], np.arange(n_rows), judged, seed))
-    return tasks
-
-
-def _subsets(seed, n_rows, n_seen):
-    """Yield random rows, without end."""
-    generator = np.random.Generator(np.random.PCG64(seed))
-    while True:
-        yield np.sort(np.argsort(generator.random(n_rows), kind="stable")[:n_seen])
+    generator = np.random.Generator(np.random.PCG64(seed_of_rows))
+    orders = (np.argsort(generator.random(n_rows), kind="stable") for _ in range(n_members))
+    subsets = [np.sort(order[:n_seen]) for order in orders]
+    rows = [(seen, np.setdiff1d(judged, seen)) for seen in subsets]
+    rows += [(np.arange(n_rows), judged)] * n_whole
+    numbers = [i % len(sorts) for i in (*range(n_members), *range(n_whole))]
+    return [(number, sorts[number], *of, seed) for number, of, seed in zip(numbers, rows, seeds)]
 
 
 def sorts_of(model, X, n_seen):
