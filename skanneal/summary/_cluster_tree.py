@@ -198,9 +198,9 @@ def _valleys(groups, judges, weights, numbers):
             for a, b in pairs - said.keys():
                 evidence = [judge.valley(a, b) for judge in judges or [groups]]
                 dips[a, b] = _weighted_median(evidence, weights) - many
-                said[a, b] = min(dips[a, b], max(dips[a, b] - groups.log_rows(a, b), 0.0))
+                said[a, b] = _least(dips[a, b], groups.log_rows(a, b))
             while (pair := min(pairs, key=lambda pair: (said[pair], pair))) not in asked:
-                if pair not in borders:  # so far `said` is the least that it can be
+                if pair not in borders:  # so far the least that it can be is said
                     borders[pair] = _border(groups, judges, weights, *pair)
                     said[pair] = _fair(dips[pair], *borders[pair])
                     continue
@@ -245,6 +245,11 @@ def _fair(evidence, recurs, places):
     """Evidence of a valley in total: its border recurs, or else its place has been chosen."""
     recurring = -evidence + np.log(-np.expm1(-recurs)) if recurs > 0 else -np.inf
     return -float(np.logaddexp(recurring, min(places - evidence, 0.0) - recurs))
+
+
+def _least(evidence, places):
+    """The least that `_fair` can be, however sure it is that the border recurs."""
+    return min(evidence, max(evidence - places, 0.0))
 
 
 def one_cluster(n_components: int, asked: bool = False) -> str:

@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from oracles.rings import components_of, on_ring, ring
 from skanneal.summary import cluster_tree, cut_tree
-from skanneal.summary._cluster_tree import _FAR, _Groups, _pairs, _surer, _valleys
+from skanneal.summary._cluster_tree import _FAR, _fair, _Groups, _least, _pairs, _surer, _valleys
 from skanneal.summary._dip import dip, dip_evidence
 from skanneal.summary._line import spread_ties
 
@@ -151,6 +151,14 @@ def slow_evidence(joints, groups, a, b):
     first = sorted(places[n:])[n // 4]
     near = [place for place in places if first <= place <= last]
     return dip_evidence(spread_ties(np.sort(near))) if near else 0.0
+
+
+def test_what_a_valley_is_said_to_be_before_its_border_is_asked_for():
+    """It is never more than what is said afterwards, and equal to it at one end or the other."""
+    for evidence in (-2.0, 0.0, 0.3, 2.0, 9.0):
+        for places in (0.0, 1.0, 5.0, 12.0):
+            said = [_fair(evidence, recurs, places) for recurs in (0.0, 0.1, 1.0, 4.0, 40.0)]
+            assert _least(evidence, places) == pytest.approx(min(said))
 
 
 def slow_fair(evidence, joints, draws, weights, groups, a, b):
