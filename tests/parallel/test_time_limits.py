@@ -307,7 +307,8 @@ def test_what_follows_the_chains_is_within_the_limit(
 
     def run_chain(*arguments, max_time, **named):
         clock.now += max_time
-        return real_run_chain(*arguments, max_time=0.1, **named)
+        result = real_run_chain(*arguments, max_time=0.1, **named)
+        return result | {"in_time": True}  # on a busy machine, too
 
     def joints(clusters, table):
         clock.now += len(clusters.draws) * table.n_rows / 1000
@@ -379,7 +380,8 @@ def test_rows_that_there_is_no_time_to_score_have_no_score(clock, monkeypatch, e
 
     def run_chain(*arguments, max_time, **named):
         clock.now += max_time
-        return real_run_chain(*arguments, max_time=0.1, **named)
+        result = real_run_chain(*arguments, max_time=0.1, **named)
+        return result | {"in_time": True}  # on a busy machine, too
 
     real, real_run_chain = _tail.ViewScores.log_tails, _base_chains.run_chain
     monkeypatch.setattr(_tail.ViewScores, "log_tails", log_tails)
