@@ -30,11 +30,11 @@ from scipy.special import logsumexp
 
 from ..families import Table
 from ..parallel import LEAST
-from ..states import state_from_arrays
 from ..summary import cluster_tree, cut_tree, rank_clusters
 from ..summary._cluster_tree import SMALL
 from ..summary._tree_order import Joins
 from ._distances import added_surprisals
+from ._draws import state_of
 from ._loo import compared_rows
 from ._point import matching_view
 from ._predictor import Predictor, View
@@ -232,7 +232,8 @@ class Clusters:
 
     def joints_without(self, draw, view, table):
         """What `joints_without` gives of the rows in which valleys are looked for."""
-        return joints_without(draw.arrays, view, table, compared_rows(table.n_rows, TREE_ROWS))
+        mixture = state_of(draw, table).views[view]
+        return joints_without(mixture, table, compared_rows(table.n_rows, TREE_ROWS))
 
     def scored(self, draws, views, table):
         """Yield (start, stop, an iterator of each draw's log w_c p(row | x_c) of these rows in a
@@ -298,14 +299,14 @@ class Clusters:
         return raised_weights(np.concatenate(of_clusters))[clusters]
 
 
-def joints_without(arrays, view, table, rows):
+def joints_without(mixture, table, rows):
     """What valleys are judged by: log w_k p(row | rows of k), the row not among them, of
     some rows, with tails that show the distance: (n_rows, n_components).
 
     Relative to a component of no rows. A row draws its own component towards itself: counted with
     it, rows would lie farther from every border than new ones do, as if there were a valley, and
     the more so, the more columns there are."""
-    view = View(state_from_arrays(arrays, table).views[view])
+    view = View(mixture)
     some = table.take(rows)
     scores, log_weights = view.mixture.score_rows(some, 0, len(rows))
     scores = scores - added_surprisals(view, some)
@@ -319,7 +320,7 @@ def _numbers(point, table):
     """The columns of numbers of a point estimate's view, those with atoms left out, in the rows in
     which valleys are looked for: (n_rows, n_columns), or None if there is none; and whether the
     view has no other column."""
-    view = View(state_from_arrays(point.arrays, table.empty_like()).views[point.main_view])
+    view = View(state_of(point, table.empty_like()).views[point.main_view])
     some = table.take(compared_rows(table.n_rows, TREE_ROWS))
     numbers = [
         j for j in sorted(view.features) if some.dtypes[j] == "f4" and not len(some.atoms[j])

@@ -2,7 +2,7 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -11,11 +11,12 @@ from ..encoding import row_values_in_units
 from ..families import FAMILIES
 from ..families._division import alone, joined
 from ..families._forms import to_user, unflatten
+from ..states import state_from_arrays
 from ..summary import relabel
 
-# The draws of which nobody need ask whether their arrays are those of a state: what a chain has
-# made, and what has answered a query before. One that was unpickled is in neither.
-CHECKED = WeakSet()
+# The draws of which nobody need ask whether their arrays are those of a state of so many rows (0
+# for queries): what a chain has made, and what was asked before. One that was unpickled is neither.
+CHECKED = WeakKeyDictionary()
 
 
 class Draw:
@@ -38,8 +39,8 @@ class Draw:
     """
 
     def __init__(self, arrays, encoder):
-        CHECKED.add(self)
         self.arrays = arrays
+        CHECKED[self] = {0} | {len(arrays[name]) for name in arrays if name.endswith("labels")}
         self._apart = encoder.apart
         schema = encoder.table_schema
         self._units = schema.offsets, schema.scales
@@ -93,8 +94,8 @@ class CrossCatDraw:
     """
 
     def __init__(self, arrays, encoder):
-        CHECKED.add(self)
         self.arrays = arrays
+        CHECKED[self] = {0} | {len(arrays[name]) for name in arrays if name.endswith("labels")}
         self._apart = encoder.apart
         schema = encoder.table_schema
         self._units = schema.offsets, schema.scales
@@ -151,6 +152,15 @@ class CrossCatDraw:
             f"CrossCatDraw(n_views={self.n_views}, n_components={components}, "
             f"log_joint={self.log_joint:.6g})"
         )
+
+
+def state_of(draw, table):
+    """The Mixture or CrossCat of a draw, with its own training rows or with a table without rows;
+    its arrays are looked at unless it is known what made them."""
+    known = CHECKED.setdefault(draw, set())
+    state = state_from_arrays(draw.arrays, table, trusted=table.n_rows in known)
+    known.add(table.n_rows)
+    return state
 
 
 def partitions(arrays, rows):

@@ -5,10 +5,10 @@
 import numpy as np
 
 from ..moves import iterated_conditional_modes
-from ..states import CrossCat, Mixture, Subsample, state_from_arrays
+from ..states import CrossCat, Mixture, Subsample
 from ..summary import LOSSES, point_estimate, relabel
 from ..summary._losses import expected_losses
-from ._draws import largest_view, partitions, shown_views
+from ._draws import largest_view, partitions, shown_views, state_of
 from ._splits import split_components
 
 COMPARED_ROWS = 500  # of draws whose log joint densities do not compare
@@ -168,7 +168,7 @@ def crosscat_arrays(view_of, row_labels, sources, best, families, table, split=N
     -------
     arrays : dict of str to ndarray
     """
-    before = state_from_arrays(best.arrays, table.empty_like())
+    before = state_of(best, table.empty_like())
     view_prior = before.prior.holding(int(view_of.max()) + 1)
     start = (before.hyper(), view_of, view_prior, before.views[0].prior)
     state = CrossCat.start(table, families, *start, _all_rows(table))

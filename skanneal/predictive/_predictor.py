@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from ..families import Table
 from ..states import state_from_arrays
 from ._conditional_fill import conditional_fill
-from ._draws import CHECKED
+from ._draws import state_of
 from ._parameters import with_parameters
 
 BLOCK_BYTES = 1 << 25  # of scores held at a time
@@ -156,13 +156,6 @@ class View:
                 yield j, rows, self.sample_cells(j, at[rows], bit_generator)
 
 
-def _views_of(draw, empty):
-    """The mixtures of a draw, for queries."""
-    views = state_from_arrays(draw.arrays, empty, trusted=draw in CHECKED).views
-    CHECKED.add(draw)
-    return views
-
-
 class Predictor:
     """Answers queries, averaged over draws.
 
@@ -188,7 +181,7 @@ class Predictor:
         self._log_draw_weights = np.log(self.draw_weights)
         empty = Table(*schema)
         self.main = [draw.main_view for draw in draws]
-        self._look(_views_of(draw, empty) for draw in draws)
+        self._look(state_of(draw, empty).views for draw in draws)
 
     def _look(self, states):
         """Take the mixtures of each draw as they are now."""

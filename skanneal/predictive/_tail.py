@@ -32,8 +32,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..parallel import LEAST
-from ..states import state_from_arrays
 from ._atom_tails import AtomTails, elsewhere
+from ._draws import state_of
 from ._patterns import distinct, patterns
 from ._predictor import BLOCK_BYTES, Predictor, View
 from ._tail_sums import tail_sums
@@ -151,7 +151,7 @@ def training_scores(draws, draw_weights, table, schema, limit=None, asked=None):
     many = table.n_rows > TIMED_ROWS
     while n_done < len(draws) and not (limit and limit.left <= seconds and (n_done or many)):
         began = limit.taken if limit else 0.0
-        state = state_from_arrays(draws[n_done].arrays, table)
+        state = state_of(draws[n_done], table)
         views = [ViewScores(View(mixture), asked, of_rows, maker) for mixture in state.views]
         if limit and many and not n_done and _forecast(views, table, limit) > limit.left:
             break

@@ -10,6 +10,7 @@ import numpy as np
 from ..families import Table
 from ..predictive._clusters import TREE_ROWS, Clusters, joints_without
 from ..predictive._loo import compared_rows
+from ..states import state_from_arrays
 from ._draws import FeatureDraw, joint_weights
 
 BLOCK_ROWS = 4096  # read at a time
@@ -46,7 +47,8 @@ class ShardedClusters(Clusters):
             joints = joint_weights(draw, rows)
             return joints[:, :-1] - joints[:, -1:]
         arrays = draw.arrays | {"labels": draw.labels[at]}
-        return joints_without(arrays, view, rows.table, np.arange(len(at)))
+        mixture = state_from_arrays(arrays, rows.table).views[view]
+        return joints_without(mixture, rows.table, np.arange(len(at)))
 
     def scored(self, draws, views, table):
         """See `Clusters`; `table` is a Table or Rows."""

@@ -314,17 +314,17 @@ def test_what_follows_the_chains_is_within_the_limit(
         clock.now += len(clusters.draws) * table.n_rows / 1000
         return real_joints(clusters, table)
 
-    def state_from_arrays(*arguments):
+    def state_of(*arguments):
         clock.now += 5.0
         scored.append(1)
         return real_state(*arguments)
 
-    real_run_chain, real_state = _base_chains.run_chain, _tail.state_from_arrays
+    real_run_chain, real_state = _base_chains.run_chain, _tail.state_of
     real_joints = Clusters.joints
     monkeypatch.setattr(_base_chains, "run_chain", run_chain)
     monkeypatch.setattr(_annealed, "chain_weights", alike)
     monkeypatch.setattr(Clusters, "joints", joints)
-    monkeypatch.setattr(_tail, "state_from_arrays", state_from_arrays)
+    monkeypatch.setattr(_tail, "state_of", state_of)
     model = estimator(n_chains=4, n_draws=1, max_time=seconds, random_state=0, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the chains have hardly begun

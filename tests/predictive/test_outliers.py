@@ -5,6 +5,7 @@ The oracle simulates rows of a component and counts those whose density is as lo
 decides, the false-alarm rate of the binomial bound is 1e-6 per comparison. All else is computed.
 """
 
+import pickle
 from math import exp, lgamma, log, pi, sqrt
 from types import SimpleNamespace
 
@@ -18,6 +19,7 @@ from sklearn.metrics import roc_auc_score
 import skanneal
 from oracles.mixtures import COLUMN_FAMILIES
 from skanneal import AnnealedDPMixture, CrossCatPY, MixtureOutlierDetector
+from skanneal._native._state_arrays import StateError
 from skanneal.partition_priors import PitmanYor
 from skanneal.predictive import _surprisal_laws, _tail
 from skanneal.predictive._patterns import patterns
@@ -345,11 +347,9 @@ def test_sums_of_tails_and_bounds():
 
 @pytest.mark.parametrize(("limit", "n_draws"), [("MOST_TERMS", 2), ("MOST_SCORES", 1)])
 def test_fewer_draws_score_many_training_rows_or_components(monkeypatch, limit, n_draws):
-    made, given = [], _tail.state_from_arrays
+    made, given = [], _tail.state_of
     monkeypatch.setattr(_tail, limit, 1)
-    monkeypatch.setattr(
-        _tail, "state_from_arrays", lambda *arguments: made.append(0) or given(*arguments)
-    )
+    monkeypatch.setattr(_tail, "state_of", lambda *arguments: made.append(0) or given(*arguments))
     model = quick(n_draws=9).fit(groups())
     assert len(made) == n_draws and np.isfinite(model.outlier_scores_).all()
 
@@ -468,6 +468,17 @@ class Reread:
 
     def __init__(self, model, X):
         self.table = model._queries().table(model._encoded(X))
+
+
+def test_a_draw_that_was_loaded_is_looked_at_with_its_rows_as_for_queries():
+    X = groups()
+    model = quick().fit(X)
+    table = Reread(model, X).table
+    loaded = pickle.loads(pickle.dumps(model.draws_[0][0]))
+    loaded.arrays["labels"] = np.full(len(X), 99, np.int32)  # a component that there is not
+    assert len(_tail.state_of(loaded, table.empty_like()).views) == 1  # queries need no labels
+    with pytest.raises(StateError, match="labels"):
+        _tail.state_of(loaded, table)
 
 
 def normal_hyper(draw, j):
