@@ -1,12 +1,13 @@
 """Sequentially allocated split-merge (Dahl 2003), for the Dirichlet and the Pitman-Yor process.
 
 A row i of S is drawn uniformly, then a row j: with probability 1/2 from the rest of i's cluster,
-else from the rows outside (if there are many clusters, a uniform pair is seldom in one). If both
-are in one cluster, the proposal is a split: the seeds are {i} and {j}, and the other members in
-random order join one of the two with weight (size - d) p(x | x_k)^beta; q is the probability of
-this allocation. Otherwise it is a merge, whose reverse is a split in a fresh random order with
-every step forced to the present clusters. With K clusters before the split, and r(j) the
-probability of j given i,
+else from outside (if there are many clusters, a uniform pair is seldom in one). There j is, with
+probability 1/2 each, uniform among all rows, or from a cluster that is drawn with the weight with
+which row i would join it: most pairs of clusters are too far apart to be merged. If both are in one
+cluster, the proposal is a split: the seeds are {i} and {j}, and the other members in random order
+join one of the two with weight (size - d) p(x | x_k)^beta; q is the probability of this allocation.
+Otherwise it is a merge, whose reverse is a split in a fresh random order with every step forced to
+the present clusters. With K clusters before the split, and r(j) the probability of j given i,
 
     A = (alpha + K d) G(n_i) G(n_j) / G(n) (m_i m_j / m)^beta / q  r_split(j) / r_whole(j),
 
@@ -28,7 +29,8 @@ the move.
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport PyObject
-from libc.math cimport INFINITY, exp, log, log1p
+from libc.float cimport FLT_MAX
+from libc.math cimport INFINITY, exp, fmaxf, log, log1p
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
@@ -63,6 +65,7 @@ cdef class SplitSides:
     cdef float[::1] scores
     cdef int64_t size[2]
     cdef int64_t n_allocated    # rows so far, of all proposals
+    cdef int64_t n_weighed      # tiles of clusters, in which row i was scored
 
     def __cinit__(self, *args):
         self.pointer = NULL
@@ -185,6 +188,27 @@ cdef class SplitSides:
                 moved += 1
         return moved
 
+    cdef double log_weight(self, Mixture mixture, int64_t row, double beta) noexcept nogil:
+        """The log weight with which a row would join the second side."""
+        cdef Py_ssize_t b
+        self.scores[0] = self.scores[1] = 0.0
+        for b in range(self.n_blocks):
+            (<FamilyBlock> self.pointer[b]).weigh(mixture.table.row(row), &self.scores[0])
+        return mixture.log_join(self.size[1]) + beta * self.scores[1]
+
+    cdef void weigh_others(self, Mixture mixture, int64_t row, double beta) noexcept nogil:
+        """The log weight with which a row would join each cluster but its own, in the mixture's
+        `log_lik`; -inf of its own, and of slots without a cluster."""
+        cdef Py_ssize_t k
+        mixture.score_cells(mixture.table.row(row))
+        for k in range(mixture.n_tiles * TILE):
+            if k == mixture.labels[row] or mixture.counts[k] == 0:
+                mixture.log_lik[k] = -INFINITY
+            else:
+                mixture.log_lik[k] = fmaxf(mixture.log_prior[k] + beta * mixture.log_lik[k],
+                                           -FLT_MAX)
+        self.n_weighed += mixture.n_tiles
+
     cdef double log_marginal(self, int side) noexcept nogil:
         return log_marginal(self.pointer, self.n_blocks, side)
 
@@ -261,7 +285,8 @@ class SplitMerge(Polled):
         None: the mixture's own.
     uniform_pairs : bool, default=False
         Whether j is uniform among the rows other than i, as Dahl has it, in place of half from i's
-        cluster. With many clusters nearly all proposals are then merges.
+        cluster, and a quarter from those where i would fit. With many clusters nearly all proposals
+        are then merges, and of clusters that are far apart.
     """
 
     name = "split_merge"
@@ -283,11 +308,12 @@ class SplitMerge(Polled):
         n_tries, most_rows = self._tries(state.subsample.size, n_columns)
         pair = state.spare("pair", SplitSides)
         rows = state.subsample.rows()
-        made, accepted, n_allocated = try_pairs(
+        made, accepted, n_allocated, n_weighed = try_pairs(
             state, pair, rows, bit_generator, beta, self.integrated, n_tries, most_rows, self.poll,
             self.uniform_pairs,
         )
-        info = MoveInfo(made, accepted, CALL + 2 * n_allocated * row_work(n_columns))
+        n_scored = 2 * n_allocated + n_weighed
+        info = MoveInfo(made, accepted, CALL + n_scored * row_work(n_columns))
         if self.integrated is not None:
             self.integrated.draw(state, bit_generator)
         return info
@@ -307,7 +333,8 @@ cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_ge
     """Draw pairs of rows and make their proposals, those of more than `most_rows` rows seldom."""
     cdef bitgen_t *rng = bitgen(bit_generator)
     cdef int64_t n = rows.shape[0], i, j, size, made = 0, accepted = 0
-    cdef int64_t polled = pair.n_allocated, before = pair.n_allocated
+    cdef int64_t polled = pair.n_allocated
+    cdef int64_t n_allocated = pair.n_allocated, n_weighed = pair.n_weighed
     cdef int64_t[::1] members = np.empty(n, dtype=np.int64)
     cdef int32_t[::1] side = np.empty(n, dtype=np.int32)
     cdef double share
@@ -321,7 +348,12 @@ cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_ge
             share = uniform(rng)
             if share * size >= most_rows:  # a merge would have even more rows
                 continue
-            j = partner(mixture, rows, i, split, rng)
+            if not split and not uniform_pairs:
+                pair.weigh_others(mixture, rows[i], beta)
+            if split or uniform_pairs or uniform(rng) < 0.5:
+                j = partner(mixture, rows, i, split, rng)
+            else:
+                j = place_in(mixture, rows, near_cluster(mixture, rng), rng)
             if not split:
                 size += mixture.counts[mixture.labels[rows[j]]]
                 if share * size >= most_rows:
@@ -333,7 +365,7 @@ cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_ge
             accepted += propose(mixture, pair, rows, i, j, split, members[:size], side[:size], beta,
                                 integrated, uniform_pairs, rng)
             made += 1
-    return made, accepted, pair.n_allocated - before
+    return made, accepted, pair.n_allocated - n_allocated, pair.n_weighed - n_weighed
 
 
 cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int64_t i, int64_t j,
@@ -342,11 +374,12 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int6
     """Split the cluster of places i and j, or merge theirs, if that is accepted; return whether it
     was.
 
-    members, side: written; as long as there are rows in what is split or merged.
+    members, side: written; as long as there are rows in what is split or merged. `log_lik` has the
+    weights of `weigh_others` for i, if this is a merge.
     """
     cdef int64_t n = rows.shape[0], size = members.shape[0], n_before, at
     cdef Py_ssize_t a = mixture.labels[rows[i]], b = mixture.labels[rows[j]]
-    cdef double log_ratio, least, log_u = log(1.0 - uniform(rng))
+    cdef double log_ratio, least, near = 0.0, log_u = log(1.0 - uniform(rng))
     n_before = mixture.n_clusters - (not split)
     if integrated is None:
         log_ratio = mixture.prior.log_open(n_before)
@@ -357,8 +390,11 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int6
         gather(mixture, rows, i, j, members, rng)
         log_ratio -= pair.allocate(mixture, members, side, False, -INFINITY, beta, rng)
         log_ratio += log_split_sizes(mixture.prior, pair.size[0], pair.size[1])
-        log_ratio += log_partner(pair.size[0], n, False, uniform_pairs)
-        log_ratio -= log_partner(size, n, True, uniform_pairs)
+        if not uniform_pairs:
+            pair.weigh_others(mixture, rows[i], beta)
+            near = share_beside(mixture, pair.log_weight(mixture, rows[i], beta))
+        log_ratio += log_outside(pair.size[0], pair.size[1], n, near, uniform_pairs)
+        log_ratio -= log_inside(size, n, uniform_pairs)
         log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - of_slot(mixture, a))
         if log_u >= log_ratio:
             return False
@@ -366,8 +402,12 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int6
             accept_split(mixture, pair, a, members, side)
     else:
         log_ratio += log_split_sizes(mixture.prior, mixture.counts[a], mixture.counts[b])
-        log_ratio += log_partner(mixture.counts[a], n, False, uniform_pairs)
-        log_ratio -= log_partner(size, n, True, uniform_pairs)
+        if not uniform_pairs:
+            least = mixture.log_lik[b]
+            mixture.log_lik[b] = -INFINITY
+            near = share_beside(mixture, least)
+        log_ratio += log_outside(mixture.counts[a], mixture.counts[b], n, near, uniform_pairs)
+        log_ratio -= log_inside(size, n, uniform_pairs)
         log_ratio += beta * (of_slot(mixture, a) + of_slot(mixture, b)
                              - pair.log_merged(mixture, a, b))
         least = log_u + log_ratio  # the merge is accepted if log q is above
@@ -411,11 +451,57 @@ cdef inline double same_share(int64_t size, int64_t n, bint uniform_pairs) noexc
     return 0.0 if size == 1 else 1.0 if size == n else 0.5
 
 
-cdef inline double log_partner(int64_t size, int64_t n, bint same,
+cdef inline double log_inside(int64_t size, int64_t n, bint uniform_pairs) noexcept nogil:
+    """log probability of a given j in i's cluster of `size` rows."""
+    return log(same_share(size, n, uniform_pairs) / (size - 1))
+
+
+cdef inline double log_outside(int64_t size, int64_t other, int64_t n, double near,
                                bint uniform_pairs) noexcept nogil:
-    """log probability of a given j in i's cluster of `size` rows, or of a given j outside."""
-    cdef double share = same_share(size, n, uniform_pairs)
-    return log(share / (size - 1)) if same else log((1.0 - share) / (n - size))
+    """log probability of a given j in a cluster of `other` rows, which is not i's of `size`; `near`
+    is the probability of its cluster where that is drawn by weight."""
+    cdef double share = 1.0 - same_share(size, n, uniform_pairs)
+    if uniform_pairs:
+        return log(share / (n - size))
+    return log(share * 0.5 * (1.0 / (n - size) + near / other))
+
+
+cdef double share_beside(Mixture mixture, double log_weight) noexcept nogil:
+    """Share of a cluster of this weight among all those in `log_lik` and itself."""
+    cdef Py_ssize_t k
+    cdef double most = log_weight, total = 0.0
+    for k in range(mixture.n_tiles * TILE):
+        most = max(most, mixture.log_lik[k])
+    for k in range(mixture.n_tiles * TILE):
+        total += exp(mixture.log_lik[k] - most)
+    return exp(log_weight - most) / (total + exp(log_weight - most))
+
+
+cdef Py_ssize_t near_cluster(Mixture mixture, bitgen_t *rng) noexcept nogil:
+    """A cluster by the weights in `log_lik`."""
+    cdef Py_ssize_t k, last = 0
+    cdef double most = -INFINITY, total = 0.0, left
+    for k in range(mixture.n_tiles * TILE):
+        most = max(most, mixture.log_lik[k])
+    for k in range(mixture.n_tiles * TILE):
+        total += exp(mixture.log_lik[k] - most)
+    left = uniform(rng) * total
+    for k in range(mixture.n_tiles * TILE):
+        if mixture.log_lik[k] > -INFINITY:
+            last = k
+            left -= exp(mixture.log_lik[k] - most)
+            if left < 0.0:
+                break
+    return last
+
+
+cdef int64_t place_in(Mixture mixture, const int64_t[::1] rows, Py_ssize_t k,
+                      bitgen_t *rng) noexcept nogil:
+    """A place of rows, uniform in a cluster."""
+    cdef int64_t at = below(rng, rows.shape[0])
+    while mixture.labels[rows[at]] != k:
+        at = below(rng, rows.shape[0])
+    return at
 
 
 cdef int64_t partner(Mixture mixture, const int64_t[::1] rows, int64_t i, bint same,

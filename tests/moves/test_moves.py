@@ -15,6 +15,7 @@ import pytest
 
 from oracles.enumeration import (
     Target,
+    always,
     annealed_sizes,
     canonical,
     check_counts,
@@ -25,9 +26,11 @@ from oracles.enumeration import (
     forced_paths,
     log_split_ratio,
     marginal,
+    near_partners,
     normalised,
     partitions,
     schedule_law,
+    split_merge_transitions,
     uniform,
 )
 from oracles.mixtures import (
@@ -488,6 +491,24 @@ def test_how_often_two_clusters_merge(labels, discount):
     check_counts({True: merged, False: n_times - merged}, {True: expected, False: 1.0 - expected})
 
 
+@both_priors
+@pytest.mark.parametrize("labels", [(0, 0, 0, 0, 1), (0, 0, 1, 1, 2), (0, 1, 0, 2, 2)])
+def test_one_proposal_beside_other_clusters(labels, discount):
+    """Where a proposal ends, many times, of rows that would join clusters with unlike chances."""
+    columns = [("normal", [0.0, 1.0, 1.4, 2.6, 4.0], EXAMPLES["normal"][1])]
+    target, n_times, expected, counts = Target(columns, 1.0, discount), 4000, Counter(), Counter()
+    given = target, labels, forced_paths, always, near_partners
+    for state, probability in split_merge_transitions(*given):
+        expected[canonical(state)] += probability
+    mixture, bit_generator = make_mixture(columns, 1.0, discount, seed=19)
+    move = SplitMerge(n_proposals=1)
+    for _ in range(n_times):
+        set_partition(mixture, labels)
+        move.sweep(mixture, bit_generator)
+        counts[canonical(mixture.get_labels().tolist())] += 1
+    check_counts(counts, expected)
+
+
 class Skipping(SplitMerge):
     """Proposals of more than two rows are seldom made."""
 
@@ -507,15 +528,11 @@ def test_pairs_are_skipped_by_the_rows_of_both_clusters(labels):
     n, n_times = len(labels), 3000
     columns = [(f, values[:n], hyper) for f, values, hyper in COLUMNS["mixed"]]
     mixture, bit_generator = make_mixture(columns, 1.0, 0.3, seed=17)
-    expected = 0.0
-    for own in labels:
-        size = labels.count(own)
-        share = 0.0 if size == 1 else 1.0 if size == n else 0.5  # of partners in the same cluster
-        expected += share * min(1.0, 2.0 / size) / n
-        for other in labels:
-            if other != own:
-                chance = min(1.0, 2.0 / (size + labels.count(other)))
-                expected += (1.0 - share) * chance / (n - size) / n
+    target, expected = Target(columns, 1.0, 0.3), 0.0
+    for i in range(n):
+        for j, chance in near_partners(target, tuple(labels), i).items():
+            size = sum(label in (labels[i], labels[j]) for label in labels)
+            expected += chance * min(1.0, 2.0 / size) / n
     made = 0
     for _ in range(n_times):
         set_partition(mixture, labels)

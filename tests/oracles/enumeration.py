@@ -500,12 +500,45 @@ def always(labels, i, j):
     return 1.0
 
 
-def split_merge_matrix(target, merge_paths=forced_paths, made=always):
+def uniform_partners(target, labels, i):
+    """The law of j given i: any other row."""
+    return {j: 1 / (len(labels) - 1) for j in range(len(labels)) if j != i}
+
+
+def near_partners(target, labels, i):
+    """The law of j given i: half in i's cluster, uniform; half of the rest uniform among the rows
+    outside, half from a cluster drawn by the weight with which i would join it."""
+    members, n = clusters(labels), len(labels)
+    own = next(rows for rows in members if i in rows)
+    others = [rows for rows in members if rows is not own]
+    inside = 0.0 if len(own) == 1 else 1.0 if len(own) == n else 0.5
+    law = {j: inside / (len(own) - 1) for j in own if j != i}
+    if not others:
+        return law
+    near = normalised(
+        {rows: target.log_join(len(rows)) + target.log_predict(i, rows) for rows in others}
+    )
+    for rows in others:
+        each = 0.5 / (n - len(own)) + 0.5 * near[rows] / len(rows)
+        law |= dict.fromkeys(rows, (1.0 - inside) * each)
+    return law
+
+
+def split_merge_matrix(target, merge_paths=forced_paths, made=always, partners=uniform_partners):
     """The split-merge move, over all ordered pairs, orders and allocations.
 
     ``merge_paths`` (target, i, j, others, labels) -> [(probability, sum log Z)] is replaced in a
-    negative control; ``made`` (labels, i, j) is the chance that a pair is proposed.
+    negative control; ``made`` (labels, i, j) is the chance that a pair is proposed, ``partners``
+    (target, labels, i) the law of j.
     """
+    return _matrix(
+        target.n_rows,
+        lambda labels: split_merge_transitions(target, labels, merge_paths, made, partners),
+    )
+
+
+def split_merge_transitions(target, labels, merge_paths, made, partners):
+    """(state, probability) after one proposal of the split-merge move."""
     n = target.n_rows
 
     def outcomes(labels, i, j, others):
@@ -521,21 +554,21 @@ def split_merge_matrix(target, merge_paths=forced_paths, made=always):
                 ratio = -log_split_ratio(target, i, j, rows, n_clusters - 1, log_z)
                 yield probability, ratio, relabelled(labels, rows, labels[i])
 
-    def transitions(labels):
-        if n == 1:
-            yield labels, 1.0
-        for i, j in permutations(range(n), 2):
-            pair = labels[i], labels[j]
-            others = [row for row in range(n) if row not in (i, j) and labels[row] in pair]
-            chance = made(labels, i, j) / (n * (n - 1) * math.factorial(len(others)))
-            yield labels, (1.0 - made(labels, i, j)) / (n * (n - 1))
-            for order in permutations(others):
-                for probability, log_ratio, state in outcomes(labels, i, j, order):
-                    accepted = math.exp(min(0.0, log_ratio))
-                    yield state, chance * probability * accepted
-                    yield labels, chance * probability * (1.0 - accepted)
-
-    return _matrix(n, transitions)
+    if n == 1:
+        yield labels, 1.0
+    for i, j in permutations(range(n), 2):
+        pair, drawn = (labels[i], labels[j]), partners(target, labels, i)[j] / n
+        if drawn == 0.0:
+            continue
+        others = [row for row in range(n) if row not in (i, j) and labels[row] in pair]
+        chance = made(labels, i, j) * drawn / math.factorial(len(others))
+        yield labels, (1.0 - made(labels, i, j)) * drawn
+        for order in permutations(others):
+            for probability, log_ratio, state in outcomes(labels, i, j, order):
+                log_ratio += math.log(partners(target, state, i)[j] / n / drawn)
+                accepted = math.exp(min(0.0, log_ratio))
+                yield state, chance * probability * accepted
+                yield labels, chance * probability * (1.0 - accepted)
 
 
 def stationary_error(target, matrix):

@@ -27,6 +27,7 @@ from oracles.enumeration import (
     hyper_grid,
     log_eppf,
     marginal,
+    near_partners,
     partitions,
     random_gibbs_matrix,
     relabelled,
@@ -35,6 +36,7 @@ from oracles.enumeration import (
     split_merge_matrix,
     stationary_error,
     total_variation,
+    uniform_partners,
 )
 from oracles.reference import (
     EXAMPLES,
@@ -394,8 +396,9 @@ def by_rows_of_the_first(labels, i, j):
 @pytest.mark.parametrize("n", [3, 4])
 def test_split_merge_may_skip_pairs_by_the_rows_of_both_clusters_alone(n):
     target = Target(mixed_columns(n), 1.3, 0.3)
-    assert_reversible(target, split_merge_matrix(target, made=by_rows_of_both))
-    skipped = split_merge_matrix(target, made=by_rows_of_the_first)
+    given = {"partners": near_partners}
+    assert_reversible(target, split_merge_matrix(target, made=by_rows_of_both, **given))
+    skipped = split_merge_matrix(target, made=by_rows_of_the_first, **given)
     assert stationary_error(target, skipped) > FAULT
 
 
@@ -539,12 +542,13 @@ def test_moves_leave_the_posterior_invariant(columns, alpha, d, beta):
         assert_reversible(target, random_gibbs_matrix(target))
         assert_reversible(target, gibbs_matrix(target, 1))
         assert stationary_error(target, scan_matrix(target)) < EXACT
-        assert_reversible(target, split_merge_matrix(target))
+        for partners in (uniform_partners, near_partners):
+            assert_reversible(target, split_merge_matrix(target, partners=partners))
 
 
 def test_five_rows():
     target = Target(mixed_columns(5), 1.3, 0.3)
-    assert_reversible(target, split_merge_matrix(target))
+    assert_reversible(target, split_merge_matrix(target, partners=near_partners))
     assert stationary_error(target, scan_matrix(target, [3, 1, 4, 0, 2])) < EXACT
 
 
