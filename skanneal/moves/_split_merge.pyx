@@ -29,8 +29,7 @@ the move.
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport PyObject
-from libc.float cimport FLT_MAX
-from libc.math cimport INFINITY, exp, fmaxf, log, log1p
+from libc.math cimport INFINITY, exp, log, log1p
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
@@ -42,6 +41,11 @@ from ..families._base cimport FamilyBlock
 from ..families._slots cimport TILE, aligned_zeros
 from ..partition_priors._base cimport PartitionPrior
 from ..states._mixture cimport Mixture
+from ._partners cimport (
+    log_inside, log_outside, near_cluster, partner, place_in, same_share, share_beside,
+    weigh_others,
+)
+
 from ._info import CALL, MoveInfo, Polled, n_columns_of, row_work
 from ._integrated import Integrated
 
@@ -196,19 +200,6 @@ cdef class SplitSides:
             (<FamilyBlock> self.pointer[b]).weigh(mixture.table.row(row), &self.scores[0])
         return mixture.log_join(self.size[1]) + beta * self.scores[1]
 
-    cdef void weigh_others(self, Mixture mixture, int64_t row, double beta) noexcept nogil:
-        """The log weight with which a row would join each cluster but its own, in the mixture's
-        `log_lik`; -inf of its own, and of slots without a cluster."""
-        cdef Py_ssize_t k
-        mixture.score_cells(mixture.table.row(row))
-        for k in range(mixture.n_tiles * TILE):
-            if k == mixture.labels[row] or mixture.counts[k] == 0:
-                mixture.log_lik[k] = -INFINITY
-            else:
-                mixture.log_lik[k] = fmaxf(mixture.log_prior[k] + beta * mixture.log_lik[k],
-                                           -FLT_MAX)
-        self.n_weighed += mixture.n_tiles
-
     cdef double log_marginal(self, int side) noexcept nogil:
         return log_marginal(self.pointer, self.n_blocks, side)
 
@@ -349,7 +340,8 @@ cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_ge
             if share * size >= most_rows:  # a merge would have even more rows
                 continue
             if not split and not uniform_pairs:
-                pair.weigh_others(mixture, rows[i], beta)
+                weigh_others(mixture, rows[i], beta)
+                pair.n_weighed += mixture.n_tiles
             if split or uniform_pairs or uniform(rng) < 0.5:
                 j = partner(mixture, rows, i, split, rng)
             else:
@@ -391,7 +383,8 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int6
         log_ratio -= pair.allocate(mixture, members, side, False, -INFINITY, beta, rng)
         log_ratio += log_split_sizes(mixture.prior, pair.size[0], pair.size[1])
         if not uniform_pairs:
-            pair.weigh_others(mixture, rows[i], beta)
+            weigh_others(mixture, rows[i], beta)
+            pair.n_weighed += mixture.n_tiles
             near = share_beside(mixture, pair.log_weight(mixture, rows[i], beta))
         log_ratio += log_outside(pair.size[0], pair.size[1], n, near, uniform_pairs)
         log_ratio -= log_inside(size, n, uniform_pairs)
@@ -442,76 +435,6 @@ cdef void gather(Mixture mixture, const int64_t[::1] rows, int64_t i, int64_t j,
 
 cdef inline double of_slot(Mixture mixture, Py_ssize_t k) noexcept nogil:
     return log_marginal(mixture.pointer, mixture.n_blocks, k)
-
-
-cdef inline double same_share(int64_t size, int64_t n, bint uniform_pairs) noexcept nogil:
-    """Probability of choosing j from i's own cluster."""
-    if uniform_pairs:
-        return (size - 1.0) / (n - 1.0)
-    return 0.0 if size == 1 else 1.0 if size == n else 0.5
-
-
-cdef inline double log_inside(int64_t size, int64_t n, bint uniform_pairs) noexcept nogil:
-    """log probability of a given j in i's cluster of `size` rows."""
-    return log(same_share(size, n, uniform_pairs) / (size - 1))
-
-
-cdef inline double log_outside(int64_t size, int64_t other, int64_t n, double near,
-                               bint uniform_pairs) noexcept nogil:
-    """log probability of a given j in a cluster of `other` rows, which is not i's of `size`; `near`
-    is the probability of its cluster where that is drawn by weight."""
-    cdef double share = 1.0 - same_share(size, n, uniform_pairs)
-    if uniform_pairs:
-        return log(share / (n - size))
-    return log(share * 0.5 * (1.0 / (n - size) + near / other))
-
-
-cdef double share_beside(Mixture mixture, double log_weight) noexcept nogil:
-    """Share of a cluster of this weight among all those in `log_lik` and itself."""
-    cdef Py_ssize_t k
-    cdef double most = log_weight, total = 0.0
-    for k in range(mixture.n_tiles * TILE):
-        most = max(most, mixture.log_lik[k])
-    for k in range(mixture.n_tiles * TILE):
-        total += exp(mixture.log_lik[k] - most)
-    return exp(log_weight - most) / (total + exp(log_weight - most))
-
-
-cdef Py_ssize_t near_cluster(Mixture mixture, bitgen_t *rng) noexcept nogil:
-    """A cluster by the weights in `log_lik`."""
-    cdef Py_ssize_t k, last = 0
-    cdef double most = -INFINITY, total = 0.0, left
-    for k in range(mixture.n_tiles * TILE):
-        most = max(most, mixture.log_lik[k])
-    for k in range(mixture.n_tiles * TILE):
-        total += exp(mixture.log_lik[k] - most)
-    left = uniform(rng) * total
-    for k in range(mixture.n_tiles * TILE):
-        if mixture.log_lik[k] > -INFINITY:
-            last = k
-            left -= exp(mixture.log_lik[k] - most)
-            if left < 0.0:
-                break
-    return last
-
-
-cdef int64_t place_in(Mixture mixture, const int64_t[::1] rows, Py_ssize_t k,
-                      bitgen_t *rng) noexcept nogil:
-    """A place of rows, uniform in a cluster."""
-    cdef int64_t at = below(rng, rows.shape[0])
-    while mixture.labels[rows[at]] != k:
-        at = below(rng, rows.shape[0])
-    return at
-
-
-cdef int64_t partner(Mixture mixture, const int64_t[::1] rows, int64_t i, bint same,
-                     bitgen_t *rng) noexcept nogil:
-    """Another place of rows, uniform in the cluster of place i or outside it."""
-    cdef Py_ssize_t k = mixture.labels[rows[i]]
-    cdef int64_t at = i
-    while at == i or (mixture.labels[rows[at]] == k) != same:
-        at = below(rng, rows.shape[0])
-    return at
 
 
 cdef double log_split_sizes(PartitionPrior prior, int64_t n_i, int64_t n_j) noexcept nogil:
