@@ -537,10 +537,15 @@ def test_levels_that_are_all_equally_probable():
     beyond its point, as they are scored without themselves."""
     column = [True, False, None] * 4
     rows = np.array([*zip(np.linspace(0.0, 1.0, 12), column)], dtype=object)
-    short = {"schedule": SequentialGibbs(n_sweeps=2), "n_chains": 1, "n_draws": 1}
+    short = {
+        "schedule": SequentialGibbs(n_sweeps=2),
+        "n_chains": 1,
+        "n_draws": 1,
+        "random_state": 0,
+    }
     alike = {"bernoulli": {"a": 1.0, "b": 1.0}}
-    alone = {"concentration": 1e-6, "view_concentration": 1e6, "random_state": 6}
-    model = CrossCatPY(families={"bernoulli": [1]}, hyperparameters=alike, **alone, **short)
+    prior = {"concentration": 1e-6, "view_concentration": 1e6, "discount": 0.0}
+    model = CrossCatPY(families={"bernoulli": [1]}, hyperparameters=alike, **prior, **short)
     assert model.fit(rows).draws_[0][0].n_components.tolist() == [1, 1]
     assert np.isfinite(model.outlier_scores_).all()
     scores = model.score_outliers(np.array([[0.5, True], [0.5, False], [0.5, None]], dtype=object))
