@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "benchmarks")]
 
-from fits import ablation_page, page, suite_page
+from fits import ablation_page, page, suite_page, tempered_page
 from papers import figures
 from skanneal.families import FAMILIES
 from skanneal.moves import MOVES
@@ -82,6 +82,7 @@ def write_included(app):
     Path(folder, "table_kinds.md").write_text(page.kinds_in_words(), encoding="utf-8")
     Path(folder, "table_problems.md").write_text(page.tables(), encoding="utf-8")
     tables = suite_page.TABLES | {"ablation": ablation_page.table}
+    tables |= {"rungs": tempered_page.table, "ratios": tempered_page.ratios}
     for name, table in tables.items():
         Path(folder, f"table_{name}.md").write_text(table(), encoding="utf-8")
     figures.write_tables(folder)
