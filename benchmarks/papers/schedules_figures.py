@@ -3,10 +3,11 @@
 The paper's protocol: a chain is fitted to a random 7/8 of the rows and scores the others (at most
 20,000 of them), mean log density in nats per row. The split and the seed are the chain's own and
 the same for all schedules. ACS, the American Community Survey, stands in for the Census of 1990;
-KDD is the tenth of the log that its authors issued, numbers as ``kdd_data.py`` says. The sampler is
-the package's, with its own waiting and resting of moves, not the paper's.
+KDD is the tenth of the log that its authors issued, numbers as ``kdd_data.py`` says. The sampler of
+"figure3" is the package's, that of "papers_kernel" the paper's, as ``schedules_kernel.py`` says.
 """
 
+import contextlib
 import functools
 import os
 from itertools import product
@@ -20,6 +21,7 @@ from harness.kdd_data import split
 from harness.markdown import markdown
 from papers.cells import Cell, of_figure, shown
 from papers.processor_time import processor_clock
+from papers.schedules_kernel import MOVES, papers_kernel
 from papers.verdicts import Estimate, deviation, is_positive, mean, paired, z_scores
 from skanneal.families import Table
 from skanneal.moves import ColumnSets
@@ -29,6 +31,7 @@ from skanneal.summary import expected_vi, relabel
 
 NAME = "schedules"
 CHAINS = 8
+CROSSCATS = ("figure3", "papers_kernel")  # figures of CrossCatPY by this protocol
 PAPERS = ("linear_anneal", "prior_gibbs", "sequential_gibbs")
 METHODS = ("anneal", *PAPERS)
 OTHERS = (*METHODS, "accelerating_anneal", "energy_anneal")  # of one mixture
@@ -62,8 +65,7 @@ STYLES = {
 def cells():
     """Small tables first; chains outermost, so that a cut run has some of everything."""
     for names in (list(PANELS)[:1], list(PANELS)[1:3]):
-        for chain, name, share, method in product(range(CHAINS), names, SHARES, METHODS):
-            yield Cell("figure3", name, method, chain, budget_of(name, share))
+        yield from cells_of_panels(names)
     for name, chain, size in product(list(PANELS)[:3], range(4), SIZES):
         if size <= PANELS[name][1]:
             yield Cell("column_sets", name, f"{size} rows", chain)
@@ -72,8 +74,15 @@ def cells():
     for chain, selection in product(range(CHAINS), SELECTIONS):
         yield Cell("selection", KDD, selection, chain, SELECTION_SECONDS)
     yield from (Cell("census", f"{n:,} x 68, simulated", "anneal") for n in CENSUS_ROWS)
-    for chain, name, share, method in product(range(CHAINS), list(PANELS)[3:], SHARES, METHODS):
-        yield Cell("figure3", name, method, chain, budget_of(name, share))
+    yield from cells_of_panels(list(PANELS)[3:])
+
+
+def cells_of_panels(names):
+    """Each with the paper's kernel and with the package's."""
+    for chain, name, share in product(range(CHAINS), names, SHARES):
+        for figure, methods in zip(CROSSCATS, (METHODS, PAPERS), strict=True):
+            for method in methods:
+                yield Cell(figure, name, method, chain, budget_of(name, share))
 
 
 def budget_of(panel, share):
@@ -104,14 +113,17 @@ def measure(cell):
         return measure_census(int(cell.data.split()[0].replace(",", "")), cell.seed)
     table = table_of(cell.data)
     train, test = split(len(table), cell.seed)
-    name = "CrossCatPY" if cell.figure == "figure3" else "AnnealedDPMixture"
+    name = "CrossCatPY" if cell.figure in CROSSCATS else "AnnealedDPMixture"
+    is_papers = cell.figure == "papers_kernel"
     is_selection = cell.figure == "selection"
     schedule = resolve_schedule("anneal" if is_selection else cell.method)
     schedule.set_params(
         max_time=cell.budget, **({"selection": cell.method} if is_selection else {})
     )
     model = estimator(name, schedule=schedule, n_chains=1, n_jobs=1, random_state=cell.seed)
-    with processor_clock():
+    if is_papers:
+        model.set_params(moves=MOVES)
+    with processor_clock(), papers_kernel(schedule) if is_papers else contextlib.nullcontext():
         record = fitted(model, table.iloc[train])
     found = {
         "score": float(model.score(table.iloc[test])),
