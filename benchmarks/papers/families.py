@@ -1,8 +1,20 @@
-"""The families of figures and tables, one a paper; Obermeyer's has two."""
+"""The families of figures and tables, one a paper; Obermeyer's has two, and what it leaves open."""
 
-from papers import permutation_figures, schedules_figures, tempering_figures, two_urns_figures
+from papers import (
+    help_figures,
+    permutation_figures,
+    schedules_figures,
+    tempering_figures,
+    two_urns_figures,
+)
 
 FAMILIES = {
     family.NAME: family
-    for family in (two_urns_figures, schedules_figures, permutation_figures, tempering_figures)
+    for family in (
+        two_urns_figures,
+        schedules_figures,
+        help_figures,
+        permutation_figures,
+        tempering_figures,
+    )
 }

@@ -175,17 +175,22 @@ def measure_column_sets(panel, n_rows, seed):
     X = table.iloc[rows]
     model = estimator("CrossCatPY", n_chains=1, n_jobs=1, random_state=seed)
     fitted(model, X)
+    return propose_column_sets(model, X, seed, PROPOSALS)
+
+
+def propose_column_sets(model, X, seed, n_proposals):
+    """Proposals of new sets of columns given the last draw of a fit to X, and those accepted."""
     encoded = Table(*model._encoder.table_schema)
     encoded.append(model._encoder.encode(model, X))
     bit_generator = np.random.PCG64(seed)
-    subsample = Subsample(n_rows, "window", bit_generator)
+    subsample = Subsample(len(X), "window", bit_generator)
     subsample.fill()
     state = state_from_arrays(model.draws_[0][-1].arrays, encoded, subsample)
     grids = model.hyperparameter_grids_
     pairs = np.meshgrid(grids["concentration"], grids["discount"], indexing="ij")
     move = ColumnSets(np.stack([values.ravel() for values in pairs], axis=1))
     proposed = accepted = 0
-    while proposed < PROPOSALS:
+    while proposed < n_proposals:
         info = move.sweep(state, bit_generator)
         proposed += info.proposed
         accepted += info.accepted
