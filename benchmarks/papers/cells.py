@@ -45,15 +45,15 @@ def lines_of(family, folder=RESULTS):
     return Lines(folder / f"papers_{family.NAME}.jsonl", Cell._fields)
 
 
-def run(family, clock, *, figures=None, anew=False, folder=RESULTS):
+def run(family, clock, *, wanted=None, anew=False, folder=RESULTS):
     """Measure the cells that have no line, until the clock's time is over.
 
     Parameters
     ----------
     family : module
     clock : Clock
-    figures : collection of str, optional
-        Only these.
+    wanted : callable, optional
+        Whether a cell is asked for.
     anew : bool, default=False
         Also those whose line is of another commit of the package or of the family's script.
     folder : path
@@ -62,7 +62,7 @@ def run(family, clock, *, figures=None, anew=False, folder=RESULTS):
     for cell in family.cells():
         record = lines.get(*cell)
         done = record is not None and not (anew and record | commits != record)
-        if done or (figures and cell.figure not in figures):
+        if done or (wanted and not wanted(cell)):
             continue
         if clock.left() < 0:
             return

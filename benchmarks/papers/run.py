@@ -2,6 +2,7 @@
 
     python benchmarks/papers/run.py --data DATA_FOLDER                # all of them: many hours
     python benchmarks/papers/run.py two_urns --figures figure2 --minutes 30
+    python benchmarks/papers/run.py schedules --data-sets KDD ACS --most 4 --data DATA_FOLDER
     python benchmarks/papers/run.py tempering --anew      # also lines of other commits
     python benchmarks/papers/run.py two_urns --again 3    # three random cells, once more
 
@@ -33,11 +34,24 @@ def again(family, n):
                 print(*key, name, records[key].get(name), "again", value, flush=True)
 
 
+def wanted_by(options):
+    """Which cells are asked for."""
+    starts = tuple(options.data_sets or ("",))
+
+    def wanted(cell):
+        of_figure = not options.figures or cell.figure in options.figures
+        return of_figure and cell.data.startswith(starts) and cell.budget <= options.most
+
+    return wanted
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("families", nargs="*", choices=[[], *FAMILIES], default=[])
     parser.add_argument("--data", help="folder with mnist.npz and ap_news.npz")
     parser.add_argument("--figures", nargs="+", help="only these")
+    parser.add_argument("--data-sets", nargs="+", help="only those whose names begin so")
+    parser.add_argument("--most", type=float, default=float("inf"), help="seconds of a cell")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--anew", action="store_true", help="also cells of other commits")
     parser.add_argument("--again", type=int, help="random finished cells to measure once more")
@@ -49,7 +63,7 @@ def main():
         if options.again:
             again(FAMILIES[name], options.again)
         else:
-            run(FAMILIES[name], clock, figures=options.figures, anew=options.anew)
+            run(FAMILIES[name], clock, wanted=wanted_by(options), anew=options.anew)
 
 
 if __name__ == "__main__":

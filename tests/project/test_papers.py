@@ -51,7 +51,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path):
 def test_a_run_ends_with_its_time_and_measures_only_what_is_asked_for(tmp_path):
     measured = []
     cells.run(family_of(2, measured), Clock(-1), folder=tmp_path)
-    cells.run(family_of(2, measured), Clock(1), figures=["other"], folder=tmp_path)
+    cells.run(family_of(2, measured), Clock(1), wanted=lambda cell: cell.seed > 1, folder=tmp_path)
     assert measured == []
 
 
