@@ -1,6 +1,7 @@
 """The families of figures and tables, one a paper; Obermeyer's has two, and what it leaves open."""
 
 from papers import (
+    accelerated_table,
     help_figures,
     permutation_figures,
     schedules_figures,
@@ -16,5 +17,6 @@ FAMILIES = {
         help_figures,
         permutation_figures,
         tempering_figures,
+        accelerated_table,
     )
 }

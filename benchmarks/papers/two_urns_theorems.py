@@ -29,7 +29,7 @@ from scipy.integrate import quad
 from scipy.linalg import eigh
 from scipy.optimize import brentq
 from scipy.sparse import diags_array
-from scipy.special import expit, gammaln, xlog1py, xlogy
+from scipy.special import expit, gammaln, logsumexp, xlog1py, xlogy
 from scipy.stats import binom
 
 
@@ -72,12 +72,16 @@ def log_posterior(urns, red, blue):
     return log_prior(urns, red, blue) + log_evidence(red, blue) + right
 
 
-def posterior(urns):
-    """Exact posterior over the (R + 1) x (B + 1) states."""
+def log_target(urns):
+    """Exact log posterior of the (R + 1) x (B + 1) states: of many balls, e to it may be zero."""
     red, blue = np.ogrid[: urns.n_red + 1, : urns.n_blue + 1]
     log_p = log_posterior(urns, red, blue)
-    weights = np.exp(log_p - log_p.max())
-    return weights / weights.sum()
+    return log_p - logsumexp(log_p)
+
+
+def posterior(urns):
+    """Exact posterior over the (R + 1) x (B + 1) states."""
+    return np.exp(log_target(urns))
 
 
 def total_variation(law, target):
@@ -105,10 +109,10 @@ def symmetric_step(library, urns):
     )
 
 
-def prior_in_symmetric_space(urns, target):
+def prior_in_symmetric_space(urns):
     """D^(-1/2) times the law of a draw from the prior."""
     red, blue = np.ogrid[: urns.n_red + 1, : urns.n_blue + 1]
-    return np.exp(log_prior(urns, red, blue) - 0.5 * np.log(target)).ravel()
+    return np.exp(log_prior(urns, red, blue) - 0.5 * log_target(urns)).ravel()
 
 
 def cold_laws(step, start, times):
@@ -141,10 +145,10 @@ def crossing(times, distances, epsilon):
 def cold_times(library, urns, epsilons, last=4):
     """Gibbs steps from the prior to each total variation in ``epsilons``, up to ``last`` N^2."""
     target = posterior(urns)
-    root = np.sqrt(target).ravel()
+    root = np.exp(0.5 * log_target(urns)).ravel()
     grid = urns.n_balls**2 * np.geomspace(1 / 8, last, 31)
     times = np.unique(2 * np.round(grid / 2).astype(np.int64))
-    laws = cold_laws(symmetric_step(library, urns), prior_in_symmetric_space(urns, target), times)
+    laws = cold_laws(symmetric_step(library, urns), prior_in_symmetric_space(urns), times)
     distances = [total_variation(law * root, target.ravel()) for law in laws]
     return [crossing(times, distances, epsilon) for epsilon in epsilons]
 

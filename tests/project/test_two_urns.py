@@ -245,18 +245,27 @@ def test_cold_laws_by_chebyshev_equal_steps_one_by_one(library):
     law = np.exp(theorems.log_prior(urns, red, blue))
     work = np.empty(5 * law.size)
     library.gibbs_law(law.ctypes.data, *urns, 300, work.ctypes.data)
-    start = theorems.prior_in_symmetric_space(urns, target)
+    start = theorems.prior_in_symmetric_space(urns)
     found = theorems.cold_laws(theorems.symmetric_step(library, urns), start, [300, 310])
     found *= np.sqrt(target).ravel()
     np.testing.assert_allclose(found[0], law.ravel(), atol=1e-14)
     assert np.abs(found[1] - law.ravel()).sum() > 1e-3
 
 
+def test_the_symmetric_space_is_finite_where_the_posterior_underflows():
+    urns = theorems.Urns(640, 960)
+    assert (theorems.posterior(urns) == 0.0).any()
+    start = theorems.prior_in_symmetric_space(urns)
+    assert np.isfinite(start).all()
+    law = start * np.exp(0.5 * theorems.log_target(urns)).ravel()
+    assert law.sum() == pytest.approx(1.0)
+
+
 def test_eigenvectors_give_the_same_cold_time_as_steps(library):
     urns = theorems.barrier_urns(10)
     gap, time = theorems.barrier_cold(library, urns, 0.1)
     target = theorems.posterior(urns)
-    start = theorems.prior_in_symmetric_space(urns, target)
+    start = theorems.prior_in_symmetric_space(urns)
     times = 2 * np.round(time * np.geomspace(0.25, 2, 25) / 2).astype(np.int64)
     laws = theorems.cold_laws(theorems.symmetric_step(library, urns), start, times)
     root = np.sqrt(target).ravel()
