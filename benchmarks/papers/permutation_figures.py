@@ -220,7 +220,7 @@ def draw_panel(ax, panel, runs):
     """One of a-j."""
     title, _, _, budget = PANELS[panel]
     best, times = best_of(runs), np.geomspace(FIRST_SECONDS, budget, 301)
-    lowest = 0.0
+    lowest = highest = 0.0
     for method, seeds in runs.items():
         color, line = STYLES[method]
         curves = []
@@ -228,15 +228,16 @@ def draw_panel(ax, panel, runs):
             at, values = np.array(record["seconds_at"]), np.array(record["log_joint"]) - best
             place = np.searchsorted(at, times, side="right") - 1
             curves.append(np.where(place >= 0, values[np.maximum(place, 0)], np.nan))
-            lowest = min(lowest, values.min())
+            lowest, highest = min(lowest, values.min()), max(highest, values.max())
             ax.plot(times, curves[-1], linestyle=line, color=color, linewidth=0.4, alpha=0.6)
         mean_curve = np.mean(curves, axis=0)
         ax.plot(times, mean_curve, linestyle=line, color=color, linewidth=1.8, label=method)
     linear = max(1.0, 10.0 ** np.floor(np.log10(NEAR * abs(best))))
     ax.set_yscale("symlog", linthresh=linear, linscale=0.7)
-    ax.set_ylim(1.2 * lowest, 0.3 * linear)
+    ax.set_ylim(1.2 * lowest, max(0.3 * linear, 1.2 * highest))
     least, most = np.log10(linear), np.log10(-lowest)
-    ax.set_yticks([0.0, *-(10.0 ** np.arange(least, most)[::-1])])
+    above = 10.0 ** np.arange(least, np.log10(max(highest, linear)))  # burn-in may climb too far
+    ax.set_yticks([*-(10.0 ** np.arange(least, most)[::-1]), 0.0, *above])
     ax.set_xscale("log")
     ax.set_xlim(FIRST_SECONDS, budget)
     ax.xaxis.set_major_formatter("{x:g}")
@@ -334,9 +335,11 @@ def beam_picture(records):
     axes[0].legend(fontsize=8)
     axes[1].set_ylabel("probability of choosing m")
     for ax, title in zip(axes, ("terms of g(r)", "the same, normalised"), strict=False):
-        ax.set_title(f"{title}, {beam.PROFILE_DIMS} dimensions, {order}", fontsize=9)
+        ax.set_title(f"{title}, {beam.PROFILE_DIMS} dimensions, {order}", fontsize=8)
         ax.set_xlabel("segment size m")
-    for n_dims, line in zip(beam.DIMS, ("-", "--", "-.", ":", (0, (1, 3))), strict=True):
+    for n_dims, line in zip(
+        beam.DIMS, ("-", "--", "-.", ":", (0, (4, 1, 1, 1, 1, 1))), strict=True
+    ):
         kept = kept_of(runs[n_dims, order])[1:]
         share = np.cumsum(kept) / kept.sum()
         label = f"{n_dims} dimensions"
@@ -344,7 +347,7 @@ def beam_picture(records):
     axes[2].set_xscale("log")
     axes[2].set(xlabel="sizes kept at a point", ylabel="share of points with at most so many")
     axes[2].set_title(f"the beam, {order}", fontsize=9)
-    axes[2].legend(fontsize=8)
+    axes[2].legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0))
     for ax in axes:
         ax.grid(alpha=0.3)
     return figure
