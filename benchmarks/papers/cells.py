@@ -30,7 +30,8 @@ VERSIONS = f"python {platform.python_version()}, " + ", ".join(
 class Cell(NamedTuple):
     """What a line belongs to.
 
-    ``budget`` is in processor seconds per chain; 0 where the work is given by the data.
+    ``budget`` is in processor seconds per chain, or sweeps where a figure's module says so; 0 where
+    the work is given by the data.
     """
 
     figure: str
