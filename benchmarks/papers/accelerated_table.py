@@ -46,21 +46,30 @@ DATA = {
     "Yale, 1,799 x 1,024": ("yale", None, None, 8.0),
     "MNIST, 10,000 x 784": ("mnist", 10_000, 1000, 20.0),
 }
+DIGITS = {"MNIST, 60,000 x 784, // 32": "mnist", "MNIST, 60,000 x 784, 0 to 255": "raw"}
+LEVELS = {"prior": (1.0, 0.1), "single images": (1.0, 0.1)}  # with these gammas
+LEVEL_ROWS, LONG_ROWS, LONG_SECONDS = 1000, 2000, 300.0  # test images, evenly spaced
 MARKERS = {"one": "o", "100 at random": "s", "k-means": "^"}
 LINES = {EM: ":", EM_TUNED: "--", TUNED: "-"}
 
 
 def cells():
-    """Data outermost, then seeds."""
+    """Data outermost, then seeds; what takes all digits last."""
     for (data, (*_, seconds)), seed in product(DATA.items(), range(SEEDS)):
         for method in REFERENCES:
             yield Cell("table1", data, method, seed, seconds)
         for algorithm, start in product(ALGORITHMS, STARTS):
             yield Cell("table1", data, f"{algorithm} from {start}", seed, seconds)
+    for data, (name, gammas) in product(DIGITS, LEVELS.items()):
+        yield from (Cell("levels", data, f"{name}, gamma {gamma:g}") for gamma in gammas)
+    for seed in range(SEEDS):
+        yield Cell("long", next(iter(DIGITS)), "accelerated from one", seed, LONG_SECONDS)
 
 
 def cost(cell, typical):
     """Processor seconds of a cell that was not measured; tuning takes further fits."""
+    if not cell.budget:
+        return typical
     fits = {EM_TUNED: 1 + len(GAMMAS) * len(COMPONENTS), TUNED: 1 + len(GAMMAS)}
     return (cell.budget + 1) * fits.get(cell.method, 1)
 
@@ -84,7 +93,7 @@ class Images(NamedTuple):
 @functools.lru_cache(maxsize=1)
 def images_of(data):
     """The images of a data set."""
-    part, n_train, n_test, _ = DATA[data]
+    part, n_train, n_test, _ = DATA.get(data, (DIGITS.get(data), None, None, None))
     folder = os.environ["SKANNEAL_DATA"]
     return Images(*images.load(folder, images.PARTS[part], n_train, n_test))
 
@@ -92,6 +101,10 @@ def images_of(data):
 def measure(cell):
     """By the method."""
     data = images_of(cell.data)
+    if cell.figure == "levels":
+        return measure_level(data, *cell.method.split(", gamma "))
+    if cell.figure == "long":
+        data = data._replace(test=data.test[images.evenly(len(data.test), LONG_ROWS)])
     if cell.method == EM:
         return measure_em(data, COMPONENTS[0], 1.0, cell)
     if cell.method == EM_TUNED:
@@ -171,6 +184,16 @@ def measure_em(data, n_components, gamma, cell):
     }
 
 
+def measure_level(data, name, gamma):
+    """Of a predictor without clustering."""
+    test, gamma = data.test[images.evenly(len(data.test), LEVEL_ROWS)], float(gamma)
+    if name == "prior":
+        return {"full": float(references.prior_predictive(test, gamma).mean())}
+    with mock.patch.object(references, "N_THREADS", 1):
+        plug_in, whole = references.singletons(data.train, test, gamma, 1.0)
+    return {"plug_in": float(plug_in.mean()), "full": float(whole.mean())}
+
+
 # -- tables ----------------------------------------------------------------------------------------
 
 
@@ -210,6 +233,31 @@ def cell_of(seeds):
     clusters = np.mean(list(numbers(seeds, "clusters").values()))
     gammas = sorted({f"{gamma:.2g}" for gamma in numbers(seeds, "gamma").values()})
     return f"{text}; {clusters:,.0f} clusters, gamma {', '.join(gammas)}"
+
+
+def levels_table(records):
+    """Full and plug-in densities without clustering."""
+    found, rows = of_figure(records, "levels"), []
+    for data in DIGITS:
+        of_data = {cell.method: record for cell, record in found.items() if cell.data == data}
+        for name in ("full", "plug_in"):
+            row = [
+                of_data.get(f"{level}, gamma {g:g}", {}) for level in LEVELS for g in LEVELS[level]
+            ]
+            if of_data:
+                texts = [f"{record[name]:,.0f}" if name in record else "" for record in row]
+                rows.append((data, name.replace("_", "-"), *texts))
+    headings = "", "density", *(f"{level}, gamma {g:g}" for level in LEVELS for g in LEVELS[level])
+    return shown(headings, rows, records, "levels")
+
+
+def long_table(records):
+    """The default on all digits."""
+    rows = [
+        (cell.data, str(cell.seed), f"{cell.budget:g}", cell_of({cell.seed: record}))
+        for cell, record in of_figure(records, "long").items()
+    ]
+    return shown(("data", "seed", "seconds", "full (plug-in)"), rows, records, "long")
 
 
 def table_picture(records):
@@ -268,6 +316,8 @@ def tables(records):
     return {
         "verdicts": markdown(("claim", "measured", "verdict"), claims(records)),
         "table1": table1(records),
+        "levels": levels_table(records),
+        "long": long_table(records),
     }
 
 

@@ -38,6 +38,7 @@ TEST_ROWS = 500
 SECONDS, OWN_SECONDS = 20e-6, 0.5  # of processor time per cell of a table, and beside them
 PART = 8  # a pilot has this part of the rows
 PROPOSALS = 200
+LAST = 1 - 1e-9  # correlation with a finite transform
 
 
 class Setting(NamedTuple):
@@ -195,10 +196,15 @@ def effects(records):
     gains = {SETTINGS[d]: g.estimate.mean for d, g in gains_of(records, "map").items()}
     for factor, levels in zip(Setting._fields, LEVELS, strict=True):
         low, high = (
-            {s._replace(**{factor: 0}): gain for s, gain in gains.items() if s_level(s) == level}
-            for s_level, level in ((lambda s, f=factor: getattr(s, f), at) for at in ends(levels))
+            {
+                s._replace(**{factor: 0}): gain
+                for s, gain in gains.items()
+                if getattr(s, factor) == n
+            }
+            for n in ends(levels)
         )
-        yield factor, ends(levels), paired(high, low)
+        if low.keys() & high.keys():
+            yield factor, ends(levels), paired(high, low)
 
 
 def ends(levels):
@@ -293,7 +299,7 @@ def correlation(predicted, came):
     shared = [key for key in predicted if key in came]
     rank = float(spearmanr([predicted[k] for k in shared], [came[k] for k in shared])[0])
     error = np.sqrt((1 + rank**2 / 2) / (len(shared) - 3))
-    return rank, Estimate(float(np.arctanh(rank)), float(error), len(shared))
+    return rank, Estimate(float(np.arctanh(np.clip(rank, -LAST, LAST))), float(error), len(shared))
 
 
 def claims(records):

@@ -1,0 +1,93 @@
+"""What the tables of the papers' pages make of their cells."""
+
+import numpy as np
+import pytest
+
+from papers import accelerated_table, help_figures, schedules_figures
+from papers.cells import Cell
+from papers.verdicts import REFUTED, REPRODUCED, UNDECIDED, Estimate
+
+
+def records_of(figure, scores):
+    """(data, method, seed, budget) to score, as lines of a figure."""
+    common = {"version": "a", "seconds": 1.0, "sweeps": 1.0}
+    return {
+        Cell(figure, data, method, seed, budget): common | {"score": score}
+        for (data, method, seed, budget), score in scores.items()
+    }
+
+
+def map_of(gain):
+    """Lines of the map in which annealing gains so much over the better cold start."""
+    rng = np.random.default_rng(0)
+    scores = {}
+    for data, setting in help_figures.SETTINGS.items():
+        for seed in range(3):
+            noise = 0.01 * rng.normal(size=3)
+            for method, level in zip(help_figures.METHODS, (gain(setting), 0.0, -1.0)):
+                scores[data, method, seed, 1.0] = level + noise[0]
+    return records_of("map", scores)
+
+
+def test_the_map_tells_where_annealing_gains():
+    records = map_of(lambda setting: 1.0 if setting.separation == 8 else 0.1)
+    gains = help_figures.gains_of(records, "map")
+    assert {gain.over for gain in gains.values()} == {"prior_gibbs"}
+    found = {text: verdict for text, _, verdict in help_figures.claims(records)}
+    assert found["It gains more with 8 than with 2: separation"] == REPRODUCED
+    assert found["It gains more with 8,000 than with 500: rows"] == UNDECIDED
+    worse = map_of(lambda setting: -0.2)
+    assert next(iter(help_figures.claims(worse)))[2] == REFUTED
+
+
+def test_a_rank_correlation_needs_more_than_a_few_settings():
+    few = dict(enumerate([1.0, 3.0, 2.0, 4.0, 5.0, 6.0]))
+    rank, estimate = help_figures.correlation(few, few)
+    assert rank == pytest.approx(1.0)
+    noisy = dict(enumerate(np.random.default_rng(0).normal(size=40)))
+    rank, estimate = help_figures.correlation(noisy, dict(enumerate(range(40))))
+    assert abs(rank) < 0.4
+    low, high = estimate.interval()
+    assert low < 0 < high
+
+
+def test_annealing_with_the_papers_kernel_is_compared_over_all_data_sets():
+    scores, panels = {}, list(schedules_figures.PANELS)[:2]
+    rng = np.random.default_rng(0)
+    for panel, seed in ((panel, seed) for panel in panels for seed in range(4)):
+        for method, level in zip(schedules_figures.PAPERS, (1.0, 0.0, 1.0)):
+            scores[panel, method, seed, 2.0] = level + 0.1 * rng.normal()
+    records = records_of("papers_kernel", scores)
+    found = {
+        text: verdict for text, _, verdict in schedules_figures.claims_of_papers_kernel(records)
+    }
+    assert (
+        found["equal seconds, all 2 data sets: `linear_anneal` beats `prior_gibbs`"] == REPRODUCED
+    )
+    last = "equal seconds, all 2 data sets: `linear_anneal` beats `sequential_gibbs`"
+    assert found[last] == UNDECIDED
+    both = schedules_figures.over_panels([Estimate(1.0, 0.3, 5), Estimate(3.0, 0.4, 8)])
+    assert (both.mean, both.n) == (2.0, 5)
+    assert both.error == pytest.approx(0.25)
+
+
+def test_gamma_and_components_of_em_are_chosen_without_the_test_images(monkeypatch):
+    images = accelerated_table.Images(np.arange(100).reshape(50, 2), np.full((7, 2), -1))
+    seen = []
+
+    def measured(data, n_components, gamma, cell):
+        seen.append(data.test)
+        return {
+            "full": -abs(gamma - 0.3) - abs(n_components - 300),
+            "chosen": (n_components, gamma),
+        }
+
+    monkeypatch.setattr(accelerated_table, "images_of", lambda data: images)
+    monkeypatch.setattr(accelerated_table, "measure_em", measured)
+    data = next(iter(accelerated_table.DATA))
+    found = accelerated_table.measure(Cell("table1", data, accelerated_table.EM_TUNED, 0, 1.0))
+    assert found["chosen"] == (300, 0.3)
+    assert [len(rows) for rows in seen] == [5] * 12 + [7]
+    assert all((rows >= 0).all() for rows in seen[:-1])
+    apart = images.for_tuning(0)
+    assert sorted(np.concatenate(apart).ravel()) == list(range(100))
