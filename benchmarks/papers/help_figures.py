@@ -281,7 +281,8 @@ def map_picture(records):
         ax.set_xlim(LEVELS.rows[0] / 1.4, LEVELS.rows[-1] * 1.4)
         ax.set_xticks(LEVELS.rows, [f"{n:,}" for n in LEVELS.rows])
         ax.set_xticks([], minor=True)
-        ax.set_title(f"{columns} columns, {views} view(s), {clusters} clusters", fontsize=9)
+        of_views = f"{views} view{'s' if views > 1 else ''}"
+        ax.set_title(f"{columns} columns, {of_views}, {clusters} clusters", fontsize=9)
         ax.set_xlabel("rows")
         ax.grid(alpha=0.3)
         if not at:
