@@ -38,6 +38,7 @@ TEST_ROWS = 500
 SECONDS, OWN_SECONDS = 20e-6, 0.5  # of processor time per cell of a table, and beside them
 PART = 8  # a pilot has this part of the rows
 PROPOSALS = 200
+LINEAR = 0.01  # nats per row, where the picture's scale is linear
 LAST = 1 - 1e-9  # correlation with a finite transform
 
 
@@ -259,7 +260,7 @@ def map_picture(records):
     gains = {SETTINGS[d]: g.estimate for d, g in gains_of(records, "map").items()}
     across = list(product(LEVELS.views, LEVELS.clusters))
     figure, axes = plt.subplots(
-        *(len(LEVELS.columns), len(across)), figsize=(13, 6.4), layout="constrained", sharey="row"
+        *(len(LEVELS.columns), len(across)), figsize=(13, 6.8), layout="constrained", sharey=True
     )
     for (columns, row), (at, (views, clusters)) in product(
         zip(LEVELS.columns, axes, strict=True), enumerate(across)
@@ -277,6 +278,7 @@ def map_picture(records):
                 label=f"clusters {separation} standard deviations apart",
             )
         ax.axhline(0, color="0.5", linewidth=0.8)
+        ax.set_yscale("symlog", linthresh=LINEAR, linscale=0.6)
         ax.set_xscale("log")
         ax.set_xlim(LEVELS.rows[0] / 1.4, LEVELS.rows[-1] * 1.4)
         ax.set_xticks(LEVELS.rows, [f"{n:,}" for n in LEVELS.rows])

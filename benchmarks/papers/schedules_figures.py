@@ -291,11 +291,11 @@ def scores_picture(panels):
     for ax in axes.flat[len(panels) :]:
         ax.set_axis_off()
     for ax, (panel, budgets) in zip(axes.flat, panels.items(), strict=False):
-        for i, (method, (color, marker, line)) in enumerate(STYLES.items()):
+        names = [name for name in STYLES if any(name in of for of in budgets.values())]
+        for i, method in enumerate(names):
+            color, marker, line = STYLES[method]
             at = {b: scores(methods[method]) for b, methods in budgets.items() if method in methods}
-            if not at:
-                continue
-            aside = 1.04 ** (i - 2)  # so that dots do not hide each other
+            aside = 1.04 ** (i - (len(names) - 1) / 2)  # dots do not hide each other
             for budget, values in at.items():
                 where = [aside * budget] * len(values)
                 ax.plot(where, list(values.values()), marker, color=color, markersize=4, alpha=0.5)
