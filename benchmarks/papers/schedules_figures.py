@@ -474,12 +474,31 @@ def claims_of_papers_kernel(records):
             for panel, gain in found.items():
                 text = f"equal {equal}, {panel}: `{ours}` beats `{other}`"
                 yield text, f"z-score higher by {gain.text(2)}", is_positive(gain)
+    yield from claims_of_set_lengths(records)
     for panel, budgets in with_ours(records).items():
         budget, methods = list(budgets.items())[-1]
         if {OURS, PAPERS[0]} <= methods.keys():
             gain = paired(scores(methods[OURS]), scores(methods[PAPERS[0]]))
             text = f"{panel}, {budget:g} seconds: the package's `anneal` beats the paper's"
             yield text, f"{gain.text(2)} nats per row", is_positive(gain)
+
+
+def claims_of_set_lengths(records):
+    """Annealing of a set length against cold chains with a time limit: the budgets of sweeps whose
+    chains take about as long."""
+    limited = runs_of(records, KERNEL[0])
+    for panel, budgets in runs_of(records, KERNEL[1]).items():
+        for (n_sweeps, methods), other in product(budgets.items(), PAPERS[1:]):
+            annealed = methods.get(PAPERS[0], {})
+            took = mean(scores(annealed, "chain_seconds").values())
+            for of in limited.get(panel, {}).values():
+                cold = of.get(other, {})
+                seconds = mean(scores(cold, "chain_seconds").values())
+                if cold and took.mean / 2 < seconds.mean < 2 * took.mean:
+                    gain = paired(scores(annealed), scores(cold))
+                    text = f"{panel}: {n_sweeps:g} sweeps of `{PAPERS[0]}` in {took.text(1)} s "
+                    text += f"beat `{other}` in {seconds.mean:.1f} s"
+                    yield text, f"{gain.text(2)} nats per row", is_positive(gain)
 
 
 def z_gain(budgets, *both):
