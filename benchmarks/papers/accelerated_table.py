@@ -279,12 +279,13 @@ def table_picture(records):
             if method in methods:
                 level = np.mean(list(numbers(methods[method], "full").values()))
                 ax.axhline(level, color="black", linestyle=line, linewidth=1, label=method)
+        ax.set_xlim(-0.5, len(ALGORITHMS) - 0.5)
         ax.set_xticks(range(len(ALGORITHMS)), ALGORITHMS, fontsize=8)
         ax.set_title(data, fontsize=10, loc="left")
         ax.set_ylabel("full predictive, nats per test image")
         ax.grid(alpha=0.3, axis="y")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=9)
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=9)
     return figure
 
 

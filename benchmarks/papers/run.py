@@ -36,11 +36,12 @@ def again(family, n):
 
 def wanted_by(options):
     """Which cells are asked for."""
-    starts = tuple(options.data_sets or ("",))
+    data_sets, methods = (tuple(names or ("",)) for names in (options.data_sets, options.methods))
 
     def wanted(cell):
         of_figure = not options.figures or cell.figure in options.figures
-        return of_figure and cell.data.startswith(starts) and cell.budget <= options.most
+        is_named = cell.data.startswith(data_sets) and cell.method.startswith(methods)
+        return of_figure and is_named and cell.budget <= options.most
 
     return wanted
 
@@ -51,6 +52,7 @@ def main():
     parser.add_argument("--data", help="folder with mnist.npz and ap_news.npz")
     parser.add_argument("--figures", nargs="+", help="only these")
     parser.add_argument("--data-sets", nargs="+", help="only those whose names begin so")
+    parser.add_argument("--methods", nargs="+", help="only those whose names begin so")
     parser.add_argument("--most", type=float, default=float("inf"), help="seconds of a cell")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--anew", action="store_true", help="also cells of other commits")
