@@ -79,7 +79,7 @@ def exact(view, columns):
 
 def test_expectations_are_those_of_the_law(monkeypatch):
     """Three columns of three levels, which five components tell a little."""
-    monkeypatch.setattr(_dependence, "N_SIMULATED", 40_000)
+    monkeypatch.setattr(_dependence, "N_SIMULATED", 10_000)
     rng = np.random.default_rng(1)
     labels = np.repeat(np.arange(5), 12)
     columns = (labels[:, None] * [1, 2, 1] + rng.integers(2, size=(60, 3))) % 3
@@ -88,11 +88,11 @@ def test_expectations_are_those_of_the_law(monkeypatch):
     logs, weights = _dependence.simulated(view, schema, [0, 1, 2])
     x, y, z = (Told.of(of, weights) for of in logs)
     for told, expected in zip((x, y, z), squares, strict=True):
-        np.testing.assert_allclose(np.sort(told.squares)[::-1][:2], expected[:2], atol=0.02)
-        assert np.sort(told.squares)[::-1][2:].max() < 0.02
-    assert information(x, y, weights) == pytest.approx(alone, abs=0.01)
+        np.testing.assert_allclose(np.sort(told.squares)[::-1][:2], expected[:2], atol=0.03)
+        assert np.sort(told.squares)[::-1][2:].max() < 0.03
+    assert information(x, y, weights) == pytest.approx(alone, abs=0.02)
     rest = _dependence.components(np.log(weights) + logs[2])
-    assert information(x, y, rest) == pytest.approx(given, abs=0.01)
+    assert information(x, y, rest) == pytest.approx(given, abs=0.02)
     assert abs(alone - given) > 0.05  # one is not the other
 
 
@@ -123,17 +123,18 @@ def test_cells_are_counted(family):
 
 
 def test_gaps_are_no_evidence():
-    """A weak dependence that 300 rows tell, of which two thirds of the cells are then missing."""
+    """Rows count as far as both cells are there; the control counts all of them."""
     rng = np.random.default_rng(0)
     x = rng.integers(2, size=300)
-    columns = np.column_stack([x, np.where(rng.random(300) < 0.7, x, 1 - x)]).astype(float)
-    view, schema = levels(columns, x)
-    whole = _dependence.of_single_columns(view, schema, [0, 1])[0, 1]
-    gaps = rng.random(columns.shape) < 2 / 3
+    columns = np.column_stack([x, np.where(rng.random(300) < 0.65, x, 1 - x)]).astype(float)
+    columns[rng.random(columns.shape) < 0.5] = np.nan
     hyper = {"pseudo_counts": [PSEUDO_COUNTS] * 2}
-    cells = [np.where(gap, np.nan, of).tolist() for gap, of in zip(gaps.T, columns.T, strict=True)]
-    mixture, _ = make_mixture([("categorical", of, hyper) for of in cells])
+    mixture, _ = make_mixture([("categorical", of.tolist(), hyper) for of in columns.T])
     set_partition(mixture, x)
-    schema = Schema.of_table(mixture.table)
-    assert whole > 0.999
-    assert _dependence.of_single_columns(View(mixture), schema, [0, 1])[0, 1] < 0.9
+    view, schema = View(mixture), Schema.of_table(mixture.table)
+    logs, weights = _dependence.simulated(view, schema, [0, 1])
+    x, y = (Told.of(of, weights) for of in logs)
+    found = _dependence.of_single_columns(view, schema, [0, 1])[0, 1]
+    seen = 300 * np.prod(np.mean(~np.isnan(columns), axis=0))
+    odds = [n * information(x, y, weights) - cost(n, x, y) for n in (seen, 300)]
+    assert np.log(found / (1.0 - found)) == pytest.approx(odds[0]) and odds[1] > odds[0] + 1.0
