@@ -31,7 +31,7 @@ from ..predictive._loo import compared_rows
 from ..summary import cut_tree
 
 COMPARED_ROWS = 1000  # of which clusters are compared
-DRAWS = 9  # of a chain, that its own clusters are averaged over
+DRAWS = 9  # of a chain, that its own answers about clusters and columns are averaged over
 ALIKE = 0.95  # least adjusted Rand index
 SAME_NUMBER, SHARE = 0.05, 0.75  # most relative difference, and the least share of the chains
 DEPENDENCE = 0.1  # most mean difference of probabilities
@@ -118,9 +118,9 @@ def _own_clusters(estimator, draws, n_clusters, table, encoder):
 def _of_dependence(chains, encoder):
     """How far chains differ in the probabilities that columns depend on each other."""
     pairs = np.triu_indices(encoder.n_columns, 1)
+    some = [[draws[i] for i in evenly(len(draws), DRAWS)] for draws in chains]
     of_chains = [
-        CrossCatQueries(draws, None, encoder).dependence_probability(None)[pairs]
-        for draws in chains
+        CrossCatQueries(draws, None, encoder).dependence_probability(None)[pairs] for draws in some
     ]
     gaps = np.abs(of_chains - np.mean(of_chains, axis=0))
     apart = gaps.mean(axis=1).max() if gaps.size else 0.0

@@ -36,12 +36,12 @@ class RowAndColumnQuestions:
         Returns
         -------
         probabilities : ndarray or frame of shape (n_compared, n_compared)
-            Averaged over the draws of all chains: where a draw has two columns in one view, the
-            probability that both have to do with the view's components. A column has, or the view's
-            components have one law in it, with even odds before the data. Two numbers of
-            "multivariate_normal" in one view always depend on each other. 0 of a column that is
-            constant in fit, and of each with itself 1. If fit was given a frame, this is one, with
-            the columns' names.
+            Averaged over the draws of all chains. Where a draw has two columns in one view, both
+            may have to do with the view's components or not, and these may make them depend on each
+            other, by themselves or given the view's other columns, or not: each with even odds
+            before the data. Two numbers of "multivariate_normal" in one view always depend on each
+            other. 0 of a column that is constant in fit, and of each with itself 1. If fit was
+            given a frame, this is one, with the columns' names.
         """
         return self._named(columns, self._queries().dependence_probability(columns))
 

@@ -6,9 +6,9 @@ from numbers import Integral
 
 import numpy as np
 
+from ._dependence import dependences
 from ._information import mutual_information
 from ._queries import MixtureQueries
-from ._relevance import relevances
 from ._similarity import Memberships
 
 MOST_BYTES = 1 << 30  # of a matrix of similarities
@@ -20,25 +20,20 @@ class CrossCatQueries(MixtureQueries):
     """Answers of the draws of a CrossCat about rows and columns."""
 
     def dependence_probability(self, columns):
-        """How probable it is that two columns are in one view and both have to do with its
-        components, or have one law for both in each of them.
+        """How probable it is that two columns are in one view, that both have to do with its
+        components or have one law for both in each of them, and that these make them dependent.
 
         Shape (n_compared, n_compared)."""
         positions = self.positions(columns, "columns")
         at, places = self.encoder.apart.places(positions)
-        together = np.zeros((len(places), len(places)))
+        schema = self.encoder.table_schema
+        together = np.zeros((len(schema.dtypes), len(schema.dtypes)))
         for views, weight in zip(self.predictor.draws, self.draw_weights):
             for view in views:
-                relevant = relevances(view)
-                own = np.array([relevant.get(int(j), 0.0) for j in places])
-                both = np.multiply.outer(own, own)
-                for block in view.mixture.blocks:
-                    if block.joint:
-                        at_own = np.flatnonzero(np.isin(places, block.columns))
-                        both[np.ix_(at_own, at_own)] = 1.0
-                together += weight * both
+                own, both = dependences(view, schema)
+                together[np.ix_(own, own)] += weight * both
         probabilities = np.zeros((len(positions), len(positions)))
-        probabilities[np.ix_(at, at)] = together / self.draw_weights.sum()
+        probabilities[np.ix_(at, at)] = together[np.ix_(places, places)] / self.draw_weights.sum()
         probabilities[np.equal.outer(positions, positions)] = 1.0
         return probabilities
 

@@ -17,6 +17,7 @@ from oracles.mixtures import (
 )
 from oracles.reference import log_marginal
 from skanneal import CrossCatPY
+from skanneal.predictive._dependence import dependences
 from skanneal.predictive._predictor import View
 from skanneal.predictive._relevance import relevances
 
@@ -94,7 +95,7 @@ def test_what_components_tell_and_what_they_do_not():
 
 
 @pytest.mark.slow
-def test_a_pair_depends_where_both_have_to_do_with_one_view():
+def test_a_pair_depends_where_a_view_makes_it():
     """By columns and draws; a column with itself always does."""
     rng = np.random.default_rng(0)
     side = rng.integers(2, size=120)
@@ -106,10 +107,16 @@ def test_a_pair_depends_where_both_have_to_do_with_one_view():
         model = CrossCatPY(n_chains=2, n_draws=4, random_state=0).fit(X)
     found, total = np.asarray(model.dependence_probability()), 0.0
     queries = model._queries()
+    schema = queries.encoder.table_schema
     for views, weight in zip(queries.predictor.draws, queries.draw_weights, strict=True):
         for view in views:
-            relevant = relevances(view)
-            total += weight * relevant.get(0, 0.0) * relevant.get(1, 0.0)
+            columns, pairs = dependences(view, schema)
+            if {0, 1} <= set(columns):
+                relevant = relevances(view)
+                most = relevant[0] * relevant[1]
+                pair = pairs[columns.index(0), columns.index(1)]
+                assert 0.0 < pair <= most
+                total += weight * pair
     assert found[0, 1] == pytest.approx(total / queries.draw_weights.sum())
     assert found[0, 1] > 0.99 and found[0, 2] < 0.3
     np.testing.assert_array_equal(np.diag(found), 1.0)
