@@ -31,6 +31,8 @@ even groups that exclude each other it is 0.19 nats for 0.69. So less may be sai
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.special import expit
 
@@ -83,19 +85,18 @@ def of_single_columns(view, schema, columns):
     share = {j: n for block in view.mixture.blocks for j, n in observed(block, view.slots[:-1])}
     n_rows = view.mixture.sizes().sum()
     seen = np.array([share[j] / n_rows for j in columns])
-    alone = [Told.of(of, weights) for of in logs]
+    told = Told.of(logs, weights)
     whole = logs.sum(axis=0) + np.log(weights)
     out = np.zeros((len(columns), len(columns)))
-    for i, x in enumerate(alone):
-        for j, y in enumerate(alone[:i]):
-            n = n_rows * seen[i] * seen[j]
-            odds = [n * information(x, y, weights) - cost(n, x, y)]
-            if len(columns) > 2:
-                rest = components(whole - logs[i] - logs[j])
-                groups = np.mean(rest**2 @ (1.0 / weights))
-                odds.append(n * information(x, y, rest) - groups * cost(n / groups, x, y))
-            out[i, j] = out[j, i] = expit(np.logaddexp.reduce(odds) - np.log(len(odds)))
-    return out
+    for i in range(1, len(columns)):
+        x, y, n = told.some(i), told.some(slice(i)), n_rows * seen[i] * seen[:i]
+        odds = [n * information(x, y, weights) - cost(n, x, y)]
+        if len(columns) > 2:
+            rest = components(whole - logs[i] - logs[:i])
+            groups = np.mean(rest**2 @ (1.0 / weights), axis=-1)
+            odds.append(n * information(x, y, rest) - groups * cost(n / groups, x, y))
+        out[i, :i] = expit(np.logaddexp.reduce(odds) - np.log(len(odds)))
+    return out + out.T
 
 
 def simulated(view, schema, columns):
@@ -112,50 +113,55 @@ def simulated(view, schema, columns):
     return np.stack([view.cell_scores(j, table, 0, N_SIMULATED) for j in columns]), weights
 
 
-class Told:
-    """What simulated cells of a column tell of the components.
+class Told(NamedTuple):
+    """What simulated cells of a column, or of each of several, tell of the components.
 
     Attributes
     ----------
-    likelihood : ndarray of shape (n, K + 1)
+    likelihood : ndarray of shape (..., n, K + 1)
         Relative to the largest of a row.
-    squares : ndarray of shape (K,)
+    squares : ndarray of shape (..., K)
         Squared canonical correlations of the column and its component.
     """
 
-    def __init__(self, likelihood, squares):
-        self.likelihood, self.squares = likelihood, squares
+    likelihood: np.ndarray
+    squares: np.ndarray
 
     @classmethod
     def of(cls, logs, weights):
-        """Of the log densities of cells."""
-        likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+        """Of the log densities of cells, (..., n, K + 1)."""
+        likelihood = np.exp(logs - logs.max(axis=-1, keepdims=True))
         told = components(np.log(weights) + logs) / np.sqrt(weights)
-        squares = np.linalg.eigvalsh(told.T @ told / len(told))[:-1]  # the last is about 1
-        return cls(likelihood, np.maximum(squares, 0.0))
+        squares = np.linalg.eigvalsh(np.swapaxes(told, -1, -2) @ told / logs.shape[-2])
+        return cls(likelihood, np.maximum(squares[..., :-1], 0.0))  # the last is about 1
+
+    def some(self, columns):
+        """Of some of the columns."""
+        return Told(self.likelihood[columns], self.squares[columns])
 
 
 def components(logs):
-    """Probability of each component given what has these logarithms: (n, K + 1)."""
-    of = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return of / of.sum(axis=1, keepdims=True)
+    """Probability of each component given what has these logarithms: (..., n, K + 1)."""
+    of = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    return of / of.sum(axis=-1, keepdims=True)
 
 
 def cost(n, x, y):
     """What the freedom of a dependence costs n rows, in nats."""
-    most = len(x.squares) - 1
-    products = np.sort(np.multiply.outer(x.squares, y.squares), axis=None)[::-1][:most]
-    return 0.5 * max(np.log1p(n * products).sum(), np.log1p(n))
+    most = x.squares.shape[-1] - 1
+    products = x.squares[..., :, None] * y.squares[..., None, :]
+    largest = np.sort(products.reshape(*products.shape[:-2], -1), axis=-1)[..., ::-1][..., :most]
+    return 0.5 * np.maximum(np.log1p(np.expand_dims(n, -1) * largest).sum(axis=-1), np.log1p(n))
 
 
 def information(x, y, shares):
-    """Mean information of x and y where components have these shares, (K + 1,) or (n, K + 1)."""
+    """Mean information of x and y where components have these shares, (..., K + 1)."""
     of_x = x.likelihood * shares
-    densities = of_x.sum(axis=1), np.sum(y.likelihood * shares, axis=1)
-    both = np.sum(of_x * y.likelihood, axis=1)
+    densities = of_x.sum(axis=-1), np.sum(y.likelihood * shares, axis=-1)
+    both = np.sum(of_x * y.likelihood, axis=-1)
     of_x, of_y, both = (np.log(np.maximum(of, LEAST)) for of in (*densities, both))
     logs = np.maximum(both - of_x - of_y, np.log(LEAST))
-    return float(np.mean(logs + np.expm1(-logs)))
+    return np.mean(logs + np.expm1(-logs), axis=-1)
 
 
 def observed(block, slots):
