@@ -1,8 +1,9 @@
 """The pair of rows of a split or a merge: how it is drawn, and how probable that was.
 
 Row i is uniform in S. With `uniform_pairs` row j is, too. Else it is in i's cluster with
-probability 1/2, uniform in it; outside it is uniform or, as often, in a cluster that is drawn with
-the weight with which i would join it. These weights are in the mixture's `log_lik`.
+probability 1/2, uniform in it. Otherwise it is uniform among all rows outside or, as often, in
+another cluster, which is drawn with the weight with which i would join it. These weights are in the
+mixture's `log_lik`.
 """
 
 from libc.float cimport FLT_MAX
@@ -44,19 +45,27 @@ cdef inline void weigh_others(Mixture mixture, int64_t row, double beta) noexcep
             mixture.log_lik[k] = fmaxf(mixture.log_prior[k] + beta * mixture.log_lik[k], -FLT_MAX)
 
 
+cdef inline double log_total(Mixture mixture) noexcept nogil:
+    """Log of the sum of the weights in `log_lik`; -inf if there is none."""
+    cdef Py_ssize_t k
+    cdef double most = -INFINITY, total = 0.0
+    for k in range(mixture.n_tiles * TILE):
+        most = max(most, mixture.log_lik[k])
+    if most == -INFINITY:
+        return most
+    for k in range(mixture.n_tiles * TILE):
+        total += exp(mixture.log_lik[k] - most)
+    return most + log(total)
+
+
 cdef inline Py_ssize_t near_cluster(Mixture mixture, bitgen_t *rng) noexcept nogil:
     """A cluster by the weights in `log_lik`."""
     cdef Py_ssize_t k, last = 0
-    cdef double most = -INFINITY, total = 0.0, left
-    for k in range(mixture.n_tiles * TILE):
-        most = max(most, mixture.log_lik[k])
-    for k in range(mixture.n_tiles * TILE):
-        total += exp(mixture.log_lik[k] - most)
-    left = uniform(rng) * total
+    cdef double total = log_total(mixture), left = uniform(rng)
     for k in range(mixture.n_tiles * TILE):
         if mixture.log_lik[k] > -INFINITY:
             last = k
-            left -= exp(mixture.log_lik[k] - most)
+            left -= exp(mixture.log_lik[k] - total)
             if left < 0.0:
                 break
     return last
@@ -84,14 +93,3 @@ cdef inline double log_outside(int64_t size, int64_t other, int64_t n, double ne
     if uniform_pairs:
         return log(share / (n - size))
     return log(share * 0.5 * (1.0 / (n - size) + near / other))
-
-
-cdef inline double share_beside(Mixture mixture, double log_weight) noexcept nogil:
-    """Share of a cluster of this weight among all those in `log_lik` and itself."""
-    cdef Py_ssize_t k
-    cdef double most = log_weight, total = 0.0
-    for k in range(mixture.n_tiles * TILE):
-        most = max(most, mixture.log_lik[k])
-    for k in range(mixture.n_tiles * TILE):
-        total += exp(mixture.log_lik[k] - most)
-    return exp(log_weight - most) / (total + exp(log_weight - most))

@@ -1,9 +1,9 @@
 """Sequentially allocated split-merge (Dahl 2003), for the Dirichlet and the Pitman-Yor process.
 
 A row i of S is drawn uniformly, then a row j: with probability 1/2 from the rest of i's cluster,
-else from outside (if there are many clusters, a uniform pair is seldom in one). There j is, with
-probability 1/2 each, uniform among all rows, or from a cluster that is drawn with the weight with
-which row i would join it: most pairs of clusters are too far apart to be merged. If both are in one
+else from outside (if there are many clusters, a uniform pair is seldom in one). Outside, j is with
+probability 1/2 uniform among all rows; else it is from a cluster that is drawn with the weight with
+which row i would join it, since most clusters are too far apart to be merged. If both are in one
 cluster, the proposal is a split: the seeds are {i} and {j}, and the other members in random order
 join one of the two with weight (size - d) p(x | x_k)^beta; q is the probability of this allocation.
 Otherwise it is a merge, whose reverse is a split in a fresh random order with every step forced to
@@ -42,8 +42,7 @@ from ..families._slots cimport TILE, aligned_zeros
 from ..partition_priors._base cimport PartitionPrior
 from ..states._mixture cimport Mixture
 from ._partners cimport (
-    log_inside, log_outside, near_cluster, partner, place_in, same_share, share_beside,
-    weigh_others,
+    log_inside, log_outside, log_total, near_cluster, partner, place_in, same_share, weigh_others,
 )
 
 from ._info import CALL, MoveInfo, Polled, n_columns_of, row_work
@@ -385,7 +384,7 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int6
         if not uniform_pairs:
             weigh_others(mixture, rows[i], beta)
             pair.n_weighed += mixture.n_tiles
-            near = share_beside(mixture, pair.log_weight(mixture, rows[i], beta))
+            near = 1.0 / (1.0 + exp(log_total(mixture) - pair.log_weight(mixture, rows[i], beta)))
         log_ratio += log_outside(pair.size[0], pair.size[1], n, near, uniform_pairs)
         log_ratio -= log_inside(size, n, uniform_pairs)
         log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - of_slot(mixture, a))
@@ -396,9 +395,7 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int6
     else:
         log_ratio += log_split_sizes(mixture.prior, mixture.counts[a], mixture.counts[b])
         if not uniform_pairs:
-            least = mixture.log_lik[b]
-            mixture.log_lik[b] = -INFINITY
-            near = share_beside(mixture, least)
+            near = exp(mixture.log_lik[b] - log_total(mixture))
         log_ratio += log_outside(mixture.counts[a], mixture.counts[b], n, near, uniform_pairs)
         log_ratio -= log_inside(size, n, uniform_pairs)
         log_ratio += beta * (of_slot(mixture, a) + of_slot(mixture, b)

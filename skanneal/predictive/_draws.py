@@ -40,7 +40,7 @@ class Draw:
 
     def __init__(self, arrays, encoder):
         self.arrays = arrays
-        CHECKED[self] = {0} | {len(arrays[name]) for name in arrays if name.endswith("labels")}
+        CHECKED[self] = {0, n_labelled(arrays)}
         self._apart = encoder.apart
         schema = encoder.table_schema
         self._units = schema.offsets, schema.scales
@@ -95,7 +95,7 @@ class CrossCatDraw:
 
     def __init__(self, arrays, encoder):
         self.arrays = arrays
-        CHECKED[self] = {0} | {len(arrays[name]) for name in arrays if name.endswith("labels")}
+        CHECKED[self] = {0, n_labelled(arrays)}
         self._apart = encoder.apart
         schema = encoder.table_schema
         self._units = schema.offsets, schema.scales
@@ -161,6 +161,11 @@ def state_of(draw, table):
     state = state_from_arrays(draw.arrays, table, trusted=table.n_rows in known)
     known.add(table.n_rows)
     return state
+
+
+def n_labelled(arrays):
+    """How many rows have a label in a draw; 0 if it keeps no labels."""
+    return next((len(arrays[name]) for name in arrays if name.endswith("labels")), 0)
 
 
 def partitions(arrays, rows):
