@@ -30,7 +30,7 @@ from ._table cimport Table, is_far
 
 from ._forms import diagonal, flatten, starts, unflatten
 from ._normal_division import NormalColumns
-from ._normal_grids import DEGREES, START, TOO_WIDE, WEIGHTS, typical_variances
+from ._normal_grids import DEGREES, OF_OBSERVED_MEAN, START, TOO_WIDE, typical_variances
 from ._slots import SLOTS
 
 cdef double LOG_PI = 1.1447298858494002
@@ -93,7 +93,7 @@ cdef class MultivariateNormal(NumberRows):
         cdef double nu0 = d - 1 + DEGREES
         at = starts(MultivariateNormal.forms, d)
         out = [None] * at[4]
-        out[at[1]] = WEIGHTS
+        out[at[1]] = OF_OBSERVED_MEAN
         out[at[2]] = np.array([nu0])
         for j, place in enumerate(diagonal(d)):
             cells = table.column(columns[j])

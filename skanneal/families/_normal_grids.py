@@ -16,6 +16,11 @@ is Gamma(nu0 K / 2, sum of P_k,jj / 2): for one cluster of independent columns, 
 chi2(nu0), about nu0 times the column's variance. The grid must reach that, with ROOM for the tail
 of the chi-squared: if it ended at the variance, a single Gaussian of many columns would fall apart
 into narrower clusters.
+
+The prior mean of whole rows is not inferred: it is the columns' mean, that of the rows themselves.
+If it weighed much, a table of one cluster would take it for a fact, and use its rows twice: means
+would be surer than the rows make them, and imputations too much alike. So it weighs one row at
+most, OF_OBSERVED_MEAN.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -26,7 +31,9 @@ from ._scaling import ordinary
 
 DEGREES = 2.0
 WEIGHTS = np.geomspace(1e-4, 10.0, 11)  # of the prior mean, in rows
+OF_OBSERVED_MEAN = np.geomspace(1e-4, 1.0, 9)
 WEIGHTS.setflags(write=False)
+OF_OBSERVED_MEAN.setflags(write=False)
 LEAST = 1e-8  # typical variance of a cluster, relative to the column's
 ROOM = 4.0
 STEP = 2.0  # between points; an error of half a step costs 0.03 nu0 nats per cluster
