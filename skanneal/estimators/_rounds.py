@@ -20,7 +20,7 @@ from ..summary._convergence import FAR
 from ._verdict import failed, judged
 
 BLOCK = 25  # sweeps of the first block
-MOST_SWEEPS = 400  # of all blocks together
+MOST_SWEEPS = 800  # of all blocks together
 # Limit of work: 750 sweeps of a 10,000 x 20 table. The limit of other tables grows with the square
 # root of their cells.
 REFERENCE_SWEEPS, REFERENCE_ROWS, REFERENCE_COLUMNS = 750, 10_000, 20

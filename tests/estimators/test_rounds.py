@@ -114,10 +114,10 @@ def test_blocks_double_until_the_chains_agree(monkeypatch):
 
 
 def test_work_has_a_cap(monkeypatch):
-    chains = Chains(monkeypatch)
+    chains = Chains(monkeypatch, n_rows=1000)
     results, _, verdict, block = chains.run()
-    assert block == 200 and sum(chains.judged_blocks) <= MOST_SWEEPS
-    assert results[0]["state"] == 10 + 25 + 50 + 100 + 200 and not verdict["converged_"]
+    assert block == 400 and sum(chains.judged_blocks) <= MOST_SWEEPS
+    assert results[0]["state"] == 10 + 25 + 50 + 100 + 200 + 400 and not verdict["converged_"]
     # Twenty times the cost: no more than the reference's time.
     chains = Chains(monkeypatch)
     chains.run(cost=SweepCost(20.0))
