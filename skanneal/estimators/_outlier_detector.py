@@ -36,16 +36,15 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
     """Find rows that are improbable under mixtures, whatever their columns and gaps.
 
     The score is about minus the log of the share of rows that are as odd. It is an average over
-    three scales: mixtures of all rows, mixtures of few random rows each, and a single component of
-    all rows. Rows are odd if they lie at the rim of their component, or if their component is
-    diffuse or rare; being a tail probability, not a density, the score is neither raised nor
-    lowered by repeated values and gaps.
+    two scales: a mixture of all rows, and mixtures of few random rows each. Rows are odd if they
+    lie at the rim of their component, or if their component is diffuse or rare; being a tail
+    probability, not a density, the score is neither raised nor lowered by repeated values and gaps.
 
     Parameters
     ----------
     estimator : AnnealedDPMixture, PermutationDPMixture, CrossCatPY or None, default=None
         The mixture of all rows. None is ``AnnealedDPMixture(n_chains=2, point_estimate="map")``,
-        whose labels are components, beside the other two scales. Otherwise the score is that of
+        whose labels are components, beside the mixtures of few rows. Otherwise the score is that of
         this model alone; a copy is fitted.
     n_estimators : int, default=24
         How many mixtures of few rows are fitted; not used with an `estimator`.
@@ -190,19 +189,18 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         return self.max_samples if whole else max(1, int(self.max_samples * n_rows))
 
     def _fit_scales(self, X, limit):
-        """Fit the other scales; return where "auto" says that outliers begin."""
+        """Fit the mixtures of few rows; return where "auto" says that outliers begin."""
         wanted = 0 if self.estimator_._interrupted else self.n_estimators
         scales, means, interrupted = fit_scales(
             self.estimator_, X, wanted, self.max_samples_, self.n_jobs, limit
         )
         self._scales, self.estimators_ = scales, scales.members
         self.outlier_scores_ = scales.law(means)
-        if len(scales.members) < self.n_estimators or len(scales.whole) < len(scales.encoders):
+        if len(scales.members) < self.n_estimators:
             reason = "The fit was interrupted" if interrupted or not wanted else "max_time was over"
             warn(
-                f"{reason}: {len(scales.members)} of {self.n_estimators} mixtures of few rows and "
-                f"{len(scales.whole)} of {len(scales.encoders)} small ones of all rows were "
-                f"fitted.",
+                f"{reason}: {len(scales.members)} of {self.n_estimators} mixtures of few rows were "
+                "fitted.",
                 ConvergenceWarning,
             )
         end = np.nanquantile(means, ORDINARY) + MARGIN
