@@ -19,11 +19,11 @@ nothing of groups or outliers. Outliers are of seven kinds:
 They are seen through columns of six kinds: numbers, skewed amounts, numbers that are rounded,
 amounts of which many are 0, ordered levels, and a third each of numbers, ordered levels and levels
 without an order. Rows (300 to 5,000), columns (2 to 50) and the share of outliers (.01 to .2)
-follow from the seed. A method is
-fitted to all rows, outliers among them, and scores new ones, in which each outlier counts so much
-that their share is the same. Results are lines of `benchmarks/results/odd_rows.jsonl`: area under
-the ROC curve, average precision and, of the detector, what share of the new rows have shares below
-0.1, 0.05 and 0.01. At the end there are means over the tables of each kind.
+follow from the seed. A method is fitted to all rows, outliers among them, and scores new ones, in
+which each outlier counts so much that their share is the same. Results are lines of
+`benchmarks/results/odd_rows.jsonl`: area under the ROC curve, average precision and, of the
+detector, what share of the new rows have shares below 0.1, 0.05 and 0.01. At the end there are
+means over the tables of each kind.
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""The detector's three scales: what each finds, calibration on rows not yet seen, order, atoms and
+"""The detector's two scales: what each finds, calibration on rows not yet seen, order, atoms and
 gaps; what an interrupt or a limit leaves."""
 
 import pickle
@@ -17,6 +17,7 @@ from oracles.cheap import short
 from oracles.public_estimators import failures
 from skanneal import MixtureOutlierDetector
 from skanneal.estimators import _scales
+from skanneal.families import Table
 from skanneal.parallel import TimeLimit
 from skanneal.predictive._atom_tails import AtomTails
 from skanneal.predictive._calibration import Calibration
@@ -53,40 +54,43 @@ def test_shares_of_scales_are_averaged_by_the_harmonic_mean():
 
 
 def test_outliers_that_resemble_each_other_are_odd(cheap):
-    """A tenth of the rows, denser than all others: members of few rows have a component for them,
-    too, and a single component of all rows is drawn to them."""
+    """A tenth of the rows, denser than all others: the mixture of all rows has a component for
+    them, and some members have one, too."""
     rng = np.random.default_rng(0)
     X = np.r_[rng.normal(size=(270, 3)), 0.2 * rng.normal(size=(30, 3)) + 4.0]
-    odd, fitted = np.arange(300) >= 270, detector().fit(X)
+    odd, fitted = np.arange(300) >= 270, detector(n_estimators=12).fit(X)
     assert roc_auc_score(odd, fitted.outlier_scores_) > 0.95
     assert roc_auc_score(odd, -fitted.score_samples(X)) > 0.95
 
 
 def test_what_is_odd_at_one_scale_is_odd(cheap):
-    """The others find nothing odd about any row."""
+    """The other finds nothing odd about any row."""
     X = groups()
     scales, target = detector(n_estimators=1).fit(X)._scales, np.arange(120) == 0
-    found = SimpleNamespace(log_shares=lambda _: np.where(target, np.log(1e9), 0.0))
-    nothing = SimpleNamespace(log_shares=lambda _: np.zeros(120))
-    scales.calibration = np.zeros_like
-    for scale in ("single", "members", "whole"):
-        scales.single, scales.members, scales.whole = nothing, [nothing], []
-        setattr(scales, scale, found if scale == "single" else [found])
-        log = np.log(1e9) / (2.0 if scale == "whole" else 1.0)  # of two mixtures of all rows
-        assert scales.means(X)[0] == pytest.approx(np.log((np.exp(log) + 2.0) / 3.0))
-        assert scales.means(X)[1:] == pytest.approx(0.0)
+    odd, nothing = np.where(target, np.log(1e9), 0.0), np.zeros(120)
+    for fine, coarse in ((odd, nothing), (nothing, odd)):
+        scales.calibration = lambda _, fine=fine: fine
+        scales.members = [SimpleNamespace(log_shares=lambda _, coarse=coarse: coarse)]
+        np.testing.assert_allclose(scales.means(X), np.where(target, np.log((1e9 + 1) / 2), 0.0))
 
 
-def test_members_of_all_rows_judge_each_without_itself():
-    """A row that is alone in its component is odder than a new row like it, for which the component
-    is not new."""
-    X = np.r_[groups(60), [[30.0, 30.0, 30.0]]]
-    sort, rows = _scales.sorts_of(short().fit(X), X, 20)[0], np.arange(61)
-    seed = np.random.SeedSequence(0)
-    arrays, without = _scales._mixture(sort, rows, rows, seed, stop=None)
-    member = _scales.Member(0, sort.encoder, arrays, rows, without)
-    counted = member.log_shares([sort.asked])
-    assert np.isfinite(without).all() and member.calibration(without)[-1] > counted[-1] + 0.1
+def table_of_members(fitted, X):
+    encoder = fitted._scales.encoder
+    table = Table(*encoder.table_schema)
+    table.append(encoder.apart.stored(encoder.encode(None, X)))
+    return table
+
+
+def test_every_member_sees_what_binds_the_numbers(cheap):
+    """Where a dependence of two numbers is broken, neither of them is odd by itself."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 1))
+    X = np.c_[x, x + 0.1 * rng.normal(size=(300, 1)), rng.normal(size=(300, 1))]
+    X[:6, 1] = -X[:6, 0] + 0.5
+    fitted = detector().fit(X)
+    for member in fitted.estimators_:
+        shares = member.log_shares(table_of_members(fitted, X))
+        assert roc_auc_score(np.arange(300) < 6, shares) > 0.9
 
 
 # ---- atoms ---------------------------------------------------------------------------------------
@@ -203,10 +207,9 @@ def test_rounded_training_rows_are_read_as_new_ones(cheap):
         for n in (400, 3000)
     )
     fitted = detector(n_estimators=2).fit(X)
-    scales = fitted._scales
-    tables = [_scales._table(of, of.encode(None, new)) for of in scales.encoders]
-    for member in (scales.single, scales.whole[1], scales.members[1]):  # with full covariances
-        assert np.mean(np.exp(-member.log_shares(tables)) < 0.5) == pytest.approx(0.5, abs=0.1)
+    table = table_of_members(fitted, new)
+    for member in fitted.estimators_:
+        assert np.mean(np.exp(-member.log_shares(table)) < 0.5) == pytest.approx(0.5, abs=0.1)
     assert np.mean(np.exp(fitted.score_samples(new)) < 0.5) == pytest.approx(0.5, abs=0.1)
     numbers = short(families="multivariate_normal").fit(X)
     difference = numbers.outlier_scores_ - numbers.score_outliers(X)
@@ -233,7 +236,7 @@ def test_names_of_isolation_forest(cheap):
     assert detector(max_samples=0.9, n_estimators=1).fit(X).max_samples_ == 50
     assert detector(n_estimators=1).fit(groups(600)).max_samples_ == 256
     families = [set(m.draw.hyperparameters) for m in fitted.estimators_]
-    assert families == [{"normal"}, {"multivariate_normal"}, {"normal"}]
+    assert families == [{"multivariate_normal"}] * 3
     assert "n_rows=20" in repr(fitted.estimators_[0])
 
 
@@ -285,15 +288,15 @@ def test_order_is_kept_where_it_is_known():
         )
         for dtype in (pd.CategoricalDtype(names, ordered=True), pd.CategoricalDtype(names))
     )
-    families, numbers = [], {"normal", "multivariate_normal"}
+    families, numbers = [], ("multivariate_normal",)
     for X in (codes, ordered, unordered):
-        sorts = _scales.sorts_of(short().fit(X), X, 50)
-        families.append({name for sort in sorts for name in sort.plan.families})
+        common = _scales.common_of(short().fit(X), X, 50)
+        families.append(tuple(common.plan.families))
         if X is ordered:
-            encode = sorts[0].encoder.encode
+            encode = common.encoder.encode
             cells = encode(None, pd.DataFrame([["most"] * 4, ["none"] * 4, ["never"] * 4]))[0]
             assert cells[0] > cells[1] and np.isnan(cells[2])
-    assert families == [numbers, numbers, {"categorical"}]
+    assert families == [numbers, numbers, ("categorical",)]
 
 
 def test_explanations_are_of_the_oddest_rows(cheap):
