@@ -56,7 +56,7 @@ def test_outliers_of_known_kinds(look):
         share = weights[odd].sum()
         assert weights.sum() == pytest.approx(1.0) and 0.01 <= share <= 0.2
         assert len(fresh) == len(odd) == odd_rows.ORDINARY + odd_rows.ODD
-        assert 300 <= len(train) <= 5000 and 2 <= train.shape[1] <= 30
+        assert 300 <= len(train) <= 5000 and 2 <= train.shape[1] <= 50
     cells = odd_rows.as_numbers(odd_rows.table(look, "diffuse", 0)[1])
     assert cells.dtype == float and np.isfinite(cells).all()
 
@@ -69,6 +69,18 @@ def test_rows_are_broken_in_no_column_of_their_own():
     whole, broken = groups.draw(rng, 2000), odd_rows.broken(rng, groups, 2000, 4)
     assert stats.ks_2samp(whole, broken).pvalue.min() > 1e-6
     assert np.corrcoef(whole.T)[0, 1] > 0.5 > 0.2 > abs(np.corrcoef(broken.T)[0, 1])
+
+
+def test_groups_have_the_tails_of_their_form():
+    """The excess kurtosis of the offsets is that of a uniform law, below a normal one's, or high."""
+    groups, which = odd_rows.Groups(np.random.default_rng(0), 3), np.zeros(5000, dtype=int)
+    groups.factors[:], groups.bends[:], tails = 0.0, 0.0, {}
+    for groups.form in odd_rows.FORMS:
+        rows = groups.offsets(np.random.default_rng(1), which)
+        tails[groups.form] = stats.kurtosis(rows).mean()
+    assert tails["uniform"] < -1.0 < -0.3 < tails["normal"] < 0.3 < 3.0 < tails["heavy"]
+    groups.bends[:] = 2.0
+    assert stats.skew(groups.offsets(np.random.default_rng(1), which)).min() > 1.0
 
 
 def test_no_time_no_cell(monkeypatch, folder):
