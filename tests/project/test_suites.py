@@ -65,14 +65,14 @@ def test_rows_are_broken_in_no_column_of_their_own():
     """Cells of other rows: the columns have the same laws, and are independent."""
     rng = np.random.default_rng(0)
     groups = odd_rows.Groups(rng, 4)
-    groups.factors[:] = 3.0
+    groups.form, groups.factors[:], groups.bends[:] = "normal", 6.0, 0.0
     whole, broken = groups.draw(rng, 2000), odd_rows.broken(rng, groups, 2000, 4)
     assert stats.ks_2samp(whole, broken).pvalue.min() > 1e-6
     assert np.corrcoef(whole.T)[0, 1] > 0.5 > 0.2 > abs(np.corrcoef(broken.T)[0, 1])
 
 
 def test_groups_have_the_tails_of_their_form():
-    """The excess kurtosis of the offsets is that of a uniform law, below a normal one's, or high."""
+    """The excess kurtosis of the offsets is low of a uniform law, and high of a heavy one."""
     groups, which = odd_rows.Groups(np.random.default_rng(0), 3), np.zeros(5000, dtype=int)
     groups.factors[:], groups.bends[:], tails = 0.0, 0.0, {}
     for groups.form in odd_rows.FORMS:
