@@ -258,6 +258,7 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         families: str | Mapping[str, Any] = "auto",
         rounding: str | Mapping[Any, float] | None = "auto",
         dates: str = "elapsed",
+        margins: str = "model",
         schedule: Any = "anneal",
         partition_prior: str = "pitman_yor",
         concentration: str | float = "infer",
@@ -281,6 +282,7 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         self.families = families
         self.rounding = rounding
         self.dates = dates
+        self.margins = margins
         self.schedule = schedule
         self.partition_prior = partition_prior
         self.concentration = concentration

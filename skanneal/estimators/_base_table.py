@@ -52,6 +52,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
     }
     _draw_type, _has_views = Draw, False
     _clusters_type, _clusters = Clusters, None  # which are None where labels are components
+    _margins = None  # of columns whose margins are those of the data
 
     def fit_predict(self, X: TableLike, y: Any = None, **fit_params: Any) -> np.ndarray:
         """Fit and return `labels_`.
@@ -263,7 +264,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         """What answers queries."""
         check_is_fitted(self)
         draws, weights = self._weighted_draws
-        return MixtureQueries(draws, self._point, self._encoder, weights)
+        return MixtureQueries(draws, self._point, self._encoder, weights, self._margins)
 
     @property
     def _weighted_draws(self):

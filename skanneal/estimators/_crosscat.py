@@ -258,6 +258,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         families: str | Mapping[str, Any] = "auto",
         rounding: str | Mapping[Any, float] | None = "auto",
         dates: str = "elapsed",
+        margins: str = "model",
         schedule: Any = "anneal",
         partition_prior: str = "pitman_yor",
         concentration: str | float = "infer",
@@ -286,6 +287,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         self.families = families
         self.rounding = rounding
         self.dates = dates
+        self.margins = margins
         self.schedule = schedule
         self.partition_prior = partition_prior
         self.concentration = concentration
@@ -390,7 +392,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     def _queries(self):
         check_is_fitted(self)
         draws, weights = self._weighted_draws
-        return CrossCatQueries(draws, self._point, self._encoder, weights)
+        return CrossCatQueries(draws, self._point, self._encoder, weights, self._margins)
 
     # ---- parts of fit ---------------------------------------------------------------------------
 

@@ -253,6 +253,7 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         families: str | Mapping[str, Any] = "auto",
         rounding: str | Mapping[Any, float] | None = "auto",
         dates: str = "elapsed",
+        margins: str = "model",
         schedule: Any = "anneal",
         partition_prior: str = "pitman_yor",
         concentration: str | float = "infer",
@@ -279,6 +280,7 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         self.families = families
         self.rounding = rounding
         self.dates = dates
+        self.margins = margins
         self.schedule = schedule
         self.partition_prior = partition_prior
         self.concentration = concentration
