@@ -55,6 +55,9 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         day, the day of the week and the month are added as levels, where the dates span enough of
         them. These parts count in the clustering and when a date is used to predict other cells;
         densities leave them out.
+    margins : {"model", "data"}, default="model"
+        Whether the law of a column of numbers by itself is the mixture's, or a smooth one of the
+        training values, as in `AnnealedDPMixture`.
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal", "smc") or an object of

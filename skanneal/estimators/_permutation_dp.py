@@ -45,6 +45,9 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         What dates are: the time elapsed since 1970, or that and beside it the hour of the day, the
         day of the week and the month, as levels, where the dates span enough of these. The parts
         take part in clustering and in predicting other cells; densities leave them out.
+    margins : {"model", "data"}, default="model"
+        Whether the law of a column of numbers by itself is the mixture's, or a smooth one of the
+        training values, as in `AnnealedDPMixture`.
     schedule : str or schedule, default="anneal"
         How the subsample grows, as in `AnnealedDPMixture`. With `init`, "anneal" stands for
         ``PriorGibbs`` with 30 sweeps, and more for fewer than 20,000 rows.

@@ -14,6 +14,11 @@ Numbers and their logarithms have maps, on the axis of the cells of their family
 do not; the mixture's laws of their values are as free as those of the data. An atom keeps the
 probability that it has in the mixture: the maps are of what is elsewhere.
 
+Rounding. The law is one of numbers as they were before they were rounded, and so are densities, as
+elsewhere in the package. Draws and fills are rounded as the column is: where several training rows
+share the number whose rank a draw has, it becomes this number, so that what recurs does so as
+often. Other draws are rounded to the column's lattice, if it has one.
+
 Where values end (`Walls` of _margin_law.py). A column that was never negative in fit has a hard
 wall at 0: no draw is negative, and a negative number has no density. If more than one training
 value is at an end of a rounded column, or if an end is an atom, the smooth law ends there, half a
@@ -22,7 +27,10 @@ step beyond, and what lies farther out has the share of one value in n + 1, by t
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from typing import NamedTuple
+
 import numpy as np
+from scipy.special import ndtr
 
 from ._margin_law import Walls, law_of_scores, quantiles
 from ._model_margin import model_scores, off_atoms
@@ -32,13 +40,30 @@ MOST_VALUES = 10_000  # of a column that its law is estimated from
 TOUCH = 4e-7  # relative error of a cell: so near to a wall a density is that at the wall
 
 
+class TrainingValues(NamedTuple):
+    """What a column's law is made of, in cells.
+
+    Attributes
+    ----------
+    cells : float32 array of shape (n,)
+        Ascending, without atoms and gaps; of rounded numbers with their noise.
+    shared : float64 array of shape (n,)
+        The same as they were rounded, where several rows hold this number, else NaN.
+    walls : Walls
+    """
+
+    cells: np.ndarray
+    shared: np.ndarray
+    walls: Walls
+
+
 class Margins:
     """The training values that laws of columns are made of, and these laws as soon as asked for.
 
     Parameters
     ----------
-    columns : dict of int to (float32 array, Walls)
-        By the place in the Table: cells without atoms and gaps, and walls in cells.
+    columns : dict of int to TrainingValues
+        By the place in the Table.
     """
 
     def __init__(self, columns=()):
@@ -49,7 +74,7 @@ class Margins:
         """The margins of the rows of a fit."""
         return cls(
             {
-                place: (_some(cells), _walls(encoder, int(j), table, place, cells))
+                place: _training_values(encoder, int(j), table, place, cells)
                 for place, j in enumerate(encoder.apart.kept)
                 if table.dtypes[place] == "f4" and np.ptp(cells := _elsewhere(table, place)) > 0
             }
@@ -60,7 +85,7 @@ class Margins:
         those of the fit."""
         if self._maps is None:
             self._maps = {
-                place: MarginMap(predictor, place, *of) for place, of in self.columns.items()
+                place: MarginMap(predictor, place, of) for place, of in self.columns.items()
             }
         return self._maps
 
@@ -72,32 +97,42 @@ class MarginMap:
     ----------
     predictor : Predictor
     place : int
-    cells : float32 array
-    walls : Walls
+    known : TrainingValues
 
     Attributes
     ----------
     atoms : float32 array
         Cells that stay.
+    scores : Monotone
+        From arsinh of a cell to its score under the mixture's margin.
     curve : Monotone
         From arsinh of a cell of the mixture to that of one of the data.
     """
 
-    def __init__(self, predictor, place, cells, walls):
-        self.atoms, self.lowest = predictor.schema.atoms[place], walls.lowest
+    def __init__(self, predictor, place, known):
+        self.atoms, self.lowest = predictor.schema.atoms[place], known.walls.lowest
+        self.shared = known.shared
         block, _ = predictor.view_of(predictor.draws[0], place).features[place]
         least = 0.0 if block.cells == "non_negative" else -np.inf
-        scores = model_scores(predictor, place, cells, least)
-        of_walls = walls.mapped(lambda at: float(scores(np.arcsinh(at))))
-        law = law_of_scores(scores(np.arcsinh(cells.astype(np.float64))), of_walls)
+        self.scores = scores = model_scores(predictor, place, known.cells, least)
+        walls = known.walls.mapped(lambda at: float(scores(np.arcsinh(at))))
+        law = law_of_scores(scores(np.arcsinh(known.cells.astype(np.float64))), walls)
         ends = [scores.inverse(at) for at in quantiles(*law)]
         self.curve = Monotone(*np.maximum(ends, np.arcsinh(least)))
 
     def to_data(self, cells):
         """Cells of the data from those of the mixture, float64."""
         cells = np.asarray(cells, dtype=np.float64)
-        moved = np.sinh(self.curve(np.arcsinh(cells)))
-        return np.where(np.isin(cells, self.atoms), cells, np.maximum(moved, self.lowest))
+        moved = np.maximum(np.sinh(self.curve(np.arcsinh(cells))), self.lowest)
+        return np.where(np.isin(cells, self.atoms), cells, moved)
+
+    def rounded(self, cells):
+        """As `to_data`, and where several training rows share the number of the same rank, this."""
+        cells = np.asarray(cells, dtype=np.float64)
+        ranks = ndtr(self.scores(np.arcsinh(cells))) * len(self.shared)
+        shared = self.shared[np.clip(ranks.astype(np.int64), 0, len(self.shared) - 1)]
+        as_drawn = np.isnan(shared) | np.isin(cells, self.atoms)
+        return np.where(as_drawn, self.to_data(cells), shared)
 
     def to_model(self, cells):
         """Cells of the mixture from those of the data, and the log of their slope.
@@ -150,24 +185,29 @@ def _some(cells):
     return np.sort(cells[(np.arange(min(len(cells), MOST_VALUES)) * step).astype(np.int64)])
 
 
-def _walls(encoder, j, table, place, cells):
-    """Where the values of a column end, in cells."""
+def _training_values(encoder, j, table, place, cells):
+    """The TrainingValues of a column of the fit."""
     codec, lattice = encoder.codecs[j], encoder.jitter.lattices.get(j)
     offset, scale = table.offsets[place], table.scales[place]
     of_logarithms = codec.lowest == 0.0
+
+    def as_cells(values):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return ((np.log(values) if of_logarithms else values) - offset) / scale
+
+    cells = _some(cells)
     values = cells.astype(np.float64) * scale + offset
     values = np.exp(values) if of_logarithms else values
     values = values if lattice is None else lattice.nearest(values)
+    _, of, counts = np.unique(values, return_inverse=True, return_counts=True)
     half = 0.0 if lattice is None else 0.5 * lattice.step
     walls = _walls_of(values, getattr(codec, "atoms", ()), lattice is not None, half)
     if of_logarithms:
         walls = walls._replace(lowest=-np.inf)  # no cell is below
     elif values.min() >= -TOUCH * (scale + abs(offset)):
         walls = walls._replace(lowest=0.0 if lattice is None else lattice.offset - half)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return walls.mapped(
-            lambda value: ((np.log(value) if of_logarithms else value) - offset) / scale
-        )
+    shared = np.where(counts[of] > 1, as_cells(values), np.nan)
+    return TrainingValues(cells, shared, walls.mapped(as_cells))
 
 
 def _walls_of(values, atoms, is_rounded, half):

@@ -352,12 +352,6 @@ class Predictor:
         filled = [pair if j in maps else self._in_units(j, *pair) for j, pair in enumerate(pairs)]
         return [value for value, _ in filled], [spread for _, spread in filled]
 
-    def log_slopes(self, j, table):
-        """`View.log_slope` of the cells of column j, in an array: (n_rows,)."""
-        view = self.view_of(self.draws[0], j)
-        slopes = view.log_slope(*view.features[j], table, 0, table.n_rows)
-        return np.broadcast_to(slopes, table.n_rows)
-
     def in_units(self, j, cells):
         """Numbers in the user's units; codes as integers."""
         return self._in_units(j, cells)[0]
@@ -456,7 +450,7 @@ class Predictor:
                 at = self._clusters(view, own, generator.random(len(rows)))
                 gaps = [mask[rows] for mask in missing]
                 for j, empty, cells in view.sample(gaps, at, bit_generator, own):
-                    cells = maps[j].to_data(cells) if j in maps else cells
+                    cells = maps[j].rounded(cells) if j in maps else cells
                     columns[j][rows[empty]] = self.in_units(j, cells)
         return columns
 

@@ -69,8 +69,12 @@ class MixtureQueries:
         for place, of in self.maps.items():
             cells[place], slopes[place] = of.to_model(cells[place])
         modelled = self.predictor.table(cells)
-        for place in slopes:
-            own, its = (self.predictor.log_slopes(place, rows) for rows in (table, modelled))
+        for place in slopes:  # and those of the cells in the user's numbers
+            view = self.predictor.view_of(self.predictor.draws[0], place)
+            own, its = (
+                view.log_slope(*view.features[place], rows, 0, rows.n_rows)
+                for rows in (table, modelled)
+            )
             slopes[place] = slopes[place] + own - its
         return modelled, slopes
 
