@@ -108,6 +108,7 @@ def test_conditional_densities_and_draws_are_ratios_of_joint_ones(plain, name):
     gappy[:, 0] = 0.1
     filled = np.vstack(model.impute(gappy, n_imputations=6))
     assert stats.ks_2samp(filled[:, 2], given[:, 2]).pvalue > 1e-6
+    assert (filled[:, 1] >= 0.0).all()
 
 
 @pytest.mark.parametrize("name", ["one view", "views", "rows"])
