@@ -3,6 +3,7 @@
 from ._containers import open_table, square_table
 from ._distinct import RowKeys, all_keys, hashed, n_distinct
 from ._encoder import Encoder
+from ._family_choice import atoms_or_auto, auto_family
 from ._given import check_whole_rows, encode_given, put_given
 from ._hyperparameters import (
     by_column,
@@ -23,6 +24,8 @@ __all__ = [
     "RowKeys",
     "Schema",
     "all_keys",
+    "atoms_or_auto",
+    "auto_family",
     "by_column",
     "check_whole_rows",
     "encode_given",

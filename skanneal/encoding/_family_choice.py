@@ -61,6 +61,14 @@ def auto_family(column):
     return default_family(dtype)
 
 
+def atoms_or_auto(column):
+    """As `auto_family`, but a column of numbers has atoms as soon as one of its values is one."""
+    family = auto_family(column)
+    if family == default_family("float") and not column.temporal:
+        return default_family("atoms" if len(atoms_of(present_values(column))) else "float")
+    return family
+
+
 def family_of_amounts(column, family):
     """The family of the column's logarithms that may be better than the given one of numbers.
 

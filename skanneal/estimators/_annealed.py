@@ -11,12 +11,21 @@ from sklearn.utils._missing import is_scalar_nan
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..chains import STARTS, ChainPlan, run_chain
-from ..encoding import Encoder, by_column, prepare, spread_centres, with_bounds
+from ..encoding import (
+    Encoder,
+    atoms_or_auto,
+    auto_family,
+    by_column,
+    prepare,
+    spread_centres,
+    with_bounds,
+)
 from ..families import FAMILIES, reads_sparse
 from ..moves import MOVES
 from ..parallel import InterruptNote, Purpose, TimeLimit, say, seed_below, spawn_seeds
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._loo import chain_weights
+from ..predictive._margins import Margins
 from ..predictive._tail import training_scores
 from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedule
 from ..states import Mixture
@@ -45,6 +54,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         "families": [str, Mapping],
         "rounding": [StrOptions({"auto"}), Mapping, None],
         "dates": [StrOptions({"elapsed", "periodic"})],
+        "margins": [StrOptions({"model", "data"})],
         "partition_prior": [StrOptions(set(PARTITION_PRIORS))],
         "schedule": [StrOptions(SCHEDULES.keys()), BaseSchedule],
         "moves": [StrOptions({"auto"}), tuple, list],
@@ -107,6 +117,7 @@ class BaseAnnealed(BaseTable, BaseChains):
                 if not results:
                     raise KeyboardInterrupt
                 fitted = self._results(encoder, plan, results, verdict, limit)
+                fitted["_margins"] = self._margins_of(encoder, table)
                 answers = self._answers(fitted, plan, encoder, limit)
                 rounded = bool(encoder.jitter.lattices)
                 asked = encoder.table(encoder.encode(None, X)) if rounded else None
@@ -155,9 +166,14 @@ class BaseAnnealed(BaseTable, BaseChains):
             rounding=self.rounding,
             words=self._jitter_words(seed),
             dates=self.dates,
+            decide=atoms_or_auto if self.margins == "data" else auto_family,
         )
         self._check_families(encoder)
         return encoder, columns
+
+    def _margins_of(self, encoder, table):
+        """The Margins of the training rows, or of no column."""
+        return Margins.of(encoder, table) if self.margins == "data" else Margins()
 
     def _weigh(self, fitted, table):
         weights, densities = chain_weights(fitted["draws_"], table, fitted["converged_"])

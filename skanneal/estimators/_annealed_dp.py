@@ -48,6 +48,14 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         day, the day of the week and the month are added as levels, where the dates span enough of
         them. These parts count in the clustering and when a date is used to predict other cells;
         densities leave them out.
+    margins : {"model", "data"}, default="model"
+        What a column of numbers is like by itself. "model": as the mixture says. "data": a smooth
+        law of the training values takes the place of the mixture's own, whose columns go together
+        as before: `sample`, `score_samples`, `impute` and `surprisal` then follow one law in which
+        a column keeps its shape and its ends; one that was never negative stays so. Draws are
+        rounded as the column is, with numbers that recur as often as in fit, and a value is an atom
+        however few cells it has. Clusters, and how odd a row is, are the mixture's. It is made when
+        first asked for, which takes about as long as some sweeps. See the page on synthetic tables.
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal", "smc") or an object of
@@ -258,6 +266,7 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         families: str | Mapping[str, Any] = "auto",
         rounding: str | Mapping[Any, float] | None = "auto",
         dates: str = "elapsed",
+        margins: str = "model",
         schedule: Any = "anneal",
         partition_prior: str = "pitman_yor",
         concentration: str | float = "infer",
@@ -281,6 +290,7 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         self.families = families
         self.rounding = rounding
         self.dates = dates
+        self.margins = margins
         self.schedule = schedule
         self.partition_prior = partition_prior
         self.concentration = concentration

@@ -52,6 +52,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
     }
     _draw_type, _has_views = Draw, False
     _clusters_type, _clusters = Clusters, None  # which are None where labels are components
+    _margins = None  # of columns whose margins are those of the data
 
     def fit_predict(self, X: TableLike, y: Any = None, **fit_params: Any) -> np.ndarray:
         """Fit and return `labels_`.
@@ -263,7 +264,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         """What answers queries."""
         check_is_fitted(self)
         draws, weights = self._weighted_draws
-        return MixtureQueries(draws, self._point, self._encoder, weights)
+        return MixtureQueries(draws, self._point, self._encoder, weights, self._margins)
 
     @property
     def _weighted_draws(self):
@@ -389,7 +390,8 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         log_density : ndarray of shape (n_rows,)
             In nats and the units of X. Densities are averaged over chains and draws, and include a
             new cluster. A column that is constant in fit adds 0, or -inf if the row has another
-            value, since its density is a point mass.
+            value, since its density is a point mass. With ``margins="data"`` a negative number in
+            a column that was never negative gives -inf, too.
         """
         return self._queries().log_density(self._encoded(X), given)
 

@@ -55,6 +55,9 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         day, the day of the week and the month are added as levels, where the dates span enough of
         them. These parts count in the clustering and when a date is used to predict other cells;
         densities leave them out.
+    margins : {"model", "data"}, default="model"
+        Whether the law of a column of numbers by itself is the mixture's, or a smooth one of the
+        training values, as in `AnnealedDPMixture`.
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal", "smc") or an object of
@@ -258,6 +261,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         families: str | Mapping[str, Any] = "auto",
         rounding: str | Mapping[Any, float] | None = "auto",
         dates: str = "elapsed",
+        margins: str = "model",
         schedule: Any = "anneal",
         partition_prior: str = "pitman_yor",
         concentration: str | float = "infer",
@@ -286,6 +290,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         self.families = families
         self.rounding = rounding
         self.dates = dates
+        self.margins = margins
         self.schedule = schedule
         self.partition_prior = partition_prior
         self.concentration = concentration
@@ -390,7 +395,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     def _queries(self):
         check_is_fitted(self)
         draws, weights = self._weighted_draws
-        return CrossCatQueries(draws, self._point, self._encoder, weights)
+        return CrossCatQueries(draws, self._point, self._encoder, weights, self._margins)
 
     # ---- parts of fit ---------------------------------------------------------------------------
 

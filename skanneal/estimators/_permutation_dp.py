@@ -45,6 +45,9 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         What dates are: the time elapsed since 1970, or that and beside it the hour of the day, the
         day of the week and the month, as levels, where the dates span enough of these. The parts
         take part in clustering and in predicting other cells; densities leave them out.
+    margins : {"model", "data"}, default="model"
+        Whether the law of a column of numbers by itself is the mixture's, or a smooth one of the
+        training values, as in `AnnealedDPMixture`.
     schedule : str or schedule, default="anneal"
         How the subsample grows, as in `AnnealedDPMixture`. With `init`, "anneal" stands for
         ``PriorGibbs`` with 30 sweeps, and more for fewer than 20,000 rows.
@@ -253,6 +256,7 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         families: str | Mapping[str, Any] = "auto",
         rounding: str | Mapping[Any, float] | None = "auto",
         dates: str = "elapsed",
+        margins: str = "model",
         schedule: Any = "anneal",
         partition_prior: str = "pitman_yor",
         concentration: str | float = "infer",
@@ -279,6 +283,7 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         self.families = families
         self.rounding = rounding
         self.dates = dates
+        self.margins = margins
         self.schedule = schedule
         self.partition_prior = partition_prior
         self.concentration = concentration

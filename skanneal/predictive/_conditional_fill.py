@@ -39,14 +39,14 @@ def conditional_fill(shares, centres, squares, degrees, mode):
         return means, deviations
     likely = np.argsort(-shares, axis=1, kind="stable")[:, :CANDIDATES]
     places = np.take_along_axis(centres, likely, axis=1)
-    logs = [_log_density(place[:, None], centres, squares, degrees) for place in places.T]
+    logs = [log_student(place[:, None], centres, squares, degrees) for place in places.T]
     densities = np.stack([np.sum(shares * np.exp(log), axis=1) for log in logs], axis=1)
     best = densities.argmax(axis=1)
     return np.take_along_axis(places, best[:, None], axis=1)[:, 0], deviations
 
 
-def _log_density(x, centres, squares, degrees):
-    """Student's t; a normal where the degrees are infinite."""
+def log_student(x, centres, squares, degrees):
+    """Log density of Student's t; of a normal where the degrees are infinite."""
     ratio = (x - centres) ** 2 / squares
     nu = np.minimum(degrees, 1e15)
     tails = gammaln(0.5 * (nu + 1)) - gammaln(0.5 * nu) - 0.5 * np.log(nu * np.pi)

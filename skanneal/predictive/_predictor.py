@@ -8,6 +8,7 @@ their logarithms; a draw may count less than others. The training data are not n
 # SPDX-License-Identifier: BSD-3-Clause
 
 from copy import copy
+from types import MappingProxyType
 
 import numpy as np
 from scipy.special import logsumexp
@@ -16,6 +17,7 @@ from ..families import Table
 from ..states import state_from_arrays
 from ._conditional_fill import conditional_fill
 from ._draws import state_of
+from ._mapped_fill import mapped_filler
 from ._parameters import with_parameters
 
 BLOCK_BYTES = 1 << 25  # of scores held at a time
@@ -310,7 +312,7 @@ class Predictor:
 
     # ---- missing cells --------------------------------------------------------------------------
 
-    def fill(self, table, missing, mode=False):
+    def fill(self, table, missing, mode=False, maps=MappingProxyType({})):
         """A value for each missing cell, given the rest of its row.
 
         Parameters
@@ -322,6 +324,8 @@ class Predictor:
         mode : bool, default=False
             For numbers the most probable one of the clusters' centres, not the mean. Levels always
             get the most probable one.
+        maps : mapping of int to MarginMap, default={}
+            By column, from cells of the mixture to those of the answer.
 
         Returns
         -------
@@ -332,7 +336,10 @@ class Predictor:
         """
         values, spreads = [[[np.empty(0)] for _ in missing] for _ in range(2)]
         wanted = [j for j, mask in enumerate(missing) if mask.any()]
-        fillers = {j: self._filler(j, mode) for j in wanted}
+        fillers = {
+            j: mapped_filler(self, j, maps[j], mode) if j in maps else self.filler(j, mode)
+            for j in wanted
+        }
         for start, stop in self._blocks(table, self._n_weights):
             shares = self._shares(table, start, stop)
             for j in wanted:
@@ -342,8 +349,12 @@ class Predictor:
                 values[j].append(value)
                 spreads[j].append(spread)
         pairs = zip(map(np.concatenate, values), map(np.concatenate, spreads))
-        filled = [self._in_units(j, *pair) for j, pair in enumerate(pairs)]
+        filled = [pair if j in maps else self._in_units(j, *pair) for j, pair in enumerate(pairs)]
         return [value for value, _ in filled], [spread for _, spread in filled]
+
+    def in_units(self, j, cells):
+        """Numbers in the user's units; codes as integers."""
+        return self._in_units(j, cells)[0]
 
     def _in_units(self, j, cells, deviations=0.0):
         """Numbers and their standard deviations in the user's units; codes as integers."""
@@ -369,7 +380,7 @@ class Predictor:
             out.append(share)
         return out
 
-    def _filler(self, column, mode):
+    def filler(self, column, mode):
         """A function from P(draw, cluster | row), and the rows of a table that they are of, to
         values, in cell units, and their spread."""
         views = [self.view_of(of_draw, column) for of_draw in self.draws]
@@ -404,7 +415,7 @@ class Predictor:
         scores = np.hstack(scores)
         return table.column(column).astype(np.float64), np.exp(scores - scores.max()).T
 
-    def simulate(self, table, seed, n=None):
+    def simulate(self, table, seed, n=None, maps=MappingProxyType({})):
         """A joint draw of the missing cells of each row, given the others.
 
         Parameters
@@ -414,6 +425,8 @@ class Predictor:
         seed : SeedSequence
         n : int, optional
             The table has one row, which stands for n equal ones.
+        maps : mapping of int to MarginMap, default={}
+            By column, from cells of the mixture to those of the answer.
 
         Returns
         -------
@@ -437,7 +450,8 @@ class Predictor:
                 at = self._clusters(view, own, generator.random(len(rows)))
                 gaps = [mask[rows] for mask in missing]
                 for j, empty, cells in view.sample(gaps, at, bit_generator, own):
-                    columns[j][rows[empty]] = self._in_units(j, cells)[0]
+                    cells = maps[j].rounded(cells) if j in maps else cells
+                    columns[j][rows[empty]] = self.in_units(j, cells)
         return columns
 
     def _clusters(self, view, table, uniforms):

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..encoding import check_whole_rows, encode_given, put_given
 from ..families import Table
+from ._margins import Margins
 from ._predictor import Predictor
 from ._tail import outlier_scores
 
@@ -28,16 +29,24 @@ class MixtureQueries:
     encoder : Encoder
     draw_weights : float64 array of shape (n_draws,), default=None
         How much each draw counts, above 0; by default all count 1.
+    margins : Margins, default=None
+        Of the columns whose margins are those of the data; by default there are none.
     """
 
-    def __init__(self, draws, point, encoder, draw_weights=None):
+    def __init__(self, draws, point, encoder, draw_weights=None, margins=None):
         self.draws, self.point, self.encoder = draws, point, encoder
+        self.margins = Margins() if margins is None else margins
         self.draw_weights = np.ones(len(draws)) if draw_weights is None else draw_weights
 
     @cached_property
     def predictor(self):
         """The predictor that averages over all draws."""
         return Predictor(self.draws, self.encoder.table_schema, self.draw_weights)
+
+    @cached_property
+    def maps(self):
+        """By place in the Table, from cells of the mixture to those of the data."""
+        return self.margins.maps(self.predictor)
 
     @cached_property
     def of_point(self):
@@ -49,6 +58,25 @@ class MixtureQueries:
         table = Table(*self.encoder.table_schema)
         table.append(self.encoder.apart.stored(columns))
         return table
+
+    def modelled(self, columns):
+        """Encoded columns as rows of the mixture, and by place the log slopes of their cells: what
+        a log density of the mixture's cells lacks to be one of the user's numbers."""
+        cells, slopes = self.encoder.apart.stored(columns), {}
+        table = self.predictor.table(cells)
+        if not self.maps:
+            return table, slopes
+        for place, of in self.maps.items():
+            cells[place], slopes[place] = of.to_model(cells[place])
+        modelled = self.predictor.table(cells)
+        for place in slopes:  # and those of the cells in the user's numbers
+            view = self.predictor.view_of(self.predictor.draws[0], place)
+            own, its = (
+                view.log_slope(*view.features[place], rows, 0, rows.n_rows)
+                for rows in (table, modelled)
+            )
+            slopes[place] = slopes[place] + own - its
+        return modelled, slopes
 
     def positions(self, columns, what):
         """Positions of the columns that a user names; None names all."""
@@ -67,16 +95,18 @@ class MixtureQueries:
     def log_density(self, columns, given=None):
         """Log predictive density of each row, or of its other cells given those of `given`."""
         apart, columns = self.encoder.apart, self.encoder.parts.left_out(columns)
-        log_density = self.predictor.log_density(self.table(columns))
+        rows, slopes = self.modelled(columns)
+        log_density = self.predictor.log_density(rows)
         if given is None:
-            return log_density + apart.log_density(columns)
+            return sum(slopes.values(), log_density) + apart.log_density(columns)
         positions = self.positions(given, "given")
         check_whole_rows(self.encoder, positions, "given")
         known = self.encoder.missing_columns(len(log_density))
         for j in [*positions, *self.encoder.indicators_of(positions)]:
             known[j] = columns[j]
-        log_density -= self.predictor.log_density(self.table(known))
-        return log_density + apart.log_density(columns, positions)
+        log_density -= self.predictor.log_density(self.modelled(known)[0])
+        of_others = (of for place, of in slopes.items() if apart.kept[place] not in positions)
+        return sum(of_others, log_density) + apart.log_density(columns, positions)
 
     def sample(self, n_samples, given, seed, n_replicates=None):
         """Rows from the posterior predictive, in the container of the fit; n_replicates times, each
@@ -89,7 +119,7 @@ class MixtureQueries:
         known = encode_given(encoder, given)
 
         def rows(predictor, own_seed):
-            columns = self.simulated(predictor, self.table(known), own_seed, n)
+            columns = self.simulated(predictor, self.modelled(known)[0], own_seed, n)
             return encoder.decode(put_given(encoder, columns, known, given))
 
         if n_replicates is None:
@@ -97,10 +127,10 @@ class MixtureQueries:
         return [rows(*turn) for turn in self.turns(n_replicates, seed, "n_replicates")]
 
     def simulated(self, predictor, table, seed, n):
-        """n rows given the cells of the table's one: columns of numbers in the user's units and
+        """n rows given the cells of the mixture's one: columns of numbers in the user's units and
         codes, rounded as those of the fit."""
         apart, encoder = self.encoder.apart, self.encoder
-        columns = predictor.simulate(table, seed, n=n)
+        columns = predictor.simulate(table, seed, n=n, maps=self.maps)
         columns = encoder.rounded(apart.spread(columns, lambda j: None))
         for j, value in encoder.set_apart(columns).items():
             columns[j] = np.full(n, value)
@@ -109,7 +139,10 @@ class MixtureQueries:
     def surprisal(self, columns):
         """-log p(cell | the row's other cells) in nats: (n_rows, n_columns)."""
         apart, columns = self.encoder.apart, self.encoder.parts.left_out(columns)
-        surprisals = self.predictor.cell_surprisals(self.table(columns), len(apart.kept)).T
+        rows, slopes = self.modelled(columns)
+        surprisals = self.predictor.cell_surprisals(rows, len(apart.kept)).T
+        for place, of_column in slopes.items():
+            surprisals[place] -= of_column
         return np.column_stack(apart.spread(surprisals, lambda j: apart.surprisal(j, columns[j])))
 
     def without(self, table, rows):
@@ -122,6 +155,7 @@ class MixtureQueries:
         rows : sequence of int
         """
         other = MixtureQueries(self.draws, self.point, self.encoder, self.draw_weights)
+        other.maps = self.maps
         for other.predictor in self.predictor.without(self.draws, table, rows):
             yield other
 
@@ -155,7 +189,7 @@ class MixtureQueries:
         missing, table, gaps = self._gappy_rows(columns)
         if table is None:
             return [np.empty(0)] * len(missing), [np.empty(0)] * len(missing), missing
-        values, spreads = self.predictor.fill(table, gaps, mode=strategy == "mode")
+        values, spreads = self.predictor.fill(table, gaps, strategy == "mode", self.maps)
         spreads = self.encoder.apart.spread(spreads, lambda j: np.zeros(missing[j].sum()))
         return self._with_apart(values, columns, missing), spreads[: len(missing)], missing
 
@@ -187,7 +221,8 @@ class MixtureQueries:
         missing, table, gaps = self._gappy_rows(columns)
         if table is None:
             return [np.empty(0)] * len(missing), missing
-        values = [v[gap] for v, gap in zip(predictor.simulate(table, seed), gaps)]
+        cells = predictor.simulate(table, seed, maps=self.maps)
+        values = [of_column[gap] for of_column, gap in zip(cells, gaps)]
         return self._with_apart(values, columns, missing, rounded=True), missing
 
     def turns(self, n, seed, name):
@@ -214,7 +249,7 @@ class MixtureQueries:
         if not len(rows):
             return missing, None, None
         gaps = [missing[j][rows] for j in self.encoder.apart.kept]
-        return missing, self.table(columns).take(rows), gaps
+        return missing, self.modelled(columns)[0].take(rows), gaps
 
     def _with_apart(self, values, columns, missing, rounded=False):
         """Values of the columns that are modelled, rounded or not, and of those set apart."""

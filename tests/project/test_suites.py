@@ -3,10 +3,20 @@
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from fits import ablation_page, clustering, decisions, imputation, odd_rows, outliers, suite_page
+from fits import (
+    ablation_page,
+    clustering,
+    decisions,
+    imputation,
+    odd_rows,
+    outliers,
+    samples,
+    suite_page,
+)
 from harness.suite import KEYS, Suite, files
 
 
@@ -81,6 +91,25 @@ def test_groups_have_the_tails_of_their_form():
     assert tails["uniform"] < -1.0 < -0.3 < tails["normal"] < 0.3 < 3.0 < tails["heavy"]
     groups.bends[:] = 2.0
     assert stats.skew(groups.offsets(np.random.default_rng(1), which)).min() > 1.0
+
+
+def test_figures_of_samples():
+    """Training rows are copies, and nearer, other rows are not; a copula keeps margins, and trees
+    a curve, too."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=900)
+    whole = pd.DataFrame({"x": x, "y": x**2 + 0.1 * rng.normal(size=900)})
+    whole["level"] = np.where(x > 0, "high", "low")
+    train, held_out, others = (whole[i : i + 300].reset_index(drop=True) for i in (0, 300, 600))
+    assert 0.4 < samples.nearer(train, held_out, others) < 0.6
+    assert samples.nearer(train, held_out, train) == 1.0 == samples.copies(train, train)
+    assert samples.copies(others, train) == 0.0
+    found = []
+    for method in (samples.copula, samples.trees):
+        drawn, _ = method(train, others, 0)
+        assert drawn.dtypes.equals(train.dtypes) and samples.margins(train, drawn) < 0.1
+        found.append(samples.pairs(held_out, drawn))
+    assert found[1] < 0.8 * found[0]
 
 
 def test_no_time_no_cell(monkeypatch, folder):

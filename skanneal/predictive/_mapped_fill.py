@@ -1,0 +1,100 @@
+"""Expected numbers of a column whose margin is that of the data.
+
+The mean of x = g(y) is not g of the mean of y. The mean and the variance of x are integrated for
+each component: over points on the axis of y, where the component's law of the cell does not depend
+on the row, and over quantiles of Student's t, where it does (a family of whole rows).
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+from scipy.special import stdtrit
+
+from ..families._normal import LEAST_DEGREES
+
+EVERY = 4  # of the points of a map's curve
+N_QUANTILES = 64
+NEGLIGIBLE = 1e-6  # share of a component
+MOST_DEGREES = 1e6
+
+
+def mapped_filler(predictor, column, of_column, mode):
+    """As Predictor's own fillers, but in the user's units.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    column : int
+        Of the Table.
+    of_column : MarginMap
+    mode : bool
+        Whether values are those of the most probable one of the components' centres, not means.
+
+    Returns
+    -------
+    filler : callable
+        ``filler(shares, table, rows)`` gives values and standard deviations.
+    """
+    views = [predictor.view_of(of_draw, column) for of_draw in predictor.draws]
+    moments = (_by_row if views[0].is_joint(column) else _by_component)(
+        predictor, views, column, of_column
+    )
+    if not mode:
+        return moments
+    of_mixture = predictor.filler(column, mode)
+
+    def most_probable(shares, table, rows):
+        cells, _ = of_mixture(shares, table, rows)
+        return predictor.in_units(column, of_column.to_data(cells)), moments(shares, table, rows)[1]
+
+    return most_probable
+
+
+def _by_component(predictor, views, column, of_column):
+    """A filler where a component's law of the cell is one for all rows."""
+    cells, widths = of_column.points(EVERY)
+    weights = np.hstack([_weights(predictor, view, column, cells, widths) for view in views])
+    values = predictor.in_units(column, of_column.to_data(cells))
+    centre = values.mean()
+    means, squares = (values - centre) @ weights, (values - centre) ** 2 @ weights
+
+    def filler(shares, table, rows):
+        mean = shares @ means
+        return mean + centre, np.sqrt(np.maximum(shares @ squares - mean**2, 0.0))
+
+    return filler
+
+
+def _by_row(predictor, views, column, of_column):
+    """A filler where it is Student's t, given the row's other cells."""
+    levels = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
+
+    def filler(shares, table, rows):
+        laws = zip(*(view.conditionals(column, table, rows) for view in views))
+        centres, squares, degrees = map(np.hstack, laws)
+        of, at = np.nonzero(shares > NEGLIGIBLE)
+        own = np.clip(degrees[of, at], LEAST_DEGREES, MOST_DEGREES)
+        cells = centres[of, at] + np.sqrt(squares[of, at]) * stdtrit(own, levels[:, None])
+        values, weights = predictor.in_units(column, of_column.to_data(cells)), shares[of, at]
+        total = np.bincount(of, weights, len(shares))
+        means = np.bincount(of, weights * values.mean(axis=0), len(shares)) / total
+        off = ((values - means[of]) ** 2).mean(axis=0)
+        return means, np.sqrt(np.bincount(of, weights * off, len(shares)) / total)
+
+    return filler
+
+
+def _weights(predictor, view, column, cells, widths):
+    """The probability of each point in each component: (n_points, K + 1).
+
+    What is elsewhere than at atoms is divided among the points by the component's density."""
+    columns = predictor.schema.missing_cells(len(cells))
+    columns[column] = cells.astype(np.float32)
+    table = predictor.table(columns)
+    scores = view.cell_scores(column, table, 0, len(cells))
+    slopes = np.reshape(view.log_slope(*view.features[column], table, 0, len(cells)), (-1, 1))
+    is_atom = np.isnan(widths)[:, None]
+    logs = np.where(is_atom, -np.inf, scores - slopes + np.log(widths)[:, None])
+    elsewhere = np.exp(logs - logs.max(axis=0))
+    atoms = np.where(is_atom, np.exp(np.minimum(scores, 0.0)), 0.0)
+    return atoms + (1.0 - atoms.sum(axis=0)) * elsewhere / elsewhere.sum(axis=0)

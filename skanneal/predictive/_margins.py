@@ -1,0 +1,223 @@
+"""Margins of the data in place of the model's: one increasing map for each column of numbers.
+
+The mixture says how columns go together; what a column is like by itself its values say better. So
+a row x has the law of a row y of the mixture, x_j = g_j(y_j), where g_j takes the margin of the
+mixture, averaged over its draws, to a smooth law of the training values (_margin_law.py):
+
+    p(x) = p_mixture(y) prod_j dy_j / dx_j,    y_j = g_j^-1(x_j).
+
+All maps are increasing and go cell by cell, so densities, draws, conditional laws and fills are
+those of one law, and who depends on whom stays. There is one map for all draws: a draw whose margin
+is above the mean of the draws stays above it.
+
+Numbers and their logarithms have maps, on the axis of the cells of their family. Levels and counts
+do not; the mixture's laws of their values are as free as those of the data. An atom keeps the
+probability that it has in the mixture: the maps are of what is elsewhere.
+
+Rounding. The law is one of numbers as they were before they were rounded, and so are densities, as
+elsewhere in the package. Draws and fills are rounded as the column is: where several training rows
+share the number whose rank a draw has, it becomes this number, so that what recurs does so as
+often. Other draws are rounded to the column's lattice, if it has one.
+
+Where values end (`Walls` of _margin_law.py). A column that was never negative in fit has a hard
+wall at 0: no draw is negative, and a negative number has no density. If more than one training
+value is at an end of a rounded column, or if an end is an atom, the smooth law ends there, half a
+step beyond, and what lies farther out has the share of one value in n + 1, by the model.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from ._margin_law import Walls, law_of_scores, quantiles
+from ._model_margin import model_scores, off_atoms
+from ._monotone import Monotone
+
+MOST_VALUES = 10_000  # of a column that its law is estimated from
+TOUCH = 4e-7  # relative error of a cell: so near to a wall a density is that at the wall
+
+
+class TrainingValues(NamedTuple):
+    """What a column's law is made of, in cells.
+
+    Attributes
+    ----------
+    cells : float32 array of shape (n,)
+        Ascending, without atoms and gaps; of rounded numbers with their noise.
+    shared : float64 array of shape (n,)
+        The same as they were rounded, where several rows hold this number, else NaN.
+    walls : Walls
+    """
+
+    cells: np.ndarray
+    shared: np.ndarray
+    walls: Walls
+
+
+class Margins:
+    """The training values that laws of columns are made of, and these laws as soon as asked for.
+
+    Parameters
+    ----------
+    columns : dict of int to TrainingValues
+        By the place in the Table.
+    """
+
+    def __init__(self, columns=()):
+        self.columns, self._maps = dict(columns), None
+
+    @classmethod
+    def of(cls, encoder, table):
+        """The margins of the rows of a fit."""
+        return cls(
+            {
+                place: _training_values(encoder, int(j), table, place, cells)
+                for place, j in enumerate(encoder.apart.kept)
+                if table.dtypes[place] == "f4" and np.ptp(cells := _elsewhere(table, place)) > 0
+            }
+        )
+
+    def maps(self, predictor):
+        """By place the MarginMap from the margin of the mean of a predictor's draws, which are
+        those of the fit."""
+        if self._maps is None:
+            self._maps = {
+                place: MarginMap(predictor, place, of) for place, of in self.columns.items()
+            }
+        return self._maps
+
+
+class MarginMap:
+    """The map of one column: from cells of the mixture to those of the data, and back.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    place : int
+    known : TrainingValues
+
+    Attributes
+    ----------
+    atoms : float32 array
+        Cells that stay.
+    scores : Monotone
+        From arsinh of a cell to its score under the mixture's margin.
+    curve : Monotone
+        From arsinh of a cell of the mixture to that of one of the data.
+    """
+
+    def __init__(self, predictor, place, known):
+        self.atoms, self.lowest = predictor.schema.atoms[place], known.walls.lowest
+        self.shared = known.shared
+        block, _ = predictor.view_of(predictor.draws[0], place).features[place]
+        least = 0.0 if block.cells == "non_negative" else -np.inf
+        self.scores = scores = model_scores(predictor, place, known.cells, least)
+        walls = known.walls.mapped(lambda at: float(scores(np.arcsinh(at))))
+        law = law_of_scores(scores(np.arcsinh(known.cells.astype(np.float64))), walls)
+        ends = [scores.inverse(at) for at in quantiles(*law)]
+        self.curve = Monotone(*np.maximum(ends, np.arcsinh(least)))
+
+    def to_data(self, cells):
+        """Cells of the data from those of the mixture, float64."""
+        cells = np.asarray(cells, dtype=np.float64)
+        moved = np.maximum(np.sinh(self.curve(np.arcsinh(cells))), self.lowest)
+        return np.where(np.isin(cells, self.atoms), cells, moved)
+
+    def rounded(self, cells):
+        """As `to_data`, and where several training rows share the number of the same rank, this."""
+        cells = np.asarray(cells, dtype=np.float64)
+        ranks = ndtr(self.scores(np.arcsinh(cells))) * len(self.shared)
+        shared = self.shared[np.clip(ranks.astype(np.int64), 0, len(self.shared) - 1)]
+        as_drawn = np.isnan(shared) | np.isin(cells, self.atoms)
+        return np.where(as_drawn, self.to_data(cells), shared)
+
+    def to_model(self, cells):
+        """Cells of the mixture from those of the data, and the log of their slope.
+
+        Returns
+        -------
+        moved : float32 array
+            NaN where missing.
+        log_slopes : float64 array
+            0 at atoms and where missing; -inf beyond a hard wall.
+        """
+        own = np.asarray(cells, dtype=np.float64)
+        touch = TOUCH * (1.0 + np.abs(own))
+        inside = np.maximum(np.where(np.isnan(own), 0.0, own), self.lowest + np.nan_to_num(touch))
+        x = np.arcsinh(inside)
+        y = self.curve.inverse(x)
+        slopes = np.log(np.cosh(y)) - np.log(np.cosh(x)) - self.curve.log_slope(y)
+        slopes = np.where(own < self.lowest - touch, -np.inf, slopes)
+        stays = np.isnan(own) | np.isin(cells, self.atoms)
+        moved = off_atoms(np.sinh(y), self.atoms)
+        return np.where(stays, cells, moved), np.where(stays, 0.0, slopes)
+
+    def points(self, every):
+        """Cells of the mixture that stand for all, and the width of each; last the atoms.
+
+        every : int
+            One point in so many of the curve's.
+
+        Returns
+        -------
+        cells, widths : float64 array of shape (n_points,)
+            NaN is the width of an atom.
+        """
+        edges = self.curve.x[::every]
+        middles = np.sinh(0.5 * (edges[:-1] + edges[1:]))
+        widths = np.diff(np.sinh(edges)), np.full(len(self.atoms), np.nan)
+        return np.r_[off_atoms(middles, self.atoms), self.atoms], np.concatenate(widths)
+
+
+def _elsewhere(table, place):
+    """A column's cells that are neither missing nor atoms, nor beyond the axis; one at least."""
+    cells = table.elsewhere(place)
+    cells = cells[~np.isnan(cells)]
+    return cells if len(cells) else np.zeros(1, np.float32)
+
+
+def _some(cells):
+    """Not more than MOST_VALUES of the cells, evenly spread over the rows."""
+    step = len(cells) / min(len(cells), MOST_VALUES)
+    return np.sort(cells[(np.arange(min(len(cells), MOST_VALUES)) * step).astype(np.int64)])
+
+
+def _training_values(encoder, j, table, place, cells):
+    """The TrainingValues of a column of the fit."""
+    codec, lattice = encoder.codecs[j], encoder.jitter.lattices.get(j)
+    offset, scale = table.offsets[place], table.scales[place]
+    of_logarithms = codec.lowest == 0.0
+
+    def as_cells(values):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return ((np.log(values) if of_logarithms else values) - offset) / scale
+
+    cells = _some(cells)
+    values = cells.astype(np.float64) * scale + offset
+    values = np.exp(values) if of_logarithms else values
+    values = values if lattice is None else lattice.nearest(values)
+    _, of, counts = np.unique(values, return_inverse=True, return_counts=True)
+    half = 0.0 if lattice is None else 0.5 * lattice.step
+    walls = _walls_of(values, getattr(codec, "atoms", ()), lattice is not None, half)
+    if of_logarithms:
+        walls = walls._replace(lowest=-np.inf)  # no cell is below
+    elif values.min() >= -TOUCH * (scale + abs(offset)):
+        walls = walls._replace(lowest=0.0 if lattice is None else lattice.offset - half)
+    shared = np.where(counts[of] > 1, as_cells(values), np.nan)
+    return TrainingValues(cells, shared, walls.mapped(as_cells))
+
+
+def _walls_of(values, atoms, is_rounded, half):
+    """The ends that more than one value holds, in the user's units."""
+    ends = values.min(), values.max()
+    low, high = (is_rounded and np.sum(values == end) > 1 for end in ends)
+    low = ends[0] - half if low else -np.inf
+    high = ends[1] + half if high else np.inf
+    if len(atoms) and atoms[0] < ends[0]:
+        low = max(low, atoms[0] + half)
+    if len(atoms) and atoms[-1] > ends[1]:
+        high = min(high, atoms[-1] - half)
+    return Walls(-np.inf, low, high)

@@ -1,0 +1,250 @@
+"""Margins of the data: densities, draws, conditional laws and fills are those of one law, which is
+near the values' own and no worse than the model's.
+
+Random tests: fixed seeds, one try; a false alarm has probability 1e-6 or less where one is stated.
+"""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from skanneal import AnnealedDPMixture, CrossCatPY
+from skanneal.predictive._margin_law import Walls, law_of_scores
+from skanneal.predictive._monotone import Monotone
+from skanneal.schedules import SequentialGibbs
+
+QUICK = {
+    "n_chains": 1,
+    "n_draws": 3,
+    "schedule": SequentialGibbs(n_sweeps=8),
+    "random_state": 0,
+    "margins": "data",
+}
+
+
+def fitted(X, estimator=AnnealedDPMixture, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return estimator(**QUICK | parameters).fit(X)
+
+
+def table(n, seed=0):
+    """A bounded column, a skewed one and one that goes with the first."""
+    rng = np.random.default_rng(seed)
+    first = rng.uniform(size=n)
+    return np.c_[first, rng.gamma(0.7, size=n), 3.0 * first + rng.normal(size=n)]
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """Normal margins that are wrong, in one view and in several; jointly normal rows."""
+    X = table(300)
+    return {
+        "one view": fitted(X, families="normal"),
+        "views": fitted(X, CrossCatPY, families="normal"),
+        "rows": fitted(X, families="multivariate_normal"),
+    }
+
+
+def density(model, cells, column, places):
+    """exp(score_samples) of rows with these cells, at places of one column."""
+    X = np.full((len(places), 3), np.nan)
+    X[:] = cells
+    X[:, column] = places
+    return np.exp(model.score_samples(X))
+
+
+def integrals(values, places):
+    steps = np.diff(places) * 0.5 * (values[1:] + values[:-1])
+    return np.r_[0.0, np.cumsum(steps)]
+
+
+GRIDS = {
+    0: np.linspace(-1.0, 2.0, 6001),
+    1: np.r_[np.geomspace(1e-9, 1e-2, 2000), np.linspace(0.0101, 40.0, 20000)],
+    2: np.linspace(-12.0, 16.0, 8001),
+}
+
+
+# ---- one law ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["one view", "views", "rows"])
+def test_draws_have_the_density_that_is_stated(plain, name):
+    """By Kolmogorov's and Smirnov's test of 4,000 draws against the integral of exp(score_samples);
+    the control: against its square."""
+    model = plain[name]
+    drawn = model.sample(4000, random_state=1)
+    for column, places in GRIDS.items():
+        cumulative = integrals(density(model, np.nan, column, places), places)
+        assert cumulative[-1] == pytest.approx(1.0, abs=2e-3)
+        ranks = np.interp(drawn[:, column], places, cumulative)
+        assert stats.kstest(ranks, "uniform").pvalue > 1e-6
+    assert stats.kstest(np.sqrt(ranks), "uniform").pvalue < 1e-6
+
+
+@pytest.mark.parametrize("name", ["one view", "views", "rows"])
+def test_conditional_densities_and_draws_are_ratios_of_joint_ones(plain, name):
+    model = plain[name]
+    X = table(50, seed=3)
+    known = np.full_like(X, np.nan)
+    known[:, 0] = X[:, 0]
+    ratio = model.score_samples(X) - model.score_samples(known)
+    assert np.allclose(model.score_samples(X, given=[0]), ratio, atol=1e-9)
+    cells = [0.1, np.nan, np.nan]
+    joint = density(model, cells, 2, GRIDS[2])
+    cumulative = integrals(joint, GRIDS[2])
+    alone = np.exp(model.score_samples([[0.1, np.nan, np.nan]]))
+    assert cumulative[-1] == pytest.approx(alone[0], rel=2e-3)
+    given = model.sample(4000, given={0: 0.1}, random_state=2)
+    assert (given[:, 0] == 0.1).all()
+    ranks = np.interp(given[:, 2], GRIDS[2], cumulative / cumulative[-1])
+    assert stats.kstest(ranks, "uniform").pvalue > 1e-6
+    gappy = np.full((400, 3), np.nan)
+    gappy[:, 0] = 0.1
+    filled = np.vstack(model.impute(gappy, n_imputations=6))
+    assert stats.ks_2samp(filled[:, 2], given[:, 2]).pvalue > 1e-6
+    assert (filled[:, 1] >= 0.0).all()
+
+
+@pytest.mark.parametrize("name", ["one view", "views", "rows"])
+def test_fills_are_the_means_of_that_law(plain, name):
+    model = plain[name]
+    filled, spread = model.impute([[0.9, np.nan, np.nan]], return_std=True)
+    for column in (1, 2):
+        values = density(model, [0.9, np.nan, np.nan], column, GRIDS[column])
+        whole = integrals(values, GRIDS[column])[-1]
+        mean = integrals(values * GRIDS[column], GRIDS[column])[-1] / whole
+        off = (GRIDS[column] - mean) ** 2
+        deviation = np.sqrt(integrals(values * off, GRIDS[column])[-1] / whole)
+        assert filled[0][column] == pytest.approx(mean, abs=0.02 * deviation)
+        assert spread[0][column] == pytest.approx(deviation, rel=0.05)
+
+
+def test_surprisals_are_ratios_of_densities(plain):
+    model = plain["views"]
+    X = table(20, seed=4)
+    others = X.copy()
+    others[:, 1] = np.nan
+    found = model.score_samples(others) - model.score_samples(X)
+    assert np.allclose(model.surprisal(X)[:, 1], found, atol=1e-9)
+
+
+# ---- what a column is like ----------------------------------------------------------------------
+
+
+def test_columns_stay_as_they_are(plain):
+    """Draws are never negative where the rows never were, and a negative number has no density."""
+    drawn = plain["one view"].sample(4000, random_state=1)
+    assert (drawn[:, :2] >= 0.0).all() and (drawn[:, 2] < 0.0).any()
+    assert plain["one view"].score_samples([[-0.1, 1.0, 1.0]])[0] == -np.inf
+    given = plain["one view"].sample(5, given={0: -0.1})
+    assert np.isfinite(given).all()
+
+
+def test_rounded_bounded_columns_with_atoms():
+    """Hours are whole and from 0 to 23; what is capped at 50 has its atom, which so few cells have
+    that families="auto" alone overlooks it."""
+    rng = np.random.default_rng(0)
+    hours = rng.integers(0, 24, 600)
+    capped = np.minimum(np.exp(3.0 + 0.6 * rng.normal(size=600)), 50.0)
+    X = pd.DataFrame({"hour": hours, "capped": capped})
+    share = np.mean(capped == 50.0)
+    assert 0.02 < share < 0.1
+    model = fitted(X, CrossCatPY)
+    drawn = model.sample(4000, random_state=1)
+    assert drawn["hour"].dtype == np.int64
+    assert np.mean(drawn["hour"].between(0, 23)) > 0.999
+    counts = [np.bincount(of.clip(0, 23), minlength=24) for of in (drawn["hour"], hours)]
+    assert np.abs(counts[0] / 4000 - counts[1] / 600).max() < 0.02  # 5 standard errors
+    assert np.mean(drawn["capped"] == 50.0) == pytest.approx(share, abs=0.02)
+    assert (drawn["capped"] > 50.0).mean() < 0.002
+    cap = pd.DataFrame({"hour": [np.nan], "capped": [50.0]})
+    assert np.exp(model.score_samples(cap)[0]) == pytest.approx(share, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "name, draw",
+    [
+        ("normal", lambda rng, n: rng.normal(size=n)),
+        ("skewed", lambda rng, n: rng.gamma(0.6, size=n)),
+        ("bimodal", lambda rng, n: rng.normal(size=n) + 6.0 * (rng.random(n) < 0.3)),
+        ("rounded", lambda rng, n: np.rint(8.0 * rng.gamma(1.5, size=n))),
+        ("capped", lambda rng, n: np.minimum(rng.exponential(size=n), 1.5)),
+        ("uniform", lambda rng, n: rng.uniform(size=n)),
+    ],
+)
+@pytest.mark.few(3)
+def test_held_out_rows_are_no_less_probable(name, draw):
+    """Than under the mixture's own margins, by more than the error; where these are wrong, more
+    so."""
+    rng = np.random.default_rng(5)
+    X, Y = draw(rng, 400)[:, None], draw(rng, 2000)[:, None]
+    model = fitted(X, families="semi_continuous" if name == "capped" else "normal")
+    ours = model.score_samples(Y)
+    model._margins = None
+    gain = ours - model.score_samples(Y)
+    error = gain.std() / np.sqrt(len(gain))
+    assert gain.mean() > -0.01 - 3.0 * error
+    assert gain.min() > -np.log(402.0) - 0.1
+    if name in ("uniform", "skewed"):
+        assert gain.mean() > 0.005
+
+
+def test_a_margin_that_is_right_is_left_alone():
+    """The kernels of width 1 are the model's margin."""
+    z = np.random.default_rng(0).normal(size=500)
+    edges, below, above = law_of_scores(z, Walls())
+    assert np.allclose(below + above, 1.0)
+    assert np.abs(below - stats.norm.cdf(edges)).max() < 0.03
+    assert below[100] == pytest.approx(stats.norm.cdf(edges[100]), rel=0.9)  # the tail is there
+    wrong = law_of_scores(np.abs(z), Walls())[1]
+    assert wrong[np.searchsorted(edges, 0.0)] < 0.05
+
+
+# ---- what stays ---------------------------------------------------------------------------------
+
+
+def test_clusters_and_dependence_are_those_of_the_mixture():
+    X = table(200)
+    ours, plain = fitted(X, CrossCatPY), fitted(X, CrossCatPY, margins="model")
+    assert (ours.labels_ == plain.labels_).all() and (ours.predict(X) == plain.predict(X)).all()
+    assert np.array_equal(ours.dependence_probability(), plain.dependence_probability())
+    assert np.array_equal(ours.outlier_scores_, plain.outlier_scores_)
+    assert not np.allclose(ours.score_samples(X), plain.score_samples(X))
+
+
+def test_a_pickle_answers_the_same(plain):
+    X = table(20, seed=6)
+    again = pickle.loads(pickle.dumps(plain["views"]))
+    assert np.array_equal(again.score_samples(X), plain["views"].score_samples(X))
+    assert np.array_equal(again.sample(9), plain["views"].sample(9))
+
+
+def test_gaps_and_constants():
+    """A column without numbers, one of one number, and one with two cells."""
+    X = table(60)
+    X[:, 0], X[:, 1], X[2:, 2] = np.nan, 4.0, np.nan
+    model = fitted(X)
+    assert np.isfinite(model.score_samples(X)).all()
+    drawn = model.sample(20)
+    assert (drawn[:, 1] == 4.0).all() and np.isfinite(drawn[:, 2]).all()
+
+
+def test_a_name_that_is_none():
+    with pytest.raises(ValueError, match="margins"):
+        AnnealedDPMixture(margins="normal").fit(table(20))
+
+
+def test_increasing_functions_and_their_inverses():
+    x = np.sort(np.random.default_rng(0).normal(size=200))
+    curve = Monotone(x, np.cumsum(np.random.default_rng(1).exponential(size=200)))
+    places = np.linspace(-6.0, 6.0, 1001)
+    assert np.allclose(curve.inverse(curve(places)), places, atol=1e-9)
+    step = 1e-6
+    slopes = (curve(places + step) - curve(places - step)) / (2 * step)
+    assert np.allclose(np.exp(curve.log_slope(places)), slopes, rtol=1e-3, atol=1e-6)
