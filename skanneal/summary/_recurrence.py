@@ -116,7 +116,7 @@ def sureness_in_basins(tree, unknown, counted, weights, log_odds):
         ends[pair], parents[pair] = heights[node - n_components], node
     out, reached = np.full((n_components, n_components), SURE), np.zeros(2 * n_components - 1)
     for node in reversed(range(n_components, 2 * n_components - 1)):
-        misplaced = max(unknown @ members[node], 0.0) / max(counted @ members[node], 1)
+        misplaced = max(unknown @ members[node], 0.0) / max((counted & members[node]).sum(), 1)
         known = 2.0 * np.log(2.0 / (misplaced + 1.0 / (n_draws + 2.0)))
         own = np.logaddexp(0.0, log_odds + known)
         larger = own >= ends[node]
