@@ -44,11 +44,14 @@ surest of n_components - 1 valleys: by Bonferroni's inequality a height is the e
 logarithm of their number. The tree does not depend on where it will be cut, and can do with nothing
 but densities: for every family, with gaps, and whatever the units of the columns.
 
-Normal clusters that overlap have no valley, but their borders recur, as those of tiles do not. With
-many rows those of tiles do, too. So neighbouring components are also compared two by two
-(_one_or_two.py): the odds of two normal laws against one bump, times those that borders recur. The
-evidence of a pair is no greater than that of its borders. What parts two components is the surer of
-the valleys and the chains of pairs. In which order components join, where a number of clusters is
+Normal clusters that overlap have no valley, but draws know their borders to a row or so, as they do
+not know those of tiles. So of each basin, components without a sure valley between them, it is
+asked whether its components are clusters (_recurrence.py): whether draws differ about few rows, and
+whether in this table two normal laws explain neighbouring components better than one bump
+(_one_or_two.py). A single pair cannot tell, since some neighbouring pieces of a ring or of a square
+look like two normal laws; the share of all pairs of the table can, as far as its clusters are of
+one sort. A component that lies within another one is part of it. What parts two components is the
+surer of the valleys and the basins. In which order components join, where a number of clusters is
 asked for, is said elsewhere (_tree_order.py).
 """
 
@@ -60,7 +63,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import squareform
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, logsumexp, softmax
 
 from ._dip import dip_evidence
 from ._fills import with_fills
@@ -68,7 +71,7 @@ from ._joining import join_groups
 from ._labels import relabel
 from ._line import near_border, spread_ties
 from ._one_or_two import log_odds
-from ._recurrence import SURE, disagreement, recurrence, recurrence_in_basins
+from ._recurrence import SURE, disagreement, recurrence, sureness_in_basins
 from ._straight_line import straight_evidence
 
 _IMPOSSIBLE = 1e7  # nats below a row's best component; all others are taken to be no lower
@@ -105,8 +108,8 @@ def cluster_tree(
     tree : ndarray of shape (n_components - 1, 4)
         As SciPy's `linkage` gives it, with the number of components in the last column. A height is
         the evidence that two clusters are two, -log(1 - probability) in nats: the greater of that
-        of a valley and that of two normal laws whose border all draws know. Without two draws it
-        is that of a valley.
+        of a valley and that of components that are clusters. Without two draws it is that of a
+        valley.
 
     Examples
     --------
@@ -126,16 +129,24 @@ def cluster_tree(
     if n_components == 1:
         return np.empty((0, 4))
     odds = _pairs(groups, judges or [groups], weights)
+    counted = groups.sizes >= _FEW_ROWS  # before groups are merged
     shares = (softmax(judge.joints, axis=1) for judge in judges or [groups])
-    differ = [
-        np.bincount(groups.labels, of_rows, minlength=n_components)
-        for of_rows in disagreement(shares, weights)
-    ]
+    between, within = disagreement(shares, weights)
+    unknown = np.bincount(groups.labels, between - within, minlength=n_components)
     valleys = _valleys(groups, judges, weights, numbers)
-    recurs = recurrence_in_basins(valleys, *differ, weights)
-    with np.errstate(divide="ignore"):
-        odds += recurs + np.log(-np.expm1(-recurs))
-    return _surer(valleys, np.minimum(recurs, np.logaddexp(0.0, odds)))
+    clusters = sureness_in_basins(valleys, unknown, counted, weights, _log_odds_of_table(odds))
+    return _surer(valleys, np.where(odds <= -_FAR, 0.0, clusters))
+
+
+def _log_odds_of_table(odds):
+    """Log odds of the share of a table's pairs of neighbours that are two; 0 if there is none.
+
+    Of a component within another one it is not asked, nor of one with hardly a row."""
+    asked = odds[np.triu(np.abs(odds) < _FAR, 1)]
+    if not len(asked):
+        return 0.0
+    two, one = logsumexp(log_expit(asked)), logsumexp(log_expit(-asked))
+    return float(two - one)
 
 
 def _surer(tree, pairs):

@@ -10,7 +10,16 @@ from sklearn.metrics import adjusted_rand_score
 
 from oracles.rings import components_of, on_ring, ring
 from skanneal.summary import cluster_tree, cut_tree
-from skanneal.summary._cluster_tree import _FAR, _fair, _Groups, _least, _pairs, _surer, _valleys
+from skanneal.summary._cluster_tree import (
+    _FAR,
+    _fair,
+    _Groups,
+    _least,
+    _log_odds_of_table,
+    _pairs,
+    _surer,
+    _valleys,
+)
 from skanneal.summary._dip import dip, dip_evidence
 from skanneal.summary._line import spread_ties
 
@@ -342,7 +351,7 @@ def test_normal_clusters_without_a_valley_are_two_if_all_draws_know_their_border
     )
     assert cut_tree(cluster_tree(joints, recur)).tolist() == [0, 1]
     assert cut_tree(cluster_tree(joints, differ)).tolist() == [0, 0]
-    assert cut_tree(cluster_tree(joints, recur[:3])).tolist() == [0, 0]  # too few to be sure
+    assert cut_tree(cluster_tree(joints, recur[:1])).tolist() == [0, 0]  # none to compare it with
     assert heights_of(joints, recur, np.ones(9))[0] < -np.log(0.1)
 
 
@@ -375,3 +384,32 @@ def test_a_component_that_most_draws_do_not_have_goes_with_its_rows():
     assert len(groups.rows[2]) > 10
     pairs = _pairs(groups, [judge], [1.0])
     assert pairs[2].tolist() == [_FAR, -_FAR, -_FAR] and pairs[0, 1] > 4
+
+
+@pytest.mark.parametrize("odds, expected", [((3.0,), 3.0), ((2.0, -2.0, 5.0, -5.0), 0.0)])
+def test_the_share_of_pairs_that_are_two_is_that_of_pairs_that_were_asked(odds, expected):
+    """Of five components; the rest are no neighbours, or one is within the other."""
+    pairs = np.full((5, 5), _FAR)
+    pairs[3, 4] = pairs[4, 3] = -np.inf
+    for j, of_pair in enumerate(odds, 1):
+        pairs[0, j] = pairs[j, 0] = of_pair
+    assert _log_odds_of_table(pairs) == pytest.approx(expected)
+    assert _log_odds_of_table(np.full((2, 2), -_FAR)) == 0.0
+
+
+def table_of_three(generator, third):
+    """Rows of three components, of which the first two overlap, and nine draws."""
+    centres = np.array([[0.0, 0.0], [2.2, 0.0], [2.2, third]])
+    rows = np.concatenate([centre + generator.normal(size=(150, 2)) for centre in centres])
+    joints = components_of(rows, centres, 1.0)
+    return joints, [components_of(rows, of, 1.0) for of in near(generator, centres, 0.09)]
+
+
+def test_a_doubtful_pair_is_two_in_a_table_where_others_are_plainly_two():
+    """Odds of the first pair are alike in both tables; beside it lies a cluster that is one of two
+    beyond doubt, or one that is as doubtful."""
+    joints, draws = table_of_three(np.random.default_rng(3), 4.0)
+    sure = cluster_tree(joints, draws)
+    alone = cluster_tree(joints[:300, :2], [of_draw[:300, :2] for of_draw in draws])
+    assert alone[0, 2] < sure[0, 2]
+    assert cut_tree(sure).tolist() == [0, 1, 2]
