@@ -46,7 +46,7 @@ class MixtureQueries:
     @cached_property
     def maps(self):
         """By place in the Table, from cells of the mixture to those of the data."""
-        return self.margins.maps(self.predictor)
+        return self.margins.maps(self.predictor) if self.margins.columns else {}
 
     @cached_property
     def of_point(self):

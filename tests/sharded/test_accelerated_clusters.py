@@ -56,7 +56,7 @@ def test_blocks_are_clusters_whatever_their_components(likelihood):
 @pytest.mark.few(2)
 def test_every_sort_of_likelihood_has_clusters(likelihood, algorithm):
     X, side = counts()
-    model = clusters(likelihood=likelihood, algorithm=algorithm, init=5).fit(X)
+    model = clusters(likelihood=likelihood, algorithm=algorithm, init=2).fit(X)
     assert adjusted_rand_score(side, model.labels_) > 0.9
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
