@@ -63,7 +63,7 @@ class MixtureQueries:
         """Encoded columns as rows of the mixture, and by place the log slopes of their cells: what
         a log density of the mixture's cells lacks to be one of the user's numbers."""
         cells, slopes = self.encoder.apart.stored(columns), {}
-        table = self.predictor.table(cells)
+        table = self.table(columns)
         if not self.maps:
             return table, slopes
         for place, of in self.maps.items():
