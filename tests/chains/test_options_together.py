@@ -230,7 +230,7 @@ def p_value(case, n_chains, plan=None):
 # Every case is a test of its own, so that they can be run in parts: by `-k normal`, for instance.
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("case", first_with_every_level(), ids=name_of)
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 def test_options_by_few_chains(case):
     assert p_value(case, FEW_IN_VIEWS if case.view_prior else FEW) > LEVEL
 

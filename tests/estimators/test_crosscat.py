@@ -792,6 +792,7 @@ class TestImputer:
         assert filled.shape == (8, 2) and filled[3, 0] == int(filled[3, 0])
         assert filled[3, 0] < 15 < filled[7, 0]
 
+    @pytest.mark.slow
     def test_samples_have_the_mean_and_spread_of_impute(self):
         """400 tables, each of its own components' parameters: |error| of means beyond 4.5 standard
         errors is chance."""

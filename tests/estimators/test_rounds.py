@@ -276,6 +276,7 @@ def test_opposite_starts_that_stay_apart_are_no_claim():
     assert model.converged_
 
 
+@pytest.mark.slow
 def test_fits_of_a_tenth_of_the_work_do_not_claim():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(300, 2))  # many overlapping clusters, which mix slowly
@@ -335,6 +336,7 @@ def test_many_rows_have_fewer_draws_by_default(monkeypatch):
     assert len(AnnealedDPMixture(n_chains=1, random_state=0).fit(rows()).draws_[0]) == 4
 
 
+@pytest.mark.slow
 def test_every_second_chain_begins_in_another_way(monkeypatch):
     begun = []
     real = _annealed.BaseAnnealed._run_chains

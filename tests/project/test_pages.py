@@ -26,7 +26,7 @@ LINK = re.compile(r"\]\(([^)#:]+\.(?:md|png|svg|py|cff))(?:#[^)]*)?\)|\]\((LICEN
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.few(7)
+@pytest.mark.few(5)
 def test_python_blocks_run_and_print_what_the_page_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # a page may write files
     for code, shown, output in printed((ROOT / page).read_text(encoding="utf-8"), page):
