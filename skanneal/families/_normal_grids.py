@@ -20,7 +20,7 @@ into narrower clusters.
 The prior mean of whole rows is not inferred: it is the columns' mean, that of the rows themselves.
 If it weighed much, a table of one cluster would take it for a fact, and use its rows twice: means
 would be surer than the rows make them, and imputations too much alike. So it weighs one row at
-most, OF_OBSERVED_MEAN.
+most (OF_OBSERVED_MEAN).
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -31,7 +31,7 @@ from ._scaling import ordinary
 
 DEGREES = 2.0
 WEIGHTS = np.geomspace(1e-4, 10.0, 11)  # of the prior mean, in rows
-OF_OBSERVED_MEAN = np.geomspace(1e-4, 1.0, 9)
+OF_OBSERVED_MEAN = np.geomspace(1e-4, 1.0, 9)  # where the rows' own mean is the prior mean
 WEIGHTS.setflags(write=False)
 OF_OBSERVED_MEAN.setflags(write=False)
 LEAST = 1e-8  # typical variance of a cluster, relative to the column's
