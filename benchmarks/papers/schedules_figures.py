@@ -45,8 +45,8 @@ PANELS = {
     "ACS, 10,000 x 35": (crosscat_data.acs, 10_000, 12.0),
     "KDD, 10,000 x 39": (crosscat_data.kdd, 10_000, 12.0),
     "KDD, 100,000 x 39": (crosscat_data.kdd, 100_000, 60.0),
-    "ACS, 170,254 x 35": (crosscat_data.acs, 170_254, 90.0),
-    "KDD, 494,021 x 39": (crosscat_data.kdd, 494_021, 300.0),
+    "ACS, 170,254 x 35": (crosscat_data.acs, 170_254, 60.0),
+    "KDD, 494,021 x 39": (crosscat_data.kdd, 494_021, 90.0),
 }
 MIXTURE = "KDD, 60,000 x 39, one mixture"
 MIXTURE_ROWS, MIXTURE_SECONDS = 60_000, 9.0
@@ -54,7 +54,7 @@ KDD = list(PANELS)[-1]
 SELECTIONS, SELECTION_SECONDS, RARE = ("random", "window", "stratified"), 30.0, 0.001
 CENSUS_ROWS, CENSUS_TEST = (100_000, 1_000_000), 20_000
 SHARES = (1 / 9, 1 / 3, 1)  # of a panel's seconds
-SWEEPS = (5, 20)  # budgets of "papers_sweeps"
+SWEEPS, MOST_SWEPT = (5, 20), 10_000  # budgets of "papers_sweeps", rows of its largest panels
 SIZES = (10, 30, 100, 300, 1000, 3000, 10_000)  # rows, for the acceptance of sets of columns
 PROPOSALS = 1000
 STYLES = {
@@ -92,7 +92,8 @@ def cells_of_panels(names):
         ):
             for method in methods:
                 yield Cell(figure, name, method, chain, budget_of(name, share))
-        for n_sweeps, method in product(SWEEPS, PAPERS):
+        sweeps = SWEEPS if PANELS[name][1] <= MOST_SWEPT else ()
+        for n_sweeps, method in product(sweeps, PAPERS):
             yield Cell(KERNEL[1], name, method, chain, n_sweeps)
 
 
