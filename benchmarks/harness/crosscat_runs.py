@@ -28,14 +28,14 @@ def schedule_of(name, n_sweeps=None, max_time=None):
     )
 
 
-def fitted(model, X):
-    """Fit; the seconds, sweeps and views of it. Columns of floats are taken for numbers."""
+def fitted(model, X, **options):
+    """Fit, with options; the seconds, sweeps and views of it. Columns of floats are numbers."""
     model.set_params(families={"normal": X.select_dtypes("float").columns.tolist()})
     wall, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         # Short budgets do not converge: that is what is shown.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X)
+        model.fit(X, **options)
     return {
         "seconds": time.perf_counter() - wall,
         "cpu_seconds": time.process_time() - cpu,

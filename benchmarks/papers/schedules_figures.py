@@ -26,7 +26,6 @@ from papers.cells import Cell, of_figure, shown
 from papers.processor_time import processor_clock
 from papers.schedules_kernel import MOVES, papers_kernel
 from papers.verdicts import Estimate, deviation, is_positive, mean, paired, z_scores
-from skanneal.families import Table
 from skanneal.moves import ColumnSets
 from skanneal.schedules import resolve_schedule
 from skanneal.states import Subsample, state_from_arrays
@@ -51,7 +50,8 @@ PANELS = {
 MIXTURE = "KDD, 60,000 x 39, one mixture"
 MIXTURE_ROWS, MIXTURE_SECONDS = 60_000, 9.0
 KDD = list(PANELS)[-1]
-SELECTIONS, SELECTION_SECONDS, RARE = ("random", "window", "stratified"), 30.0, 0.001
+NAMED = "stratified, by class"  # strata are KDD's classes; else a sketch of the rows finds them
+SELECTIONS, SELECTION_SECONDS, RARE = ("random", "window", "stratified", NAMED), 30.0, 0.001
 CENSUS_ROWS, CENSUS_TEST = (100_000, 1_000_000), 20_000
 SHARES = (1 / 9, 1 / 3, 1)  # of a panel's seconds
 SWEEPS, MOST_SWEPT = (5, 20), 10_000  # budgets of "papers_sweeps", rows of its largest panels
@@ -131,22 +131,22 @@ def measure(cell):
     is_papers = cell.figure in KERNEL
     is_selection = cell.figure == "selection"
     schedule = resolve_schedule("anneal" if is_selection else cell.method)
-    limit = "n_sweeps" if cell.figure == KERNEL[1] else "max_time"
-    schedule.set_params(
-        **{limit: cell.budget}, **({"selection": cell.method} if is_selection else {})
-    )
+    schedule.set_params(**{"n_sweeps" if cell.figure == KERNEL[1] else "max_time": cell.budget})
+    strata = {"strata": classes_of(train)} if cell.method == NAMED else {}
+    if is_selection:
+        schedule.set_params(selection=cell.method.split(",")[0])
     model = estimator(name, schedule=schedule, n_chains=1, n_jobs=1, random_state=cell.seed)
     if is_papers:
         model.set_params(moves=MOVES)
     with processor_clock(), papers_kernel(schedule) if is_papers else contextlib.nullcontext():
-        record = fitted(model, table.iloc[train])
+        record = fitted(model, table.iloc[train], **strata)
     found = {
         "score": float(model.score(table.iloc[test])),
         "chain_seconds": float(np.nanmax(model.trace_["seconds"])),
         "sweeps": float(record["sweeps"]),
     }
     if is_selection:
-        return found | {"rare_recall": rare_recall(model.labels_, train)}
+        return found | {"rare_recall": rare_recall(model.component_labels_, train)}
     return found | {"views": views_of(model, table.shape[1])}
 
 
@@ -157,12 +157,17 @@ def views_of(model, n_columns):
     return relabel(views).tolist()
 
 
-def rare_recall(labels, rows):
+def classes_of(rows):
+    """The classes of rows of KDD's whole table."""
+    return kdd_data.load(os.environ["SKANNEAL_DATA"])[1][rows]
+
+
+def rare_recall(components, rows):
     """Mean over KDD's classes of less than 0.1 % of the rows: the share of a class's rows that lie
-    in clusters of which it makes up more than half."""
+    in components of which it makes up more than half."""
     _, classes, names, sizes = kdd_data.load(os.environ["SKANNEAL_DATA"])
-    counts = np.zeros((labels.max() + 1, len(names)), dtype=np.int64)
-    np.add.at(counts, (labels, classes[rows]), 1)
+    counts = np.zeros((components.max() + 1, len(names)), dtype=np.int64)
+    np.add.at(counts, (components, classes[rows]), 1)
     found = np.where(2 * counts > counts.sum(axis=1, keepdims=True), counts, 0).sum(axis=0)
     shown = (sizes < RARE * sizes.sum()) & (counts.sum(axis=0) > 0)
     return float((found[shown] / counts.sum(axis=0)[shown]).mean())
@@ -195,8 +200,7 @@ def measure_column_sets(panel, n_rows, seed):
 
 def propose_column_sets(model, X, seed, n_proposals):
     """Proposals of new sets of columns given the last draw of a fit to X, and those accepted."""
-    encoded = Table(*model._encoder.table_schema)
-    encoded.append(model._encoder.encode(model, X))
+    encoded = model._encoder.table(model._encoder.encode(model, X))
     bit_generator = np.random.PCG64(seed)
     subsample = Subsample(len(X), "window", bit_generator)
     subsample.fill()
