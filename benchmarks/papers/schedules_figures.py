@@ -239,7 +239,8 @@ def scores_table(records, figure, ours="anneal", unit="seconds"):
     for panel, budgets in runs_of(records, figure).items():
         z = z_of(budgets)
         for budget, methods in budgets.items():
-            for method, seeds in methods.items():
+            for method in (name for name in STYLES if name in methods):
+                seeds = methods[method]
                 values = list(scores(seeds).values())
                 standard = mean(z[budget, method, seed] for seed in seeds)
                 gain = paired(scores(methods.get(ours, {})), scores(seeds))
