@@ -1,5 +1,5 @@
-"""The families of figures and tables, one a paper; Obermeyer's has two, what it leaves open, and the
-evidence, which a schedule estimates beside."""
+"""The families of figures and tables: one a paper; Obermeyer's has two, what it leaves open, and
+the evidence that one of the schedules estimates."""
 
 from papers import (
     accelerated_table,
