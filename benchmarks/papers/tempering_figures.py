@@ -6,18 +6,24 @@ warm-up, for the same acceptance with every method. A cell stops when R-hat is b
 bulk effective sample size above 200 for every parameter, or at its budget.
 """
 
+import itertools
+import warnings
 from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from harness.markdown import NONE, markdown
 from papers import tempering_chains
 from papers.cells import Cell, behind, of_figure, shown
+from papers.processor_time import processor_clock
 from papers.tempering_chains import N_CHAINS, WAYS
 from papers.tempering_cost import measure_cost, predicted
 from papers.tempering_subsets import SUBSETS, measure_subsets
 from papers.verdicts import is_positive, mean, paired
+from peers import gp_regression
 
 NAME = "tempering"
 SEEDS = 3
@@ -47,6 +53,7 @@ SUBSET_ROWS = [
     ("gaussian", "hmc", 50, 256),
     ("gp", "hmc", 10, SMALLER),
 ]
+REGRESSIONS = gp_regression.N_SPLITS
 SUBSET_WAYS, SUBSET_DRAWS = ("spt", "stt"), 300
 STYLES = {
     "none": ("black", "o", "-"),
@@ -89,6 +96,8 @@ def cells():
         yield Cell("cost", data_of(row), way, 0, 1.0)
     for seed, row, way, subsets in product(range(SEEDS), SUBSET_ROWS, SUBSET_WAYS, SUBSETS):
         yield Cell("subsets", data_of(row), f"{way}: {subsets}", seed)
+    for name, n_splits in reversed(REGRESSIONS.items()):
+        yield from (Cell("regression", name, "beside scikit-learn", s) for s in range(n_splits))
     rows = list(dict.fromkeys(row for rows in ROWS.values() for row in rows))
     cheap = [row for row in rows if budget_of(row) <= 3]
     rest = sorted((row for row in rows if row not in cheap), key=budget_of)
@@ -112,13 +121,15 @@ def sampling_cells(row, setting, seed):
 
 def cost(cell, typical):
     """Processor seconds of a cell that was not measured: at most its budget of each chain."""
-    if cell.figure == "subsets":
+    if cell.figure in ("subsets", "regression"):
         return typical
     return 2 * cell.budget if cell.figure == "cost" else N_CHAINS * cell.budget
 
 
 def measure(cell):
     """By the figure."""
+    if cell.figure == "regression":
+        return measure_regression(cell.data, cell.seed)
     row = row_of(cell.data)
     if cell.figure == "cost":
         return measure_cost(*row, cell.method, cell.budget)
@@ -126,6 +137,20 @@ def measure(cell):
         return measure_subsets(*row, *cell.method.split(": "), cell.seed, SUBSET_DRAWS)
     setting, way = cell.method.split(": ")
     return tempering_chains.run(*row, setting, way, cell.seed, cell.budget)
+
+
+def measure_regression(name, seed):
+    """Held-out densities, coverage and seconds of a split, for scikit-learn and for us."""
+    split = next(itertools.islice(gp_regression.splits(name, quick=False), seed, None))
+    with warnings.catch_warnings(), threadpool_limits(1), processor_clock():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        theirs, ours = gp_regression.compare(split)
+    names = "log_density", "inside", "fit_seconds"
+    found = {"theirs": dict(zip(names, theirs)), "ours": dict(zip(names, ours))}
+    rows, columns = split[0].shape
+    return {"rows": rows, "columns": columns} | {
+        who: {name: float(value) for name, value in of.items()} for who, of in found.items()
+    }
 
 
 # -- rates -----------------------------------------------------------------------------------------
@@ -262,6 +287,31 @@ def figure1_picture(records):
         ax.grid(alpha=0.3)
     axes[1].legend(fontsize=8)
     return figure
+
+
+# -- regression ------------------------------------------------------------------------------------
+
+
+def regression_table(records):
+    """Our regressor beside scikit-learn's."""
+    runs, rows = {}, []
+    for cell, record in of_figure(records, "regression").items():
+        runs.setdefault(cell.data, []).append(record)
+    for name in (name for name in REGRESSIONS if name in runs):
+        splits = runs[name]
+        gain = mean(r["ours"]["log_density"] - r["theirs"]["log_density"] for r in splits)
+        numbers = [
+            f"{np.mean([record[who][of] for record in splits]):.{digits}f}"
+            for of, digits in (("log_density", 3), ("inside", 3), ("fit_seconds", 1))
+            for who in ("theirs", "ours")
+        ]
+        size = f"{name}, {splits[0]['rows']} x {splits[0]['columns']}"
+        rows.append((size, str(len(splits)), *numbers[:2], gain.text(3), *numbers[2:]))
+    headings = (
+        *("", "splits", "log density, scikit-learn", "ours", "difference"),
+        *("within 90 %, scikit-learn", "ours", "seconds, scikit-learn", "ours"),
+    )
+    return shown(headings, rows, records, "regression")
 
 
 # -- subsets ---------------------------------------------------------------------------------------
@@ -474,6 +524,7 @@ def tables(records):
         "verdicts": markdown(("claim", "measured", "verdict"), claims(records)),
         "cost": cost_table(records),
         "subsets": subsets_table(records),
+        "regression": regression_table(records),
         "table1": both_settings(records, "table1_smaller", "table1"),
         "table2": both_settings(records, "table2"),
         "figure3": both_settings(records, "figure3_gaussian", "figure3_mh", "figure3_hmc"),
