@@ -14,22 +14,18 @@ alike, and predicts with the mean over 20 draws, in the seconds of a chain.
 
 import functools
 import os
-import tempfile
 import time
 import warnings
 from contextlib import nullcontext
 from itertools import product
-from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
-from harness.markdown import NONE, markdown
-from kernels.accelerated_row_steps import STEPS, steps_of
+from harness.markdown import markdown
 from papers import accelerated_course as course
 from papers import accelerated_images as images
 from papers import accelerated_references as references
@@ -58,7 +54,6 @@ GAMMAS, COMPONENTS, TRUNCATIONS = (0.03, 0.1, 0.3, 1.0), (100, 300, 1000), (100,
 MOST_COMPONENTS = 1200  # the authors'
 VALIDATION = 10  # one of so many training images
 PASSES, N_DRAWS, THIN = 30, 20, 5
-REPETITIONS = 2  # of a row's steps, the fastest counts
 # By name: part of `accelerated_images`, training and test images, processor seconds.
 DATA = {
     "Yale, 1,799 x 1,024": ("yale", None, None, 8.0),
@@ -86,8 +81,6 @@ def cells():
         yield from (Cell("levels", data, f"{name}, gamma {gamma:g}") for gamma in gammas)
     for seed in range(SEEDS):
         yield Cell("long", next(iter(DIGITS)), "accelerated from one", seed, LONG_SECONDS)
-    for seed in range(SEEDS):
-        yield Cell("row_steps", list(DATA)[1], "all algorithms", seed)
 
 
 def cost(cell, typical):
@@ -135,9 +128,6 @@ def measure(cell):
         return measure_level(data, *cell.method.split(", gamma "))
     if cell.figure == "course":
         return measure_course(data, cell)
-    if cell.figure == "row_steps":
-        with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
-            return steps_of(data.train, Path(folder), REPETITIONS, cell.seed)
     if cell.figure == "long":
         data = data._replace(test=data.test[images.evenly(len(data.test), LONG_ROWS)])
     if cell.method in (EM, EM_LARGE):
@@ -364,22 +354,6 @@ def long_table(records):
     return shown(("data", "seed", "seconds", "full (plug-in)"), rows, records, "long")
 
 
-def row_steps_table(records):
-    """A row's step in products of the row with all features, mean over states."""
-    runs, rows = list(of_figure(records, "row_steps").values()), []
-    for name in runs[0]["times"] if runs else ():
-        texts = []
-        for n in map(str, STEPS):
-            times = [
-                run["times"][name][n] / run["product"] for run in runs if n in run["times"][name]
-            ]
-            texts.append(mean(times).text(1) if times else NONE)
-        rows.append((name, *texts))
-    headings = "algorithm", *(f"{n} sub-iteration{'s' if n > 1 else ''}" for n in STEPS)
-    features = ", ".join(f"{run['features']:,}" for run in runs)
-    return f"Features: {features}.\n\n" * bool(runs) + shown(headings, rows, records, "row_steps")
-
-
 def table_picture(records):
     """Full predictive densities by algorithm and start; the references as lines across."""
     runs = runs_of(records)
@@ -443,7 +417,6 @@ def tables(records):
         "long": long_table(records),
         "synthetic": synthetic.synthetic_table(records),
         "course": course.course_table(records),
-        "row_steps": row_steps_table(records),
     }
 
 

@@ -6,24 +6,19 @@ warm-up, for the same acceptance with every method. A cell stops when R-hat is b
 bulk effective sample size above 200 for every parameter, or at its budget.
 """
 
-import itertools
-import warnings
 from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from harness.markdown import NONE, markdown
 from papers import tempering_chains
 from papers.cells import Cell, behind, of_figure, shown
-from papers.processor_time import processor_clock
 from papers.tempering_chains import N_CHAINS, WAYS
 from papers.tempering_cost import measure_cost, predicted
+from papers.tempering_regression import N_SPLITS, measure_regression
 from papers.tempering_subsets import SUBSETS, measure_subsets
 from papers.verdicts import is_positive, mean, paired
-from peers import gp_regression
 
 NAME = "tempering"
 SEEDS = 3
@@ -53,7 +48,6 @@ SUBSET_ROWS = [
     ("gaussian", "hmc", 50, 256),
     ("gp", "hmc", 10, SMALLER),
 ]
-REGRESSIONS = gp_regression.N_SPLITS
 SUBSET_WAYS, SUBSET_DRAWS = ("spt", "stt"), 300
 STYLES = {
     "none": ("black", "o", "-"),
@@ -96,7 +90,7 @@ def cells():
         yield Cell("cost", data_of(row), way, 0, 1.0)
     for seed, row, way, subsets in product(range(SEEDS), SUBSET_ROWS, SUBSET_WAYS, SUBSETS):
         yield Cell("subsets", data_of(row), f"{way}: {subsets}", seed)
-    for name, n_splits in reversed(REGRESSIONS.items()):
+    for name, n_splits in reversed(N_SPLITS.items()):
         yield from (Cell("regression", name, "beside scikit-learn", s) for s in range(n_splits))
     rows = list(dict.fromkeys(row for rows in ROWS.values() for row in rows))
     cheap = [row for row in rows if budget_of(row) <= 3]
@@ -137,20 +131,6 @@ def measure(cell):
         return measure_subsets(*row, *cell.method.split(": "), cell.seed, SUBSET_DRAWS)
     setting, way = cell.method.split(": ")
     return tempering_chains.run(*row, setting, way, cell.seed, cell.budget)
-
-
-def measure_regression(name, seed):
-    """Held-out densities, coverage and seconds of a split, for scikit-learn and for us."""
-    split = next(itertools.islice(gp_regression.splits(name, quick=False), seed, None))
-    with warnings.catch_warnings(), threadpool_limits(1), processor_clock():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        theirs, ours = gp_regression.compare(split)
-    names = "log_density", "inside", "fit_seconds"
-    found = {"theirs": dict(zip(names, theirs)), "ours": dict(zip(names, ours))}
-    rows, columns = split[0].shape
-    return {"rows": rows, "columns": columns} | {
-        who: {name: float(value) for name, value in of.items()} for who, of in found.items()
-    }
 
 
 # -- rates -----------------------------------------------------------------------------------------
@@ -297,7 +277,7 @@ def regression_table(records):
     runs, rows = {}, []
     for cell, record in of_figure(records, "regression").items():
         runs.setdefault(cell.data, []).append(record)
-    for name in (name for name in REGRESSIONS if name in runs):
+    for name in (name for name in N_SPLITS if name in runs):
         splits = runs[name]
         gain = mean(r["ours"]["log_density"] - r["theirs"]["log_density"] for r in splits)
         numbers = [
