@@ -121,7 +121,7 @@ def course_picture(records):
                 height = max(best - min(ends), 1.0)
                 ax.set_ylim(best - 2 * height, best + 0.1 * height)
         row[3].set(xscale="log", yscale="log", xlabel="feature, by popularity", ylabel="images")
-        row[0].set_title(f"{data}, from one cluster", fontsize=10, loc="left")
+        row[0].set_title(data, fontsize=10, loc="left")
         for ax in row:
             ax.grid(alpha=0.3)
     handles, labels = axes[0, 0].get_legend_handles_labels()
@@ -137,8 +137,8 @@ def features_picture(records):
     for ax in np.ravel(axes):
         ax.set_axis_off()
     for ax, (data, method, record) in zip(np.ravel(axes), runs, strict=False):
-        pictures = pictures_of(record)
-        blank = np.zeros((-len(pictures) % ACROSS, *pictures.shape[1:]), np.uint8)
+        pictures = np.pad(pictures_of(record), ((0, 0), (1, 1), (1, 1)), constant_values=255)
+        blank = np.full((-len(pictures) % ACROSS, *pictures.shape[1:]), 255, np.uint8)
         rows = np.concatenate([pictures, blank]).reshape(-1, ACROSS, *pictures.shape[1:])
         ax.imshow(np.block([list(row) for row in rows]), cmap="gray")
         ax.set_title(f"{data}: {method}, {len(record['sizes']):,} features", fontsize=9, loc="left")
