@@ -15,6 +15,8 @@ from harness.markdown import NONE, markdown
 from harness.suite import records
 
 OURS = "skanneal"
+# Of the binary tables, by method its heading.
+BINARY = {"chow_liu": "tree", "mixture": "`AnnealedDPMixture`", "crosscat": "`CrossCatPY`"}
 
 
 def means(of_method, measures, sets):
@@ -48,7 +50,7 @@ def table(suite, measures, folder=RESULTS, groups=()):
             own = [name for name in sets if name.startswith(group)]
             numbers += means(of_method, (first,), own)
         n_seeds = {len(records) for records in of_method.values()}
-        source = version if " " in version else f"{OURS} {version}"
+        source = _source(version)
         seeds = "–".join(map(str, sorted({min(n_seeds), max(n_seeds)})))
         rows.append([method.replace("_", " "), source, seeds, *map(_text, numbers)])
     headings = ["method", "from", "seeds", *measures.values(), *groups]
@@ -78,7 +80,7 @@ def ranks(folder=RESULTS):
         inside = sum(record.get("covered", 0) for record in records_of)
         numbers.append(inside / asked if asked else None)
         version, method = of_method
-        source = version if " " in version else f"{OURS} {version}"
+        source = _source(version)
         rows.append([method.replace("_", " "), source, *map(_text, numbers)])
     headings = ["method", "from", "rank, 10 %", "rank, 30 %", "coverage of 90 % intervals"]
     cells = len({key[:2] for key in whole})
@@ -109,6 +111,31 @@ def _verdict(record):
     return f"{record['winner']} by {ahead} nats a row, after {record['n_rows'][-1]} rows"
 
 
+def binary(folder=RESULTS):
+    """Held-out log densities of binary tables, with standard deviations over seeds."""
+    found = records("binary", folder)
+    by_method = {method: by_set for (_, method), by_set in found.items()}
+    names = [method for method in BINARY if method in by_method]
+    rows = []
+    for name in sorted(set.intersection(*(set(by_method[method]) for method in names))):
+        scores = {m: [record["score"] for record in by_method[m][name]] for m in names}
+        best = max(np.mean(values) for values in scores.values())
+        cells = []
+        for values in scores.values():
+            text = f"{np.mean(values):.2f}"
+            text = f"**{text}**" if np.mean(values) > best - 0.005 else text  # to what is shown
+            spread = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
+            cells.append(f"{text}{spread} ({len(values)})")
+        rows.append([name, *cells])
+    versions = ", ".join(dict.fromkeys(_source(version) for version, _ in found))
+    return markdown(["table", *(BINARY[m] for m in names)], rows) + f"\n\nFrom {versions}."
+
+
+def _source(version):
+    """A package with its version, or our commit."""
+    return version if " " in version else f"{OURS} {version}"
+
+
 def mean_rank(cells, of_method):
     """Mean rank of a method's errors among all methods', 1 for the smallest."""
     if not cells:
@@ -131,6 +158,7 @@ TABLES = {
         "densities", {"log_density": "mean"}, groups=("iris", "wine", "breast cancer")
     ),
     "decisions": decisions,
+    "binary": binary,
 }
 
 if __name__ == "__main__":

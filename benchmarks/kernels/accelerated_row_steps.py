@@ -45,6 +45,29 @@ def main():
 
 
 def compare(images, folder, repetitions):
+    """Print what `steps_of` finds."""
+    found = steps_of(images, folder, repetitions)
+    print(f"{len(images)} rows, {found['features']} features; ns per row and feature: bare product"
+          f" {found['product']:.3f}\n")  # fmt: skip
+    print(f"{'':12}" + "".join(f"{f'{n} sub-iteration(s)':>28}" for n in STEPS))
+    print(f"{'':12}" + f"{'ns':>16}{'x product':>12}" * len(STEPS))
+    for name, times in found["times"].items():
+        line = f"{name:12}"
+        for n_steps in STEPS:
+            of = times.get(str(n_steps))
+            line += f"{of:16.3f}{of / found['product']:12.2f}" if of else f"{'-':>28}"
+        print(line)
+
+
+def steps_of(images, folder, repetitions, seed=0):
+    """Nanoseconds per row and feature of the bare product and of each algorithm's steps.
+
+    Returns
+    -------
+    found : dict
+        "features": their number; "product": the bare product's time; "times": algorithm to
+        sub-iterations of a segment, as text, to the time of one.
+    """
     from skanneal import AcceleratedDPMixture
     from skanneal.likelihoods import LIKELIHOODS
     from skanneal.parallel import StopFlag
@@ -67,7 +90,8 @@ def compare(images, folder, repetitions):
         schedule=schedule,
         init=100,
         n_shards=1,
-        random_state=0,
+        point_estimate="vi",  # of one draw that draw
+        random_state=seed,
     ).fit(images)
     _, labels = np.unique(model.labels_, return_inverse=True)
     labels, n_features = labels.astype(np.int32), int(labels.max()) + 1
@@ -78,20 +102,16 @@ def compare(images, folder, repetitions):
     bare, *_ = fastest(folder, csr_array(images.astype(np.float32)), weights.astype(np.float32))
     product = min(timed(bare) for _ in range(repetitions))
     each = 1e9 / (len(images) * n_features)
-    print(f"{len(images)} rows, {n_features} features; ns per row and feature: bare product"
-          f" {product * each:.3f}\n")  # fmt: skip
-    print(f"{'':12}" + "".join(f"{f'{n} sub-iteration(s)':>28}" for n in STEPS))
-    print(f"{'':12}" + f"{'ns':>16}{'x product':>12}" * len(STEPS))
+    times = {}
     for make in (AcceleratedStage, ExactStage, Auxiliary, Importance, SliceSampler):
         stage = make(3)
-        line = f"{stage.name:12}"
+        of_stage = times[stage.name] = {}
         for n_steps in STEPS:
             if n_steps > stage.steps:
-                line += f"{'-':>28}"
                 continue
             best = np.inf
-            for seed in range(repetitions):
-                rng = np.random.default_rng(seed)
+            for repetition in range(repetitions):
+                rng = np.random.default_rng(repetition)
                 shards = [rows]
                 if not isinstance(stage, Auxiliary):
                     shards = halves
@@ -99,7 +119,7 @@ def compare(images, folder, repetitions):
                 state = Uncollapsed(likelihood, PitmanYor(1.0), dealt)
                 state.gather(
                     [
-                        (of_shard, likelihood.statistics(part, of_shard, n_features), None, 0.0)
+                        (of_shard, likelihood.statistics(part, of_shard, n_features), None)
                         for part, of_shard in zip(shards, dealt)
                     ]
                 )
@@ -108,9 +128,8 @@ def compare(images, folder, repetitions):
                 for part, sent in zip(shards, arguments):
                     segment(part, *sent, stop=StopFlag())
                 best = min(best, time.thread_time() - began)
-            best /= n_steps
-            line += f"{best * each:16.3f}{best / product:12.2f}"
-        print(line, flush=True)
+            of_stage[str(n_steps)] = best / n_steps * each
+    return {"features": n_features, "product": product * each, "times": times}
 
 
 def likelihood_means(likelihood, rows, labels, n_features):

@@ -40,6 +40,7 @@ import csv
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -209,6 +210,14 @@ def fit(part, train, algorithm, init, seconds, seed, gamma):
         return model.fit(train), records.all()
 
 
+class Recorded(NamedTuple):
+    """A chain as `Records` asks it."""
+
+    seconds: float
+    draw: Callable
+    state: object
+
+
 @contextmanager
 def records_of_collapsed_chains(records):
     """Their records, too: those chains report to nobody."""
@@ -216,7 +225,7 @@ def records_of_collapsed_chains(records):
 
     def record_and_keep(chain):
         record(chain)
-        records(0, chain)
+        records(0, Recorded(chain.clock.seconds, chain.draw, chain.state))
 
     with patch.object(Chain, "record", record_and_keep):
         yield

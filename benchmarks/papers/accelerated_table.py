@@ -1,4 +1,4 @@
-"""Zhang, Williamson and Perez-Cruz (2022), Table 1: all algorithms from all starts, EM beside.
+"""Zhang, Williamson and Perez-Cruz (2022): Table 1, and the figures of sections 4.1 and 4.2.
 
 Pixels are counts // 32. Cut: Yale's faces have 32 x 32 pixels, not 168 x 192; MNIST has 10,000
 training and 1,000 test images, not 60,000 and 10,000; there are 2 shards in one thread, not 10
@@ -6,14 +6,17 @@ processors. A chain has the cell's processor seconds, and predicts with its last
 
 References are not handicapped. "EM, tuned" chooses the number of components and gamma by the full
 predictive density of a tenth of the training images, then starts anew on all of them; every fit has
-the seconds of a chain, or 30 passes. "accelerated, tuned" chooses gamma alike, and predicts with
-the mean over 20 draws, in the seconds of a chain.
+the seconds of a chain, or 30 passes; "variational, tuned" is mean field likewise. "EM 1,200" is as
+large as the authors'. "prior alone" and "single images" know no clusters: one multinomial from the
+prior, and every training image as a cluster, gamma chosen alike. "accelerated, tuned" chooses gamma
+alike, and predicts with the mean over 20 draws, in the seconds of a chain.
 """
 
 import functools
 import os
 import time
 import warnings
+from contextlib import nullcontext
 from itertools import product
 from typing import NamedTuple
 from unittest import mock
@@ -23,9 +26,16 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from harness.markdown import markdown
+from papers import accelerated_course as course
 from papers import accelerated_images as images
 from papers import accelerated_references as references
-from papers.accelerated_references import Indicators, expectation_maximisation, full
+from papers import accelerated_synthetic as synthetic
+from papers.accelerated_references import (
+    Indicators,
+    expectation_maximisation,
+    full,
+    variational_bayes,
+)
 from papers.cells import Cell, of_figure, shown
 from papers.processor_time import processor_clock
 from papers.verdicts import Estimate, is_positive, mean, paired
@@ -36,9 +46,12 @@ NAME = "accelerated"
 SEEDS = 3
 STARTS = {"one": "one", "100 at random": 100, "k-means": "kmeans"}
 ALGORITHMS = images.ALGORITHMS
-EM, EM_TUNED, TUNED = "EM 100, gamma 1", "EM, tuned", "accelerated, tuned"
-REFERENCES = (EM, EM_TUNED, TUNED)
-GAMMAS, COMPONENTS = (0.03, 0.1, 0.3, 1.0), (100, 300, 1000)
+EM, EM_LARGE, EM_TUNED = "EM 100, gamma 1", "EM 1,200, gamma 1", "EM, tuned"
+FIELD_TUNED, TUNED = "variational, tuned", "accelerated, tuned"
+WITHOUT = ("prior alone", "single images")  # clusters
+REFERENCES = (*WITHOUT, EM, EM_LARGE, EM_TUNED, FIELD_TUNED, TUNED)
+GAMMAS, COMPONENTS, TRUNCATIONS = (0.03, 0.1, 0.3, 1.0), (100, 300, 1000), (100, 300)
+MOST_COMPONENTS = 1200  # the authors'
 VALIDATION = 10  # one of so many training images
 PASSES, N_DRAWS, THIN = 30, 20, 5
 # By name: part of `accelerated_images`, training and test images, processor seconds.
@@ -50,11 +63,15 @@ DIGITS = {"MNIST, 60,000 x 784, // 32": "mnist", "MNIST, 60,000 x 784, 0 to 255"
 LEVELS = {"prior": (1.0, 0.1), "single images": (1.0, 0.1)}  # with these gammas
 LEVEL_ROWS, LONG_ROWS, LONG_SECONDS = 1000, 2000, 300.0  # test images, evenly spaced
 MARKERS = {"one": "o", "100 at random": "s", "k-means": "^"}
-LINES = {EM: ":", EM_TUNED: "--", TUNED: "-"}
+LINES = {EM: ":", EM_TUNED: "--", FIELD_TUNED: "-.", TUNED: "-"}
 
 
 def cells():
     """Data outermost, then seeds; what takes all digits last."""
+    for seed, algorithm in product(range(synthetic.SEEDS), synthetic.ALGORITHMS):
+        yield Cell("synthetic", synthetic.DATA, algorithm, seed, synthetic.SECONDS)
+    for data, method in product(DATA, course.METHODS):
+        yield Cell("course", data, method, 0, DATA[data][-1])
     for (data, (*_, seconds)), seed in product(DATA.items(), range(SEEDS)):
         for method in REFERENCES:
             yield Cell("table1", data, method, seed, seconds)
@@ -70,7 +87,11 @@ def cost(cell, typical):
     """Processor seconds of a cell that was not measured; tuning takes further fits."""
     if not cell.budget:
         return typical
-    fits = {EM_TUNED: 1 + len(GAMMAS) * len(COMPONENTS), TUNED: 1 + len(GAMMAS)}
+    fits = {
+        EM_TUNED: 1 + len(GAMMAS) * len(COMPONENTS),
+        FIELD_TUNED: 1 + len(GAMMAS) * len(TRUNCATIONS),
+        TUNED: 1 + len(GAMMAS),
+    }
     return (cell.budget + 1) * fits.get(cell.method, 1)
 
 
@@ -99,22 +120,27 @@ def images_of(data):
 
 
 def measure(cell):
-    """By the method."""
+    """By the figure and the method."""
+    if cell.figure == "synthetic":
+        return synthetic.measure_synthetic(cell.method, cell.budget, cell.seed)
     data = images_of(cell.data)
     if cell.figure == "levels":
         return measure_level(data, *cell.method.split(", gamma "))
+    if cell.figure == "course":
+        return measure_course(data, cell)
     if cell.figure == "long":
         data = data._replace(test=data.test[images.evenly(len(data.test), LONG_ROWS)])
-    if cell.method == EM:
-        return measure_em(data, COMPONENTS[0], 1.0, cell)
+    if cell.method in (EM, EM_LARGE):
+        n = COMPONENTS[0] if cell.method == EM else MOST_COMPONENTS
+        return measure_em(data, n, 1.0, cell)
     if cell.method == EM_TUNED:
-        apart, grid = data.for_tuning(cell.seed), list(product(COMPONENTS, GAMMAS))
-        found = [measure_em(apart, n, gamma, cell)["full"] for n, gamma in grid]
-        return measure_em(data, *grid[int(np.argmax(found))], cell)
+        return tuned(measure_em, data, product(COMPONENTS, GAMMAS), cell)
+    if cell.method == FIELD_TUNED:
+        return tuned(measure_mean_field, data, product(TRUNCATIONS, GAMMAS), cell)
+    if cell.method in WITHOUT:
+        return tuned(measure_without_clusters, data, product([cell.method], GAMMAS), cell)
     if cell.method == TUNED:
-        apart = data.for_tuning(cell.seed)
-        found = [measure_tuned(apart, gamma, cell)["full"] for gamma in GAMMAS]
-        return measure_tuned(data, GAMMAS[int(np.argmax(found))], cell)
+        return tuned(measure_tuned, data, product(GAMMAS), cell)
     algorithm, start = cell.method.split(" from ")
     model = fit(data.train, algorithm, STARTS[start], cell)
     arrays = model.draws_[0][-1].arrays
@@ -122,8 +148,16 @@ def measure(cell):
     return described(model) | {"plug_in": plug_in, "full": whole}
 
 
-def fit(train, algorithm, init, cell, gamma=None, **options):
-    """A fitted model of one chain, whose clock counts processor seconds."""
+def tuned(measure_one, data, grid, cell):
+    """With the arguments that do best on a part of the training images, which is left out."""
+    apart, grid = data.for_tuning(cell.seed), list(grid)
+    found = [measure_one(apart, *arguments, cell)["full"] for arguments in grid]
+    return measure_one(data, *grid[int(np.argmax(found))], cell)
+
+
+def fit(train, algorithm, init, cell, gamma=None, records=None, **options):
+    """A fitted model of one chain, whose clock counts processor seconds; `records` is told of its
+    records."""
     fixed = {"multinomial": {"pseudo_counts": gamma}}
     model = AcceleratedDPMixture(
         likelihood="multinomial",
@@ -136,7 +170,10 @@ def fit(train, algorithm, init, cell, gamma=None, **options):
         random_state=cell.seed,
         **options,
     )
-    with processor_clock(), warnings.catch_warnings():
+    if records is not None:
+        model._on_record = records
+    of_collapsed = images.records_of_collapsed_chains(records) if records else nullcontext()
+    with processor_clock(), of_collapsed, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # what is shown is how it gets there
         return model.fit(train)
 
@@ -160,38 +197,89 @@ def measure_tuned(data, gamma, cell):
 
 def measure_em(data, n_components, gamma, cell):
     """EM in one thread, for the cell's seconds at most."""
-    began = time.process_time()
+    return measure_passes(expectation_maximisation, data, n_components, gamma, cell)
+
+
+def measure_mean_field(data, truncation, gamma, cell):
+    """Mean field likewise."""
+    return measure_passes(variational_bayes, data, truncation, gamma, cell)
+
+
+def measure_passes(fitting, data, n_components, gamma, cell):
+    """The last of the passes that there is time for."""
+    n_components = min(n_components, len(data.train))
+    for seconds, n, fitted in timed_passes(fitting, data.train, n_components, gamma, cell):  # noqa: B007
+        pass
+    return described_reference(fitted, gamma, data.test) | {
+        "sweeps": n,
+        "chain_seconds": round(seconds, 2),
+    }
+
+
+def timed_passes(fitting, train, n_components, gamma, cell):
+    """Processor seconds, number and outcome of each pass, while there is time for another."""
     with mock.patch.object(references, "N_THREADS", 1):
-        passes = expectation_maximisation(
-            data.train, n_components, n_passes=PASSES, gamma=gamma, seed=cell.seed
-        )
-        for n, fitted in enumerate(passes, start=1):  # noqa: B007 -- the last one is used
-            if time.process_time() - began > cell.budget * n / (n + 1):
-                break
-        seconds = time.process_time() - began
-        indicators = Indicators.of(data.test)
-        whole = full(indicators, fitted.counts, fitted.log_weights, gamma).mean()
-        occupied = fitted.sizes > images.OCCUPIED
-        theta = references.posterior_means(fitted.counts[occupied], gamma)
-        plug_in = references.plug_in(data.test, theta, fitted.sizes[occupied]).mean()
+        passes = fitting(train, n_components, n_passes=PASSES, gamma=gamma, seed=cell.seed)
+        seconds, began = 0.0, time.process_time()
+        for n, fitted in enumerate(passes, start=1):
+            seconds += time.process_time() - began
+            yield seconds, n, fitted
+            if seconds > cell.budget * n / (n + 1):
+                return
+            began = time.process_time()
+
+
+def described_reference(fitted, gamma, test):
+    """What a reference's components have come to."""
+    indicators = Indicators.of(test)
+    whole = full(indicators, fitted.counts, fitted.log_weights, gamma).mean()
+    occupied = fitted.sizes > images.OCCUPIED
+    theta = references.posterior_means(fitted.counts[occupied], gamma)
+    plug_in = references.plug_in(test, theta, fitted.sizes[occupied]).mean()
     return {
         "clusters": int(occupied.sum()),
         "gamma": gamma,
-        "sweeps": n,
-        "chain_seconds": round(seconds, 2),
         "plug_in": float(plug_in),
         "full": float(whole),
     }
 
 
+def measure_without_clusters(data, name, gamma, cell):
+    """The prior alone, or every training image as a cluster."""
+    clusters = 0 if name == "prior alone" else len(data.train)
+    return measure_level(data, name.split()[0], gamma) | {"clusters": clusters, "gamma": gamma}
+
+
+def measure_course(data, cell):
+    """The way of a fit, the sizes of its clusters and the features of the largest."""
+    some = data.test[images.evenly(len(data.test), course.TEST_ROWS)]
+    if cell.method == EM:
+        passes = timed_passes(expectation_maximisation, data.train, COMPONENTS[0], 1.0, cell)
+        ways = [(seconds, fitted) for seconds, _, fitted in passes]
+        curve = [(at, described_reference(fitted, 1.0, some)) for at, fitted in ways]
+        sizes, counts = ways[-1][1].sizes, ways[-1][1].counts
+        return course.described(curve, sizes, references.posterior_means(counts, 1.0))
+    records, indicators = images.Records(), Indicators.of(some)
+    fit(data.train, cell.method, STARTS["one"], cell, records=records)
+    curve = []
+    for at, arrays in records.all():
+        plug_in, whole = images.predict(arrays, some, indicators)
+        clusters = len(images.sizes_of(arrays))
+        curve.append((at, {"plug_in": plug_in, "full": whole, "clusters": clusters}))
+    gamma = float(np.ravel(arrays["multinomial/pseudo_counts"])[0])
+    features = references.posterior_means(arrays["multinomial/count"].T, gamma)
+    return course.described(curve, images.sizes_of(arrays), features)
+
+
 def measure_level(data, name, gamma):
-    """Of a predictor without clustering."""
+    """Of a predictor without clustering; how many counts an image has, on average."""
     test, gamma = data.test[images.evenly(len(data.test), LEVEL_ROWS)], float(gamma)
+    total = {"total": float(test.sum(axis=1).mean())}
     if name == "prior":
-        return {"full": float(references.prior_predictive(test, gamma).mean())}
+        return {"full": float(references.prior_predictive(test, gamma).mean())} | total
     with mock.patch.object(references, "N_THREADS", 1):
         plug_in, whole = references.singletons(data.train, test, gamma, 1.0)
-    return {"plug_in": float(plug_in.mean()), "full": float(whole.mean())}
+    return {"plug_in": float(plug_in.mean()), "full": float(whole.mean())} | total
 
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -246,8 +334,14 @@ def levels_table(records):
             ]
             if of_data:
                 texts = [f"{record[name]:,.0f}" if name in record else "" for record in row]
-                rows.append((data, name.replace("_", "-"), *texts))
-    headings = "", "density", *(f"{level}, gamma {g:g}" for level in LEVELS for g in LEVELS[level])
+                total = f"{np.mean([record['total'] for record in of_data.values()]):,.0f}"
+                rows.append((data, total, name.replace("_", "-"), *texts))
+    headings = (
+        "",
+        "counts of an image",
+        "density",
+        *(f"{level}, gamma {g:g}" for level in LEVELS for g in LEVELS[level]),
+    )
     return shown(headings, rows, records, "levels")
 
 
@@ -293,7 +387,8 @@ def table_picture(records):
 
 
 def claims(records):
-    """Claims of the paper's Table 1, and what is asked of ours."""
+    """Claims of the paper's section 4.1 and Table 1, and what is asked of ours."""
+    yield from synthetic.claims(records)
     for data, methods in runs_of(records).items():
         ours = numbers(methods.get("accelerated from one", {}), "full")
         for other in ("collapsed", "auxiliary", "slice", "hybrid"):
@@ -301,7 +396,8 @@ def claims(records):
             if ours and theirs:
                 text = f"{data}: accelerated predicts better than {other}, from one cluster"
                 yield verdict(text, paired(ours, theirs))
-        for one, other in ((EM_TUNED, "accelerated from one"), (TUNED, EM_TUNED)):
+        pairs = ((EM_TUNED, "accelerated from one"), (TUNED, EM_TUNED), (TUNED, FIELD_TUNED))
+        for one, other in pairs:
             if {one, other} <= methods.keys():
                 gain = paired(numbers(methods[one], "full"), numbers(methods[other], "full"))
                 yield verdict(f"{data}: {one} is ahead of {other}", gain)
@@ -319,9 +415,19 @@ def tables(records):
         "table1": table1(records),
         "levels": levels_table(records),
         "long": long_table(records),
+        "synthetic": synthetic.synthetic_table(records),
+        "course": course.course_table(records),
     }
 
 
 def pictures(records):
     """All pictures of the page, by name."""
-    return {"table1": table_picture(records)} if of_figure(records, "table1") else {}
+    found = {}
+    if of_figure(records, "table1"):
+        found["table1"] = table_picture(records)
+    if of_figure(records, "synthetic"):
+        found["synthetic"] = synthetic.synthetic_picture(records)
+    if of_figure(records, "course"):
+        found["course"] = course.course_picture(records)
+        found["features"] = course.features_picture(records)
+    return found

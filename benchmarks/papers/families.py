@@ -1,7 +1,9 @@
-"""The families of figures and tables, one a paper; Obermeyer's has two, and what it leaves open."""
+"""The families of figures and tables: one a paper; Obermeyer's has two, what it leaves open, and
+the evidence that one of the schedules estimates."""
 
 from papers import (
     accelerated_table,
+    evidence_figures,
     help_figures,
     permutation_figures,
     schedules_figures,
@@ -15,6 +17,7 @@ FAMILIES = {
         two_urns_figures,
         schedules_figures,
         help_figures,
+        evidence_figures,
         permutation_figures,
         tempering_figures,
         accelerated_table,

@@ -38,6 +38,7 @@ TEST_ROWS = 500
 SECONDS, OWN_SECONDS = 20e-6, 0.5  # of processor time per cell of a table, and beside them
 PART = 8  # a pilot has this part of the rows
 PROPOSALS = 200
+EXTREMES = 5  # settings with the largest gains, and as many with the largest losses
 LINEAR = 0.01  # nats per row, where the picture's scale is linear
 LAST = 1 - 1e-9  # correlation with a finite transform
 
@@ -239,6 +240,18 @@ def map_table(records):
     return shown(headings, rows, records, "map")
 
 
+def extremes_table(records):
+    """The settings of the map with the largest gains, and with the largest losses."""
+    gains = sorted(gains_of(records, "map").items(), key=lambda item: -item[1].estimate.mean)
+    chosen = gains if len(gains) <= 2 * EXTREMES else gains[:EXTREMES] + gains[-EXTREMES:]
+    rows = [
+        (data, gain.estimate.text(3), f"`{gain.over}`", str(gain.estimate.n))
+        for data, gain in chosen
+    ]
+    headings = "setting", "annealing gains, nats per row", "over", "tables"
+    return shown(headings, rows, records, "map")
+
+
 def pilot_table(records):
     """The tables of Figure 3: what the pilot said, and what came of it."""
     pilots, full, rows = scores_of(records, "pilot"), gains_on_tables(), []
@@ -339,6 +352,7 @@ def tables(records):
     return {
         "verdicts": markdown(("claim", "measured", "verdict"), claims(records)),
         "map": map_table(records),
+        "extremes": extremes_table(records),
         "pilot": pilot_table(records),
     }
 

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from papers.processor_time import processor_clock
 from skanneal import PermutationDPMixture
-from skanneal.moves import MOVES, SplitMerge
+from skanneal.moves import MOVES, Permutation, SplitMerge
 
 MEAN_VARIANCE, PRIOR_VARIANCE = 2.0, 100.0  # of the synthetic clusters' means, and in the model
 MNIST_VARIANCE = 16.0
@@ -31,6 +31,23 @@ class UniformPairs(SplitMerge):
 
     def __init__(self, grid=None):
         super().__init__(n_proposals=20, grid=grid, uniform_pairs=True)
+
+
+class MeanOfBurnIn(Permutation):
+    """The paper's reference number of clusters, at which tau is taken after burn-in: their mean
+    number in burn-in. The package's is their number at its end."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.counts = []
+
+    def sweep(self, state, bit_generator, *, beta=1.0):
+        """One order."""
+        if self.burn_in:
+            self.counts.append(state.n_clusters)
+        elif self.counts:
+            self.tuning = round(np.mean(self.counts))
+        return super().sweep(state, bit_generator, beta=beta)
 
 
 def synthetic(rng, n_rows, n_clusters, n_dims):
@@ -85,10 +102,11 @@ def problem(kind, *sizes):
     return X, {"families": "multinomial"}, log_coefficients
 
 
-def fit(X, seed, *, uniform_pairs=False, **options):
+def fit(X, seed, *, uniform_pairs=False, mean_of_burn_in=False, **options):
     """A fitted model of one chain, whose clock counts processor seconds."""
     model = PermutationDPMixture(n_chains=1, n_jobs=1, random_state=seed, **options)
-    pairs = {"split_merge": UniformPairs} if uniform_pairs else {}
-    with processor_clock(), mock.patch.dict(MOVES, pairs), warnings.catch_warnings():
+    papers = {"split_merge": UniformPairs} if uniform_pairs else {}
+    papers |= {"permutation": MeanOfBurnIn} if mean_of_burn_in else {}
+    with processor_clock(), mock.patch.dict(MOVES, papers), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # what is shown is how it gets there
         return model.fit(X)

@@ -23,10 +23,11 @@ from papers.cells import Cell, commits_of, line, lines_of, run
 from papers.families import FAMILIES
 
 
-def again(family, n):
+def again(family, n, wanted):
     """Print what is measured of random cells beside their lines."""
     records = lines_of(family).records
-    for key in random.sample(list(records), min(n, len(records))):
+    keys = [key for key in records if wanted(Cell(*key))]
+    for key in random.sample(keys, min(n, len(keys))):
         found = line(family, Cell(*key), commits_of(family))
         for name, value in found.items():
             is_short = isinstance(value, float | int) or isinstance(value, list) and len(value) < 7
@@ -63,7 +64,7 @@ def main():
     clock = Clock(options.minutes)
     for name in options.families or FAMILIES:
         if options.again:
-            again(FAMILIES[name], options.again)
+            again(FAMILIES[name], options.again, wanted_by(options))
         else:
             run(FAMILIES[name], clock, wanted=wanted_by(options), anew=options.anew)
 

@@ -16,7 +16,9 @@ from papers import tempering_chains
 from papers.cells import Cell, behind, of_figure, shown
 from papers.tempering_chains import N_CHAINS, WAYS
 from papers.tempering_cost import measure_cost, predicted
-from papers.verdicts import is_positive, mean
+from papers.tempering_regression import N_SPLITS, measure_regression
+from papers.tempering_subsets import SUBSETS, measure_subsets
+from papers.verdicts import is_positive, mean, paired
 
 NAME = "tempering"
 SEEDS = 3
@@ -41,6 +43,12 @@ ROWS = {
     "figure3_hmc": [("gp", "hmc", 15, n) for n in COST_ROWS["gp"]],
 }
 FIGURE2 = ("gp", "hmc", 20, SMALLER)  # the paper has 512 rows
+SUBSET_ROWS = [
+    ("gaussian", "hmc", 5, 256),
+    ("gaussian", "hmc", 50, 256),
+    ("gp", "hmc", 10, SMALLER),
+]
+SUBSET_WAYS, SUBSET_DRAWS = ("spt", "stt"), 300
 STYLES = {
     "none": ("black", "o", "-"),
     "stt": ("tab:orange", "s", "-"),
@@ -80,6 +88,10 @@ def cells():
     costs_of = [(m, "hmc", COST_PARAMETERS[m], n) for m, sizes in COST_ROWS.items() for n in sizes]
     for row, way in product(costs_of[:-1], PAPER):
         yield Cell("cost", data_of(row), way, 0, 1.0)
+    for seed, row, way, subsets in product(range(SEEDS), SUBSET_ROWS, SUBSET_WAYS, SUBSETS):
+        yield Cell("subsets", data_of(row), f"{way}: {subsets}", seed)
+    for name, n_splits in reversed(N_SPLITS.items()):
+        yield from (Cell("regression", name, "beside scikit-learn", s) for s in range(n_splits))
     rows = list(dict.fromkeys(row for rows in ROWS.values() for row in rows))
     cheap = [row for row in rows if budget_of(row) <= 3]
     rest = sorted((row for row in rows if row not in cheap), key=budget_of)
@@ -103,14 +115,20 @@ def sampling_cells(row, setting, seed):
 
 def cost(cell, typical):
     """Processor seconds of a cell that was not measured: at most its budget of each chain."""
+    if cell.figure in ("subsets", "regression"):
+        return typical
     return 2 * cell.budget if cell.figure == "cost" else N_CHAINS * cell.budget
 
 
 def measure(cell):
     """By the figure."""
+    if cell.figure == "regression":
+        return measure_regression(cell.data, cell.seed)
     row = row_of(cell.data)
     if cell.figure == "cost":
         return measure_cost(*row, cell.method, cell.budget)
+    if cell.figure == "subsets":
+        return measure_subsets(*row, *cell.method.split(": "), cell.seed, SUBSET_DRAWS)
     setting, way = cell.method.split(": ")
     return tempering_chains.run(*row, setting, way, cell.seed, cell.budget)
 
@@ -251,6 +269,85 @@ def figure1_picture(records):
     return figure
 
 
+# -- regression ------------------------------------------------------------------------------------
+
+
+def regression_table(records):
+    """Our regressor beside scikit-learn's."""
+    runs, rows = {}, []
+    for cell, record in of_figure(records, "regression").items():
+        runs.setdefault(cell.data, []).append(record)
+    for name in (name for name in N_SPLITS if name in runs):
+        splits = runs[name]
+        gain = mean(r["ours"]["log_density"] - r["theirs"]["log_density"] for r in splits)
+        numbers = [
+            f"{np.mean([record[who][of] for record in splits]):.{digits}f}"
+            for of, digits in (("log_density", 3), ("inside", 3), ("fit_seconds", 1))
+            for who in ("theirs", "ours")
+        ]
+        size = f"{name}, {splits[0]['rows']} x {splits[0]['columns']}"
+        rows.append((size, str(len(splits)), *numbers[:2], gain.text(3), *numbers[2:]))
+    headings = (
+        *("", "splits", "log density, scikit-learn", "ours", "difference"),
+        *("within 90 %, scikit-learn", "ours", "seconds, scikit-learn", "ours"),
+    )
+    return shown(headings, rows, records, "regression")
+
+
+# -- subsets ---------------------------------------------------------------------------------------
+
+
+def subset_runs(records):
+    """Row and way to the records of both kinds of subsets, by seed."""
+    found = {}
+    for cell, record in of_figure(records, "subsets").items():
+        way, subsets = cell.method.split(": ")
+        at = found.setdefault((cell.data, way), {name: {} for name in SUBSETS})
+        at[subsets][cell.seed] = record
+    return found
+
+
+def subsets_table(records):
+    """Acceptances and effective draws with nested and with independent subsets."""
+    rows = []
+    for (data, way), kinds in subset_runs(records).items():
+        for subsets, seeds in kinds.items():
+            if not seeds:
+                continue
+            swaps = np.mean([record["swaps"] for record in seeds.values()], axis=0)
+            passes = [record["passes"] for record in seeds.values()]
+            rows.append(
+                (
+                    data,
+                    way,
+                    subsets,
+                    str(len(seeds)),
+                    *(f"{x:.3f}" for x in (swaps.mean(), swaps[0], swaps.min())),
+                    NONE if None in passes else f"{np.mean(passes):.4f}",
+                    f"{np.mean([record['per_1000'] for record in seeds.values()]):.0f}",
+                )
+            )
+    headings = (
+        *("model", "method", "subsets", "seeds", "crossings accepted", "to the target", "least"),
+        *("passes accepted", "effective draws of 1,000"),
+    )
+    return shown(headings, rows, records, "subsets")
+
+
+def claims_of_subsets(records):
+    """The paper's remark on independent subsets, by model; paired by seed."""
+    for (data, way), kinds in subset_runs(records).items():
+        nested, independent = (
+            {seed: float(np.log(np.mean(record["swaps"]))) for seed, record in kinds[name].items()}
+            for name in SUBSETS
+        )
+        gain = paired(nested, independent)
+        text = f"Section 3, {data}, {way}, tuned steps: nested subsets are crossed more often than"
+        low, high = np.exp(gain.interval())
+        measured = f"{np.exp(gain.mean):.3g} times ({low:.2g} to {high:.2g}), {gain.n} seeds"
+        yield f"{text} independent ones", measured, is_positive(gain)
+
+
 # -- Figures 2 and 3 -------------------------------------------------------------------------------
 
 
@@ -372,6 +469,7 @@ def claims(records):
             )
             yield text, f"exponent of the parameters {trend.text(2)}", is_positive(trend)
     yield from claims_of_figure2(records)
+    yield from claims_of_subsets(records)
     found = costs(records)
     for model, (one, other) in product(COST_ROWS, (("stt", "tt"), ("spt", "pt"))):
         pairs = [found[model, n] for n in COST_ROWS[model] if (model, n) in found]
@@ -402,6 +500,8 @@ def tables(records):
     return {
         "verdicts": markdown(("claim", "measured", "verdict"), claims(records)),
         "cost": cost_table(records),
+        "subsets": subsets_table(records),
+        "regression": regression_table(records),
         "table1": both_settings(records, "table1_smaller", "table1"),
         "table2": both_settings(records, "table2"),
         "figure3": both_settings(records, "figure3_gaussian", "figure3_mh", "figure3_hmc"),

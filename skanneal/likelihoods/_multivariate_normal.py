@@ -18,7 +18,7 @@ class MultivariateNormal(Numbers):
     Prior: m ~ N(mu0, V / kappa0), V ~ inverse Wishart(nu0, scale0). theta holds m and the inverse
     Cholesky factor F of V, F V F' = I, in cell units: float64 of shape (n_atoms, d + d (d + 1) /
     2), F's lower triangle row by row. Densities over atoms are with respect to m and the lower
-    triangle of V. The proposal of a row x: V ~ inverse Wishart(nu0 + 1, rescale scale0),
+    triangle of V. The proposal of a row x: V ~ inverse Wishart(nu0 + 1, scale0),
     m ~ N(x, V / (kappa0 + 1)). Statistics are the number of rows, the sums and the sums of
     products: (n_atoms, 1 + d + d (d + 1) / 2).
 
@@ -143,19 +143,19 @@ class MultivariateNormal(Numbers):
         return self._log_density(self.kappa0, self.nu0, self.mu0, self.scale0, theta)
 
     def proposal_draw(self, rows, rng):
-        """Means around each row, covariances from the rescaled prior."""
+        """Means around each row, covariances from about the prior."""
         labels = np.arange(len(rows), dtype=np.int32)
         cells = moments(rows.table, rows.start, labels, len(rows), False)
         cells = cells[:, 1 : 1 + self.schema.n_columns]
         nu = np.full(len(rows), self.nu0 + 1.0)
-        factor = inverse_cholesky(self.rescale * self.scale0[None])
+        factor = inverse_cholesky(self.scale0[None])
         factors = np.broadcast_to(factor, (len(rows), *self.scale0.shape))
         return self._draw(self.kappa0 + 1.0, nu, cells, factors, rng.bit_generator)
 
     def proposal_logpdf(self, theta, row):
         """The density of `proposal_draw`."""
-        scale = self.rescale * self.scale0
-        return self._log_density(self.kappa0 + 1.0, self.nu0 + 1.0, self._row(row), scale, theta)
+        centre = self._row(row)
+        return self._log_density(self.kappa0 + 1.0, self.nu0 + 1.0, centre, self.scale0, theta)
 
     def mean(self, statistics):
         """The atom of the posterior means of m and V.

@@ -20,14 +20,7 @@ class Numbers(ConjugateLikelihood):
 
     Cells are (x - offset) / scale in float32, see families/_scaling.py; densities of rows are of
     cells.
-
-    Attributes
-    ----------
-    rescale : float
-        Factor by which a proposal's covariances are smaller or larger than draws from the prior.
     """
-
-    rescale = 0.9
 
     @staticmethod
     def _types(X):
@@ -69,7 +62,7 @@ class Normal(Numbers):
 
     Prior: m_j ~ N(mu0, v_j / kappa0), v_j ~ nu0 sigma2_0 / chi2(nu0). theta holds (m, v) in cell
     units, float64 of shape (n_atoms, 2, n_columns), and densities over atoms are with
-    respect to them. The proposal of a row x: v_j ~ rescale nu0 sigma2_0 / chi2(nu0 + 1),
+    respect to them. The proposal of a row x: v_j ~ nu0 sigma2_0 / chi2(nu0 + 1),
     m_j ~ N(x_j, v_j / (kappa0 + 1)). Statistics are the number of rows, the sums and the sums of
     squares: (n_atoms, 1 + 2 n_columns).
 
@@ -128,11 +121,10 @@ class Normal(Numbers):
         return _log_density(self.kappa0, self.nu0, self.mu0, squares, theta)
 
     def _proposal(self, cells):
-        squares = self.rescale * self.nu0 * self.sigma2_0
-        return self.kappa0 + 1.0, self.nu0 + 1.0, cells, squares
+        return self.kappa0 + 1.0, self.nu0 + 1.0, cells, self.nu0 * self.sigma2_0
 
     def proposal_draw(self, rows, rng):
-        """Means around each row, variances from the rescaled prior."""
+        """Means around each row, variances from about the prior."""
         labels = np.arange(len(rows), dtype=np.int32)
         cells = self.statistics(rows, labels, len(rows))[:, 1 : 1 + len(self.mu0)]
         return _draw(*self._proposal(cells), rng.bit_generator)

@@ -12,13 +12,72 @@ from .._native._doc_link import DocLink
 
 
 class BaseInnerSampler(DocLink, BaseEstimator):
-    """Base of the inner samplers; `_update(n_parameters)` says what the compiled code needs."""
+    """Base of the inner samplers, and of your own: a subclass defines `move`.
+
+    `move` must leave the density of its level as it is, and be reversible with respect to it if the
+    method is tempered transitions ("stt" or "tt"). Nothing can check this: compare the draws of
+    `method="none"` with those of a sampler of the package. A subclass is a scikit-learn estimator:
+    its `__init__` only stores its parameters. If chains run in other processes, it must pickle.
+
+    Attributes
+    ----------
+    step_size : float
+        What `level.steps` begin with at the target's level; at level m it is divided by the square
+        root of beta_m.
+    target_accept, adapt : float, bool
+        In warm-up `level.steps` adapt, level by level, so that this share of the moves leads to
+        another theta. A sampler that always moves sets ``adapt = False``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.tempering import BaseInnerSampler, GaussianMeanTarget, sample
+    >>> class Hops(BaseInnerSampler):  # Metropolis, uniform steps
+    ...     def move(self, theta, level, generator):
+    ...         to = theta + level.steps * generator.uniform(-1, 1, len(theta))
+    ...         log_ratio = level.log_density(to) - level.log_density(theta)
+    ...         return to if np.log1p(-generator.random()) < log_ratio else theta
+    >>> target = GaussianMeanTarget(np.random.default_rng(0).normal(2, 1, (100, 3)))
+    >>> result = sample(target, method="stt", inner=Hops(), random_state=0)
+    >>> bool(np.all(abs(result.flat.mean(axis=0) - target.posterior()[0]) < 0.05))
+    True
+    """
 
     _parameter_constraints: dict = {
         "step_size": [Interval(Real, 0, None, closed="neither")],
         "target_accept": [Interval(Real, 0, 1, closed="neither")],
         "adapt": ["boolean"],
     }
+    step_size: Any = 0.1
+    target_accept: Any = 0.5
+    adapt: bool = True
+
+    def move(self, theta: Any, level: Any, generator: Any) -> Any:
+        """The next theta of a chain that is at `theta`, at one level of its ladder.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters,)
+            A copy.
+        level : Level
+            ``level.log_density(theta)`` is the log density up to a constant, and
+            ``level.gradient(theta)`` its gradient; asking again about `theta`, or about the point
+            asked about last, costs nothing. ``level.steps`` are lengths of steps for each
+            parameter, ``level.beta`` is the inverse temperature, ``level.number`` 0 at the target.
+        generator : numpy.random.Generator
+            The chain's: the only source of chance, so that a seed gives the same draws.
+
+        Returns
+        -------
+        theta : ndarray of shape (n_parameters,)
+            The same numbers if the chain stays.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define move.")
+
+    def _update(self, n_parameters):
+        """What the compiled code needs to know."""
+        own = {"sampler": self, "target": self.target_accept, "adapt": self.adapt}
+        return own | {"hamiltonian": False, "n_steps": 1, "least_steps": 1}
 
 
 class RandomWalk(BaseInnerSampler):

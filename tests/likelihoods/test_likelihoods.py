@@ -231,14 +231,13 @@ def reference_log_proposal(name, theta, x, likelihood):
         return reference_log_prior(name, theta, hyper, likelihood)
     if name == "normal":
         hyper = [
-            (c, kappa0 + 1, nu0 + 1, likelihood.rescale * nu0 * s / (nu0 + 1))
+            (c, kappa0 + 1, nu0 + 1, nu0 * s / (nu0 + 1))
             for c, (_, kappa0, nu0, s) in zip(x, HYPER[name])
         ]
         return reference_log_prior(name, theta, hyper, likelihood)
     if name == "multivariate_normal":
         vector = np.array(HYPER[name][0])
-        scale = likelihood.rescale * vector[5:]
-        hyper = [np.r_[x, vector[3] + 1, vector[4] + 1, scale]]
+        hyper = [np.r_[x, vector[3] + 1, vector[4] + 1, vector[5:]]]
         return reference_log_prior(name, theta, hyper, likelihood)
     (mode,), (factor,) = modes(x[None].astype(float), likelihood.loading)
     near = stats.multivariate_normal.pdf(theta, mode, 1.5 * np.linalg.inv(factor @ factor.T))

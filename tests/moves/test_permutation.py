@@ -253,6 +253,16 @@ def test_posterior_is_left_in_long_runs(prior, hybrid):
     check_counts(counts, target(5, prior).posterior())
 
 
+@every_prior
+@pytest.mark.parametrize("hybrid", ["projection", "exact projection", "markov", "all"])
+@pytest.mark.parametrize("n_runs", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.few(3)
+def test_posterior_of_seven_rows_is_left(prior, hybrid, n_runs):
+    """877 partitions: segments of up to seven rows, and up to seven of them."""
+    counts = after(HYBRIDS[hybrid], prior, n_runs, 13, n=7)
+    check_counts(counts, target(7, prior).posterior())
+
+
 @pytest.mark.parametrize("hybrid", [pytest.param("projection", marks=pytest.mark.slow), "markov"])
 def test_moves_move(hybrid):
     """From another law they go to the posterior."""

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from harness.lines import Clock
-from papers import cells, figures, tempering_chains, tempering_models, verdicts
+from papers import (
+    cells,
+    figures,
+    permutation_models,
+    tempering_chains,
+    tempering_models,
+    tempering_subsets,
+    verdicts,
+)
 from papers.cells import Cell
 from papers.families import FAMILIES
 from papers.processor_time import ProcessorTimer
@@ -186,3 +194,41 @@ def test_chains_stop_when_they_agree_or_when_their_budget_ends():
     found = tempering_chains.run("gaussian", "mh", 20, 64, "paper", "none", 0, 0.02)
     assert not found["stopped"]
     assert [draws for draws, _, _ in found["path"]] == sorted(d for d, _, _ in found["path"])
+
+
+def test_levels_of_subsets_hold_nested_rows_or_rows_of_their_own():
+    target, theta = tempering_models.gaussian_process(4, 24), np.zeros(4)
+    order, other = (
+        np.random.default_rng(0).permutation(24),
+        np.random.default_rng(1).permutation(24),
+    )
+    sizes = np.array([24, 12, 6])
+    expected = target.bind(order, sizes).evaluate(theta)[0]
+    nested, own = (
+        tempering_subsets.OwnSubsets(target, independent).bind(order, sizes)
+        for independent in (False, True)
+    )
+    np.testing.assert_allclose(nested.evaluate(theta)[0], expected)
+    values = own.evaluate(theta)[0]
+    assert values[0] == pytest.approx(expected[0])
+    assert np.all(values[1:] != expected[1:])
+    np.testing.assert_array_equal(own.evaluate(theta)[0], values)  # the same up and down
+    own.set_order(other)  # another pass
+    assert np.all(own.evaluate(theta)[0][1:] != values[1:])
+    value, slope = own.evaluate(theta, 1, gradient=True)
+    assert value[0] == own.evaluate(theta, 1)[0][0]
+    step = 1e-5 * np.eye(4)[0]
+    ends = [own.evaluate(theta + sign * step, 1)[0][0] for sign in (1, -1)]
+    assert slope[0] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-4)
+
+
+# -- permutations ----------------------------------------------------------------------------------
+
+
+def test_the_papers_reference_is_the_mean_number_of_clusters_of_burn_in():
+    move = permutation_models.MeanOfBurnIn()
+    no_rows = SimpleNamespace(rows=lambda: [])
+    for burn_in, n_clusters in ((True, 10), (True, 30), (False, 7), (False, 8)):
+        move.burn_in = burn_in
+        move.sweep(SimpleNamespace(subsample=no_rows, n_clusters=n_clusters), None)
+    assert move.tuning == 20

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from papers import accelerated_table, help_figures, schedules_figures
+from papers import (
+    accelerated_course,
+    accelerated_synthetic,
+    accelerated_table,
+    evidence_figures,
+    help_figures,
+    schedules_figures,
+)
 from papers.cells import Cell
 from papers.verdicts import REFUTED, REPRODUCED, UNDECIDED, Estimate
 
@@ -91,3 +98,43 @@ def test_gamma_and_components_of_em_are_chosen_without_the_test_images(monkeypat
     assert all((rows >= 0).all() for rows in seen[:-1])
     apart = images.for_tuning(0)
     assert sorted(np.concatenate(apart).ravel()) == list(range(100))
+
+
+def test_a_line_keeps_the_most_popular_features():
+    features = np.arange(1.0, 13.0).reshape(3, 4)
+    curve = [(0.5, {"full": -2.0, "plug_in": -3.0, "clusters": 3})]
+    found = accelerated_course.described(curve, [2, 9, 0.1], features)
+    assert found["sizes"] == [9.0, 2.0]
+    assert (found["seconds_at"], found["full_at"]) == ([0.5], [-2.0])
+    pictures = accelerated_course.pictures_of(found | {"sizes": [9.0, 2.0, 0.6]})
+    assert pictures.shape == (3, 2, 2)
+    np.testing.assert_array_equal(pictures[0].ravel(), np.rint(255 * features[1] / 8))
+
+
+def test_algorithms_with_another_predictive_are_told():
+    def records(shift):
+        rng = np.random.default_rng(0)
+        return {
+            Cell("synthetic", "rows", name, seed, 8.0): {
+                "late": 0.001 * rng.normal() + shift * (name == "slice")
+            }
+            for name in accelerated_synthetic.ALGORITHMS
+            for seed in range(4)
+        }
+
+    ((_, _, same),) = accelerated_synthetic.claims(records(0.0))
+    ((_, _, other),) = accelerated_synthetic.claims(records(0.05))
+    assert (same, other) == (REPRODUCED, REFUTED)
+
+
+def test_estimates_of_the_evidence_are_compared_with_the_largest_setting():
+    names = [evidence_figures.name_of(*setting) for setting in evidence_figures.SETTINGS]
+    records = {
+        Cell("evidence", "rows", name, seed): {
+            "log_evidence": 10.0 + 0.1 * seed - 5.0 * (name == names[0])
+        }
+        for name in names
+        for seed in range(4)
+    }
+    found = [verdict for *_, verdict in evidence_figures.claims(records)]
+    assert found == [REFUTED, REPRODUCED, REPRODUCED]
