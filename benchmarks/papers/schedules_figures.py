@@ -49,6 +49,7 @@ PANELS = {
 }
 MIXTURE = "KDD, 60,000 x 39, one mixture"
 MIXTURE_ROWS, MIXTURE_SECONDS = 60_000, 9.0
+PANELS_BY_ROWS = sorted(PANELS, key=lambda name: -PANELS[name][1])
 KDD = list(PANELS)[-1]
 NAMED = "stratified, by class"  # strata are KDD's classes; else a sketch of the rows finds them
 SELECTIONS, SELECTION_SECONDS, RARE = ("random", "window", "stratified", NAMED), 30.0, 0.001
@@ -319,6 +320,37 @@ def scores_picture(panels):
     return drawn
 
 
+def gains_picture(records):
+    """What the default gains over each cold start, by the sweeps for which that start had time."""
+    runs = runs_of(records)
+    drawn, axes = plt.subplots(1, 2, figsize=(9.5, 3.8), sharey=True, layout="constrained")
+    for ax, other in zip(axes, PAPERS[1:], strict=True):
+        for (panel, budgets), marker in zip(runs.items(), "osD^v*", strict=False):
+            points = [
+                (
+                    np.mean([record["sweeps"] for record in methods[other].values()]),
+                    paired(scores(methods["anneal"]), scores(methods[other])),
+                )
+                for methods in budgets.values()
+                if {"anneal", other} <= methods.keys()
+            ]
+            sweeps, gains = zip(*points, strict=True)
+            heights, errors = [gain.mean for gain in gains], [gain.error for gain in gains]
+            shade = f"{0.75 * PANELS_BY_ROWS.index(panel) / (len(PANELS) - 1):.2f}"
+            ax.errorbar(
+                sweeps, heights, errors, fmt=f"{marker}-", color=shade, label=panel, linewidth=1
+            )
+        ax.axhline(0, color="black", linewidth=0.8)
+        ax.set_xscale("log")
+        ax.set_yscale("symlog", linthresh=0.3)
+        ax.set_yticks([-3, -1, 0, 1, 3, 10], ["-3", "-1", "0", "1", "3", "10"])
+        ax.set_xlabel(f"sweeps that {other} made in the time")
+        ax.grid(alpha=0.3)
+    axes[0].set_ylabel("anneal gains, nats per row")
+    drawn.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return drawn
+
+
 # -- consistency of views --------------------------------------------------------------------------
 
 
@@ -549,4 +581,5 @@ def tables(records):
 def pictures(records):
     """All pictures of the pages, by name."""
     found = {"figure3": runs_of(records), "papers_kernel": with_ours(records)}
-    return {name: scores_picture(panels) for name, panels in found.items() if panels}
+    drawn = {name: scores_picture(panels) for name, panels in found.items() if panels}
+    return drawn | ({"gains": gains_picture(records)} if found["figure3"] else {})
