@@ -38,15 +38,17 @@ EDGES = 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 1.01
 def overlap(k):
     """A few normal clusters."""
 
-    def draw(rng, seed):
+    def draw(seed):
+        rng = np.random.default_rng([seed, k])
         n, d = rng.choice([100, 200, 400, 1000, 2000, 5000]), rng.choice([2, 3, 5, 10, 20, 30])
         return normals(k, int(d), int(n), float(rng.choice(ERRORS)), seed)
 
     return draw
 
 
-def unequal(rng, seed):
+def unequal(seed):
     """Many normal clusters."""
+    rng = np.random.default_rng([seed, 6])
     k, d, n = rng.integers(6, 21), rng.choice([2, 5]), rng.choice([1000, 2000, 4000])
     return normals(int(k), int(d), int(n), float(rng.choice([0.03, 0.07])), seed)
 
@@ -54,7 +56,8 @@ def unequal(rng, seed):
 def shapes(two):
     """One cluster or two of a shape."""
 
-    def draw(rng, seed):
+    def draw(seed):
+        rng = np.random.default_rng([seed, two])
         shape = [*SHAPES, exponential][rng.integers(len(SHAPES) + 1)]
         n, d = rng.choice([100, 300, 1000, 2000]), rng.choice([2, 5, 10])
         return one_or_two(shape, two, int(n), int(d), seed)
@@ -81,7 +84,7 @@ def by_bic(X, seed):
 
 def measure(draw, method, seed):
     """The true number, the one found, and what is said of each."""
-    X, labels, known = draw(np.random.default_rng([seed, 7]), seed)
+    X, labels, known = draw(seed)
     model = method(seed).fit(X)
     record = {
         "shape": list(X.shape),
