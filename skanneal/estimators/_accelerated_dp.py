@@ -142,11 +142,9 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         The component of each row in the point estimate.
     n_components_ : int
         The number of components in the point estimate.
-    probabilities_, cluster_tree_, valley_sureness_ : ndarray
+    probabilities_, cluster_tree_, valley_sureness_, n_clusters_proba_, n_components_proba_ : array
         As in `AnnealedDPMixture`, where `labels_` are clusters. Rows are scored a block at a time,
         also those on disk. `probabilities_` are nan if `max_time` was over before.
-    n_clusters_proba_, n_components_proba_ : ndarray
-        As in `AnnealedDPMixture`.
     features_ : ndarray of shape (`n_components_`, ...)
         Parameters of the components: probabilities, rates, or means and variances, for the columns
         in `families_` that are not set apart. With a conjugate prior they are posterior means.

@@ -157,9 +157,7 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         how sure it is that there are more clusters than are left above: -log(1 - probability), in
         nats. The order says what overlaps, and of sure clusters, what is near.
     valley_sureness_ : ndarray of shape (n_joins,)
-        The heights of `cluster_tree_` as probabilities, the surest first: 1 - exp(-height). Where
-        no number is asked for, `n_clusters_` is one more than those that are at least `separation`,
-        less clusters that no row is most probably in.
+        The heights of `cluster_tree_` as probabilities, the surest first: 1 - exp(-height).
     n_clusters_proba_ : ndarray of shape (`n_components_` + 2,)
         The probability of each number of clusters, from 0 on; the last is that of more than
         `n_components_`. That of k is proportional to the product over the k - 1 surest joins of
