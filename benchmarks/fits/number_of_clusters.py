@@ -123,6 +123,13 @@ def count(path):
             of_sort[line["set"].split("_")[0]].append(line)
     for sort, found in of_sort.items():
         report(sort, found, "proba", [line["n_clusters"] for line in found])
+        shown = [
+            (line["n_true_clusters"], len(line["proba"]) - 2, line["n_clusters"]) for line in found
+        ]
+        more = [true > components for true, components, number in shown if number == components]
+        print(
+            f"    of {len(more)} whose components are all clusters {sum(more)} have more clusters"
+        )
         if rows := [line for line in found if "by_bic" in line]:
             report(f"{sort}, by BIC", rows, "by_bic", [np.argmax(of["by_bic"]) for of in rows])
 
