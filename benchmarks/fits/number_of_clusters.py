@@ -121,27 +121,30 @@ def count(path):
     for line in lines:
         if line["version"] == lines[-1]["version"]:
             of_sort[line["set"].split("_")[0]].append(line)
+    of_sort["all"] = sum(of_sort.values(), [])
     for sort, found in of_sort.items():
-        report(sort, found, "proba", [line["n_clusters"] for line in found])
-        shown = [
-            (line["n_true_clusters"], len(line["proba"]) - 2, line["n_clusters"]) for line in found
-        ]
-        more = [true > components for true, components, number in shown if number == components]
-        print(
-            f"    of {len(more)} whose components are all clusters {sum(more)} have more clusters"
-        )
-        if rows := [line for line in found if "by_bic" in line]:
-            report(f"{sort}, by BIC", rows, "by_bic", [np.argmax(of["by_bic"]) for of in rows])
+        report(sort, found, "proba")
+        several = [line for line in found if line["n_clusters"] > 1]
+        if sort == "overlap" and several:
+            report("overlap, more than one cluster found", several, "proba")
+        if rows := [line for line in found if "by_bic" in line and sort == "overlap"]:
+            report("overlap, by BIC", rows, "by_bic")
 
 
-def report(sort, lines, name, found):
+def report(sort, lines, name):
     """Print what the probabilities of this name are worth in tables of one sort."""
     said, true = ([line[key] for line in lines] for key in (name, "n_true_clusters"))
+    found = [int(np.argmax(of)) for of in said]
     right = np.equal(found, true)
-    stated = np.mean([of[k] for of, k in zip(said, found)])
+    stated = np.mean([max(of) for of in said])
     print(f"{sort}: {len(right)} tables, right number {right.mean():.3f}, said {stated:.3f}")
     for mean, share, n in reliability(said, true):
         print(f"    said {mean:.3f}, came true {share:.3f} of {n}")
+    if name == "by_bic":
+        return
+    all_of_them = [len(of) - 2 == number for of, number in zip(said, found)]
+    more = [k > number for k, number, whole in zip(true, found, all_of_them) if whole]
+    print(f"    of {len(more)} whose components are all clusters {sum(more)} have more clusters")
 
 
 SUITE = Suite("number_of_clusters", tables, {"skanneal": {"default": default}}, measure)
