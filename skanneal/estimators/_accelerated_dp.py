@@ -142,7 +142,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         The component of each row in the point estimate.
     n_components_ : int
         The number of components in the point estimate.
-    probabilities_, cluster_tree_, valley_sureness_, n_components_proba_ : ndarray
+    probabilities_, cluster_tree_, valley_sureness_, n_clusters_proba_, n_components_proba_ : array
         As in `AnnealedDPMixture`, where `labels_` are clusters. Rows are scored a block at a time,
         also those on disk. `probabilities_` are nan if `max_time` was over before.
     features_ : ndarray of shape (`n_components_`, ...)

@@ -150,17 +150,19 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
     n_components_ : int
         The number of components in the point estimate.
     probabilities_ : ndarray of shape (n_rows,)
-        For each row the probability that it is in its cluster. This and the next three attributes
+        For each row the probability that it is in its cluster. This and the next four attributes
         exist only where `labels_` are clusters.
     cluster_tree_ : ndarray of shape (n_joins, 4)
         How components join to clusters, in the form of SciPy's `linkage`. Heights say
         how sure it is that there are more clusters than are left above: -log(1 - probability), in
         nats. The order says what overlaps, and of sure clusters, what is near.
     valley_sureness_ : ndarray of shape (n_joins,)
-        The heights of `cluster_tree_` as probabilities, the surest first: 1 - exp(-height). It says
-        nothing of how many clusters there probably are. Where no number is asked for, `n_clusters_`
-        is one more than those that are at least `separation`, less clusters that no row is
-        most probably in.
+        The heights of `cluster_tree_` as probabilities, the surest first: 1 - exp(-height).
+    n_clusters_proba_ : ndarray of shape (`n_components_` + 2,)
+        The probability of each number of clusters, from 0 on; the last is that of more than
+        `n_components_`. That of k is proportional to the product over the k - 1 surest joins of
+        (1 - `separation`) / (1 - sureness). `n_clusters_` is the most probable number unless
+        `n_clusters` asks for another one: these probabilities say then, too, what the rows say.
     n_components_proba_ : ndarray of shape (most components of a draw + 1,)
         The posterior probability of each number of components, from 0 on: the share of the draws
         that have so many. `n_components_` is that of one partition, the point estimate, which need

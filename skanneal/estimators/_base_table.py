@@ -16,7 +16,7 @@ from ..encoding import RowKeys, grids_in_units, n_distinct, open_table, with_bou
 from ..families import Table
 from ..parallel import say
 from ..partition_priors import PARTITION_PRIORS
-from ..predictive._clusters import Clusters, n_components_proba
+from ..predictive._clusters import Clusters, n_components_proba, number_proba
 from ..predictive._draws import Draw
 from ..predictive._point import mixture_arrays
 from ..predictive._queries import MixtureQueries
@@ -211,6 +211,9 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
             "n_clusters_": found.n_clusters,
             "probabilities_": found.confidence,
             "valley_sureness_": valley_sureness(found.tree),
+            "n_clusters_proba_": number_proba(
+                found, self.separation, self.n_clusters, table.n_rows
+            ),
             "n_components_proba_": n_components_proba(draws, weights, fitted["_point"]),
             "cluster_tree_": found.tree,
             "_clusters": found,
@@ -317,10 +320,10 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         """Make other clusters of the same components, without another fit.
 
         The tree of components is cut at another place. What the fit says of clusters is replaced:
-        `labels_`, `n_clusters_`, `probabilities_`, `cluster_tree_`, what `predict` and
-        `predict_proba` say, and what `convergence_` says of clusters. So are the parameters
-        `n_clusters` and `separation`, so that a fit that goes on (``warm_start``) keeps to the cut.
-        Components, draws and densities stay.
+        `labels_`, `n_clusters_` and how probable each number is, `probabilities_`, `cluster_tree_`,
+        what `predict` and `predict_proba` say, and what `convergence_` says of clusters. So are the
+        parameters `n_clusters` and `separation`, so that a fit that goes on (``warm_start``) keeps
+        to the cut. Components, draws and densities stay.
 
         Parameters
         ----------

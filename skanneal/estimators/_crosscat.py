@@ -152,7 +152,9 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         Number of clusters in `labels_`.
     component_labels_, n_components_ : ndarray of shape (n_rows,), int
         The components in that view, of which the clusters are made, and their number.
-    probabilities_, cluster_tree_, valley_sureness_, n_components_proba_ : ndarray
+    probabilities_, cluster_tree_, valley_sureness_ : ndarray
+        As in `AnnealedDPMixture`, for that view.
+    n_clusters_proba_, n_components_proba_ : ndarray
         As in `AnnealedDPMixture`, for that view.
     draws_ : list of list of CrossCatDraw
         ``draws_[chain][draw]`` with ``view_labels``, ``row_labels``, ``concentration`` and

@@ -30,7 +30,7 @@ from scipy.special import logsumexp
 
 from ..families import Table
 from ..parallel import LEAST
-from ..summary import cluster_tree, cut_tree, rank_clusters
+from ..summary import cluster_tree, cut_tree, n_clusters_proba, rank_clusters, valley_sureness
 from ..summary._cluster_tree import SMALL
 from ..summary._tree_order import Joins
 from ._distances import added_surprisals
@@ -361,6 +361,30 @@ def raised_weights(log_joints):
                 return weights
             weights[own] = least
     return weights
+
+
+def number_proba(found, separation, n_clusters, n_rows):
+    """Probability of each number of clusters, from 0; the last is that of more than components.
+
+    A join that the tree is cut at, but of which a cluster has no row, has no evidence. There are no
+    more clusters than rows.
+
+    Parameters
+    ----------
+    found : Clusters
+    separation : float
+    n_clusters : int or None
+        How many were asked for; the tree says of any number the same, whatever that is.
+    n_rows : int
+    """
+    tree = found.tree.copy()
+    if n_clusters is None:
+        n_sure = np.count_nonzero(valley_sureness(tree) >= separation)
+        first = len(tree) - n_sure
+        tree[first : first + 1 + n_sure - found.n_clusters, 2] = 0.0
+        tree[:, 2].sort()
+    unseen = {"unseen": 0.0} if len(tree) + 1 >= n_rows else {}
+    return n_clusters_proba(tree, separation, **unseen)
 
 
 def n_components_proba(draws, weights, point):

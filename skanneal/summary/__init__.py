@@ -8,6 +8,7 @@ from ._credible_ball import credible_ball
 from ._diagnostics import diagnose, drift, ess, r_hat, tail_ess
 from ._labels import rank_clusters, relabel
 from ._losses import LOSSES
+from ._number_of_clusters import n_clusters_proba
 from ._point_estimates import POINT_ESTIMATES, expected_binder, expected_vi, point_estimate
 from ._pool import pool
 from ._profiles import Profile, profile_clusters
@@ -31,6 +32,7 @@ __all__ = [
     "ess",
     "expected_binder",
     "expected_vi",
+    "n_clusters_proba",
     "point_estimate",
     "pool",
     "profile_clusters",

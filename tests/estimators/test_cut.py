@@ -11,6 +11,7 @@ from skanneal.summary import cut_tree
 pytestmark = pytest.mark.filterwarnings("ignore:The chains", "ignore:The rows are less probable")
 SHORT = {"n_chains": 2, "n_draws": 4, "schedule": LinearAnneal(n_sweeps=15), "random_state": 0}
 CUT = ("labels_", "n_clusters_", "probabilities_", "cluster_tree_", "valley_sureness_")
+CUT += ("n_clusters_proba_",)
 
 
 def rows():
@@ -37,7 +38,8 @@ def test_clusters_are_cut_from_the_tree_and_predicted(make):
         assert model.n_clusters_ == k == len(np.unique(model.labels_)) == model.n_clusters
         np.testing.assert_array_equal(model.predict(X), model.labels_)
         assert model.predict_proba(X).shape == (180, k)
-        np.testing.assert_array_equal(model.cluster_tree_, before["cluster_tree_"])
+        for name in ("cluster_tree_", "n_clusters_proba_"):  # what the rows say stays
+            np.testing.assert_array_equal(getattr(model, name), before[name])
         of_tree = cut_tree(model.cluster_tree_, n_clusters=k)[components]
         same = of_tree[:, None] == of_tree
         assert ((model.labels_[:, None] == model.labels_) == same).mean() > 0.9
@@ -62,11 +64,12 @@ def test_separation_cuts_too_and_a_fit_that_goes_on_keeps_to_the_cut():
     model = model_of(AnnealedDPMixture, warm_start=True).fit(X)
     assert model.cut(X, separation=1 - 1e-12).separation == 1 - 1e-12
     fewer = model.n_clusters_
-    assert 1 <= fewer <= 4
+    assert 1 <= fewer <= 4 and model.n_clusters_proba_.argmax() == fewer
     assert model.cut(X, n_clusters=3).fit(X).n_clusters_ == 3
     assert clone(model).get_params()["n_clusters"] == 3
     model.cut(X, separation=0.9)
     assert model.n_clusters is None and model.n_clusters_ == 4
+    assert model.n_clusters_proba_.argmax() == 4 and model.n_clusters_proba_[4] > 0.7
 
 
 @pytest.mark.slow

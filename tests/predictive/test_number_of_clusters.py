@@ -1,6 +1,8 @@
 """As many clusters as were asked for, and figures of their number that agree with each other."""
 
+import pickle
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,9 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from oracles.accelerated_fits import Rates
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture, CrossCatPY, PermutationDPMixture
-from skanneal.predictive._clusters import raised_weights
+from skanneal.predictive._clusters import number_proba, raised_weights
 from skanneal.predictive._splits import split_largest
 from skanneal.schedules import AcceleratedSchedule, LinearAnneal
+from skanneal.summary import n_clusters_proba
 
 pytestmark = pytest.mark.filterwarnings("ignore:The chains", "ignore:The rows are less probable")
 SHORT = {"n_chains": 1, "n_draws": 2, "schedule": LinearAnneal(n_sweeps=8), "random_state": 0}
@@ -230,8 +233,35 @@ def test_the_number_of_clusters_is_one_more_than_sure_valleys(make, seed):
         np.testing.assert_allclose(sureness, 1 - np.exp(-model.cluster_tree_[::-1, 2]))
         n_sure = 1 + (sureness >= separation).sum()
         assert model.n_clusters_ <= n_sure
+        probabilities = model.n_clusters_proba_
+        assert probabilities.shape == (model.n_components_ + 2,)
+        np.testing.assert_allclose(probabilities.sum(), 1.0)
+        np.testing.assert_allclose(probabilities[model.n_clusters_], probabilities.max())
         if separation or (model._clusters.clusters >= 0).all():
             assert model.n_clusters_ == n_sure
+
+
+def test_a_cluster_without_a_row_is_no_evidence_of_a_number():
+    """Nor is one asked for; and there are no more clusters than rows."""
+    tree = np.array([[2, 3, 0.5, 2], [1, 4, 4.0, 3], [0, 5, 9.0, 4]])
+    found = SimpleNamespace(tree=tree, n_clusters=3)
+    np.testing.assert_array_equal(number_proba(found, 0.9, None, 50), n_clusters_proba(tree))
+    found.n_clusters = 2
+    lost = number_proba(found, 0.9, None, 50)
+    assert lost.argmax() == 2 and lost.shape == (6,)
+    np.testing.assert_allclose(lost[3] / lost[2], 0.1 * np.exp(0.5))
+    np.testing.assert_array_equal(number_proba(found, 0.9, 2, 50), n_clusters_proba(tree))
+    assert number_proba(found, 0.9, None, 4)[-1] == 0.0 < lost[-1]
+
+
+def test_how_probable_each_number_is_survives_pickling_and_needs_clusters():
+    X = shapes(1)
+    model = AnnealedDPMixture(**SHORT).fit(X)
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(model)).n_clusters_proba_, model.n_clusters_proba_
+    )
+    assert not hasattr(AnnealedDPMixture(**SHORT, point_estimate="map").fit(X), "n_clusters_proba_")
+    assert AnnealedDPMixture(**SHORT).fit(X[:1]).n_clusters_proba_.tolist() == [0.0, 1.0, 0.0]
 
 
 def test_the_posterior_of_the_number_of_components_is_that_of_the_draws():

@@ -12,6 +12,7 @@ from fits import (
     clustering,
     decisions,
     imputation,
+    number_of_clusters,
     odd_rows,
     outliers,
     samples,
@@ -201,3 +202,17 @@ def test_a_rule_is_compared_with_fits_of_its_commit(tmp_path):
     )
     text = ablation_page.table(tmp_path)
     assert "+2000.00 ± 0.00" in text and "| 1.50 | 2, 2 |" in text
+
+
+def test_stated_numbers_of_clusters_are_compared_with_the_true_ones():
+    """The last probability is that of more, however many these are; one of 0 says nothing."""
+    said = [[0.0, 0.8, 0.2], [0.0, 0.8, 0.2], [0.0, 0.2, 0.6, 0.15, 0.05]]
+    bins = list(number_of_clusters.reliability(said, [1, 5, 3]))
+    assert [n for _, _, n in bins] == [1, 4, 1, 2]
+    np.testing.assert_allclose([mean for mean, _, _ in bins], [0.05, 0.1875, 0.6, 0.8])
+    np.testing.assert_allclose([share for _, share, _ in bins], [0.0, 0.5, 0.0, 0.5])
+
+
+def test_the_yardstick_of_numbers_knows_the_family():
+    X = np.random.default_rng(0).normal(size=(300, 2)) + 9.0 * (np.arange(300) % 3)[:, None]
+    assert number_of_clusters.by_bic(X, 0).argmax() == 2
