@@ -198,7 +198,9 @@ cdef class PartitionPrior:
 def sorted_sizes(sizes):
     """Those above 0 in order, equal ones side by side: int64 (K,)."""
     sizes = np.asarray(sizes, dtype=np.int64)
-    return np.sort(sizes[sizes > 0])
+    sizes = sizes[sizes > 0]
+    sizes.sort()
+    return sizes
 
 
 def _log(weights):

@@ -70,6 +70,7 @@ cdef class Mixture:
             for block in blocks:
                 block.bind(self.table)
         self.labels = np.full(table.n_rows, -1, dtype=np.int32)
+        self.memo_size, self.memo_value = np.empty(MEMO, np.int64), np.empty(MEMO, np.float32)
         self.set_blocks(blocks)
         self._set_counts(np.zeros(max([TILE] + [block.n_slots for block in blocks]), np.int64))
         self.set_prior(prior)
@@ -105,13 +106,16 @@ cdef class Mixture:
 
     def set_prior(self, PartitionPrior prior):
         """Exchange the partition prior."""
-        cdef Py_ssize_t k
         self.prior = prior
-        self.memo_size = np.full(MEMO, -1, dtype=np.int64)
-        self.memo_value = np.zeros(MEMO, dtype=np.float32)
+        self.memo_size[:] = -1
+        self.weigh_slots()
+
+    cdef int weigh_slots(self) except -1 nogil:
+        """The prior's log weight of every slot by its count, and the open slot."""
+        cdef Py_ssize_t k
         for k in range(self.n_slots):
             self.log_prior[k] = self.log_join(self.counts[k]) if self.counts[k] else -INFINITY
-        self.settle_open()
+        return self.settle_open()
 
     def bind_subsample(self, Subsample subsample):
         """Exchange the subsample (its rows must be the labelled ones)."""
@@ -373,16 +377,20 @@ cdef class Mixture:
         self._set_counts(np.bincount(labels, minlength=n_slots).astype(np.int64))
         self.set_prior(self.prior)
 
-    cdef int replace_slots(self, int64_t[::1] rows, int64_t[::1] slots) except -1:
-        """New labels for some rows whose blocks already have the new statistics."""
+    cdef int replace_slot(self, const int64_t[::1] rows, const int32_t[::1] side, int of,
+                          Py_ssize_t k) except -1 nogil:
+        """Label those rows with slot k that are on the side `of`; the blocks already have the new
+        statistics."""
         cdef Py_ssize_t i
         for i in range(rows.shape[0]):
-            self.counts[self.labels[rows[i]]] -= 1
-            self.labels[rows[i]] = <int32_t> slots[i]
-            self.counts[slots[i]] += 1
-        self.n_clusters = int(np.count_nonzero(self.counts))
-        self.set_prior(self.prior)
-        return 0
+            if side[i] == of:
+                self.counts[self.labels[rows[i]]] -= 1
+                self.labels[rows[i]] = <int32_t> k
+                self.counts[k] += 1
+        self.n_clusters = 0
+        for i in range(self.n_slots):
+            self.n_clusters += self.counts[i] > 0
+        return self.weigh_slots()
 
     def compact(self):
         """Move clusters down to the slots 0 .. K - 1 if that frees a tile."""
