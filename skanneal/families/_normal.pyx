@@ -191,8 +191,8 @@ cdef class Normal(ColumnFamily):
     def _set_up(self, table, hyper):
         ColumnFamily._set_up(self, table, hyper)
         self.level = skanneal_level()
-        self.memo_size = np.full(NORMAL_MEMO, -1, dtype=np.int64)
-        self.memo_value = np.zeros(NORMAL_MEMO)
+        self.memo_size = np.empty(NORMAL_MEMO, dtype=np.int64)   # emptied by `_find_runs`
+        self.memo_value = np.empty(NORMAL_MEMO)
         self.block.memo_size = &self.memo_size[0]
         self.block.memo_value = &self.memo_value[0]
         self.present_at = np.zeros(max(1, self.n_features - self.n_dense), dtype=np.int32)

@@ -118,7 +118,8 @@ cdef class Slots:
         array, (_, shape) = self.arrays[name], self.layout[name]
         if TILES in shape:
             return array.swapaxes(0, 1).reshape(array.shape[1], -1)
-        return np.moveaxis(array, shape.index(SLOTS), -1)
+        axis = shape.index(SLOTS)
+        return array.transpose(*range(axis), *range(axis + 1, len(shape)), axis)
 
     def put(self, name, at, value, n_slots):
         """Set the places `at` of the first n_slots slots in an array as `get` gives it."""

@@ -435,7 +435,7 @@ cdef class Mixture:
         one, in the user's units: (stop - start, K + 1); and the log prior weight of each, (K + 1,).
         """
         stop = table.n_rows if stop is None else stop
-        slots = np.r_[np.flatnonzero(self.counts), self.open_slot]
+        slots = np.append(np.asarray(self.counts).nonzero()[0], self.open_slot)
         scores = np.zeros((stop - start, int(slots.max()) + 1))
         for block in self.blocks:
             block.score_rows(table, scores, start, stop)
@@ -457,7 +457,7 @@ cdef class Mixture:
 
         Slots up to the highest in use, statistics bit for bit; or, `numbered`, without the empty
         slots: clusters 0 .. K - 1. Fills that views share are not a view's to save."""
-        used = np.flatnonzero(self.counts)
+        used = np.asarray(self.counts).nonzero()[0]
         slots, labels = max(1, int(np.max(used, initial=-1)) + 1), np.asarray(self.labels).copy()
         if numbered:
             number = np.full(self.n_slots + 1, -1, dtype=np.int32)
