@@ -444,7 +444,8 @@ cdef int accept_split(Mixture mixture, SplitSides pair, Py_ssize_t slot, int64_t
     for b in range(mixture.n_blocks):
         (<FamilyBlock> mixture.pointer[b]).copy(<FamilyBlock> pair.pointer[b], 0, slot)
         (<FamilyBlock> mixture.pointer[b]).copy(<FamilyBlock> pair.pointer[b], 1, new)
-    return mixture.replace_slot(members, side, 1, new)
+    mixture.n_clusters += 1
+    return relabel(mixture, members, side, new)
 
 
 cdef int accept_merge(Mixture mixture, Py_ssize_t first, Py_ssize_t second, int64_t[::1] members,
@@ -453,4 +454,17 @@ cdef int accept_merge(Mixture mixture, Py_ssize_t first, Py_ssize_t second, int6
     cdef Py_ssize_t b
     for b in range(mixture.n_blocks):
         (<FamilyBlock> mixture.pointer[b]).merge(first, second)
-    return mixture.replace_slot(members, side, 1, first)
+    mixture.n_clusters -= 1
+    return relabel(mixture, members, side, first)
+
+
+cdef int relabel(Mixture mixture, const int64_t[::1] rows, const int32_t[::1] side,
+                 Py_ssize_t k) except -1 nogil:
+    """Label the rows of the second side with slot k, of which the blocks have the statistics."""
+    cdef Py_ssize_t i
+    for i in range(rows.shape[0]):
+        if side[i]:
+            mixture.counts[mixture.labels[rows[i]]] -= 1
+            mixture.labels[rows[i]] = <int32_t> k
+            mixture.counts[k] += 1
+    return mixture.weigh_slots()

@@ -43,5 +43,3 @@ cdef class Mixture:
     cdef int settle_open(self) except -1 nogil
     cdef int grow(self) except -1
     cdef int weigh_slots(self) except -1 nogil
-    cdef int replace_slot(self, const int64_t[::1] rows, const int32_t[::1] side, int of,
-                          Py_ssize_t k) except -1 nogil

@@ -377,21 +377,6 @@ cdef class Mixture:
         self._set_counts(np.bincount(labels, minlength=n_slots).astype(np.int64))
         self.set_prior(self.prior)
 
-    cdef int replace_slot(self, const int64_t[::1] rows, const int32_t[::1] side, int of,
-                          Py_ssize_t k) except -1 nogil:
-        """Label those rows with slot k that are on the side `of`; the blocks already have the new
-        statistics."""
-        cdef Py_ssize_t i
-        for i in range(rows.shape[0]):
-            if side[i] == of:
-                self.counts[self.labels[rows[i]]] -= 1
-                self.labels[rows[i]] = <int32_t> k
-                self.counts[k] += 1
-        self.n_clusters = 0
-        for i in range(self.n_slots):
-            self.n_clusters += self.counts[i] > 0
-        return self.weigh_slots()
-
     def compact(self):
         """Move clusters down to the slots 0 .. K - 1 if that frees a tile."""
         cdef FamilyBlock block
