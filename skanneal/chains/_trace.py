@@ -22,8 +22,9 @@ class Trace(dict):
         """
         n_records = max(map(len, self.values()), default=0)
         for name in dict.fromkeys([*self, *scalars]):
-            values = self.setdefault(name, [math.nan] * n_records)
-            values.append(float(scalars.get(name, math.nan)))
+            if name not in self:
+                self[name] = [math.nan] * n_records
+            self[name].append(float(scalars.get(name, math.nan)))
 
     def to_arrays(self):
         """Return a dict of float arrays of shape (n_records,)."""

@@ -191,8 +191,8 @@ cdef class Normal(ColumnFamily):
     def _set_up(self, table, hyper):
         ColumnFamily._set_up(self, table, hyper)
         self.level = skanneal_level()
-        self.memo_size = np.full(NORMAL_MEMO, -1, dtype=np.int64)
-        self.memo_value = np.zeros(NORMAL_MEMO)
+        self.memo_size = np.empty(NORMAL_MEMO, dtype=np.int64)   # emptied by `_find_runs`
+        self.memo_value = np.empty(NORMAL_MEMO)
         self.block.memo_size = &self.memo_size[0]
         self.block.memo_value = &self.memo_value[0]
         self.present_at = np.zeros(max(1, self.n_features - self.n_dense), dtype=np.int32)
@@ -400,9 +400,12 @@ cdef class Normal(ColumnFamily):
 
     def log_jacobian(self):
         """Sum over cells of -log(scale): what takes log marginals from cell to user's units."""
-        n = np.asarray(self.present).sum(axis=0)
-        n[:self.n_dense] = np.asarray(self.size).sum()
-        return -float(n @ np.log(self.table.scales[self.columns]))
+        cdef double[::1] n = np.zeros(self.n_features)
+        cdef Py_ssize_t f, k
+        for f in range(self.n_features):
+            for k in range(self.n_slots):
+                n[f] += self.n_present(f, k)
+        return -float(np.asarray(n) @ np.log(self.table.scales[self.columns]))
 
     def predictive_mean(self, Py_ssize_t f):
         """Centre of the predictive in every slot, in cell units."""

@@ -7,6 +7,7 @@ tiles. What a slot holds in an array are parts at equal distances.
 
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
+from numpy cimport PyArray_DATA
 
 import math
 
@@ -17,13 +18,11 @@ SLOTS, TILES = -1, -2
 
 cdef object aligned_zeros(shape, dtype):
     """Zeros that start at a multiple of 64 bytes."""
-    cdef Py_ssize_t n_bytes = np.dtype(dtype).itemsize, start
+    cdef Py_ssize_t n_bytes = np.dtype(dtype).itemsize
     for length in shape:
         n_bytes *= length
     buffer = np.zeros(n_bytes + 64, dtype=np.uint8)
-    start = -buffer.ctypes.data % 64
-    flat = buffer[start:start + n_bytes].view(dtype)
-    return flat if len(shape) == 1 else flat.reshape(shape)
+    return np.ndarray(shape, dtype, buffer, -<size_t> PyArray_DATA(buffer) % 64)
 
 
 def tiles(n_slots):
@@ -61,7 +60,7 @@ cdef class Slots:
             self.arrays[name] = array
             tiled = TILES in shape
             axis = len(shape) - 1 if tiled else shape.index(SLOTS)
-            place.data = <char *> <size_t> array.ctypes.data
+            place.data = <char *> PyArray_DATA(array)
             place.kind, place.item = ord(array.dtype.kind), array.itemsize
             place.side = array.shape[axis]
             place.n_bytes = array.itemsize * math.prod(shape[axis + 1:])
@@ -119,7 +118,8 @@ cdef class Slots:
         array, (_, shape) = self.arrays[name], self.layout[name]
         if TILES in shape:
             return array.swapaxes(0, 1).reshape(array.shape[1], -1)
-        return np.moveaxis(array, shape.index(SLOTS), -1)
+        axis = shape.index(SLOTS)
+        return array.transpose(*range(axis), *range(axis + 1, len(shape)), axis)
 
     def put(self, name, at, value, n_slots):
         """Set the places `at` of the first n_slots slots in an array as `get` gives it."""

@@ -44,6 +44,6 @@ class ColumnWork(Polled):
     def reassign(self, state, view_of, fresh=()):
         """Give every column a view: see `CrossCat.reassign`; views that change are built anew."""
         moved = view_of != state.view_of
-        for v in np.union1d(view_of[moved], state.view_of[moved]):
+        for v in {*view_of[moved].tolist(), *state.view_of[moved].tolist()}:
             self.work += CALL + state.subsample.size * row_work(np.count_nonzero(view_of == v))
         state.reassign(view_of, fresh)

@@ -73,7 +73,7 @@ class FeatureHyperparameters(Polled):
                 if grids is not None:
                     self.poll()
                     drawn += block.draw_hyper(f, *grids, beta, bit_generator)
-                    if self.together:
+                    if self.together and block.first_pseudo_count is not None:
                         drawn += draw_together(block, f, *grids, beta, bit_generator)
             if drawn > before:
                 block.refresh_all()

@@ -390,8 +390,7 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int6
         log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - of_slot(mixture, a))
         if log_u >= log_ratio:
             return False
-        with gil:
-            accept_split(mixture, pair, a, members, side)
+        accept_split(mixture, pair, a, members, side)
     else:
         log_ratio += log_split_sizes(mixture.prior, mixture.counts[a], mixture.counts[b])
         if not uniform_pairs:
@@ -408,8 +407,7 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int6
             side[at] = mixture.labels[members[at]] == b
         if pair.allocate(mixture, members, side, True, least, beta, rng) <= least:
             return False
-        with gil:
-            accept_merge(mixture, a, b, members)
+        accept_merge(mixture, a, b, members, side)
     return True
 
 
@@ -439,19 +437,34 @@ cdef double log_split_sizes(PartitionPrior prior, int64_t n_i, int64_t n_j) noex
     return prior.log_size(n_i) + prior.log_size(n_j) - prior.log_size(n_i + n_j)
 
 
-cdef accept_split(Mixture mixture, SplitSides pair, Py_ssize_t slot, int64_t[::1] members,
-                  int32_t[::1] side):
+cdef int accept_split(Mixture mixture, SplitSides pair, Py_ssize_t slot, int64_t[::1] members,
+                      int32_t[::1] side) except -1 nogil:
     """The first cluster keeps the slot, the second takes the open one."""
-    cdef FamilyBlock block, spare
-    cdef Py_ssize_t new = mixture.open_slot
-    for block, spare in zip(mixture.blocks, pair.blocks):
-        block.copy(spare, 0, slot)
-        block.copy(spare, 1, new)
-    mixture.replace_slots(members, np.where(np.asarray(side) == 0, slot, new).astype(np.int64))
+    cdef Py_ssize_t b, new = mixture.open_slot
+    for b in range(mixture.n_blocks):
+        (<FamilyBlock> mixture.pointer[b]).copy(<FamilyBlock> pair.pointer[b], 0, slot)
+        (<FamilyBlock> mixture.pointer[b]).copy(<FamilyBlock> pair.pointer[b], 1, new)
+    mixture.n_clusters += 1
+    return relabel(mixture, members, side, new)
 
 
-cdef accept_merge(Mixture mixture, Py_ssize_t a, Py_ssize_t b, int64_t[::1] members):
-    cdef FamilyBlock block
-    for block in mixture.blocks:
-        block.merge(a, b)
-    mixture.replace_slots(members, np.full(members.shape[0], a, dtype=np.int64))
+cdef int accept_merge(Mixture mixture, Py_ssize_t first, Py_ssize_t second, int64_t[::1] members,
+                      int32_t[::1] side) except -1 nogil:
+    """The first cluster's slot takes over the rows of the second."""
+    cdef Py_ssize_t b
+    for b in range(mixture.n_blocks):
+        (<FamilyBlock> mixture.pointer[b]).merge(first, second)
+    mixture.n_clusters -= 1
+    return relabel(mixture, members, side, first)
+
+
+cdef int relabel(Mixture mixture, const int64_t[::1] rows, const int32_t[::1] side,
+                 Py_ssize_t k) except -1 nogil:
+    """Label the rows of the second side with slot k, of which the blocks have the statistics."""
+    cdef Py_ssize_t i
+    for i in range(rows.shape[0]):
+        if side[i]:
+            mixture.counts[mixture.labels[rows[i]]] -= 1
+            mixture.labels[rows[i]] = <int32_t> k
+            mixture.counts[k] += 1
+    return mixture.weigh_slots()

@@ -127,7 +127,8 @@ cdef class PartitionPrior:
         n = sizes.sum()
         if n == 0:
             return np.zeros(1)
-        weights = np.r_[sizes - self.reduction, self.open(len(sizes))]
+        weights = np.empty(len(sizes) + 1)
+        weights[:len(sizes)], weights[len(sizes)] = sizes - self.reduction, self.open(len(sizes))
         return _log(weights / self.total(n))
 
     def log_number(self, n_clusters, n):
@@ -198,7 +199,9 @@ cdef class PartitionPrior:
 def sorted_sizes(sizes):
     """Those above 0 in order, equal ones side by side: int64 (K,)."""
     sizes = np.asarray(sizes, dtype=np.int64)
-    return np.sort(sizes[sizes > 0])
+    sizes = sizes[sizes > 0]
+    sizes.sort()
+    return sizes
 
 
 def _log(weights):

@@ -137,9 +137,11 @@ cdef class Finite(PartitionPrior):
         cdef const int64_t[::1] size = sorted_sizes(sizes)
         cdef const double[:, ::1] pair = np.ascontiguousarray(points, dtype=np.float64)
         cdef double[::1] out = np.zeros(len(pair))
-        cdef int64_t n = np.sum(size), n_clusters = size.shape[0]
+        cdef int64_t n = 0, n_clusters = size.shape[0]
         cdef Py_ssize_t g, k
         cdef double concentration, gamma, n_components, of_one = 0.0, of_sizes = 0.0, last = 0.0
+        for k in range(n_clusters):
+            n += size[k]
         if n == 0:
             return np.asarray(out)
         with nogil:

@@ -122,10 +122,12 @@ cdef class PitmanYor(PartitionPrior):
         cdef const int64_t[::1] size = sorted_sizes(sizes)
         cdef const double[:, ::1] pair = np.ascontiguousarray(points, dtype=np.float64)
         cdef double[::1] out = np.zeros(len(pair))
-        cdef int64_t n = np.sum(size), n_clusters = size.shape[0], i
+        cdef int64_t n = 0, n_clusters = size.shape[0], i
         cdef Py_ssize_t g, n_alphas = 0
         cdef double alpha, d, product, of_one = 0.0, of_sizes = 0.0, last = -1.0
         cdef double[::1] of_alpha = np.empty(len(pair))
+        for i in range(n_clusters):
+            n += size[i]
         if n == 0:
             return np.asarray(out)
         with nogil:

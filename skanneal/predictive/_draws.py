@@ -129,7 +129,8 @@ class CrossCatDraw:
 
     @property
     def hyperparameters(self):
-        parts = [self._parts(v) for v in range(int(self.table_view_labels.max()) + 1)]
+        stored = dict.fromkeys(self.arrays["view_of"].tolist())  # in the order of first columns
+        parts = [part_of(self.arrays, f"view{v}") for v in stored]
         return _in_units(parts, len(self._apart.kept), *self._units)
 
     def stored(self, v):

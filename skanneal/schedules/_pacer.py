@@ -114,10 +114,12 @@ class Pacer:
 
     def _burn(self):
         """Note when burn-in is over."""
+        if not self.burn_in:
+            return
         of_path, total = self.path.burn_in, int(self.path.assignments[-1])
         of_path = total / 2 if of_path is None else of_path
         # in whole numbers where there is no budget: of_path exactly
-        if self.burn_in and self.assignments * total >= of_path * self._scheduled:
+        if self.assignments * total >= of_path * self._scheduled:
             self._burned_in = self.assignments
 
     def next(self, seconds=None, moves=0.0):

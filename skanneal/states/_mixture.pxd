@@ -42,4 +42,4 @@ cdef class Mixture:
     cdef int gibbs_step(self, Py_ssize_t row, float beta, bitgen_t *rng) except -1 nogil
     cdef int settle_open(self) except -1 nogil
     cdef int grow(self) except -1
-    cdef int replace_slots(self, int64_t[::1] rows, int64_t[::1] slots) except -1
+    cdef int weigh_slots(self) except -1 nogil

@@ -70,6 +70,7 @@ cdef class Mixture:
             for block in blocks:
                 block.bind(self.table)
         self.labels = np.full(table.n_rows, -1, dtype=np.int32)
+        self.memo_size, self.memo_value = np.empty(MEMO, np.int64), np.empty(MEMO, np.float32)
         self.set_blocks(blocks)
         self._set_counts(np.zeros(max([TILE] + [block.n_slots for block in blocks]), np.int64))
         self.set_prior(prior)
@@ -105,13 +106,16 @@ cdef class Mixture:
 
     def set_prior(self, PartitionPrior prior):
         """Exchange the partition prior."""
-        cdef Py_ssize_t k
         self.prior = prior
-        self.memo_size = np.full(MEMO, -1, dtype=np.int64)
-        self.memo_value = np.zeros(MEMO, dtype=np.float32)
+        self.memo_size[:] = -1
+        self.weigh_slots()
+
+    cdef int weigh_slots(self) except -1 nogil:
+        """The prior's log weight of every slot by its count, and the open slot."""
+        cdef Py_ssize_t k
         for k in range(self.n_slots):
             self.log_prior[k] = self.log_join(self.counts[k]) if self.counts[k] else -INFINITY
-        self.settle_open()
+        return self.settle_open()
 
     def bind_subsample(self, Subsample subsample):
         """Exchange the subsample (its rows must be the labelled ones)."""
@@ -373,17 +377,6 @@ cdef class Mixture:
         self._set_counts(np.bincount(labels, minlength=n_slots).astype(np.int64))
         self.set_prior(self.prior)
 
-    cdef int replace_slots(self, int64_t[::1] rows, int64_t[::1] slots) except -1:
-        """New labels for some rows whose blocks already have the new statistics."""
-        cdef Py_ssize_t i
-        for i in range(rows.shape[0]):
-            self.counts[self.labels[rows[i]]] -= 1
-            self.labels[rows[i]] = <int32_t> slots[i]
-            self.counts[slots[i]] += 1
-        self.n_clusters = int(np.count_nonzero(self.counts))
-        self.set_prior(self.prior)
-        return 0
-
     def compact(self):
         """Move clusters down to the slots 0 .. K - 1 if that frees a tile."""
         cdef FamilyBlock block
@@ -427,7 +420,7 @@ cdef class Mixture:
         one, in the user's units: (stop - start, K + 1); and the log prior weight of each, (K + 1,).
         """
         stop = table.n_rows if stop is None else stop
-        slots = np.r_[np.flatnonzero(self.counts), self.open_slot]
+        slots = np.append(np.asarray(self.counts).nonzero()[0], self.open_slot)
         scores = np.zeros((stop - start, int(slots.max()) + 1))
         for block in self.blocks:
             block.score_rows(table, scores, start, stop)
@@ -449,7 +442,7 @@ cdef class Mixture:
 
         Slots up to the highest in use, statistics bit for bit; or, `numbered`, without the empty
         slots: clusters 0 .. K - 1. Fills that views share are not a view's to save."""
-        used = np.flatnonzero(self.counts)
+        used = np.asarray(self.counts).nonzero()[0]
         slots, labels = max(1, int(np.max(used, initial=-1)) + 1), np.asarray(self.labels).copy()
         if numbered:
             number = np.full(self.n_slots + 1, -1, dtype=np.int32)

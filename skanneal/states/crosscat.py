@@ -143,7 +143,7 @@ class CrossCat:
         wanted = set(np.asarray(columns).tolist())
         return {
             j: vector
-            for v in np.unique(self.view_of[columns])
+            for v in sorted(set(self.view_of[columns].tolist()))
             for j, vector in _hyper_of(self.views[v]).items()
             if j in wanted
         }
@@ -181,10 +181,11 @@ class CrossCat:
         hyper = self.hyper(columns) if hyper is None else hyper
         n_slots = labels.max(axis=1, initial=-1).astype(np.int64) + 1
         scores = np.empty((len(columns), len(n_slots)))
-        families = np.array([self.family_of[int(j)] for j in columns])
-        for family in dict.fromkeys(families):
-            at = np.flatnonzero(families == family)
-            of, member = [hyper[int(j)] for j in columns[at]], FAMILIES[family]
+        places = {}
+        for i, j in enumerate(columns.tolist()):
+            places.setdefault(self.family_of[j], []).append(i)
+        for family, at in places.items():
+            of, member = [hyper[j] for j in columns[at].tolist()], FAMILIES[family]
             scores[at] = (member.division or member).column_scores(
                 self.table, columns[at], of, rows, labels, n_slots
             )
@@ -227,12 +228,12 @@ class CrossCat:
         Blocks that change are built from the rows anew, which costs less than the scores that
         chose the views.
         """
-        changed = np.setxor1d(before, after)
-        if not len(changed):
+        changed = set(before.tolist()) ^ set(after.tolist())
+        if not changed:
             return
         labels = view.labels_of(rows)
         blocks = {block.family: block for block in view.blocks}
-        for family, _ in self._by_family(changed):
+        for family in {self.family_of[j] for j in changed}:
             blocks.pop(family, None)
         for family, columns in self._by_family(after):
             if family not in blocks:

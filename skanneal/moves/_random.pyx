@@ -1,8 +1,10 @@
 """Draws that the moves share; each takes one uniform number or a few."""
 
-# SPDX-License-Identifier: BSD-3-Clause
+from libc.math cimport exp
 
 import numpy as np
+
+from .._native cimport _random
 
 
 def below(n, generator):
@@ -12,15 +14,15 @@ def below(n, generator):
 
 def draw_index(log_weights, generator):
     """Index with probability proportional to exp(log_weights)."""
-    cumulative = np.exp(log_weights - log_weights.max()).cumsum()
-    index = cumulative.searchsorted(generator.random() * cumulative[-1], side="right")
-    return min(int(index), len(cumulative) - 1)
+    cdef double[::1] weight = np.array(log_weights, dtype=np.float64)
+    return _random.draw_index(&weight[0], weight.shape[0], 1.0, generator.random())
 
 
 def draw_poisson(mean, generator):
     """A Poisson number by a product of uniforms, the same with every version of NumPy."""
-    number, product = 0, generator.random()
-    while product > np.exp(-mean):
+    cdef double least = exp(-mean), product = generator.random()
+    cdef Py_ssize_t number = 0
+    while product > least:
         number += 1
         product *= generator.random()
     return number
