@@ -17,6 +17,7 @@ from .._native._types import Seed, TableLike
 from .._native._warning import warn
 from ..encoding import open_table
 from ..parallel import spawn_seeds
+from ..predictive._regressed_levels import RegressedLevels
 from ._base_chains import BaseChains
 from ._base_table import BaseTable
 from ._callbacks import CallbackSupportMixin, handed_on
@@ -163,6 +164,7 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         with handed_on(self, model.first):
             for estimator in models:
                 estimator.fit(blanked)
+        regressed = self._regression_of(model, blanked) if self.estimator is None else None
         indicator = None
         if self.add_indicator:
             indicator = MissingIndicator(error_on_new=False).fit(_gaps(missing))
@@ -170,7 +172,21 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         self.estimator_, self.estimator_of_levels_ = model.first, model.second
         self.indicator_, self._observed = indicator, observed
         self._of_levels, self._ranges = model.of_second, model.ranges
+        self._regressed = regressed
         return self
+
+    @staticmethod
+    def _regression_of(model, blanked):
+        """The regressions of levels, in addition to the models; of expected numbers."""
+        queries = [of._queries() for of in (model.first, model.second) if of is not None]
+        encoded = [of.encoder.encode(None, blanked) for of in queries]
+        if model.second is None and not np.any(queries[0].encoder.table_schema.n_levels):
+            return None
+        values, _, missing = queries[0].fill(encoded[0])
+        found = queries[0].encoder.replacements(values, missing)
+        whole = open_table(blanked, "X").fill(found)
+        whole = queries[-1].encoder.encode(None, whole)
+        return RegressedLevels(queries[-1], encoded[-1], whole)
 
     def transform(self, X: TableLike) -> Any:
         """Fill the gaps.
@@ -193,7 +209,10 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
             values, _, missing = queries.fill(columns, self.strategy)
             return self._plausible(values, queries.encoder), missing
 
-        return self._filled(X, ask, [None], [None])[0]
+        def regress(queries, _, *cells):
+            return self._regressed.most_probable(queries, *cells)
+
+        return self._filled(X, ask, regress, [None], [None])[0]
 
     def imputations(self, X: TableLike, n_imputations: int = 5) -> Any:
         """Fill the gaps several times, each time by draws from the posterior.
@@ -223,11 +242,19 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
             model._queries().turns(n_imputations, seed, "n_imputations")
             for model, seed in zip(models, spawn_seeds(self.random_state, 2))
         ]
-        return self._filled(X, lambda q, columns, turn: q.drawn(columns, *turn), *turns)
 
-    def _filled(self, X, ask, turns, turns_of_levels=None):
+        def ask(queries, columns, turn):
+            return queries.drawn(columns, *turn)
+
+        def regress(queries, turn, *cells):
+            return self._regressed.drawn(queries, *turn, *cells)
+
+        return self._filled(X, ask, regress, *turns)
+
+    def _filled(self, X, ask, regress, turns, turns_of_levels=None):
         """X once for each turn. ``ask(queries, columns, turn)`` gives values for the missing cells
-        of encoded columns, and where they are."""
+        of encoded columns, and where they are; ``regress(queries, turn, gappy, whole)`` does for
+        those of levels, given all cells."""
         check_is_fitted(self)
         table = open_table(X, "X")
         validate_data(self, X, reset=False, skip_check_array=True)
@@ -248,6 +275,14 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
                 rows = blanked if turn is None else open_table(blanked, "X").fill(found)
                 others = asked(self.estimator_of_levels_, rows, turns_of_levels[i])
                 found += [of for of in others if of[0] in self._of_levels]
+            if self._regressed is not None:
+                queries = (self.estimator_of_levels_ or self.estimator_)._queries()
+                rows = blanked, open_table(blanked, "X").fill(found)
+                cells = [queries.encoder.encode(None, of) for of in rows]
+                turn = turn if turns_of_levels is None else turns_of_levels[i]
+                again = queries.encoder.replacements(*regress(queries, turn, *cells))
+                levels = [of[0] for of in again]
+                found = [of for of in found if of[0] not in levels] + again
             replacements = [(used[j], mask, of_column) for j, mask, of_column in found]
             several.append(self._with_values(table, missing, replacements))
         return several
