@@ -177,16 +177,14 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
 
     @staticmethod
     def _regression_of(model, blanked):
-        """The regressions of levels, in addition to the models; of expected numbers."""
+        """The regressions of levels on all columns, given the fitted models; None without any."""
         queries = [of._queries() for of in (model.first, model.second) if of is not None]
-        encoded = [of.encoder.encode(None, blanked) for of in queries]
-        if model.second is None and not np.any(queries[0].encoder.table_schema.n_levels):
+        if not queries[-1].encoder.table_schema.n_levels.any():
             return None
-        values, _, missing = queries[0].fill(encoded[0])
+        values, _, missing = queries[0].fill(queries[0].encoder.encode(None, blanked))
         found = queries[0].encoder.replacements(values, missing)
-        whole = open_table(blanked, "X").fill(found)
-        whole = queries[-1].encoder.encode(None, whole)
-        return RegressedLevels(queries[-1], encoded[-1], whole)
+        rows = blanked, open_table(blanked, "X").fill(found)
+        return RegressedLevels(queries[-1], *(queries[-1].encoder.encode(None, X) for X in rows))
 
     def transform(self, X: TableLike) -> Any:
         """Fill the gaps.
@@ -253,8 +251,8 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
 
     def _filled(self, X, ask, regress, turns, turns_of_levels=None):
         """X once for each turn. ``ask(queries, columns, turn)`` gives values for the missing cells
-        of encoded columns, and where they are; ``regress(queries, turn, gappy, whole)`` does for
-        those of levels, given all cells."""
+        of encoded columns, and where they are, and ``regress(queries, turn, gappy, whole)`` for
+        those of levels, as soon as all have been filled."""
         check_is_fitted(self)
         table = open_table(X, "X")
         validate_data(self, X, reset=False, skip_check_array=True)
@@ -267,22 +265,23 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
             columns = queries.encoder.encode(None, rows)
             return queries.encoder.replacements(*ask(queries, columns, turn))
 
+        def regressed(found, turn):
+            of = self.estimator_ if self.estimator_of_levels_ is None else self.estimator_of_levels_
+            rows, queries = (blanked, open_table(blanked, "X").fill(found)), of._queries()
+            cells = (queries.encoder.encode(None, X) for X in rows)
+            return queries.encoder.replacements(*regress(queries, turn, *cells))
+
         several = []
-        for i, turn in enumerate(turns):
+        for turn, of_levels in zip(turns, turns if turns_of_levels is None else turns_of_levels):
             found = asked(self.estimator_, blanked, turn)
             if self.estimator_of_levels_ is not None:
                 found = [of for of in found if of[0] not in self._of_levels]
                 rows = blanked if turn is None else open_table(blanked, "X").fill(found)
-                others = asked(self.estimator_of_levels_, rows, turns_of_levels[i])
+                others = asked(self.estimator_of_levels_, rows, of_levels)
                 found += [of for of in others if of[0] in self._of_levels]
             if self._regressed is not None:
-                queries = (self.estimator_of_levels_ or self.estimator_)._queries()
-                rows = blanked, open_table(blanked, "X").fill(found)
-                cells = [queries.encoder.encode(None, of) for of in rows]
-                turn = turn if turns_of_levels is None else turns_of_levels[i]
-                again = queries.encoder.replacements(*regress(queries, turn, *cells))
-                levels = [of[0] for of in again]
-                found = [of for of in found if of[0] not in levels] + again
+                again = {of[0]: of for of in regressed(found, of_levels)}
+                found = [again.get(of[0], of) for of in found]
             replacements = [(used[j], mask, of_column) for j, mask, of_column in found]
             several.append(self._with_values(table, missing, replacements))
         return several
