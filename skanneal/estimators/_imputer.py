@@ -39,8 +39,10 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         of few clusters in which these columns have full covariances ("multivariate_normal"), and
         beside it a `CrossCatPY` fills the other columns, numbers of two different values among
         them; otherwise ``CrossCatPY()`` fills everything. With models that None chooses, "mean" and
-        "mode" stay within the range of the cells that fit observed. With a model that you give,
-        fills are those of its `impute`.
+        "mode" stay within the range of the cells that fit observed, and what the `CrossCatPY` says
+        of levels is corrected by logistic regressions on all other columns, which hold where they
+        depend on them too weakly for it to notice. With a model that you give, fills are those of
+        its `impute`.
     strategy : {"mean", "mode", "sample"}, default="mean"
         What fills a gap, given the row's other cells. "mean": the posterior mean of a number, or
         the most probable level. "mode": for a number the most probable one of the centres of the
@@ -184,7 +186,8 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         values, _, missing = queries[0].fill(queries[0].encoder.encode(None, blanked))
         found = queries[0].encoder.replacements(values, missing)
         rows = blanked, open_table(blanked, "X").fill(found)
-        return RegressedLevels(queries[-1], *(queries[-1].encoder.encode(None, X) for X in rows))
+        cells = (queries[-1].encoder.encode(None, of) for of in rows)
+        return RegressedLevels(queries[-1], *cells, model.of_second or None)
 
     def transform(self, X: TableLike) -> Any:
         """Fill the gaps.
@@ -217,8 +220,8 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
 
         For multiple imputation, analyse each table and pool the results (`skanneal.summary.pool`).
         Each table is made from one draw of the fit, with weights and parameters of the components
-        that are drawn once; the draws take turns, whatever the strategy. Numbers are not kept
-        within the observed range.
+        and coefficients of the regressions of levels that are drawn once; the draws take turns,
+        whatever the strategy. Numbers are not kept within the observed range.
 
         Parameters
         ----------
@@ -268,7 +271,7 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         def regressed(found, turn):
             of = self.estimator_ if self.estimator_of_levels_ is None else self.estimator_of_levels_
             rows, queries = (blanked, open_table(blanked, "X").fill(found)), of._queries()
-            cells = (queries.encoder.encode(None, X) for X in rows)
+            cells = (queries.encoder.encode(None, of) for of in rows)
             return queries.encoder.replacements(*regress(queries, turn, *cells))
 
         several = []

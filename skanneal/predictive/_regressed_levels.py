@@ -50,16 +50,20 @@ class RegressedLevels:
     whole : list of ndarray of shape (n_rows,)
         The same, with expected numbers in place of their gaps; what is in place of missing levels
         does not matter.
+    columns : sequence of int, default=None
+        The user's columns that are to be filled, if they hold levels; by default all that do.
 
     Attributes
     ----------
     steps : dict of int to int array
         By place in the Table, of columns of levels: these, the frequent ones first.
+    filled : list of int
+        The places of those that are to be filled.
     modes : dict of int to list of ndarray
         The most probable coefficients of each step, on average over the draws.
     """
 
-    def __init__(self, queries, gappy, whole):
+    def __init__(self, queries, gappy, whole, columns=None):
         apart, self.n_levels = queries.encoder.apart, queries.encoder.table_schema.n_levels
         self.cells = [np.array(cells) for cells in apart.stored(gappy)]
         self.steps, self._n_steps = {}, {}
@@ -68,6 +72,8 @@ class RegressedLevels:
             self.steps[j] = np.argsort(-counts, kind="stable")
             n_frequent = np.count_nonzero(counts >= max(SHARE * counts.sum(), 1.0))
             self._n_steps[j] = min(n_frequent, self.n_levels[j] - 1)
+        asked = self.steps if columns is None else apart.places(columns)[1]
+        self.filled = [j for j in self.steps if j in asked]
         table = queries.predictor.table(self.cells)
         mixed = queries.predictor.level_probabilities(table, self.steps)
         blocks = self._blocks(apart.stored(whole), _of_gaps(table, mixed))
@@ -75,7 +81,7 @@ class RegressedLevels:
         spreads = (np.sqrt(block.var(axis=0).sum()) for block in blocks)
         self._units = [spread if spread > 0.0 else 1.0 for spread in spreads]
         self._rows = self._standard(blocks)
-        self.modes = {j: self._coefficients(j, mixed[j]) for j in self.steps}
+        self.modes = {j: self._coefficients(j, mixed[j]) for j in self.filled}
 
     def most_probable(self, queries, gappy, whole):
         """The most probable level of each missing cell, on average over the draws.
@@ -94,7 +100,7 @@ class RegressedLevels:
         cells = queries.encoder.apart.stored(gappy)
         table = queries.predictor.table(cells)
         gaps = self._gaps(table)
-        mixed = queries.predictor.level_probabilities(table, gaps)
+        mixed = queries.predictor.level_probabilities(table, self.steps)
         blocks = self._blocks(queries.encoder.apart.stored(whole), _of_gaps(table, mixed))
         rows, values = self._standard(blocks), {}
         for j, gap in gaps.items():
@@ -193,8 +199,8 @@ class RegressedLevels:
         return np.column_stack([np.ones(len(blocks[j])), *others])
 
     def _gaps(self, table):
-        """Where levels are missing, by the columns of the Table that have such gaps."""
-        masks = {j: table.missing(j) for j in self.steps}
+        """Where levels are to be filled, by the columns of the Table that have such gaps."""
+        masks = {j: table.missing(j) for j in self.filled}
         return {j: mask for j, mask in masks.items() if mask.any()}
 
     @staticmethod

@@ -127,3 +127,19 @@ def test_draws_of_levels_go_by_the_numbers_that_were_drawn():
     together = np.mean([np.mean(a == b) for a, b in zip(over, side, strict=True)])
     apart = np.mean([np.mean(a == b) for a, b in zip(over, side[1:] + side[:1], strict=True)])
     assert together > 0.9 > 0.8 > apart
+
+
+def test_regressions_fill_what_the_second_model_fills():
+    """Whole numbers of few values are levels to a CrossCat, but the mixture fills them."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(80, 2)), columns=["x", "y"])
+    frame["k"] = rng.integers(0, 3, 80).astype(float)
+    frame["c"] = rng.choice(["no", "yes"], 80)
+    frame.iloc[:9, 1:] = np.nan
+    imputer = CrossCatImputer(random_state=0).fit(frame)
+    filled, numbers = imputer.transform(frame), imputer.estimator_.impute(frame)
+    columns = list("xyk")
+    pd.testing.assert_frame_equal(filled[columns], numbers[columns])
+    encoder = imputer.estimator_of_levels_._queries().encoder
+    assert encoder.table_schema.n_levels[2] > 0  # to no avail
+    assert imputer._regressed.filled == [3]
