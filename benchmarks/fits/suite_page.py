@@ -85,6 +85,28 @@ def ranks(folder=RESULTS):
     return markdown(headings, rows) + f"\n\nMean ranks over {cells} tables with gaps."
 
 
+def pooled(folder=RESULTS):
+    """How often pooled intervals of the default imputer hold the right value, and its variances."""
+    ((version, _), by_set), *_ = (
+        cell for cell in records("pooled", folder).items() if cell[0][1] == "default"
+    )
+    rows = []
+    for name, its_records in by_set.items():
+        sums = {key: np.sum([record[key] for record in its_records], axis=0) for key in OF_POOLED}
+        n = sums["n_tables"]
+        for i, result in enumerate(("mean", "slope", "proportion")):
+            share, whole = (sums[key][i] / n for key in ("covered", "covered_whole"))
+            error = np.sqrt(share * (1.0 - share) / n)
+            ratio = sums["between"][i] / sums["squares"][i]
+            numbers = f"{share:.2f} ± {error:.2f}", f"{whole:.2f}", f"{ratio:.2f}"
+            rows.append([name, result, str(n), *numbers])
+    headings = ["set", "result", "tables", "covered", "covered without gaps", "ratio of variances"]
+    return markdown(headings, rows) + f"\n\nThe default imputer of {OURS} {version}."
+
+
+OF_POOLED = "n_tables", "between", "squares", "covered", "covered_whole"
+
+
 def decisions(folder=RESULTS):
     """What "auto" decided about each table."""
     ((_, by_set),) = records("decisions", folder).items()
@@ -127,6 +149,7 @@ TABLES = {
     ),
     "outliers": lambda: table("outliers", {"auc": "AUC", "average_precision": "AP"}),
     "imputation": ranks,
+    "pooled": pooled,
     "densities": lambda: table(
         "densities", {"log_density": "mean"}, groups=("iris", "wine", "breast cancer")
     ),
