@@ -184,6 +184,7 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         if not queries[-1].encoder.table_schema.n_levels.any():
             return None
         values, _, missing = queries[0].fill(queries[0].encoder.encode(None, blanked))
+        values = [of[: 0 if np.isnan(of).any() else None] for of in values]  # not of identifiers
         found = queries[0].encoder.replacements(values, missing)
         rows = blanked, open_table(blanked, "X").fill(found)
         cells = (queries[-1].encoder.encode(None, of) for of in rows)
@@ -263,27 +264,28 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         used = np.flatnonzero(self._observed)
         blanked = self._blanked(table, missing, used)
 
-        def asked(estimator, rows, turn):
-            queries = estimator._queries()
+        models = [of for of in (self.estimator_, self.estimator_of_levels_) if of is not None]
+        queries = [of._queries() for of in models]
+
+        def asked(queries, rows, turn):
             columns = queries.encoder.encode(None, rows)
             return queries.encoder.replacements(*ask(queries, columns, turn))
 
-        def regressed(found, turn):
-            of = self.estimator_ if self.estimator_of_levels_ is None else self.estimator_of_levels_
-            rows, queries = (blanked, open_table(blanked, "X").fill(found)), of._queries()
+        def regressed(queries, found, turn):
+            rows = blanked, open_table(blanked, "X").fill(found)
             cells = (queries.encoder.encode(None, of) for of in rows)
             return queries.encoder.replacements(*regress(queries, turn, *cells))
 
         several = []
         for turn, of_levels in zip(turns, turns if turns_of_levels is None else turns_of_levels):
-            found = asked(self.estimator_, blanked, turn)
-            if self.estimator_of_levels_ is not None:
+            found = asked(queries[0], blanked, turn)
+            if len(queries) > 1:
                 found = [of for of in found if of[0] not in self._of_levels]
                 rows = blanked if turn is None else open_table(blanked, "X").fill(found)
-                others = asked(self.estimator_of_levels_, rows, of_levels)
+                others = asked(queries[1], rows, of_levels)
                 found += [of for of in others if of[0] in self._of_levels]
             if self._regressed is not None:
-                again = {of[0]: of for of in regressed(found, of_levels)}
+                again = {of[0]: of for of in regressed(queries[-1], found, of_levels)}
                 found = [again.get(of[0], of) for of in found]
             replacements = [(used[j], mask, of_column) for j, mask, of_column in found]
             several.append(self._with_values(table, missing, replacements))
