@@ -10,9 +10,9 @@ import numpy as np
 from scipy.stats import rankdata
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
-from harness.lines import RESULTS
+from harness.lines import RESULTS, Lines
 from harness.markdown import NONE, markdown
-from harness.suite import records
+from harness.suite import KEYS, records
 
 OURS = "skanneal"
 
@@ -86,12 +86,15 @@ def ranks(folder=RESULTS):
 
 
 def pooled(folder=RESULTS):
-    """How often pooled intervals of the default imputer hold the right value, and its variances."""
-    ((version, _), by_set), *_ = (
-        cell for cell in records("pooled", folder).items() if cell[0][1] == "default"
-    )
+    """How often pooled intervals of the default imputer hold the right value, and its variances;
+    of each set the last version that was run on it."""
+    of_version = {}  # by set and version, in the order of the file
+    for (version, name, method, _), record in Lines(folder / "pooled.jsonl", KEYS).records.items():
+        if method == "default":
+            of_version.setdefault(name, {}).setdefault(version, []).append(record)
     rows = []
-    for name, its_records in by_set.items():
+    for name, by_version in of_version.items():
+        version, its_records = list(by_version.items())[-1]
         sums = {key: np.sum([record[key] for record in its_records], axis=0) for key in OF_POOLED}
         n = sums["n_tables"]
         for i, result in enumerate(("mean", "slope", "proportion")):
@@ -99,9 +102,9 @@ def pooled(folder=RESULTS):
             error = np.sqrt(share * (1.0 - share) / n)
             ratio = sums["between"][i] / sums["squares"][i]
             numbers = f"{share:.2f} ± {error:.2f}", f"{whole:.2f}", f"{ratio:.2f}"
-            rows.append([name, result, str(n), *numbers])
-    headings = ["set", "result", "tables", "covered", "covered without gaps", "ratio of variances"]
-    return markdown(headings, rows) + f"\n\nThe default imputer of {OURS} {version}."
+            rows.append([name, result, f"{OURS} {version}", str(n), *numbers])
+    headings = ["set", "result", "from", "tables", "covered", "without gaps", "ratio of variances"]
+    return markdown(headings, rows)
 
 
 OF_POOLED = "n_tables", "between", "squares", "covered", "covered_whole"

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from skanneal import CrossCatImputer, CrossCatPY
+from skanneal import CrossCatPY
 from skanneal.predictive._regressed_levels import VARIANCE, RegressedLevels
 from skanneal.schedules import SequentialGibbs
 from skanneal.summary import pool
@@ -33,9 +33,8 @@ def with_gaps(frame, rng):
 
 
 def fitted(frame, **options):
-    model = CrossCatPY(
-        schedule=SequentialGibbs(n_sweeps=10), n_chains=1, n_draws=3, random_state=0, **options
-    )
+    options = {"n_chains": 1, "n_draws": 3, "random_state": 0} | options
+    model = CrossCatPY(schedule=SequentialGibbs(n_sweeps=10), **options)
     queries = model.fit(frame)._queries()
     return queries, queries.encoder.encode(None, frame)
 
@@ -119,30 +118,30 @@ def test_every_level_gets_the_share_that_a_regression_on_nothing_would_give():
     assert np.abs(np.mean(shares, axis=0) - known).max() < 0.15
 
 
-def proportion(frame):
-    yes = (frame["c"] == "yes").to_numpy(float)
-    return yes.mean(), yes.var(ddof=1) / len(yes)
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_pooled_intervals_of_a_proportion_cover_where_gaps_go_by_a_number():
-    """25 tables of 100 rows. If 93 % of such intervals held the right value, fewer than 16 of them
-    would in one of 100,000 runs. The control: the fills of the same models without regressions."""
-    covered = []
+    """40 tables of 100 rows. If 93 % of such intervals hold the right value, fewer than LEAST of
+    them do in less than one of 100,000 runs. The control: without the regression they are fewer."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     truth = (weights / weights.sum() / (1.0 + np.exp(1.0 - nodes))).sum()
-    for seed in range(25):
-        rng = np.random.default_rng([seed, 5])
-        frame = numbers_and_levels(100, seed)
-        frame["y"] = rng.normal(size=100)
-        frame = with_gaps(frame, rng)
-        imputer = CrossCatImputer(random_state=seed).fit(frame)
-        several = [imputer.imputations(frame, 20)]
-        imputer._regressed = None
-        several.append(imputer.imputations(frame, 20))
-        pooled = [pool(*zip(*map(proportion, tables)), df_complete=99) for tables in several]
+    covered = []
+    for seed in range(40):
+        frame = with_gaps(numbers_and_levels(100, seed), np.random.default_rng([seed, 5]))
+        queries, columns = fitted(frame[["x", "c"]], n_draws=20)
+        regressed = RegressedLevels(queries, columns, columns)
+        gap, shares = frame["c"].isna().to_numpy(), {"regression": [], "mixture": []}
+        for predictor, own in queries.turns(20, np.random.SeedSequence(seed), "n"):
+            code = np.array(columns[1])
+            code[gap] = queries.drawn(columns, predictor, own)[0][1]
+            shares["mixture"].append(np.mean(code == queries.encoder.levels_[1].index("yes")))
+            whole = [columns[0], code]
+            code[gap] = regressed.drawn(queries, predictor, own, columns, whole)[0][1]
+            shares["regression"].append(np.mean(code == queries.encoder.levels_[1].index("yes")))
+        pooled = [pool(of, np.multiply(of, np.subtract(1, of)) / 99) for of in shares.values()]
         covered.append([of.interval[0] < truth < of.interval[1] for of in pooled])
-    least = stats.binom.ppf(1e-5, 25, 0.93)
-    with_them, without = np.sum(covered, axis=0)
-    assert with_them >= least and without < with_them - 3
+    with_it, without = np.sum(covered, axis=0)
+    assert with_it >= LEAST and without < with_it
+
+
+LEAST = int(stats.binom.ppf(1e-5, 40, 0.93))
