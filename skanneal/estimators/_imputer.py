@@ -186,6 +186,7 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         values, _, missing = queries[0].fill(queries[0].encoder.encode(None, blanked))
         values = [of[: 0 if np.isnan(of).any() else None] for of in values]  # not of identifiers
         found = queries[0].encoder.replacements(values, missing)
+        found = _readable(found, queries[-1].encoder, model.ranges)
         rows = blanked, open_table(blanked, "X").fill(found)
         cells = (queries[-1].encoder.encode(None, of) for of in rows)
         return RegressedLevels(queries[-1], *cells, model.of_second or None)
@@ -271,8 +272,11 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
             columns = queries.encoder.encode(None, rows)
             return queries.encoder.replacements(*ask(queries, columns, turn))
 
+        def with_fills(queries, found):
+            return open_table(blanked, "X").fill(_readable(found, queries.encoder, self._ranges))
+
         def regressed(queries, found, turn):
-            rows = blanked, open_table(blanked, "X").fill(found)
+            rows = blanked, with_fills(queries, found)
             cells = (queries.encoder.encode(None, of) for of in rows)
             return queries.encoder.replacements(*regress(queries, turn, *cells))
 
@@ -281,7 +285,7 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
             found = asked(queries[0], blanked, turn)
             if len(queries) > 1:
                 found = [of for of in found if of[0] not in self._of_levels]
-                rows = blanked if turn is None else open_table(blanked, "X").fill(found)
+                rows = blanked if turn is None else with_fills(queries[1], found)
                 others = asked(queries[1], rows, of_levels)
                 found += [of for of in others if of[0] in self._of_levels]
             if self._regressed is not None:
@@ -381,6 +385,18 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _readable(found, encoder, ranges):
+    """Replacements as another model reads them: numbers within the observed range, since it may
+    take logarithms, and whole ones where it counts."""
+    out = []
+    for j, mask, values in found:
+        if j in ranges and values.dtype.kind in "fiu" and not encoder.codecs[j].n_levels:
+            values = np.clip(values, *ranges[j])
+            values = values if encoder.codecs[j].dtype == "f4" else np.rint(values)
+        out.append((j, mask, values))
+    return out
 
 
 def _is_missing(value):
