@@ -10,9 +10,9 @@ import numpy as np
 from scipy.stats import rankdata
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
-from harness.lines import RESULTS
+from harness.lines import RESULTS, Lines
 from harness.markdown import NONE, markdown
-from harness.suite import records
+from harness.suite import KEYS, records
 
 OURS = "skanneal"
 # Of the binary tables, by method its heading.
@@ -87,6 +87,31 @@ def ranks(folder=RESULTS):
     return markdown(headings, rows) + f"\n\nMean ranks over {cells} tables with gaps."
 
 
+def pooled(folder=RESULTS):
+    """How often pooled intervals of the default imputer hold the right value, and its variances;
+    of each set the last version that was run on it."""
+    of_version = {}  # by set and version, in the order of the file
+    for (version, name, method, _), record in Lines(folder / "pooled.jsonl", KEYS).records.items():
+        if method == "default":
+            of_version.setdefault(name, {}).setdefault(version, []).append(record)
+    rows = []
+    for name, by_version in of_version.items():
+        version, its_records = list(by_version.items())[-1]
+        sums = {key: np.sum([record[key] for record in its_records], axis=0) for key in OF_POOLED}
+        n = sums["n_tables"]
+        for i, result in enumerate(("mean", "slope", "proportion")):
+            share, whole = (sums[key][i] / n for key in ("covered", "covered_whole"))
+            error = np.sqrt(share * (1.0 - share) / n)
+            ratio = sums["between"][i] / sums["squares"][i]
+            numbers = f"{share:.2f} ± {error:.2f}", f"{whole:.2f}", f"{ratio:.2f}"
+            rows.append([name, result, f"{OURS} {version}", str(n), *numbers])
+    headings = ["set", "result", "from", "tables", "covered", "without gaps", "ratio of variances"]
+    return markdown(headings, rows)
+
+
+OF_POOLED = "n_tables", "between", "squares", "covered", "covered_whole"
+
+
 def decisions(folder=RESULTS):
     """What "auto" decided about each table."""
     ((_, by_set),) = records("decisions", folder).items()
@@ -154,6 +179,7 @@ TABLES = {
     ),
     "outliers": lambda: table("outliers", {"auc": "AUC", "average_precision": "AP"}),
     "imputation": ranks,
+    "pooled": pooled,
     "densities": lambda: table(
         "densities", {"log_density": "mean"}, groups=("iris", "wine", "breast cancer")
     ),

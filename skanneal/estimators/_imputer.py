@@ -17,6 +17,7 @@ from .._native._types import Seed, TableLike
 from .._native._warning import warn
 from ..encoding import open_table
 from ..parallel import spawn_seeds
+from ..predictive._regressed_levels import RegressedLevels
 from ._base_chains import BaseChains
 from ._base_table import BaseTable
 from ._callbacks import CallbackSupportMixin, handed_on
@@ -38,8 +39,10 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         of few clusters in which these columns have full covariances ("multivariate_normal"), and
         beside it a `CrossCatPY` fills the other columns, numbers of two different values among
         them; otherwise ``CrossCatPY()`` fills everything. With models that None chooses, "mean" and
-        "mode" stay within the range of the cells that fit observed. With a model that you give,
-        fills are those of its `impute`.
+        "mode" stay within the range of the cells that fit observed, and what the `CrossCatPY` says
+        of levels is corrected by logistic regressions on all other columns, which hold where they
+        depend on them too weakly for it to notice. With a model that you give, fills are those of
+        its `impute`.
     strategy : {"mean", "mode", "sample"}, default="mean"
         What fills a gap, given the row's other cells. "mean": the posterior mean of a number, or
         the most probable level. "mode": for a number the most probable one of the centres of the
@@ -163,6 +166,7 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         with handed_on(self, model.first):
             for estimator in models:
                 estimator.fit(blanked)
+        regressed = self._regression_of(model, blanked) if self.estimator is None else None
         indicator = None
         if self.add_indicator:
             indicator = MissingIndicator(error_on_new=False).fit(_gaps(missing))
@@ -170,7 +174,22 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         self.estimator_, self.estimator_of_levels_ = model.first, model.second
         self.indicator_, self._observed = indicator, observed
         self._of_levels, self._ranges = model.of_second, model.ranges
+        self._regressed = regressed
         return self
+
+    @staticmethod
+    def _regression_of(model, blanked):
+        """The regressions of levels on all columns, given the fitted models; None without any."""
+        queries = [of._queries() for of in (model.first, model.second) if of is not None]
+        if not queries[-1].encoder.table_schema.n_levels.any():
+            return None
+        values, _, missing = queries[0].fill(queries[0].encoder.encode(None, blanked))
+        values = [of[: 0 if np.isnan(of).any() else None] for of in values]  # not of identifiers
+        found = queries[0].encoder.replacements(values, missing)
+        found = _readable(found, queries[-1].encoder, model.ranges)
+        rows = blanked, open_table(blanked, "X").fill(found)
+        cells = (queries[-1].encoder.encode(None, of) for of in rows)
+        return RegressedLevels(queries[-1], *cells, model.of_second or None)
 
     def transform(self, X: TableLike) -> Any:
         """Fill the gaps.
@@ -193,15 +212,18 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
             values, _, missing = queries.fill(columns, self.strategy)
             return self._plausible(values, queries.encoder), missing
 
-        return self._filled(X, ask, [None], [None])[0]
+        def regress(queries, _, *cells):
+            return self._regressed.most_probable(queries, *cells)
+
+        return self._filled(X, ask, regress, [None], [None])[0]
 
     def imputations(self, X: TableLike, n_imputations: int = 5) -> Any:
         """Fill the gaps several times, each time by draws from the posterior.
 
         For multiple imputation, analyse each table and pool the results (`skanneal.summary.pool`).
         Each table is made from one draw of the fit, with weights and parameters of the components
-        that are drawn once; the draws take turns, whatever the strategy. Numbers are not kept
-        within the observed range.
+        and coefficients of the regressions of levels that are drawn once; the draws take turns,
+        whatever the strategy. Numbers are not kept within the observed range.
 
         Parameters
         ----------
@@ -223,11 +245,19 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
             model._queries().turns(n_imputations, seed, "n_imputations")
             for model, seed in zip(models, spawn_seeds(self.random_state, 2))
         ]
-        return self._filled(X, lambda q, columns, turn: q.drawn(columns, *turn), *turns)
 
-    def _filled(self, X, ask, turns, turns_of_levels=None):
+        def ask(queries, columns, turn):
+            return queries.drawn(columns, *turn)
+
+        def regress(queries, turn, *cells):
+            return self._regressed.drawn(queries, *turn, *cells)
+
+        return self._filled(X, ask, regress, *turns)
+
+    def _filled(self, X, ask, regress, turns, turns_of_levels=None):
         """X once for each turn. ``ask(queries, columns, turn)`` gives values for the missing cells
-        of encoded columns, and where they are."""
+        of encoded columns, and where they are, and ``regress(queries, turn, gappy, whole)`` for
+        those of levels, as soon as all have been filled."""
         check_is_fitted(self)
         table = open_table(X, "X")
         validate_data(self, X, reset=False, skip_check_array=True)
@@ -235,19 +265,32 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         used = np.flatnonzero(self._observed)
         blanked = self._blanked(table, missing, used)
 
-        def asked(estimator, rows, turn):
-            queries = estimator._queries()
+        models = [of for of in (self.estimator_, self.estimator_of_levels_) if of is not None]
+        queries = [of._queries() for of in models]
+
+        def asked(queries, rows, turn):
             columns = queries.encoder.encode(None, rows)
             return queries.encoder.replacements(*ask(queries, columns, turn))
 
+        def with_fills(queries, found):
+            return open_table(blanked, "X").fill(_readable(found, queries.encoder, self._ranges))
+
+        def regressed(queries, found, turn):
+            rows = blanked, with_fills(queries, found)
+            cells = (queries.encoder.encode(None, of) for of in rows)
+            return queries.encoder.replacements(*regress(queries, turn, *cells))
+
         several = []
-        for i, turn in enumerate(turns):
-            found = asked(self.estimator_, blanked, turn)
-            if self.estimator_of_levels_ is not None:
+        for turn, of_levels in zip(turns, turns if turns_of_levels is None else turns_of_levels):
+            found = asked(queries[0], blanked, turn)
+            if len(queries) > 1:
                 found = [of for of in found if of[0] not in self._of_levels]
-                rows = blanked if turn is None else open_table(blanked, "X").fill(found)
-                others = asked(self.estimator_of_levels_, rows, turns_of_levels[i])
+                rows = blanked if turn is None else with_fills(queries[1], found)
+                others = asked(queries[1], rows, of_levels)
                 found += [of for of in others if of[0] in self._of_levels]
+            if self._regressed is not None:
+                again = {of[0]: of for of in regressed(queries[-1], found, of_levels)}
+                found = [again.get(of[0], of) for of in found]
             replacements = [(used[j], mask, of_column) for j, mask, of_column in found]
             several.append(self._with_values(table, missing, replacements))
         return several
@@ -342,6 +385,18 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _readable(found, encoder, ranges):
+    """Replacements as another model reads them: numbers within the observed range, since it may
+    take logarithms, and whole ones where it counts."""
+    out = []
+    for j, mask, values in found:
+        if j in ranges and values.dtype.kind in "fiu" and not encoder.codecs[j].n_levels:
+            values = np.clip(values, *ranges[j])
+            values = values if encoder.codecs[j].dtype == "f4" else np.rint(values)
+        out.append((j, mask, values))
+    return out
 
 
 def _is_missing(value):

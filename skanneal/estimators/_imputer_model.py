@@ -14,6 +14,7 @@ first model has drawn: together the two are one law of all missing cells,
     p(numbers | observed cells) p(levels | observed cells, numbers).
 
 Where most columns are not numbers, or too many are for covariances, the CrossCat fills everything.
+In both cases regressions correct what it says of levels (predictive/_regressed_levels.py).
 
 If a row is far from all others, a regression may predict a number far from all observed ones. So
 expected numbers stay within the range of the observed cells. Draws do not: they have the spread

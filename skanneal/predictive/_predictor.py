@@ -310,6 +310,38 @@ class Predictor:
             out[table.missing(j), j] = np.nan
         return out
 
+    def level_probabilities(self, table, columns):
+        """Probability of each level of some columns, given the row's other cells.
+
+        Parameters
+        ----------
+        table : Table
+            Encoded rows, in which the column's own cell may be missing or not: it does not count.
+        columns : iterable of int
+            Columns of levels.
+
+        Returns
+        -------
+        probabilities : dict of int to ndarray of shape (n_rows, n_levels)
+        """
+        found = {j: [np.empty((0, self.schema.n_levels[j]))] for j in columns}
+        for start, stop in self._blocks(table, self._n_weights):
+            of_draws = {j: [] for j in found}
+            for views, log_weight in zip(self.draws, self._log_draw_weights):
+                joints = [view.joint(table, start, stop) for view in views]
+                per_view = [logsumexp(joint, axis=1) for joint in joints]
+                whole = sum(per_view, log_weight)
+                for view, joint, own in zip(views, joints, per_view):
+                    for j in found.keys() & view.features.keys():
+                        without = joint - view.cell_scores(j, table, start, stop)
+                        logs = without + (whole - own)[:, None]
+                        of_draws[j].append((logs, view.level_probabilities(j)))
+            for j, pairs in of_draws.items():
+                top = np.max([logs.max(axis=1) for logs, _ in pairs], axis=0)[:, None]
+                mixed = sum(np.exp(logs - top) @ levels for logs, levels in pairs)
+                found[j].append(mixed / mixed.sum(axis=1, keepdims=True))
+        return {j: np.concatenate(blocks) for j, blocks in found.items()}
+
     # ---- missing cells --------------------------------------------------------------------------
 
     def fill(self, table, missing, mode=False, maps=MappingProxyType({})):

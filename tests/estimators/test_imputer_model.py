@@ -127,3 +127,34 @@ def test_draws_of_levels_go_by_the_numbers_that_were_drawn():
     together = np.mean([np.mean(a == b) for a, b in zip(over, side, strict=True)])
     apart = np.mean([np.mean(a == b) for a, b in zip(over, side[1:] + side[:1], strict=True)])
     assert together > 0.9 > 0.8 > apart
+
+
+def test_regressions_fill_what_the_second_model_fills():
+    """Whole numbers of few values are levels to a CrossCat, but the mixture fills them."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(80, 2)), columns=["x", "y"])
+    frame["k"] = rng.integers(0, 3, 80).astype(float)
+    frame["c"] = rng.choice(["no", "yes"], 80)
+    frame.iloc[:9, 1:] = np.nan
+    imputer = CrossCatImputer(random_state=0).fit(frame)
+    filled, numbers = imputer.transform(frame), imputer.estimator_.impute(frame)
+    columns = list("xyk")
+    pd.testing.assert_frame_equal(filled[columns], numbers[columns])
+    encoder = imputer.estimator_of_levels_._queries().encoder
+    assert encoder.table_schema.n_levels[2] > 0  # to no avail
+    assert imputer._regressed.filled == [3]
+
+
+def test_fills_beyond_what_the_model_of_levels_reads():
+    """The regression on the line gives negative numbers in a column of positive, skewed ones."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=150)
+    frame = pd.DataFrame({"x": x, "amount": np.exp(1.5 * x + 0.2 * rng.normal(size=150))})
+    frame["n"] = rng.poisson(np.exp(0.5 * x))
+    frame = frame.astype({"n": "Int64"})
+    frame["c"] = rng.choice(["no", "yes"], 150)
+    frame.loc[frame["x"] < -0.8, ["amount", "n", "c"]] = None
+    imputer = CrossCatImputer(random_state=0).fit(frame)
+    assert imputer.estimator_.impute(frame)["amount"].min() < 0.0
+    for filled in [imputer.transform(frame), *imputer.imputations(frame, 2)]:
+        assert not filled.isna().any().any()

@@ -146,6 +146,28 @@ def test_ranks(tmp_path):
     assert "| mean | peer 1 | 2.000 |" in text and "| default | skanneal abc | 1.000 |" in text
 
 
+def test_shares_of_pooled_intervals(tmp_path):
+    """Of two seeds together, of the last version of a set, the default imputer alone."""
+    lines = [
+        f'{{"version": "{version}", "set": "{name}", "method": "{method}", "seed": {seed}, '
+        f'"n_tables": 25, "between": [2, 1, {b}], "squares": [1, 1, 1], '
+        f'"covered": [{c}, 25, 25], "covered_whole": [25, 25, 24]}}'
+        for version, name, method, seed, b, c in (
+            ("old", "normal MAR", "default", 0, 9, 0),
+            ("old", "heavy MAR", "default", 0, 1, 25),
+            ("new", "normal MAR", "default", 0, 1, 25),
+            ("new", "normal MAR", "default", 1, 2, 20),
+            ("new", "normal MAR", "mixture", 0, 9, 0),
+        )
+    ]
+    (tmp_path / "pooled.jsonl").write_text("\n".join(lines) + "\n")
+    text = suite_page.pooled(tmp_path)
+    assert "| normal MAR | mean | skanneal new | 50 | 0.90 ± 0.04 | 1.00 | 2.00 |" in text
+    assert "| normal MAR | proportion | skanneal new | 50 | 1.00 ± 0.00 | 0.96 | 1.50 |" in text
+    assert "| heavy MAR | mean | skanneal old | 25 | 1.00 ± 0.00 | 1.00 | 2.00 |" in text
+    assert text.count("normal MAR") == 3
+
+
 def test_widths_of_intervals():
     values = np.repeat([0.0, 1.0, 4.0, 5.0], [5, 6, 2, 7])
     assert decisions.widths(values, 0.5, np.array([1.0, 4.0])).tolist() == [0.5, 0.5]
