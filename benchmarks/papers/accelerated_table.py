@@ -125,8 +125,8 @@ def measure(cell):
     """By the figure and the method."""
     if cell.figure == "synthetic":
         return synthetic.measure_synthetic(cell.method, cell.budget, cell.seed)
-    if cell.figure in ("bias", "published"):
-        return published.measure(cell)
+    if cell.figure in published.FIGURES:
+        return published.measure(cell, measure_published)
     data = images_of(cell.data)
     if cell.figure == "levels":
         return measure_level(data, *cell.method.split(", gamma "))
@@ -146,7 +146,17 @@ def measure(cell):
     if cell.method == TUNED:
         return tuned(measure_tuned, data, product(GAMMAS), cell)
     algorithm, start = cell.method.split(" from ")
-    model = fit(data.train, algorithm, STARTS[start], cell)
+    return predicted(data, algorithm, STARTS[start], cell)
+
+
+def measure_published(cell, n_shards):
+    """The chain that the stages of now make, from one cluster."""
+    return predicted(images_of(published.YALE), "accelerated", "one", cell, n_shards=n_shards)
+
+
+def predicted(data, algorithm, init, cell, **options):
+    """A chain's last draw, and what it predicts."""
+    model = fit(data.train, algorithm, init, cell, **options)
     arrays = model.draws_[0][-1].arrays
     plug_in, whole = images.predict(arrays, data.test, Indicators.of(data.test))
     return described(model) | {"plug_in": plug_in, "full": whole}
@@ -423,6 +433,7 @@ def tables(records):
         "synthetic": synthetic.synthetic_table(records),
         "bias": published.bias_table(records),
         "published": published.published_table(records),
+        "published_images": published.images_table(records),
         "course": course.course_table(records),
     }
 
