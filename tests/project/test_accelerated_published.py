@@ -26,6 +26,8 @@ from papers.accelerated_published import (
     PublishedExact,
     enumerated,
     ill_explained,
+    law_of_sizes,
+    mean_features,
     measure_bias,
 )
 from papers.cells import Cell
@@ -112,6 +114,12 @@ def test_rows_are_chosen_in_proportion_to_one_over_f():
 
 
 # -- cells -----------------------------------------------------------------------------------------
+
+
+def test_laws_of_sizes():
+    law = law_of_sizes({(0, 0, 1): 0.5, (0, 1, 1): 0.25, (0, 1, 2): 0.25})
+    assert law == {(2, 1): 0.75, (1, 1, 1): 0.25}
+    assert mean_features(law) == 2.25
 
 
 def test_lines_of_the_few_rows():
