@@ -67,7 +67,7 @@ class Records:
             self.kept.append((chain.seconds, chain.draw()))
 
 
-def measure_synthetic(algorithm, seconds, seed):
+def measure_synthetic(algorithm, seconds, seed, n_shards=2):
     """The way of a run, and means over its second half."""
     train, test = synthetic(0)
     model = AcceleratedDPMixture(
@@ -75,6 +75,7 @@ def measure_synthetic(algorithm, seconds, seed):
         hyperparameters={"multinomial": {"pseudo_counts": 1.0}},
         algorithm=algorithm,
         schedule=AcceleratedSchedule(n_exact=MANY, max_time=seconds),
+        n_shards=n_shards,
         point_estimate="vi",  # of one draw that draw
         n_jobs=1,
         random_state=seed,

@@ -28,6 +28,7 @@ from sklearn.exceptions import ConvergenceWarning
 from harness.markdown import markdown
 from papers import accelerated_course as course
 from papers import accelerated_images as images
+from papers import accelerated_published as published
 from papers import accelerated_references as references
 from papers import accelerated_synthetic as synthetic
 from papers.accelerated_references import (
@@ -70,6 +71,7 @@ def cells():
     """Data outermost, then seeds; what takes all digits last."""
     for seed, algorithm in product(range(synthetic.SEEDS), synthetic.ALGORITHMS):
         yield Cell("synthetic", synthetic.DATA, algorithm, seed, synthetic.SECONDS)
+    yield from published.cells()
     for data, method in product(DATA, course.METHODS):
         yield Cell("course", data, method, 0, DATA[data][-1])
     for (data, (*_, seconds)), seed in product(DATA.items(), range(SEEDS)):
@@ -85,7 +87,7 @@ def cells():
 
 def cost(cell, typical):
     """Processor seconds of a cell that was not measured; tuning takes further fits."""
-    if not cell.budget:
+    if not cell.budget or cell.figure == "bias":
         return typical
     fits = {
         EM_TUNED: 1 + len(GAMMAS) * len(COMPONENTS),
@@ -123,6 +125,8 @@ def measure(cell):
     """By the figure and the method."""
     if cell.figure == "synthetic":
         return synthetic.measure_synthetic(cell.method, cell.budget, cell.seed)
+    if cell.figure in published.FIGURES:
+        return published.measure(cell, measure_published)
     data = images_of(cell.data)
     if cell.figure == "levels":
         return measure_level(data, *cell.method.split(", gamma "))
@@ -142,7 +146,17 @@ def measure(cell):
     if cell.method == TUNED:
         return tuned(measure_tuned, data, product(GAMMAS), cell)
     algorithm, start = cell.method.split(" from ")
-    model = fit(data.train, algorithm, STARTS[start], cell)
+    return predicted(data, algorithm, STARTS[start], cell)
+
+
+def measure_published(cell, n_shards):
+    """The chain that the stages of now make, from one cluster."""
+    return predicted(images_of(published.YALE), "accelerated", "one", cell, n_shards=n_shards)
+
+
+def predicted(data, algorithm, init, cell, **options):
+    """A chain's last draw, and what it predicts."""
+    model = fit(data.train, algorithm, init, cell, **options)
     arrays = model.draws_[0][-1].arrays
     plug_in, whole = images.predict(arrays, data.test, Indicators.of(data.test))
     return described(model) | {"plug_in": plug_in, "full": whole}
@@ -389,6 +403,7 @@ def table_picture(records):
 def claims(records):
     """Claims of the paper's section 4.1 and Table 1, and what is asked of ours."""
     yield from synthetic.claims(records)
+    yield from published.claims(records)
     for data, methods in runs_of(records).items():
         ours = numbers(methods.get("accelerated from one", {}), "full")
         for other in ("collapsed", "auxiliary", "slice", "hybrid"):
@@ -416,6 +431,9 @@ def tables(records):
         "levels": levels_table(records),
         "long": long_table(records),
         "synthetic": synthetic.synthetic_table(records),
+        "bias": published.bias_table(records),
+        "published": published.published_table(records),
+        "published_images": published.images_table(records),
         "course": course.course_table(records),
     }
 
@@ -427,6 +445,8 @@ def pictures(records):
         found["table1"] = table_picture(records)
     if of_figure(records, "synthetic"):
         found["synthetic"] = synthetic.synthetic_picture(records)
+    if of_figure(records, "bias") and of_figure(records, "published"):
+        found["published"] = published.published_picture(records)
     if of_figure(records, "course"):
         found["course"] = course.course_picture(records)
         found["features"] = course.features_picture(records)

@@ -5,6 +5,7 @@ import pytest
 
 from papers import (
     accelerated_course,
+    accelerated_published,
     accelerated_synthetic,
     accelerated_table,
     evidence_figures,
@@ -125,6 +126,69 @@ def test_algorithms_with_another_predictive_are_told():
     ((_, _, same),) = accelerated_synthetic.claims(records(0.0))
     ((_, _, other),) = accelerated_synthetic.claims(records(0.05))
     assert (same, other) == (REPRODUCED, REFUTED)
+
+
+def lines_of_published_stages(bias, more):
+    """Published stages are so many features off, and end with so many more in section 4.1."""
+    rng, found, common = np.random.default_rng(0), {}, {"version": "a", "seconds": 1.0}
+    for cell in accelerated_published.cells():
+        off = cell.method.endswith(accelerated_published.THEIRS)
+        noise = 0.01 * rng.normal()
+        if cell.figure == "bias":
+            of = {"features": 2.7 + bias * off + noise, "expected": 2.7, "total_variation": 0.1}
+        elif cell.figure == "published_images":
+            full = -1120.0 - 5.0 * more * off + noise
+            of = {"full": full, "plug_in": full, "clusters": 90, "sweeps": 100.0}
+        else:
+            of = {"late": -22.5, "clusters": 20.0 + more * off + noise}
+            of |= {"seconds_at": [0.1, 0.2 + 0.1 * off, 1.0], "full_at": [-23.0, -22.5, -22.5]}
+        found[cell] = common | of
+    return found
+
+
+def test_published_stages_that_are_off_are_told():
+    def verdicts_of(records):
+        found = {text: verdict for text, _, verdict in accelerated_published.claims(records)}
+        about = ("exact stage, pub", "exact stage, the pack", "more features", "predicts better")
+        return [{v for text, v in found.items() if words in text} for words in about]
+
+    expected = [{REFUTED}, {REPRODUCED}, {REPRODUCED}, {REPRODUCED}]
+    assert verdicts_of(lines_of_published_stages(-0.5, 1.0)) == expected
+    expected = [{REPRODUCED}, {REPRODUCED}, {REFUTED}, {REFUTED}]
+    assert verdicts_of(lines_of_published_stages(0.0, -1.0)) == expected
+
+
+def test_runs_of_published_stages_are_timed_against_the_median_end():
+    def sooner(records):
+        found = accelerated_published.claims(records)
+        return [verdict for text, _, verdict in found if "sooner" in text]
+
+    records = lines_of_published_stages(0.0, 0.0)
+    assert sooner(records) == [REFUTED] * 4
+    table = accelerated_published.published_table(records)
+    assert "0.30, 0.30, 0.30, 0.30" in table
+    assert "0 of 4" not in table
+    never = {"late": -24.0, "full_at": [-24.0] * 3}
+    slow = {
+        cell: record | (never if cell.method == "accelerated, the package's" else {})
+        for cell, record in records.items()
+    }
+    assert sooner(slow) == [REPRODUCED, REFUTED] * 2
+    assert accelerated_published.published_table(slow).count("0 of 4") == 2
+
+
+def test_tables_of_published_stages_have_a_row_for_each_and_the_enumerated_number():
+    table = accelerated_published.bias_table(lines_of_published_stages(-0.5, 0.0))
+    for name in accelerated_published.BIAS_STAGES:
+        assert f"| {name} |" in table
+    assert "2.20 ± " in table
+    assert "| enumerated | 2.700 | 2.700 | 2.700 |" in table
+    assert "No cell" in accelerated_published.bias_table({})
+    assert "No cell" in accelerated_published.published_table({})
+    images = accelerated_published.images_table(lines_of_published_stages(0.0, 1.0))
+    assert (
+        "| P = 10 | accelerated, published | -1125.0 ± 0.0 | -1125.0 ± 0.0 | 90 | 100 |" in images
+    )
 
 
 def test_estimates_of_the_evidence_are_compared_with_the_largest_setting():
