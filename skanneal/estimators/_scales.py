@@ -41,8 +41,9 @@ from ..parallel import run_tasks
 from ..predictive._calibration import Calibration
 from ..predictive._draws import Draw
 from ..predictive._patterns import patterns
-from ..predictive._predictor import Predictor, View
+from ..predictive._predictor import Predictor
 from ..predictive._tail import ViewScores
+from ..predictive._view import View
 from ..schedules import resolve_schedule
 from ..states import state_from_arrays
 from ._base_chains import MEMBERS

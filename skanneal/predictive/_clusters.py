@@ -37,8 +37,9 @@ from ._distances import added_surprisals
 from ._draws import state_of
 from ._loo import compared_rows
 from ._point import matching_view
-from ._predictor import Predictor, View
+from ._predictor import Predictor
 from ._tail import TIMED_ROWS, own_components
+from ._view import View
 
 MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
 ROWS_TIMES_DRAWS, CELLS = 400_000, 4 * 10**6  # fewer draws of more rows, or of more components

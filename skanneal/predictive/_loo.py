@@ -19,9 +19,8 @@ when its first draw was kept is judged by that draw.
 import numpy as np
 from scipy.special import logsumexp
 
-from ..states import logs_without
+from ..states import logs_without, state_from_arrays
 from ..summary import stacking_weights
-from ._draws import state_of
 
 MOST_ROWS = 2000  # on which chains are compared
 
@@ -74,7 +73,7 @@ def chain_log_densities(chains, table):
 
 def log_densities_without(draw, table, rows):
     """Log density of each of these rows given all others and the draw: (n,)."""
-    state = state_of(draw, table)
+    state = state_from_arrays(draw.arrays, table)
     return sum(logs_without(view, rows) for view in state.views)
 
 
@@ -102,7 +101,7 @@ def log_likelihoods(draws, table):
 
 def _in_units(draw, table, rows):
     """`log_densities_without` of any draw, in the user's units: the slow way, row by row."""
-    views = state_of(draw, table).views
+    views = state_from_arrays(draw.arrays, table).views
     out = np.zeros(len(rows))
     for i, row in enumerate(map(int, rows)):
         for view in views:

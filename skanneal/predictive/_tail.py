@@ -35,8 +35,9 @@ from ..parallel import LEAST
 from ._atom_tails import AtomTails, elsewhere
 from ._draws import state_of
 from ._patterns import distinct, patterns
-from ._predictor import BLOCK_BYTES, Predictor, View
+from ._predictor import BLOCK_BYTES, Predictor
 from ._tail_sums import tail_sums
+from ._view import View
 
 MOST_DRAWS, FEW_DRAWS = 8, 2  # of all chains, for training rows
 TIMED_ROWS = 1000  # scored first, to forecast how long all rows will take

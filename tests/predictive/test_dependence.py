@@ -9,8 +9,8 @@ from oracles.mixtures import COLUMN_FAMILIES, make_mixture, random_column, set_p
 from skanneal.encoding._schema import Schema
 from skanneal.predictive import _dependence
 from skanneal.predictive._dependence import Told, cost, dependences, information, observed
-from skanneal.predictive._predictor import View
 from skanneal.predictive._relevance import relevances
+from skanneal.predictive._view import View
 
 PSEUDO_COUNTS = 0.05
 

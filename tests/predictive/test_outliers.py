@@ -23,9 +23,9 @@ from skanneal._native._state_arrays import StateError
 from skanneal.partition_priors import PitmanYor
 from skanneal.predictive import _surprisal_laws, _tail
 from skanneal.predictive._patterns import patterns
-from skanneal.predictive._predictor import View
 from skanneal.predictive._surprisal_laws import Law
 from skanneal.predictive._tail import log_standing, log_sums
+from skanneal.predictive._view import View
 from skanneal.schedules import SequentialGibbs
 from skanneal.states import state_from_arrays
 

@@ -18,8 +18,8 @@ from oracles.mixtures import (
 from oracles.reference import log_marginal
 from skanneal import CrossCatPY
 from skanneal.predictive._dependence import dependences
-from skanneal.predictive._predictor import View
 from skanneal.predictive._relevance import relevances
+from skanneal.predictive._view import View
 
 PSEUDO_COUNTS, SHAPES = np.geomspace(1e-3, 10**1.5, 10), np.geomspace(0.1, 100.0, 16)
 # By family the coordinates that are multiplied, the grid of the one that leads them (the largest

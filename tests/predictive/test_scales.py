@@ -22,8 +22,8 @@ from skanneal.parallel import TimeLimit
 from skanneal.predictive._atom_tails import AtomTails
 from skanneal.predictive._calibration import Calibration
 from skanneal.predictive._patterns import patterns
-from skanneal.predictive._predictor import View
 from skanneal.predictive._tail import ViewScores, surprisals_of
+from skanneal.predictive._view import View
 from skanneal.states import state_from_arrays
 
 

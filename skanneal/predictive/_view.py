@@ -1,0 +1,140 @@
+"""One view of a draw as queries see it: scores, predictives, and draws of cells."""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+
+class View:
+    """One view of a draw as queries see it: K clusters and a new one, in this order.
+
+    Parameters
+    ----------
+    mixture : Mixture
+    log_weights : float64 array of shape (K + 1,), default=None
+        By default those of the next row.
+
+    Attributes
+    ----------
+    slots : int64 array of shape (K + 1,)
+    log_weights : float64 array of shape (K + 1,)
+        Normalised.
+    features : dict of int to (FamilyBlock, int)
+        By column, its block and its place in the block's columns.
+    """
+
+    def __init__(self, mixture, log_weights=None):
+        self.mixture = mixture
+        self.slots = np.r_[np.flatnonzero(mixture.sizes()), mixture.open_slot]
+        self.log_weights = mixture.log_weights() if log_weights is None else log_weights
+        self.features = {
+            int(column): (block, f)
+            for block in mixture.blocks
+            for f, column in enumerate(block.columns)
+        }
+
+    def joint(self, table, start, stop):
+        """log w_c p(row | x_c) of each row: (stop - start, K + 1)."""
+        return self.mixture.score_rows(table, start, stop)[0] + self.log_weights
+
+    def cell_scores(self, column, table, start, stop):
+        """log p(cell | x_c) of each row's cell in a column: (stop - start, K + 1).
+
+        In a row family, given also the row's other observed cells of the family."""
+        block, f = self.features[column]
+        scores = np.zeros((stop - start, int(self.slots.max()) + 1))
+        block.score_feature(f, table, scores, start, stop)
+        return scores[:, self.slots]
+
+    @staticmethod
+    def log_slope(block, f, table, start, stop):
+        """Log of du/dx at the cells of a block's feature f, 0 where missing: (stop - start,).
+
+        x is the user's number, and u what the family's law is of: its logarithm, say. Minus the log
+        density of u is the surprisal by which oddness is judged (_tail.py), since that of x depends
+        on the unit. 0.0: the slope is the same at all cells and does not matter, or cells have no
+        unit."""
+        return 0.0 if block.log_slope is None else block.log_slope(f, table, start, stop)
+
+    def log_slopes(self, table, start, stop):
+        """The sum over each row's cells: (stop - start,)."""
+        slopes = np.zeros(stop - start)
+        for block, f in self.features.values():
+            slopes += self.log_slope(block, f, table, start, stop)
+        return slopes
+
+    def level_probabilities(self, column):
+        """Predictive probability of each level: (K + 1, n_levels), or None for numbers."""
+        block, f = self.features[column]
+        if not hasattr(block, "predictive_probabilities"):
+            return None
+        return block.predictive_probabilities(f)[:, self.slots].T
+
+    def means(self, column):
+        """Centre of a number's predictive, in cell units: (K + 1,)."""
+        block, f = self.features[column]
+        return block.predictive_mean(f)[self.slots]
+
+    def variances(self, column):
+        """Variance of a number's predictive, in cell units: (K + 1,)."""
+        block, f = self.features[column]
+        return block.predictive_variance(f)[self.slots]
+
+    def sample_cells(self, column, at, bit_generator):
+        """One cell for each of the clusters `at` (indices into slots), in cell units."""
+        block, f = self.features[column]
+        return block.sample_feature(f, self.slots[at], bit_generator)
+
+    def is_joint(self, column):
+        """Whether a family of whole rows describes the column."""
+        return self.features[column][0].joint
+
+    def conditionals(self, column, table, rows):
+        """The law of the missing cell of a row family's column, given the row's other cells.
+
+        Returns
+        -------
+        centres, squares, degrees : ndarray of shape (n_rows, K + 1)
+            Of Student's t; squared scales in cell units.
+        """
+        block, f = self.features[column]
+        n_slots = int(self.slots.max()) + 1
+        return [a[:, self.slots] for a in block.conditionals(f, table, rows, n_slots)]
+
+    def sample(self, missing, at, bit_generator, table=None):
+        """The missing cells of rows.
+
+        Parameters
+        ----------
+        missing : list of bool arrays of shape (n_rows,)
+            For each column of the table.
+        at : int array of shape (n_rows,)
+            Each row's cluster, an index into slots.
+        bit_generator : numpy.random.BitGenerator
+        table : Table, optional
+            The rows, or one that stands for all of them, where they have other cells.
+
+        Yields
+        ------
+        column, rows, cells : int, int array, float64 array
+            In cell units.
+        """
+        for block in self.mixture.blocks:
+            if block.joint:
+                gaps = np.array([missing[j] for j in block.columns])
+                whole = gaps.all(axis=0)
+                rows = np.flatnonzero(whole)
+                cells = block.sample_rows(self.slots[at[rows]], bit_generator)
+                for i, j in enumerate(block.columns):
+                    yield int(j), rows, cells[:, i]
+                rows = np.flatnonzero(gaps.any(axis=0) & ~whole)
+                if len(rows):
+                    of = rows if table.n_rows == len(at) else np.zeros_like(rows)
+                    cells = block.sample_gaps(table, of, self.slots[at[rows]], bit_generator)
+                    for i, j in enumerate(block.columns):
+                        own = missing[j][rows]
+                        yield int(j), rows[own], cells[own, i]
+                continue
+            for j in map(int, block.columns):
+                rows = np.flatnonzero(missing[j])
+                yield j, rows, self.sample_cells(j, at[rows], bit_generator)
