@@ -11,8 +11,9 @@ A *family* is a module with the figures and tables of one paper. It has
 ``tables(records)``, ``pictures(records, folder)``
     text and pictures of the documentation, from the lines alone.
 
-Budgets are processor seconds of one single-threaded chain. They hardly depend on what else the
-machine does, so cells may be measured side by side.
+Budgets are processor seconds of one single-threaded chain. Cells may be measured side by side, one
+on each core. With several on a core they share its caches, and a second is worth less: up to three
+times less was seen, with nine processes on two cores.
 """
 
 import platform
