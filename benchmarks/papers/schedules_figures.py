@@ -49,7 +49,6 @@ PANELS = {
 }
 MIXTURE = "KDD, 60,000 x 39, one mixture"
 MIXTURE_ROWS, MIXTURE_SECONDS = 60_000, 9.0
-PANELS_BY_ROWS = sorted(PANELS, key=lambda name: -PANELS[name][1])
 KDD = list(PANELS)[-1]
 NAMED = "stratified, by class"  # strata are KDD's classes; else a sketch of the rows finds them
 SELECTIONS, SELECTION_SECONDS, RARE = ("random", "window", "stratified", NAMED), 30.0, 0.001
@@ -322,7 +321,7 @@ def scores_picture(panels):
 
 def gains_picture(records):
     """What the default gains over each cold start, by the sweeps for which that start had time."""
-    runs = runs_of(records)
+    runs, by_rows = runs_of(records), sorted(PANELS, key=lambda name: -PANELS[name][1])
     drawn, axes = plt.subplots(1, 2, figsize=(9.5, 3.8), sharey=True, layout="constrained")
     for ax, other in zip(axes, PAPERS[1:], strict=True):
         for (panel, budgets), marker in zip(runs.items(), "osD^v*", strict=False):
@@ -334,9 +333,11 @@ def gains_picture(records):
                 for methods in budgets.values()
                 if {"anneal", other} <= methods.keys()
             ]
-            sweeps, gains = zip(*points, strict=True)
-            heights, errors = [gain.mean for gain in gains], [gain.error for gain in gains]
-            shade = f"{0.75 * PANELS_BY_ROWS.index(panel) / (len(PANELS) - 1):.2f}"
+            if not points:
+                continue
+            sweeps = [sweeps for sweeps, _ in points]
+            heights, errors = [gain.mean for _, gain in points], [gain.error for _, gain in points]
+            shade = f"{0.75 * by_rows.index(panel) / (len(PANELS) - 1):.2f}"
             ax.errorbar(
                 sweeps, heights, errors, fmt=f"{marker}-", color=shade, label=panel, linewidth=1
             )
