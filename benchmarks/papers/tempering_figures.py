@@ -75,7 +75,7 @@ def budget_of(row):
     model, _, _, n_rows = row
     if model == "gaussian":
         return 1.5
-    return {64: 3.0, 128: 3.0, 256: 12.0, 512: 60.0, 1024: 240.0}[n_rows]
+    return {64: 3.0, 128: 3.0, 256: 12.0, 512: 20.0, 1024: 60.0}[n_rows]
 
 
 def ways_of(setting):
