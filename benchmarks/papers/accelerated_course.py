@@ -59,10 +59,10 @@ def pictures_of(record):
 
 
 def runs_of(records):
-    """Data to method to record."""
-    found = {}
-    for cell, record in of_figure(records, "course").items():
-        found.setdefault(cell.data, {})[cell.method] = record
+    """Data to method to record, methods in the order of `METHODS`."""
+    found, cells = {}, of_figure(records, "course")
+    for cell in sorted(cells, key=lambda cell: (cell.data, METHODS.index(cell.method))):
+        found.setdefault(cell.data, {})[cell.method] = cells[cell]
     return found
 
 

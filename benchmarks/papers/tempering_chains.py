@@ -113,8 +113,12 @@ def run(model, inner, n_parameters, n_rows, setting, way, seed, budget):
         kept draws. ``path`` has draws per chain, seconds per chain, median R-hat by eq. (7).
     """
     running = chains(model, inner, n_parameters, n_rows, setting, way, seed)
-    tuned = setting == "tuned"
-    in_warm_up = sum(warm_up(c, WARM_UP * budget) for c in running) if tuned else 0.0
+    return follow(running, budget, is_tuned=setting == "tuned")
+
+
+def follow(running, budget, *, is_tuned):
+    """What these chains have reached when they stop; the record of `run`."""
+    in_warm_up = sum(warm_up(c, WARM_UP * budget) for c in running) if is_tuned else 0.0
     left = N_CHAINS * budget - in_warm_up
     parts, spent, wanted, path = [[] for _ in running], 0.0, FIRST, []
     while True:
@@ -124,7 +128,7 @@ def run(model, inner, n_parameters, n_rows, setting, way, seed, budget):
             part.append(chain.advance(wanted - done, None).draws)
         spent += time.process_time() - began
         draws = np.array([np.concatenate(part) for part in parts])
-        kept = draws if tuned else draws[:, wanted // 2 :]
+        kept = draws if is_tuned else draws[:, wanted // 2 :]
         path.append((wanted, spent / N_CHAINS, float(np.median(paper_r_hat(kept)).clip(0, 1e6))))
         agree = converged(kept)
         per_draw = spent / wanted
