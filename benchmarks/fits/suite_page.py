@@ -15,6 +15,14 @@ from harness.markdown import NONE, markdown
 from harness.suite import KEYS, records
 
 OURS = "skanneal"
+# Splits of the peers of CrossCatPY, with the density and seconds recorded of Loom's longest run.
+LOOM = {
+    "synthetic10k": ("synthetic, 10,000 x 40", "-53.40", "6.4"),
+    "satellites": ("satellites", "-47.3", "18"),
+    "dart": ("Dartmouth, 4 chains", "-213.5", "12.1"),
+    "acs10k": ("ACS, 10,000 x 35", "-34.55", "20.5"),
+    "kdd10k": ("KDD, 10,000 x 36", "77.02", "10.0"),
+}
 # Of the binary tables, by method its heading.
 BINARY = {"chow_liu": "tree", "mixture": "`AnnealedDPMixture`", "crosscat": "`CrossCatPY`"}
 
@@ -156,6 +164,41 @@ def binary(folder=RESULTS):
     return markdown(["table", *(BINARY[m] for m in names)], rows) + f"\n\nFrom {versions}."
 
 
+def crosscat_peers(folder=RESULTS):
+    """Held-out log densities and processor seconds of other programs' splits."""
+    found = records("crosscat_peers", folder)
+    by_method = {method: by_set for (_, method), by_set in found.items()}
+    rows = []
+    for split, (name, density, seconds) in LOOM.items():
+        row = [name]
+        for method in ("short", "default", "lace"):
+            its_records = by_method.get(method, {}).get(split, [])
+            scores = [record["score"] for record in its_records]
+            spread = f" ± {np.std(scores, ddof=1):.2f}" if len(scores) > 1 else ""
+            row.append(f"{np.mean(scores):.2f}{spread} ({len(scores)})" if scores else NONE)
+            spent = [record["fit_seconds"] for record in its_records]
+            row.append(f"{np.mean(spent):.1f}" if spent else NONE)
+        rows.append([*row, density, seconds])
+    sources = ", ".join(dict.fromkeys(_source(version) for version, _ in found))
+    headings = ("24 sweeps", "seconds", "default", "seconds", "Lace", "seconds", "Loom", "seconds")
+    return markdown(["split", *headings], rows) + f"\n\nFrom {sources}; Loom's are recorded."
+
+
+def crosscat_imputation(folder=RESULTS):
+    """Errors of filled cells, with standard deviations over random blanks."""
+    found = records("crosscat_imputation", folder)
+    sets = sorted({name for by_set in found.values() for name in by_set}, reverse=True)
+    rows = []
+    for (version, method), by_set in found.items():
+        row = [method, _source(version)]
+        for name in sets:
+            errors = [record["error"] for record in by_set.get(name, [])]
+            spread = f" ± {np.std(errors, ddof=1):.3f}" if len(errors) > 1 else ""
+            row.append(f"{np.mean(errors):.3f}{spread} ({len(errors)})" if errors else NONE)
+        rows.append(row)
+    return markdown(["method", "from", *sets], rows)
+
+
 def _source(version):
     """A package with its version, or our commit."""
     return version if " " in version else f"{OURS} {version}"
@@ -185,6 +228,8 @@ TABLES = {
     ),
     "decisions": decisions,
     "binary": binary,
+    "crosscat_peers": crosscat_peers,
+    "crosscat_imputation": crosscat_imputation,
 }
 
 if __name__ == "__main__":
