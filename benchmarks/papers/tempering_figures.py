@@ -10,6 +10,7 @@ from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import NullFormatter
 
 from harness.markdown import NONE, markdown
 from papers import tempering_chains
@@ -379,6 +380,7 @@ def figure2_picture(records):
     for ax, label in zip(axes, ("draws per chain", "processor seconds per chain"), strict=True):
         ax.axhline(1.1, color="0.6", linestyle="--")
         ax.set_xlabel(label)
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.grid(alpha=0.3)
     axes[0].set_ylabel("median R-hat")
     axes[0].set_ylim(0.95, 20)

@@ -52,7 +52,7 @@ class TwoModes(Target):
         means = theta.copy()
         means[0] *= theta[0]
         total = self.X[rows].sum(axis=0)
-        value = means @ total - 0.5 * len(rows) * means @ means
+        value = means @ (total - 0.5 * len(rows) * means)
         if not gradient:
             return value, None
         slope = total - len(rows) * means
