@@ -15,7 +15,8 @@ first model has drawn: together the two are one law of all missing cells,
 
 Where most columns are not numbers, or too many are for covariances, the CrossCat fills everything.
 Too many are more than MOST_NUMBERS. The gaps of a row cost the cube of the number of columns, yet
-with so few clusters a fit of 100 columns is still cheaper than that of a CrossCat. In both cases regressions correct what it says of levels (predictive/_regressed_levels.py).
+with so few clusters a fit of 100 columns is still cheaper than that of a CrossCat. In both cases
+regressions correct what it says of levels (predictive/_regressed_levels.py).
 
 If a row is far from all others, a regression may predict a number far from all observed ones. So
 expected numbers stay within the range of the observed cells. Draws do not: they have the spread
