@@ -158,13 +158,13 @@ def _kernel_masses(edges, inside, distinct, counts, width):
 
 
 def _decay(masses, edges, scores, walls, cells_of):
-    """Let masses of bins decay exponentially beyond the outermost values, where there is no wall,
-    in place."""
+    """Let masses of bins decay exponentially beyond the outermost values, in place; where more than
+    one of these is at an end there is nothing beyond."""
     with np.errstate(over="ignore"):
         cells, known = cells_of(edges), cells_of(scores)
     k = max(1, math.isqrt(len(known)))
     first, last = _bin_of(edges, scores[[0, -1]])
-    if np.isinf(walls.lowest) and np.isinf(walls.low):
+    if np.isinf(walls.low):
         excess = known[: k + 1][-1] - known[:k].mean()
         _exponential(masses[: first + 1][::-1], -cells[: first + 2][::-1], excess)
     if np.isinf(walls.high):
@@ -174,8 +174,10 @@ def _decay(masses, edges, scores, walls, cells_of):
 
 def _exponential(masses, ends, excess):
     """Share the masses of bins with these ends as an exponential law does, in place."""
-    above = np.exp((ends[0] - ends) / max(excess, np.finfo(float).tiny))
-    masses[:] = masses.sum() * (above[:-1] - above[1:]) / (1.0 - above[-1])
+    with np.errstate(over="ignore"):
+        above = np.exp((ends[0] - ends) / max(excess, np.finfo(float).tiny))
+    if above[-1] < 1.0:  # else they are one point
+        masses[:] = masses.sum() * (above[:-1] - above[1:]) / (1.0 - above[-1])
 
 
 def _folded(masses, first, last):
