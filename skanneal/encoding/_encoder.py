@@ -397,8 +397,15 @@ class Encoder:
         return crc
 
     def rounded(self, columns):
-        """Simulated columns, numbers rounded as those of the fit were; None stays."""
-        return [None if c is None else self.jitter.nearest(j, c) for j, c in enumerate(columns)]
+        """Simulated columns, numbers rounded as those of the fit were; atoms stay, and None."""
+        return [None if c is None else self._rounded(j, c) for j, c in enumerate(columns)]
+
+    def _rounded(self, j, values):
+        atoms = getattr(self.codecs[j], "atoms", ())
+        if not len(atoms):
+            return self.jitter.nearest(j, values)
+        exact = self.codecs[j].decode(values)  # an atom may be off the lattice
+        return np.where(np.isin(exact, atoms), exact, self.jitter.nearest(j, values))
 
     def missing_columns(self, n_rows):
         """Encoded columns of missing cells, the indicators' among them."""

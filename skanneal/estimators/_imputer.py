@@ -34,7 +34,7 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
     Parameters
     ----------
     estimator : CrossCatPY, AnnealedDPMixture or None, default=None
-        The model; a copy is fitted. None chooses it. If at least half of the columns, and 2 to 50
+        The model; a copy is fitted. None chooses it. If at least half of the columns, and 2 to 100
         of them, hold numbers (whole numbers with few values included), it is an `AnnealedDPMixture`
         of few clusters in which these columns have full covariances ("multivariate_normal"), and
         beside it a `CrossCatPY` fills the other columns, numbers of two different values among

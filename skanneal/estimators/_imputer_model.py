@@ -14,7 +14,9 @@ first model has drawn: together the two are one law of all missing cells,
     p(numbers | observed cells) p(levels | observed cells, numbers).
 
 Where most columns are not numbers, or too many are for covariances, the CrossCat fills everything.
-In both cases regressions correct what it says of levels (predictive/_regressed_levels.py).
+Too many are more than MOST_NUMBERS. The gaps of a row cost the cube of the number of columns, yet
+with so few clusters a fit of 100 columns is still cheaper than that of a CrossCat. In both cases
+regressions correct what it says of levels (predictive/_regressed_levels.py).
 
 If a row is far from all others, a regression may predict a number far from all observed ones. So
 expected numbers stay within the range of the observed cells. Draws do not: they have the spread
@@ -34,9 +36,9 @@ from ..families import FAMILIES, candidates, default_family
 from ..schedules import LinearAnneal
 from ._annealed_dp import AnnealedDPMixture
 from ._crosscat import CrossCatPY
-from ._family_evidence import MOST_COLUMNS
 
 CONCENTRATION = 1e-9
+MOST_NUMBERS = 100
 N_SWEEPS, N_DRAWS = 10, 10  # of each chain
 
 
@@ -79,7 +81,7 @@ def default_model(table):
     numbers = [j for j in values if not is_identifier(columns[j])]
     ranges = {j: ends for j, ends in ranges.items() if j not in two}
     levels = CrossCatPY(families={default_family("levels"): two} if two else "auto")
-    if not max(2, len(columns) / 2) <= len(numbers) <= MOST_COLUMNS:
+    if not max(2, len(columns) / 2) <= len(numbers) <= MOST_NUMBERS:
         return DefaultModel(levels, None, [], ranges)
     schedule = LinearAnneal(n_sweeps=N_SWEEPS)
     mixture = AnnealedDPMixture(

@@ -12,8 +12,14 @@ is the transformation kernel estimate of Ruppert and Cline (1994).
 
 The weights pi maximise the density of each value when it is left out, together with all values that
 equal it: stacking, by expectation and maximisation. Beside the n values there is one of the
-model's. So nowhere is a value less probable than under the model by more than the factor n + 1, and
-the tails are the model's.
+model's. So nowhere is a value less probable than under the model by more than the factor n + 1.
+
+Tails. Beyond the outermost values no value says whether the model's margin is right, and it may be
+far too wide: it has the new components in it, of whose place and width only the prior is known. A
+kernel as wide as a score may there be as wide as a power of ten. So what the kernels have beyond
+the greatest value decays exponentially, on the axis of the cells, which is that of logarithms where
+these describe the column. Its mean excess is that of the sqrt(n) greatest values over the next one:
+more and more values, of a smaller and smaller part of the column. So has the other end.
 
 Walls. No kernel goes through the end of what can be: what would lie beyond is folded back. Of a
 hard wall this holds for the one value of the model, too, so that nothing lies beyond it.
@@ -21,6 +27,7 @@ hard wall this holds for the one value of the model, too, so that nothing lies b
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -53,14 +60,17 @@ class Walls(NamedTuple):
         return Walls(*(function(at) if np.isfinite(at) else at for at in self))
 
 
-def law_of_scores(scores, walls):
+def law_of_scores(scores, walls, cells_of):
     """Estimate the law of a column from its values' scores under the model.
 
     Parameters
     ----------
     scores : float64 array of shape (n,)
+        Ascending.
     walls : Walls
         Of scores.
+    cells_of : callable
+        From scores to cells, increasing.
 
     Returns
     -------
@@ -80,7 +90,9 @@ def law_of_scores(scores, walls):
     at = _bin_of(edges, distinct)
     weights = _stacked(np.vstack([others, walled[at]]), counts)
     last = 1.0 / (counts.sum() + 1.0)
-    whole = (1.0 - last) * weights @ np.vstack([masses, walled]) + last * model
+    kernels = weights @ np.vstack([masses, walled])
+    _decay(kernels, edges, scores, walls, cells_of)
+    whole = (1.0 - last) * kernels + last * model
     tail = last * ndtr(-REACH)
     first = 0.0 if np.isfinite(walls.lowest) else tail
     below = first + np.r_[0.0, np.cumsum(whole)]
@@ -143,6 +155,29 @@ def _kernel_masses(edges, inside, distinct, counts, width):
     whole = np.zeros(len(edges) - 1)
     whole[first:last] = _folded(masses, pad, len(masses) - pad)
     return whole
+
+
+def _decay(masses, edges, scores, walls, cells_of):
+    """Let masses of bins decay exponentially beyond the outermost values, in place; where more than
+    one of these is at an end there is nothing beyond."""
+    with np.errstate(over="ignore"):
+        cells, known = cells_of(edges), cells_of(scores)
+    k = max(1, math.isqrt(len(known)))
+    first, last = _bin_of(edges, scores[[0, -1]])
+    if np.isinf(walls.low):
+        excess = known[: k + 1][-1] - known[:k].mean()
+        _exponential(masses[: first + 1][::-1], -cells[: first + 2][::-1], excess)
+    if np.isinf(walls.high):
+        excess = known[-k:].mean() - known[-k - 1 :][0]
+        _exponential(masses[last:], cells[last:], excess)
+
+
+def _exponential(masses, ends, excess):
+    """Share the masses of bins with these ends as an exponential law does, in place."""
+    with np.errstate(over="ignore"):
+        above = np.exp((ends[0] - ends) / max(excess, np.finfo(float).tiny))
+    if above[-1] < 1.0:  # else they are one point
+        masses[:] = masses.sum() * (above[:-1] - above[1:]) / (1.0 - above[-1])
 
 
 def _folded(masses, first, last):

@@ -116,7 +116,8 @@ class MarginMap:
         least = 0.0 if block.cells == "non_negative" else -np.inf
         self.scores = scores = model_scores(predictor, place, known.cells, least)
         walls = known.walls.mapped(lambda at: float(scores(np.arcsinh(at))))
-        law = law_of_scores(scores(np.arcsinh(known.cells.astype(np.float64))), walls)
+        known_scores = scores(np.arcsinh(known.cells.astype(np.float64)))
+        law = law_of_scores(known_scores, walls, lambda at: np.sinh(scores.inverse(at)))
         ends = [scores.inverse(at) for at in quantiles(*law)]
         self.curve = Monotone(*np.maximum(ends, np.arcsinh(least)))
 

@@ -294,6 +294,19 @@ def draws(model):
     return [draw.arrays["labels"].tobytes() for chain in model.draws_ for draw in chain]
 
 
+def test_samples_have_an_atom_that_is_off_the_lattice():
+    """A price that is capped at a hundred thousand and one."""
+    rng = np.random.default_rng(0)
+    X = np.minimum(100.0 * rng.integers(100, 1200, size=(400, 1)), 100_001.0)
+    model = AnnealedDPMixture(families="semi_continuous", **CHEAP, random_state=0).fit(X)
+    assert list(model.rounding_.values()) == [100.0]
+    gappy = np.full((200, 1), np.nan)
+    for drawn in (model.sample(200), model.impute(gappy, n_imputations=1)[0]):
+        at = drawn == 100_001.0
+        assert 0.05 < at.mean() < 0.35
+        assert (drawn[~at] % 100.0 == 0.0).all() and (drawn[~at] != 100_000.0).mean() > 0.97
+
+
 def test_bits():
     """The noise is the same for any number of jobs, and in a warm start without a seed."""
     X = WHOLE[:120].reshape(60, 2)

@@ -7,8 +7,7 @@ from sklearn.impute import SimpleImputer
 
 from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
 from skanneal.encoding import open_table
-from skanneal.estimators._family_evidence import MOST_COLUMNS
-from skanneal.estimators._imputer_model import default_model
+from skanneal.estimators._imputer_model import MOST_NUMBERS, default_model
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -35,7 +34,8 @@ def models_of(columns):
         (WORDS | FLAGS, None, None),
         ({"a": NUMBERS["a"]}, None, None),
         (NUMBERS | WORDS | FLAGS, None, None),  # fewer than half
-        ({f"x{j}": NUMBERS["a"] for j in range(MOST_COLUMNS + 1)}, None, None),
+        ({f"x{j}": NUMBERS["a"] for j in range(63)}, [*range(63)], None),
+        ({f"x{j}": NUMBERS["a"] for j in range(MOST_NUMBERS + 1)}, None, None),
     ],
 )
 def test_the_models_go_by_the_columns_that_hold_numbers(columns, numbers, others):

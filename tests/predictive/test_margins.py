@@ -198,12 +198,31 @@ def test_held_out_rows_are_no_less_probable(name, draw):
 def test_a_margin_that_is_right_is_left_alone():
     """The kernels of width 1 are the model's margin."""
     z = np.random.default_rng(0).normal(size=500)
-    edges, below, above = law_of_scores(z, Walls())
+    edges, below, above = law_of_scores(np.sort(z), Walls(), np.positive)
     assert np.allclose(below + above, 1.0)
     assert np.abs(below - stats.norm.cdf(edges)).max() < 0.03
-    assert below[100] == pytest.approx(stats.norm.cdf(edges[100]), rel=0.9)  # the tail is there
-    wrong = law_of_scores(np.abs(z), Walls())[1]
+    assert (below > stats.norm.cdf(edges) / 502.0).all()  # the tails are there
+    assert (above > stats.norm.sf(edges) / 502.0).all()
+    wrong = law_of_scores(np.sort(np.abs(z)), Walls(), np.positive)[1]
     assert wrong[np.searchsorted(edges, 0.0)] < 0.05
+
+
+@pytest.mark.parametrize("side, lowest", [(-1.0, -np.inf), (1.0, -np.inf), (-1.0, -100.0)])
+def test_tails_are_as_long_as_the_values_say(side, lowest):
+    """Where the model is right but for a hundredth that is far wider. Of n more values about one is
+    beyond the outermost of n; one as far out again comes once in dozens of tables, by the model."""
+    n = 1000
+    values = np.sort(side * np.random.default_rng(0).logistic(size=n))
+    grid = np.sinh(np.linspace(-18.0, 18.0, 20001))
+    below = 0.99 * stats.logistic.cdf(-abs(grid)) + 0.01 * stats.t(2).cdf(-abs(grid) / 10.0)
+    z = np.sign(grid) * stats.norm.isf(below)
+    scores = np.interp(values, grid, z)
+    walls = Walls(lowest).mapped(lambda end: np.interp(end, grid, z))
+    edges, *shares = law_of_scores(scores, walls, lambda at: np.interp(at, z, grid))
+    place, share = (-1, shares[1]) if side > 0 else (0, shares[0])
+    at = np.searchsorted(edges, np.interp([values[place], 2.0 * values[place]], grid, z))
+    assert 0.2 < n * share[at[0]] < 3.0
+    assert n * share[at[1]] < 0.03
 
 
 # ---- what stays ---------------------------------------------------------------------------------
