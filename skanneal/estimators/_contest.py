@@ -35,7 +35,7 @@ from ..summary._lead import Lead
 FEW_ROWS, FOLDS = 400, 4  # of a smaller table every row is judged, in so many folds
 MOST_JUDGED = 1000
 CHAINS = 2  # of each candidate, where there are no folds
-SWEEPS = 16  # of a chain, over all of its stages
+SWEEPS = 16  # of a chain, unless a contest asks for another number
 TRIFLE = 0.01  # nats per row
 
 
@@ -128,6 +128,8 @@ class Contest:
         Chains that run at a time.
     end : TimeLimit
         Of the competition.
+    n_sweeps : float, default=SWEEPS
+        Of a chain, over all of its stages.
 
     Attributes
     ----------
@@ -141,7 +143,7 @@ class Contest:
         Rows scored so far.
     """
 
-    def __init__(self, encoders, plans, judge, least, most, seed, n_jobs, end):
+    def __init__(self, encoders, plans, judge, least, most, seed, n_jobs, end, n_sweeps=SWEEPS):
         self.plans, self.n_jobs, self.end = plans, n_jobs, end
         self.n_rows = n = next(iter(plans.values())).table.n_rows
         seed_of_order, seed_of_chains = seed.spawn(2)
@@ -160,7 +162,7 @@ class Contest:
         self.judged, self.row_steps, self._took = [], 0, 0.0
         pairs = [(name, *split) for name in plans for split in self.splits]
         self._tasks = [
-            (encoders[name], plans[name], judge, seen[: self.sizes[-1]], judged, of_chain)
+            (encoders[name], plans[name], judge, seen[: self.sizes[-1]], judged, of_chain, n_sweeps)
             for (name, judged, seen), of_chain in zip(pairs, seed_of_chains.spawn(len(pairs)))
         ]
         self._states = [None] * len(pairs)
@@ -202,8 +204,9 @@ def within(end, *task, stop):
         return grow(*task, stop=flag)
 
 
-def grow(encoder, plan, judge, seen, judged, seed, state, until, *, stop):
-    """Let a chain grow on the rows that it may see, or go on from a state, until so many are in.
+def grow(encoder, plan, judge, seen, judged, seed, n_sweeps, state, until, *, stop):
+    """Let a chain grow on the rows that it may see, or go on from a state, until so many are in; it
+    is over after so many sweeps.
 
     Returns
     -------
@@ -221,7 +224,8 @@ def grow(encoder, plan, judge, seen, judged, seed, state, until, *, stop):
         view_grid=None,
     )
     if state is None:
-        chain = Chain.begin(alone, resolve_schedule("anneal").set_params(n_sweeps=SWEEPS), seed)
+        schedule = resolve_schedule("anneal").set_params(n_sweeps=n_sweeps)
+        chain = Chain.begin(alone, schedule, seed)
     else:
         chain = Chain.from_arrays(state, alone)
     before = chain.position

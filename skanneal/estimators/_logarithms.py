@@ -39,6 +39,7 @@ from ._contest import FOLDS, MOST_JUDGED, TRIFLE, Contest
 FEWEST_ROWS = 2 * FOLDS
 EXPECTED = 3.0  # of which there is none by chance with probability exp(-3), 5 %
 MOST_ROWS = 1000  # that a chain sees: what shape a column has shows in as many
+SWEEPS = 8  # of a chain, half of what families have: the shape of a column shows early
 SIMULATED = 1000  # rows, by which numbers below zero are expected
 
 
@@ -91,7 +92,8 @@ def choose_logarithms(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs,
             table = encoders[name].table([None if c is None else c[rows] for c in own])
             plans[name] = plan_of(encoders[name], table)
         judge = functools.partial(of_cells, columns=[*recoded.codecs])
-        contest = Contest(encoders, plans, judge, MOST_ROWS, MOST_ROWS, seed, n_jobs, end)
+        sizes = MOST_ROWS, MOST_ROWS
+        contest = Contest(encoders, plans, judge, *sizes, seed, n_jobs, end, SWEEPS)
         return _figures(contest, recoded) if contest.double() else None
 
     shown = compare(encoder, cells, recoded)

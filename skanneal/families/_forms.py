@@ -23,6 +23,8 @@ A covariance that is set coordinate by coordinate is symmetric by construction.
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from functools import cache
+
 import numpy as np
 
 
@@ -68,15 +70,24 @@ def diagonal(n_columns):
     return j * (j + 3) // 2
 
 
+@cache
+def lower_triangle(n):
+    """Rows and columns of the cells of a lower triangle; the same arrays whenever it is asked."""
+    places = np.tril_indices(n)
+    for of_axis in places:
+        of_axis.setflags(write=False)
+    return places
+
+
 def pack(lower):
     """The lower triangle of a matrix, or of an array of matrices in its first two axes."""
-    return np.ascontiguousarray(lower[np.tril_indices(len(lower))])
+    return np.ascontiguousarray(lower[lower_triangle(len(lower))])
 
 
 def unpack(packed, n_columns):
     """The symmetric matrix of a packed lower triangle."""
     out = np.zeros((n_columns, n_columns))
-    rows, columns = np.tril_indices(n_columns)
+    rows, columns = lower_triangle(n_columns)
     out[rows, columns] = out[columns, rows] = packed
     return out
 

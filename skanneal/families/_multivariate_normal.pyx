@@ -28,7 +28,7 @@ from ._number_rows cimport NumberRows
 from ._slots cimport TILE, aligned_zeros
 from ._table cimport Table, is_far
 
-from ._forms import diagonal, flatten, starts, unflatten
+from ._forms import diagonal, flatten, lower_triangle, starts, unflatten
 from ._normal_division import NormalColumns
 from ._normal_grids import DEGREES, OF_OBSERVED_MEAN, START, TOO_WIDE, typical_variances
 from ._slots import SLOTS
@@ -578,7 +578,7 @@ cdef class MultivariateNormal(NumberRows):
 
     def _at(self, name):
         if name in ("scatter", "factor"):   # slots stand last
-            return np.tril_indices(self.d)
+            return lower_triangle(self.d)
         return slice(self.d) if name == "mean" else ...
 
     def _restore(self, arrays):

@@ -231,9 +231,10 @@ class _Partitions:
     def distance(self, other):
         """Variation of information in nats, the mean over the columns."""
         n_rows, n_views = len(self.labels[0]), len(other.labels)
-        pairs, counts = np.unique(self.view_of * n_views + other.view_of, return_counts=True)
-        total = 0.0
-        for pair, count in zip(pairs.tolist(), counts.tolist()):
+        counts, total = np.bincount(self.view_of * n_views + other.view_of).tolist(), 0.0
+        for pair, count in enumerate(counts):
+            if not count:
+                continue
             v, w = divmod(pair, n_views)
             joint = _sum_of_terms(self.labels[v] * other.sizes[w] + other.labels[w])
             total += count * (self.sums[v] + other.sums[w] - 2.0 * joint)

@@ -114,7 +114,7 @@ def curves(monkeypatch, of_rival, spread=0.3, luck=0.0):
     """Let the rival's densities be a function of the rows seen, with a spread over rows and the
     luck of a chain; the other's are -10 throughout."""
 
-    def grow(encoder, plan, judge, seen, judged, seed, state, until, *, stop):
+    def grow(encoder, plan, judge, seen, judged, seed, n_sweeps, state, until, *, stop):
         densities = np.full(len(judged), -10.0 if INDEPENDENT in plan.families else -20.0)
         if COVARIANCE in plan.families:
             noise = np.random.default_rng(judged).normal(size=len(judged))
@@ -159,8 +159,8 @@ def test_work_is_less_than_half_of_a_default_fit(monkeypatch, n_rows):
         Order, "settled", property(lambda self: len(self.densities) == len(self.sizes))
     )
 
-    def grow(encoder, plan, judge, seen, judged, seed, state, until, *, stop):
-        path = resolve_schedule("anneal").set_params(n_sweeps=_contest.SWEEPS).path(len(seen))
+    def grow(encoder, plan, judge, seen, judged, seed, n_sweeps, state, until, *, stop):
+        path = resolve_schedule("anneal").set_params(n_sweeps=n_sweeps).path(len(seen))
         row_steps = path.assignments[-1] if until == np.inf else 0
         return np.zeros(len(judged)), None, row_steps + len(judged)
 
@@ -196,7 +196,7 @@ def test_a_chain_grows_through_the_stages(monkeypatch):
     evidence = fitted(correlated(500)).family_evidence_
     n_chains = len(calls) // len(evidence["n_rows"])
     (task, _), (_, (densities, _, _)) = calls[0], calls[-n_chains]
-    again = grow(*task[:6], None, np.inf, stop=StopFlag())
+    again = grow(*task[:7], None, np.inf, stop=StopFlag())
     assert len(evidence["n_rows"]) == 2 and np.array_equal(densities, again[0])
 
 
@@ -219,7 +219,7 @@ def stages_within(monkeypatch, max_time, seconds_per_row):
     monkeypatch.setattr("skanneal.parallel._time_limit.time", clock)
     monkeypatch.setattr(Order, "settled", property(lambda self: len(self.densities) == 5))
 
-    def grow(encoder, plan, judge, seen, judged, seed, state, until, *, stop):
+    def grow(encoder, plan, judge, seen, judged, seed, n_sweeps, state, until, *, stop):
         clock.now += seconds_per_row * min(until, len(seen))
         is_over = clock.now - Clock.now > max_time / 3
         return None if is_over else (np.zeros(len(judged)), None, 0)  # as of a stopped chain
