@@ -44,14 +44,12 @@ surest of n_components - 1 valleys: by Bonferroni's inequality a height is the e
 logarithm of their number. The tree does not depend on where it will be cut, and can do with nothing
 but densities: for every family, with gaps, and whatever the units of the columns.
 
-Normal clusters that overlap have no valley, but draws know their borders to a row or so, as they do
-not know those of tiles. So of each basin, components without a sure valley between them, it is
-asked whether its components are clusters (_recurrence.py): whether draws differ about few rows, and
-whether in this table two normal laws explain neighbouring components better than one bump
-(_one_or_two.py). A single pair cannot tell, since some neighbouring pieces of a ring or of a square
-look like two normal laws; the share of all pairs of the table can, as far as its clusters are of
-one sort. A component that lies within another one is part of it. What parts two components is the
-surer of the valleys and the basins. In which order components join, where a number of clusters is
+Normal clusters that overlap have no valley. So it is asked whether the components are clusters,
+since two normal laws explain the rows of neighbouring components better than one bump
+(_one_or_two.py). A single pair cannot tell: some neighbouring pieces of a ring or of a square look
+like two normal laws. The share of all pairs of the table can, as far as its clusters are of one
+sort. A component that lies within another one is part of it. What parts two components is the surer
+of the valleys and the pairs. In which order components join, where a number of clusters is
 asked for, is said elsewhere (_tree_order.py).
 """
 
@@ -63,7 +61,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import squareform
-from scipy.special import expit, log_expit, logsumexp, softmax
+from scipy.special import expit, log_expit, logsumexp
 
 from ._dip import dip_evidence
 from ._fills import with_fills
@@ -71,7 +69,7 @@ from ._joining import join_groups
 from ._labels import relabel
 from ._line import near_border, spread_ties
 from ._one_or_two import log_odds
-from ._recurrence import SURE, disagreement, recurrence, sureness_in_basins
+from ._recurrence import SURE, disagreement, recurrence
 from ._straight_line import straight_evidence
 
 _IMPOSSIBLE = 1e7  # nats below a row's best component; all others are taken to be no lower
@@ -128,13 +126,11 @@ def cluster_tree(
     n_components = groups.joints.shape[1]
     if n_components == 1:
         return np.empty((0, 4))
-    odds = _pairs(groups, judges or [groups], weights)
-    counted = groups.sizes >= _FEW_ROWS  # before groups are merged
-    shares = (softmax(judge.joints, axis=1) for judge in judges or [groups])
-    between, within = disagreement(shares, weights)
-    unknown = np.bincount(groups.labels, between - within, minlength=n_components)
+    odds = _pairs(groups, judges or [groups], weights, numbers)
     valleys = _valleys(groups, judges, weights, numbers)
-    clusters = sureness_in_basins(valleys, unknown, counted, weights, _log_odds_of_table(odds))
+    if np.count_nonzero(weights) < 2:
+        return valleys
+    clusters = np.logaddexp(0.0, _log_odds_of_table(odds))
     return _surer(valleys, np.where(odds <= -_FAR, 0.0, clusters))
 
 
@@ -164,7 +160,7 @@ def _shares(groups, rows, a, b):
     return np.column_stack([first, 1.0 - first])
 
 
-def _pairs(groups, judges, weights):
+def _pairs(groups, judges, weights, numbers=None):
     """Log odds that the rows of two components are two: (n_components, n_components).
 
     Pairs that are no neighbours in most draws are apart by others, or by valleys. A component that
@@ -174,7 +170,7 @@ def _pairs(groups, judges, weights):
     sizes = np.array([judge.sizes for judge in judges])
     for of_judge, judge in zip(found, judges):
         for a, b in judge.neighbours():
-            of_judge[a, b] = of_judge[b, a] = judge.two(a, b)
+            of_judge[a, b] = of_judge[b, a] = judge.two(a, b, numbers)
     order = np.argsort(found, axis=0, kind="stable")
     held = np.cumsum(np.asarray(weights, dtype=np.float64)[order], axis=0)
     at = (held < (0.5 - 1e-9) * held[-1]).sum(axis=0)
@@ -414,14 +410,14 @@ class _Groups:
         near = near_border(self.joints, self.rows[a], self.rows[b], a, b)
         return dip_evidence(spread_ties(near)) if len(near) else 0.0
 
-    def two(self, a, b):
+    def two(self, a, b, numbers):
         """Return the log odds that the rows of two components are two: -1000 if one has hardly a
         row."""
         if min(len(self.rows[a]), len(self.rows[b])) < _FEW_ROWS:
             return -_FAR
         rows = np.concatenate([self.rows[a], self.rows[b]])
-        first = np.arange(len(rows)) < len(self.rows[a])
-        return log_odds(self.joints[rows, a], self.joints[rows, b], first)
+        own = None if numbers is None else numbers[rows]
+        return log_odds(self.joints[rows, a], self.joints[rows, b], own)
 
     def straight_valley(self, a, b, numbers, least):
         """Return the evidence of a valley between two components along a straight line: 0 if it is
