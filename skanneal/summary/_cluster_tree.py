@@ -44,13 +44,14 @@ surest of n_components - 1 valleys: by Bonferroni's inequality a height is the e
 logarithm of their number. The tree does not depend on where it will be cut, and can do with nothing
 but densities: for every family, with gaps, and whatever the units of the columns.
 
-Normal clusters that overlap have no valley. So it is asked whether the components are clusters,
-since two normal laws explain the rows of neighbouring components better than one bump
-(_one_or_two.py). A single pair cannot tell: some neighbouring pieces of a ring or of a square look
-like two normal laws. The share of all pairs of the table can, as far as its clusters are of one
-sort. A component that lies within another one is part of it. What parts two components is the surer
-of the valleys and the pairs. In which order components join, where a number of clusters is
-asked for, is said elsewhere (_tree_order.py).
+Normal clusters that overlap have no valley. So of each basin, components without a sure valley
+between them, it is asked whether its components are clusters: whether two normal laws explain the
+rows of neighbouring components better than one bump (_one_or_two.py), and whether draws know their
+borders to a row or so (_recurrence.py). A single pair cannot tell, since some neighbouring pieces
+of a ring or of a square look like two normal laws; the share of all pairs of the table can, as far
+as its clusters are of one sort. A component that lies within another one is part of it. What parts
+two components is the surer of the valleys and the basins. In which order components join, where a
+number of clusters is asked for, is said elsewhere (_tree_order.py).
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -61,7 +62,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import squareform
-from scipy.special import expit, log_expit, logsumexp
+from scipy.special import expit, log_expit, logsumexp, softmax
 
 from ._dip import dip_evidence
 from ._fills import with_fills
@@ -69,7 +70,7 @@ from ._joining import join_groups
 from ._labels import relabel
 from ._line import near_border, spread_ties
 from ._one_or_two import log_odds
-from ._recurrence import SURE, disagreement, recurrence
+from ._recurrence import SURE, disagreement, recurrence, sureness_in_basins
 from ._straight_line import straight_evidence
 
 _IMPOSSIBLE = 1e7  # nats below a row's best component; all others are taken to be no lower
@@ -127,10 +128,12 @@ def cluster_tree(
     if n_components == 1:
         return np.empty((0, 4))
     odds = _pairs(groups, judges or [groups], weights, numbers)
+    counted = groups.sizes >= _FEW_ROWS  # before groups are merged
+    shares = (softmax(judge.joints, axis=1) for judge in judges or [groups])
+    between, within = disagreement(shares, weights)
+    unknown = np.bincount(groups.labels, between - within, minlength=n_components)
     valleys = _valleys(groups, judges, weights, numbers)
-    if np.count_nonzero(weights) < 2:
-        return valleys
-    clusters = np.logaddexp(0.0, _log_odds_of_table(odds))
+    clusters = sureness_in_basins(valleys, unknown, counted, weights, _log_odds_of_table(odds))
     return _surer(valleys, np.where(odds <= -_FAR, 0.0, clusters))
 
 

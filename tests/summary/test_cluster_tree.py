@@ -5,7 +5,7 @@ import pytest
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage, linkage
 from scipy.optimize import linprog
 from scipy.spatial.distance import squareform
-from scipy.special import expit, logsumexp
+from scipy.special import expit, logsumexp, softmax
 from sklearn.metrics import adjusted_rand_score
 
 from oracles.rings import components_of, on_ring, ring
@@ -23,6 +23,7 @@ from skanneal.summary._cluster_tree import (
 from skanneal.summary._dip import dip, dip_evidence
 from skanneal.summary._line import spread_ties
 from skanneal.summary._one_or_two import log_odds
+from skanneal.summary._recurrence import disagreement
 
 
 def distance_from_convex(points, below, above):
@@ -367,7 +368,10 @@ def test_pairs_have_the_median_of_the_draws_on_both_lines(with_numbers):
         odds.append(log_odds(*of_draw[order].T, own))
     assert np.ptp(odds) > 0.1
     height = cluster_tree(joints, draws, None, numbers)[0, 2]
-    assert height == pytest.approx(np.logaddexp(0.0, np.median(odds)))
+    unknown = np.subtract(*disagreement([softmax(d, axis=1) for d in draws], np.ones(9))).sum() / 2
+    known = 2 * max(np.log(2 / (unknown + 1 / 11)), 0)
+    assert known > 0.1
+    assert height == pytest.approx(np.logaddexp(0.0, np.median(odds) + known))
 
 
 def test_pieces_of_a_square_are_one_even_if_all_draws_have_the_same():
