@@ -102,8 +102,8 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         has missing cells, "map" is the draw that is closest to the others.
     separation : float, default=0.9
         How probable it must be that two clusters are two, in [0, 1): by a valley between them, or
-        since all draws know the border of two normal ones that explain the rows better than one. A
-        larger value gives fewer clusters.
+        since two normal clusters explain neighbouring components better than one of another shape
+        and all draws know their border. A larger value gives fewer clusters.
     n_clusters : int or None, default=None
         The number of clusters wanted, which there are then if so many rows differ; otherwise there
         is one for each row that differs, with a warning. `labels_` are clusters, whatever

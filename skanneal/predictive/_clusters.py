@@ -28,7 +28,6 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
-from ..families import Table
 from ..parallel import LEAST
 from ..summary import cluster_tree, cut_tree, n_clusters_proba, rank_clusters, valley_sureness
 from ..summary._cluster_tree import SMALL
@@ -227,7 +226,7 @@ class Clusters:
             )
             for d in judges
         ]
-        numbers, whole = _numbers(point, table) if isinstance(table, Table) else (None, False)
+        numbers, whole = self.numbers(point, table)
         evidence = cluster_tree(own, of_draws, self.weights[judges], numbers)
         return Joins.of(evidence, own, numbers if whole else None)
 
@@ -235,6 +234,10 @@ class Clusters:
         """What `joints_without` gives of the rows in which valleys are looked for."""
         mixture = state_of(draw, table).views[view]
         return joints_without(mixture, table, compared_rows(table.n_rows, TREE_ROWS))
+
+    def numbers(self, point, table):
+        """The numbers of the rows in which valleys are looked for, as `numbers_of` gives them."""
+        return numbers_of(point, table)
 
     def scored(self, draws, views, table):
         """Yield (start, stop, an iterator of each draw's log w_c p(row | x_c) of these rows in a
@@ -317,7 +320,7 @@ def joints_without(mixture, table, rows):
     return joints
 
 
-def _numbers(point, table):
+def numbers_of(point, table):
     """The columns of numbers of a point estimate's view, those with atoms left out, in the rows in
     which valleys are looked for: (n_rows, n_columns), or None if there is none; and whether the
     view has no other column."""

@@ -12,6 +12,10 @@ instead: the same near the centre, and in proportion to delta far from it, so th
 evenly spread along a cluster stay so. A normal density's delta^2 would spread them farther than
 they are, and all the more where few rows say what the component's shape is. Other families, whose
 tails are not so heavy, stay as they are.
+
+All components are seen relative to that of no rows, which takes out units, gaps and terms of a row
+alone. Its numbers have a centre, too: a row there would seem to be far from all others. So every
+row counts as if it were at the centre of the component of no rows.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -28,6 +32,8 @@ _MOST = 30.0  # of e / 2h: farther out all rows are as if at the same distance
 def added_surprisals(view, table):
     """By how much rows are more surprising where tails show the distance: (n_rows, K + 1).
 
+    In the component of no rows, which is the last, by how much they would be at its centre: less.
+
     Parameters
     ----------
     view : View
@@ -41,7 +47,10 @@ def added_surprisals(view, table):
         if not block.joint:
             of_block = np.zeros((table.n_rows, view.mixture.n_slots))
             block.add_surprisals(table, of_block)
-            added += of_block[:, view.slots]
+            added[:, :-1] += of_block[:, view.slots[:-1]]
+            for f, j in enumerate(block.columns.tolist()):
+                if block.tail_exponent(f) is not None:
+                    added[:, -1] -= _excess(view, tails, j, table)[:, -1]
             continue
         if block.tail_exponent(1) is None:
             continue
@@ -49,15 +58,22 @@ def added_surprisals(view, table):
         for which, least in enumerate(tails.leasts_of_rows(block, own)):
             exponent = block.tail_exponent(int(own[which].sum()))
             rows = np.flatnonzero(of_mask[pattern] == which)
-            added[rows] += _added(view, scores[rows][:, view.slots], least, exponent)
+            excess = np.maximum(-scores[rows][:, view.slots] - least, 0.0)
+            twice = 2.0 * (exponent[view.slots] if np.ndim(exponent) else exponent)
+            far = twice * np.expm1(np.minimum(excess / twice, _MOST))
+            far[:, -1] = 0.0
+            added[rows] += far - excess
     return added
 
 
-def _added(view, scores, least, exponent):
-    """The same of a block's part of the rows, from its log densities."""
-    twice = 2.0 * (exponent[view.slots] if np.ndim(exponent) else exponent)
-    excess = np.maximum(-scores - least, 0.0)
-    return twice * np.expm1(np.minimum(excess / twice, _MOST)) - excess
+def _excess(view, tails, j, table):
+    """The surprisal of a column's cells above that of the centre, 0 where there is a gap:
+    (n_rows, K + 1)."""
+    cells = table.column(j)
+    slope = view.log_slope(*view.features[j], table, 0, table.n_rows)
+    excess = np.reshape(slope, (-1, 1)) - view.cell_scores(j, table, 0, table.n_rows)
+    excess = np.maximum(excess - tails.least_of_column(j), 0.0)
+    return np.where(np.isnan(cells)[:, None], 0.0, excess)
 
 
 def _rows(table, columns):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..families import Table
-from ..predictive._clusters import TREE_ROWS, Clusters, joints_without
+from ..predictive._clusters import TREE_ROWS, Clusters, joints_without, numbers_of
 from ..predictive._loo import compared_rows
 from ..states import state_from_arrays
 from ._draws import FeatureDraw, joint_weights
@@ -49,6 +49,14 @@ class ShardedClusters(Clusters):
         arrays = draw.arrays | {"labels": draw.labels[at]}
         mixture = state_from_arrays(arrays, rows.table).views[view]
         return joints_without(mixture, rows.table, np.arange(len(at)))
+
+    def numbers(self, point, table):
+        """See `Clusters`; of likelihoods that make no Table of rows there are none."""
+        if isinstance(table, Table):
+            return super().numbers(point, table)
+        if isinstance(point, FeatureDraw):
+            return None, False
+        return numbers_of(point, table.get(compared_rows(table.n_rows, TREE_ROWS)).table)
 
     def scored(self, draws, views, table):
         """See `Clusters`; `table` is a Table or Rows."""

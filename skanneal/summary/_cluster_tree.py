@@ -44,15 +44,14 @@ surest of n_components - 1 valleys: by Bonferroni's inequality a height is the e
 logarithm of their number. The tree does not depend on where it will be cut, and can do with nothing
 but densities: for every family, with gaps, and whatever the units of the columns.
 
-Normal clusters that overlap have no valley, but draws know their borders to a row or so, as they do
-not know those of tiles. So of each basin, components without a sure valley between them, it is
-asked whether its components are clusters (_recurrence.py): whether draws differ about few rows, and
-whether in this table two normal laws explain neighbouring components better than one bump
-(_one_or_two.py). A single pair cannot tell, since some neighbouring pieces of a ring or of a square
-look like two normal laws; the share of all pairs of the table can, as far as its clusters are of
-one sort. A component that lies within another one is part of it. What parts two components is the
-surer of the valleys and the basins. In which order components join, where a number of clusters is
-asked for, is said elsewhere (_tree_order.py).
+Normal clusters that overlap have no valley. So of each basin, components without a sure valley
+between them, it is asked whether its components are clusters: whether two normal laws explain the
+rows of neighbouring components better than one bump (_one_or_two.py), and whether draws know their
+borders to a row or so (_recurrence.py). A single pair cannot tell, since some neighbouring pieces
+of a ring or of a square look like two normal laws; the share of all pairs of the table can, as far
+as its clusters are of one sort. A component that lies within another one is part of it. What parts
+two components is the surer of the valleys and the basins. In which order components join, where a
+number of clusters is asked for, is said elsewhere (_tree_order.py).
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -128,7 +127,7 @@ def cluster_tree(
     n_components = groups.joints.shape[1]
     if n_components == 1:
         return np.empty((0, 4))
-    odds = _pairs(groups, judges or [groups], weights)
+    odds = _pairs(groups, judges or [groups], weights, numbers)
     counted = groups.sizes >= _FEW_ROWS  # before groups are merged
     shares = (softmax(judge.joints, axis=1) for judge in judges or [groups])
     between, within = disagreement(shares, weights)
@@ -164,7 +163,7 @@ def _shares(groups, rows, a, b):
     return np.column_stack([first, 1.0 - first])
 
 
-def _pairs(groups, judges, weights):
+def _pairs(groups, judges, weights, numbers=None):
     """Log odds that the rows of two components are two: (n_components, n_components).
 
     Pairs that are no neighbours in most draws are apart by others, or by valleys. A component that
@@ -174,7 +173,7 @@ def _pairs(groups, judges, weights):
     sizes = np.array([judge.sizes for judge in judges])
     for of_judge, judge in zip(found, judges):
         for a, b in judge.neighbours():
-            of_judge[a, b] = of_judge[b, a] = judge.two(a, b)
+            of_judge[a, b] = of_judge[b, a] = judge.two(a, b, numbers)
     order = np.argsort(found, axis=0, kind="stable")
     held = np.cumsum(np.asarray(weights, dtype=np.float64)[order], axis=0)
     at = (held < (0.5 - 1e-9) * held[-1]).sum(axis=0)
@@ -414,14 +413,14 @@ class _Groups:
         near = near_border(self.joints, self.rows[a], self.rows[b], a, b)
         return dip_evidence(spread_ties(near)) if len(near) else 0.0
 
-    def two(self, a, b):
+    def two(self, a, b, numbers):
         """Return the log odds that the rows of two components are two: -1000 if one has hardly a
         row."""
         if min(len(self.rows[a]), len(self.rows[b])) < _FEW_ROWS:
             return -_FAR
         rows = np.concatenate([self.rows[a], self.rows[b]])
-        first = np.arange(len(rows)) < len(self.rows[a])
-        return log_odds(self.joints[rows, a], self.joints[rows, b], first)
+        own = None if numbers is None else numbers[rows]
+        return log_odds(self.joints[rows, a], self.joints[rows, b], own)
 
     def straight_valley(self, a, b, numbers, least):
         """Return the evidence of a valley between two components along a straight line: 0 if it is

@@ -10,12 +10,31 @@ on the line from one component to the other (_cluster_tree.py says what it is):
   two halves of unequal width, where tails are heavy. Two neighbouring pieces of a ring or of a
   square have a flat law together.
 
-Where one component lies within the other, as the core of a cluster with heavy tails within its
-halo, there is no such line, and nothing speaks for two. Both are fitted to the same places; two
-laws have five parameters, the bump has four. How probable two are before the rows are seen is not
-said here: _recurrence.py asks the draws. So the log odds are
+Both are fitted to the same places; two laws have five parameters, the bump has four. How probable
+two are before the rows are seen is not said here: the other pairs of the table tell, and the draws
+(_recurrence.py). So the log odds are
 
     log p(y | two) - log p(y | one).
+
+There are two lines. One is that of the densities,
+
+    y_i = log f_a(x_i) / Q_a - log f_b(x_i) / Q_b,
+
+where Q_a is how much lower log f_a is at the centre of b than at that of a. If components are
+normal of d columns, log f_a has the variance d / 2 among rows of a, by whose mean it falls below
+its height at the centre. And among rows of b its mean is below that at the centre of b by its
+covariance with log f_b. So with means, variance and covariance over the rows of a or of b,
+
+    Q_a = (mean_a + variance_a) log f_a - (mean_b log f_a + covariance_b (log f_a, log f_b)),
+
+in which each row counts for a and for b by its probabilities. This line follows a bent cluster. But
+components that are not quite what their rows are bend it, and then the laws of two normal clusters
+on it are not normal. The other line is straight (_discriminant.py): two normal clusters have two
+normal laws there, but pieces of a bent one may have them, too. They are the same rows on both, so
+that the log odds are not added up: the mean of the two counts.
+
+Where one component lies within the other, as the core of a cluster with heavy tails within its
+halo, a Q is not positive. There is no line then, and nothing speaks for two.
 
 The places are counted in bins of their standard units, in which the bumps are tabulated once: of
 each shape the bump has the mean and the variance of the places, or nearly so.
@@ -28,6 +47,7 @@ from functools import cache
 import numpy as np
 from scipy.special import expit, log_ndtr
 
+from ._discriminant import discriminant_places
 from ._two_normals import log_two_normals
 
 _EDGES = np.linspace(-4.0, 4.0, 65)  # of bins, in standard deviations; the outer ones are open
@@ -40,51 +60,68 @@ _STEPS = 8  # of the EM algorithm
 _TINY = 1e-12  # probability of a bin, at least
 
 
-def log_odds(first, second, is_first):
+def log_odds(first, second, numbers=None):
     """Return the log odds of two normal laws against one bump.
 
     Parameters
     ----------
     first, second : ndarray of shape (n_rows,)
         Log of each component's weight times its density, of the rows of both.
-    is_first : ndarray of bool of shape (n_rows,)
-        Which rows are in the first component; some are and some are not.
+    numbers : ndarray of shape (n_rows, n_columns) or None, default=None
+        The rows' numbers, nan where there is a gap; rows with gaps have no place on the straight
+        line.
 
     Returns
     -------
     log_odds : float
         -inf if one component is within the other, and there is no line from one to the other.
     """
-    places = _places(first, second, is_first)
+    shares = expit(first - second)
+    places = _places(first, second, shares)
     if places is None:
         return -np.inf
+    found = _on_line(places, shares)
+    if numbers is None or not np.isfinite(found):
+        return found
+    whole = ~np.isnan(numbers).any(axis=1)
+    places = discriminant_places(numbers[whole], shares[whole])
+    return found if places is None else (found + _on_line(places, shares[whole])) / 2
+
+
+def _on_line(places, shares):
+    """The log odds by the rows' places on a line."""
     spread = places.std()
     if not spread > 0:
         return -np.inf
     bins = np.searchsorted(_EDGES[1:-1], (places - places.mean()) / spread)
     counts = np.bincount(bins, minlength=len(_EDGES) - 1).astype(np.float64)
-    of_first = np.bincount(bins, expit(first - second), minlength=len(counts))
+    of_first = np.bincount(bins, shares, minlength=len(counts))
     one = (_bumps() @ counts).max()
     two = log_two_normals(counts, of_first, _MIDDLES, _WIDTH, _STEPS)
     return float(two - one)
 
 
-def _places(first, second, is_first):
+def _places(first, second, shares):
     """Where the rows lie on the line from the second component to the first; None if one of them is
     within the other."""
-    drops = [
-        _median(log[own]) - _median(log[~own])
-        for log, own in ((first, is_first), (second, ~is_first))
-    ]
-    if min(drops) <= 0:
+    drops = _drop(first, second, shares), _drop(second, first, 1.0 - shares)
+    if min(drops) <= 0.0:
         return None
     return first / drops[0] - second / drops[1]
 
 
-def _median(values):
-    """The median; the checks of NumPy's own take longer than it does."""
-    middle = (len(values) - 1) // 2, len(values) // 2
-    return np.partition(values, middle)[list(middle)].mean()
+def _drop(own, other, shares):
+    """How much lower a component's log density is at the other's centre than at its own: 0 if one
+    of them has no row."""
+    others = 1.0 - shares
+    if min(shares.sum(), others.sum()) <= 0.0:
+        return 0.0
+    of_own, at_other, of_other = (
+        np.average(values, weights=weights)
+        for values, weights in ((own, shares), (own, others), (other, others))
+    )
+    highest = of_own + np.average((own - of_own) ** 2, weights=shares)
+    return highest - at_other - np.average((own - at_other) * (other - of_other), weights=others)
 
 
 @cache

@@ -17,22 +17,23 @@ be the mutual information of group and draw.) The share
 is 0 if all draws are equal and 1 if each is sure of borders of its own. Of a valley it is taken for
 the probability that its border is arbitrary: the evidence that it recurs is -log (D - E) / D.
 
-Of components without a valley more is asked, since draws of any mixture get to know their borders
-as rows come in: whether the components are the clusters. Where they are, the sum of D - E over the
-rows does not grow with their number n. It is half the mean squared distance of two draws' tables of
-probabilities; near a border, which has about n rows in doubt, the squares are as 1 / n. So draws
-misplace as many rows as there are borders, or nearly so, however many rows there are. Pieces of one
-bent or heavy cluster might as well lie elsewhere, and more rows are placed otherwise the more there
-are. With m the rows per component by which draws differ, the log odds that components are clusters
-are
+Of components without a valley it is asked whether they are the clusters. Where they are, the sum of
+D - E over the rows does not grow with their number n. It is half the mean squared distance of two
+draws' tables of probabilities; near a border, which has about n rows in doubt, the squares are as
+1 / n. So draws misplace as many rows as there are borders, or nearly so, however many rows there
+are. Pieces of one bent or heavy cluster might as well lie elsewhere, and more rows are placed
+otherwise the more there are. With m the rows per component by which draws differ, the log odds that
+components are clusters are
 
-    log odds of pairs + 2 log(2 / (m + 1 / (S + 2))),
+    log odds of pairs + 2 max(0, log(2 / (m + 1 / (S + 2)))),
 
 in which two draws that misplace one row each differ by 2, a border has two sides, and draws that
 agree leave the probability 1 / (S + 2), after S of them, that the next one does not (Laplace's rule
-of succession). The form was compared with others on simulated tables. The odds of pairs are those
-of the share of all pairs of neighbours in the table that are two (_one_or_two.py): of components
-that are clusters nearly all are, of pieces some are and some are not.
+of succession). Draws that differ about more rows tell nothing, since those of clusters do so, too,
+where it is in doubt how many components there are. The form was compared with others on simulated
+tables. The odds of pairs are those of the share of all pairs of neighbours in the table that are
+two (_one_or_two.py): of components that are clusters nearly all are, of pieces some are and some
+are not.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -117,7 +118,7 @@ def sureness_in_basins(tree, unknown, counted, weights, log_odds):
     out, reached = np.full((n_components, n_components), SURE), np.zeros(2 * n_components - 1)
     for node in reversed(range(n_components, 2 * n_components - 1)):
         misplaced = max(unknown @ members[node], 0.0) / max((counted & members[node]).sum(), 1)
-        known = 2.0 * np.log(2.0 / (misplaced + 1.0 / (n_draws + 2.0)))
+        known = 2.0 * max(np.log(2.0 / (misplaced + 1.0 / (n_draws + 2.0))), 0.0)
         own = np.logaddexp(0.0, log_odds + known)
         larger = own >= ends[node]
         reached[node] = reached[parents[node]] if larger else max(heights[node - n_components], own)

@@ -142,24 +142,27 @@ def test_a_row_left_out(family, prior):
 
 def added_by_distance(family, value, seen, hyper):
     """2h (exp(e / 2h) - 1) - e of a number or a row of numbers, e its surprisal above that at the
-    centre of those that were seen; of amounts that of their logarithms; 0 of other families."""
+    centre of those that were seen; of amounts that of their logarithms; 0 of other families. Where
+    none was seen -e, as if the number were at the centre."""
     if family == "log_normal" and not is_missing(value):
         logs = [other if is_missing(other) else math.log(other) for other in seen]
         return added_by_distance("normal", math.log(value), logs, hyper)
     if family not in ("normal", "multivariate_normal") or is_missing(value):
         return 0.0
+    of_no_rows = not seen
     seen = [other for other in seen if not is_missing(other)]
     total = hyper["kappa0"] * np.array(hyper["mu0"]) + sum(map(np.array, seen))
     centre = total / (hyper["kappa0"] + len(seen))
     twice = hyper["nu0"] + len(seen) + 1
     at_centre, here = (log_predictive(family, x, seen, hyper) for x in (centre.tolist(), value))
-    return twice * math.expm1((at_centre - here) / twice) - (at_centre - here)
+    excess = at_centre - here
+    return (0.0 if of_no_rows else twice * math.expm1(excess / twice)) - excess
 
 
 @pytest.mark.parametrize("family", [name for name in FAMILIES if not FAMILIES[name].weighted])
 def test_rows_are_laid_between_clusters_without_themselves(family):
-    """Under each cluster's rows but the row itself, relative to no rows, with tails that show
-    the distance; a lone row stays."""
+    """Under each cluster's rows but the row itself, relative to the centre of no rows, with tails
+    that show the distance; a lone row stays."""
     columns, prior = columns_of(family, 12, 0), PitmanYor(1.3, 0.2)
     make = counts_state if family == "multinomial" else mixture_state
     table, state = make(columns, prior)

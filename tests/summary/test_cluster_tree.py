@@ -5,7 +5,7 @@ import pytest
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage, linkage
 from scipy.optimize import linprog
 from scipy.spatial.distance import squareform
-from scipy.special import expit, logsumexp
+from scipy.special import expit, logsumexp, softmax
 from sklearn.metrics import adjusted_rand_score
 
 from oracles.rings import components_of, on_ring, ring
@@ -22,6 +22,8 @@ from skanneal.summary._cluster_tree import (
 )
 from skanneal.summary._dip import dip, dip_evidence
 from skanneal.summary._line import spread_ties
+from skanneal.summary._one_or_two import log_odds
+from skanneal.summary._recurrence import disagreement
 
 
 def distance_from_convex(points, below, above):
@@ -339,20 +341,37 @@ def near(generator, centres, by):
     return [centres + by * generator.normal(size=centres.shape) for _ in range(9)]
 
 
-def test_normal_clusters_without_a_valley_are_two_if_all_draws_know_their_border():
-    """Draws that differ no more than samples of so many rows do; the control are draws that each
-    have a border of their own, and valleys alone."""
-    generator, centres = np.random.default_rng(0), np.array([[0.0, 0.0], [2.4, 0.0]])
-    rows = np.concatenate([centre + generator.normal(size=(400, 2)) for centre in centres])
-    joints = components_of(rows, centres, 1.0)
-    recur, differ = (
-        [components_of(rows, of_draw, 1.0) for of_draw in near(generator, centres, by)]
-        for by in (0.05, 1.0)
-    )
-    assert cut_tree(cluster_tree(joints, recur)).tolist() == [0, 1]
-    assert cut_tree(cluster_tree(joints, differ)).tolist() == [0, 0]
-    assert cut_tree(cluster_tree(joints, recur[:1])).tolist() == [0, 0]  # none to compare it with
-    assert heights_of(joints, recur, np.ones(9))[0] < -np.log(0.1)
+def two_that_overlap(generator):
+    """Rows of two normal clusters without a valley, their components, and those of nine draws."""
+    centres = np.array([[0.0, 0.0], [2.4, 0.0]])
+    rows = np.repeat(centres, [700, 300], axis=0) + generator.normal(size=(1000, 2))
+    draws = near(generator, centres, by=0.05)
+    return rows, *(components_of(rows, of, 1.0) + np.log([0.7, 0.3]) for of in [centres, *draws])
+
+
+def test_normal_clusters_without_a_valley_are_two():
+    """The controls are valleys alone, and a single draw, of which nothing but valleys is asked."""
+    _, joints, *draws = two_that_overlap(np.random.default_rng(0))
+    assert cut_tree(cluster_tree(joints, draws)).tolist() == [0, 1]
+    assert cut_tree(cluster_tree(joints, draws[:1])).tolist() == [0, 0]
+    assert heights_of(joints, draws, np.ones(9))[0] < -np.log(0.1)
+
+
+@pytest.mark.parametrize("with_numbers", [False, True])
+def test_pairs_have_the_median_of_the_draws_on_both_lines(with_numbers):
+    rows, joints, *draws = two_that_overlap(np.random.default_rng(1))
+    numbers = rows if with_numbers else None
+    odds = []
+    for of_draw in draws:
+        order = np.argsort(of_draw.argmax(axis=1), kind="stable")
+        own = numbers[order] if with_numbers else None
+        odds.append(log_odds(*of_draw[order].T, own))
+    assert np.ptp(odds) > 0.1
+    height = cluster_tree(joints, draws, None, numbers)[0, 2]
+    unknown = np.subtract(*disagreement([softmax(d, axis=1) for d in draws], np.ones(9))).sum() / 2
+    known = 2 * max(np.log(2 / (unknown + 1 / 11)), 0)
+    assert known > 0.1
+    assert height == pytest.approx(np.logaddexp(0.0, np.median(odds) + known))
 
 
 def test_pieces_of_a_square_are_one_even_if_all_draws_have_the_same():
@@ -399,7 +418,7 @@ def test_the_share_of_pairs_that_are_two_is_that_of_pairs_that_were_asked(odds, 
 
 def table_of_three(generator, third):
     """Rows of three components, of which the first two overlap, and nine draws."""
-    centres = np.array([[0.0, 0.0], [2.2, 0.0], [2.2, third]])
+    centres = np.array([[0.0, 0.0], [2.7, 0.0], [2.7, third]])
     rows = np.concatenate([centre + generator.normal(size=(150, 2)) for centre in centres])
     joints = components_of(rows, centres, 1.0)
     return joints, [components_of(rows, of, 1.0) for of in near(generator, centres, 0.09)]

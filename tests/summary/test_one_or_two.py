@@ -2,18 +2,28 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from scipy.stats import norm
 from sklearn.mixture import GaussianMixture
 
 from skanneal.summary import _one_or_two
-from skanneal.summary._one_or_two import _EDGES, _MIDDLES, _STEPS, _WIDTH, _bumps, log_odds
+from skanneal.summary._discriminant import discriminant_places
+from skanneal.summary._one_or_two import (
+    _EDGES,
+    _MIDDLES,
+    _STEPS,
+    _WIDTH,
+    _bumps,
+    _on_line,
+    _places,
+    log_odds,
+)
 from skanneal.summary._two_normals import log_two_normals
 
 
 def by_two(rows, means, spreads):
-    """Log joints of numbers by two normal components, and which rows are the first one's."""
-    first, second = (norm.logpdf(rows, m, s) for m, s in zip(means, spreads))
-    return first, second, first > second
+    """Log joints of numbers by two normal components."""
+    return tuple(norm.logpdf(rows, m, s) for m, s in zip(means, spreads))
 
 
 def two_normals(generator, n, apart):
@@ -49,14 +59,53 @@ def test_a_core_within_its_halo_is_not_a_second_cluster():
     core_and_halo = by_two(np.random.default_rng(5).standard_t(3, size=400), (0.0, 0.0), (1.0, 3.0))
     assert log_odds(*core_and_halo) == -np.inf
     same = np.zeros(6)
-    assert log_odds(same, same, np.arange(6) < 3) == -np.inf
+    assert log_odds(same, same) == -np.inf
 
 
 def test_order_and_units_do_not_matter():
-    first, second, is_first = two_normals(np.random.default_rng(2), 90, 3.0)
+    first, second = two_normals(np.random.default_rng(2), 90, 3.0)
     order = np.random.default_rng(3).permutation(180)
-    other = log_odds(second[order], first[order], ~is_first[order])
-    assert other == pytest.approx(log_odds(first, second, is_first), abs=0.05)
+    other = log_odds(second[order], first[order])
+    assert other == pytest.approx(log_odds(first, second), abs=0.05)
+
+
+@pytest.mark.parametrize("n_columns", [2, 10])
+def test_between_normal_components_the_line_of_densities_is_straight(n_columns):
+    """Whatever their widths. As a control, it is not where drops are those of the medians."""
+    generator = np.random.default_rng(6)
+    centres, widths = np.zeros((2, n_columns)), np.array([0.7, 1.3])
+    centres[1, 0] = 1.2 * np.sqrt(n_columns)
+    sides = np.arange(20_000) % 2
+    rows = centres[sides] + widths[sides, None] * generator.normal(size=(20_000, n_columns))
+    first, second = (
+        norm.logpdf(rows, centre, width).sum(axis=1) for centre, width in zip(centres, widths)
+    )
+    places = _places(first, second, sides == 0)
+    assert np.corrcoef(places, rows[:, 0])[0, 1] < -0.998
+    medians = [
+        np.median(log[sides == own]) - np.median(log[sides != own])
+        for own, log in enumerate((first, second))
+    ]
+    bent = first / medians[0] - second / medians[1]
+    assert np.corrcoef(bent, rows[:, 0])[0, 1] > -0.97
+
+
+def test_both_lines_count_alike():
+    """Rows with gaps have no place on the straight line."""
+    generator = np.random.default_rng(7)
+    rows = generator.normal(size=(600, 2))
+    rows[::2, 0] += 3.0
+    logs = [-0.5 * (((rows - centre) / 0.9) ** 2).sum(axis=1) for centre in ([0, 0.3], [3, 0])]
+    by_density = log_odds(*logs)
+    assert by_density > 0
+    shares = expit(logs[0] - logs[1])
+    straight = _on_line(discriminant_places(rows, shares), shares)
+    assert log_odds(*logs, rows) == pytest.approx((by_density + straight) / 2)
+    rows[::3, 1] = np.nan
+    whole = np.arange(600) % 3 > 0
+    fewer = _on_line(discriminant_places(rows[whole], shares[whole]), shares[whole])
+    assert log_odds(*logs, rows) == pytest.approx((by_density + fewer) / 2)
+    assert fewer < straight
 
 
 def test_bumps_are_laws_in_standard_units():

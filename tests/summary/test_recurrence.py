@@ -49,7 +49,7 @@ def test_the_share_that_is_unknown_is_the_probability_of_an_arbitrary_border():
 
 def known(misplaced, n_draws=8):
     """Log odds that draws which differ about so many rows per component know their borders."""
-    return 2 * np.log(2 / (misplaced + 1 / (n_draws + 2)))
+    return 2 * max(np.log(2 / (misplaced + 1 / (n_draws + 2))), 0)
 
 
 def test_two_components_are_parted_as_long_as_their_basin_is_sure():
@@ -67,6 +67,8 @@ def test_two_components_are_parted_as_long_as_their_basin_is_sure():
     few = sureness_in_basins(tree, unknown, np.arange(4) != 3, np.ones(8), 3.0)
     assert few[0, 2] == pytest.approx(np.logaddexp(0, known(3.4 / 3) + 3.0))
     assert not sureness_in_basins(tree, unknown, counted, [1.0, 0.0], 3.0).any()
+    unsure = sureness_in_basins(tree, 10 * unknown, counted, np.ones(8), 3.0)
+    np.testing.assert_allclose(unsure[~np.eye(4, dtype=bool)], np.logaddexp(0, 3.0))
 
 
 @pytest.mark.parametrize("n", [400, 6400])
