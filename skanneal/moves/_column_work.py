@@ -27,7 +27,7 @@ class ColumnWork(Polled):
     def column_scores(self, state, columns, rows, labels, hyper=None):
         """Log marginal likelihood of columns under partitions: see `CrossCat.column_scores`.
         Partitions of one cluster are scored once."""
-        whole = labels.min(axis=1) == labels.max(axis=1)
+        whole = np.all(labels == labels[:, :1], axis=1)
         if np.count_nonzero(whole) > 1:
             first = int(np.argmax(whole))
             kept = np.flatnonzero(~whole | (np.arange(len(whole)) == first))
