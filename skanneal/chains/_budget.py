@@ -17,7 +17,7 @@ from ..moves import CALL, n_columns_of, row_work
 SHARES = {
     "split_merge": 1 / 2,
     "permutation": 1.0,
-    "column_block": 1 / 2,  # with 1/4 chains differ in how many views independent columns are in
+    "column_block": 1.0,  # with 1/4 chains differ in how many views independent columns are in
     "column_gibbs": 1 / 4,
     "column_sets": 1 / 16,
     "view_split_merge": 1 / 8,
