@@ -98,8 +98,9 @@ class ChainMoves:
 
 
 def _column_options(plan, name):
-    """Parameters of a move of columns: one that draws their hyperparameters has the grids."""
-    return {"grids": plan.grids} if getattr(COLUMN_MOVES[name], "takes_grids", False) else {}
+    """Parameters of a move of columns: one that draws hyperparameters has their grids."""
+    given = {"grids": plan.grids, "view_grid": plan.view_grid}
+    return {key: grid for key, grid in given.items() if hasattr(COLUMN_MOVES[name], f"takes_{key}")}
 
 
 def _options(plan, name):

@@ -1,7 +1,7 @@
 """The compiled part of the block sweep: features choose among views by a table of scores."""
 
 from libc.math cimport INFINITY, exp, log
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 from numpy.random cimport bitgen_t
 
 import numpy as np
@@ -10,9 +10,9 @@ from .._native._random cimport below, bitgen, uniform
 from ..partition_priors._base cimport PartitionPrior
 
 
-def choose_views(view_of, features, scores, PartitionPrior prior, double mean_empty,
-                 Py_ssize_t n_passes, bit_generator):
-    """Gibbs steps of some features, in random order, on a fixed table of scores.
+def choose_views(view_of, features, scores, single, PartitionPrior prior, double mean_empty,
+                 double single_weight, bit_generator):
+    """A Gibbs step of some features, in random order, on a fixed table of scores.
 
     Parameters
     ----------
@@ -22,12 +22,16 @@ def choose_views(view_of, features, scores, PartitionPrior prior, double mean_em
         Those that may change views.
     scores : float64 array of shape (n_features, n_views)
         beta times the feature's log marginal likelihood in each view, empty ones included.
+    single : uint8 array of shape (n_views,)
+        Whether a view's rows are one cluster by its prior. Of these views the first empty one
+        stands for all; with `single_weight` above 0 there has to be one at any time.
     prior : PartitionPrior
         Over partitions of the features.
     mean_empty : float
-        Expected number of fresh views; each empty one has the share open(V) / mean_empty.
-    n_passes : int
-        Steps per feature.
+        Expected number of fresh views of the other kind; each that is empty has the share
+        (1 - single_weight) open(V) / mean_empty.
+    single_weight : float
+        Probability that a view's prior allows one cluster only.
     bit_generator : numpy.random.BitGenerator
 
     Returns
@@ -37,44 +41,59 @@ def choose_views(view_of, features, scores, PartitionPrior prior, double mean_em
     cdef int64_t[::1] of = np.array(view_of, dtype=np.int64)
     cdef const double[:, ::1] score = np.ascontiguousarray(scores)
     cdef const int64_t[::1] feature = features
-    cdef Py_ssize_t n_columns = score.shape[0], n_views = score.shape[1], i, j, f, v, _pass
+    cdef const uint8_t[::1] one = single
+    cdef Py_ssize_t n_columns = score.shape[0], i, j, f, v
+    cdef Py_ssize_t n_views = score.shape[1]    # that are looked at: of empty ones at the end one
     cdef int64_t[::1] size = np.bincount(of, minlength=n_views).astype(np.int64)
     cdef int64_t[::1] order = np.arange(n_columns, dtype=np.int64)
     cdef double[::1] weight = np.empty(n_views)
     cdef bitgen_t *rng = bitgen(bit_generator)
-    cdef double share, best, total, u
+    cdef double share = log((1.0 - single_weight) / mean_empty), of_single = log(single_weight)
+    cdef double opens, best, total, u
     cdef int64_t n_filled, last
+    cdef bint has_single
     with nogil:
-        for _pass in range(n_passes):
-            for i in range(n_columns - 1, 0, -1):
-                j = below(rng, i + 1)
-                order[i], order[j] = order[j], order[i]
-            for i in range(n_columns):
-                f = feature[order[i]]
-                size[of[f]] -= 1
-                n_filled = 0
-                for v in range(n_views):
-                    n_filled += size[v] > 0
-                # the only feature opens a view with probability 1
-                share = log(prior.open(n_filled) / mean_empty) if n_filled else 0.0
-                best = -1e308
-                for v in range(n_views):
-                    weight[v] = score[order[i], v] + (prior.log_join(size[v]) if size[v] else share)
-                    best = max(best, weight[v])
-                total = 0.0
-                for v in range(n_views):
-                    weight[v] = exp(weight[v] - best)
-                    total += weight[v]
-                u = uniform(rng) * total
-                last = n_views - 1
-                for v in range(n_views):
-                    if weight[v] > 0.0:     # rounding must not lead to a view of weight zero
-                        last = v
-                        if u < weight[v]:
-                            break
-                        u -= weight[v]
-                of[f] = v = last
-                size[v] += 1
+        while n_views > 1 and one[n_views - 2] and size[n_views - 1] + size[n_views - 2] == 0:
+            n_views -= 1
+        for i in range(n_columns - 1, 0, -1):
+            j = below(rng, i + 1)
+            order[i], order[j] = order[j], order[i]
+        for i in range(n_columns):
+            f = feature[order[i]]
+            size[of[f]] -= 1
+            n_filled = 0
+            for v in range(n_views):
+                n_filled += size[v] > 0
+            # the only feature opens a view with probability 1
+            opens = log(prior.open(n_filled)) if n_filled else 0.0
+            best = -INFINITY
+            has_single = False
+            for v in range(n_views):
+                if size[v]:
+                    weight[v] = prior.log_join(size[v])
+                elif not one[v]:
+                    weight[v] = opens + share
+                else:
+                    weight[v] = -INFINITY if has_single else opens + of_single
+                    has_single = True
+                weight[v] += score[order[i], v]
+                best = max(best, weight[v])
+            total = 0.0
+            for v in range(n_views):
+                weight[v] = exp(weight[v] - best)
+                total += weight[v]
+            u = uniform(rng) * total
+            last = n_views - 1
+            for v in range(n_views):
+                if weight[v] > 0.0:     # rounding must not lead to a view of weight zero
+                    last = v
+                    if u < weight[v]:
+                        break
+                    u -= weight[v]
+            of[f] = v = last
+            size[v] += 1
+            if v == n_views - 1 and n_views < score.shape[1]:
+                n_views += 1
     return np.asarray(of)
 
 

@@ -23,10 +23,16 @@ class ColumnMove(ColumnWork):
     ----------
     row_grid : PriorGrid or ndarray of shape (n_points, 2)
         The hyperprior of a view's own (concentration, discount); an array weighs its pairs alike.
+
+    Attributes
+    ----------
+    fresh_weights : float64 array of shape (n_points,)
+        Log weights by which the points of fresh views are drawn.
     """
 
     def __init__(self, row_grid):
         self.row_grid = PriorGrid.of(row_grid)
+        self.fresh_weights = self.row_grid.log_weights
 
     def _fresh(self, state, n_views, bit_generator):
         """Views from their prior: list of FreshView."""
@@ -35,7 +41,7 @@ class ColumnMove(ColumnWork):
         views = []
         self.work += CALL * n_views
         for _ in range(n_views):
-            prior = self.row_grid.prior(draw_index(self.row_grid.log_weights, generator), kind)
+            prior = self.row_grid.prior(draw_index(self.fresh_weights, generator), kind)
             views.append(FreshView(prior, prior.draw(n, bit_generator).astype(np.int32)))
         return views
 

@@ -25,7 +25,14 @@ class ColumnWork(Polled):
     work = 0
 
     def column_scores(self, state, columns, rows, labels, hyper=None):
-        """Log marginal likelihood of columns under partitions: see `CrossCat.column_scores`."""
+        """Log marginal likelihood of columns under partitions: see `CrossCat.column_scores`.
+        Partitions of one cluster are scored once."""
+        whole = np.all(labels == labels[:, :1], axis=1)
+        if np.count_nonzero(whole) > 1:
+            first = int(np.argmax(whole))
+            kept = np.flatnonzero(~whole | (np.arange(len(whole)) == first))
+            place = np.searchsorted(kept, np.where(whole, first, np.arange(len(whole))))
+            return self.column_scores(state, columns, rows, labels[kept], hyper)[:, place]
         batch = max(1, SCORES // max(1, labels.size))
         scores = []
         for start in range(0, len(columns), batch):
@@ -40,6 +47,11 @@ class ColumnWork(Polled):
         joint = JointColumns(state, fresh)
         self.work += CALL + joint.cells.size * len(joint.views)
         return joint
+
+    def _add_view(self, joint, view):
+        """Add a fresh view to joint columns' views."""
+        joint.add(view)
+        self.work += joint.cells.size
 
     def reassign(self, state, view_of, fresh=()):
         """Give every column a view: see `CrossCat.reassign`; views that change are built anew."""

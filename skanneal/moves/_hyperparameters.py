@@ -171,10 +171,14 @@ class PartitionHyperparameters:
         """Draw the pair given the sizes of the clusters, on which alone it depends."""
         if len(self.grid) < 2:
             return MoveInfo(0, 0, 0)
-        sizes = state.sizes()
-        places = self.grid.within(sizes.sum())
-        scores = state.prior.grid_scores(sizes, self.grid.points[places])
-        log_weights = scores + self.grid.log_weights[places]
-        place = places[draw_index(log_weights, np.random.Generator(bit_generator))]
-        state.set_prior(self.grid.prior(place, type(state.prior)))
+        state.set_prior(self.drawn(state.prior, state.sizes(), bit_generator))
         return MoveInfo(1, 1, 1)
+
+    def drawn(self, prior, sizes, bit_generator):
+        """A prior drawn given the sizes of the clusters; `prior`, if the grid has one point."""
+        if len(self.grid) < 2:
+            return prior
+        places, points, log_weights = self.grid.points_within(int(sizes.sum()))
+        log_weights = prior.grid_scores(sizes, points) + log_weights
+        place = places[draw_index(log_weights, np.random.Generator(bit_generator))]
+        return self.grid.prior(place, type(prior))

@@ -31,10 +31,18 @@ class JointColumns:
         self.columns = state.joint_columns
         self.table, self.rows = state.table, rows
         self.cells, self.gaps, hyper = state.joint_cells(rows)
-        division = FAMILIES[state.family_of[int(self.columns[0])]].division
+        self.hyper = hyper
+        self.division = FAMILIES[state.family_of[int(self.columns[0])]].division
         labels = [*state.row_labels(rows), *(view.labels for view in fresh)]
-        self.views = [division(self.cells, own, hyper, self.gaps) for own in labels]
+        self.views = [self._view(own) for own in labels]
         self.view_of = state.view_of[self.columns]
+
+    def _view(self, labels):
+        return self.division(self.cells, labels, self.hyper, self.gaps)
+
+    def add(self, view):
+        """Add a fresh view, behind the others."""
+        self.views.append(self._view(view.labels))
 
     def log_ratio(self, before, after):
         """Log ratio of the likelihoods of all columns in the views `after` and `before`, their

@@ -50,7 +50,7 @@ class PriorGrid:
         log_weights = np.zeros(len(self.points)) if log_weights is None else log_weights
         self.log_weights = log_weights - logsumexp(log_weights)
         self.least_rows = least_rows
-        self._within = None, None  # the last answer
+        self._within = None, (None, None, None)  # the last answer
 
     @classmethod
     def of(cls, grid):
@@ -68,7 +68,7 @@ class PriorGrid:
         i : int
         kind : subclass of PartitionPrior
         """
-        prior = kind(*self.points[i])
+        prior = kind(*self.points[i].tolist())
         prior.log_weight = self.log_weights[i]
         return prior
 
@@ -91,7 +91,22 @@ class PriorGrid:
         places : ndarray of shape (n_kept,)
             All points, if none is for so few rows: a user has set them.
         """
-        known, places = self._within
+        return self.points_within(n)[0]
+
+    def points_within(self, n):
+        """Return these places, their points and the log weights of these.
+
+        Parameters
+        ----------
+        n : int
+
+        Returns
+        -------
+        places : ndarray of shape (n_kept,)
+        points : ndarray of shape (n_kept, 2)
+        log_weights : ndarray of shape (n_kept,)
+        """
+        known, found = self._within
         if known != n:
             if self.least_rows is None:
                 kept = self.points[:, 0] <= concentrations(n)[-1] * (1 + 1e-9)
@@ -100,8 +115,9 @@ class PriorGrid:
             if not kept.any():
                 kept[:] = True
             places = np.flatnonzero(kept)
-            self._within = n, places
-        return places
+            found = places, self.points[places], self.log_weights[places]
+            self._within = n, found
+        return found
 
     @property
     def opens(self):

@@ -123,7 +123,7 @@ cdef class PitmanYor(PartitionPrior):
         cdef const double[:, ::1] pair = np.ascontiguousarray(points, dtype=np.float64)
         cdef double[::1] out = np.zeros(len(pair))
         cdef int64_t n = 0, n_clusters = size.shape[0], i
-        cdef Py_ssize_t g, n_alphas = 0
+        cdef Py_ssize_t g, start = 0, j = 0
         cdef double alpha, d, product, of_one = 0.0, of_sizes = 0.0, last = -1.0
         cdef double[::1] of_alpha = np.empty(len(pair))
         for i in range(n_clusters):
@@ -134,17 +134,18 @@ cdef class PitmanYor(PartitionPrior):
             for g in range(pair.shape[0]):
                 alpha, d = pair[g, 0], pair[g, 1]
                 if d != last:   # grids go through the discounts one by one
-                    of_sizes, last = 0.0, d
+                    of_sizes, last, j, start = 0.0, d, start, g
                     for i in range(n_clusters):
                         if i == 0 or size[i] != size[i - 1]:
                             of_one = log_rising(1.0 - d, size[i] - 1.0)
                         of_sizes += of_one
-                # ... and mostly through the same concentrations for each
-                if n_alphas == 0 or pair[g % n_alphas, 0] != alpha:
-                    of_alpha[g] = log_rising(alpha + 1.0, n - 1.0)
-                    n_alphas = g + 1
+                # ... and for each through mostly the same concentrations, which ascend
+                while j < start and pair[j, 0] < alpha:
+                    j += 1
+                if j < start and pair[j, 0] == alpha:
+                    of_alpha[g] = of_alpha[j]
                 else:
-                    of_alpha[g] = of_alpha[g % n_alphas]
+                    of_alpha[g] = log_rising(alpha + 1.0, n - 1.0)
                 out[g] = of_sizes - of_alpha[g]
                 product = 1.0
                 for i in range(1, n_clusters):

@@ -8,7 +8,7 @@ what it can tell apart is worked out from the transition matrices (test_power).
 import math
 import types
 from collections import Counter
-from functools import cache
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
@@ -350,6 +350,62 @@ def test_moves_that_ignore_the_weights_fail(moves):
     assert count_p_value(summed(counts, weighted_points), summed(law, weighted_points)) < REJECT
 
 
+def flat_case():
+    """The same with a weak likelihood, so that columns often change views, and pairs that differ in
+    how many views they expect."""
+    return weighted_case()._replace(beta=0.1, view_grid=[(0.1, 0.0), (5.0, 0.0)])
+
+
+def block_moves(case, make):
+    """The block move, which draws the columns' pair, and moves of the rows and of their pairs."""
+    rows = case.grid_of("row")
+    return [make(rows, case.grid_of("view")), Rows(), EachView(PartitionHyperparameters(rows))]
+
+
+@pytest.mark.parametrize("n_starts", [200, pytest.param(4000, marks=SLOW)])
+def test_the_block_draws_the_columns_pair(n_starts):
+    """Views of one cluster among the fresh ones, and the pair drawn after each pass."""
+    case, law = flat_case(), joint_law(flat_case())
+    for n_auxiliary in (0.5, 2.0):
+        moves = block_moves(case, partial(ColumnBlock, n_auxiliary=n_auxiliary))
+        check_all(ends(case, draws_of(law, n_starts, 3), moves, 2, 3), law)
+
+
+class WrongWeight(ColumnBlock):
+    """Views of one cluster are opened too seldom."""
+
+    def __init__(self, *grids):
+        super().__init__(*grids)
+        self.single_weight /= 3.0
+
+
+class EverySingle(ColumnBlock):
+    """Each empty view of one cluster counts for itself."""
+
+    def _choose(self, state, view_of, scores, single, bit_generator):
+        scores = scores + np.where(single & (np.arange(len(single)) >= state.n_views), 1.0, 0.0)
+        return super()._choose(state, view_of, scores, single, bit_generator)
+
+
+class OldSizes(ColumnBlock):
+    """The pair is drawn given where the columns were."""
+
+    def _draw_prior(self, state, view_of, bit_generator):
+        super()._draw_prior(state, np.zeros_like(view_of), bit_generator)
+
+
+@pytest.mark.parametrize("make", [WrongWeight, EverySingle, OldSizes])
+def test_faulty_blocks_with_views_of_one_cluster_fail(make):
+    case, law = flat_case(), joint_law(flat_case())
+    counts = ends(case, draws_of(law, 1500, 4), block_moves(case, make), 3, 4)
+    assert count_p_value(summed(counts, pair_and_points), summed(law, pair_and_points)) < REJECT
+
+
+def pair_and_points(key):
+    """The columns' pair, their partition, and how many views have the point of one cluster."""
+    return key[0], views_of(key), sum(content[1] == 0 for _, content in key[2])
+
+
 @pytest.mark.parametrize(
     ("n_views", "goes"), [(1, [1, 0]), (1, [0, 1, 1]), (3, [1, 1, 0, 1]), (2, [0, 0, 1, 0, 0])]
 )
@@ -536,7 +592,7 @@ class BlockFault(ColumnBlock):
         super().__init__(row_grid, n_auxiliary=3, n_passes=1)
         self.share, self.join, self.opening, self.own = share, join, opening, own
 
-    def _choose(self, state, view_of, scores, bit_generator):
+    def _choose(self, state, view_of, scores, single, bit_generator):
         alpha, d = state.prior.concentration, state.prior.discount
         generator = np.random.Generator(bit_generator)
         view_of = view_of.copy()
@@ -562,7 +618,9 @@ class FixedPool(ColumnBlock):
         scores = beta * self._scores(state, np.arange(state.table.n_columns), fresh)
         view_of = state.view_of
         columns = state.single_columns
-        chosen = choose_views(view_of, columns, scores, state.prior, 1.0, 1, bit_generator)
+        single = np.zeros(scores.shape[1], dtype=bool)
+        weights = state.prior, 1.0, 0.0
+        chosen = choose_views(view_of, columns, scores, single, *weights, bit_generator)
         state.reassign(chosen, fresh)
 
 

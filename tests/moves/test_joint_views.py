@@ -82,6 +82,14 @@ def test_moves_leave_the_posterior(moves, kind):
     stays(own, law_of(n_rows, kind), moves_of(own, MOVES[moves]), 800)
 
 
+@pytest.mark.parametrize("n_starts", [40, pytest.param(1500, marks=SLOW)])
+@pytest.mark.parametrize("kind", ["joint", "mixed"])
+def test_views_of_one_cluster(kind, n_starts):
+    """A view's prior allows one cluster only with probability 1/2."""
+    own = case(3, kind)._replace(row_grid=[(0.0, 0.0), (0.7, 0.3)])
+    stays(own, joint_law(own), moves_of(own, MOVES["column_block"]), n_starts)
+
+
 @pytest.mark.parametrize("n_starts", [15, pytest.param(1500, marks=SLOW)])
 def test_hyperparameters_of_columns_and_of_the_family(n_starts):
     """A column's scale and the kappa0 of all columns are drawn too."""

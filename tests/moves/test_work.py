@@ -97,3 +97,19 @@ def test_permutation():
     info = Permutation("uniform", "quadratic").sweep(mixture, bit_generator)
     of_program = mixture.spare("order_program", OrderProgram).work
     assert of_program > 20 and info.work == CALL + of_program * row_work(2)
+
+
+def test_partitions_of_one_cluster_are_scored_once(counted):
+    case, bit_generator = make_case("4x4", "PY"), np.random.PCG64(3)
+    subsample = Subsample(4, "random", bit_generator)
+    subsample.fill()
+    key = 0, (0,) * 4, ((tuple(range(4)), ((0, 0, 1, 1), 0)),)
+    state = make_state(case, key, make_table(case.columns), subsample)
+    labels = np.array([[2, 2, 2, 2], [0, 1, 0, 1], [0, 0, 0, 0], [0, 0, 0, 1], [1, 1, 1, 1]])
+    columns, rows = np.arange(4), subsample.rows()
+    expected = state.column_scores(columns, rows, labels.astype(np.int32))
+    counted.clear()
+    move = COLUMN_MOVES["column_sets"](np.array(case.row_grid))
+    found = move.column_scores(state, columns, rows, labels.astype(np.int32))
+    np.testing.assert_array_equal(found, expected)
+    assert move.work == sum(counted) == CALL + 4 * 4 * 3
