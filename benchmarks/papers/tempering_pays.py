@@ -169,12 +169,14 @@ def pays_picture(records):
             points = [point for point in points if point[1]]
             factors = [np.exp(np.mean(logs)) for _, logs, _ in points]
             at = [b for b, _, _ in points]
-            ax.loglog(at, factors, line, color=color, label=way)
+            ax.loglog(at, factors, line, color=color)
+            ax.plot([], [], line, marker=marker, color=color, label=way)
             for b, factor, (_, _, runs) in zip(at, factors, points, strict=True):
                 full = "full" if all(map(agrees, runs.values())) else "none"
                 ax.plot(b, factor, marker, color=color, fillstyle=full)
         ax.axhline(1.0, color="0.6", linewidth=1)
         ax.set_title(f"{n_rows:,} rows, {d} parameters", fontsize=9, loc="left")
+        ax.set_xlim(BARRIERS[0] / 1.3, BARRIERS[-1] * 1.3)
         ax.set_xticks(BARRIERS, BARRIERS)
         ax.minorticks_off()
         ax.set_xlabel("barrier, nats")
