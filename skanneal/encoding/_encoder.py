@@ -401,11 +401,10 @@ class Encoder:
         return [None if c is None else self._rounded(j, c) for j, c in enumerate(columns)]
 
     def _rounded(self, j, values):
-        atoms = getattr(self.codecs[j], "atoms", ())
-        if not len(atoms):
+        if j not in self.atoms_:
             return self.jitter.nearest(j, values)
         exact = self.codecs[j].decode(values)  # an atom may be off the lattice
-        return np.where(np.isin(exact, atoms), exact, self.jitter.nearest(j, values))
+        return np.where(np.isin(exact, self.atoms_[j]), exact, self.jitter.nearest(j, values))
 
     def missing_columns(self, n_rows):
         """Encoded columns of missing cells, the indicators' among them."""
