@@ -173,9 +173,7 @@ def crosscat_peers(folder=RESULTS):
         row = [name]
         for method in ("short", "default", "lace"):
             its_records = by_method.get(method, {}).get(split, [])
-            scores = [record["score"] for record in its_records]
-            spread = f" ± {np.std(scores, ddof=1):.2f}" if len(scores) > 1 else ""
-            row.append(f"{np.mean(scores):.2f}{spread} ({len(scores)})" if scores else NONE)
+            row.append(_with_spread([record["score"] for record in its_records], 2))
             spent = [record["fit_seconds"] for record in its_records]
             row.append(f"{np.mean(spent):.1f}" if spent else NONE)
         rows.append([*row, density, seconds])
@@ -190,13 +188,17 @@ def crosscat_imputation(folder=RESULTS):
     sets = sorted({name for by_set in found.values() for name in by_set}, reverse=True)
     rows = []
     for (version, method), by_set in found.items():
-        row = [method, _source(version)]
-        for name in sets:
-            errors = [record["error"] for record in by_set.get(name, [])]
-            spread = f" ± {np.std(errors, ddof=1):.3f}" if len(errors) > 1 else ""
-            row.append(f"{np.mean(errors):.3f}{spread} ({len(errors)})" if errors else NONE)
-        rows.append(row)
+        errors = ([record["error"] for record in by_set.get(name, [])] for name in sets)
+        rows.append([method, _source(version), *(_with_spread(of_set, 3) for of_set in errors)])
     return markdown(["method", "from", *sets], rows)
+
+
+def _with_spread(values, digits):
+    """Mean and standard deviation of values, and how many they are."""
+    if not values:
+        return NONE
+    spread = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.{digits}f}{spread} ({len(values)})"
 
 
 def _source(version):

@@ -37,6 +37,16 @@ WAYS = {
     "none x4": ("none", GeometricLadder(), 4),
     "stt re-centred": ("stt", RECENTRED, 2),
 }
+# Colour, marker and line of each in pictures.
+STYLES = {
+    "none": ("black", "o", "-"),
+    "stt": ("tab:orange", "s", "-"),
+    "tt": ("tab:orange", "D", ":"),
+    "spt": ("tab:blue", "^", "--"),
+    "pt": ("tab:blue", "v", ":"),
+    "none x4": ("black", "o", "-."),
+    "stt re-centred": ("0.5", "x", "-"),
+}
 
 
 def chains(model, inner, n_parameters, n_rows, setting, way, seed):
@@ -169,3 +179,13 @@ def converged(draws):
         return False  # the rest costs more
     columns = np.moveaxis(draws, -1, 0)
     return all(r_hat(column) < AGREE and ess(column) > ENOUGH for column in columns)
+
+
+def rate(record, estimator):
+    """Effective draws per processor second; what does not move counts as one draw a chain."""
+    return (record[estimator] or N_CHAINS) / record["kept_seconds"]
+
+
+def agrees(record):
+    """Whether R-hat is at most 1.1 for every parameter."""
+    return record["r_hat"] is not None and record["r_hat"] <= 1.1

@@ -16,7 +16,7 @@ from harness.markdown import NONE, markdown
 from papers import tempering_chains
 from papers import tempering_pays as pays
 from papers.cells import Cell, behind, of_figure, shown
-from papers.tempering_chains import N_CHAINS, WAYS
+from papers.tempering_chains import N_CHAINS, STYLES, WAYS, agrees, rate
 from papers.tempering_cost import measure_cost, predicted
 from papers.tempering_regression import N_SPLITS, measure_regression
 from papers.tempering_subsets import SUBSETS, measure_subsets
@@ -51,13 +51,6 @@ SUBSET_ROWS = [
     ("gp", "hmc", 10, SMALLER),
 ]
 SUBSET_WAYS, SUBSET_DRAWS = ("spt", "stt"), 300
-STYLES = {
-    "none": ("black", "o", "-"),
-    "stt": ("tab:orange", "s", "-"),
-    "tt": ("tab:orange", "D", ":"),
-    "spt": ("tab:blue", "^", "--"),
-    "pt": ("tab:blue", "v", ":"),
-}
 
 
 def data_of(row):
@@ -148,16 +141,6 @@ def by_row(records):
         at = found.setdefault(row_of(cell.data), {})
         at.setdefault(tuple(cell.method.split(": ")), {})[cell.seed] = record
     return found
-
-
-def rate(record, estimator):
-    """Effective draws per processor second; what does not move counts as one draw a chain."""
-    return (record[estimator] or N_CHAINS) / record["kept_seconds"]
-
-
-def agrees(record):
-    """Whether R-hat is at most 1.1 for every parameter."""
-    return record["r_hat"] is not None and record["r_hat"] <= 1.1
 
 
 def mean_rate(records, estimator):

@@ -16,7 +16,7 @@ import numpy as np
 from harness.markdown import NONE, markdown
 from papers import tempering_chains
 from papers.cells import Cell, behind, of_figure
-from papers.tempering_chains import N_CHAINS, WAYS
+from papers.tempering_chains import N_CHAINS, STYLES, WAYS, agrees, rate
 from papers.verdicts import mean
 from skanneal.tempering import HMC, Target
 
@@ -24,14 +24,6 @@ SEEDS, BUDGET = 3, 2.0  # processor seconds of a chain
 BARRIERS, ROWS, PARAMETERS = (2, 8, 32), (64, 512, 4096), (2, 20)
 OTHERS = [way for way in WAYS if way != "none"]
 LEAPFROG = 10
-STYLES = {
-    "stt": ("tab:orange", "s", "-"),
-    "tt": ("tab:orange", "D", ":"),
-    "spt": ("tab:blue", "^", "--"),
-    "pt": ("tab:blue", "v", ":"),
-    "none x4": ("black", "o", "-."),
-    "stt re-centred": ("0.5", "x", "-"),
-}
 
 
 class TwoModes(Target):
@@ -113,16 +105,6 @@ def measure_pays(data, way, seed, budget):
 # -- the map ---------------------------------------------------------------------------------------
 
 
-def rate(record):
-    """Effective draws of the worst parameter per processor second; of what does not move, one."""
-    return (record["bulk"] or N_CHAINS) / record["kept_seconds"]
-
-
-def agrees(record):
-    """Whether R-hat is at most 1.1 for every parameter."""
-    return record["r_hat"] is not None and record["r_hat"] <= 1.1
-
-
 def runs_of(records):
     """Setting to method to seed to record."""
     found = {}
@@ -135,7 +117,7 @@ def gains(ways, way):
     """Log ratios of rates to those of the inner sampler, by seed; none where neither agrees."""
     ones, others = ways.get(way, {}), ways.get("none", {})
     shared = [s for s in ones if s in others and (agrees(ones[s]) or agrees(others[s]))]
-    return [float(np.log(rate(ones[s]) / rate(others[s]))) for s in shared]
+    return [float(np.log(rate(ones[s], "bulk") / rate(others[s], "bulk"))) for s in shared]
 
 
 def pays_table(records):
