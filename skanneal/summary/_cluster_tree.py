@@ -31,12 +31,9 @@ more than a component each, a valley is also sought along a straight line (_stra
 surer of both counts.
 
 All draws see the same rows, and in a square each finds a gap that it takes for a border. So it is
-asked whether the border recurs (_recurrence.py): whether the draws differ about the sides of the
-rows by no more than each is unsure, or about few of them. If it does not, it has been chosen from
-as many places as both groups have rows, and the probability p of the dip test is multiplied by
-their number m (Bonferroni's inequality). With q the probability that it recurs, the total is
-
-    q p + (1 - q) min(1, m p).
+asked how many places a border has been chosen from. If two draws differ about the sides of D rows
+(_disagreement.py), it may lie beside each of these, and the probability p of the dip test is
+multiplied by the number of places, 1 + D (Bonferroni's inequality).
 
 Groups are merged, always the two between which a valley is least sure, until one is left; groups
 of one row or two, of which nothing is sure, before all others. What is left to the end is thus the
@@ -44,14 +41,14 @@ surest of n_components - 1 valleys: by Bonferroni's inequality a height is the e
 logarithm of their number. The tree does not depend on where it will be cut, and can do with nothing
 but densities: for every family, with gaps, and whatever the units of the columns.
 
-Normal clusters that overlap have no valley. So of each basin, components without a sure valley
-between them, it is asked whether its components are clusters: whether two normal laws explain the
-rows of neighbouring components better than one bump (_one_or_two.py), and whether draws know their
-borders to a row or so (_recurrence.py). A single pair cannot tell, since some neighbouring pieces
-of a ring or of a square look like two normal laws; the share of all pairs of the table can, as far
-as its clusters are of one sort. A component that lies within another one is part of it. What parts
-two components is the surer of the valleys and the basins. In which order components join, where a
-number of clusters is asked for, is said elsewhere (_tree_order.py).
+Normal clusters that overlap have no valley. So it is also asked whether components are clusters:
+whether two normal laws explain the rows of neighbouring components better than one bump
+(_one_or_two.py). A single pair cannot tell, since some neighbouring pieces of a ring or of a square
+look like two normal laws. But where components are clusters nearly all pairs of neighbours are two,
+and of pieces some are and some are not. So the share of all pairs of the table that are two is how
+sure it is that its components are clusters. A component that lies within another one is part of it.
+What parts two components is the surer of the valleys and of this share. In which order components
+join, where a number of clusters is asked for, is said elsewhere (_tree_order.py).
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -62,15 +59,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import squareform
-from scipy.special import expit, log_expit, logsumexp, softmax
+from scipy.special import expit, log_expit, logsumexp
 
 from ._dip import dip_evidence
+from ._disagreement import disagreement
 from ._fills import with_fills
 from ._joining import join_groups
 from ._labels import relabel
 from ._line import near_border, spread_ties
 from ._one_or_two import log_odds
-from ._recurrence import SURE, disagreement, recurrence, sureness_in_basins
 from ._straight_line import straight_evidence
 
 _IMPOSSIBLE = 1e7  # nats below a row's best component; all others are taken to be no lower
@@ -107,8 +104,7 @@ def cluster_tree(
     tree : ndarray of shape (n_components - 1, 4)
         As SciPy's `linkage` gives it, with the number of components in the last column. A height is
         the evidence that two clusters are two, -log(1 - probability) in nats: the greater of that
-        of a valley and that of components that are clusters. Without two draws it is that of a
-        valley.
+        of a valley and that of components that are clusters.
 
     Examples
     --------
@@ -128,24 +124,17 @@ def cluster_tree(
     if n_components == 1:
         return np.empty((0, 4))
     odds = _pairs(groups, judges or [groups], weights, numbers)
-    counted = groups.sizes >= _FEW_ROWS  # before groups are merged
-    shares = (softmax(judge.joints, axis=1) for judge in judges or [groups])
-    between, within = disagreement(shares, weights)
-    unknown = np.bincount(groups.labels, between - within, minlength=n_components)
     valleys = _valleys(groups, judges, weights, numbers)
-    clusters = sureness_in_basins(valleys, unknown, counted, weights, _log_odds_of_table(odds))
-    return _surer(valleys, np.where(odds <= -_FAR, 0.0, clusters))
+    return _surer(valleys, np.where(odds <= -_FAR, 0.0, _share_of_two(odds)))
 
 
-def _log_odds_of_table(odds):
-    """Log odds of the share of a table's pairs of neighbours that are two; 0 if there is none.
+def _share_of_two(odds):
+    """-log(1 - share) with the share of a table's pairs of neighbours that are two; 0 if there is
+    no pair.
 
     Of a component within another one it is not asked, nor of one with hardly a row."""
     asked = odds[np.triu(np.abs(odds) < _FAR, 1)]
-    if not len(asked):
-        return 0.0
-    two, one = logsumexp(log_expit(asked)), logsumexp(log_expit(-asked))
-    return float(two - one)
+    return float(np.log(len(asked)) - logsumexp(log_expit(-asked))) if len(asked) else 0.0
 
 
 def _surer(tree, pairs):
@@ -197,7 +186,7 @@ def _valleys(groups, judges, weights, numbers):
     n_components = groups.joints.shape[1]
     node = np.arange(n_components)  # of each group; a group has the number of its first component
     sizes = np.ones(n_components)
-    dips, said, borders, asked = {}, {}, {}, set()
+    said, asked = {}, set()
     tree, height = np.empty((n_components - 1, 4)), 0.0
     largest = np.column_stack([groups.sizes, np.zeros_like(groups.sizes)])  # two of each group
     many = np.log(n_components - 1)  # valleys, of which the surest is left to the end
@@ -207,18 +196,14 @@ def _valleys(groups, judges, weights, numbers):
             pairs = groups.neighbours()
             for a, b in pairs - said.keys():
                 evidence = [judge.valley(a, b) for judge in judges or [groups]]
-                dips[a, b] = _weighted_median(evidence, weights) - many
-                said[a, b] = _least(dips[a, b], groups.log_rows(a, b))
+                of_dips = _weighted_median(evidence, weights) - many
+                said[a, b] = _fair(of_dips, groups, judges, weights, a, b)
             while (pair := min(pairs, key=lambda pair: (said[pair], pair))) not in asked:
-                if pair not in borders:  # so far the least that it can be is said
-                    borders[pair] = _border(groups, judges, weights, *pair)
-                    said[pair] = _fair(dips[pair], *borders[pair])
-                    continue
                 asked.add(pair)
                 alone = largest[pair, 1] < SMALL * largest[pair, 0]
                 if numbers is not None and alone.all():
                     found = groups.straight_valley(*pair, numbers, said[pair] + many) - many
-                    said[pair] = max(said[pair], _fair(found, *borders[pair]))
+                    said[pair] = max(said[pair], _fair(found, groups, judges, weights, *pair))
             height = max(height, said[pair])
         a, b = pair
         tree[step] = *sorted((node[a], node[b])), height, sizes[a] + sizes[b]
@@ -226,40 +211,21 @@ def _valleys(groups, judges, weights, numbers):
             of_draw.merge(a, b)
         node[a], sizes[a] = n_components + step, sizes[a] + sizes[b]
         largest[a] = np.sort(largest[pair, :], axis=None)[:1:-1]
-        said, borders = (
-            {pair: of for pair, of in known.items() if not {a, b} & set(pair)}
-            for known in (said, borders)
-        )
+        said = {pair: of for pair, of in said.items() if not {a, b} & set(pair)}
         asked &= said.keys()
     return tree
 
 
-def _border(groups, judges, weights, a, b):
-    """Evidence that the border of two groups recurs in the draws that have both, and the logarithm
-    of how many rows it may lie beside.
-
-    It does if draws differ by no more than they are unsure, or about few rows of the smaller."""
+def _fair(evidence, groups, judges, weights, a, b):
+    """Evidence of a valley between two groups, less the logarithm of the number of places that the
+    draws which have both groups choose its border from; but no less than 0 for that."""
+    if evidence <= 0.0:
+        return evidence
     rows = np.concatenate([groups.rows[a], groups.rows[b]])
-    smaller = min(len(groups.rows[a]), len(groups.rows[b]))
-    places = groups.log_rows(a, b)
     both = [min(len(judge.rows[a]), len(judge.rows[b])) >= _FEW_ROWS for judge in judges]
-    if smaller == 0 or sum(both) < 2:
-        return SURE, places
     shares = (_shares(judge, rows, a, b) for judge, has in zip(judges, both) if has)
-    sums = [of_rows.sum() for of_rows in disagreement(shares, np.asarray(weights)[both])]
-    few = -np.log(sums[0] / smaller) if sums[0] > 0 else SURE
-    return max(few, recurrence(*sums)), places
-
-
-def _fair(evidence, recurs, places):
-    """Evidence of a valley in total: its border recurs, or else its place has been chosen."""
-    recurring = -evidence + np.log(-np.expm1(-recurs)) if recurs > 0 else -np.inf
-    return -float(np.logaddexp(recurring, min(places - evidence, 0.0) - recurs))
-
-
-def _least(evidence, places):
-    """The least that `_fair` can be, however sure it is that the border recurs."""
-    return min(evidence, max(evidence - places, 0.0))
+    differ = disagreement(shares, np.asarray(weights)[both]) if sum(both) > 1 else np.zeros(1)
+    return max(evidence - float(np.log1p(differ.sum())), 0.0)
 
 
 def one_cluster(n_components: int, asked: bool = False) -> str:
@@ -383,10 +349,6 @@ class _Groups:
             row = (self.joints[:, empty] - own).argmax()
             pairs.add(tuple(sorted((int(empty), int(self.labels[row])))))
         return pairs
-
-    def log_rows(self, a, b):
-        """Return the logarithm of how many rows two groups have."""
-        return np.log(max(len(self.rows[a]) + len(self.rows[b]), 1))
 
     def smallest(self):
         """Return the smallest group of few rows, and the group that is second in most of them, the

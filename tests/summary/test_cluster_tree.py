@@ -12,18 +12,15 @@ from oracles.rings import components_of, on_ring, ring
 from skanneal.summary import cluster_tree, cut_tree
 from skanneal.summary._cluster_tree import (
     _FAR,
-    _fair,
     _Groups,
-    _least,
-    _log_odds_of_table,
     _pairs,
+    _share_of_two,
     _surer,
     _valleys,
 )
 from skanneal.summary._dip import dip, dip_evidence
 from skanneal.summary._line import spread_ties
 from skanneal.summary._one_or_two import log_odds
-from skanneal.summary._recurrence import disagreement
 
 
 def distance_from_convex(points, below, above):
@@ -164,20 +161,13 @@ def slow_evidence(joints, groups, a, b):
     return dip_evidence(spread_ties(np.sort(near))) if near else 0.0
 
 
-def test_what_a_valley_is_said_to_be_before_its_border_is_asked_for():
-    """It is never more than what is said afterwards, and equal to it at one end or the other."""
-    for evidence in (-2.0, 0.0, 0.3, 2.0, 9.0):
-        for places in (0.0, 1.0, 5.0, 12.0):
-            said = [_fair(evidence, recurs, places) for recurs in (0.0, 0.1, 1.0, 4.0, 40.0)]
-            assert _least(evidence, places) == pytest.approx(min(said))
-
-
 def slow_fair(evidence, joints, draws, weights, groups, a, b):
-    """Evidence of a valley, in full as far as draws do not differ about its border by more than
-    each is unsure, or about few rows; else less the logarithm of the number of rows."""
+    """Evidence of a valley, less the logarithm of the number of places of its border: one more than
+    the rows that two draws put on different sides."""
+    if evidence <= 0:
+        return evidence
     labels = slow_groups(joints, groups)[1]
     rows = np.isin(labels, [a, b])
-    smaller = min(np.count_nonzero(labels == g) for g in (a, b))
     shares, own = [], []
     for draw, weight in zip(draws, weights):
         of_group, in_draw, _ = slow_groups(draw, groups)
@@ -186,18 +176,13 @@ def slow_fair(evidence, joints, draws, weights, groups, a, b):
             own.append(weight)
     pairs = [(s, t) for s in range(len(own)) for t in range(len(own)) if s != t]
     total = sum(own[s] * own[t] for s, t in pairs)
-    if total == 0 or smaller == 0:
+    if total == 0:
         return evidence
     between = sum(
         own[s] * own[t] * (shares[s] * (1 - shares[t]) + shares[t] * (1 - shares[s])).sum()
         for s, t in pairs
     )
-    between /= total
-    within = sum(w * (2 * p * (1 - p)).sum() for w, p in zip(own, shares)) / sum(own)
-    recurs = 1e3 if between <= within else -np.log((between - within) / between)
-    recurs = max(recurs, -np.log(between / smaller))
-    chosen = min(np.exp(-evidence) * np.count_nonzero(rows), 1.0)
-    return -np.log((1 - np.exp(-recurs)) * np.exp(-evidence) + np.exp(-recurs) * chosen)
+    return max(evidence - np.log1p(between / total), 0.0)
 
 
 def slow_tree(joints, draws=None, weights=(1.0,)):
@@ -350,10 +335,9 @@ def two_that_overlap(generator):
 
 
 def test_normal_clusters_without_a_valley_are_two():
-    """The controls are valleys alone, and a single draw, of which nothing but valleys is asked."""
+    """The control is valleys alone."""
     _, joints, *draws = two_that_overlap(np.random.default_rng(0))
     assert cut_tree(cluster_tree(joints, draws)).tolist() == [0, 1]
-    assert cut_tree(cluster_tree(joints, draws[:1])).tolist() == [0, 0]
     assert heights_of(joints, draws, np.ones(9))[0] < -np.log(0.1)
 
 
@@ -368,10 +352,7 @@ def test_pairs_have_the_median_of_the_draws_on_both_lines(with_numbers):
         odds.append(log_odds(*of_draw[order].T, own))
     assert np.ptp(odds) > 0.1
     height = cluster_tree(joints, draws, None, numbers)[0, 2]
-    unknown = np.subtract(*disagreement([softmax(d, axis=1) for d in draws], np.ones(9))).sum() / 2
-    known = 2 * max(np.log(2 / (unknown + 1 / 11)), 0)
-    assert known > 0.1
-    assert height == pytest.approx(np.logaddexp(0.0, np.median(odds) + known))
+    assert height == pytest.approx(np.logaddexp(0.0, np.median(odds)))
 
 
 def test_pieces_of_a_square_are_one_even_if_all_draws_have_the_same():
@@ -387,10 +368,10 @@ def test_a_valley_whose_place_the_draws_choose_is_less_sure_by_the_number_of_pla
     all see the same one."""
     generator = np.random.default_rng(2)
     rows = generator.uniform(0.05, 1.0, (400, 5)) * generator.choice([-1.0, 1.0], (400, 5))
-    along = [np.column_stack([3 * rows[:, j], -3 * rows[:, j]]) for j in range(5)]
+    along = [np.column_stack([99 * rows[:, j], -99 * rows[:, j]]) for j in range(5)]
     alone = [heights_of(joints)[0] for joints in along]
     alike = heights_of(along[0], [along[0]] * 5, np.ones(5))
-    assert alike[0] == pytest.approx(alone[0]) and alone[0] > 8
+    assert alike[0] == pytest.approx(alone[0], abs=0.1) and alone[0] > 8
     assert heights_of(along[0], along, np.ones(5))[0] < alone[0] - 4
 
 
@@ -412,8 +393,8 @@ def test_the_share_of_pairs_that_are_two_is_that_of_pairs_that_were_asked(odds, 
     pairs[3, 4] = pairs[4, 3] = -np.inf
     for j, of_pair in enumerate(odds, 1):
         pairs[0, j] = pairs[j, 0] = of_pair
-    assert _log_odds_of_table(pairs) == pytest.approx(expected)
-    assert _log_odds_of_table(np.full((2, 2), -_FAR)) == 0.0
+    assert _share_of_two(pairs) == pytest.approx(np.logaddexp(0.0, expected))
+    assert _share_of_two(np.full((2, 2), -_FAR)) == 0.0
 
 
 def table_of_three(generator, third):

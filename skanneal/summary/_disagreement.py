@@ -1,0 +1,42 @@
+"""About how many rows draws differ: in how many places may the border of two groups lie?
+
+For two draws s and t that give a row the probabilities p_sk and p_tk of its groups k,
+
+    D = 1 - sum_k p_sk p_tk
+
+is the probability that they put it into different groups. Added up over rows, as a mean over pairs
+of draws, D is how many rows are in doubt: between the borders of two draws, or so near to a border
+that a single draw does not know their side. Where two clusters are apart all draws have the border
+between them, and D is next to nothing. Where groups are tiles of a square, of a ring or of a heavy
+tail, each draw has borders of its own.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+
+def disagreement(shares, weights):
+    """Return D of each row.
+
+    Parameters
+    ----------
+    shares : iterable of ndarray of shape (n_rows, n_groups)
+        Each draw's probabilities of the rows' groups.
+    weights : array-like of shape (n_draws,)
+        How much each draw counts, in any unit.
+
+    Returns
+    -------
+    differ : ndarray of shape (n_rows,)
+        The mean over pairs of different draws; 0 if one draw has all of the weight.
+    """
+    weights = np.asarray(weights, dtype=np.float64) / np.sum(weights)
+    mean = same = 0.0
+    for of_draw, weight in zip(shares, weights):
+        mean = mean + weight * of_draw
+        same = same + weight**2 * (1.0 - (of_draw**2).sum(axis=1))
+    different = 1.0 - weights @ weights
+    if different < 1e-9:
+        return np.zeros_like(same)
+    return (1.0 - (mean**2).sum(axis=1) - same) / different
