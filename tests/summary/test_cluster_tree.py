@@ -5,7 +5,7 @@ import pytest
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage, linkage
 from scipy.optimize import linprog
 from scipy.spatial.distance import squareform
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit, logsumexp
 from sklearn.metrics import adjusted_rand_score
 
 from oracles.rings import components_of, on_ring, ring
