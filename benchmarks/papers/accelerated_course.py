@@ -13,13 +13,20 @@ import numpy as np
 
 from papers.cells import of_figure, shown
 
-METHODS = ("accelerated", "hybrid", "collapsed", "EM 100, gamma 1")  # chains from one cluster
+LOGISTIC = "accelerated, logistic-normal"
+METHODS = ("accelerated", "hybrid", "collapsed", "EM 100, gamma 1", LOGISTIC)  # from one cluster
 TEST_ROWS = 300  # on which the way is computed
 PICTURES, ACROSS = 20, 10  # features that are kept
 STYLES = dict(
     zip(
         METHODS,
-        (("black", "-"), ("tab:blue", "--"), ("tab:orange", "-."), ("0.6", ":")),
+        (
+            ("black", "-"),
+            ("tab:blue", "--"),
+            ("tab:orange", "-."),
+            ("0.6", ":"),
+            ("tab:red", (0, (1, 3))),
+        ),
         strict=True,
     )
 )
@@ -108,9 +115,9 @@ def course_picture(records):
             color, line = STYLES[method]
             for ax, (name, _) in zip(row, panels, strict=False):
                 at, values = record["seconds_at"], record[f"{name}_at"]
-                ax.plot(at, values, line, color=color, marker=".", markersize=4, label=method)
+                ax.plot(at, values, ".", linestyle=line, color=color, markersize=4, label=method)
             ranks = np.arange(1, len(record["sizes"]) + 1)
-            row[3].plot(ranks, record["sizes"], line, color=color, label=method)
+            row[3].plot(ranks, record["sizes"], linestyle=line, color=color, label=method)
         for ax, (name, label) in zip(row, panels, strict=False):
             ax.set(xscale="log", xlabel="processor seconds", ylabel=label)
             if name == "clusters":
@@ -125,7 +132,7 @@ def course_picture(records):
         for ax in row:
             ax.grid(alpha=0.3)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=9)
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=9)
     return figure
 
 
