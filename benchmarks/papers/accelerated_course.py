@@ -106,8 +106,8 @@ def course_picture(records):
         len(runs), 4, figsize=(15, 3.4 * len(runs) + 0.4), layout="constrained", squeeze=False
     )
     panels = (
-        ("full", "full predictive"),
-        ("plug_in", "plug-in predictive"),
+        ("full", "full, nats per image"),
+        ("plug_in", "plug-in, nats per image"),
         ("clusters", "features"),
     )
     for row, (data, methods) in zip(axes, runs.items(), strict=True):

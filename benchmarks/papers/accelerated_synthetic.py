@@ -52,7 +52,7 @@ STYLES = dict(
             ("black", "-"),
             ("tab:blue", "--"),
             ("tab:red", ":"),
-            ("tab:purple", (0, (3, 1, 1, 1))),
+            ("tab:purple", (0, (8, 2, 1, 2, 1, 2))),
             ("0.6", "-"),
             ("tab:orange", "-."),
         ),

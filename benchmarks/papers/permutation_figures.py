@@ -53,11 +53,12 @@ RECORDS = 60  # of a curve, that are kept
 MIXING = "MNIST, 1,000 digits in 2 dimensions"
 N_LAGS, BURN_IN, KEPT = 90, 500, 4000  # sweeps, panels k and l
 STATISTICS = {"clusters": "number of clusters", "largest": "largest cluster's size"}
+LETTERS = dict(zip(STATISTICS, "kl", strict=True))
 STYLES = dict(
     zip(
         HYBRIDS,
         (
-            ("0.6", "-"),
+            ("0.75", "-"),
             ("tab:blue", "--"),
             ("tab:blue", "-"),
             ("tab:orange", "-."),
@@ -274,7 +275,7 @@ def draw_mixing(ax, name, records):
         color, line = STYLES[method]
         curve = np.mean(lines, axis=0)
         ax.plot(curve, linestyle=line, color=color, linewidth=1.8, label=method)
-    ax.set_title(f"MNIST, 1,000 digits: {STATISTICS[name]}", fontsize=9)
+    ax.set_title(f"({LETTERS[name]}) MNIST, 1,000 digits: {STATISTICS[name]}", fontsize=9)
     ax.set_xlabel("lag in sweeps", fontsize=8)
     ax.set_ylabel("autocorrelation", fontsize=8)
     ax.set(xlim=(0, N_LAGS), ylim=(-0.1, 1))
