@@ -123,8 +123,9 @@ def course_picture(records):
             if name == "clusters":
                 ax.set_yscale("log")
             else:
-                ends = [record[f"{name}_at"][-1] for record in methods.values()]
-                best = max(max(record[f"{name}_at"]) for record in methods.values())
+                curves = [r[f"{name}_at"] for method, r in methods.items() if method != LOGISTIC]
+                ends = [curve[-1] for curve in curves]
+                best = max(max(curve) for curve in curves)
                 height = max(best - min(ends), 1.0)
                 ax.set_ylim(best - 2 * height, best + 0.1 * height)
         row[3].set(xscale="log", yscale="log", xlabel="feature, by popularity", ylabel="images")
@@ -137,13 +138,19 @@ def course_picture(records):
 
 
 def features_picture(records):
-    """The most popular features of each method, with their sizes."""
-    runs = [(d, m, r) for d, methods in runs_of(records).items() for m, r in methods.items()]
-    down = -(-len(runs) // 2)
+    """The most popular features of each method; every data set begins a new line."""
+    runs = []
+    for data, methods in runs_of(records).items():
+        runs += [(data, method, record) for method, record in methods.items()]
+        runs += [None] * (len(runs) % 2)
+    down = len(runs) // 2
     figure, axes = plt.subplots(down, 2, figsize=(12, 1.75 * down), layout="constrained")
     for ax in np.ravel(axes):
         ax.set_axis_off()
-    for ax, (data, method, record) in zip(np.ravel(axes), runs, strict=False):
+    for ax, run in zip(np.ravel(axes), runs, strict=True):
+        if run is None:
+            continue
+        data, method, record = run
         pictures = np.pad(pictures_of(record), ((0, 0), (1, 1), (1, 1)), constant_values=255)
         blank = np.full((-len(pictures) % ACROSS, *pictures.shape[1:]), 255, np.uint8)
         rows = np.concatenate([pictures, blank]).reshape(-1, ACROSS, *pictures.shape[1:])

@@ -8,7 +8,6 @@ error is the standard deviation over the seeds of the cells that differ from it 
 import math
 import random
 
-import numpy as np
 from scipy.stats import t as student
 
 from harness.lines import RESULTS, Lines
@@ -17,6 +16,7 @@ from papers.cells import Cell, commits_of, line, lines_of
 from papers.tempering_chains import rate
 from papers.verdicts import deviation
 
+SAME = 1e-9  # relative: what another order of summation may do
 KEYS = ("family", *Cell._fields)
 # What is compared: the first of these that a record has.
 SINGLE = ("score", "end", "full", "late", "features", "log_evidence", "per_draw", "per_1000")
@@ -81,15 +81,21 @@ def again_table(family, records, folder=RESULTS):
         spread, n = spread_over_seeds(records, cell)
         words = f"`{cell.figure}`, {cell.data}, {cell.method}, seed {cell.seed}"
         words += f", {cell.budget:g}" if cell.budget else ""
-        verdict = agreement(other - one, spread, n)
-        rows.append((words, about, f"{one:.6g}", f"{other:.6g}", text_of(spread), verdict))
+        verdict = agreement(one, other, spread, n)
+        rows.append((words, about, *map(text_of, (one, other, spread)), verdict))
+    if not rows:
+        return "No cell is measured twice yet."
     headings = "cell", "number", "first", "again", "deviation over seeds", "agree"
-    return markdown(headings, rows) if rows else "No cell is measured twice yet."
+    judged = [row[-1] for row in rows if row[-1] != NONE]
+    n_agree = len(judged) - judged.count("no")
+    return f"{markdown(headings, rows)}\n\n{n_agree} of {len(judged)} agree."
 
 
-def text_of(spread):
-    """Three digits, or a dash where there is one seed."""
-    return NONE if math.isnan(spread) else f"{spread:.3g}"
+def text_of(number):
+    """A dash for none, as for the spread of one seed."""
+    if math.isnan(number):
+        return NONE
+    return f"{number:,.1f}" if abs(number) >= 1000 else f"{number:.4g}"
 
 
 def spread_over_seeds(records, cell):
@@ -102,11 +108,11 @@ def spread_over_seeds(records, cell):
     return deviation(values), len(values)
 
 
-def agreement(difference, spread, n):
+def agreement(one, other, spread, n):
     """Whether two numbers of one law may differ so much, at 95 %."""
-    if difference == 0:
+    if math.isclose(one, other, rel_tol=SAME):
         return "the same"
     if n < 2:
         return NONE
     limit = float(student.ppf(0.975, n - 1)) * math.sqrt(2) * spread
-    return "yes" if np.abs(difference) <= limit else "no"
+    return "yes" if abs(other - one) <= limit else "no"

@@ -99,11 +99,13 @@ def test_repeated_cells_are_compared_with_the_spread_over_seeds(tmp_path):
     repeats.measure_again(family, 9, wanted=lambda cell: cell.seed < 3, folder=tmp_path)
     repeats.measure_again(family, 9, wanted=lambda cell: True, most=-1.0, folder=tmp_path)
     assert len(repeats.lines_again(tmp_path).records) == 3
-    *_, same, near, far = repeats.again_table(family, records, tmp_path).splitlines()
-    assert same == "| `one`, data, method, seed 0, 1 | score | 0 | 0 | 1.29 | the same |"
-    assert near.endswith("| 1 | 6 | 1.29 | yes |")
-    assert far.endswith("| 2 | 8 | 1.29 | no |")
-    assert repeats.agreement(1.0, np.nan, 1) == "–"
+    *_, same, near, far, _, sentence = repeats.again_table(family, records, tmp_path).splitlines()
+    assert same == "| `one`, data, method, seed 0, 1 | score | 0 | 0 | 1.291 | the same |"
+    assert near.endswith("| 1 | 6 | 1.291 | yes |")
+    assert far.endswith("| 2 | 8 | 1.291 | no |")
+    assert sentence == "2 of 3 agree."
+    assert repeats.agreement(1.0, 2.0, np.nan, 1) == "–"
+    assert repeats.agreement(1.0, 1.0 + 1e-12, np.nan, 1) == "the same"
 
 
 def test_every_line_has_a_number_to_compare():
