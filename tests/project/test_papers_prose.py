@@ -7,10 +7,16 @@ from oracles.places import ROOT
 from papers import (
     accelerated_table,
     help_figures,
+    permutation_figures,
     schedules_figures,
+    tempering_figures,
+    tempering_pays,
     two_urns_figures,
 )
 from papers.cells import lines_of, of_figure
+from papers.families import FAMILIES
+from papers.repeats import again_table
+from papers.tempering_chains import agrees
 from papers.verdicts import REFUTED, REPRODUCED, UNDECIDED, is_positive, paired
 
 SAID = []  # (page, sentence, what tells from the family's records whether it is so)
@@ -193,6 +199,66 @@ def the_tuned_default_beside_tuned_em(records):
         and 0.25 < -cifar.mean < 0.42
         and set(best) <= large
     )
+
+
+@says(
+    *("tempering", tempering_figures),
+    "parallel tempering by powers gives up to 2.3 times as many draws with two parameters, and all "
+    "four methods give fewer with twenty.",
+)
+def tempering_brings_little_over_a_low_barrier(records):
+    low = {s: ways for s, ways in tempering_pays.runs_of(records).items() if s[0] == 2}
+
+    def factors(n_parameters, *methods):
+        of = [ways for setting, ways in low.items() if setting[2] == n_parameters]
+        logs = [tempering_pays.gains(ways, way) for ways in of for way in methods]
+        return np.exp([np.mean(each) for each in logs])
+
+    few, many = factors(2, "pt"), factors(20, "stt", "tt", "spt", "pt")
+    return f"{max(few):.1f}" == "2.3" and max(many) < 1
+
+
+@says(
+    *("tempering", tempering_figures),
+    "From eight nats on its chains stay where they are in all settings but one, and with two "
+    "parameters tempered chains that agree give 8 to 430 times as many effective draws",
+)
+def chains_stay_in_their_modes(records):
+    high = {s: ways for s, ways in tempering_pays.runs_of(records).items() if s[0] >= 8}
+    moved = [s for s, ways in high.items() if all(map(agrees, ways["none"].values()))]
+    factors = [
+        np.exp(np.mean(tempering_pays.gains(ways, way)))
+        for (_, _, n_parameters), ways in high.items()
+        for way in ("stt", "tt", "spt", "pt")
+        if n_parameters == 2 and all(map(agrees, ways[way].values()))
+    ]
+    return len(moved) == 1 and round(min(factors)) == 8 and round(max(factors), -1) == 430
+
+
+def agreements(name, records):
+    """The last column of a family's repeated cells."""
+    rows = again_table(FAMILIES[name], records).split("\n\n")[0].splitlines()[2:]
+    return [row.split(" | ")[-1].removesuffix(" |") for row in rows]
+
+
+@says(
+    *("schedules", help_figures),
+    "On all the papers' pages one repeated cell differs by more than seeds do, where a 95 % "
+    "interval lets one in twenty differ: a chain from the sequential start that found another "
+    "arrangement of the views.",
+)
+def one_repeated_cell_differs(records):
+    found = [a for n, f in FAMILIES.items() for a in agreements(n, lines_of(f).records)]
+    return len(found) > 20 and found.count("no") == 1 == agreements("help", records).count("no")
+
+
+@says(
+    *("permutation", permutation_figures),
+    "[Repeated cells](#how-this-was-measured) of now agree with them.",
+)
+def repeated_cells_of_permutations_agree(records):
+    found = agreements("permutation", records)
+    return len(found) > 9 and set(found) == {"yes", "the same"}
 
 
 @pytest.mark.parametrize(("page", "family", "sentence", "is_so"), SAID)
