@@ -195,18 +195,18 @@ cdef class Categorical(ColumnFamily):
         over the same rows share them. (Threads may fill one twice, with the same bits.)"""
         cdef float[::1] table
         self.block.logs = NULL
-        values, which = np.unique(self.pseudo_count_f, return_inverse=True)
-        if len(values) > MOST_TABLES:
+        values = np.asarray(self.pseudo_count_f).tolist()
+        tables = dict.fromkeys(values)
+        if len(tables) > MOST_TABLES:
             return
-        tables = []
-        for value in values.tolist():
+        for value in tables:
             key = "logs", value, self.block.log_size, self.level
             if key not in shared:
                 table = aligned_zeros((self.block.log_size,), np.float32)
                 fill_log_table_v[self.level](&table[0], value, self.block.log_size)
                 shared[key] = table, <int64_t> &table[0]
-            tables.append(shared[key])
-        self.logs = np.array([address for _, address in tables], dtype=np.int64)[which]
+            tables[value] = shared[key]
+        self.logs = np.array([tables[value][1] for value in values], dtype=np.int64)
         self.log_tables = tables
         self.block.logs = <const float **> &self.logs[0]
 
