@@ -13,13 +13,20 @@ import numpy as np
 
 from papers.cells import of_figure, shown
 
-METHODS = ("accelerated", "hybrid", "collapsed", "EM 100, gamma 1")  # chains from one cluster
+LOGISTIC = "accelerated, logistic-normal"
+METHODS = ("accelerated", "hybrid", "collapsed", "EM 100, gamma 1", LOGISTIC)  # from one cluster
 TEST_ROWS = 300  # on which the way is computed
 PICTURES, ACROSS = 20, 10  # features that are kept
 STYLES = dict(
     zip(
         METHODS,
-        (("black", "-"), ("tab:blue", "--"), ("tab:orange", "-."), ("0.6", ":")),
+        (
+            ("black", "-"),
+            ("tab:blue", "--"),
+            ("tab:orange", "-."),
+            ("0.6", ":"),
+            ("tab:red", (0, (1, 3))),
+        ),
         strict=True,
     )
 )
@@ -99,8 +106,8 @@ def course_picture(records):
         len(runs), 4, figsize=(15, 3.4 * len(runs) + 0.4), layout="constrained", squeeze=False
     )
     panels = (
-        ("full", "full predictive"),
-        ("plug_in", "plug-in predictive"),
+        ("full", "full, nats per image"),
+        ("plug_in", "plug-in, nats per image"),
         ("clusters", "features"),
     )
     for row, (data, methods) in zip(axes, runs.items(), strict=True):
@@ -108,16 +115,17 @@ def course_picture(records):
             color, line = STYLES[method]
             for ax, (name, _) in zip(row, panels, strict=False):
                 at, values = record["seconds_at"], record[f"{name}_at"]
-                ax.plot(at, values, line, color=color, marker=".", markersize=4, label=method)
+                ax.plot(at, values, ".", linestyle=line, color=color, markersize=4, label=method)
             ranks = np.arange(1, len(record["sizes"]) + 1)
-            row[3].plot(ranks, record["sizes"], line, color=color, label=method)
+            row[3].plot(ranks, record["sizes"], linestyle=line, color=color, label=method)
         for ax, (name, label) in zip(row, panels, strict=False):
             ax.set(xscale="log", xlabel="processor seconds", ylabel=label)
             if name == "clusters":
                 ax.set_yscale("log")
             else:
-                ends = [record[f"{name}_at"][-1] for record in methods.values()]
-                best = max(max(record[f"{name}_at"]) for record in methods.values())
+                curves = [r[f"{name}_at"] for method, r in methods.items() if method != LOGISTIC]
+                ends = [curve[-1] for curve in curves]
+                best = max(max(curve) for curve in curves)
                 height = max(best - min(ends), 1.0)
                 ax.set_ylim(best - 2 * height, best + 0.1 * height)
         row[3].set(xscale="log", yscale="log", xlabel="feature, by popularity", ylabel="images")
@@ -125,18 +133,24 @@ def course_picture(records):
         for ax in row:
             ax.grid(alpha=0.3)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=9)
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=9)
     return figure
 
 
 def features_picture(records):
-    """The most popular features of each method, with their sizes."""
-    runs = [(d, m, r) for d, methods in runs_of(records).items() for m, r in methods.items()]
-    down = -(-len(runs) // 2)
+    """The most popular features of each method; every data set begins a new line."""
+    runs = []
+    for data, methods in runs_of(records).items():
+        runs += [(data, method, record) for method, record in methods.items()]
+        runs += [None] * (len(runs) % 2)
+    down = len(runs) // 2
     figure, axes = plt.subplots(down, 2, figsize=(12, 1.75 * down), layout="constrained")
     for ax in np.ravel(axes):
         ax.set_axis_off()
-    for ax, (data, method, record) in zip(np.ravel(axes), runs, strict=False):
+    for ax, run in zip(np.ravel(axes), runs, strict=True):
+        if run is None:
+            continue
+        data, method, record = run
         pictures = np.pad(pictures_of(record), ((0, 0), (1, 1), (1, 1)), constant_values=255)
         blank = np.full((-len(pictures) % ACROSS, *pictures.shape[1:]), 255, np.uint8)
         rows = np.concatenate([pictures, blank]).reshape(-1, ACROSS, *pictures.shape[1:])

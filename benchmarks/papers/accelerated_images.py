@@ -155,16 +155,21 @@ class Records:
             self.next = GROWTH * chain.seconds
 
     def keep(self):
-        draw = self.newest.draw()
-        for name in {"theta", "prior_theta"} & draw.keys():
-            draw[name] = self.newest.state.likelihood.features(draw[name])
-        self.kept.append((self.newest.seconds, draw))
+        self.kept.append((self.newest.seconds, drawn(self.newest)))
 
     def all(self):
         """What was kept, the end among it."""
         if not self.kept or self.kept[-1][0] < self.newest.seconds:
             self.keep()
         return self.kept
+
+
+def drawn(chain):
+    """A chain's draw, with features in place of atoms that nobody integrated out."""
+    draw = chain.draw()
+    for name in {"theta", "prior_theta"} & draw.keys():
+        draw[name] = chain.state.likelihood.features(draw[name])
+    return draw
 
 
 def sizes_of(arrays):

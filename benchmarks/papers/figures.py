@@ -17,16 +17,19 @@ matplotlib.use("Agg")
 from harness.lines import ROOT
 from papers.cells import lines_of, progress
 from papers.families import FAMILIES
+from papers.repeats import again_table
 
 STATIC, GENERATED = ROOT / "doc" / "_static", ROOT / "doc" / "generated"
 
 
 def write_tables(folder=GENERATED):
-    """`table_FAMILY_NAME.md` for each table, and of each family which cells are measured."""
+    """`table_FAMILY_NAME.md` for each table, and of each family which cells are measured, and which
+    twice."""
     folder.mkdir(exist_ok=True)
     for name, family in FAMILIES.items():
         records = lines_of(family).records
-        for table, text in (family.tables(records) | {"cells": progress(family, records)}).items():
+        own = {"cells": progress(family, records), "again": again_table(family, records)}
+        for table, text in (family.tables(records) | own).items():
             Path(folder, f"table_{name}_{table}.md").write_text(text + "\n", encoding="utf-8")
 
 

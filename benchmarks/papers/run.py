@@ -11,7 +11,6 @@ A run that was cut goes on where it ended. `make figures` draws what there is.
 
 import argparse
 import os
-import random
 import sys
 from pathlib import Path
 
@@ -19,20 +18,9 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
 
 from harness.lines import Clock
-from papers.cells import Cell, commits_of, line, lines_of, run
+from papers.cells import run
 from papers.families import FAMILIES
-
-
-def again(family, n, wanted):
-    """Print what is measured of random cells beside their lines."""
-    records = lines_of(family).records
-    keys = [key for key in records if wanted(Cell(*key))]
-    for key in random.sample(keys, min(n, len(keys))):
-        found = line(family, Cell(*key), commits_of(family))
-        for name, value in found.items():
-            is_short = isinstance(value, float | int) or isinstance(value, list) and len(value) < 7
-            if is_short and name not in (*Cell._fields, "load"):
-                print(*key, name, records[key].get(name), "again", value, flush=True)
+from papers.repeats import measure_again
 
 
 def wanted_by(options):
@@ -64,7 +52,8 @@ def main():
     clock = Clock(options.minutes)
     for name in options.families or FAMILIES:
         if options.again:
-            again(FAMILIES[name], options.again, wanted_by(options))
+            asked = {"wanted": wanted_by(options), "most": options.most}
+            measure_again(FAMILIES[name], options.again, **asked)
         else:
             run(FAMILIES[name], clock, wanted=wanted_by(options), anew=options.anew)
 

@@ -10,7 +10,7 @@ from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import NullFormatter, NullLocator
 
 from harness.markdown import NONE, markdown
 from papers import tempering_chains
@@ -395,11 +395,12 @@ def figure3_picture(records):
         ax.set_title(title, fontsize=9, loc="left")
         ax.set_xlabel("rows")
         ax.set_xticks([row[3] for row in rows], [row[3] for row in rows])
-        ax.minorticks_off()
+        ax.xaxis.set_minor_locator(NullLocator())
         ax.grid(alpha=0.3)
     for ax in axes[:, 0]:
         ax.set_ylabel("smallest bulk ESS per processor second")
-    axes[0, 0].legend(fontsize=8)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(PAPER), fontsize=9)
     return figure
 
 

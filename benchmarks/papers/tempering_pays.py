@@ -165,5 +165,6 @@ def pays_picture(records):
         ax.grid(alpha=0.3)
     for ax in axes[:, 0]:
         ax.set_ylabel("effective draws per second,\ntimes the inner sampler's")
-    axes[0, 0].legend(fontsize=8)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(OTHERS), fontsize=9)
     return figure

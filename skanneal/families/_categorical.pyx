@@ -60,7 +60,7 @@ cdef _marginals(dict shared, pseudo_counts, int32_t[::1] first, int64_t[::1] bas
     # log Gamma of the pseudo-counts, and of their sum for a feature
     cdef double[::1] own = np.empty(len(pseudo_count)), sums = np.empty(n_features)
     cdef double[::1] table
-    cdef int64_t[::1] rises = np.empty(len(pseudo_count), dtype=np.int64)
+    cdef int64_t[::1] rises
     cdef const double *rise
     cdef double score
     cdef int64_t n
@@ -72,11 +72,9 @@ cdef _marginals(dict shared, pseudo_counts, int32_t[::1] first, int64_t[::1] bas
             table = np.zeros(RISES)
             for n in range(1, RISES):
                 table[n] = log_gamma(value + n) - log_gamma(value)
-            shared["rises", value] = np.asarray(table)
+            shared["rises", value] = np.asarray(table), <int64_t> &table[0]
         tables.append(shared["rises", value])
-    for e in range(len(pseudo_count)):
-        table = tables[which[e]]
-        rises[e] = <int64_t> &table[0]
+    rises = np.array([address for _, address in tables], dtype=np.int64)[which]
     with nogil:
         for e in range(own.shape[0]):
             own[e] = log_gamma(pseudo_count[e])
@@ -196,22 +194,20 @@ cdef class Categorical(ColumnFamily):
         """Tables of logarithms, one per value of the pseudo-counts: the grids have few, so blocks
         over the same rows share them. (Threads may fill one twice, with the same bits.)"""
         cdef float[::1] table
-        cdef Py_ssize_t e
         self.block.logs = NULL
-        tables = {}
-        for e in range(self.block.n_entries):
-            value = self.pseudo_count_f[e]
-            if value not in tables:
-                if len(tables) == MOST_TABLES:
-                    return
-                key = "logs", value, self.block.log_size, self.level
-                if key not in shared:
-                    table = aligned_zeros((self.block.log_size,), np.float32)
-                    fill_log_table_v[self.level](&table[0], value, self.block.log_size)
-                    shared[key] = table, <int64_t> &table[0]
-                tables[value] = shared[key]
-            self.logs[e] = tables[value][1]
-        self.log_tables = tuple(tables.values())
+        values = np.asarray(self.pseudo_count_f).tolist()
+        tables = dict.fromkeys(values)
+        if len(tables) > MOST_TABLES:
+            return
+        for value in tables:
+            key = "logs", value, self.block.log_size, self.level
+            if key not in shared:
+                table = aligned_zeros((self.block.log_size,), np.float32)
+                fill_log_table_v[self.level](&table[0], value, self.block.log_size)
+                shared[key] = table, <int64_t> &table[0]
+            tables[value] = shared[key]
+        self.logs = np.array([tables[value][1] for value in values], dtype=np.int64)
+        self.log_tables = tables
         self.block.logs = <const float **> &self.logs[0]
 
     def refresh_all(self):

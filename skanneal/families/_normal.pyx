@@ -71,12 +71,17 @@ cdef extern from "_normal.h" nogil:
 cdef double marginal(double n, double mean, double m2, double mu0, double kappa0, double nu0,
                      double sigma2_0, double gammas) noexcept nogil:
     """Log marginal likelihood of n cells; gammas = lgamma(nu/2) - lgamma(nu0/2)."""
-    cdef double kappa = kappa0 + n, nu = nu0 + n
+    return of_parts(n, mean, m2, mu0, kappa0, nu0, sigma2_0, gammas,
+                    0.5 * log(kappa0 / (kappa0 + n)), 0.5 * nu0 * log(nu0 * sigma2_0))
+
+
+cdef inline double of_parts(double n, double mean, double m2, double mu0, double kappa0, double nu0,
+                            double sigma2_0, double gammas, double of_mean,
+                            double of_prior) noexcept nogil:
+    """The same, given its three parts that do not depend on the cells' values."""
     cdef double delta = mean - mu0
-    cdef double prior = nu0 * sigma2_0
-    cdef double squares = prior + m2 + kappa0 * n / kappa * delta * delta
-    return (gammas + 0.5 * log(kappa0 / kappa) + 0.5 * nu0 * log(prior)
-            - 0.5 * nu * log(squares) - 0.5 * n * LOG_PI)
+    cdef double squares = nu0 * sigma2_0 + m2 + kappa0 * n / (kappa0 + n) * delta * delta
+    return (gammas + of_mean + of_prior - 0.5 * (nu0 + n) * log(squares) - 0.5 * n * LOG_PI)
 
 
 cdef double sum_of_marginals(const double *sums, const int64_t *size, Py_ssize_t n_slots,
@@ -299,26 +304,38 @@ cdef class Normal(ColumnFamily):
 
     cdef void score_grid(self, Py_ssize_t f, Py_ssize_t h, const double *grid, Py_ssize_t n_grid,
                          double *out) noexcept nogil:
-        cdef double hyper[4]
-        cdef double gammas
+        # what a coordinate does not change is computed once for all points of its grid
+        cdef double mu0 = self.hyper[0, f], kappa0 = self.hyper[1, f]
+        cdef double nu0 = self.hyper[2, f], sigma2_0 = self.hyper[3, f]
+        cdef double gammas, of_mean, of_prior
         cdef int64_t n
-        cdef Py_ssize_t g, k, i
-        for i in range(4):
-            hyper[i] = self.hyper[i, f]
+        cdef Py_ssize_t g, k
         for g in range(n_grid):
             out[g] = 0.0
         for k in range(self.n_slots):
             n = self.n_present(f, k)
             if n == 0:
                 continue
-            gammas = log_gamma(0.5 * (hyper[2] + n)) - log_gamma(0.5 * hyper[2])
+            gammas = log_gamma(0.5 * (nu0 + n)) - log_gamma(0.5 * nu0)
+            of_mean = 0.5 * log(kappa0 / (kappa0 + n))
+            of_prior = 0.5 * nu0 * log(nu0 * sigma2_0)
             for g in range(n_grid):
-                hyper[h] = grid[g]
-                if h == 2:
-                    gammas = log_gamma(0.5 * (hyper[2] + n)) - log_gamma(0.5 * hyper[2])
-                out[g] += marginal(n, self.mean[k, f], self.m2[k, f], hyper[0], hyper[1],
-                                   hyper[2], hyper[3], gammas)
-            hyper[h] = self.hyper[h, f]
+                if h == 0:
+                    mu0 = grid[g]
+                elif h == 1:
+                    kappa0 = grid[g]
+                    of_mean = 0.5 * log(kappa0 / (kappa0 + n))
+                else:
+                    if h == 2:
+                        nu0 = grid[g]
+                        gammas = log_gamma(0.5 * (nu0 + n)) - log_gamma(0.5 * nu0)
+                    else:
+                        sigma2_0 = grid[g]
+                    of_prior = 0.5 * nu0 * log(nu0 * sigma2_0)
+                out[g] += of_parts(n, self.mean[k, f], self.m2[k, f], mu0, kappa0, nu0, sigma2_0,
+                                   gammas, of_mean, of_prior)
+            mu0, kappa0 = self.hyper[0, f], self.hyper[1, f]
+            nu0, sigma2_0 = self.hyper[2, f], self.hyper[3, f]
 
     def refresh_all(self):
         self._find_runs()

@@ -12,12 +12,12 @@ cluster k. All points of this line have the same line, so the draw leaves the po
 """
 
 from libc.stdint cimport int64_t
+from numpy.random cimport bitgen_t
 
 import numpy as np
 
+from .._native._random cimport bitgen, draw_index, uniform
 from ..families._base cimport FamilyBlock
-
-from ._random import draw_index
 
 
 def draw_together(FamilyBlock block, Py_ssize_t f, const double[::1] grid, const int64_t[::1] start,
@@ -32,6 +32,7 @@ def draw_together(FamilyBlock block, Py_ssize_t f, const double[::1] grid, const
     int
         Coordinates drawn. Call `refresh_all` after the last feature.
     """
+    cdef bitgen_t *rng = bitgen(bit_generator)
     cdef Py_ssize_t n_coordinates = start.shape[0] - 1, first, h, shift
     if block.first_pseudo_count is None:
         return 0
@@ -54,7 +55,7 @@ def draw_together(FamilyBlock block, Py_ssize_t f, const double[::1] grid, const
             for h in range(first, n_coordinates):
                 shifted[shift - least, h - first] = grid[place[h] + shift]
         block.score_pseudo_counts(f, shifted, score)
-    shift = least + draw_index(beta * np.asarray(score), np.random.Generator(bit_generator))
+    shift = least + draw_index(&score[0], score.shape[0], beta, uniform(rng))
     for h in range(first, n_coordinates):
         block.set_coordinate(f, h, grid[place[h] + shift])
     block.version += 1

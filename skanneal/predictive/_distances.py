@@ -25,6 +25,7 @@ import numpy as np
 from ..encoding import Schema
 from ._patterns import distinct, patterns
 from ._surprisal_laws import ViewTails, row_scores
+from ._view import View
 
 _MOST = 30.0  # of e / 2h: farther out all rows are as if at the same distance
 
@@ -48,9 +49,10 @@ def added_surprisals(view, table):
             of_block = np.zeros((table.n_rows, view.mixture.n_slots))
             block.add_surprisals(table, of_block)
             added[:, :-1] += of_block[:, view.slots[:-1]]
-            for f, j in enumerate(block.columns.tolist()):
+            none = block.spare(1)
+            for f in range(len(block.columns)):
                 if block.tail_exponent(f) is not None:
-                    added[:, -1] -= _excess(view, tails, j, table)[:, -1]
+                    added[:, -1] -= _excess(none, f, table, schema)
             continue
         if block.tail_exponent(1) is None:
             continue
@@ -66,14 +68,19 @@ def added_surprisals(view, table):
     return added
 
 
-def _excess(view, tails, j, table):
-    """The surprisal of a column's cells above that of the centre, 0 where there is a gap:
-    (n_rows, K + 1)."""
-    cells = table.column(j)
-    slope = view.log_slope(*view.features[j], table, 0, table.n_rows)
-    excess = np.reshape(slope, (-1, 1)) - view.cell_scores(j, table, 0, table.n_rows)
-    excess = np.maximum(excess - tails.least_of_column(j), 0.0)
-    return np.where(np.isnan(cells)[:, None], 0.0, excess)
+def _excess(none, f, table, schema):
+    """The surprisal of a column's cells above that of the centre, under the block of a component of
+    no rows; 0 where there is a gap: (n_rows,)."""
+    j, centre = int(none.columns[f]), schema.missing_cells(1)
+    centre[j] = none.predictive_mean(f)[:1].astype(centre[j].dtype)
+    cells, least = (_surprisals(none, f, rows) for rows in (table, _rows(table, centre)))
+    return np.where(np.isnan(table.column(j)), 0.0, np.maximum(cells - least, 0.0))
+
+
+def _surprisals(none, f, table):
+    scores = np.zeros((table.n_rows, 1))
+    none.score_feature(f, table, scores, 0, table.n_rows)
+    return View.log_slope(none, f, table, 0, table.n_rows) - scores[:, 0]
 
 
 def _rows(table, columns):

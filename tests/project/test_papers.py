@@ -13,6 +13,7 @@ from papers import (
     cells,
     figures,
     permutation_models,
+    repeats,
     tempering_chains,
     tempering_models,
     tempering_subsets,
@@ -84,6 +85,33 @@ def test_progress_counts_cells_and_what_is_left(tmp_path):
     records = cells.lines_of(family, tmp_path).records
     assert "| `one` | 1 of 3 |" in cells.progress(family, records)
     assert cells.behind(records, "one").startswith("Cells: 1 of `one`")
+
+
+def test_repeated_cells_are_compared_with_the_spread_over_seeds(tmp_path):
+    family, shift = family_of(4, []), [0.0]
+    family.measure = lambda cell: {"score": cell.seed + shift[0]}
+    cells.run(family, Clock(1), folder=tmp_path)
+    records = cells.lines_of(family, tmp_path).records
+    assert repeats.again_table(family, records, tmp_path) == "No cell is measured twice yet."
+    for seed, shift[0] in enumerate((0.0, 5.0, 6.0)):  # t of 3 is 3.18, and the deviation 1.29
+        asked = {"wanted": lambda cell, seed=seed: cell.seed == seed, "folder": tmp_path}
+        repeats.measure_again(family, 9, **asked)
+    repeats.measure_again(family, 9, wanted=lambda cell: cell.seed < 3, folder=tmp_path)
+    repeats.measure_again(family, 9, wanted=lambda cell: True, most=-1.0, folder=tmp_path)
+    assert len(repeats.lines_again(tmp_path).records) == 3
+    *_, same, near, far, _, sentence = repeats.again_table(family, records, tmp_path).splitlines()
+    assert same == "| `one`, data, method, seed 0, 1 | score | 0 | 0 | 1.291 | the same |"
+    assert near.endswith("| 1 | 6 | 1.291 | yes |")
+    assert far.endswith("| 2 | 8 | 1.291 | no |")
+    assert sentence == "2 of 3 agree."
+    assert repeats.agreement(1.0, 2.0, np.nan, 1) == "–"
+    assert repeats.agreement(1.0, 1.0 + 1e-12, np.nan, 1) == "the same"
+
+
+def test_every_line_has_a_number_to_compare():
+    for family in FAMILIES.values():
+        for record in cells.lines_of(family).records.values():
+            assert np.isfinite(repeats.compared(record)[1])
 
 
 def test_cells_of_all_families_differ():

@@ -112,20 +112,27 @@ def test_a_line_keeps_the_most_popular_features():
     np.testing.assert_array_equal(pictures[0].ravel(), np.rint(255 * features[1] / 8))
 
 
-def test_algorithms_with_another_predictive_are_told():
-    def records(shift):
+@pytest.mark.parametrize("figure", accelerated_synthetic.FIGURES)
+def test_algorithms_with_another_predictive_are_told(figure):
+    def records(shift, rise=0.0):
         rng = np.random.default_rng(0)
         return {
-            Cell("synthetic", "rows", name, seed, 8.0): {
-                "late": 0.001 * rng.normal() + shift * (name == "slice")
+            Cell(figure, "rows", name, seed, 8.0): {
+                "late": 0.001 * rng.normal() + shift * (name == "slice"),
+                "seconds_at": [1.0, 4.0, 8.0],
+                "full_at": [-1.0, 0.0, rise * (name == "slice")],
             }
-            for name in accelerated_synthetic.ALGORITHMS
+            for name in accelerated_synthetic.FIGURES[figure][1]
             for seed in range(4)
         }
 
     ((_, _, same),) = accelerated_synthetic.claims(records(0.0))
     ((_, _, other),) = accelerated_synthetic.claims(records(0.05))
     assert (same, other) == (REPRODUCED, REFUTED)
+    ((text, measured, verdict),) = accelerated_synthetic.claims(records(0.05, rise=0.2))
+    assert "that have arrived" in text
+    assert measured.endswith("; slice still climbs")
+    assert verdict == REPRODUCED  # of the others
 
 
 def lines_of_published_stages(bias, more):
