@@ -9,13 +9,9 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 import numpy as np
 
-from .._native._prefetch cimport prefetch
 from ._table cimport Table
 
 from ._table import MISSING_COUNT
-
-cdef enum:
-    AHEAD = 8           # rows between the prefetch of a row and its use
 
 BATCH_BYTES = 1 << 25   # of statistics that are held at a time
 cdef uint32_t MISSING = MISSING_COUNT
@@ -55,8 +51,6 @@ cdef class PartitionSums:
                 while begin < row.shape[0]:
                     n = min(ROWS, row.shape[0] - begin)
                     for i in range(n):
-                        if begin + i + AHEAD < row.shape[0]:
-                            prefetch(self.table.row(row[begin + i + AHEAD]), self.table.row_bytes)
                         self.read(self.table.row(row[begin + i]), i)
                     for v in range(start, stop):
                         self.add(&label[v, begin], n, base[v - start])
