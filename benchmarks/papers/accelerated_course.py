@@ -11,7 +11,7 @@ import zlib
 import matplotlib.pyplot as plt
 import numpy as np
 
-from papers.cells import of_figure, shown
+from papers.cells import of_figure, shown, whole_decades
 
 LOGISTIC = "accelerated, logistic-normal"
 METHODS = ("accelerated", "hybrid", "collapsed", "EM 100, gamma 1", LOGISTIC)  # from one cluster
@@ -106,8 +106,8 @@ def course_picture(records):
         len(runs), 4, figsize=(15, 3.4 * len(runs) + 0.4), layout="constrained", squeeze=False
     )
     panels = (
-        ("full", "full, nats per image"),
-        ("plug_in", "plug-in, nats per image"),
+        ("full", "full density, nats per image"),
+        ("plug_in", "plug-in density, nats per image"),
         ("clusters", "features"),
     )
     for row, (data, methods) in zip(axes, runs.items(), strict=True):
@@ -122,6 +122,7 @@ def course_picture(records):
             ax.set(xscale="log", xlabel="processor seconds", ylabel=label)
             if name == "clusters":
                 ax.set_yscale("log")
+                ax.set_ylim(*whole_decades(ax.get_ylim()))
             else:
                 curves = [r[f"{name}_at"] for method, r in methods.items() if method != LOGISTIC]
                 ends = [curve[-1] for curve in curves]

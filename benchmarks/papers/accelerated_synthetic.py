@@ -221,10 +221,12 @@ def draw_runs(axes, runs):
             for ax, of in zip(axes, ("full_at", "clusters_at"), strict=True):
                 label = None if i else name
                 ax.plot(record["seconds_at"], record[of], linestyle=line, color=color, label=label)
-    axes[0].axhspan(middle - MARGIN, middle + MARGIN, color="0.9", zorder=0)
+    about = f"within {MARGIN:g} nats of the median end"
+    axes[0].axhspan(middle - MARGIN, middle + MARGIN, color="0.9", zorder=0, label=about)
     axes[0].set_ylim(middle - 1.5, middle + 0.5)
     axes[0].set_ylabel("full predictive, nats per test row")
     axes[1].set_ylabel("features")
+    axes[0].legend(*([own[-1]] for own in axes[0].get_legend_handles_labels()), fontsize=8)
     axes[1].legend(fontsize=8)
     for ax in axes:
         ax.set(xscale="log", xlabel="processor seconds")

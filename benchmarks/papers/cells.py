@@ -16,6 +16,7 @@ on each core. With several on a core they share its caches, and a second is wort
 times less was seen, with nine processes on two cores.
 """
 
+import math
 import platform
 from importlib.metadata import version
 from typing import NamedTuple
@@ -106,6 +107,12 @@ def behind(records, *figures):
     commits = ", ".join(f"`{version}`" for version in dict.fromkeys(r["version"] for r in found))
     names = " and ".join(f"`{figure}`" for figure in figures)
     return f"Cells: {len(found)} of {names}, {hours:.2f} processor hours, package of {commits}."
+
+
+def whole_decades(limits):
+    """Limits of a logarithmic axis from one power of ten to another, so that two have labels."""
+    low, high = (math.log10(limit) for limit in limits)
+    return 10.0 ** math.floor(low), 10.0 ** math.ceil(high)
 
 
 def progress(family, records):

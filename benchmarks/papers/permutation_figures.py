@@ -203,7 +203,7 @@ def panels_table(records):
 
 
 def panels_picture(records):
-    """Log joint less the best one: seeds thin, their mean thick."""
+    """Log joint less the best at a run's end: seeds thin, their mean thick."""
     names = [panel for panel in PANELS if runs_of(records, panel)]
     mixing = list(STATISTICS) if of_figure(records, "mixing") else []
     n_lines = -(-(len(names) + len(mixing)) // 3)
@@ -247,9 +247,9 @@ def draw_panel(ax, panel, runs):
     ax.set_xscale("log")
     ax.set_xlim(FIRST_SECONDS, budget)
     ax.xaxis.set_major_formatter("{x:g}")
-    ax.set_title(f"({panel}) {title}; best {best:,.0f}", fontsize=9)
+    ax.set_title(f"({panel}) {title}; best end {best:,.0f}", fontsize=9)
     ax.set_xlabel("processor seconds", fontsize=8)
-    ax.set_ylabel("log joint less the best", fontsize=8)
+    ax.set_ylabel("log joint less the best end, nats", fontsize=8)
     ax.tick_params(labelsize=7)
     ax.grid(alpha=0.3)
 
@@ -339,11 +339,11 @@ def beam_picture(records):
         axes[0].plot(sizes, weights, color=color, linewidth=1, label=label)
         share = np.exp(weights - weights.max())
         axes[1].plot(sizes, share / share.sum(), color=color, linewidth=1)
-    axes[0].set_ylabel("log contribution to g(r)")
+    axes[0].set_ylabel("log contribution to g(r), nats")
     axes[0].legend(fontsize=8)
     axes[1].set_ylabel("probability of choosing m")
     for ax, title in zip(axes, ("terms of g(r)", "the same, normalised"), strict=False):
-        ax.set_title(f"{title}, {beam.PROFILE_DIMS} dimensions, {order}", fontsize=8)
+        ax.set_title(f"{title}, {beam.PROFILE_DIMS} dimensions, order: {order}", fontsize=8)
         ax.set_xlabel("segment size m")
     for n_dims, line in zip(
         beam.DIMS, ("-", "--", "-.", ":", (0, (4, 1, 1, 1, 1, 1))), strict=True
@@ -354,7 +354,7 @@ def beam_picture(records):
         axes[2].step(np.arange(1, len(share) + 1), share, where="post", linestyle=line, label=label)
     axes[2].set_xscale("log")
     axes[2].set(xlabel="sizes kept at a point", ylabel="share of points with at most so many")
-    axes[2].set_title(f"the beam, {order}", fontsize=9)
+    axes[2].set_title(f"the beam, order: {order}", fontsize=8)
     axes[2].legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0))
     for ax in axes:
         ax.grid(alpha=0.3)

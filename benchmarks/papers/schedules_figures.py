@@ -306,13 +306,14 @@ def scores_picture(panels):
                 where = [aside * budget] * len(values)
                 ax.plot(where, list(values.values()), marker, color=color, markersize=4, alpha=0.5)
             means = [np.mean(list(values.values())) for values in at.values()]
-            ax.plot([aside * b for b in at], means, line, color=color, label=method)
+            ax.plot([aside * b for b in at], means, line, color=color)
+            ax.plot([], [], line, marker=marker, color=color, label=method)
         ax.set_title(panel, fontsize=10, loc="left")
         ax.set_xscale("log")
         ax.set_xticks(list(budgets), [f"{budget:g}" for budget in budgets])
         ax.set_xticks([], minor=True)
         ax.set_xlabel("processor seconds")
-        ax.set_ylabel("held-out nats per row")
+        ax.set_ylabel("held-out log density, nats per row", fontsize=9)
         ax.grid(alpha=0.3)
     handles, labels = axes.flat[0].get_legend_handles_labels()
     drawn.legend(handles, labels, loc="outside lower center", ncols=2)
@@ -347,7 +348,7 @@ def gains_picture(records):
         ax.set_yticks([-3, -1, 0, 1, 3, 10], ["-3", "-1", "0", "1", "3", "10"])
         ax.set_xlabel(f"sweeps that {other} made in the time")
         ax.grid(alpha=0.3)
-    axes[0].set_ylabel("anneal gains, nats per row")
+    axes[0].set_ylabel("annealing gains, nats per row")
     drawn.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return drawn
 

@@ -15,7 +15,7 @@ from matplotlib.ticker import NullFormatter, NullLocator
 from harness.markdown import NONE, markdown
 from papers import tempering_chains
 from papers import tempering_pays as pays
-from papers.cells import Cell, behind, of_figure, shown
+from papers.cells import Cell, behind, of_figure, shown, whole_decades
 from papers.tempering_chains import N_CHAINS, STYLES, WAYS, agrees, rate
 from papers.tempering_cost import measure_cost, predicted
 from papers.tempering_regression import N_SPLITS, measure_regression
@@ -51,6 +51,14 @@ SUBSET_ROWS = [
     ("gp", "hmc", 10, SMALLER),
 ]
 SUBSET_WAYS, SUBSET_DRAWS = ("spt", "stt"), 300
+
+
+MODELS = {"gaussian": "normal mean", "gp": "process"}  # in pictures
+
+
+def title_of(model, inner, n_parameters, *more):
+    """Of a panel."""
+    return ", ".join([MODELS[model], f"{n_parameters} parameters", inner.upper(), *more])
 
 
 def data_of(row):
@@ -247,8 +255,7 @@ def figure1_picture(records):
                 marker=marker,
                 label=way,
             )
-        title = f"{model}, {COST_PARAMETERS[model]} parameters, HMC"
-        ax.set_title(title, fontsize=10, loc="left")
+        ax.set_title(title_of(model, "hmc", COST_PARAMETERS[model]), fontsize=10, loc="left")
         ax.set(xlabel="rows", ylabel="processor seconds per draw")
         ax.set_xticks(COST_ROWS[model], COST_ROWS[model])
         ax.minorticks_off()
@@ -360,14 +367,18 @@ def figure2_picture(records):
         color, marker, line = STYLES[way]
         for ax, x in zip(axes, path[:2], strict=True):
             ax.loglog(x, path[2], line, color=color, marker=marker, markersize=3, label=way)
-    for ax, label in zip(axes, ("draws per chain", "processor seconds per chain"), strict=True):
-        ax.axhline(1.1, color="0.6", linestyle="--")
+    labels = {"draws per chain": (30, 100, 300), "processor seconds per chain": (1, 3, 10)}
+    for ax, (label, ticks) in zip(axes, labels.items(), strict=True):
+        ax.axhline(1.1, color="0.6", linestyle="-.", label="1.1: agreed")
         ax.set_xlabel(label)
+        ax.set_xticks(ticks, ticks)
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.grid(alpha=0.3)
-    axes[0].set_ylabel("median R-hat")
+    axes[0].set_ylabel("R-hat, median over parameters")
     axes[0].set_ylim(0.95, 20)
-    axes[0].set_title(data_of(FIGURE2), fontsize=10, loc="left")
+    model, inner, n_parameters, n_rows = FIGURE2
+    title = title_of(model, inner, n_parameters, f"{n_rows} rows")
+    axes[0].set_title(title, fontsize=10, loc="left")
     axes[1].legend(fontsize=8)
     return figure
 
@@ -386,19 +397,21 @@ def figure3_picture(records):
             rates = [
                 np.exp(np.mean([np.log(rate(r, "bulk")) for r in s.values()])) for _, s in points
             ]
-            ax.loglog([n for n, _ in points], rates, line, color=color, label=way)
+            ax.loglog([n for n, _ in points], rates, line, color=color)
+            ax.plot([], [], line, marker=marker, color=color, label=way)
             for (n, seeds), value in zip(points, rates, strict=True):
                 agree = all(map(agrees, seeds.values()))
                 ax.plot(n, value, marker, color=color, fillstyle="full" if agree else "none")
         model, inner, n_parameters, _ = ROWS[name][0]
-        title = f"{model}, {inner.upper()}, {n_parameters} parameters, {setting} steps"
-        ax.set_title(title, fontsize=9, loc="left")
+        steps = "the paper's steps" if setting == "paper" else "tuned steps"
+        ax.set_title(title_of(model, inner, n_parameters, steps), fontsize=8, loc="left")
         ax.set_xlabel("rows")
         ax.set_xticks([row[3] for row in rows], [row[3] for row in rows])
         ax.xaxis.set_minor_locator(NullLocator())
+        ax.set_ylim(*whole_decades(ax.get_ylim()))
         ax.grid(alpha=0.3)
     for ax in axes[:, 0]:
-        ax.set_ylabel("smallest bulk ESS per processor second")
+        ax.set_ylabel("effective draws per processor second", fontsize=9)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(PAPER), fontsize=9)
     return figure
