@@ -52,7 +52,7 @@ NEAR = 1e-3  # share of the best log joint that may lack: what counts as having 
 FIRST_SECONDS = 0.03  # of the pictures
 RECORDS = 60  # of a curve, that are kept
 MIXING = "MNIST, 1,000 digits in 2 dimensions"
-N_LAGS, BURN_IN, KEPT = 90, 500, 4000  # sweeps, panels k and l
+N_LAGS, BURN_IN, KEPT = 90, 500, 20_000  # sweeps, panels k and l
 STATISTICS = {"clusters": "number of clusters", "largest": "largest cluster's size"}
 LETTERS = dict(zip(STATISTICS, "kl", strict=True))
 STYLES = dict(
