@@ -59,7 +59,7 @@ VALIDATION = 10  # one of so many training images
 PASSES, N_DRAWS, THIN = 30, 20, 5
 SHARDS = 10  # the paper's processors
 MOST_TUNING = 2000  # validation images
-# By name: part of `accelerated_images`, processor seconds, seeds.
+# By name: part of `accelerated_images.PARTS`, processor seconds, seeds.
 DATA = {
     "Yale, 1,799 x 1,024": ("yale", 8.0, SEEDS),
     "MNIST, 60,000 x 784, // 32": ("mnist", 30.0, SEEDS),
@@ -127,8 +127,7 @@ class Images(NamedTuple):
 @functools.lru_cache(maxsize=1)
 def images_of(data):
     """The images of a data set."""
-    folder, part = os.environ["SKANNEAL_DATA"], images.PARTS[DATA[data][0]]
-    train, test = images.load(folder, part, None, None)
+    train, test = images.load(os.environ["SKANNEAL_DATA"], DATA[data][0])
     return Images(train, test[images.evenly(len(test), TEST_ROWS)])
 
 
