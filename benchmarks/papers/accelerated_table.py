@@ -27,7 +27,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from harness.markdown import markdown
 from papers import accelerated_course as course
 from papers import accelerated_images as images
 from papers import accelerated_published as published
@@ -39,7 +38,7 @@ from papers.accelerated_references import (
     full,
     variational_bayes,
 )
-from papers.cells import Cell, of_figure, shown
+from papers.cells import Cell, judged, of_figure, shown
 from papers.processor_time import processor_clock
 from papers.verdicts import Estimate, is_positive, mean, paired
 from skanneal import AcceleratedDPMixture
@@ -444,7 +443,9 @@ def verdict(text, gain: Estimate):
 def tables(records):
     """All tables of the page, by name."""
     return {
-        "verdicts": markdown(("claim", "measured", "verdict"), claims(records)),
+        "verdicts": judged(
+            claims(records), records, *synthetic.FIGURES, *published.FIGURES, "table1"
+        ),
         "table1": table1(records),
         "levels": levels_table(records),
         "long": long_table(records),

@@ -98,14 +98,20 @@ def shown(headings, rows, records, *figures):
     return f"{markdown(headings, rows)}\n\n{sentence}" if rows else sentence
 
 
+def judged(claims, records, *figures):
+    """A table of claims with what was measured and the verdict, and the cells behind it."""
+    return shown(("claim", "measured", "verdict"), list(claims), records, *figures)
+
+
 def behind(records, *figures):
     """Names the cells behind a picture or table, in a sentence."""
     found = [r for figure in figures for r in of_figure(records, figure).values()]
+    *others, last = (f"`{figure}`" for figure in figures)
+    names = f"{', '.join(others)} and {last}" if others else last
     if not found:
-        return f"No cell of {' and '.join(f'`{figure}`' for figure in figures)} is measured yet."
+        return f"No cell of {names} is measured yet."
     hours = sum(record["seconds"] for record in found) / 3600
     commits = ", ".join(f"`{version}`" for version in dict.fromkeys(r["version"] for r in found))
-    names = " and ".join(f"`{figure}`" for figure in figures)
     return f"Cells: {len(found)} of {names}, {hours:.2f} processor hours, package of {commits}."
 
 

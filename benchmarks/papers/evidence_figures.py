@@ -6,8 +6,7 @@ sweeps, over the number of particles and how many there are at first.
 
 import numpy as np
 
-from harness.markdown import markdown
-from papers.cells import Cell, of_figure, shown
+from papers.cells import Cell, judged, of_figure, shown
 from papers.processor_time import processor_clock
 from papers.verdicts import deviation, is_about, paired
 from skanneal import AnnealedDPMixture
@@ -110,7 +109,7 @@ def tables(records):
     """All tables of the page, by name."""
     return {
         "evidence": evidence_table(records),
-        "verdicts": markdown(("claim", "measured", "verdict"), claims(records)),
+        "verdicts": judged(claims(records), records, "evidence"),
     }
 
 

@@ -21,9 +21,8 @@ from scipy.stats import spearmanr
 from harness.crosscat_data import simulate
 from harness.crosscat_runs import estimator, fitted
 from harness.kdd_data import split
-from harness.markdown import markdown
 from papers import schedules_figures
-from papers.cells import Cell, lines_of, of_figure, shown
+from papers.cells import Cell, judged, lines_of, of_figure, shown
 from papers.processor_time import processor_clock
 from papers.schedules_figures import propose_column_sets
 from papers.verdicts import Estimate, is_positive, mean, paired
@@ -350,7 +349,7 @@ def claims(records):
 def tables(records):
     """All tables of the page, by name."""
     return {
-        "verdicts": markdown(("claim", "measured", "verdict"), claims(records)),
+        "verdicts": judged(claims(records), records, "map", "pilot"),
         "map": map_table(records),
         "extremes": extremes_table(records),
         "pilot": pilot_table(records),

@@ -11,10 +11,9 @@ from itertools import product
 import matplotlib.pyplot as plt
 import numpy as np
 
-from harness.markdown import markdown
 from papers import permutation_beam as beam
 from papers import permutation_models as models
-from papers.cells import Cell, of_figure, shown
+from papers.cells import Cell, judged, of_figure, shown
 from papers.verdicts import all_of, deviation, is_about, is_positive, mean, paired
 from skanneal.schedules import SCHEDULES, PriorGibbs
 
@@ -502,7 +501,7 @@ def claims_of_mixing(records):
 def tables(records):
     """All tables of the page, by name."""
     return {
-        "verdicts": markdown(("claim", "measured", "verdict"), claims(records)),
+        "verdicts": judged(claims(records), records, "beam", "panels", "mixing"),
         "panels": panels_table(records),
         "mixing": mixing_table(records),
         "beam": beam_table(records),

@@ -21,8 +21,7 @@ import numpy as np
 from harness import crosscat_data, kdd_data
 from harness.crosscat_runs import estimator, fitted, view_labels
 from harness.kdd_data import split
-from harness.markdown import markdown
-from papers.cells import Cell, of_figure, shown
+from papers.cells import Cell, judged, of_figure, shown
 from papers.processor_time import processor_clock
 from papers.schedules_kernel import MOVES, papers_kernel
 from papers.verdicts import Estimate, deviation, is_positive, mean, paired, z_scores
@@ -490,7 +489,7 @@ def claims(records):
     if spreads:
         less, closer = mean(spreads), mean(gaps)
         text = "`linear_anneal` has a lower spread of scores than `prior_gibbs`"
-        measured = f"{np.exp(less.mean):.2f} times the deviation, {less.n} panels"
+        measured = f"`prior_gibbs` {np.exp(less.mean):.2f} times as much, {less.n} panels"
         yield text, measured, is_positive(less)
         text = "`linear_anneal`'s chains agree more on the views than `prior_gibbs`'s"
         measured = f"variation of information lower by {closer.text(2)} nats, {closer.n} panels"
@@ -565,13 +564,11 @@ def over_panels(estimates):
 def tables(records):
     """All tables of the pages, by name."""
     return {
-        "verdicts": markdown(("claim", "measured", "verdict"), claims(records)),
+        "verdicts": judged(claims(records), records, "figure3", "column_sets"),
         "figure3": scores_table(records, "figure3"),
         "papers_kernel": scores_table(records, KERNEL[0], PAPERS[0]),
         "papers_sweeps": scores_table(records, KERNEL[1], PAPERS[0], "sweeps"),
-        "papers_verdicts": markdown(
-            ("claim", "measured", "verdict"), claims_of_papers_kernel(records)
-        ),
+        "papers_verdicts": judged(claims_of_papers_kernel(records), records, *KERNEL, "figure3"),
         "mixture": scores_table(records, "mixture"),
         "consistency": consistency_table(records),
         "column_sets": column_sets_table(records),

@@ -15,7 +15,7 @@ from matplotlib.ticker import NullFormatter, NullLocator
 from harness.markdown import NONE, markdown
 from papers import tempering_chains
 from papers import tempering_pays as pays
-from papers.cells import Cell, behind, of_figure, shown, whole_decades
+from papers.cells import Cell, behind, judged, of_figure, shown, whole_decades
 from papers.tempering_chains import N_CHAINS, STYLES, WAYS, agrees, rate
 from papers.tempering_cost import measure_cost, predicted
 from papers.tempering_regression import N_SPLITS, measure_regression
@@ -501,7 +501,7 @@ def claims_of_figure2(records):
 def tables(records):
     """All tables of the page, by name."""
     return {
-        "verdicts": markdown(("claim", "measured", "verdict"), claims(records)),
+        "verdicts": judged(claims(records), records, "sampling", "subsets", "cost"),
         "cost": cost_table(records),
         "subsets": subsets_table(records),
         "regression": regression_table(records),

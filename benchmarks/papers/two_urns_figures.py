@@ -7,10 +7,9 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from scipy.ndimage import gaussian_filter
 
-from harness.markdown import markdown
 from papers import two_urns as urns_of
 from papers import two_urns_theorems as theorems
-from papers.cells import Cell, of_figure, shown
+from papers.cells import Cell, judged, of_figure, shown
 from papers.two_urns import BINS, SAMPLERS, URNS
 from papers.two_urns_theorems import Urns, total_variation
 from papers.verdicts import Estimate, all_of, deviation, difference, exact, is_about, is_positive
@@ -463,7 +462,8 @@ def claims_of_theorems(records):
 def verdicts_table(records):
     """Claim by claim."""
     claims = [*claims_of_figure2(records), *claims_of_theorems(records)]
-    return markdown(("claim", "measured", "verdict"), claims)
+    theorems_of = ("theorem2", "theorem2_epsilon", "theorem4_equation", "theorem4_urns")
+    return judged(claims, records, "figure2", "lemma1", *theorems_of)
 
 
 def tables(records):
