@@ -363,20 +363,20 @@ def factor(ways, way):
 
 @says(
     *("tempering", tempering_figures),
-    "with two parameters parallel tempering by powers gives two to three times as many draws at "
-    "best, and with twenty all four methods give fewer.",
+    "with two parameters parallel tempering by powers gives at best a few times as many draws, and "
+    "with twenty all four methods give fewer.",
 )
 def tempering_brings_little_over_a_low_barrier(records):
     low = barriers(records, 2, 2)
     few = [factor(ways, "pt") for (_, n_parameters), ways in low if n_parameters == 2]
     many = [factor(ways, w) for (_, n_parameters), ways in low if n_parameters == 20 for w in FOUR]
-    return 2 <= max(few) <= 3 and max(many) < 1
+    return 1 < max(few) < 5 and max(many) < 1
 
 
 @says(
     *("tempering", tempering_figures),
     "From eight nats on its chains stay where they are in nearly all settings, and with two "
-    "parameters tempered chains that agree give ten to several hundred times as many effective "
+    "parameters tempered chains that agree give some ten to some hundred times as many effective "
     "draws, parallel tempering mostly more than transitions. Powers are mostly ahead of subsets",
 )
 def tempered_chains_cross_high_barriers(records):
@@ -394,8 +394,8 @@ def tempered_chains_cross_high_barriers(records):
 
     return (
         sum(moved) <= len(moved) / 6
-        and 6 < min(values) < 15
-        and 200 < max(values) < 1000
+        and 3 < min(values) < 30
+        and 100 < max(values) < 1000
         and min(often("pt", "tt"), often("spt", "stt"), often("pt", "spt")) > 0.5
     )
 
