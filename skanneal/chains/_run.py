@@ -109,13 +109,14 @@ def run_chain(
 def _drawn(chain, n_draws, thin, stop):
     """Return the complete draws, and whether nothing stopped them."""
     draws, complete = [], True
-    chain.to_come = (n_draws - 1) * thin * chain.plan.table.n_rows
+    n_further = thin * chain.state.table.n_rows
+    chain.to_come = (n_draws - 1) * n_further
     while complete and len(draws) < n_draws:
         if draws:
             if chain.clock.seconds >= chain.clock.end:
                 break
             chain.pacer.extend(thin)
-            chain.to_come -= thin * chain.plan.table.n_rows
+            chain.to_come -= n_further
         complete = chain.run(stop)
         if complete:
             chain.draw_fills()
