@@ -333,7 +333,7 @@ class Chain:
     def from_arrays(cls, arrays, plan):
         """Return the chain whose to_arrays() gave `arrays`, on the same plan.
 
-        StateError for arrays that are none such, or of which the plan's rows would make none.
+        Raise StateError if they are not the arrays of a chain, or do not fit the plan's rows.
         """
         header, parts = read_snapshot(arrays)
         clock = ChainClock()

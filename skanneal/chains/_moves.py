@@ -100,13 +100,13 @@ class ChainMoves:
 
 
 def _column_options(plan, name):
-    """Parameters of a move of columns: one that draws hyperparameters has their grids."""
+    """Return the parameters of a move of columns: the grids, if it draws hyperparameters."""
     given = {"grids": plan.grids, "view_grid": plan.view_grid}
     return {key: grid for key, grid in given.items() if hasattr(COLUMN_MOVES[name], f"takes_{key}")}
 
 
 def _options(plan, name):
-    """Parameters of a move of rows.
+    """Return the parameters of a move of rows.
 
     Where a point of the grid bounds the number of clusters, moves that can integrate the points out
     do so.

@@ -66,8 +66,8 @@ def run_chain(
     dict
         "draws" (list of flat dicts of arrays), "trace" (dict of float arrays), "state" (flat dict
         of arrays), "schedule" (what was run, as a schedule without a time limit), "complete",
-        "log_evidence" (nan unless the schedule estimates it), "in_time" (whether all rows were in,
-        and once through a sweep, in time or nearly so).
+        "log_evidence" (nan unless the schedule estimates it), "in_time" (whether the chain had made
+        a sweep of all rows before its time was over, or soon after).
     """
     began, stop = time.perf_counter(), StopFlag() if stop is None else stop
     progress = Progress() if progress is None else progress

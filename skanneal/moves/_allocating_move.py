@@ -17,8 +17,8 @@ NULL_SHARE = 0.1  # share of the proposed pairs at which no second cluster ever 
 class AllocatingMove(ColumnWork):
     """Base of the moves that split views and merge them, each with probability 1/2.
 
-    A subclass writes ``_split`` and ``_merge`` of a view: whether it is accepted, by (state, view,
-    bit_generator, beta).
+    A subclass writes ``_split`` and ``_merge``, which take (state, view, bit_generator, beta), make
+    one proposal and return whether it was accepted.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class AllocatingMove(ColumnWork):
         self._known = None  # (rows in S, log t), kept because log t is expensive
 
     def sweep(self, state, bit_generator, *, beta=1.0):
-        """`n_proposals` proposals."""
+        """Make `n_proposals` proposals; return MoveInfo."""
         generator = np.random.Generator(bit_generator)
         accepted, began = 0, self.work
         for _ in range(self.n_proposals):
@@ -47,8 +47,8 @@ class AllocatingMove(ColumnWork):
     def _log_proposal(self, state):
         """log t: the hyperprior divided by a pair's cost, its expected number of clusters.
 
-        One cluster of all rows costs least and is probable, but it separates no rows: it has
-        NULL_SHARE if there are other points.
+        A pair with which one cluster holds all rows costs least and is probable, but it separates
+        no rows. Such pairs have the share NULL_SHARE together, if there are others.
         """
         n_rows = state.subsample.size
         if self._known is None or self._known[0] != n_rows:

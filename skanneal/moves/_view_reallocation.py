@@ -11,7 +11,7 @@ ordered pair of views.
     split   choose one of the view's n features, i, uniformly, and allocate the rows given i alone,
             with a pair from t: partition z. Feature f goes with i with probability
             q_f = e + (1 - 2 e) / (1 + p(x_f | one cluster) / p(x_f | z)).
-            Those that go, F (m of them, not all), and the rest, R, get each a pair
+            Those that go, F (m of them, not all), and the rest, R, each get a pair
             (concentration, discount) from t and an allocation.
     merge   choose i uniformly in the first view, F, and z as above; the features of both get a
             pair from t and an allocation.
