@@ -143,7 +143,6 @@ def test_a_plan_is_handed_down_as_it_is_drawn():
 
 # What is longer than 500 lines: one algorithm, whose formulas are read side by side.
 LONG = {
-    "families/_base.pyx": "the contract of a family beside what all families inherit",
     "families/_multinomial.pyx": "rows of counts, dense and sparse, with one set of statistics",
     "families/_multivariate_normal.pyx": "updates of Cholesky factors beside what they score",
     "families/_multivariate_t.pyx": "the sum over a row's weight beside what is drawn given it",
