@@ -21,7 +21,7 @@ from scipy.stats import spearmanr
 from harness.crosscat_data import simulate
 from harness.crosscat_runs import estimator, fitted
 from harness.kdd_data import split
-from papers import schedules_figures
+from papers import schedules_cells, schedules_figures, schedules_scores
 from papers.cells import Cell, judged, lines_of, of_figure, shown
 from papers.processor_time import processor_clock
 from papers.schedules_figures import propose_column_sets
@@ -32,7 +32,7 @@ NAME = "help"
 SEEDS = 4
 OURS, COLD = "anneal", ("prior_gibbs", "sequential_gibbs")
 METHODS = (OURS, *COLD)
-TABLES = list(schedules_figures.PANELS)[:3]  # of Figure 3
+TABLES = list(schedules_cells.PANELS)[:3]  # of Figure 3
 TEST_ROWS = 500
 SECONDS, OWN_SECONDS = 20e-6, 0.5  # of processor time per cell of a table, and beside them
 PART = 8  # a pilot has this part of the rows
@@ -78,7 +78,7 @@ def cells():
     for seed, data in product(range(SEEDS), SETTINGS):
         for figure, method in product(("map", "pilot"), METHODS):
             yield Cell(figure, data, method, seed, budget_of(figure, data))
-    for seed, data, method in product(range(schedules_figures.CHAINS), TABLES, METHODS):
+    for seed, data, method in product(range(schedules_cells.CHAINS), TABLES, METHODS):
         yield Cell("pilot", data, method, seed, budget_of("pilot", data))
 
 
@@ -87,7 +87,7 @@ def budget_of(figure, data):
     if data in SETTINGS:
         n_cells = SETTINGS[data].rows * SETTINGS[data].columns
     else:
-        n_cells = (schedules_figures.budget_of(data, 1) - OWN_SECONDS) / SECONDS
+        n_cells = (schedules_cells.budget_of(data, 1) - OWN_SECONDS) / SECONDS
     part = n_cells / PART if figure == "pilot" else n_cells
     return round(OWN_SECONDS + part * SECONDS, 2)
 
@@ -173,12 +173,12 @@ def gain_of(methods):
 
 def gains_on_tables():
     """Scores of the longest runs on the tables of Figure 3, as `scores_of`."""
-    runs = schedules_figures.runs_of(lines_of(schedules_figures).records)
+    runs = schedules_scores.runs_of(lines_of(schedules_figures).records)
     scores = {}
     for data in TABLES:
-        methods = runs.get(data, {}).get(schedules_figures.budget_of(data, 1), {})
+        methods = runs.get(data, {}).get(schedules_cells.budget_of(data, 1), {})
         if set(METHODS) <= set(methods):
-            scores[data] = {name: schedules_figures.scores(methods[name]) for name in METHODS}
+            scores[data] = {name: schedules_scores.scores(methods[name]) for name in METHODS}
     return scores
 
 

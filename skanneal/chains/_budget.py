@@ -87,7 +87,7 @@ class Budget:
                 self._sweep(name, state, bit_generator, segment, burn_in)
 
     def due(self, state):
-        """Return the names of the moves that have a share with so many rows in."""
+        """Return the names of the moves that have a share while these rows are in."""
         full = state.subsample.size == state.table.n_rows
         return [name for name in self.moves if not (full and name in WHILE_GROWING)]
 
@@ -121,7 +121,7 @@ class Budget:
         return max(self.costs.get(name, 0.0), LEAST_COST)
 
     def _work(self, n_assignments):
-        """Return the work of so many assignments."""
+        """Return the work of a number of assignments."""
         fixed, each = self.churn or (OWN_CALLS * CALL, 0.0)
         return fixed + each * n_assignments
 

@@ -98,7 +98,7 @@ class Chain:
     @property
     def is_full(self):
         """Whether all rows are in."""
-        return self.state.subsample.size == self.plan.table.n_rows
+        return self.state.subsample.size == self.state.table.n_rows
 
     def taking_over(self, other):
         """Return the chain where it is, with the plan and the learned costs of another."""
@@ -204,10 +204,10 @@ class Chain:
     def make_moves(self, segment, stop):
         """Make the moves that follow a segment; return whether the state may be kept as a draw.
 
-        All moves wait for the plan's `settled_rows`. With few rows, one cluster per row with a tiny
-        variance, or one view per column, explains the data as well as any other state, and a chain
-        on a table of many columns seldom leaves such a state again. On a small table moves wait for
-        fewer rows, since the sweeps of all rows alone seldom split merged views.
+        All moves wait until enough rows are in (`settled_rows`). With few rows, one cluster per row
+        with a tiny variance, or one view per column, explains the data as well as any other state,
+        and a chain on a table of many columns seldom leaves such a state again. On a small table
+        moves wait for fewer rows, since the sweeps of all rows alone seldom split merged views.
 
         If a time limit leaves no room for a segment's moves, all of them are left out; moves that
         are not done in time are undone. The realised schedule records both.
@@ -216,7 +216,7 @@ class Chain:
         self.state.compact()
         if DEBUG:
             self.state.validate()
-        waits = self.state.subsample.size < self.plan.settled_rows
+        waits = self.state.subsample.size < self.moves.settled_rows
         if waits or self.pacer.skips(segment.stop):
             return True
         if self.clock.flag is None:
@@ -283,7 +283,7 @@ class Chain:
         """Report the last stage's result."""
         now = {name: values[-1] for name, values in self.trace.items()}
         views = f"{now['n_views']:.0f} views, " if "n_views" in now else ""
-        out = self.plan.table.n_rows - now["n_assigned"]
+        out = self.state.table.n_rows - now["n_assigned"]
         self.progress.say(
             f"{self._stage}, {now['sweeps']:.1f} sweeps, {now['seconds']:.1f} s: {views}"
             f"{now['n_components']:.0f} components, log joint {now['log_joint']:.6g}"
@@ -333,7 +333,7 @@ class Chain:
     def from_arrays(cls, arrays, plan):
         """Return the chain whose to_arrays() gave `arrays`, on the same plan.
 
-        StateError for arrays that are none such, or of which the plan's rows would make none.
+        Raise StateError if they are not the arrays of a chain, or do not fit the plan's rows.
         """
         header, parts = read_snapshot(arrays)
         clock = ChainClock()

@@ -63,16 +63,15 @@ class ChainClock:
             raise OutOfTime
 
     def note(self, name, began, n_rows):
-        """Note that what is called `name` began at `began` seconds and ends now.
+        """Note that the work called `name` began at `began` seconds and ends now.
 
-        Its duration is taken to be proportional to the rows that are in, of which there are
-        `n_rows`.
+        Its duration is taken to be proportional to `n_rows`, the rows that are in.
         """
         rate = (self.now() - began) / max(n_rows, 1)
         self._last[name] = [*self._last[name][1 - LAST_TIMES :], rate]
 
     def expected(self, name, n_rows, unknown=np.inf):
-        """Return the seconds that it will take, or `unknown` if it was never noted."""
+        """Return the seconds that this work will take, or `unknown` if it was never noted."""
         return lower_median(self._last[name]) * n_rows if self._last[name] else unknown
 
     def is_guard_due(self, expected, left, n_rows):

@@ -16,7 +16,7 @@ again and again, while that z is above SURE.
 import numpy as np
 
 N_BINS = 5  # of numbers, equally full
-MOST_LEVELS = 8  # the rarest levels beyond are one bin
+MOST_LEVELS = 8  # of a column; all rarer levels are in the last bin
 SURE = 3.0  # standard deviations
 
 

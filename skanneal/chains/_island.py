@@ -228,9 +228,9 @@ def log_terms_of_row(view, row):
 
 
 def systematic(log_weights, uniform, n):
-    """How many of n copies each particle has after systematic resampling: int64 (n_particles,).
+    """Return the number of copies of each particle, n in all: int64 (n_particles,).
 
-    The expected number is n times the particle's share of the weights.
+    Systematic resampling: the expected number is n times the particle's share of the weights.
     """
     shares = np.exp(log_weights - _log_sum(log_weights))
     ends = np.floor(np.cumsum(shares) * n - uniform).astype(np.int64) + 1
@@ -248,7 +248,7 @@ def _log_sum(logs):
 
 
 def _whole(grid):
-    """A grid all of whose points a subsample may have, however small it is."""
+    """Return the same grid, all of whose points are open to subsamples of any size."""
     if grid is None:
         return None
     grid = PriorGrid.of(grid)

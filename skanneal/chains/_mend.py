@@ -23,7 +23,7 @@ from ..summary._lead import Lead
 from ._column_groups import column_groups
 from ._unseen import LEAST_UNSEEN, MOST_UNSEEN, log_densities, spread, unseen_rows
 
-MOST_COLUMNS = 256  # of a table: the pairs of more columns would cost too much
+MOST_COLUMNS = 256  # of a table: more columns have too many pairs
 MOST_ROWS = 10_000  # in the subsample; later the views are settled
 MOST_TRIES = 16  # groups at a time
 N_STEPS = 10  # Gibbs steps of random rows for each row that enters
@@ -43,7 +43,8 @@ def mend_views(plan, state, bit_generator, stop, behind=None):
     stop : StopFlag
         Raised to end early.
     behind : set or None
-        Of the columns whose views were less probable on fewer rows, as tuples; it is added to.
+        Groups of columns, as tuples, that made unseen rows less probable on fewer rows. Such groups
+        are added.
 
     Returns
     -------
@@ -76,9 +77,9 @@ def mend_views(plan, state, bit_generator, stop, behind=None):
 def grown(plan, state, columns, bit_generator):
     """Return a view of these columns, grown from nothing on the rows of S.
 
-    Hyperparameters are drawn whenever the rows have doubled, from the plan's `settled_rows` on. Of
-    the pairs of (concentration, discount) those are left out with which no cluster opens: a view
-    may have one cluster at first, and would keep it.
+    Hyperparameters are drawn whenever the rows have doubled, from the plan's `settled_rows` on.
+    Pairs of (concentration, discount) with which no further cluster opens are left out: a view that
+    has one cluster at first would keep it.
 
     Returns
     -------
@@ -139,7 +140,7 @@ def parts_of(view_of, group):
 
 
 def _gain(state, parts, fresh, unseen):
-    """The Lead of fresh views over those of these columns, whose place they take."""
+    """Return the Lead of fresh views over the views whose place they take."""
     old = [state.views[v] for v in np.unique(state.view_of[np.concatenate(parts)])]
     new = [state.open_view(view, part) for view, part in zip(fresh, parts)]
     gains = log_densities(new, unseen) - log_densities(old, unseen)
@@ -147,7 +148,7 @@ def _gain(state, parts, fresh, unseen):
 
 
 def _exchange(state, parts, fresh):
-    """Let fresh views take the place of those of these columns."""
+    """Put fresh views in the place of those that hold these columns."""
     view_of = state.view_of.copy()
     for k, part in enumerate(parts):
         view_of[part] = state.n_views + k

@@ -29,6 +29,8 @@ class ChainMoves:
         It says which structure moves are made, and how often.
     adaptive : list of moves
         Those that adapt during burn-in: they have attributes `burn_in` and `tuning`.
+    settled_rows : int
+        Rows in the subsample from which on moves follow a churn: the plan's.
     took : dict
         Seconds of the last moves, as `Pacer.next` asks for them.
     """
@@ -53,7 +55,7 @@ class ChainMoves:
             self.hyperparameters.append(SharedHyperparameters(plan.shared_grids))
         for move in (*structure, *self.hyperparameters):
             move.poll = clock.poll
-        self.clock = clock
+        self.clock, self.settled_rows = clock, plan.settled_rows
         self.skip()
 
     def skip(self):
@@ -98,13 +100,13 @@ class ChainMoves:
 
 
 def _column_options(plan, name):
-    """Parameters of a move of columns: one that draws hyperparameters has their grids."""
+    """Return the parameters of a move of columns: the grids, if it draws hyperparameters."""
     given = {"grids": plan.grids, "view_grid": plan.view_grid}
     return {key: grid for key, grid in given.items() if hasattr(COLUMN_MOVES[name], f"takes_{key}")}
 
 
 def _options(plan, name):
-    """Parameters of a move of rows.
+    """Return the parameters of a move of rows.
 
     Where a point of the grid bounds the number of clusters, moves that can integrate the points out
     do so.

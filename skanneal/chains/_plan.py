@@ -9,8 +9,8 @@ import numpy as np
 from ..families import FAMILIES, Table
 from ..partition_priors import PriorGrid
 
-# A chain runs more than the churn from this many rows in the subsample on: at most, at least, and
-# in between this share of all rows. Families may ask for more.
+# Moves follow a churn once this share of all rows is in the subsample, but at least and at most so
+# many rows. Families may ask for more.
 MOST_SETTLED, LEAST_SETTLED, SETTLED_PART = 50, 10, 4
 
 
@@ -68,7 +68,7 @@ class ChainPlan(NamedTuple):
 
     @property
     def settled_rows(self):
-        """Rows in the subsample from which on a chain runs more than the churn."""
+        """Rows in the subsample from which on moves follow a churn."""
         n_rows = self.table.n_rows
         few = min(MOST_SETTLED, max(LEAST_SETTLED, n_rows // SETTLED_PART))
         asked = [FAMILIES[name].settled_rows(len(at)) for name, at in self.families.items()]

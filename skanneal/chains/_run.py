@@ -66,8 +66,8 @@ def run_chain(
     dict
         "draws" (list of flat dicts of arrays), "trace" (dict of float arrays), "state" (flat dict
         of arrays), "schedule" (what was run, as a schedule without a time limit), "complete",
-        "log_evidence" (nan unless the schedule estimates it), "in_time" (whether all rows were in,
-        and once through a sweep, in time or nearly so).
+        "log_evidence" (nan unless the schedule estimates it), "in_time" (whether the chain had made
+        a sweep of all rows before its time was over, or soon after).
     """
     began, stop = time.perf_counter(), StopFlag() if stop is None else stop
     progress = Progress() if progress is None else progress
@@ -109,13 +109,14 @@ def run_chain(
 def _drawn(chain, n_draws, thin, stop):
     """Return the complete draws, and whether nothing stopped them."""
     draws, complete = [], True
-    chain.to_come = (n_draws - 1) * thin * chain.plan.table.n_rows
+    n_further = thin * chain.state.table.n_rows
+    chain.to_come = (n_draws - 1) * n_further
     while complete and len(draws) < n_draws:
         if draws:
             if chain.clock.seconds >= chain.clock.end:
                 break
             chain.pacer.extend(thin)
-            chain.to_come -= thin * chain.plan.table.n_rows
+            chain.to_come -= n_further
         complete = chain.run(stop)
         if complete:
             chain.draw_fills()

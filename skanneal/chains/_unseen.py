@@ -5,11 +5,11 @@
 import numpy as np
 from scipy.special import logsumexp
 
-MOST_UNSEEN, LEAST_UNSEEN = 2000, 50  # rows that judge; with fewer nothing is decided
+MOST_UNSEEN, LEAST_UNSEEN = 2000, 50  # rows that judge views; fewer decide nothing
 
 
 def unseen_rows(table, states):
-    """Rows that none of the states has, at most MOST_UNSEEN, spread over the table."""
+    """Return rows that none of the states has, at most MOST_UNSEEN, spread over the table."""
     unseen = np.ones(table.n_rows, dtype=bool)
     for state in states:
         unseen[state.subsample.rows()] = False
@@ -17,7 +17,7 @@ def unseen_rows(table, states):
 
 
 def spread(rows, most):
-    """Some of the rows, evenly."""
+    """Return at most so many of the rows, evenly chosen."""
     n = min(len(rows), most)
     return rows[np.arange(n) * len(rows) // max(n, 1)]
 

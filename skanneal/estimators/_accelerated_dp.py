@@ -41,7 +41,7 @@ AUTO_ALGORITHM = "accelerated"  # measured: see doc/accelerated.md
 
 
 def _integrates(estimator):
-    """Whether atoms can be integrated out, of what was fitted or is to be."""
+    """Whether the likelihood, fitted or to be fitted, integrates atoms out."""
     return is_conjugate(getattr(estimator, "likelihood_", estimator.likelihood))
 
 
@@ -364,7 +364,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         return algorithm
 
     def _fit_on_shards(self, data, grid, algorithm, schedule, limit):
-        """Uncollapsed: all chains in turns; (fitted attributes, complaints, interrupted)."""
+        """Run uncollapsed chains in turns; return (fitted attributes, complaints, interrupted)."""
         complaints, seeds = [], spawn_seeds(self.random_state, self.n_chains + 1)
         sampling = Sampling(algorithm, schedule, self.n_auxiliary, self.n_draws, self.thin)
         states, goes_on = self._first_states(data.fingerprint), self._goes_on
@@ -413,7 +413,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         return fitted, complaints, run.interrupted
 
     def _fit_collapsed(self, data, grid, algorithm, schedule, limit):
-        """Collapsed Gibbs sampling, the chains side by side; returns the same."""
+        """Run chains of collapsed Gibbs sampling side by side; return the same."""
         if data.table is None:
             raise ValueError("algorithm='collapsed' holds all rows: X must fit into memory")
         complaints, seeds = [], spawn_seeds(self.random_state, self.n_chains + 1)

@@ -39,9 +39,9 @@ from ._weighted_draws import weighted_draws
 
 SKETCH_ROWS = 2000
 BLOCK_ROWS = 8192  # scored at a time
-DRAWS, FEW_DRAWS = 25, 4  # per chain by default, and on the largest tables
-OTHER_SWEEPS = 10.0  # that chains of the other way make before the blocks begin
-DRAWS_BYTES = 2**28  # that the labels of all draws may take by default
+DRAWS, FEW_DRAWS = 25, 4  # per chain: by default, and at least
+OTHER_SWEEPS = 10.0  # before the blocks, of chains that begin in the other way
+DRAWS_BYTES = 2**28  # most memory of the labels of all draws by default
 
 
 class BaseAnnealed(BaseTable, BaseChains):
@@ -64,7 +64,7 @@ class BaseAnnealed(BaseTable, BaseChains):
     _has_views, _sweep_cost = False, SweepCost()
 
     def _fit(self, X, strata):
-        """The whole fit; returns what `_keep` takes."""
+        """Make the whole fit; return what `_keep` takes."""
         schedule = resolve_schedule(self.schedule)
         limit = TimeLimit(schedule.max_time if self.max_time is None else self.max_time)
         schedule.set_params(max_time=None)
@@ -276,9 +276,9 @@ class BaseAnnealed(BaseTable, BaseChains):
         return run_rounds(run, *work, after)
 
     def _n_draws(self, auto, table):
-        """Draws per chain. By default a schedule of so many sweeps has one, its end, so that it
-        does no more than these; where the sweeps are not numbered there are DRAWS, or fewer if
-        their labels would take much memory.
+        """Return the draws per chain. By default a schedule that numbers its sweeps has one, its
+        end, so that no sweeps are added. Others have DRAWS, or fewer if their labels would take
+        much memory.
         """
         if self.n_draws != "auto":
             return self.n_draws

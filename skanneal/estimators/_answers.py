@@ -99,8 +99,8 @@ def _of_density(log_densities):
 
 
 def _own_clusters(estimator, draws, n_clusters, table, encoder):
-    """What a fit of this chain alone would say: the cluster of some rows, if there are so many
-    clusters, and how many it would say there are."""
+    """Return what a fit of this chain alone would say: the cluster of each of some rows, if there
+    are `n_clusters`, and its own number of clusters."""
     at = evenly(len(draws), DRAWS)
     summary = estimator._summary(draws, encoder, table, least=1, keys=None)
     rows = compared_rows(table.n_rows, COMPARED_ROWS)

@@ -23,7 +23,7 @@ from ._verdict import disagreement, final_stage, judged
 
 # Purposes of `_seed`; 0 is the start of the chains.
 SAMPLE, INFORMATION, POINT, IMPUTATIONS, READING, TABLES, MEMBERS = 1, 2, 3, 4, 5, 6, 7
-ENOUGH_RECORDS = 20  # at the end of a grid, below which nothing is said
+ENOUGH_RECORDS = 20  # fewer records of a concentration do not show that it stays at an end
 INTERRUPTED = "The fit was interrupted: it keeps the last complete state of each chain."
 
 

@@ -88,8 +88,9 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         return seed.generate_state(4).tolist()
 
     def _decided(self, encoder, X, cells, plan_of, hyperparameters, seed, limit, names=None):
-        """The encoder with the families of the best evidence, or of the fit that this goes on, and
-        without the columns that it does not bear; its cells; the evidence. See `decide`."""
+        """Return the encoder, its cells and the evidence; see `decide`. The encoder has the
+        families of the best evidence, or of the fit that this one goes on, without the columns that
+        these cannot describe."""
         earlier = getattr(self, "family_evidence_", None) if self._goes_on else None
         task = encoder, X, cells, plan_of, hyperparameters, seed, self.n_jobs, limit
         encoder, cells, evidence = decide(*task, names, self._has_views, earlier)
@@ -251,8 +252,8 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
     def _draws_for_labels(self, fitted):
         """The draws that the point estimate is made of: of chains whose weight is not negligible.
 
-        A mean over partitions takes of these the chains that agree, if there are any: between
-        chains at odds it would lie in the middle of nowhere.
+        For a mean over partitions these are the chains that agree, if there are any: a mean of
+        chains that disagree is like none of them.
         """
         chains = fitted["draws_"]
         chosen = counted_chains(fitted.get("chain_weights_", np.ones(len(chains))))

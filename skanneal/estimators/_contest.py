@@ -32,7 +32,7 @@ from ..predictive._predictor import Predictor
 from ..schedules import resolve_schedule
 from ..summary._lead import Lead
 
-FEW_ROWS, FOLDS = 400, 4  # of a smaller table every row is judged, in so many folds
+FEW_ROWS, FOLDS = 400, 4  # every row of a smaller table is judged, in FOLDS folds
 MOST_JUDGED = 1000
 CHAINS = 2  # of each candidate, where there are no folds
 SWEEPS = 16  # of a chain, unless a contest asks for another number

@@ -44,10 +44,10 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         numbers that often repeat values beyond rounding "semi_continuous". Where numbers are never
         negative and are better described by their logarithms, "log_normal" takes the place of
         "normal", and "semi_continuous_log_normal" that of both where there are zeros (see
-        `AnnealedDPMixture`). Identifiers are left out, with a warning. Or a family's name, or a
-        mapping of families to columns (names, positions or a mask); of the user guide's families
-        those of single columns, and "multivariate_normal": in each view the numbers of this family
-        are jointly normal within a cluster, and which of them are in one view is inferred.
+        `AnnealedDPMixture`). Identifiers are left out, with a warning. Otherwise the name of a
+        family, or a mapping of families to columns (names, positions or a mask): any family of
+        single columns in the user guide, and "multivariate_normal". The numbers of the latter are
+        jointly normal within a cluster of a view; which of them are in one view is inferred.
     rounding : "auto", None or mapping, default="auto"
         Which columns of numbers are rounded, as in `AnnealedDPMixture`.
     dates : {"elapsed", "periodic"}, default="elapsed"
@@ -253,7 +253,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         "view_reallocation",
     )
     _draw_type = CrossCatDraw
-    # A third more than measured for numbers, 10,000 rows and more; on small tables the moves of
+    # A third more than measured with 10,000 rows or more of numbers; on small tables the moves of
     # columns cost more than that.
     _has_views, _sweep_cost = True, SweepCost(0.75, 40)
 

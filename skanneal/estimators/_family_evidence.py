@@ -23,10 +23,10 @@ from ..families import FAMILIES, candidates
 from ._contest import Contest
 from ._logarithms import choose_logarithms
 
-FEWEST_ROWS = 60  # of a table of fewer rows nothing can be told of whole rows
+FEWEST_ROWS = 60  # fewer rows tell nothing about families of whole rows
 MOST_COLUMNS = 50  # of a row family: a row step costs the square of their number
-FIRST_ROWS, MOST_ROWS = 100, 16_384  # that a chain sees, at least and at most
-ROWS_PER_COLUMN = 10  # at least, too: with fewer a family of covariances cannot show what it can do
+FIRST_ROWS, MOST_ROWS = 100, 16_384  # that a chain sees: at first, and at most
+ROWS_PER_COLUMN = 10  # at first, too: with fewer, families of covariances cannot show their worth
 SHARE_OF_TIME = 1 / 3  # of a fit's limit
 
 
@@ -67,7 +67,7 @@ def decide(
         logarithms = Recoded.of(encoder, X, _logarithms_of(earlier, encoder))
     elif names is None:
         end = limit.part(SHARE_OF_TIME if has_views else SHARE_OF_TIME / 2)
-        own_seed = deepcopy(seed).spawn(3)[-1]  # the first two are those of `choose_family`
+        own_seed = deepcopy(seed).spawn(3)[-1]  # `choose_family` spawns the first two
         logarithms, shown = choose_logarithms(
             encoder, X, cells, plan_of, hyperparameters, own_seed, n_jobs, end
         )
@@ -135,7 +135,7 @@ def choose_family(
         reason = f"fewer than {FEWEST_ROWS} rows without a zero"
     if reason is not None:
         return _evidence(columns, names[0], reason)
-    thinned = encoder.without_collinear(X, columns)  # of these covariances have no density
+    thinned = encoder.without_collinear(X, columns)  # whose covariances have no density
     competing = np.intersect1d(columns, thinned.open_numbers)
     least = max(FIRST_ROWS, ROWS_PER_COLUMN * len(competing))
     plain, encoders, plans = thinned.table(cells), {}, {}

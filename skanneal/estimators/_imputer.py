@@ -365,7 +365,7 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         return masks
 
     def _blanked(self, table, missing, used):
-        """The used columns, with missing cells that everyone takes for missing."""
+        """Return the used columns, with NaN or None in the missing cells."""
         if not _is_missing(self.missing_values):
             replacements = [
                 (

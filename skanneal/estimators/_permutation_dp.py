@@ -42,9 +42,10 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
     rounding : "auto", None or mapping, default="auto"
         Which columns of numbers are rounded, as in `AnnealedDPMixture`.
     dates : {"elapsed", "periodic"}, default="elapsed"
-        What dates are: the time elapsed since 1970, or that and beside it the hour of the day, the
-        day of the week and the month, as levels, where the dates span enough of these. The parts
-        take part in clustering and in predicting other cells; densities leave them out.
+        How dates are read. "elapsed": as the time elapsed since 1970. "periodic": the hour of the
+        day, the day of the week and the month are added as levels, where the dates span enough of
+        them. These parts count in the clustering and when a date is used to predict other cells;
+        densities leave them out.
     margins : {"model", "data"}, default="model"
         Whether the law of a column of numbers by itself is the mixture's, or a smooth one of the
         training values, as in `AnnealedDPMixture`.
@@ -52,20 +53,25 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         How the subsample grows, as in `AnnealedDPMixture`. With `init`, "anneal" stands for
         ``PriorGibbs`` with 30 sweeps, and more for fewer than 20,000 rows.
     partition_prior : {"pitman_yor", "finite"}, default="pitman_yor"
-        The law of who shares a component. "pitman_yor": a Dirichlet or Pitman-Yor process, whose
-        number of components grows with the rows. "finite": a mixture of a random number M of
-        components with weights from a symmetric Dirichlet distribution. M is above m with
-        probability 1 / (m + 1), or as `expected_clusters` says. Needs "split_merge".
+        The prior of the partition into components. "pitman_yor": a Dirichlet or Pitman-Yor process,
+        whose number of components grows with the number of rows. "finite": a mixture with a random
+        number M of components, whose weights have a symmetric Dirichlet distribution. M is above m
+        with probability 1 / (m + 1), unless `expected_clusters` is given. The prior keeps the
+        centres of components apart, so that they can be counted. "finite" needs the move
+        "split_merge".
     concentration : "infer", "marginal" or float, default="infer"
-        Concentration of the process. "marginal" integrates it out, over the grid of "infer", in the
-        permutation moves' weights. With "finite" the sum of the parameters of the Dirichlet
-        distribution; "infer" and "marginal": 1 for each of the M components.
+        Concentration of the process, above ``-discount``: the larger, the more readily new
+        components open. "marginal" integrates it out in the weights of permutation moves, over the
+        grid of "infer". With "finite" it is the sum of the parameters of the Dirichlet
+        distribution, and "infer" and "marginal" mean 1 for each of the M components.
     discount : "infer" or float, default=0.0
         Discount of the Pitman-Yor process, in [0, 1); 0 is the Dirichlet process.
     expected_clusters : (float, float) or None, default=None
-        How many components there may be: a prior of an inferred concentration. There are `low` or
-        fewer with probability 0.1, and `high` or more with probability 0.1. None is from 1 to the
-        square root of the number of rows, at least to 10. `high` is at most the number of rows.
+        A pair (low, high) that says how many components to expect: the prior of an inferred
+        concentration gives `low` or fewer components with probability 0.1, and `high` or more with
+        probability 0.1. None means from 1 to the square root of the number of rows, or to 10 if
+        that is more. `high` is at most the number of rows. With "finite" it is a prior of M itself,
+        which has no such bound.
     hyperparameters : "infer" or mapping, default="infer"
         As in `AnnealedDPMixture`.
     moves : tuple of str, default=("gibbs", "permutation", "split_merge")

@@ -101,7 +101,7 @@ class Reports:
         return self._queries().sample(n_samples, given, seed, n_replicates)
 
     def _query_seed(self, purpose, random_state):
-        """The seed of a query: of the estimator, or one's own."""
+        """Return the seed of a query: the given one, or the estimator's."""
         if random_state is None:
             return self._seed(purpose)
         return spawn_seeds(random_state, 1)[0]

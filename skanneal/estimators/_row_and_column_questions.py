@@ -36,11 +36,11 @@ class RowAndColumnQuestions:
         Returns
         -------
         probabilities : ndarray or frame of shape (n_compared, n_compared)
-            Averaged over the draws of all chains. Where a draw has two columns in one view, both
-            may have to do with the view's components or not, and these may make them depend on each
-            other, by themselves or given the view's other columns, or not: each with even odds
-            before the data. Two numbers of "multivariate_normal" in one view always depend on each
-            other. 0 of a column that is constant in fit, and of each with itself 1. If fit was
+            Averaged over the draws of all chains. Two columns in one view of a draw depend on each
+            other if both have to do with the view's components and these make them dependent, by
+            themselves or given the view's other columns; each of these has even odds before the
+            data. Two numbers of "multivariate_normal" in one view always depend on each other. It
+            is 0 for a column that is constant in fit, and 1 for a column and itself. If fit was
             given a frame, this is one, with the columns' names.
         """
         return self._named(columns, self._queries().dependence_probability(columns))
@@ -56,9 +56,9 @@ class RowAndColumnQuestions:
         """How much columns tell about each other.
 
         The mutual information of each pair under each draw's predictive density, averaged over
-        chains and draws: zero where a draw has the two in different views, and in a view of one
-        cluster no more than comes of the chance that a row opens another, unless both are of
-        "multivariate_normal", whose covariances count.
+        chains and draws. Two columns in different views of a draw have none. In a view of one
+        cluster it comes only of the chance that a row opens another cluster, except for two columns
+        of "multivariate_normal", whose covariance counts.
 
         Parameters
         ----------
@@ -69,20 +69,20 @@ class RowAndColumnQuestions:
             jointly normal numbers the absolute value of their correlation.
         n_samples : int, default=1000
             Rows simulated per draw and view for pairs of which one column is a number, or a count
-            that takes more than 1024 values. Of the other pairs the information is exact (of
-            counts, to 1e-4: the largest, of probability 1e-6, are taken together).
+            that takes more than 1024 values. For the other pairs the information is exact (for
+            counts to 1e-4, as the largest, of probability 1e-6, are taken together).
         return_std : bool, default=False
             Whether to return the standard error of the simulation.
 
         Returns
         -------
         information : ndarray or frame of shape (n_compared, n_compared)
-            In nats, unless normalized; estimates below zero are set to zero. On the diagonal what a
-            column says of itself: its entropy, infinite for a number, 0 of one that is constant in
-            fit. If fit was given a frame, this is one, with the columns' names.
+            In nats, unless normalized; estimates below zero are set to zero. On the diagonal is the
+            entropy of each column: infinite for a number, 0 if it is constant in fit. If fit was
+            given a frame, this is one, with the columns' names.
         error : ndarray or frame of shape (n_compared, n_compared)
-            If asked for, likewise; 0 where the information is exact. It does not cover how draws
-            differ.
+            With `return_std`, of the same type. It is 0 where the information is exact, and does
+            not include the differences between draws.
 
         References
         ----------
@@ -100,9 +100,9 @@ class RowAndColumnQuestions:
     ) -> Any:
         """How often rows share their clusters.
 
-        Of two training rows the share of views in which they are in one cluster, averaged over
-        chains and draws; of a new row the probability that it is in the other's cluster. A view of
-        one cluster counts as the others do, and makes all rows alike.
+        For two training rows this is the share of views in which they are in one cluster, averaged
+        over chains and draws; for a new row, the probability that it is in the other row's cluster.
+        A view of one cluster counts as the others do, and makes all rows alike.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class RowAndColumnQuestions:
         similarity : ndarray of shape (n_compared, n_neighbors)
             In falling order.
         positions : ndarray of shape (n_compared, n_neighbors), int64
-            Of the training rows; of equally similar ones the first come first.
+            Of the training rows; among equally similar ones the first come first.
         """
         queries = self._queries()
         return queries.most_similar_rows(

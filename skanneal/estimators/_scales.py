@@ -71,7 +71,7 @@ class Member:
     draw : Draw
         The mixture, as in an estimator's `draws_`.
     calibration : callable
-        Of scores, minus the log of the share of the other rows that are as odd.
+        Takes scores; returns minus the log of the share of the other rows that are as odd.
     """
 
     def __init__(self, encoder, arrays, rows, scores):
@@ -185,7 +185,7 @@ def fit_scales(model, X, n_members, n_seen, n_jobs, limit):
         counts[others] += 1
     means = np.full(n_rows, np.nan)
     with np.errstate(invalid="ignore"):
-        coarse = sums[judged] / counts[judged]  # nan of a row that all members have seen
+        coarse = sums[judged] / counts[judged]  # nan for a row that all members have seen
     means[judged] = average([calibration(fine), coarse])
     law = Calibration(means[judged], sure=1.0)
     return Scales(model, calibration, common.encoder, members, law), means, interrupted

@@ -6,8 +6,8 @@ import numpy as np
 
 
 def weighted_draws(fitted):
-    """Of a fit's attributes: the draws of the chains that count, and the weight of each, at most
-    1."""
+    """Return the draws of the chains that count, from a fit's attributes, and the weight of each,
+    at most 1."""
     chains = fitted["draws_"]
     weights = fitted.get("chain_weights_", np.ones(len(chains)))
     of_draws = np.repeat(weights / weights.max(), [len(chain) for chain in chains])

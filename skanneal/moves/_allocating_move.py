@@ -17,8 +17,8 @@ NULL_SHARE = 0.1  # share of the proposed pairs at which no second cluster ever 
 class AllocatingMove(ColumnWork):
     """Base of the moves that split views and merge them, each with probability 1/2.
 
-    A subclass writes ``_split`` and ``_merge`` of a view: whether it is accepted, by (state, view,
-    bit_generator, beta).
+    A subclass writes ``_split`` and ``_merge``, which take (state, view, bit_generator, beta), make
+    one proposal and return whether it was accepted.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class AllocatingMove(ColumnWork):
         self._known = None  # (rows in S, log t), kept because log t is expensive
 
     def sweep(self, state, bit_generator, *, beta=1.0):
-        """`n_proposals` proposals."""
+        """Make `n_proposals` proposals; return MoveInfo."""
         generator = np.random.Generator(bit_generator)
         accepted, began = 0, self.work
         for _ in range(self.n_proposals):
@@ -47,8 +47,8 @@ class AllocatingMove(ColumnWork):
     def _log_proposal(self, state):
         """log t: the hyperprior divided by a pair's cost, its expected number of clusters.
 
-        One cluster of all rows costs least and is probable, but it separates no rows: it has
-        NULL_SHARE if there are other points.
+        A pair with which one cluster holds all rows costs least and is probable, but it separates
+        no rows. Such pairs have the share NULL_SHARE together, if there are others.
         """
         n_rows = state.subsample.size
         if self._known is None or self._known[0] != n_rows:
@@ -66,10 +66,10 @@ class AllocatingMove(ColumnWork):
             log_weights[opens] += np.log1p(-NULL_SHARE) - np.logaddexp.reduce(log_weights[opens])
         return log_weights - np.logaddexp.reduce(log_weights)
 
-    def _propose(self, state, features, rows, beta, bit_generator, hyper=None):
-        """A view of these features: its prior's place on the grid, log Z, slots of the rows."""
+    def _propose(self, state, columns, rows, beta, bit_generator, hyper=None):
+        """A view of these columns: its prior's place on the grid, log Z, slots of the rows."""
         point = self._first_point(state, bit_generator)
-        given = features, point, rows, None, beta, bit_generator, hyper
+        given = columns, point, rows, None, beta, bit_generator, hyper
         return point, *self._allocate(state, *given)
 
     def _first_point(self, state, bit_generator):
@@ -78,21 +78,21 @@ class AllocatingMove(ColumnWork):
 
     def _retrace(self, state, v, rows, beta, bit_generator):
         """The same for the present view: its prior's place on the grid, log Z."""
-        view, features = state.views[v], np.flatnonzero(state.view_of == v)
+        view, columns = state.views[v], np.flatnonzero(state.view_of == v)
         point, labels = self.row_grid.place(view.prior), view.labels_of(rows)
-        return point, self._allocate(state, features, point, rows, labels, beta, bit_generator)[0]
+        return point, self._allocate(state, columns, point, rows, labels, beta, bit_generator)[0]
 
-    def _allocate(self, state, features, point, rows, labels, beta, bit_generator, hyper=None):
-        """(log Z, slots of the rows) of a view of these features alone."""
+    def _allocate(self, state, columns, point, rows, labels, beta, bit_generator, hyper=None):
+        """(log Z, slots of the rows) of a view of these columns alone."""
         self.poll()
-        view = self._new_view(state, features, self._prior(state, point), hyper)
+        view = self._new_view(state, columns, self._prior(state, point), hyper)
         log_z = allocate(view, rows, labels, beta, bit_generator)
-        self.work += len(rows) * (view.n_tiles + 1) * row_work(len(features))
+        self.work += len(rows) * (view.n_tiles + 1) * row_work(len(columns))
         return log_z, view.labels_of(rows)
 
-    def _new_view(self, state, features, prior, hyper=None):
+    def _new_view(self, state, columns, prior, hyper=None):
         self.work += CALL
-        return state.new_view(features, prior, hyper)
+        return state.new_view(columns, prior, hyper)
 
     def _fresh(self, state, point, labels):
         return FreshView(self._prior(state, point), labels)

@@ -1,4 +1,4 @@
-"""The compiled part of the block sweep: features choose among views by a table of scores."""
+"""The compiled part of the block sweep: columns choose among views by a table of scores."""
 
 from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport int64_t, uint8_t
@@ -10,23 +10,23 @@ from .._native._random cimport below, bitgen, uniform
 from ..partition_priors._base cimport PartitionPrior
 
 
-def choose_views(view_of, features, scores, single, PartitionPrior prior, double mean_empty,
+def choose_views(view_of, columns, scores, single, PartitionPrior prior, double mean_empty,
                  double single_weight, bit_generator):
-    """A Gibbs step of some features, in random order, on a fixed table of scores.
+    """A Gibbs step of some columns, in random order, on a fixed table of scores.
 
     Parameters
     ----------
     view_of : int64 array of shape (n_columns,)
-        View of each feature.
-    features : int64 array of shape (n_features,)
+        View of each column.
+    columns : int64 array of shape (n,)
         Those that may change views.
-    scores : float64 array of shape (n_features, n_views)
-        beta times the feature's log marginal likelihood in each view, empty ones included.
+    scores : float64 array of shape (n, n_views)
+        beta times the column's log marginal likelihood in each view, empty ones included.
     single : uint8 array of shape (n_views,)
         Whether a view's rows are one cluster by its prior. Of these views the first empty one
         stands for all; with `single_weight` above 0 there has to be one at any time.
     prior : PartitionPrior
-        Over partitions of the features.
+        Over partitions of the columns.
     mean_empty : float
         Expected number of fresh views of the other kind; each that is empty has the share
         (1 - single_weight) open(V) / mean_empty.
@@ -40,10 +40,10 @@ def choose_views(view_of, features, scores, single, PartitionPrior prior, double
     """
     cdef int64_t[::1] of = np.array(view_of, dtype=np.int64)
     cdef const double[:, ::1] score = np.ascontiguousarray(scores)
-    cdef const int64_t[::1] feature = features
+    cdef const int64_t[::1] column = columns
     cdef const uint8_t[::1] one = single
     cdef Py_ssize_t n_columns = score.shape[0], i, j, f, v
-    cdef Py_ssize_t n_views = score.shape[1]    # that are looked at: of empty ones at the end one
+    cdef Py_ssize_t n_views = score.shape[1]    # less the empty ones at the end, but for one
     cdef int64_t[::1] size = np.bincount(of, minlength=n_views).astype(np.int64)
     cdef int64_t[::1] order = np.arange(n_columns, dtype=np.int64)
     cdef double[::1] weight = np.empty(n_views)
@@ -59,12 +59,12 @@ def choose_views(view_of, features, scores, single, PartitionPrior prior, double
             j = below(rng, i + 1)
             order[i], order[j] = order[j], order[i]
         for i in range(n_columns):
-            f = feature[order[i]]
+            f = column[order[i]]
             size[of[f]] -= 1
             n_filled = 0
             for v in range(n_views):
                 n_filled += size[v] > 0
-            # the only feature opens a view with probability 1
+            # the only column opens a view with probability 1
             opens = log(prior.open(n_filled)) if n_filled else 0.0
             best = -INFINITY
             has_single = False
@@ -98,22 +98,22 @@ def choose_views(view_of, features, scores, single, PartitionPrior prior, double
 
 
 def seat(view_of, const int64_t[::1] chosen, PartitionPrior prior, bit_generator):
-    """Draw the views of some features from the prior, given those of the others.
+    """Draw the views of some columns from the prior, given those of the others.
 
     Parameters
     ----------
     view_of : int64 array of shape (n_columns,)
-        View of each feature.
+        View of each column.
     chosen : int64 array of shape (n_chosen,)
         Features that are taken out and assigned again, one after another.
     prior : PartitionPrior
-        Over partitions of the features.
+        Over partitions of the columns.
     bit_generator : numpy.random.BitGenerator
 
     Returns
     -------
     view_of : int64 array of shape (n_columns,)
-        Views without another feature disappear; new ones follow the highest number so far.
+        Views without another column disappear; new ones follow the highest number so far.
     """
     cdef int64_t[::1] of = np.array(view_of, dtype=np.int64)
     cdef Py_ssize_t n_views = int(view_of.max()) + 1, i, v
@@ -127,7 +127,7 @@ def seat(view_of, const int64_t[::1] chosen, PartitionPrior prior, bit_generator
         for i in range(chosen.shape[0]):
             size[of[chosen[i]]] -= 1
         for i in range(chosen.shape[0]):
-            # the first feature opens a view with probability 1
+            # the first column opens a view with probability 1
             u = uniform(rng) * prior.total(n_seated) if n_seated else INFINITY
             v = n_filled = 0
             while v < n_views:

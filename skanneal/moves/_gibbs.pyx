@@ -60,7 +60,7 @@ def churn(mixtures, Subsample subsample, bit_generator, knots, int64_t start, in
     Parameters
     ----------
     mixtures : sequence of Mixture
-        Views that share the subsample: given the features they are independent, so each follows
+        Views that share the subsample: given the columns they are independent, so each follows
         the same steps in turn.
     subsample : Subsample
         S.

@@ -47,11 +47,11 @@ class FeatureHyperparameters(Polled):
     ----------
     grids : dict of int to list of (ndarray or None)
         For a column of the table, the grid of each coordinate; None keeps the coordinate fixed.
-        Columns left out are fixed. A row family's grids are under its first column, or under each
-        of its columns those of the column alone, where views divide them.
+        Columns left out are fixed. A row family's grids are under its first column. Where views
+        divide its columns, each column has its own.
     together : bool, default=True
-        Whether a column's pseudo-counts are also drawn together. While rows are few, clusters that
-        are still small would be found alike, and would then grow alike.
+        Whether a column's pseudo-counts are also drawn together. While rows are few, the
+        draw would find small clusters to be alike, and they would then grow alike.
     """
 
     name = "hyperparameters"
@@ -61,7 +61,7 @@ class FeatureHyperparameters(Polled):
     def __init__(self, grids, together=True):
         self.given, self.together = {int(j): of_column for j, of_column in grids.items()}, together
         self.grids = {j: _one_after_another(of_column) for j, of_column in self.given.items()}
-        self.joined = {}  # by first column, those of a block whose columns views divide, and these
+        self.joined = {}  # first column of a divided row family -> (its columns, their grids)
 
     def sweep(self, state, bit_generator, *, beta=1.0):
         """Draw every coordinate once, and then pseudo-counts together."""

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-# What else takes time, in scores of cells: of a row its memory and its draw, and a call from
+# Work beside the scores, in scores of cells: of a row, which is read and drawn, and of a call from
 # Python, which makes arrays. By benchmarks/kernels/work_units.py a row is worth 61 to 71 cells, and
-# a call of a move of rows some 18,000; calls of moves of columns, which do more, take longer.
+# a call of a move of rows some 18,000. A call of a move of columns does more and takes longer.
 ROW, CALL = 50, 40_000
 
 
@@ -23,10 +23,10 @@ class Polled:
 class MoveInfo(NamedTuple):
     """Proposals, acceptances, and the work they took.
 
-    Work is counted, not timed, in scores of cells: 1 for a cell in a tile of clusters, which are
-    scored together, for one under a partition of the rows, or for one that is added to a cluster;
-    ROW for each row that cells are of; CALL for each proposal that is made in Python, each table of
-    columns' scores, and each view that is drawn or built.
+    Work is counted, not timed, in scores of cells. A cell counts 1 for each tile of clusters, which
+    are scored together; for each partition of the rows under which it is scored; and for being
+    added to a cluster. The row of these cells counts ROW. A proposal made in Python, a table of
+    columns' scores, and a view that is drawn or built count CALL each.
     """
 
     proposed: int
@@ -40,5 +40,5 @@ def n_columns_of(view):
 
 
 def row_work(n_columns):
-    """Return the work of scoring a row of so many columns in a tile, or of adding it."""
+    """Return the work of scoring a row of `n_columns` in one tile, or of adding it."""
     return ROW + n_columns

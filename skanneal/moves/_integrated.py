@@ -17,7 +17,7 @@ class Integrated:
     Parameters
     ----------
     grid : PriorGrid or array of shape (n_points, 2)
-        (concentration, discount) pairs; those of the present discount count.
+        (concentration, discount) pairs, of which those with the present discount are used.
     """
 
     def __init__(self, grid):

@@ -74,8 +74,8 @@ class JointColumns:
         return np.array([view.score(place) for view in self.views])
 
     def move(self, column, target, generator):
-        """Let a column enter a view, which has been drawn by its scores, and draw its fills there;
-        no statistics of the table's may be used before they are made anew."""
+        """Let a column enter the view drawn for it, and draw its fills there. The views' statistics
+        are then out of date, and must be made anew before they are used."""
         place = self._place(column)
         if self.view_of[place] == target:
             return

@@ -107,8 +107,8 @@ cdef class SplitSides:
 
     cdef double allocate(self, Mixture mixture, int64_t[::1] rows, int32_t[::1] side, bint forced,
                          double least_log_q, double beta, bitgen_t *rng) noexcept nogil:
-        """Assign rows[2:] one after another to the seeds rows[0] and rows[1]; return log q, or
-        something less than `least_log_q` as soon as q is.
+        """Assign rows[2:] one after another to the seeds rows[0] and rows[1]; return log q. Once it
+        falls below `least_log_q`, stop and return a number below that.
 
         side: which of the two each row joins; written, or read if `forced`.
         """

@@ -60,17 +60,17 @@ class ViewAnnealing(ViewReallocation):
             of_one = {j: _only(c, own) for j, own in grids.items() if c < len(own)}
             self.draws.append(FeatureHyperparameters(of_one, together=False))
 
-    def _make(self, state, features, rows, beta, bit_generator):
-        """A view of these features: its first pair's place on the grid, log Z, the view."""
+    def _make(self, state, columns, rows, beta, bit_generator):
+        """A view of these columns: its first pair's place on the grid, log Z, the view."""
         point, log_z = self._first_point(state, bit_generator), 0.0
         order = self._order(rows, bit_generator)
-        view = self._new_view(state, features, self._prior(state, point))
+        view = self._new_view(state, columns, self._prior(state, point))
         for draw in self.draws[1:]:
             draw.sweep(view, bit_generator, beta=beta)
         for start, stop in stages(len(rows)):
             self.poll()
             log_z += enter_rows(view, order, start, stop, self.n_steps, beta, bit_generator)
-            self._count(view, features, stop - start)
+            self._count(view, columns, stop - start)
             for draw in self.draws:
                 draw.sweep(view, bit_generator, beta=beta)
             view.compact()
@@ -78,25 +78,25 @@ class ViewAnnealing(ViewReallocation):
 
     def _unmake(self, state, v, rows, beta, bit_generator):
         """The first two of these for the present view, by the backward path."""
-        features, log_z = np.flatnonzero(state.view_of == v), 0.0
+        columns, log_z = np.flatnonzero(state.view_of == v), 0.0
         order = self._order(rows, bit_generator)
-        view = self._new_view(state, features, state.views[v].prior)
+        view = self._new_view(state, columns, state.views[v].prior)
         view.replace(rows, state.views[v].labels_of(rows))
         for start, stop in reversed(stages(len(rows))):
             self.poll()
             for draw in reversed(self.draws):
                 draw.sweep(view, bit_generator, beta=beta)
             log_z += leave_rows(view, order, start, stop, self.n_steps, beta, bit_generator)
-            self._count(view, features, stop - start)
+            self._count(view, columns, stop - start)
         return self.row_grid.place(view.prior), log_z
 
     def _order(self, rows, bit_generator):
         uniform = np.random.Generator(bit_generator).random(len(rows))
         return rows[np.argsort(uniform, kind="stable")]
 
-    def _count(self, view, features, n_rows):
+    def _count(self, view, columns, n_rows):
         """Count rows that enter or leave, and the steps between them."""
-        self.work += n_rows * (1 + self.n_steps) * (view.n_tiles + 1) * row_work(len(features))
+        self.work += n_rows * (1 + self.n_steps) * (view.n_tiles + 1) * row_work(len(columns))
 
     def _reference(self, state, columns):
         """Hyperparameters with grids are at the middle of these, independently of the state."""

@@ -1,19 +1,19 @@
 """Reallocation of views: one view becomes two or two become one, and their rows are assigned anew.
 
 If one view stands for two, its clusters are the products of theirs. A split of such a view needs a
-new partition of the rows for the features that leave, and also for those that stay, whose old
-partition would still separate clusters of the features that left. Sequential allocation draws these
-partitions and estimates the marginal likelihood of each set of features, which decides.
+new partition of the rows for the columns that leave, and also for those that stay, whose old
+partition would still separate clusters of the columns that left. Sequential allocation draws these
+partitions and estimates the marginal likelihood of each set of columns, which decides.
 
 Choose, each with probability 1/2, a split of a uniform one of the V views, or a merge of a uniform
 ordered pair of views.
 
-    split   choose one of the view's n features, i, uniformly, and allocate the rows given i alone,
+    split   choose one of the view's n columns, i, uniformly, and allocate the rows given i alone,
             with a pair from t: partition z. Feature f goes with i with probability
             q_f = e + (1 - 2 e) / (1 + p(x_f | one cluster) / p(x_f | z)).
-            Those that go, F (m of them, not all), and the rest, R, get each a pair
+            Those that go, F (m of them, not all), and the rest, R, each get a pair
             (concentration, discount) from t and an allocation.
-    merge   choose i uniformly in the first view, F, and z as above; the features of both get a
+    merge   choose i uniformly in the first view, F, and z as above; the columns of both get a
             pair from t and an allocation.
 
 With q = prod q_f (1 - q_f), Z the product of an allocation's constants (a forced allocation for
@@ -34,7 +34,7 @@ from scipy.special import expit
 from ._allocating_move import AllocatingMove
 from ._random import below
 
-EITHER = 0.05  # least probability of going with the chosen feature, and of not
+EITHER = 0.05  # least probability of going with the chosen column, and of not
 
 
 class ViewReallocation(AllocatingMove):
@@ -98,9 +98,9 @@ class ViewReallocation(AllocatingMove):
         self.reassign(state, view_of, [made[2]])
         return True
 
-    def _make(self, state, features, rows, beta, bit_generator):
-        """A view of these features: its prior's place on the grid, log Z, the view."""
-        point, log_z, labels = self._propose(state, features, rows, beta, bit_generator)
+    def _make(self, state, columns, rows, beta, bit_generator):
+        """A view of these columns: its prior's place on the grid, log Z, the view."""
+        point, log_z, labels = self._propose(state, columns, rows, beta, bit_generator)
         return point, log_z, self._fresh(state, point, labels)
 
     def _unmake(self, state, v, rows, beta, bit_generator):
@@ -108,12 +108,12 @@ class ViewReallocation(AllocatingMove):
         return self._retrace(state, v, rows, beta, bit_generator)
 
     def _reference(self, state, columns):
-        """Hyperparameters that decide which features go, the same before and after the
+        """Hyperparameters that decide which columns go, the same before and after the
         proposal."""
         return state.hyper(columns)
 
     def _going(self, state, chosen, own, rows, beta, bit_generator):
-        """q_f of the features `own`."""
+        """q_f of the columns `own`."""
         hyper = self._reference(state, own)
         _, _, labels = self._propose(state, [chosen], rows, beta, bit_generator, hyper)
         partitions = np.stack([np.zeros_like(labels), labels])
@@ -121,7 +121,7 @@ class ViewReallocation(AllocatingMove):
         return EITHER + (1.0 - 2.0 * EITHER) * expit(beta * (scores[:, 1] - scores[:, 0]))
 
     def _log_choice(self, going, goes, chosen):
-        """log q of the features that go; the chosen feature always goes."""
+        """log q of the columns that go; the chosen column always goes."""
         return np.log(np.where(goes, going, 1.0 - going))[~chosen].sum()
 
     def _log_ratio(self, state, n_views, whole, parts, goes, log_choice):

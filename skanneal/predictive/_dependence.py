@@ -100,7 +100,8 @@ def of_single_columns(view, schema, columns):
 
 
 def simulated(view, schema, columns):
-    """Log density of simulated cells in each component, (n_columns, n, K + 1), and the weights."""
+    """Log density of simulated cells in each component, (n_columns, n, K + 1), and the weights; a
+    new component is left out if there cannot be one."""
     bit_generator = np.random.PCG64(0)  # the same for each view: a draw's answer is its own
     weights = np.exp(view.log_weights)
     weights /= weights.sum()
@@ -110,7 +111,9 @@ def simulated(view, schema, columns):
     for j in columns:
         cells[j] = view.sample_cells(j, at, bit_generator)
     table.append(cells)
-    return np.stack([view.cell_scores(j, table, 0, N_SIMULATED) for j in columns]), weights
+    logs = np.stack([view.cell_scores(j, table, 0, N_SIMULATED) for j in columns])
+    can_be = weights > 0.0  # a finite prior may have no further component
+    return np.compress(can_be, logs, axis=-1), weights[can_be]
 
 
 class Told(NamedTuple):

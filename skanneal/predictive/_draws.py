@@ -19,7 +19,20 @@ from ..summary import relabel
 CHECKED = WeakKeyDictionary()
 
 
-class Draw:
+class KeptDraw:
+    """The arrays of a draw, and what of their encoder it takes to show them in the user's units."""
+
+    def __init__(self, arrays, encoder):
+        self.arrays = arrays
+        CHECKED[self] = {0, n_labelled(arrays)}
+        self._apart = encoder.apart
+        schema = encoder.table_schema
+        self._units = schema.offsets, schema.scales
+
+    log_joint = property(lambda self: float(self.arrays["log_joint"]))
+
+
+class Draw(KeptDraw):
     """One kept draw of a chain.
 
     Attributes
@@ -38,17 +51,9 @@ class Draw:
         All of it, the components' statistics included ("normal/mean" and so on, in cell units).
     """
 
-    def __init__(self, arrays, encoder):
-        self.arrays = arrays
-        CHECKED[self] = {0, n_labelled(arrays)}
-        self._apart = encoder.apart
-        schema = encoder.table_schema
-        self._units = schema.offsets, schema.scales
-
     labels = property(lambda self: self.arrays["labels"])
     concentration = property(lambda self: float(self.arrays["concentration"]))
     discount = property(lambda self: float(self.arrays["discount"]))
-    log_joint = property(lambda self: float(self.arrays["log_joint"]))
     n_components = property(lambda self: len(self.sizes))
     sizes = property(lambda self: _sizes(self.arrays))
     main_view = 0
@@ -61,7 +66,7 @@ class Draw:
         return f"Draw(n_components={self.n_components}, log_joint={self.log_joint:.6g})"
 
 
-class CrossCatDraw:
+class CrossCatDraw(KeptDraw):
     """One kept draw of a CrossCat chain.
 
     Views are numbered in the order of their first columns. A view of presence indicators alone
@@ -93,14 +98,6 @@ class CrossCatDraw:
         cell units).
     """
 
-    def __init__(self, arrays, encoder):
-        self.arrays = arrays
-        CHECKED[self] = {0, n_labelled(arrays)}
-        self._apart = encoder.apart
-        schema = encoder.table_schema
-        self._units = schema.offsets, schema.scales
-
-    log_joint = property(lambda self: float(self.arrays["log_joint"]))
     view_concentration = property(lambda self: float(self.arrays["view_concentration"]))
     view_discount = property(lambda self: float(self.arrays["view_discount"]))
     view_labels = property(lambda self: shown_views(self.table_view_labels, self._apart))

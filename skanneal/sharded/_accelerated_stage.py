@@ -24,7 +24,7 @@ from ._assign import SHORTLIST, accelerated_rows, block, shortlist_rows, tiled
 from ._segments import Stage, all_scores, bit_generator, report, scored_blocks, words
 
 MIN_PLACES, MAX_PLACES = 16, 256  # for empty atoms, in whole tiles
-ROWS_PER_TILE = 2048  # a tile of places for so many rows of a shard
+ROWS_PER_TILE = 2048  # rows of a shard for each tile of places
 CANDIDATES = 4  # rows that are considered for each place
 
 
@@ -137,7 +137,7 @@ class _Born:
         self.log_weight[empty] = log_place
 
     def _grow(self):
-        """Twice as many columns."""
+        """Double the columns."""
         n = len(self.members)
         self.theta = np.concatenate([self.theta, np.zeros_like(self.theta)])
         self.members = np.concatenate([self.members, np.zeros(n, np.int64)])

@@ -1,7 +1,7 @@
-"""Labels of rows given their scores under instantiated features.
+"""Labels of rows given their scores under instantiated atoms.
 
 A score is log f(row | theta_k), float32, of one row in a C-contiguous line whose length is the
-number of features rounded up to whole tiles of 16; what lies beyond the features has the log weight
+number of atoms rounded up to whole tiles of 16; what lies beyond the atoms has the log weight
 -inf. The rows of a block are scored all at once before (`Likelihood.log_lik`): what is left to do
 for a row is to add log weights, draw, and where weights follow the numbers of members, to keep
 these.
@@ -41,9 +41,9 @@ def tiled(values, fill=-np.inf):
     return out
 
 
-def block(n_rows, n_features, dtype=np.float32):
+def block(n_rows, n_atoms, dtype=np.float32):
     """Aligned room for the scores of n_rows rows: (n_rows, whole tiles)."""
-    return aligned_zeros((n_rows, max(TILE, -(-n_features // TILE) * TILE)), dtype)
+    return aligned_zeros((n_rows, max(TILE, -(-n_atoms // TILE) * TILE)), dtype)
 
 
 cdef object scratch_for(Py_ssize_t n):
@@ -52,16 +52,16 @@ cdef object scratch_for(Py_ssize_t n):
 
 def draw_rows(const float[:, ::1] scores, const float[::1] log_weight, int32_t[::1] drawn,
               double[::1] log_mass, bit_generator):
-    """Draw a feature for every row of a block, each by itself.
+    """Draw a atom for every row of a block, each by itself.
 
     Parameters
     ----------
     scores : float32 array of shape (n, width)
     log_weight : float32 array of shape (width,)
-        -inf beyond the features.
+        -inf beyond the atoms.
     drawn : int32 array of shape (n,), written
         Feature k with probability proportional to exp(scores[i, k] + log_weight[k]); -1 where no
-        feature has any.
+        atom has any.
     log_mass : float64 array of shape (n,), written
         Log of the sum of these weights.
     bit_generator : numpy.random.BitGenerator
@@ -80,7 +80,7 @@ def draw_rows(const float[:, ::1] scores, const float[::1] log_weight, int32_t[:
 
 def draw_slices(const float[:, ::1] scores, const float[::1] log_weight, int32_t[::1] labels,
                 const float[::1] bounds, bit_generator):
-    """Draw a feature for every row of a block among those whose weight is above the row's slice.
+    """Draw a atom for every row of a block among those whose weight is above the row's slice.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def draw_slices(const float[:, ::1] scores, const float[::1] log_weight, int32_t
     Returns
     -------
     int
-        The first row for which no feature is left, else -1.
+        The first row for which no atom is left, else -1.
     """
     cdef bitgen_t *rng = bitgen(bit_generator)
     cdef float[::1] scratch = scratch_for(scores.shape[1])
@@ -115,15 +115,15 @@ def draw_slices(const float[:, ::1] scores, const float[::1] log_weight, int32_t
 
 
 def shortlist_rows(const float[:, ::1] scores, const float[::1] log_weight,
-                   int32_t[:, ::1] feature, float[:, ::1] value):
-    """The 8 features of largest score + log_weight of every row, and their scores.
+                   int32_t[:, ::1] atom, float[:, ::1] value):
+    """The 8 atoms of largest score + log_weight of every row, and their scores.
 
     Parameters
     ----------
     scores : float32 array of shape (n, width)
     log_weight : float32 array of shape (width,)
-    feature : int32 array of shape (n, 8), written
-        In falling order; -1 beyond the features.
+    atom : int32 array of shape (n, 8), written
+        In falling order; -1 beyond the atoms.
     value : float32 array of shape (n, 8), written
     """
     cdef float[::1] scratch = scratch_for(scores.shape[1])
@@ -131,21 +131,21 @@ def shortlist_rows(const float[:, ::1] scores, const float[::1] log_weight,
     with nogil:
         for i in range(scores.shape[0]):
             shortlist_v[LEVEL](&scores[i, 0], &log_weight[0], scores.shape[1] // TILE,
-                               &scratch[0], &feature[i, 0], &value[i, 0])
+                               &scratch[0], &atom[i, 0], &value[i, 0])
 
 
 def move_all_but_last(int32_t[::1] labels, int32_t[::1] drawn, int64_t[::1] members,
                       const uint8_t[::1] held):
-    """Give each row the feature drawn for it, one row after another, unless it is the last member
-    here of a feature that is held, or none was drawn; then its own feature counts as drawn.
+    """Give each row the atom drawn for it, one row after another, unless it is the last member
+    here of a atom that is held, or none was drawn; then its own atom counts as drawn.
 
     Parameters
     ----------
     labels, drawn : int32 arrays of shape (n,), written
         Rows of label -1 are left out.
-    members : int64 array of shape (n_features,), written
-        Rows of the shard with each feature.
-    held : uint8 array of shape (n_features,)
+    members : int64 array of shape (n_atoms,), written
+        Rows of the shard with each atom.
+    held : uint8 array of shape (n_atoms,)
     """
     cdef Py_ssize_t i
     cdef int32_t z
@@ -165,21 +165,21 @@ def move_all_but_last(int32_t[::1] labels, int32_t[::1] drawn, int64_t[::1] memb
 def sweep_tail(Mixture tail, int32_t[::1] labels, const int32_t[::1] drawn,
                const double[::1] log_mass, int64_t[::1] members, const uint8_t[::1] held,
                double log_tail, double share, bit_generator, int32_t[::1] stop):
-    """One sub-iteration of a free shard's rows between the features with weights and the tail.
+    """One sub-iteration of a free shard's rows between the atoms with weights and the tail.
 
     Parameters
     ----------
     tail : Mixture
         The clusters of the tail, collapsed; prior PitmanYor(a, d).
     labels : int32 array of shape (n,), written
-        A row's feature in I, or -1: it is in the tail.
+        A row's atom in I, or -1: it is in the tail.
     drawn : int32 array of shape (n,)
-        For each row, a feature of I drawn prop. to w_k f: where it goes if it goes there, and where
+        For each row, a atom of I drawn prop. to w_k f: where it goes if it goes there, and where
         it is if it is there.
     log_mass : float64 array of shape (n,)
         Log of the sum of w_k f.
-    members, held : int64 and uint8 arrays of shape (n_features,)
-        Rows of the shard with each feature of I, written; whether the last one stays.
+    members, held : int64 and uint8 arrays of shape (n_atoms,)
+        Rows of the shard with each atom of I, written; whether the last one stays.
     log_tail, share : float
         log w_p and a_p.
     bit_generator : numpy.random.BitGenerator
@@ -191,7 +191,7 @@ def sweep_tail(Mixture tail, int32_t[::1] labels, const int32_t[::1] drawn,
     done : bool
         Whether all rows had their turn.
     stuck : int
-        A row that neither a feature of I nor a cluster of the tail can produce, and that has no
+        A row that neither a atom of I nor a cluster of the tail can produce, and that has no
         label now; else -1.
     """
     cdef bitgen_t *rng = bitgen(bit_generator)
@@ -245,7 +245,7 @@ cdef inline float log_members(int64_t n, float reduction) noexcept nogil:
     return <float> log(n - reduction) if n > 0 else -INFINITY
 
 
-def accelerated_rows(int32_t[::1] labels, const int32_t[:, ::1] feature,
+def accelerated_rows(int32_t[::1] labels, const int32_t[:, ::1] atom,
                      const float[:, ::1] value, const float[:, ::1] local,
                      int64_t[::1] members, double[::1] log_weight, int64_t[::1] local_members,
                      float[::1] local_weight, double reduction,
@@ -255,11 +255,11 @@ def accelerated_rows(int32_t[::1] labels, const int32_t[:, ::1] feature,
     Parameters
     ----------
     labels : int32 array of shape (n,), written
-        0 .. K - 1 are shared features, K .. those born here.
-    feature, value : arrays of shape (n, 8)
-        Each row's shortlist of shared features.
+        0 .. K - 1 are shared atoms, K .. those born here.
+    atom, value : arrays of shape (n, 8)
+        Each row's shortlist of shared atoms.
     local : float32 array of shape (n, width)
-        Scores under the features born here and the empty places.
+        Scores under the atoms born here and the empty places.
     members, local_members : int64 arrays of shape (K,), (width,), written
         Rows of all shards as they were at the synchronisation, and of this one as they are; rows of
         this shard.
@@ -303,8 +303,8 @@ def accelerated_rows(int32_t[::1] labels, const int32_t[:, ::1] feature,
             top = mass
             for j in range(SHORT):
                 key[j] = -INFINITY
-                if feature[i, j] >= 0:
-                    key[j] = value[i, j] + log_weight[feature[i, j]]
+                if atom[i, j] >= 0:
+                    key[j] = value[i, j] + log_weight[atom[i, j]]
                 top = max(top, key[j])
             if top > -INFINITY:    # else: it stays
                 total = exp(mass - top)
@@ -314,7 +314,7 @@ def accelerated_rows(int32_t[::1] labels, const int32_t[:, ::1] feature,
                 for j in range(SHORT):
                     u -= exp(key[j] - top)
                     if u < 0.0:
-                        labels[i] = feature[i, j]
+                        labels[i] = atom[i, j]
                         break
                 else:
                     if k >= 0:
@@ -344,27 +344,27 @@ def auxiliary_rows(Py_ssize_t first, const float[:, ::1] scores, int32_t[::1] la
         The row of the block to begin with.
     scores : float32 array of shape (n, width)
     labels : int32 array of shape (n,), written
-        Column of each row's feature; -1: none of these, but one of the rest.
+        Column of each row's atom; -1: none of these, but one of the rest.
     members : int64 array of shape (width,), written
-        Rows of each feature.
+        Rows of each atom.
     log_weight : float32 array of shape (width,), written
-        log (n_k - d) of features, log (alpha + d K) - log m of places, -inf of other columns.
+        log (n_k - d) of atoms, log (alpha + d K) - log m of places, -inf of other columns.
     places : int32 array of shape (m,), written
-        Columns of the m empty features; -1 where one was taken or given up. None if m is 0.
+        Columns of the m empty atoms; -1 where one was taken or given up. None if m is 0.
     numbers : int64 array of shape (2,), written
         Clusters and rows in columns of `scores`.
     prior : PartitionPrior
     log_new : float64 array of shape (n,)
-        Log marginal likelihood of each row, if a new feature is integrated out; else empty.
+        Log marginal likelihood of each row, if a new atom is integrated out; else empty.
     rest : None or (log_mass, drawn, members, held, log_tail, share)
-        The features of I beside these of the tail, as `sweep_tail` takes them.
+        The atoms of I beside these of the tail, as `sweep_tail` takes them.
     bit_generator : numpy.random.BitGenerator
 
     Returns
     -------
     i, column : int
-        The row that took a place, and its column, or -1 if that was a feature integrated out; the
-        caller has to give the row's feature its theta, and to fill the places up. i = n: none did.
+        The row that took a place, and its column, or -1 if that was a atom integrated out; the
+        caller has to give the row's atom its theta, and to fill the places up. i = n: none did.
     """
     cdef bitgen_t *rng = bitgen(bit_generator)
     cdef float[::1] scratch = scratch_for(scores.shape[1])

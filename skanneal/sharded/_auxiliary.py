@@ -31,7 +31,7 @@ from ._segments import (
     words,
 )
 
-# Columns are spare for so many new atoms before all are laid out anew.
+# Spare columns for new atoms; when they are used up, all columns are laid out anew.
 MIN_SPARE_COLUMNS = 48
 SPARE_SHARE = 0.25  # of the number of atoms
 

@@ -2,7 +2,7 @@
 
 All chains advance together: their segments are one flat list of tasks. What happens at a
 synchronisation is small and is done here: hyperparameters, concentration and discount given the
-partition, features that are not conjugate, a record of the trace; then the stage draws what the
+partition, atoms that are not integrated out, a record of the trace; then the stage draws what the
 next segment needs.
 """
 
@@ -26,8 +26,8 @@ from ._slice_sampler import SliceSampler
 from ._split_merge import split_and_merge
 from ._uncollapsed import Uncollapsed
 
-SPLIT_PASSES = 3  # over rows on disk, of splits and merges, at most
-LABEL_PASSES = 2  # over rows on disk: so much time is left at least
+SPLIT_PASSES = 3  # most passes over rows on disk that splits and merges take
+LABEL_PASSES = 2  # passes over rows on disk for which time is kept after the chains
 STAGES = {
     "accelerated": (("accelerated", AcceleratedStage), ("exact", ExactStage)),
     "hybrid": (("all", ExactStage),),
@@ -63,7 +63,7 @@ class AcceleratedChain:
         self.state = Uncollapsed(likelihood, prior, dealt)
         self.trace = Trace()
         self.seconds, self.done = 0.0, 0
-        self.n_tried = self.n_accepted = 0  # splits and merges of features
+        self.n_tried = self.n_accepted = 0  # splits and merges of atoms
 
     def first_tasks(self):
         """Arguments of `first_report` for every shard."""
@@ -90,7 +90,7 @@ class AcceleratedChain:
             likelihood.update(None, state.statistics, state.sizes, generator)
         else:
             theta = state.theta
-            if theta is None:  # the first features: an update given draws from H would know nothing
+            if theta is None:  # the first atoms: an update given draws from H would know nothing
                 theta = likelihood.prior_draw(state.n_clusters, generator)
                 theta = likelihood.draw(state.statistics, theta, generator)
             likelihood.update(theta, state.statistics, state.sizes, generator)
@@ -234,10 +234,10 @@ class ShardedRun:
         deadline : float, optional
             Seconds since the chains' beginning. A segment that is not done by then is dropped.
         max_time : float, optional
-            Seconds of the whole schedule: a segment takes at most a tenth of them, or so, none is
-            begun that would end after the deadline, going by the last one, and if already the first
-            is too late it counts as far as it got, without splits and merges, but is not among the
-            lengths.
+            Seconds of the whole schedule. A segment takes at most about a tenth of them, and none
+            is begun that would end after the deadline if it took as long as the last one. If even
+            the first is too late, what it has done counts, without splits and merges, but its
+            length is not returned.
         further : int, default=0
             Sub-iterations that follow, for which time is left.
 
@@ -355,7 +355,7 @@ class ShardedRun:
         if not any(tasks):
             return
         results = self._run(labelled_log_lik, tasks)
-        if results is None:  # an interrupt, of which these states are what is left
+        if results is None:  # after an interrupt these states are all that is left
             shards = self.pool.shards
             results = [[labelled_log_lik(shards.encoded(p), *a) for p, a in own] for own in tasks]
         for chain, own in zip(self.chains, results):

@@ -29,12 +29,12 @@ from ._draws import FeatureDraw
 from ._shards import RowSource, Shards
 
 # A likelihood has the name of the family that reads its cells and, if it is conjugate, integrates
-# its atoms; another one's cells are read by this family:
+# its atoms out. Where no family has its name, this one reads the cells:
 FAMILY = {"logistic_normal": "multinomial"}
 NUMBERS = ("normal", "multivariate_normal")  # what "auto" may be
-HEAD_ROWS = 4096  # types, scales and grids are taken from so many of the rows on disk
+HEAD_ROWS = 4096  # of rows on disk, from which types, scales and grids are taken
 KMEANS_CLUSTERS = 100
-KMEANS_ROWS = 20_000  # centres are found from so many rows
+KMEANS_ROWS = 20_000  # from which centres are found
 
 
 class Data(NamedTuple):
@@ -106,7 +106,7 @@ class Data(NamedTuple):
         return out
 
     def draw(self, arrays):
-        """A kept draw of its arrays."""
+        """Return the kept draw that these arrays hold."""
         if self.likelihood.conjugate:
             return Draw(arrays, self.encoder)
         return FeatureDraw(arrays, self.likelihood)
@@ -324,8 +324,8 @@ def check_numbers(n_shards, init, n_rows):
 def named(likelihood, X):
     """Return the likelihood's name, which for "auto" is that of measurements.
 
-    Whole numbers are no sign of counts of one total, and as such counts they would lose all but
-    their proportions.
+    Whole numbers need not be counts of one total. Read as such, they would lose all but their
+    proportions.
     """
     if likelihood != "auto":
         return likelihood

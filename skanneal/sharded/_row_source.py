@@ -21,7 +21,7 @@ from ..families._sparse import check_indices, check_pointers, checked
 _RESIDENT_BYTES = 2**28
 _BLOCK_BYTES = 2**24
 _ENTRIES = ("data", "indices", "indptr")
-_UNREADABLE = (  # what the standard library and NumPy raise for a file that is none of theirs
+_UNREADABLE = (  # what the standard library and NumPy raise for a file of another format
     ValueError,
     KeyError,
     EOFError,

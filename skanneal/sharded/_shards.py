@@ -19,7 +19,7 @@ from ._row_source import RowSource
 __all__ = ["RowSource", "ShardPool", "Shards"]
 
 _LONGEST_TURN = 64  # rows that are read and encoded together
-_N_TURNS = 16  # of a shard, at least, where there are rows enough: sizes differ by one turn
+_N_TURNS = 16  # least turns of a shard, if it has as many rows: sizes differ by one turn
 
 
 class Shards:

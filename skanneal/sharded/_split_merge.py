@@ -57,9 +57,9 @@ class RowPair(NamedTuple):
 
 
 def split_and_merge(state, n_pairs, generator):
-    """The move of one chain: a generator that asks for three rounds over the shards.
+    """Make the move of one chain: a generator that asks for rounds over the shards.
 
-    For two where the likelihood is not conjugate.
+    There are three rounds, or two if the likelihood is not conjugate.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def divide_rows(rows, labels, pairs, log_odds, theta, likelihood, seed, launch, 
 
 
 def _accept(state, pairs, moved, proposal, generator):
-    """Accept or reject one pair after another; how many were accepted."""
+    """Accept or reject one pair after another; return how many were accepted."""
     theta, sides, n_second, log_a, log_gain, log_q = proposal
     likelihood = state.likelihood
     sizes = state.sizes
@@ -326,5 +326,5 @@ def _accept(state, pairs, moved, proposal, generator):
 
 
 def log_pair_ratio(n_rows, size):
-    """Log of r(j | i) with i and j apart, to that in one cluster of this size."""
+    """Log ratio of r(j | i) if i and j are apart to that if one cluster of this size has both."""
     return np.log(size - 1.0) - np.log(n_rows + size - 2.0)

@@ -152,7 +152,7 @@ class Uncollapsed:
         """The state whose to_arrays() gave `arrays`; `likelihood` gets its parameters back.
 
         n_rows : int array of shape (n_shards,)
-            Rows of each shard. StateError for arrays that are of no state of these.
+            Rows of each shard. StateError for arrays that do not fit these.
         """
         check_uncollapsed(arrays, likelihood, n_rows)
         likelihood.set_state(part_of(arrays, "likelihood"))

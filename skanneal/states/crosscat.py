@@ -1,6 +1,6 @@
-"""CrossCat: features partitioned into views, each view a mixture over the same rows.
+"""CrossCat: columns partitioned into views, each view a mixture over the same rows.
 
-    features  view_of ~ a partition prior
+    columns   view_of ~ a partition prior
     rows      in view v ~ a partition prior of the view's own
     cells     independent given their view's clusters; but the columns of a family of whole rows
               that are in one view have a law together
@@ -27,7 +27,7 @@ from ._mixture import Mixture
 
 
 class FreshView(NamedTuple):
-    """A view that holds no feature yet.
+    """A view that holds no column yet.
 
     Attributes
     ----------
@@ -57,11 +57,11 @@ class CrossCat:
     table : Table
         Encoded rows, with fills in the columns of families of whole rows (`filled`).
     views : sequence of Mixture
-        Each with at least one feature; together they own every column. They share the fills.
+        Each with at least one column; together they own every column. They share the fills.
     view_of : array-like of int, shape (n_columns,)
         Index into `views` of each column.
     prior : PartitionPrior
-        Over partitions of the features.
+        Over partitions of the columns.
     subsample : Subsample
         S, shared by the views.
 
@@ -103,7 +103,7 @@ class CrossCat:
         view_of : int array of shape (n_columns,)
             View of each column: 0 .. n_views - 1, each with a column.
         view_prior : PartitionPrior
-            Of the features.
+            Of the columns.
         prior : PartitionPrior
             Of the rows of every view.
         subsample : Subsample
@@ -134,7 +134,7 @@ class CrossCat:
         return np.bincount(self.view_of, minlength=self.n_views)
 
     def set_prior(self, prior):
-        """Exchange the prior over partitions of the features."""
+        """Exchange the prior over partitions of the columns."""
         self.prior = prior
 
     def hyper(self, columns=None):
@@ -158,7 +158,7 @@ class CrossCat:
         log_prior = self.prior.log_weight + self.prior.log_probability(self.sizes())
         return log_prior + sum(view.log_joint(beta) for view in self.views)
 
-    # ---- features move --------------------------------------------------------------------------
+    # ---- columns move ---------------------------------------------------------------------------
 
     def column_scores(self, columns, rows, labels, hyper=None):
         """Log marginal likelihood of columns under several partitions of rows.
@@ -199,7 +199,7 @@ class CrossCat:
         return cells, gaps, np.array([hyper[j] for j in self.joint_columns.tolist()])
 
     def reassign(self, view_of, fresh=()):
-        """Give every feature a view; views left without one are dropped.
+        """Give every column a view; views left without one are dropped.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class CrossCat:
         self.views, self.view_of = views, np.searchsorted(kept, view_of)
 
     def _exchange(self, view, before, after, hyper, rows):
-        """Make `after` the features of a view that has `before`.
+        """Make `after` the columns of a view that has `before`.
 
         Blocks that change are built from the rows anew, which costs less than the scores that
         chose the views.
@@ -242,7 +242,7 @@ class CrossCat:
         view.set_blocks([blocks[family] for family in FAMILIES if family in blocks])
 
     def open_view(self, fresh, columns, hyper=None):
-        """A view with these features and the rows of S, not yet one of the views.
+        """A view with these columns and the rows of S, not yet one of the views.
 
         `hyper` as for `new_view`; those of `fresh` take their place."""
         hyper = self.hyper(columns) if hyper is None else hyper
@@ -251,7 +251,7 @@ class CrossCat:
         return view
 
     def new_view(self, columns, prior, hyper=None):
-        """A view of these features, without rows and never one of the views: to moves that make
+        """A view of these columns, without rows and never one of the views: to moves that make
         views, fills are cells as any other.
 
         `hyper` are their hyperparameters by column, if at hand."""
@@ -343,7 +343,7 @@ class CrossCat:
         """Check the invariants; AssertionError names the first that fails."""
         for v, view in enumerate(self.views):
             columns = np.sort(np.concatenate([block.columns for block in view.blocks]))
-            assert len(columns), f"view {v} has no feature"
+            assert len(columns), f"view {v} has no column"
             assert np.array_equal(columns, np.flatnonzero(self.view_of == v)), f"view {v}: columns"
             assert view.subsample is self.subsample, f"view {v}: subsample"
             view.validate()

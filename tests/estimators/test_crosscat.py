@@ -1,10 +1,7 @@
 """CrossCatPY and CrossCatImputer as their users meet them; the queries have a file of their own."""
 
 import copy
-import os
 import pickle
-import subprocess
-import sys
 import time
 import warnings
 
@@ -34,6 +31,7 @@ from oracles.crosscat_fits import (
     members,
 )
 from oracles.reference import log_marginal
+from oracles.scripts import run_script
 from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
 from skanneal.displays import CoassignmentDisplay, TraceDisplay
 from skanneal.encoding import open_table
@@ -394,15 +392,7 @@ print("usable")
 
 @pytest.mark.slow
 def test_an_interrupt_leaves_a_usable_fit(tmp_path):
-    script = tmp_path / "interrupted.py"
-    script.write_text(INTERRUPTED)
-    result = subprocess.run(
-        [sys.executable, script],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    result = run_script(INTERRUPTED, tmp_path)
     assert result.stdout == "usable\n", result.stderr
 
 

@@ -1,10 +1,7 @@
 """AnnealedDPMixture as its users meet it: fits, queries, reproducibility, scikit-learn's ways."""
 
 import copy
-import os
 import pickle
-import subprocess
-import sys
 import time
 import warnings
 
@@ -24,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from oracles.bits import same_bits
 from oracles.cheap import ONE_DRAW, cheap_schedule
 from oracles.reference import is_missing, log_predictive, observed
+from oracles.scripts import run_script
 from skanneal import AnnealedDPMixture
 from skanneal.estimators._annealed import sketch
 from skanneal.partition_priors import PitmanYor
@@ -552,15 +550,7 @@ print("usable")
 class TestInterruptsAndErrors:
     @pytest.mark.slow
     def test_an_interrupt_leaves_a_usable_fit(self, tmp_path):
-        script = tmp_path / "interrupted.py"
-        script.write_text(INTERRUPTED)
-        result = subprocess.run(
-            [sys.executable, script],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        )
+        result = run_script(INTERRUPTED, tmp_path)
         assert result.stdout == "usable\n", result.stderr
 
     def test_an_error_leaves_no_attribute(self):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from oracles.mixtures import COLUMN_FAMILIES, make_mixture, random_column, set_partition
+from skanneal import CrossCatPY
 from skanneal.encoding._schema import Schema
 from skanneal.predictive import _dependence
 from skanneal.predictive._dependence import Told, cost, dependences, information, observed
@@ -138,3 +139,20 @@ def test_gaps_are_no_evidence():
     seen = 300 * np.prod(np.mean(~np.isnan(columns), axis=0))
     odds = [n * information(x, y, weights) - cost(n, x, y) for n in (seen, 300)]
     assert np.log(found / (1.0 - found)) == pytest.approx(odds[0]) and odds[1] > odds[0] + 1.0
+
+
+def test_a_finite_prior_may_have_no_further_component():
+    """Where a draw has all the components that there can be, a new one has no weight."""
+    rng = np.random.default_rng(0)
+    sides = rng.choice([-6.0, 0.0, 6.0], size=(120, 1))
+    X = np.c_[sides + rng.normal(size=(120, 2)), rng.normal(size=120)]
+    model = CrossCatPY(
+        partition_prior="finite",
+        concentration=2.0,
+        expected_clusters=(1, 3),
+        schedule="linear_anneal",
+        n_chains=1,
+        random_state=0,
+    ).fit(X)
+    found = model.dependence_probability()
+    assert found[0, 1] > 0.9 > 0.5 > found[0, 2]

@@ -129,9 +129,20 @@ def test_every_module_stands_in_a_room():
     ]
 
 
+def test_a_plan_is_handed_down_as_it_is_drawn():
+    """The design page lists the modules that read a ChainPlan; each hands it to later ones only."""
+    page = (ROOT / "doc" / "design.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^ +\w+ +chains/(\w+)\.py: ", page, re.MULTILINE)
+    files, rooms = module_files(PACKAGE), [f"skanneal.chains.{name}" for name in listed]
+    for i, room in enumerate(rooms):
+        assert module_imports(room, files[room], files).isdisjoint(rooms[:i])
+    sources = {path.stem: path.read_text("utf-8") for path in (PACKAGE / "chains").glob("*.py")}
+    codes = {name: STRING_OR_COMMENT.sub('""', source) for name, source in sources.items()}
+    assert {name for name in codes if re.search(r"\bplan\b", codes[name])} == set(listed)
+
+
 # What is longer than 500 lines: one algorithm, whose formulas are read side by side.
 LONG = {
-    "families/_base.pyx": "the contract of a family beside what all families inherit",
     "families/_multinomial.pyx": "rows of counts, dense and sparse, with one set of statistics",
     "families/_multivariate_normal.pyx": "updates of Cholesky factors beside what they score",
     "families/_multivariate_t.pyx": "the sum over a row's weight beside what is drawn given it",

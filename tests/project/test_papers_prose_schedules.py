@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from oracles.prose import Sentences, assert_said_and_so, records_of, verdicts
-from papers import evidence_figures, help_figures, schedules_figures
+from papers import (
+    evidence_figures,
+    help_figures,
+    schedules_cells,
+    schedules_claims,
+    schedules_figures,
+    schedules_scores,
+)
 from papers.cells import of_figure
 from papers.families import FAMILIES
 from papers.repeats import again_table
@@ -14,23 +21,23 @@ from skanneal.moves._info import row_work
 
 says = Sentences()
 
-DARTMOUTH, ACS, KDD, KDD_MORE, ACS_ALL, KDD_ALL = schedules_figures.PANELS
+DARTMOUTH, ACS, KDD, KDD_MORE, ACS_ALL, KDD_ALL = schedules_cells.PANELS
 LARGE = KDD_MORE, ACS_ALL, KDD_ALL
-SHARES = schedules_figures.SHARES
-LINEAR, PRIOR, SEQUENTIAL = schedules_figures.PAPERS
+SHARES = schedules_cells.SHARES
+LINEAR, PRIOR, SEQUENTIAL = schedules_cells.PAPERS
 OURS = "anneal"
 
 
 def runs_at(records, figure, panel, share):
     """Method to seed to record, at this share of a panel's seconds."""
-    budget = schedules_figures.budget_of(panel, share)
-    return schedules_figures.runs_of(records, figure)[panel][budget]
+    budget = schedules_cells.budget_of(panel, share)
+    return schedules_scores.runs_of(records, figure)[panel][budget]
 
 
 def gain(records, figure, panel, share, *methods):
     """What one schedule gains over another, paired over splits."""
     of = runs_at(records, figure, panel, share)
-    return paired(*(schedules_figures.scores(of[method]) for method in methods))
+    return paired(*(schedules_scores.scores(of[method]) for method in methods))
 
 
 def sweeps_of(records, figure, panel, share, method):
@@ -79,8 +86,8 @@ def the_prior_needs_sweeps(records):
     "schedule on every table.",
 )
 def schedules_are_level_on_ten_thousand_rows(records):
-    pairs = [(panel, method) for panel in (ACS, KDD) for method in schedules_figures.PAPERS]
-    pairs += [(panel, LINEAR) for panel in schedules_figures.PANELS]
+    pairs = [(panel, method) for panel in (ACS, KDD) for method in schedules_cells.PAPERS]
+    pairs += [(panel, LINEAR) for panel in schedules_cells.PANELS]
     gains = [gain(records, "figure3", panel, 1, OURS, method) for panel, method in pairs]
     return all(is_positive(each) == UNDECIDED for each in gains)
 
@@ -99,7 +106,7 @@ def a_call_is_as_much_work_as_hundreds_of_rows(records):
 
 def papers_verdicts(records, start):
     """Verdicts on claims that begin so."""
-    claims = verdicts(schedules_figures.claims_of_papers_kernel(records))
+    claims = verdicts(schedules_claims.claims_of_papers_kernel(records))
     return {text: verdict for text, verdict in claims.items() if text.startswith(start)}
 
 
@@ -120,8 +127,8 @@ def annealing_is_ahead_at_equal_sweeps(records):
 )
 def annealing_is_ahead_of_the_sequential_start_at_equal_seconds(records):
     gains = {
-        panel: schedules_figures.z_gain(budgets, LINEAR, SEQUENTIAL)
-        for panel, budgets in schedules_figures.runs_of(records, "papers_kernel").items()
+        panel: schedules_claims.z_gain(budgets, LINEAR, SEQUENTIAL)
+        for panel, budgets in schedules_scores.runs_of(records, "papers_kernel").items()
         if panel != DARTMOUTH
     }
     small = gains.pop(ACS)
@@ -156,11 +163,11 @@ def the_prior_catches_up(records):
     "ones.",
 )
 def some_chains_stay_where_they_are_on_acs(records):
-    stuck = {method: [] for method in schedules_figures.PAPERS}
+    stuck = {method: [] for method in schedules_cells.PAPERS}
     for panel in (ACS, ACS_ALL):
-        for methods in schedules_figures.runs_of(records, "papers_kernel")[panel].values():
+        for methods in schedules_scores.runs_of(records, "papers_kernel")[panel].values():
             for method, seeds in methods.items():
-                scores = schedules_figures.scores(seeds).values()
+                scores = schedules_scores.scores(seeds).values()
                 stuck[method].append(sum(round(score) == -45 for score in scores))
     return min(stuck[PRIOR]) > 0 and sum(stuck[LINEAR]) == 2
 
@@ -188,7 +195,7 @@ def the_plan_is_left_with_one_sweep(records):
     "by less than the 95 % interval.",
 )
 def the_default_is_ahead_of_the_papers_kernel(records):
-    claims = verdicts(schedules_figures.claims_of_papers_kernel(records))
+    claims = verdicts(schedules_claims.claims_of_papers_kernel(records))
     found = {t: v for t, v in claims.items() if "the package's `anneal` beats" in t}
     return len(found) == 6 and all(
         verdict == (UNDECIDED if text.startswith(ACS_ALL) else REPRODUCED)
@@ -202,8 +209,8 @@ def the_default_is_ahead_of_the_papers_kernel(records):
 )
 def a_million_rows_would_take_so_long(records):
     longest = max(r["fit_seconds"] for r in of_figure(records, "census").values())
-    n_methods = len(schedules_figures.METHODS) + len(schedules_figures.PAPERS)
-    hours = schedules_figures.CHAINS * n_methods * sum(SHARES) * longest / 3600
+    n_methods = len(schedules_cells.METHODS) + len(schedules_cells.PAPERS)
+    hours = schedules_cells.CHAINS * n_methods * sum(SHARES) * longest / 3600
     return (round(longest), round(longest / 9, -1), round(hours)) == (456, 50, 10)
 
 
@@ -224,7 +231,7 @@ def selected(records, name):
 )
 def named_strata_keep_rare_classes_together(records):
     recall, score = (
-        paired(of[schedules_figures.NAMED], of["random"])
+        paired(of[schedules_cells.NAMED], of["random"])
         for of in (selected(records, "rare_recall"), selected(records, "score"))
     )
     return (is_positive(recall), is_positive(score)) == (REPRODUCED, UNDECIDED)
@@ -281,7 +288,7 @@ def annealing_is_seldom_surely_ahead_on_the_map(records):
     return (found.count(REPRODUCED), found.count(REFUTED), len(found)) == (3, 0, 60)
 
 
-def gains_by_sweeps(records, other, panels=schedules_figures.PANELS):
+def gains_by_sweeps(records, other, panels=schedules_cells.PANELS):
     """(sweeps of the cold start, what the default gains over it), over panels and budgets."""
     return [
         (
@@ -300,7 +307,7 @@ def gains_by_sweeps(records, other, panels=schedules_figures.PANELS):
     "Dartmouth",
 )
 def the_prior_is_behind_where_sweeps_are_few(records):
-    panels = [panel for panel in schedules_figures.PANELS if panel != DARTMOUTH]
+    panels = [panel for panel in schedules_cells.PANELS if panel != DARTMOUTH]
     found = gains_by_sweeps(records, PRIOR, panels)
     few = [each.mean for sweeps, each in found if sweeps <= 6]
     many = [is_positive(each) for sweeps, each in found if sweeps > 10]
@@ -326,7 +333,7 @@ def the_prior_stays_behind_on_dartmouth(records):
     "that is beyond the interval.",
 )
 def annealing_gains_over_the_sequential_start_on_acs_alone(records):
-    panels = [panel for panel in schedules_figures.PANELS if panel != ACS_ALL]
+    panels = [panel for panel in schedules_cells.PANELS if panel != ACS_ALL]
     found = {is_positive(each) for _, each in gains_by_sweeps(records, SEQUENTIAL, panels)}
     return found == {UNDECIDED} and the_sequential_start_is_behind_on_acs(records)
 

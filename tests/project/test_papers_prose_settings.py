@@ -13,7 +13,7 @@ from papers import (
     permutation_beam,
     permutation_figures,
     permutation_models,
-    schedules_figures,
+    schedules_cells,
     tempering_chains,
     tempering_figures,
     tempering_pays,
@@ -46,8 +46,8 @@ SAID = {
     ],
     "schedules": [
         f"noise of standard deviation {kdd_data.NOISE}",
-        f"Of the {kdd_data.N_ALL:,} rows {schedules_figures.MIXTURE_ROWS:,} are taken at random",
-        f"fewer than {100 * schedules_figures.RARE:g} % of the rows",
+        f"Of the {kdd_data.N_ALL:,} rows {schedules_cells.MIXTURE_ROWS:,} are taken at random",
+        f"fewer than {100 * schedules_cells.RARE:g} % of the rows",
         f"a sketch of {_annealed.SKETCH_ROWS} rows finds the strata",
         f"each of {WORDS[evidence_figures.N_CHAINS]} chains and {evidence_figures.N_SWEEPS} sweeps",
         f"(half a second, and {1e6 * help_figures.SECONDS:g} microseconds for each cell of the "

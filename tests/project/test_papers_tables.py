@@ -10,7 +10,8 @@ from papers import (
     accelerated_table,
     evidence_figures,
     help_figures,
-    schedules_figures,
+    schedules_cells,
+    schedules_claims,
 )
 from papers.cells import Cell
 from papers.verdicts import REFUTED, REPRODUCED, UNDECIDED, Estimate
@@ -60,21 +61,21 @@ def test_a_rank_correlation_needs_more_than_a_few_settings():
 
 
 def test_annealing_with_the_papers_kernel_is_compared_over_all_data_sets():
-    scores, panels = {}, list(schedules_figures.PANELS)[:2]
+    scores, panels = {}, list(schedules_cells.PANELS)[:2]
     rng = np.random.default_rng(0)
     for panel, seed in ((panel, seed) for panel in panels for seed in range(4)):
-        for method, level in zip(schedules_figures.PAPERS, (1.0, 0.0, 1.0)):
+        for method, level in zip(schedules_cells.PAPERS, (1.0, 0.0, 1.0)):
             scores[panel, method, seed, 2.0] = level + 0.1 * rng.normal()
     records = records_of("papers_kernel", scores)
     found = {
-        text: verdict for text, _, verdict in schedules_figures.claims_of_papers_kernel(records)
+        text: verdict for text, _, verdict in schedules_claims.claims_of_papers_kernel(records)
     }
     assert (
         found["equal seconds, all 2 data sets: `linear_anneal` beats `prior_gibbs`"] == REPRODUCED
     )
     last = "equal seconds, all 2 data sets: `linear_anneal` beats `sequential_gibbs`"
     assert found[last] == UNDECIDED
-    both = schedules_figures.over_panels([Estimate(1.0, 0.3, 5), Estimate(3.0, 0.4, 8)])
+    both = schedules_claims.over_panels([Estimate(1.0, 0.3, 5), Estimate(3.0, 0.4, 8)])
     assert (both.mean, both.n) == (2.0, 5)
     assert both.error == pytest.approx(0.25)
 
