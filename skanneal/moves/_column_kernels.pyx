@@ -105,7 +105,7 @@ def seat(view_of, const int64_t[::1] chosen, PartitionPrior prior, bit_generator
     view_of : int64 array of shape (n_columns,)
         View of each column.
     chosen : int64 array of shape (n_chosen,)
-        Features that are taken out and assigned again, one after another.
+        Columns that are taken out and assigned again, one after another.
     prior : PartitionPrior
         Over partitions of the columns.
     bit_generator : numpy.random.BitGenerator

@@ -152,7 +152,7 @@ def _one_after_another(grids):
 
 class PartitionHyperparameters:
     """Grid Gibbs over the pair (concentration, discount) of a mixture's partition of rows, or of a
-    CrossCat's partition of features.
+    CrossCat's partition of columns.
 
     Parameters
     ----------

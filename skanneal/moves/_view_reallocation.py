@@ -9,7 +9,7 @@ Choose, each with probability 1/2, a split of a uniform one of the V views, or a
 ordered pair of views.
 
     split   choose one of the view's n columns, i, uniformly, and allocate the rows given i alone,
-            with a pair from t: partition z. Feature f goes with i with probability
+            with a pair from t: partition z. Column f goes with i with probability
             q_f = e + (1 - 2 e) / (1 + p(x_f | one cluster) / p(x_f | z)).
             Those that go, F (m of them, not all), and the rest, R, each get a pair
             (concentration, discount) from t and an allocation.

@@ -52,7 +52,7 @@ cdef object scratch_for(Py_ssize_t n):
 
 def draw_rows(const float[:, ::1] scores, const float[::1] log_weight, int32_t[::1] drawn,
               double[::1] log_mass, bit_generator):
-    """Draw a atom for every row of a block, each by itself.
+    """Draw an atom for every row of a block, each by itself.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def draw_rows(const float[:, ::1] scores, const float[::1] log_weight, int32_t[:
     log_weight : float32 array of shape (width,)
         -inf beyond the atoms.
     drawn : int32 array of shape (n,), written
-        Feature k with probability proportional to exp(scores[i, k] + log_weight[k]); -1 where no
+        Atom k with probability proportional to exp(scores[i, k] + log_weight[k]); -1 where no
         atom has any.
     log_mass : float64 array of shape (n,), written
         Log of the sum of these weights.
@@ -80,14 +80,14 @@ def draw_rows(const float[:, ::1] scores, const float[::1] log_weight, int32_t[:
 
 def draw_slices(const float[:, ::1] scores, const float[::1] log_weight, int32_t[::1] labels,
                 const float[::1] bounds, bit_generator):
-    """Draw a atom for every row of a block among those whose weight is above the row's slice.
+    """Draw an atom for every row of a block among those whose weight is above the row's slice.
 
     Parameters
     ----------
     scores : float32 array of shape (n, width)
     log_weight : float32 array of shape (width,)
     labels : int32 array of shape (n,), written
-        Feature k with probability proportional to exp(scores[i, k]), log_weight[k] > bounds[i].
+        Atom k with probability proportional to exp(scores[i, k]), log_weight[k] > bounds[i].
     bounds : float32 array of shape (n,)
         Logs of the slices.
     bit_generator : numpy.random.BitGenerator
@@ -137,7 +137,7 @@ def shortlist_rows(const float[:, ::1] scores, const float[::1] log_weight,
 def move_all_but_last(int32_t[::1] labels, int32_t[::1] drawn, int64_t[::1] members,
                       const uint8_t[::1] held):
     """Give each row the atom drawn for it, one row after another, unless it is the last member
-    here of a atom that is held, or none was drawn; then its own atom counts as drawn.
+    here of an atom that is held, or none was drawn; then its own atom counts as drawn.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def sweep_tail(Mixture tail, int32_t[::1] labels, const int32_t[::1] drawn,
     labels : int32 array of shape (n,), written
         A row's atom in I, or -1: it is in the tail.
     drawn : int32 array of shape (n,)
-        For each row, a atom of I drawn prop. to w_k f: where it goes if it goes there, and where
+        For each row, an atom of I drawn prop. to w_k f: where it goes if it goes there, and where
         it is if it is there.
     log_mass : float64 array of shape (n,)
         Log of the sum of w_k f.
@@ -191,7 +191,7 @@ def sweep_tail(Mixture tail, int32_t[::1] labels, const int32_t[::1] drawn,
     done : bool
         Whether all rows had their turn.
     stuck : int
-        A row that neither a atom of I nor a cluster of the tail can produce, and that has no
+        A row that neither an atom of I nor a cluster of the tail can produce, and that has no
         label now; else -1.
     """
     cdef bitgen_t *rng = bitgen(bit_generator)
@@ -363,7 +363,7 @@ def auxiliary_rows(Py_ssize_t first, const float[:, ::1] scores, int32_t[::1] la
     Returns
     -------
     i, column : int
-        The row that took a place, and its column, or -1 if that was a atom integrated out; the
+        The row that took a place, and its column, or -1 if that was an atom integrated out; the
         caller has to give the row's atom its theta, and to fill the places up. i = n: none did.
     """
     cdef bitgen_t *rng = bitgen(bit_generator)

@@ -121,7 +121,7 @@ class AcceleratedChain:
         self.trace.record(now | self.state.scalars())
 
     def labels(self):
-        """Feature of every row, in the order of X: int32 (n_rows,)."""
+        """Atom of every row, in the order of X: int32 (n_rows,)."""
         out = np.empty(self.shards.n_rows, np.int32)
         for p, labels in enumerate(self.state.labels):
             out[self.shards.rows_of(p)] = labels

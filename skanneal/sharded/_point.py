@@ -24,7 +24,7 @@ from ._uncollapsed import Uncollapsed
 
 PASSES = 10
 BLOCK_ROWS = 4096
-GROWTH, ROOM = 2, 16  # a climb ends with more clusters than GROWTH times the draw's, and ROOM
+GROWTH, ROOM = 2, 16  # a climb ends above GROWTH times the draw's clusters, plus ROOM
 UPDATES = 10  # how often atoms are drawn for a partition that no draw had
 
 

@@ -130,7 +130,7 @@ class CrossCat:
         return sum(view.n_clusters for view in self.views)
 
     def sizes(self):
-        """Features in each view: int64 (n_views,)."""
+        """Columns in each view: int64 (n_views,)."""
         return np.bincount(self.view_of, minlength=self.n_views)
 
     def set_prior(self, prior):
