@@ -79,6 +79,7 @@ RULES = {
     "half_the_moves_of_columns": lambda: shares(
         **{name: _budget.SHARES[name] / 2 for name in COLUMN_MOVES}
     ),
+    "half_the_column_blocks": lambda: shares(column_block=_budget.SHARES["column_block"] / 2),
     "fewer_column_blocks": lambda: shares(column_block=1 / 4),
     "at_most_400_sweeps": lambda: constants(_rounds, MOST_SWEEPS=400),
     "own_work_of_one_call": lambda: constants(_budget, OWN_CALLS=1),

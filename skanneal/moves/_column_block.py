@@ -60,6 +60,7 @@ class ColumnBlock(ColumnMove):
         before = after = state.view_of
         if len(state.single_columns):
             scores, single = self._table(state, fresh)
+            self.work += CALL * self.n_passes
             for _ in range(self.n_passes):
                 after = self._choose(state, after, beta * scores, single, bit_generator)
                 self._draw_prior(state, after, bit_generator)

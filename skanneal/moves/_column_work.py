@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from ._info import CALL, Polled, row_work
+from ._info import CALL, MARGINAL, Polled, row_work
 from ._joint_columns import JointColumns
 
 SCORES = 1 << 24  # of cells under partitions, between two polls
@@ -34,11 +34,12 @@ class ColumnWork(Polled):
             place = np.searchsorted(kept, np.where(whole, first, np.arange(len(whole))))
             return self.column_scores(state, columns, rows, labels[kept], hyper)[:, place]
         batch = max(1, SCORES // max(1, labels.size))
+        of_column = labels.size + MARGINAL * int(np.sum(labels.max(axis=1, initial=-1) + 1))
         scores = []
         for start in range(0, len(columns), batch):
             self.poll()
             some = columns[start : start + batch]
-            self.work += CALL + len(some) * labels.size
+            self.work += CALL + len(some) * of_column
             scores.append(state.column_scores(some, rows, labels, hyper))
         return np.concatenate(scores)
 

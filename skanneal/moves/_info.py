@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 # Work beside the scores, in scores of cells: of a row, which is read and drawn, and of a call from
 # Python, which makes arrays. By benchmarks/kernels/work_units.py a row is worth 61 to 71 cells, and
-# a call of a move of rows some 18,000. A call of a move of columns does more and takes longer.
-ROW, CALL = 50, 40_000
+# a call of a move of rows some 18,000. A call of a move of columns does more and takes longer. A
+# column's marginal likelihood in one cluster, made from its statistics, takes logarithms.
+ROW, CALL, MARGINAL = 50, 40_000, 100
 
 
 class Polled:
@@ -25,8 +26,9 @@ class MoveInfo(NamedTuple):
 
     Work is counted, not timed, in scores of cells. A cell counts 1 for each tile of clusters, which
     are scored together; for each partition of the rows under which it is scored; and for being
-    added to a cluster. The row of these cells counts ROW. A proposal made in Python, a table of
-    columns' scores, and a view that is drawn or built count CALL each.
+    added to a cluster. The row of these cells counts ROW. Where a column is scored under
+    partitions, each of their clusters counts MARGINAL. A proposal made in Python, a table of
+    columns' scores, a step of all columns on it, and a view that is drawn or built count CALL each.
     """
 
     proposed: int
