@@ -147,9 +147,8 @@ def _surer(tree, pairs):
 
 
 def _shares(groups, rows, a, b):
-    """Probabilities of two groups, of rows of theirs."""
-    first = expit(groups.joints[rows, a] - groups.joints[rows, b])
-    return np.column_stack([first, 1.0 - first])
+    """Probabilities that rows of two groups are in the first."""
+    return expit(groups.joints[rows, a] - groups.joints[rows, b])
 
 
 def _pairs(groups, judges, weights, numbers=None):

@@ -1,8 +1,8 @@
 """About how many rows draws differ: in how many places may the border of two groups lie?
 
-For two draws s and t that give a row the probabilities p_sk and p_tk of its groups k,
+For two draws s and t that give a row the probabilities p_s and p_t of the first group,
 
-    D = 1 - sum_k p_sk p_tk
+    D = p_s (1 - p_t) + p_t (1 - p_s)
 
 is the probability that they put it into different groups. Added up over rows, as a mean over pairs
 of draws, D is how many rows are in doubt: between the borders of two draws, or so near to a border
@@ -21,8 +21,8 @@ def disagreement(shares, weights):
 
     Parameters
     ----------
-    shares : iterable of ndarray of shape (n_rows, n_groups)
-        Each draw's probabilities of the rows' groups.
+    shares : iterable of ndarray of shape (n_rows,)
+        Each draw's probabilities that the rows are in the first of two groups.
     weights : array-like of shape (n_draws,)
         How much each draw counts, in any unit.
 
@@ -35,8 +35,8 @@ def disagreement(shares, weights):
     mean = same = 0.0
     for of_draw, weight in zip(shares, weights):
         mean = mean + weight * of_draw
-        same = same + weight**2 * (1.0 - (of_draw**2).sum(axis=1))
+        same = same + weight**2 * (of_draw * (1.0 - of_draw))
     different = 1.0 - weights @ weights
     if different < 1e-9:
         return np.zeros_like(same)
-    return (1.0 - (mean**2).sum(axis=1) - same) / different
+    return 2.0 * (mean * (1.0 - mean) - same) / different

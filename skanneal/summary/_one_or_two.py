@@ -114,14 +114,13 @@ def _drop(own, other, shares):
     """How much lower a component's log density is at the other's centre than at its own: 0 if one
     of them has no row."""
     others = 1.0 - shares
-    if min(shares.sum(), others.sum()) <= 0.0:
+    n_own, n_others = shares.sum(), others.sum()
+    if min(n_own, n_others) <= 0.0:
         return 0.0
-    of_own, at_other, of_other = (
-        np.average(values, weights=weights)
-        for values, weights in ((own, shares), (own, others), (other, others))
-    )
-    highest = of_own + np.average((own - of_own) ** 2, weights=shares)
-    return highest - at_other - np.average((own - at_other) * (other - of_other), weights=others)
+    of_own, at_other, of_other = shares @ own / n_own, others @ own / n_others, others @ other
+    highest = of_own + shares @ (own - of_own) ** 2 / n_own
+    covariance = others @ ((own - at_other) * (other - of_other / n_others)) / n_others
+    return highest - at_other - covariance
 
 
 @cache
