@@ -57,6 +57,7 @@ RULES = {
         "shares of 1/4 and 1/8 for moves of columns, not half of them",
         "in part",
     ),
+    "half_the_column_blocks": ("blocks of columns have the churn's work, not half of it", "kept"),
     "fewer_column_blocks": ("blocks of columns have the churn's work, not a quarter", "kept"),
     "at_most_400_sweeps": ("at most 800 sweeps at full data, not 400", "kept"),
     "own_work_of_one_call": ("a churn's own work is that of eight calls, not of one", "kept"),
