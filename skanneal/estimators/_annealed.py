@@ -76,7 +76,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         with self._all_or_nothing(None if auto and not limit else 1):
             *seeds, seed_of_strata = spawn_seeds(self.random_state, self.n_chains + 1)
             encoder, cells = self._read(X, spawn_seeds(seed_of_strata, 1)[0])
-            table = encoder.table(cells)
+            table = encoder.table(cells.noisy)
             check_gaps(schedule, encoder, table)
             schedule = self._started(schedule, table.n_rows)
             priors = self._prior_grids(table.n_rows, table.n_columns)
@@ -102,7 +102,7 @@ class BaseAnnealed(BaseTable, BaseChains):
             )
             n_kept = table.n_columns - encoder.apart.n_indicators
             if decided is not cells or len(encoder.apart.kept) < n_kept:
-                table = encoder.table(decided)
+                table = encoder.table(decided.noisy)
             plan = plan_of(encoder, table)
             fingerprint = encoder.fingerprint(table)
             states = self._first_states(fingerprint)
@@ -120,7 +120,7 @@ class BaseAnnealed(BaseTable, BaseChains):
                 fitted["_margins"] = self._margins_of(encoder, table)
                 answers = self._answers(fitted, plan, encoder, limit)
                 rounded = bool(encoder.jitter.lattices)
-                asked = encoder.table(encoder.encode(None, X)) if rounded else None
+                asked = encoder.table(decided.exact) if rounded else None
                 fitted["outlier_scores_"] = training_scores(
                     *weighted_draws(fitted), table, encoder.table_schema, limit, asked
                 )
@@ -155,9 +155,9 @@ class BaseAnnealed(BaseTable, BaseChains):
         return *prepared, {}
 
     def _read(self, X, seed):
-        """The encoder fitted to a table, and its encoded columns; the seed is the jitter's."""
+        """The encoder fitted to a table, and its TrainingCells; the seed is the jitter's."""
         encoder = Encoder()
-        columns = encoder.fit_encode(
+        cells = encoder.fit_encode(
             self,
             X,
             self.families,
@@ -169,7 +169,7 @@ class BaseAnnealed(BaseTable, BaseChains):
             decide=atoms_or_auto if self.margins == "data" else auto_family,
         )
         self._check_families(encoder)
-        return encoder, columns
+        return encoder, cells
 
     def _margins_of(self, encoder, table):
         """The Margins of the training rows, or of no column."""

@@ -97,7 +97,8 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         if evidence is not None and self.verbose:
             for line in report(evidence, encoder.names.label):
                 say(line)
-        return set_collinear_apart(encoder, X, with_bounds(hyperparameters)), cells, evidence
+        encoder = set_collinear_apart(encoder, cells.exact, with_bounds(hyperparameters))
+        return encoder, cells, evidence
 
     def _prior_grids(self, n_rows=0, n_columns=0):
         """The grids of the partition priors, by the name of the concentration."""

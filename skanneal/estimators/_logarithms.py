@@ -32,7 +32,7 @@ import functools
 
 import numpy as np
 
-from ..encoding import Recoded
+from ..encoding import NOTHING, Recoded
 from ..summary._lead import Lead
 from ._contest import FOLDS, MOST_JUDGED, TRIFLE, Contest
 
@@ -51,7 +51,7 @@ def choose_logarithms(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs,
     encoder : Encoder
         Fitted.
     X : array-like, frame or list of rows of shape (n_rows, n_columns)
-    cells : list of ndarray
+    cells : TrainingCells
         What the encoder's fit made of X.
     plan_of : callable
         ``plan_of(encoder, table)`` returns the `ChainPlan` of a fit.
@@ -75,21 +75,21 @@ def choose_logarithms(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs,
         for j, family in encoder.amounts.items()
         if not {family, encoder.codecs[j].family} & set(given)
     }
-    if not families or len(cells[next(iter(families))]) < FEWEST_ROWS:
-        return Recoded({}, {}), None
+    if not families or len(cells.exact[next(iter(families))]) < FEWEST_ROWS:
+        return NOTHING, None
     recoded = Recoded.of(encoder, X, families)
-    recoded = recoded.among([j for j in families if _bends(recoded.codecs[j], recoded.cells[j])])
+    recoded = recoded.among([j for j in families if _bends(recoded.codecs[j], recoded.noisy[j])])
     if not recoded.codecs:
         return recoded, None
 
-    rows = _some_rows(len(cells[next(iter(families))]), seed)
+    rows = _some_rows(len(cells.exact[next(iter(families))]), seed)
 
     def compare(encoder, cells, recoded):
         """The figures of a contest of these columns, or None if there was no time for it."""
         pairs = {"numbers": (encoder, cells), "logarithms": recoded.put(encoder, cells)}
         encoders, plans = {}, {}
         for name, (encoders[name], own) in pairs.items():
-            table = encoders[name].table([None if c is None else c[rows] for c in own])
+            table = encoders[name].table([None if c is None else c[rows] for c in own.noisy])
             plans[name] = plan_of(encoders[name], table)
         judge = functools.partial(of_cells, columns=[*recoded.codecs])
         sizes = MOST_ROWS, MOST_ROWS
@@ -117,7 +117,7 @@ def _figures(contest, recoded):
     negative = said[0, :, :, 1].mean(axis=(0, 1))
     densities = np.moveaxis(said[:, :, :, 0], -1, 0)
     leads = [_lead(contest, of_column) for of_column in densities]
-    several = ~np.array([_single_zero(recoded.codecs[j], recoded.cells[j]) for j in recoded.codecs])
+    several = ~np.array([_single_zero(recoded.codecs[j], recoded.noisy[j]) for j in recoded.codecs])
     foretold = several & (negative > min(TRIFLE, EXPECTED / n_rows))
     return {
         "columns": np.array([*recoded.codecs]),

@@ -21,7 +21,7 @@ class Reports:
     def _training_table(self, X):
         """The Table of the fit if X is what it was given, else None."""
         encoder = self._encoder
-        table = encoder.table(training_cells(encoder, self._encoded(X), X))
+        table = encoder.table(training_cells(encoder, self._encoded(X), X).noisy)
         return table if encoder.fingerprint(table) == self._rows else None
 
     def describe_clusters(

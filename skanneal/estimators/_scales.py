@@ -212,8 +212,8 @@ def common_of(model, X, n_seen):
     own = encoder.with_family(numbers, names[0])
     if len(numbers) > 1:
         joint = next(name for name in names if FAMILIES[name].joint)
-        own = encoder.with_family(numbers, joint).without_collinear(X, numbers)
-    table = own.table(cells)
+        own = encoder.with_family(numbers, joint).without_collinear(cells.exact, numbers)
+    table = own.table(cells.noisy)
     plan = ChainPlan(
         table,
         own.table_families,
@@ -221,7 +221,7 @@ def common_of(model, X, n_seen):
         model._prior_grids(n_seen)["concentration"],
         ("gibbs", "split_merge"),
     )
-    return Common(own, plan, own.table(own.encode(None, X)))
+    return Common(own, plan, own.table(cells.exact))
 
 
 def _grown(limit, *task, stop):
