@@ -22,7 +22,7 @@ from ..encoding import (
 )
 from ..families import FAMILIES, reads_sparse
 from ..moves import MOVES
-from ..parallel import InterruptNote, Purpose, TimeLimit, say, seed_below, spawn_seeds
+from ..parallel import InterruptNote, OfChain, OfReading, TimeLimit, say, seed_below
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._loo import chain_weights
 from ..predictive._margins import Margins
@@ -74,8 +74,8 @@ class BaseAnnealed(BaseTable, BaseChains):
         self._prior_grids()  # whose errors come before any work
         check_schedule(schedule, limit, moves)
         with self._all_or_nothing(None if auto and not limit else 1):
-            *seeds, seed_of_strata = spawn_seeds(self.random_state, self.n_chains + 1)
-            encoder, cells = self._read(X, spawn_seeds(seed_of_strata, 1)[0])
+            seeds, of_start = self._seeds()
+            encoder, cells = self._read(X, seed_below(of_start, OfReading.JITTER))
             table = encoder.table(cells.noisy)
             check_gaps(schedule, encoder, table)
             schedule = self._started(schedule, table.n_rows)
@@ -96,7 +96,7 @@ class BaseAnnealed(BaseTable, BaseChains):
                     **self._running(priors, table.n_rows),
                 )
 
-            seed = seed_below(seeds[0], Purpose.FAMILIES)
+            seed = seed_below(seeds[0], OfChain.FAMILIES)
             encoder, decided, evidence = self._decided(
                 encoder, X, cells, plan_of, self.hyperparameters, seed, limit
             )
@@ -108,7 +108,7 @@ class BaseAnnealed(BaseTable, BaseChains):
             states = self._first_states(fingerprint)
             check_states(states, plan)
             if None in states:
-                plan = plan._replace(strata=self._strata(strata, schedule, plan, seed_of_strata))
+                plan = plan._replace(strata=self._strata(strata, schedule, plan, of_start))
             with InterruptNote() as note:
                 results, interrupted, verdict, block = self._run(
                     limit, plan, schedule, seeds, states, auto, note

@@ -13,13 +13,13 @@ half as much as the fit that follows.
 # SPDX-License-Identifier: BSD-3-Clause
 
 import functools
-from copy import deepcopy
 
 import numpy as np
 
 from .._native._warning import warn
 from ..encoding import NOTHING, Recoded
 from ..families import FAMILIES, candidates
+from ..parallel import OfFamilies, seed_below
 from ._contest import Contest
 from ._logarithms import choose_logarithms
 
@@ -67,10 +67,9 @@ def decide(
         logarithms = Recoded.of(encoder, X, _logarithms_of(earlier, encoder))
     elif names is None:
         end = limit.part(SHARE_OF_TIME if has_views else SHARE_OF_TIME / 2)
-        own_seed = deepcopy(seed).spawn(3)[-1]  # `choose_family` spawns the first two
-        logarithms, shown = choose_logarithms(
-            encoder, X, cells, plan_of, hyperparameters, own_seed, n_jobs, end
-        )
+        own = seed_below(seed, OfFamilies.LOGARITHMS)
+        task = encoder, X, cells, plan_of, hyperparameters, own, n_jobs, end
+        logarithms, shown = choose_logarithms(*task)
     own = np.setdiff1d([*logarithms.codecs], encoder.open_numbers)  # those with many atoms
     encoder, cells = logarithms.among(own).put(encoder, cells)
     if earlier is None:
@@ -147,7 +146,8 @@ def choose_family(
         plans[name] = plan_of(encoders[name], table)
     end = limit.part(SHARE_OF_TIME)
     judge = functools.partial(of_rows, columns=zeros)
-    contest = Contest(encoders, plans, judge, least, MOST_ROWS, seed, n_jobs, end)
+    seeds = [seed_below(seed, purpose) for purpose in (OfFamilies.ORDER, OfFamilies.CHAINS)]
+    contest = Contest(encoders, plans, judge, least, MOST_ROWS, seeds, n_jobs, end)
     order = _order(contest)
     while not order.settled and contest.double():
         order = _order(contest)

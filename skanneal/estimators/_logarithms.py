@@ -33,6 +33,7 @@ import functools
 import numpy as np
 
 from ..encoding import NOTHING, Recoded
+from ..parallel import OfLogarithms, seed_below
 from ..summary._lead import Lead
 from ._contest import FOLDS, MOST_JUDGED, TRIFLE, Contest
 
@@ -84,26 +85,29 @@ def choose_logarithms(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs,
 
     rows = _some_rows(len(cells.exact[next(iter(families))]), seed)
 
-    def compare(encoder, cells, recoded):
-        """The figures of a contest of these columns, or None if there was no time for it."""
+    def compare(encoder, cells, recoded, *purposes):
+        """The figures of a contest of these columns, or None if there was no time for it; purposes
+        are those of its two seeds."""
         pairs = {"numbers": (encoder, cells), "logarithms": recoded.put(encoder, cells)}
         encoders, plans = {}, {}
         for name, (encoders[name], own) in pairs.items():
             table = encoders[name].table([None if c is None else c[rows] for c in own.noisy])
             plans[name] = plan_of(encoders[name], table)
         judge = functools.partial(of_cells, columns=[*recoded.codecs])
+        seeds = [seed_below(seed, purpose) for purpose in purposes]
         sizes = MOST_ROWS, MOST_ROWS
-        contest = Contest(encoders, plans, judge, *sizes, seed, n_jobs, end, SWEEPS)
+        contest = Contest(encoders, plans, judge, *sizes, seeds, n_jobs, end, SWEEPS)
         return _figures(contest, recoded) if contest.double() else None
 
-    shown = compare(encoder, cells, recoded)
+    shown = compare(encoder, cells, recoded, OfLogarithms.ORDER, OfLogarithms.CHAINS)
     if shown is None:
         return recoded.among(()), None
     columns, refuted, ahead = (shown[name] for name in ("columns", "refuted", "ahead"))
     doubtful = ahead & ~refuted
     if refuted.any() and doubtful.any():  # by what they gain, or by what the others do?
         beside = recoded.among(columns[refuted]).put(encoder, cells)
-        again = compare(*beside, recoded.among(columns[doubtful]))
+        purposes = OfLogarithms.ORDER_AGAIN, OfLogarithms.CHAINS_AGAIN
+        again = compare(*beside, recoded.among(columns[doubtful]), *purposes)
         for name in ("ahead", "margin", "standard_error", "negative") if again else ():
             shown[name][doubtful] = again[name]
         shown["row_steps"] += again["row_steps"] if again else 0
@@ -153,7 +157,7 @@ def of_cells(reached, encoder, table, seed, columns):
 def _some_rows(n_rows, seed):
     """Positions of as many rows as chains see and judge, of all if there are no more."""
     n = MOST_ROWS + MOST_JUDGED
-    generator = np.random.Generator(np.random.PCG64(seed.spawn(1)[0]))
+    generator = np.random.Generator(np.random.PCG64(seed_below(seed, OfLogarithms.ROWS)))
     return np.sort(generator.choice(n_rows, min(n, n_rows), replace=False))
 
 
