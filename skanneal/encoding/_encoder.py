@@ -85,16 +85,6 @@ class Encoder:
     [[1.5, 'b'], [2.5, 'a'], [2.0, 'b']]
     """
 
-    def fit(self, estimator, X, families="auto", name="X", indicators=(), proper=()):
-        """Do as `fit_encode` does, but return no cells.
-
-        Returns
-        -------
-        self : Encoder
-        """
-        self.fit_encode(estimator, X, families, name, indicators, proper)
-        return self
-
     def fit_encode(
         self,
         estimator,

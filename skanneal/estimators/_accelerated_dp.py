@@ -34,8 +34,8 @@ from ._memberships import MembershipMixin
 from ._weighted_draws import weighted_draws
 
 ALGORITHMS = ("collapsed", *STAGES)
-ONE_SHARD = ("auxiliary", "collapsed", "importance")  # one row after another
-LABELS_SHARE = 0.1  # of max_time, at least: the point estimate leaves so much for the labels
+ONE_SHARD = ("auxiliary", "collapsed", "importance")  # these take one row after another
+LABELS_SHARE = 0.1  # of max_time: the point estimate leaves at least so much for the labels
 APPROXIMATE = " That is of the accelerated stage, which is approximate: warm_start goes on exactly."
 AUTO_ALGORITHM = "accelerated"  # measured: see doc/accelerated.md
 
@@ -424,15 +424,8 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         check_states(states, plan)
         starts = spawn_seeds(of_start, self.n_chains)
         plans = [plan._replace(init=first_labels(self.init, data, start)) for start in starts]
-        results, interrupted = self._run_chains(
-            limit,
-            plans,
-            [gibbs] * len(plans),
-            seeds,
-            states,
-            self.n_draws,
-            self.thin,
-        )
+        task = limit, plans, [gibbs] * len(plans), seeds, states, self.n_draws, self.thin
+        results, interrupted = self._run_chains(*task)
         began = np.nanmax(self.trace_["sweeps"]) if self._goes_on else 0.0
         if interrupted and all(r["trace"]["sweeps"][-1] <= began for r in results):
             raise KeyboardInterrupt  # no state but those to begin with

@@ -38,10 +38,10 @@ from ._verdict import failed, opinion, settled
 from ._weighted_draws import weighted_draws
 
 SKETCH_ROWS = 2000
-BLOCK_ROWS = 8192  # scored at a time
-DRAWS, FEW_DRAWS = 25, 4  # per chain: by default, and at least
-OTHER_SWEEPS = 10.0  # before the blocks, of chains that begin in the other way
-DRAWS_BYTES = 2**28  # most memory of the labels of all draws by default
+BLOCK_ROWS = 8192  # rows that are scored at a time
+DRAWS, FEW_DRAWS = 25, 4  # per chain by default, and if labels would take much memory
+OTHER_SWEEPS = 10.0  # of chains that begin in the other way, before rounds follow
+DRAWS_BYTES = 2**28  # by default the labels of all draws take no more
 
 
 class BaseAnnealed(BaseTable, BaseChains):

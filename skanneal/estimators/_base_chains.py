@@ -46,7 +46,7 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
         "Give it more sweeps (a larger number as the schedule's n_sweeps, or warm_start), or look "
         "at `trace_`."
     )
-    _same_rows = "X or families"  # what may not differ between a fit and the one that goes on
+    _same_rows = "X or families"  # what must be the same if a fit goes on from an earlier one
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``schedule__max_time`` and the like are those of a schedule object.
@@ -213,6 +213,6 @@ def chain_task(n_tasks, n_at_a_time, limit, number, lead, *arguments, stop):
         return None
     seconds, began = limit.share(number, n_tasks, n_at_a_time), limit.taken
     result = run_chain(*arguments, stop=stop, max_time=seconds, lead=lead)
-    if not result["in_time"]:  # it has done no more than what every chain must do
+    if not result["in_time"]:  # it did only what every chain must do
         limit.needed = max(limit.needed, limit.taken - began)
     return result | {"number": number}

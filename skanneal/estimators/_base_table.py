@@ -26,7 +26,7 @@ from ._family_evidence import decide, report, set_collinear_apart
 from ._reports import Reports
 from ._weighted_draws import weighted_draws
 
-ENOUGH_DRAWS = 20  # of all chains, below which a mean over partitions says little
+ENOUGH_DRAWS = 20  # of all chains together; a mean over fewer partitions says little
 
 CLUSTERS = {  # constraints of the parameters of what makes clusters of components
     "point_estimate": [StrOptions({"clusters", *POINT_ESTIMATES})],

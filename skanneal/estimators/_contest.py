@@ -34,7 +34,7 @@ from ..summary._lead import Lead
 
 FEW_ROWS, FOLDS = 400, 4  # every row of a smaller table is judged, in FOLDS folds
 MOST_JUDGED = 1000
-CHAINS = 2  # of each candidate, where there are no folds
+CHAINS = 2  # each candidate has so many, unless there are folds
 SWEEPS = 16  # of a chain, unless a contest asks for another number
 TRIFLE = 0.01  # nats per row
 

@@ -39,9 +39,9 @@ from ._contest import FOLDS, MOST_JUDGED, TRIFLE, Contest
 
 FEWEST_ROWS = 2 * FOLDS
 EXPECTED = 3.0  # of which there is none by chance with probability exp(-3), 5 %
-MOST_ROWS = 1000  # that a chain sees: what shape a column has shows in as many
-SWEEPS = 8  # of a chain, half of what families have: the shape of a column shows early
-SIMULATED = 1000  # rows, by which numbers below zero are expected
+MOST_ROWS = 1000  # a chain sees no more: they show what shape a column has
+SWEEPS = 8  # of a chain; families have twice as many, but a column's shape shows early
+SIMULATED = 1000  # rows, drawn to see what share of numbers is below zero
 
 
 def choose_logarithms(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs, end):
@@ -104,7 +104,7 @@ def choose_logarithms(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs,
         return recoded.among(()), None
     columns, refuted, ahead = (shown[name] for name in ("columns", "refuted", "ahead"))
     doubtful = ahead & ~refuted
-    if refuted.any() and doubtful.any():  # by what they gain, or by what the others do?
+    if refuted.any() and doubtful.any():  # is the gain their own, or their neighbours'?
         beside = recoded.among(columns[refuted]).put(encoder, cells)
         purposes = OfLogarithms.ORDER_AGAIN, OfLogarithms.CHAINS_AGAIN
         again = compare(*beside, recoded.among(columns[doubtful]), *purposes)

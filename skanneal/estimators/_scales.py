@@ -202,7 +202,7 @@ def _tasks(model, common, judged, n_members, n_seen):
 
 
 def common_of(model, X, n_seen):
-    """What members of so many rows share."""
+    """Return what all members share, each of which sees `n_seen` rows."""
     encoder = model._encoder
     cells = training_cells(encoder, encoder.encode(None, X), X)
     encoder, cells = ordered_as_numbers(encoder, X).put(encoder, cells)

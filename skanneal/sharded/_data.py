@@ -32,9 +32,9 @@ from ._shards import RowSource, Shards
 # its atoms out. Where no family has its name, this one reads the cells:
 FAMILY = {"logistic_normal": "multinomial"}
 NUMBERS = ("normal", "multivariate_normal")  # what "auto" may be
-HEAD_ROWS = 4096  # of rows on disk, from which types, scales and grids are taken
+HEAD_ROWS = 4096  # of a table on disk: types, scales and grids are taken from these rows
 KMEANS_CLUSTERS = 100
-KMEANS_ROWS = 20_000  # from which centres are found
+KMEANS_ROWS = 20_000  # at most: k-means finds its centres among these rows
 
 
 class Data(NamedTuple):
@@ -194,7 +194,7 @@ def _plan(estimator, hyperparameters, encoder, table):
 
 
 def _numbers_of(X, encoder, table):
-    """Return rows in memory as an array of numbers: cells that are none are those of the Table."""
+    """Return rows in memory as an array of numbers, if need be from the Table's cells."""
     X = X if issparse(X) else np.asarray(X)
     if X.dtype.kind in "biuf":
         return X

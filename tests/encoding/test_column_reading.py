@@ -305,14 +305,14 @@ def test_dates_are_days_and_come_back(name):
 
 def test_dates_are_dates_in_queries():
     encoder, estimator = Encoder(), BaseEstimator()
-    encoder.fit(estimator, [[datetime.date(2020, 1, 1)], [datetime.date(2020, 1, 3)]])
+    encoder.fit_encode(estimator, [[datetime.date(2020, 1, 1)], [datetime.date(2020, 1, 3)]])
     (cells,) = encoder.encode(estimator, np.array([["2020-01-02T00:00"], ["NaT"]], "M8[m]"))
     np.testing.assert_allclose(cells, [0.0, NAN], atol=1e-6)
     assert np.isnan(encoder.encode(estimator, [[None]])[0])
     for wrong, what in ((3.0, "neither"), (datetime.timedelta(1), "durations")):
         with pytest.raises(TypeError, match=f"column 0 held dates in fit, but holds {what}"):
             encoder.encode(estimator, [[wrong]])
-    encoder.fit(estimator, [[1.5], [2.5]])
+    encoder.fit_encode(estimator, [[1.5], [2.5]])
     with pytest.raises(TypeError, match="held neither dates nor durations in fit, but holds dates"):
         encoder.encode(estimator, [[datetime.date(2020, 1, 1)]])
 

@@ -453,10 +453,10 @@ class TestInput:
     @pytest.mark.parametrize("library", [pd, pl])
     def test_attributes_of_the_estimator(self, library):
         estimator = BaseEstimator()
-        Encoder().fit(estimator, library.DataFrame({"a": [1.0], "b": ["x"]}))
+        Encoder().fit_encode(estimator, library.DataFrame({"a": [1.0], "b": ["x"]}))
         assert estimator.n_features_in_ == 2
         assert estimator.feature_names_in_.tolist() == ["a", "b"]
-        Encoder().fit(estimator, [[1.0, 2.0, 3.0]])
+        Encoder().fit_encode(estimator, [[1.0, 2.0, 3.0]])
         assert estimator.n_features_in_ == 3
         assert not hasattr(estimator, "feature_names_in_")
 
