@@ -3,21 +3,14 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
+from papers import styles
 from papers.cells import of_figure, shown
 from papers.schedules_cells import METHODS, MIXTURE, PANELS, PAPERS, SIZES
 from papers.verdicts import Estimate, deviation, mean, paired, z_scores
 from skanneal.summary import expected_vi
 
-STYLES = {
-    "anneal": ("black", "o", "-"),
-    "linear_anneal": ("tab:orange", "s", "--"),
-    "prior_gibbs": ("tab:blue", "^", ":"),
-    "sequential_gibbs": ("tab:green", "v", "-."),
-    "accelerating_anneal": ("0.5", "D", "--"),
-    "energy_anneal": ("tab:red", "x", ":"),
-}
 OURS = "anneal, the package's kernel"
-STYLES[OURS] = STYLES["anneal"]
+STYLES = styles.SCHEDULES | {OURS: styles.SCHEDULES["anneal"]}
 
 
 def runs_of(records, figure="figure3"):

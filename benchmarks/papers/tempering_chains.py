@@ -37,16 +37,6 @@ WAYS = {
     "none x4": ("none", GeometricLadder(), 4),
     "stt re-centred": ("stt", RECENTRED, 2),
 }
-# Colour, marker and line of each in pictures.
-STYLES = {
-    "none": ("black", "o", "-"),
-    "stt": ("tab:orange", "s", "-"),
-    "tt": ("tab:orange", "D", ":"),
-    "spt": ("tab:blue", "^", "--"),
-    "pt": ("tab:blue", "v", ":"),
-    "none x4": ("black", "o", "-."),
-    "stt re-centred": ("0.5", "x", "-"),
-}
 
 
 def chains(model, inner, n_parameters, n_rows, setting, way, seed):

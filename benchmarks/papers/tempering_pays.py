@@ -14,9 +14,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from harness.markdown import NONE, markdown
-from papers import tempering_chains
+from papers import styles, tempering_chains
 from papers.cells import Cell, behind, of_figure
-from papers.tempering_chains import N_CHAINS, STYLES, WAYS, agrees, rate
+from papers.tempering_chains import N_CHAINS, WAYS, agrees, rate
 from papers.verdicts import mean
 from skanneal.tempering import HMC, Target
 
@@ -145,7 +145,7 @@ def pays_picture(records):
     for (i, d), (j, n_rows) in product(enumerate(PARAMETERS), enumerate(ROWS)):
         ax = axes[i, j]
         for way in OTHERS:
-            color, marker, line = STYLES[way]
+            color, marker, line = styles.WAYS[way]
             points = [(b, found.get((b, n_rows, d), {})) for b in BARRIERS]
             points = [(b, gains(ways, way), ways.get(way, {})) for b, ways in points]
             points = [point for point in points if point[1]]

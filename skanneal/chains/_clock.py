@@ -10,9 +10,9 @@ import numpy as np
 from ..parallel import OutOfTime
 from ..schedules._cost import lower_median
 
-GUARD = 4.0  # moves are guarded if they may take longer than the time left over this factor
-COPY_SHARE = 0.05  # a copy of the state is cheap below this share of the moves' time
-LAST_TIMES = 3  # a move is expected to take the median of this many last times
+GUARD = 4.0  # moves are guarded unless so many times what they should take is left
+COPY_SHARE = 0.05  # a copy of the state is cheap if it takes less than this share of the moves
+LAST_TIMES = 3  # the time expected of a move is the median of so many last ones
 
 
 class ChainClock:

@@ -15,9 +15,9 @@ again and again, while that z is above SURE.
 
 import numpy as np
 
-N_BINS = 5  # of numbers, equally full
-MOST_LEVELS = 8  # of a column; all rarer levels are in the last bin
-SURE = 3.0  # standard deviations
+N_BINS = 5  # a column of numbers has so many bins, all equally full
+MOST_LEVELS = 8  # a column of levels has at most so many bins: the last is for all rarer ones
+SURE = 3.0  # the least z at which two sets are joined
 
 
 def column_groups(table):
@@ -85,7 +85,7 @@ def dependence(bins):
 
 
 def joined(excess, variance):
-    """Return the groups that columns are joined to.
+    """Join columns to groups, the surest pair first; return the groups.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..moves import make_steps
 from ..moves._random import draw_index
-from ..parallel import Purpose, spawn_seeds
+from ..parallel import OfChain, seed_below, seeds_below
 from ..partition_priors import PriorGrid
 from ..states import Subsample, state_from_arrays
 from ._chain import Chain
@@ -104,11 +104,11 @@ class Island:
 
     def __init__(self, plan, schedule, seed):
         plan = plan._replace(prior_grid=_whole(plan.prior_grid), view_grid=_whole(plan.view_grid))
-        seeds = spawn_seeds(seed, Purpose.PARTICLES + schedule.particles(1))
+        seeds = seeds_below(seed, OfChain.PARTICLES, schedule.particles(1))
         self.table, self.min_ess = plan.table, schedule.min_ess
         self.n_particles = schedule.particles
-        self.bit_generator = np.random.PCG64(seeds[Purpose.ISLAND])
-        self.bit_generators = [np.random.PCG64(seed) for seed in seeds[Purpose.PARTICLES :]]
+        self.bit_generator = np.random.PCG64(seed_below(seed, OfChain.ISLAND))
+        self.bit_generators = [np.random.PCG64(own) for own in seeds]
         self.subsample = Subsample(
             plan.table.n_rows, schedule.selection, self.bit_generator, plan.strata
         )

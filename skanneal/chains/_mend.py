@@ -23,11 +23,11 @@ from ..summary._lead import Lead
 from ._column_groups import column_groups
 from ._unseen import LEAST_UNSEEN, MOST_UNSEEN, log_densities, spread, unseen_rows
 
-MOST_COLUMNS = 256  # of a table: more columns have too many pairs
-MOST_ROWS = 10_000  # in the subsample; later the views are settled
-MOST_TRIES = 16  # groups at a time
+MOST_COLUMNS = 256  # tables of more columns have too many pairs to compare
+MOST_ROWS = 10_000  # once more rows are in, views are left as they are
+MOST_TRIES = 16  # groups that are tried each time
 N_STEPS = 10  # Gibbs steps of random rows for each row that enters
-N_SWEEPS = 3  # of splits and merges in the end
+N_SWEEPS = 3  # of splits and merges, once all rows of a new view are in
 
 
 def mend_views(plan, state, bit_generator, stop, behind=None):

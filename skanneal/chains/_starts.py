@@ -25,7 +25,7 @@ import time
 import numpy as np
 
 from ..moves import COLUMN_MOVES
-from ..parallel import Purpose, seed_below, spawn_seeds
+from ..parallel import OfChain, seed_below, seeds_below
 from ..summary._lead import Lead
 from ._chain import Chain
 from ._mend import grown, mend_views
@@ -76,7 +76,7 @@ def begin_chain(plan, schedule, seed, further_sweeps, max_time, stop, progress):
     if not plan.starts:
         return chain
     chain.progress, rivals, behind = progress, [], set()
-    bit_generator = np.random.PCG64(seed_below(seed, Purpose.MENDING))
+    bit_generator = np.random.PCG64(seed_below(seed, OfChain.MENDING))
     found = sizes(plan.table.n_rows)
     for size in found:
         if not chain.run(stop, size):
@@ -151,7 +151,7 @@ def begin_rivals(chain, seed):
     """
     plan, rivals = chain.plan, []
     kept = tuple(name for name in plan.moves if name not in COLUMN_MOVES)
-    seeds = spawn_seeds(seed, Purpose.RIVALS + len(plan.starts))[Purpose.RIVALS :]
+    seeds = seeds_below(seed, OfChain.RIVALS, len(plan.starts))
     for name, own in zip(plan.starts, seeds):
         rival = chain.copy(plan._replace(moves=kept), np.random.PCG64(own))
         STARTS[name](rival.plan, rival.state, rival.bit_generator)

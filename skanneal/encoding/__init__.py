@@ -13,12 +13,13 @@ from ._hyperparameters import (
     with_bounds,
 )
 from ._places import ordered_as_numbers
-from ._recoded import Recoded
+from ._recoded import NOTHING, Recoded
 from ._row_hyperparameters import row_values_in_units
 from ._schema import Schema
 from ._training_cells import training_cells
 
 __all__ = [
+    "NOTHING",
     "Encoder",
     "Recoded",
     "RowKeys",

@@ -37,6 +37,7 @@ from ._one_hot import warn_of_one_hot
 from ._recoded import fit_codec
 from ._schema import Schema
 from ._set_apart import SetApart, by_family
+from ._training_cells import TrainingCells
 
 
 class Encoder:
@@ -76,23 +77,13 @@ class Encoder:
     >>> X = [[1.5, "b"], [2.5, "a"], [None, "b"]]
     >>> estimator = BaseEstimator()
     >>> encoder = Encoder()
-    >>> [cells.tolist() for cells in encoder.fit_encode(estimator, X)]
+    >>> [cells.tolist() for cells in encoder.fit_encode(estimator, X).exact]
     [[-1.0, 1.0, nan], [1, 0, 1]]
     >>> [cells.tolist() for cells in encoder.encode(estimator, [[2.0, "c"]])]
     [[0.0], [3]]
     >>> encoder.decode([np.array([2.0, 2.0, 2.0]), np.array([0, 0, 0])], like=X)
     [[1.5, 'b'], [2.5, 'a'], [2.0, 'b']]
     """
-
-    def fit(self, estimator, X, families="auto", name="X", indicators=(), proper=()):
-        """Do as `fit_encode` does, but return no cells.
-
-        Returns
-        -------
-        self : Encoder
-        """
-        self.fit_encode(estimator, X, families, name, indicators, proper)
-        return self
 
     def fit_encode(
         self,
@@ -137,7 +128,7 @@ class Encoder:
 
         Returns
         -------
-        columns : list of ndarray of shape (n_rows,)
+        cells : TrainingCells
             Encoded cells, one array per column, then the indicators and the parts of dates. Rows of
             counts are a csr_array in the first of their columns, None in the others.
 
@@ -154,23 +145,24 @@ class Encoder:
         if isinstance(table, Sparse) and len(self.counts) < self.n_columns:
             raise sparse_error(name)
         self.indicators = np.unique(self.names.positions(indicators, "missing_indicator"))
-        self.codecs, self.dtypes, columns = ([None] * self.n_columns for _ in range(3))
+        self.codecs, self.dtypes, noisy, exact = ([None] * self.n_columns for _ in range(4))
         self.jitter, self.amounts = Jitter(rounding, self.names, words), {}
         if self.counts:
             family = chosen[self.counts[0]]
             rows, dtypes = CountRowCodec.read(table, self.counts, name, family)
-            columns[self.counts[0]] = rows
+            noisy[self.counts[0]] = exact[self.counts[0]] = rows
             others = CountRowCodec(family, first=False)
             for j, dtype in zip(self.counts, dtypes):
                 self.codecs[j], self.dtypes[j] = others, dtype
             self.codecs[self.counts[0]] = CountRowCodec(family, first=True)
         for j, family in enumerate(chosen):
             if self.codecs[j] is None:
-                columns[j] = self._fit_column(j, table.column(j), family, decide)
+                noisy[j], exact[j] = self._fit_column(j, table.column(j), family, decide)
         left_out = [j for j, c in enumerate(self.codecs) if c.family == IdentifierCodec.family]
         if len(left_out) == self.n_columns:  # nothing is left for them to identify
             for j in left_out:
-                columns[j] = self._fit_column(j, table.column(j), decide(table.column(j)), decide)
+                column = table.column(j)
+                noisy[j], exact[j] = self._fit_column(j, column, decide(column), decide)
             left_out = []
         self.layout = table.layout()
         self.jitter.check([codec.family for codec in self.codecs])
@@ -179,24 +171,29 @@ class Encoder:
         numbers = [j for j, codec in enumerate(self.codecs) if not codec.n_levels]
         self.parts = DateParts.of(table, numbers if dates == "periodic" else (), self.names)
         n_others = len(self.indicators) + len(self.parts.codecs)
-        self.apart = SetApart.of(self.codecs, columns, named, proper, n_others)
+        self.apart = SetApart.of(self.codecs, exact, named, proper, n_others)
+        for j in self.apart.out:
+            noisy[j] = exact[j]
         self.open_numbers = np.intersect1d(open_numbers, self.apart.kept)
         self.amounts = {j: of for j, of in self.amounts.items() if of and j in self.apart.kept}
         validate_data(estimator, X, reset=True, skip_check_array=True)
         warn_of_left_out(self.names, self.codecs, left_out)
         warn_of_many_levels(self.names, self.codecs, named, table.shape[0])
-        warn_of_one_hot(self.names, self.codecs, columns, named)
-        missing = self.missing(columns)
+        warn_of_one_hot(self.names, self.codecs, exact, named)
+        missing = self.missing(exact)
         warn_of_empty_rows([missing[j] for j in range(self.n_columns) if j not in left_out])
-        return columns + self._presence(columns) + self.parts.encode(table)
+        others = self._presence(exact) + self.parts.encode(table)
+        return TrainingCells(noisy + others, exact + others)
 
     def _fit_column(self, j, column, family, decide):
-        """Decide the codec of a column, whose family None leaves to `decide`, and encode it."""
+        """Decide the codec of a column, whose family None leaves to `decide`; return the column's
+        noisy and exact cells."""
         self.dtypes[j] = column.dtype
         if family is None and (is_identifier(column) or is_free_text(column)):
             self.codecs[j] = IdentifierCodec.fit(column)
-            return self.codecs[j].encode(column)
-        self.codecs[j], cells = fit_codec(self.jitter, j, column, family or decide(column))
+            exact = self.codecs[j].encode(column)
+            return exact, exact
+        self.codecs[j], *cells = fit_codec(self.jitter, j, column, family or decide(column))
         if family is None:
             self.amounts[j] = family_of_amounts(column, self.codecs[j].family)
         return cells
@@ -256,17 +253,17 @@ class Encoder:
             new.codecs[j].family = family
         return new
 
-    def without_collinear(self, X, columns):
+    def without_collinear(self, exact, columns):
         """Return the encoder with those columns set apart that are linear functions of others.
 
         Parameters
         ----------
-        X : array-like, frame or list of rows of shape (n_rows, n_columns)
-            The table of the fit, read like a query.
+        exact : list of ndarray of shape (n_rows,)
+            Cells of the fit, which noise would take off the plane; see `TrainingCells`.
         columns : sequence of int
             Among which to look: numbers of one family.
         """
-        found = find_collinear(self.codecs, self.encode(None, X), columns)
+        found = find_collinear(self.codecs, exact, columns)
         if not found:
             return self
         new = copy(self)
@@ -286,7 +283,7 @@ class Encoder:
         ]
 
     def table(self, cells):
-        """Return the Table of the fit's rows, of what `fit_encode` returned."""
+        """Return the Table of the fit's rows, of one of the lists that `fit_encode` returned."""
         table = Table(*self.table_schema)
         table.append(self.apart.stored(cells, 0.0))
         return table

@@ -65,7 +65,7 @@ def ordered_as_numbers(encoder, X):
     -------
     recoded : Recoded
     """
-    table, codecs, cells = open_table(X, "X", sparse=True), {}, {}
+    table, codecs, noisy, exact = open_table(X, "X", sparse=True), {}, {}, {}
     jitter = copy(encoder.jitter)
     jitter.lattices = dict(jitter.lattices)
     for j in map(int, encoder.apart.kept):
@@ -78,6 +78,7 @@ def ordered_as_numbers(encoder, X):
         values = present_values(column)
         if len(np.unique(values)) < ORDERED:
             continue
-        numbers, cells[j] = fit_codec(jitter, j, column, family_of_numbers(values))
+        family = family_of_numbers(values)
+        numbers, noisy[j], exact[j] = fit_codec(jitter, j, column, family)
         codecs[j] = PlaceCodec(codec, numbers) if table.column(j).ordered else numbers
-    return Recoded(codecs, cells)
+    return Recoded(codecs, noisy, exact)

@@ -10,22 +10,17 @@ import numpy as np
 from ..families import FAMILIES
 from ._codecs import AtomCodec, LogarithmCodec, as_numbers, codec_of
 from ._containers import open_table
+from ._training_cells import TrainingCells, noisy_cells
 
 
 def fit_codec(jitter, j, column, family):
-    """The codec of column j, which is of this family, and its cells, jittered if need be."""
+    """Fit the codec of column j in a family; return it and the noisy and the exact cells, which are
+    the same array if the column is not jittered."""
     codec = codec_of(family).fit(column, family)
-    if FAMILIES[family].jittered:
-        column = with_noise(jitter.apply, j, column, codec)
-    return codec, codec.encode(column)
-
-
-def with_noise(noise, j, column, codec):
-    """Column j with noise, a method of `Jitter`, except at its atoms."""
-    numbers = as_numbers(column, codec.family)
-    at_atom = np.isin(numbers, getattr(codec, "atoms", ()))
-    values = np.where(at_atom, numbers, noise(j, numbers, codec.lowest))
-    return column._replace(values=values, levels=None)
+    exact = codec.encode(column)
+    if not FAMILIES[family].jittered:
+        return codec, exact, exact
+    return codec, noisy_cells(jitter.apply, j, column, codec, exact), exact
 
 
 class Recoded(NamedTuple):
@@ -35,12 +30,13 @@ class Recoded(NamedTuple):
     ----------
     codecs : dict of int to codec
         By column.
-    cells : dict of int to ndarray of shape (n_rows,)
-        Encoded.
+    noisy, exact : dict of int to ndarray of shape (n_rows,)
+        The encoded cells, see `TrainingCells`.
     """
 
     codecs: dict
-    cells: dict
+    noisy: dict
+    exact: dict
 
     @classmethod
     def of(cls, encoder, X, families):
@@ -49,13 +45,14 @@ class Recoded(NamedTuple):
         These are families of logarithms that nobody asked for, so that later rows may have a 0.
         """
         if not families:
-            return cls({}, {})
+            return NOTHING
         table = open_table(X, "X", sparse=True)
-        pairs = [fit_codec(encoder.jitter, j, table.column(j), of) for j, of in families.items()]
-        for j, (codec, _) in zip(families, pairs):
+        of = [fit_codec(encoder.jitter, j, table.column(j), name) for j, name in families.items()]
+        recoded = cls(*(dict(zip(families, part)) for part in zip(*of)))
+        for j, codec in recoded.codecs.items():
             if isinstance(codec, LogarithmCodec):
                 codec.least = float(np.nanmin(as_numbers(table.column(j), codec.family)))
-        return cls(*(dict(zip(families, of)) for of in zip(*pairs)))
+        return recoded
 
     def among(self, columns):
         """Those of the columns."""
@@ -69,13 +66,18 @@ class Recoded(NamedTuple):
 
     def at_atoms(self, columns):
         """Which rows are at an atom in one of these columns: (n_rows,)."""
-        of = [np.isin(self.cells[j], self.codecs[j].atom_cells) for j in columns]
+        of = [np.isin(self.noisy[j], self.codecs[j].atom_cells) for j in columns]
         return np.any(of, axis=0) if of else False
 
     def put(self, encoder, cells):
-        """The encoder with these codecs, and the cells with these; the same if there are none."""
+        """The encoder with these codecs, and the TrainingCells with these cells; the same if there
+        are none."""
         if not self.codecs:
             return encoder, cells
         new = copy(encoder)
         new.codecs = [self.codecs.get(j, codec) for j, codec in enumerate(encoder.codecs)]
-        return new, [self.cells.get(j, of_column) for j, of_column in enumerate(cells)]
+        pairs = zip((self.noisy, self.exact), cells)
+        return new, TrainingCells(*([of.get(j, c) for j, c in enumerate(old)] for of, old in pairs))
+
+
+NOTHING = Recoded({}, {}, {})

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._native._types import Hyperparameters, Seed, TableLike
 from ..families import reads_sparse
 from ..likelihoods import LIKELIHOODS, Likelihood
-from ..parallel import InterruptNote, TimeLimit, spawn_seeds
+from ..parallel import InterruptNote, OfFit, OfReading, TimeLimit, seed_below, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
 from ..sharded._chain import STAGES, ShardedRun
 from ..sharded._clusters import ShardedClusters
@@ -26,7 +26,7 @@ from ..sharded._point import features_of, point_of
 from ..sharded._queries import FeatureQueries
 from ..sharded._shards import ShardPool
 from ..summary import warn_unless_settled
-from ._base_chains import INTERRUPTED, POINT, READING, BaseChains, check_states
+from ._base_chains import INTERRUPTED, BaseChains, check_states
 from ._base_table import CLUSTERS, BaseTable
 from ._callbacks import Round
 from ._fit_context import validated
@@ -34,8 +34,8 @@ from ._memberships import MembershipMixin
 from ._weighted_draws import weighted_draws
 
 ALGORITHMS = ("collapsed", *STAGES)
-ONE_SHARD = ("auxiliary", "collapsed", "importance")  # one row after another
-LABELS_SHARE = 0.1  # of max_time, at least: the point estimate leaves so much for the labels
+ONE_SHARD = ("auxiliary", "collapsed", "importance")  # these take one row after another
+LABELS_SHARE = 0.1  # of max_time: the point estimate leaves at least so much for the labels
 APPROXIMATE = " That is of the accelerated stage, which is approximate: warm_start goes on exactly."
 AUTO_ALGORITHM = "accelerated"  # measured: see doc/accelerated.md
 
@@ -322,9 +322,11 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         with self._all_or_nothing():
             n_shards = 1 if algorithm in ONE_SHARD else self.n_shards
             proposes = algorithm in ("accelerated", "importance")
-            *words, seed = spawn_seeds(self._seed(READING), 2)
+            reading = self._seed(OfFit.READING)
+            words = self._jitter_words(seed_below(reading, OfReading.JITTER))
+            seed = seed_below(reading, OfReading.FAMILIES)
             decide = partial(self._decided, seed=seed, limit=limit, names=list(NUMBERS))
-            data = read(self, X, n_shards, proposes, self._jitter_words(*words), decide)
+            data = read(self, X, n_shards, proposes, words, decide)
             data = data._replace(fingerprint=(data.fingerprint, algorithm == "collapsed"))
             grids = self._prior_grids(data.shards.n_rows)
             fit = self._fit_collapsed if algorithm == "collapsed" else self._fit_on_shards
@@ -365,12 +367,12 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
 
     def _fit_on_shards(self, data, grid, algorithm, schedule, limit):
         """Run uncollapsed chains in turns; return (fitted attributes, complaints, interrupted)."""
-        complaints, seeds = [], spawn_seeds(self.random_state, self.n_chains + 1)
+        complaints, (seeds, of_start) = [], self._seeds()
         sampling = Sampling(algorithm, schedule, self.n_auxiliary, self.n_draws, self.thin)
         states, goes_on = self._first_states(data.fingerprint), self._goes_on
         with InterruptNote() as note:
             with ShardPool(data.shards, self.n_jobs) as pool:
-                chains = chains_of(data, grid, states, seeds, self.init)
+                chains = chains_of(data, grid, states, seeds, of_start, self.init)
                 with Round(self, len(chains)) as followed:
                     progress = [followed.chain(number) for number in range(len(chains))]
                     run = ShardedRun(
@@ -395,7 +397,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
             states = [chain.to_arrays() for chain in chains]
             fitted = self._of_chains(draws, traces, states, data.shards.n_rows)
             flat = [draw for of_chain in draws for draw in of_chain]
-            seed = np.random.PCG64(self._seed(POINT))
+            seed = np.random.PCG64(self._seed(OfFit.POINT))
             least = self._least(data.keys, data.shards.n_rows)
             point, state = point_of(data, flat, self._component_estimate, seed, ended, least)
             for chain in chains:  # no pass over the rows is needed where none has moved
@@ -416,21 +418,14 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         """Run chains of collapsed Gibbs sampling side by side; return the same."""
         if data.table is None:
             raise ValueError("algorithm='collapsed' holds all rows: X must fit into memory")
-        complaints, seeds = [], spawn_seeds(self.random_state, self.n_chains + 1)
+        complaints, (seeds, of_start) = [], self._seeds()
         gibbs = PriorGibbs(n_sweeps=schedule.n_accelerated + schedule.n_exact)
         states, plan = self._first_states(data.fingerprint), data.plan(grid)
         check_states(states, plan)
-        starts = seeds[-1].spawn(self.n_chains)
+        starts = spawn_seeds(of_start, self.n_chains)
         plans = [plan._replace(init=first_labels(self.init, data, start)) for start in starts]
-        results, interrupted = self._run_chains(
-            limit,
-            plans,
-            [gibbs] * len(plans),
-            seeds,
-            states,
-            self.n_draws,
-            self.thin,
-        )
+        task = limit, plans, [gibbs] * len(plans), seeds, states, self.n_draws, self.thin
+        results, interrupted = self._run_chains(*task)
         began = np.nanmax(self.trace_["sweeps"]) if self._goes_on else 0.0
         if interrupted and all(r["trace"]["sweeps"][-1] <= began for r in results):
             raise KeyboardInterrupt  # no state but those to begin with

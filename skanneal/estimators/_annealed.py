@@ -22,7 +22,7 @@ from ..encoding import (
 )
 from ..families import FAMILIES, reads_sparse
 from ..moves import MOVES
-from ..parallel import InterruptNote, Purpose, TimeLimit, say, seed_below, spawn_seeds
+from ..parallel import InterruptNote, OfChain, OfReading, TimeLimit, say, seed_below
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._loo import chain_weights
 from ..predictive._margins import Margins
@@ -38,10 +38,10 @@ from ._verdict import failed, opinion, settled
 from ._weighted_draws import weighted_draws
 
 SKETCH_ROWS = 2000
-BLOCK_ROWS = 8192  # scored at a time
-DRAWS, FEW_DRAWS = 25, 4  # per chain: by default, and at least
-OTHER_SWEEPS = 10.0  # before the blocks, of chains that begin in the other way
-DRAWS_BYTES = 2**28  # most memory of the labels of all draws by default
+BLOCK_ROWS = 8192  # rows that are scored at a time
+DRAWS, FEW_DRAWS = 25, 4  # per chain by default, and if labels would take much memory
+OTHER_SWEEPS = 10.0  # of chains that begin in the other way, before rounds follow
+DRAWS_BYTES = 2**28  # by default the labels of all draws take no more
 
 
 class BaseAnnealed(BaseTable, BaseChains):
@@ -74,9 +74,9 @@ class BaseAnnealed(BaseTable, BaseChains):
         self._prior_grids()  # whose errors come before any work
         check_schedule(schedule, limit, moves)
         with self._all_or_nothing(None if auto and not limit else 1):
-            *seeds, seed_of_strata = spawn_seeds(self.random_state, self.n_chains + 1)
-            encoder, cells = self._read(X, spawn_seeds(seed_of_strata, 1)[0])
-            table = encoder.table(cells)
+            seeds, of_start = self._seeds()
+            encoder, cells = self._read(X, seed_below(of_start, OfReading.JITTER))
+            table = encoder.table(cells.noisy)
             check_gaps(schedule, encoder, table)
             schedule = self._started(schedule, table.n_rows)
             priors = self._prior_grids(table.n_rows, table.n_columns)
@@ -96,19 +96,19 @@ class BaseAnnealed(BaseTable, BaseChains):
                     **self._running(priors, table.n_rows),
                 )
 
-            seed = seed_below(seeds[0], Purpose.FAMILIES)
+            seed = seed_below(seeds[0], OfChain.FAMILIES)
             encoder, decided, evidence = self._decided(
                 encoder, X, cells, plan_of, self.hyperparameters, seed, limit
             )
             n_kept = table.n_columns - encoder.apart.n_indicators
             if decided is not cells or len(encoder.apart.kept) < n_kept:
-                table = encoder.table(decided)
+                table = encoder.table(decided.noisy)
             plan = plan_of(encoder, table)
             fingerprint = encoder.fingerprint(table)
             states = self._first_states(fingerprint)
             check_states(states, plan)
             if None in states:
-                plan = plan._replace(strata=self._strata(strata, schedule, plan, seed_of_strata))
+                plan = plan._replace(strata=self._strata(strata, schedule, plan, of_start))
             with InterruptNote() as note:
                 results, interrupted, verdict, block = self._run(
                     limit, plan, schedule, seeds, states, auto, note
@@ -120,7 +120,7 @@ class BaseAnnealed(BaseTable, BaseChains):
                 fitted["_margins"] = self._margins_of(encoder, table)
                 answers = self._answers(fitted, plan, encoder, limit)
                 rounded = bool(encoder.jitter.lattices)
-                asked = encoder.table(encoder.encode(None, X)) if rounded else None
+                asked = encoder.table(decided.exact) if rounded else None
                 fitted["outlier_scores_"] = training_scores(
                     *weighted_draws(fitted), table, encoder.table_schema, limit, asked
                 )
@@ -155,9 +155,9 @@ class BaseAnnealed(BaseTable, BaseChains):
         return *prepared, {}
 
     def _read(self, X, seed):
-        """The encoder fitted to a table, and its encoded columns; the seed is the jitter's."""
+        """The encoder fitted to a table, and its TrainingCells; the seed is the jitter's."""
         encoder = Encoder()
-        columns = encoder.fit_encode(
+        cells = encoder.fit_encode(
             self,
             X,
             self.families,
@@ -169,7 +169,7 @@ class BaseAnnealed(BaseTable, BaseChains):
             decide=atoms_or_auto if self.margins == "data" else auto_family,
         )
         self._check_families(encoder)
-        return encoder, columns
+        return encoder, cells
 
     def _margins_of(self, encoder, table):
         """The Margins of the training rows, or of no column."""

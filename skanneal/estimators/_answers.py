@@ -30,12 +30,14 @@ from ..predictive._crosscat import CrossCatQueries
 from ..predictive._loo import compared_rows
 from ..summary import cut_tree
 
-COMPARED_ROWS = 1000  # of which clusters are compared
-DRAWS = 9  # of a chain, that its own answers about clusters and columns are averaged over
-ALIKE = 0.95  # least adjusted Rand index
-SAME_NUMBER, SHARE = 0.05, 0.75  # most relative difference, and the least share of the chains
-DEPENDENCE = 0.1  # most mean difference of probabilities
-NATS = 0.01  # per row, that two densities may always differ by
+COMPARED_ROWS = 1000  # chains are compared by the clusters of so many rows
+DRAWS = 9  # of a chain: its answers about clusters and columns are means over so many
+ALIKE = 0.95  # the least adjusted Rand index of clusters that count as the same
+# Numbers of clusters are the same if they differ by SAME_NUMBER of themselves at most, in SHARE of
+# the chains at least.
+SAME_NUMBER, SHARE = 0.05, 0.75
+DEPENDENCE = 0.1  # the largest mean difference of probabilities that count as the same
+NATS = 0.01  # per row: densities that differ by less count as the same
 
 
 def answers_of(estimator, fitted, plan, encoder, log_densities):

@@ -11,6 +11,7 @@ only given the other rows. `arviz_stats.loo` takes them as they are (see `predic
 import numpy as np
 
 from ..encoding import open_table
+from ..parallel import spawn_seeds
 from ..predictive._loo import log_likelihoods
 
 MOST_BYTES = 1 << 30  # of the tables that are drawn
@@ -109,7 +110,7 @@ def groups_of_table(estimator, X, table, names, replicate, seed):
     if replicate:
         drawn = {name: np.empty((len(draws), table.n_rows)) for name in observed}
         nothing = queries.table(encoder.missing_columns(1))
-        for d, (draw, own) in enumerate(zip(draws, seed.spawn(len(draws)))):
+        for d, (draw, own) in enumerate(zip(draws, spawn_seeds(seed, len(draws)))):
             cells = queries.simulated(queries.of_draw(draw, own), nothing, own, table.n_rows)
             for j in kept:
                 drawn[named[j]][d] = np.where(missing[j], np.nan, cells[j])

@@ -16,13 +16,11 @@ from threadpoolctl import threadpool_limits
 from .._native._doc_link import DocLink
 from .._native._warning import warn
 from ..chains import Chain, run_chain, side_by_side
-from ..parallel import Progress, StopFlag, n_workers, run_tasks, spawn_seeds
+from ..parallel import OfFit, Progress, StopFlag, n_workers, run_tasks, seed_below, spawn_seeds
 from ._callbacks import CallbackSupportMixin, Round, begin_fit, end_fit
 from ._grid_ends import complaints_of_grid_ends
 from ._verdict import disagreement, final_stage, judged
 
-# Purposes of `_seed`; 0 is the start of the chains.
-SAMPLE, INFORMATION, POINT, IMPUTATIONS, READING, TABLES, MEMBERS = 1, 2, 3, 4, 5, 6, 7
 ENOUGH_RECORDS = 20  # fewer records of a concentration do not show that it stays at an end
 INTERRUPTED = "The fit was interrupted: it keeps the last complete state of each chain."
 
@@ -48,7 +46,7 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
         "Give it more sweeps (a larger number as the schedule's n_sweeps, or warm_start), or look "
         "at `trace_`."
     )
-    _same_rows = "X or families"  # what may not differ between a fit and the one that goes on
+    _same_rows = "X or families"  # what must be the same if a fit goes on from an earlier one
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``schedule__max_time`` and the like are those of a schedule object.
@@ -113,8 +111,14 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
     # ---- the run --------------------------------------------------------------------------------
 
     def _seed(self, purpose):
-        """A seed that is none of the chains'."""
-        return spawn_seeds(self.random_state, self.n_chains + 1 + purpose)[-1]
+        """The seed for a purpose of `OfFit`; see `_seeds` for OfFit.START."""
+        return seed_below(self.random_state, self.n_chains + purpose)
+
+    def _seeds(self):
+        """Return the chains' seeds and that of their start: at once, since a `random_state` that is
+        a generator gives others at every call."""
+        *of_chains, of_start = spawn_seeds(self.random_state, self.n_chains + OfFit.START + 1)
+        return of_chains, of_start
 
     @property
     def _goes_on(self):
@@ -209,6 +213,6 @@ def chain_task(n_tasks, n_at_a_time, limit, number, lead, *arguments, stop):
         return None
     seconds, began = limit.share(number, n_tasks, n_at_a_time), limit.taken
     result = run_chain(*arguments, stop=stop, max_time=seconds, lead=lead)
-    if not result["in_time"]:  # it has done no more than what every chain must do
+    if not result["in_time"]:  # it did only what every chain must do
         limit.needed = max(limit.needed, limit.taken - began)
     return result | {"number": number}

@@ -14,20 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 from .._native._types import TableLike
 from ..encoding import RowKeys, grids_in_units, n_distinct, open_table, with_bounds
 from ..families import Table
-from ..parallel import say
+from ..parallel import OfFit, say
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._clusters import Clusters, n_components_proba, number_proba
 from ..predictive._draws import Draw
 from ..predictive._point import mixture_arrays
 from ..predictive._queries import MixtureQueries
 from ..summary import LOSSES, POINT_ESTIMATES, counted_chains, valley_sureness
-from ._base_chains import IMPUTATIONS
 from ._cut import cut_again
 from ._family_evidence import decide, report, set_collinear_apart
 from ._reports import Reports
 from ._weighted_draws import weighted_draws
 
-ENOUGH_DRAWS = 20  # of all chains, below which a mean over partitions says little
+ENOUGH_DRAWS = 20  # of all chains together; a mean over fewer partitions says little
 
 CLUSTERS = {  # constraints of the parameters of what makes clusters of components
     "point_estimate": [StrOptions({"clusters", *POINT_ESTIMATES})],
@@ -97,7 +96,8 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         if evidence is not None and self.verbose:
             for line in report(evidence, encoder.names.label):
                 say(line)
-        return set_collinear_apart(encoder, X, with_bounds(hyperparameters)), cells, evidence
+        encoder = set_collinear_apart(encoder, cells.exact, with_bounds(hyperparameters))
+        return encoder, cells, evidence
 
     def _prior_grids(self, n_rows=0, n_columns=0):
         """The grids of the partition priors, by the name of the concentration."""
@@ -474,7 +474,8 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         queries, encoder = self._queries(), self._encoder
         columns, table = encoder.encode(self, X), open_table(X, "X", sparse=True)
         if n_imputations is not None:
-            draws, missing = queries.imputations(columns, n_imputations, self._seed(IMPUTATIONS))
+            seed = self._seed(OfFit.IMPUTATIONS)
+            draws, missing = queries.imputations(columns, n_imputations, seed)
             filled = [table.fill(encoder.replacements(values, missing)) for values in draws]
             if not return_std:
                 return filled

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..chains import Chain
-from ..parallel import run_tasks
+from ..parallel import run_tasks, spawn_seeds
 from ..predictive._draws import Draw
 from ..predictive._predictor import Predictor
 from ..schedules import resolve_schedule
@@ -34,7 +34,7 @@ from ..summary._lead import Lead
 
 FEW_ROWS, FOLDS = 400, 4  # every row of a smaller table is judged, in FOLDS folds
 MOST_JUDGED = 1000
-CHAINS = 2  # of each candidate, where there are no folds
+CHAINS = 2  # each candidate has so many, unless there are folds
 SWEEPS = 16  # of a chain, unless a contest asks for another number
 TRIFLE = 0.01  # nats per row
 
@@ -123,7 +123,8 @@ class Contest:
         first axis: an array that may have others.
     least, most : int
         Rows that a chain sees at first, and at the end, if there are as many.
-    seed : SeedSequence
+    seeds : (SeedSequence, SeedSequence)
+        The first draws the order of the rows; below the second is one for each chain.
     n_jobs : int or None
         Chains that run at a time.
     end : TimeLimit
@@ -143,11 +144,11 @@ class Contest:
         Rows scored so far.
     """
 
-    def __init__(self, encoders, plans, judge, least, most, seed, n_jobs, end, n_sweeps=SWEEPS):
+    def __init__(self, encoders, plans, judge, least, most, seeds, n_jobs, end, n_sweeps=SWEEPS):
         self.plans, self.n_jobs, self.end = plans, n_jobs, end
         self.n_rows = n = next(iter(plans.values())).table.n_rows
-        seed_of_order, seed_of_chains = seed.spawn(2)
-        generator = np.random.Generator(np.random.PCG64(seed_of_order))
+        of_order, of_chains = seeds
+        generator = np.random.Generator(np.random.PCG64(of_order))
         order = np.argsort(generator.random(n), kind="stable")
         n_judged = min(-(-n // FOLDS), MOST_JUDGED)
         starts = range(0, n, n_judged) if n < FEW_ROWS else [0] * CHAINS
@@ -162,8 +163,8 @@ class Contest:
         self.judged, self.row_steps, self._took = [], 0, 0.0
         pairs = [(name, *split) for name in plans for split in self.splits]
         self._tasks = [
-            (encoders[name], plans[name], judge, seen[: self.sizes[-1]], judged, of_chain, n_sweeps)
-            for (name, judged, seen), of_chain in zip(pairs, seed_of_chains.spawn(len(pairs)))
+            (encoders[name], plans[name], judge, seen[: self.sizes[-1]], judged, seed, n_sweeps)
+            for (name, judged, seen), seed in zip(pairs, spawn_seeds(of_chains, len(pairs)))
         ]
         self._states = [None] * len(pairs)
 

@@ -13,21 +13,21 @@ half as much as the fit that follows.
 # SPDX-License-Identifier: BSD-3-Clause
 
 import functools
-from copy import deepcopy
 
 import numpy as np
 
 from .._native._warning import warn
-from ..encoding import Recoded
+from ..encoding import NOTHING, Recoded
 from ..families import FAMILIES, candidates
+from ..parallel import OfFamilies, seed_below
 from ._contest import Contest
 from ._logarithms import choose_logarithms
 
 FEWEST_ROWS = 60  # fewer rows tell nothing about families of whole rows
-MOST_COLUMNS = 50  # of a row family: a row step costs the square of their number
-FIRST_ROWS, MOST_ROWS = 100, 16_384  # that a chain sees: at first, and at most
-ROWS_PER_COLUMN = 10  # at first, too: with fewer, families of covariances cannot show their worth
-SHARE_OF_TIME = 1 / 3  # of a fit's limit
+MOST_COLUMNS = 50  # more are not tried in row families: a row step costs their number squared
+FIRST_ROWS, MOST_ROWS = 100, 16_384  # a chain sees so many at first, and at most
+ROWS_PER_COLUMN = 10  # at first: covariances show their worth only if there are as many
+SHARE_OF_TIME = 1 / 3  # of a fit's time limit, which the competition may take
 
 
 def decide(
@@ -57,25 +57,24 @@ def decide(
     Returns
     -------
     encoder : Encoder
-    cells : list of ndarray
-        The same list if no column was encoded anew.
+    cells : TrainingCells
+        The same object if no column was encoded anew.
     evidence : dict or None
         What becomes `family_evidence_`.
     """
-    logarithms, shown, evidence = Recoded({}, {}), None, earlier
+    logarithms, shown, evidence = NOTHING, None, earlier
     if earlier is not None:
         logarithms = Recoded.of(encoder, X, _logarithms_of(earlier, encoder))
     elif names is None:
         end = limit.part(SHARE_OF_TIME if has_views else SHARE_OF_TIME / 2)
-        own_seed = deepcopy(seed).spawn(3)[-1]  # `choose_family` spawns the first two
-        logarithms, shown = choose_logarithms(
-            encoder, X, cells, plan_of, hyperparameters, own_seed, n_jobs, end
-        )
+        own = seed_below(seed, OfFamilies.LOGARITHMS)
+        task = encoder, X, cells, plan_of, hyperparameters, own, n_jobs, end
+        logarithms, shown = choose_logarithms(*task)
     own = np.setdiff1d([*logarithms.codecs], encoder.open_numbers)  # those with many atoms
     encoder, cells = logarithms.among(own).put(encoder, cells)
     if earlier is None:
         if not has_views:
-            task = encoder, X, cells, logarithms, plan_of, hyperparameters, seed, n_jobs, limit
+            task = encoder, cells, logarithms, plan_of, hyperparameters, seed, n_jobs, limit
             evidence = choose_family(*task, names)
         evidence = _with_logarithms(evidence, shown, encoder, has_views)
     if evidence is not None:
@@ -87,7 +86,7 @@ def decide(
 
 
 def choose_family(
-    encoder, X, cells, logarithms, plan_of, hyperparameters, seed, n_jobs, limit, names=None
+    encoder, cells, logarithms, plan_of, hyperparameters, seed, n_jobs, limit, names=None
 ):
     """Choose the family of the columns of numbers that were left to "auto" by the evidence.
 
@@ -95,9 +94,8 @@ def choose_family(
     ----------
     encoder : Encoder
         Fitted.
-    X : array-like, frame or list of rows of shape (n_rows, n_columns)
-    cells : list of ndarray
-        What the encoder's fit made of X.
+    cells : TrainingCells
+        What the encoder's fit made of the table, with columns that `logarithms` has put there.
     logarithms : Recoded
         The columns that the candidate of single columns has in a family of logarithms.
     plan_of : callable
@@ -121,34 +119,35 @@ def choose_family(
     given = () if isinstance(hyperparameters, str) else hyperparameters
     if not len(columns) or any(name in given for name in names):
         return None
+    exact, reason = cells.exact, None
     if not all(FAMILIES[name].takes_gaps for name in names):
-        columns = np.array([j for j in columns if not np.isnan(cells[j]).any()], dtype=np.int64)
-    reason = None
+        columns = np.array([j for j in columns if not np.isnan(exact[j]).any()], dtype=np.int64)
     if len(columns) < 2:
         reason = "a single column without gaps"
     elif len(columns) > MOST_COLUMNS:
         reason = f"more than {MOST_COLUMNS} columns"
-    elif len(cells[columns[0]]) < FEWEST_ROWS:
+    elif len(exact[columns[0]]) < FEWEST_ROWS:
         reason = f"fewer than {FEWEST_ROWS} rows"
     zeros = np.intersect1d(columns, logarithms.with_atoms).astype(np.int64)
-    if reason is None and np.sum(logarithms.at_atoms(zeros)) > len(cells[columns[0]]) - FEWEST_ROWS:
+    if reason is None and np.sum(logarithms.at_atoms(zeros)) > len(exact[columns[0]]) - FEWEST_ROWS:
         reason = f"fewer than {FEWEST_ROWS} rows without a zero"
     if reason is not None:
         return _evidence(columns, names[0], reason)
-    thinned = encoder.without_collinear(X, columns)  # whose covariances have no density
+    thinned = encoder.without_collinear(exact, columns)  # whose covariances have no density
     competing = np.intersect1d(columns, thinned.open_numbers)
     least = max(FIRST_ROWS, ROWS_PER_COLUMN * len(competing))
-    plain, encoders, plans = thinned.table(cells), {}, {}
+    plain, encoders, plans = thinned.table(cells.noisy), {}, {}
     for name in names:
         encoders[name], table = thinned.with_family(competing, name), plain
         of_logarithms = logarithms.among(() if FAMILIES[name].joint else competing)
         if of_logarithms.codecs:
             encoders[name], others = of_logarithms.put(encoders[name], cells)
-            table = encoders[name].table(others)
+            table = encoders[name].table(others.noisy)
         plans[name] = plan_of(encoders[name], table)
     end = limit.part(SHARE_OF_TIME)
     judge = functools.partial(of_rows, columns=zeros)
-    contest = Contest(encoders, plans, judge, least, MOST_ROWS, seed, n_jobs, end)
+    seeds = [seed_below(seed, purpose) for purpose in (OfFamilies.ORDER, OfFamilies.CHAINS)]
+    contest = Contest(encoders, plans, judge, least, MOST_ROWS, seeds, n_jobs, end)
     order = _order(contest)
     while not order.settled and contest.double():
         order = _order(contest)
@@ -181,14 +180,14 @@ def _order(contest):
     return contest.order([of[:, :, rows] for of, rows in zip(contest.judged, all_judge)])
 
 
-def set_collinear_apart(encoder, X, proper):
+def set_collinear_apart(encoder, exact, proper):
     """Return the encoder without the columns that their family's covariances would not bear.
 
     Parameters
     ----------
     encoder : Encoder
-    X : array-like, frame or list of rows of shape (n_rows, n_columns)
-        What it was fitted to.
+    exact : list of ndarray
+        The cells of its fit without noise, see `TrainingCells`.
     proper : collection of str
         Families whose covariances are bounded by what the user gives.
 
@@ -200,7 +199,7 @@ def set_collinear_apart(encoder, X, proper):
     for name, columns in encoder.families_.items():
         family = FAMILIES.get(name)
         if family is not None and family.joint and family.bounds_density and name not in proper:
-            encoder = encoder.without_collinear(X, columns)
+            encoder = encoder.without_collinear(exact, columns)
     for codec, label, others in encoder.collinear:
         warn(
             f"{label} is a linear function of {others}: it is set apart, since the family "

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..families import FAMILIES
 
-ENOUGH_DRAWS = 20  # of all chains, below which nothing is said
+ENOUGH_DRAWS = 20  # of all chains together; of fewer draws nothing is said
 N_NAMED = 3  # columns that a complaint names
 
 

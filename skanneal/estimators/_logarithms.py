@@ -32,15 +32,16 @@ import functools
 
 import numpy as np
 
-from ..encoding import Recoded
+from ..encoding import NOTHING, Recoded
+from ..parallel import OfLogarithms, seed_below
 from ..summary._lead import Lead
 from ._contest import FOLDS, MOST_JUDGED, TRIFLE, Contest
 
 FEWEST_ROWS = 2 * FOLDS
 EXPECTED = 3.0  # of which there is none by chance with probability exp(-3), 5 %
-MOST_ROWS = 1000  # that a chain sees: what shape a column has shows in as many
-SWEEPS = 8  # of a chain, half of what families have: the shape of a column shows early
-SIMULATED = 1000  # rows, by which numbers below zero are expected
+MOST_ROWS = 1000  # a chain sees no more: they show what shape a column has
+SWEEPS = 8  # of a chain; families have twice as many, but a column's shape shows early
+SIMULATED = 1000  # rows, drawn to see what share of numbers is below zero
 
 
 def choose_logarithms(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs, end):
@@ -51,7 +52,7 @@ def choose_logarithms(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs,
     encoder : Encoder
         Fitted.
     X : array-like, frame or list of rows of shape (n_rows, n_columns)
-    cells : list of ndarray
+    cells : TrainingCells
         What the encoder's fit made of X.
     plan_of : callable
         ``plan_of(encoder, table)`` returns the `ChainPlan` of a fit.
@@ -75,35 +76,38 @@ def choose_logarithms(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs,
         for j, family in encoder.amounts.items()
         if not {family, encoder.codecs[j].family} & set(given)
     }
-    if not families or len(cells[next(iter(families))]) < FEWEST_ROWS:
-        return Recoded({}, {}), None
+    if not families or len(cells.exact[next(iter(families))]) < FEWEST_ROWS:
+        return NOTHING, None
     recoded = Recoded.of(encoder, X, families)
-    recoded = recoded.among([j for j in families if _bends(recoded.codecs[j], recoded.cells[j])])
+    recoded = recoded.among([j for j in families if _bends(recoded.codecs[j], recoded.noisy[j])])
     if not recoded.codecs:
         return recoded, None
 
-    rows = _some_rows(len(cells[next(iter(families))]), seed)
+    rows = _some_rows(len(cells.exact[next(iter(families))]), seed)
 
-    def compare(encoder, cells, recoded):
-        """The figures of a contest of these columns, or None if there was no time for it."""
+    def compare(encoder, cells, recoded, *purposes):
+        """The figures of a contest of these columns, or None if there was no time for it; purposes
+        are those of its two seeds."""
         pairs = {"numbers": (encoder, cells), "logarithms": recoded.put(encoder, cells)}
         encoders, plans = {}, {}
         for name, (encoders[name], own) in pairs.items():
-            table = encoders[name].table([None if c is None else c[rows] for c in own])
+            table = encoders[name].table([None if c is None else c[rows] for c in own.noisy])
             plans[name] = plan_of(encoders[name], table)
         judge = functools.partial(of_cells, columns=[*recoded.codecs])
+        seeds = [seed_below(seed, purpose) for purpose in purposes]
         sizes = MOST_ROWS, MOST_ROWS
-        contest = Contest(encoders, plans, judge, *sizes, seed, n_jobs, end, SWEEPS)
+        contest = Contest(encoders, plans, judge, *sizes, seeds, n_jobs, end, SWEEPS)
         return _figures(contest, recoded) if contest.double() else None
 
-    shown = compare(encoder, cells, recoded)
+    shown = compare(encoder, cells, recoded, OfLogarithms.ORDER, OfLogarithms.CHAINS)
     if shown is None:
         return recoded.among(()), None
     columns, refuted, ahead = (shown[name] for name in ("columns", "refuted", "ahead"))
     doubtful = ahead & ~refuted
-    if refuted.any() and doubtful.any():  # by what they gain, or by what the others do?
+    if refuted.any() and doubtful.any():  # is the gain their own, or their neighbours'?
         beside = recoded.among(columns[refuted]).put(encoder, cells)
-        again = compare(*beside, recoded.among(columns[doubtful]))
+        purposes = OfLogarithms.ORDER_AGAIN, OfLogarithms.CHAINS_AGAIN
+        again = compare(*beside, recoded.among(columns[doubtful]), *purposes)
         for name in ("ahead", "margin", "standard_error", "negative") if again else ():
             shown[name][doubtful] = again[name]
         shown["row_steps"] += again["row_steps"] if again else 0
@@ -117,7 +121,7 @@ def _figures(contest, recoded):
     negative = said[0, :, :, 1].mean(axis=(0, 1))
     densities = np.moveaxis(said[:, :, :, 0], -1, 0)
     leads = [_lead(contest, of_column) for of_column in densities]
-    several = ~np.array([_single_zero(recoded.codecs[j], recoded.cells[j]) for j in recoded.codecs])
+    several = ~np.array([_single_zero(recoded.codecs[j], recoded.noisy[j]) for j in recoded.codecs])
     foretold = several & (negative > min(TRIFLE, EXPECTED / n_rows))
     return {
         "columns": np.array([*recoded.codecs]),
@@ -153,7 +157,7 @@ def of_cells(reached, encoder, table, seed, columns):
 def _some_rows(n_rows, seed):
     """Positions of as many rows as chains see and judge, of all if there are no more."""
     n = MOST_ROWS + MOST_JUDGED
-    generator = np.random.Generator(np.random.PCG64(seed.spawn(1)[0]))
+    generator = np.random.Generator(np.random.PCG64(seed_below(seed, OfLogarithms.ROWS)))
     return np.sort(generator.choice(n_rows, min(n, n_rows), replace=False))
 
 

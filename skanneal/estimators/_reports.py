@@ -8,9 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._native._types import TableLike
 from ..encoding import open_table, training_cells
-from ..parallel import spawn_seeds
+from ..parallel import OfFit, spawn_seeds
 from ._arviz import groups_of_table, mixture_to_arviz
-from ._base_chains import SAMPLE, TABLES
 from ._descriptions import describe
 from ._explanations import explain
 
@@ -21,7 +20,7 @@ class Reports:
     def _training_table(self, X):
         """The Table of the fit if X is what it was given, else None."""
         encoder = self._encoder
-        table = encoder.table(training_cells(encoder, self._encoded(X), X))
+        table = encoder.table(training_cells(encoder, self._encoded(X), X).noisy)
         return table if encoder.fingerprint(table) == self._rows else None
 
     def describe_clusters(
@@ -97,14 +96,15 @@ class Reports:
             A container of the type that `fit` was given, with its columns and, where possible, its
             dtypes.
         """
-        seed = self._query_seed(SAMPLE, random_state)
+        seed = self._query_seed(OfFit.SAMPLE, random_state)
         return self._queries().sample(n_samples, given, seed, n_replicates)
 
     def _query_seed(self, purpose, random_state):
         """Return the seed of a query: the given one, or the estimator's."""
         if random_state is None:
             return self._seed(purpose)
-        return spawn_seeds(random_state, 1)[0]
+        (seed,) = spawn_seeds(random_state, 1)
+        return seed
 
     def surprisal(self, X: TableLike) -> Any:
         """How unexpected each cell is given the rest of its row.
@@ -214,6 +214,6 @@ class Reports:
             table = self._training_table(X)
             if table is None:
                 raise ValueError("X must be the training data: its cells are not those of the fit.")
-            seed = self._query_seed(TABLES, random_state)
+            seed = self._query_seed(OfFit.TABLES, random_state)
             groups = groups_of_table(self, X, table, names, posterior_predictive, seed)
         return mixture_to_arviz(self.draws_, getattr(self, "families_", {}), names, groups)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._native._types import Columns
 from ..encoding import square_table
-from ._base_chains import INFORMATION
+from ..parallel import OfFit
 
 
 class RowAndColumnQuestions:
@@ -90,7 +90,7 @@ class RowAndColumnQuestions:
            Control 1.
         """
         information, error = self._queries().mutual_information(
-            columns, normalized, n_samples, self._seed(INFORMATION)
+            columns, normalized, n_samples, self._seed(OfFit.INFORMATION)
         )
         information, error = (self._named(columns, values) for values in (information, error))
         return (information, error) if return_std else information

@@ -37,7 +37,7 @@ from threadpoolctl import threadpool_limits
 from ..chains import Chain, ChainPlan
 from ..encoding import Encoder, ordered_as_numbers, prepare, training_cells
 from ..families import FAMILIES, Table, candidates, family_of_logarithms
-from ..parallel import run_tasks
+from ..parallel import OfFit, OfMembers, run_tasks, seed_below, seeds_below
 from ..predictive._calibration import Calibration
 from ..predictive._draws import Draw
 from ..predictive._patterns import patterns
@@ -46,7 +46,6 @@ from ..predictive._tail import ViewScores
 from ..predictive._view import View
 from ..schedules import resolve_schedule
 from ..states import state_from_arrays
-from ._base_chains import MEMBERS
 
 SWEEPS = 16  # of a member
 FEW_ROWS = 1000  # training rows that are scored, if the time is limited
@@ -194,15 +193,16 @@ def fit_scales(model, X, n_members, n_seen, n_jobs, limit):
 def _tasks(model, common, judged, n_members, n_seen):
     """What `_grown` takes, after the limit, for each member."""
     n_rows = common.plan.table.n_rows
-    seed_of_rows, *seeds = model._seed(MEMBERS).spawn(1 + n_members)
-    generator = np.random.Generator(np.random.PCG64(seed_of_rows))
+    seed = model._seed(OfFit.MEMBERS)
+    generator = np.random.Generator(np.random.PCG64(seed_below(seed, OfMembers.ROWS)))
     orders = (np.argsort(generator.random(n_rows), kind="stable") for _ in range(n_members))
     subsets = (np.sort(order[:n_seen]) for order in orders)
-    return [(common, seen, np.setdiff1d(judged, seen), seed) for seen, seed in zip(subsets, seeds)]
+    seeds = seeds_below(seed, OfMembers.MEMBERS, n_members)
+    return [(common, seen, np.setdiff1d(judged, seen), own) for seen, own in zip(subsets, seeds)]
 
 
 def common_of(model, X, n_seen):
-    """What members of so many rows share."""
+    """Return what all members share, each of which sees `n_seen` rows."""
     encoder = model._encoder
     cells = training_cells(encoder, encoder.encode(None, X), X)
     encoder, cells = ordered_as_numbers(encoder, X).put(encoder, cells)
@@ -212,8 +212,8 @@ def common_of(model, X, n_seen):
     own = encoder.with_family(numbers, names[0])
     if len(numbers) > 1:
         joint = next(name for name in names if FAMILIES[name].joint)
-        own = encoder.with_family(numbers, joint).without_collinear(X, numbers)
-    table = own.table(cells)
+        own = encoder.with_family(numbers, joint).without_collinear(cells.exact, numbers)
+    table = own.table(cells.noisy)
     plan = ChainPlan(
         table,
         own.table_families,
@@ -221,7 +221,7 @@ def common_of(model, X, n_seen):
         model._prior_grids(n_seen)["concentration"],
         ("gibbs", "split_merge"),
     )
-    return Common(own, plan, own.table(own.encode(None, X)))
+    return Common(own, plan, own.table(cells.exact))
 
 
 def _grown(limit, *task, stop):

@@ -323,7 +323,8 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}.")
         X = self._query(X)
-        generator = np.random.Generator(np.random.PCG64(spawn_seeds(random_state, 1)[0]))
+        (seed,) = spawn_seeds(random_state, 1)
+        generator = np.random.Generator(np.random.PCG64(seed))
         return self._in_units(self._mixture.sample(X, n_samples, generator))
 
     def log_predictive_density(self, X: TableLike, y: Any) -> Any:

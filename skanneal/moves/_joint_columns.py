@@ -1,8 +1,8 @@
 """Columns of a family of whole rows in the views of a CrossCat, and in views that hold none yet.
 
 How probable such a column is in a view depends on the family's other columns there, so one table of
-scores does not serve several columns: each is scored given those that are in a view at the moment,
-for which its products with them are enough (families/_normal_division.py).
+scores does not serve several columns. Each is scored given the columns that are in the view at the
+moment, from sums of products of their cells and its own (families/_normal_division.py).
 
 The gaps of the column that moves are integrated out, those of the others have fills. In its new
 view its own are drawn anew: its view and its fills together are one Gibbs step. Where it stays, the
@@ -45,8 +45,8 @@ class JointColumns:
         self.views.append(self._view(view.labels))
 
     def log_ratio(self, before, after):
-        """Log ratio of the likelihoods of all columns in the views `after` and `before`, their
-        fills being data."""
+        """Log ratio of the likelihoods of all columns in the views `after` and `before`, with fills
+        taken as data."""
         now, then = before[self.columns], after[self.columns]
         total = 0.0
         for v in np.unique(np.r_[now, then][np.tile(now != then, 2)]):

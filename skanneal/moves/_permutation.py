@@ -195,13 +195,13 @@ def _scanned_order(state, labels, rows, bit_generator):
 
 
 def _gives_back(labels, place, at, rows):
-    """Whether clusters, given in the order, would be put in this order themselves."""
+    """Whether these clusters, ordered by their projections, come in this order."""
     of_row = np.empty(len(rows), np.int64)
     of_row[place] = labels
     return np.array_equal(_by_projection(of_row, at, rows), place)
 
 
 def _same_partition(first, second):
-    """Whether two labellings by 0 .. K - 1 differ in the numbers alone."""
+    """Whether two labellings, each by 0 .. K - 1, are of the same partition."""
     pairs = np.unique(np.stack([first, second]), axis=1).shape[1]
     return pairs == len(np.unique(first)) == len(np.unique(second))

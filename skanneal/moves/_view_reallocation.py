@@ -34,7 +34,7 @@ from scipy.special import expit
 from ._allocating_move import AllocatingMove
 from ._random import below
 
-EITHER = 0.05  # least probability of going with the chosen column, and of not
+EITHER = 0.05  # the least probability that a column goes with the chosen one, and that it stays
 
 
 class ViewReallocation(AllocatingMove):

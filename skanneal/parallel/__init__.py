@@ -2,7 +2,19 @@
 
 from ._interrupts import InterruptNote
 from ._progress import Progress, say
-from ._seeds import Purpose, seed_below, spawn_seeds
+from ._seeds import (
+    OfChain,
+    OfFamilies,
+    OfFit,
+    OfLogarithms,
+    OfMembers,
+    OfReading,
+    OfTurn,
+    OfTurns,
+    seed_below,
+    seeds_below,
+    spawn_seeds,
+)
 from ._stop_flag import StopFlag
 from ._tasks import keep_on_interrupt, n_workers, run_task, run_tasks
 from ._time_limit import LEAST, OutOfTime, TimeLimit
@@ -10,9 +22,16 @@ from ._time_limit import LEAST, OutOfTime, TimeLimit
 __all__ = [
     "LEAST",
     "InterruptNote",
+    "OfChain",
+    "OfFamilies",
+    "OfFit",
+    "OfLogarithms",
+    "OfMembers",
+    "OfReading",
+    "OfTurn",
+    "OfTurns",
     "OutOfTime",
     "Progress",
-    "Purpose",
     "StopFlag",
     "TimeLimit",
     "keep_on_interrupt",
@@ -21,5 +40,6 @@ __all__ = [
     "run_tasks",
     "say",
     "seed_below",
+    "seeds_below",
     "spawn_seeds",
 ]

@@ -1,4 +1,4 @@
-"""Independent seeds from any `random_state`."""
+"""Independent seeds from any `random_state`, named by what they are for."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -11,17 +11,81 @@ from sklearn.utils import check_random_state
 _ENTROPY_WORDS = 4  # of 32 bits: SeedSequence draws as many from the operating system
 
 
-class Purpose(IntEnum):
-    """What the seeds below a chain's are for, by their places.
+# What the seeds below another are for, by their places: one enumeration for each sort of seed.
 
-    The first chain's seed also begins the choice of families. Rivals of a chain have the seeds from
-    RIVALS on. An island, which has no rivals and whose views are not mended, has one seed of its
-    own, and its particles those from PARTICLES on.
+
+class OfFit(IntEnum):
+    """Below a `random_state`, after the seeds of the chains.
+
+    START is for what comes before the first sweep: strata, noise in rounded cells, first labels.
     """
 
-    FAMILIES = 0
+    START = 0
+    SAMPLE = 1
+    INFORMATION = 2
+    POINT = 3
+    IMPUTATIONS = 4
+    READING = 5
+    TABLES = 6
+    MEMBERS = 7
+
+
+class OfReading(IntEnum):
+    """Below the seed of what reads a table. On subsamples the first chain's FAMILIES is used."""
+
+    JITTER = 0
+    FAMILIES = 1
+
+
+class OfChain(IntEnum):
+    """Below a chain's seed.
+
+    An island, which has no rivals and whose views are not mended, has one seed of its own, and its
+    particles those from PARTICLES on. Rivals have those from RIVALS on.
+    """
+
+    FAMILIES = 0  # of the first chain
     MENDING = ISLAND = 1
     RIVALS = PARTICLES = 2
+
+
+class OfFamilies(IntEnum):
+    """Below the seed of the choice of families."""
+
+    ORDER = 0
+    CHAINS = 1
+    LOGARITHMS = 2
+
+
+class OfLogarithms(IntEnum):
+    """Below the seed of the choice of logarithms, which may take two contests."""
+
+    ROWS = 0
+    ORDER = 1
+    CHAINS = 2
+    ORDER_AGAIN = 3
+    CHAINS_AGAIN = 4
+
+
+class OfTurns(IntEnum):
+    """Below the seed of a query that takes draws in turns: each has one of those from TURNS on."""
+
+    FIRST = 0
+    TURNS = 1
+
+
+class OfTurn(IntEnum):
+    """Below a turn's seed, which itself is for the cells."""
+
+    PARAMETERS = 0
+    LEVELS = 1
+
+
+class OfMembers(IntEnum):
+    """Below the seed of an outlier detector's members, who have those from MEMBERS on."""
+
+    ROWS = 0
+    MEMBERS = 1
 
 
 def spawn_seeds(random_state, n):
@@ -56,15 +120,32 @@ def spawn_seeds(random_state, n):
 
 
 def seed_below(seed, purpose):
-    """Return the seed for one purpose below a chain's, which the chain's own numbers leave alone.
+    """Return the seed for one purpose below another seed, whose own numbers stay as they are.
 
     Parameters
     ----------
-    seed : SeedSequence
-        A chain's.
-    purpose : Purpose
+    seed : SeedSequence or random_state
+    purpose : IntEnum
+        A member of the enumeration of the seeds below this one.
     """
-    return spawn_seeds(seed, purpose + 1)[purpose]
+    return seeds_below(seed, purpose, 1)[0]
+
+
+def seeds_below(seed, purpose, n):
+    """Return n seeds below another one, the first of which has this purpose.
+
+    Parameters
+    ----------
+    seed : SeedSequence or random_state
+    purpose : IntEnum
+        The last member of its enumeration, unless n is 1.
+    n : int
+
+    Returns
+    -------
+    seeds : list of SeedSequence
+    """
+    return spawn_seeds(seed, purpose + n)[purpose:]
 
 
 def _root(random_state):

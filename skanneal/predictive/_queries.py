@@ -12,6 +12,7 @@ import numpy as np
 
 from ..encoding import check_whole_rows, encode_given, put_given
 from ..families import Table
+from ..parallel import OfTurn, OfTurns, seed_below, seeds_below
 from ._margins import Margins
 from ._predictor import Predictor
 from ._tail import outlier_scores
@@ -230,7 +231,7 @@ class MixtureQueries:
         its own each time; `name` is what users call n. They are spread evenly over the draws of all
         chains, so that none comes twice before all have come."""
         _check_positive(n, name)
-        first, *seeds = seed.spawn(n + 1)
+        first, seeds = seed_below(seed, OfTurns.FIRST), seeds_below(seed, OfTurns.TURNS, n)
         start = np.random.Generator(np.random.PCG64(first)).random()
         places = (start + np.arange(n)) / n
         shares = np.cumsum(self.draw_weights) / self.draw_weights.sum()
@@ -240,7 +241,7 @@ class MixtureQueries:
     def of_draw(self, draw, seed):
         """The predictor of one draw whose components have drawn weights and parameters."""
         alone = Predictor([draw], self.encoder.table_schema)
-        return alone.with_parameters(seed.spawn(1)[0])
+        return alone.with_parameters(seed_below(seed, OfTurn.PARAMETERS))
 
     def _gappy_rows(self, columns):
         """Missing cells, and the rows that have some as a Table (None without any) and theirs."""

@@ -32,6 +32,7 @@ regressed, and would flatten the slopes.
 import numpy as np
 from scipy.special import expit, logsumexp
 
+from ..parallel import OfTurn, seed_below
 from ._logistic_draws import LogisticPosterior
 
 VARIANCE = 4.0  # 1 / (1/2 (1 - 1/2))
@@ -125,7 +126,7 @@ class RegressedLevels:
         values, missing : list of ndarray
             As those of `most_probable`.
         """
-        generator = np.random.Generator(np.random.PCG64(seed.spawn(1)[0]))
+        generator = np.random.Generator(np.random.PCG64(seed_below(seed, OfTurn.LEVELS)))
         apart = queries.encoder.apart
         cells = [np.array(of) for of in apart.stored(whole)]
         gaps, values = self._gaps(predictor.table(apart.stored(gappy))), {}

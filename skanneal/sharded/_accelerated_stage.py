@@ -23,9 +23,9 @@ import numpy as np
 from ._assign import SHORTLIST, accelerated_rows, block, shortlist_rows, tiled
 from ._segments import Stage, all_scores, bit_generator, report, scored_blocks, words
 
-MIN_PLACES, MAX_PLACES = 16, 256  # for empty atoms, in whole tiles
-ROWS_PER_TILE = 2048  # rows of a shard for each tile of places
-CANDIDATES = 4  # rows that are considered for each place
+MIN_PLACES, MAX_PLACES = 16, 256  # places for new atoms of a shard, in whole tiles
+ROWS_PER_TILE = 2048  # a shard has a tile of places for so many of its rows
+CANDIDATES = 4  # for each place so many rows compete to make its atom
 
 
 class AcceleratedStage(Stage):

@@ -26,8 +26,8 @@ from ._slice_sampler import SliceSampler
 from ._split_merge import split_and_merge
 from ._uncollapsed import Uncollapsed
 
-SPLIT_PASSES = 3  # most passes over rows on disk that splits and merges take
-LABEL_PASSES = 2  # passes over rows on disk for which time is kept after the chains
+SPLIT_PASSES = 3  # a round of splits and merges reads rows on disk at most so often
+LABEL_PASSES = 2  # time is kept to read rows on disk so often after the chains' end
 STAGES = {
     "accelerated": (("accelerated", AcceleratedStage), ("exact", ExactStage)),
     "hybrid": (("all", ExactStage),),
@@ -35,9 +35,9 @@ STAGES = {
     "importance": (("all", Importance),),
     "slice": (("all", SliceSampler),),
 }
-ACCELERATED_SHARE = 0.5  # of max_time, at most
-SEGMENT_SHARE = 0.1  # of max_time, of one segment
-N_PRIOR_DRAWS = 256  # kept for the new-cluster term of a likelihood that is not conjugate
+ACCELERATED_SHARE = 0.5  # of max_time: the accelerated stage ends then at the latest
+SEGMENT_SHARE = 0.1  # of max_time: a segment should take no longer
+N_PRIOR_DRAWS = 256  # draws that estimate how probable a row is in a new cluster
 
 
 class AcceleratedChain:

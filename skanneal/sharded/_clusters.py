@@ -51,7 +51,7 @@ class ShardedClusters(Clusters):
         return joints_without(mixture, rows.table, np.arange(len(at)))
 
     def numbers(self, point, table):
-        """See `Clusters`; of likelihoods that make no Table of rows there are none."""
+        """See `Clusters`; rows of a likelihood that is not conjugate have none."""
         if isinstance(table, Table):
             return super().numbers(point, table)
         if isinstance(point, FeatureDraw):

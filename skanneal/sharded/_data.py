@@ -32,9 +32,9 @@ from ._shards import RowSource, Shards
 # its atoms out. Where no family has its name, this one reads the cells:
 FAMILY = {"logistic_normal": "multinomial"}
 NUMBERS = ("normal", "multivariate_normal")  # what "auto" may be
-HEAD_ROWS = 4096  # of rows on disk, from which types, scales and grids are taken
+HEAD_ROWS = 4096  # of a table on disk: types, scales and grids are taken from these rows
 KMEANS_CLUSTERS = 100
-KMEANS_ROWS = 20_000  # from which centres are found
+KMEANS_ROWS = 20_000  # at most: k-means finds its centres among these rows
 
 
 class Data(NamedTuple):
@@ -160,15 +160,15 @@ def read(estimator, X, n_shards, proposes, words, decide):
     if parts is not None:
         parts.check(LIKELIHOODS[name].checked_rows)
     given = _by_family(estimator.hyperparameters, name)
-    encoder, columns = _encoded(estimator, name, first, source, with_bounds(given), words)
-    refuse_gaps(encoder, columns)
+    encoder, cells = _encoded(estimator, name, first, source, with_bounds(given), words)
+    refuse_gaps(encoder, cells.exact)
     evidence = None
     if source is None:
         plan_of = functools.partial(_plan, estimator, given)
-        encoder, columns, evidence = decide(encoder, X, columns, plan_of, given)
+        encoder, cells, evidence = decide(encoder, X, cells, plan_of, given)
         if evidence is not None and estimator.likelihood == "auto":
             name = evidence["winner"]
-    table = encoder.table(columns)
+    table = encoder.table(cells.noisy)
     n_rows = table.n_rows if source is None else source.n_rows
     check_numbers(n_shards, estimator.init, n_rows)
     fingerprint = zlib.crc32(repr((name, n_shards, n_rows)).encode(), encoder.fingerprint(table))
@@ -194,7 +194,7 @@ def _plan(estimator, hyperparameters, encoder, table):
 
 
 def _numbers_of(X, encoder, table):
-    """Return rows in memory as an array of numbers: cells that are none are those of the Table."""
+    """Return rows in memory as an array of numbers, if need be from the Table's cells."""
     X = X if issparse(X) else np.asarray(X)
     if X.dtype.kind in "biuf":
         return X
@@ -218,7 +218,7 @@ def _by_family(hyperparameters, name):
 
 
 def _encoded(estimator, name, X, source, proper, words):
-    """Return an encoder fitted to X, and the encoded columns.
+    """Return an encoder fitted to X, and the TrainingCells.
 
     Where X is only the head of a source, a column that varies in the rest is not set apart, and
     cells are not jittered: a shard is read again and again, and its rows do not come with their
@@ -230,7 +230,7 @@ def _encoded(estimator, name, X, source, proper, words):
     if source is not None and isinstance(estimator.rounding, Mapping):
         raise ValueError("rounding gives steps, but rows on disk are taken as they are.")
     encoder = Encoder()
-    columns = encoder.fit_encode(
+    cells = encoder.fit_encode(
         estimator,
         X,
         families,
@@ -248,8 +248,8 @@ def _encoded(estimator, name, X, source, proper, words):
             varies |= (rows[:, at] != [*constants.values()]).any(axis=0)
         if varies.any():
             proper = [*proper, *at[varies].tolist()]
-            columns = encoder.fit_encode(estimator, X, families, proper=proper)
-    return encoder, columns
+            cells = encoder.fit_encode(estimator, X, families, proper=proper)
+    return encoder, cells
 
 
 def _encode_kept(likelihood, apart, rows):

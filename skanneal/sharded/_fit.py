@@ -5,6 +5,7 @@
 import copy
 from typing import NamedTuple
 
+from ..parallel import spawn_seeds
 from ..schedules import AcceleratedSchedule
 from ._chain import ACCELERATED_SHARE, STAGES, AcceleratedChain
 from ._data import first_labels
@@ -29,14 +30,15 @@ class Sampling(NamedTuple):
     thin: int
 
 
-def chains_of(data, grid, states, seeds, init):
+def chains_of(data, grid, states, seeds, of_start, init):
     """A chain per state: where the state is, or, if it is None, at the labels that `init` names.
 
-    seeds : one per chain, and one more for their first labels.
+    seeds : one per chain.
+    of_start : SeedSequence
+        Below it is one for the first labels of each chain.
     """
-    *seeds, of_labels = seeds
     chains = []
-    for state, seed, start in zip(states, seeds, of_labels.spawn(len(seeds))):
+    for state, seed, start in zip(states, seeds, spawn_seeds(of_start, len(seeds))):
         likelihood = copy.deepcopy(data.likelihood)
         if state is None:
             labels = first_labels(init, data, start)

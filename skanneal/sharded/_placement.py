@@ -22,9 +22,9 @@ from threadpoolctl import ThreadpoolController
 from ..parallel import StopFlag, n_workers, run_task
 
 try:
-    from cloudpickle import dumps  # classes of a script or a notebook travel along
+    from cloudpickle import dumps  # it sends classes of a script or a notebook along
 except ImportError:
-    from joblib.externals.cloudpickle import dumps  # where joblib still brings its own
+    from joblib.externals.cloudpickle import dumps  # versions of joblib that bring their own
 
 N_ATTEMPTS = 4
 _LONGEST_WAIT = 0.1  # seconds
@@ -81,7 +81,7 @@ class OnThreads:
         if self._executor is None:
             return [call(i) for i in range(len(tasks))]
         futures = [self._executor.submit(call, i) for i in range(len(tasks))]
-        # Awake now and then: a signal that another thread took does not wake this one.
+        # Wait in short turns: a signal that reaches another thread does not wake this one.
         while wait(futures, timeout=_LONGEST_WAIT).not_done:
             pass
         return [future.result() for future in futures]

@@ -24,8 +24,9 @@ from ._uncollapsed import Uncollapsed
 
 PASSES = 10
 BLOCK_ROWS = 4096
-GROWTH, ROOM = 2, 16  # a climb ends above GROWTH times the draw's clusters, plus ROOM
-UPDATES = 10  # how often atoms are drawn for a partition that no draw had
+# A climb to more clusters than GROWTH times the draw's, plus ROOM, is given up.
+GROWTH, ROOM = 2, 16
+UPDATES = 10  # a partition that no draw had gets atoms by so many Gibbs updates
 
 
 def point_of(data, draws, method, bit_generator, ended, least=1):

@@ -60,7 +60,7 @@ cdef class BoundTarget:
         self.order[j] = row
         self.reorder()
 
-    # ---- the same for Python: tests, starting points, the check of gradients --------------------
+    # ---- the same for Python: re-centred levels, the check of gradients --------------------------
 
     def get_order(self):
         """The permutation, a copy."""
@@ -73,12 +73,6 @@ cdef class BoundTarget:
         cdef int64_t[::1] given = order
         self.order[:] = given
         self.reorder()
-
-    def swap_positions(self, Py_ssize_t i, Py_ssize_t j):
-        """Exchange the rows at two positions."""
-        check_below(self.n_rows, position=i)
-        check_below(self.n_rows, position=j)
-        self.exchange(i, j)
 
     def prior(self, theta, bint gradient=False):
         """Log prior and its gradient (or None)."""
@@ -117,16 +111,6 @@ cdef class BoundTarget:
                 self.log_likelihood(&at[i, 0], level, self.n_levels, &values[i, 0], NULL)
         self.raise_error()
         return np.asarray(prior), np.asarray(values)[:, level:]
-
-    def row(self, theta, Py_ssize_t position):
-        """Log likelihood of the row at a position of the order."""
-        cdef double[::1] at = self.point(theta)
-        cdef double value
-        check_below(self.n_rows, position=position)
-        with nogil:
-            value = self.row_log_likelihood(&at[0], position)
-        self.raise_error()
-        return value
 
     def point(self, theta):
         """A copy of theta, of the right length."""

@@ -251,12 +251,6 @@ cdef class Inner:
         """Sums of acceptance probabilities by update and level."""
         return np.array(self.sum_probability)
 
-    def apply_move(self, Py_ssize_t replica, Py_ssize_t level):
-        """Move one replica at a level: for tests."""
-        with nogil:
-            self.move(&self.levels.replica[replica], level)
-        self.levels.target.raise_error()
-
 
 cdef object copied(Levels levels, Replica *at):
     """Theta of a replica."""

@@ -250,15 +250,6 @@ cdef class Levels:
         self.target.raise_error()
         return densities
 
-    def get_log_densities(self, Py_ssize_t i):
-        """Log density of replica i at each level, as the chain knows it: for tests."""
-        return np.array([self.log_density(&self.replica[i], m) for m in range(self.n_levels)])
-
-    def get_force(self, Py_ssize_t i, Py_ssize_t level):
-        """Gradient of the log density of replica i at a level, as the chain knows it: for tests."""
-        self.find_gradient(&self.replica[i], level)
-        return np.array(self.gradient)
-
     def get_theta(self, Py_ssize_t i):
         """Theta of replica i, a copy."""
         return np.asarray(<double[:self.n_parameters]> self.replica[i].theta).copy()

@@ -323,12 +323,6 @@ cdef class ParallelWalk(Walk):
                 at.fresh[m] = 1
                 at.gradient_rung = -1
 
-    def propose_exchange(self):
-        """Propose one exchange of rows: for tests."""
-        with nogil:
-            self.exchange_rows()
-        self.levels.target.raise_error()
-
     def reset_counts(self):
         """Forget acceptances and round trips so far."""
         super().reset_counts()
@@ -425,11 +419,6 @@ cdef class TransitionWalk(Walk):
         """Another number of updates at level 0 before each pass."""
         self.n_base_moves = <Py_ssize_t> n_base_moves
         self.more = n_base_moves - self.n_base_moves
-
-    def change_subsets(self):
-        """Draw new subsets, without a pass: for tests."""
-        with nogil:
-            self.draw_subsets()
 
     def reset_counts(self):
         """Forget acceptances so far."""

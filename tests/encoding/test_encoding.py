@@ -24,7 +24,7 @@ LONG_INTEGER = getattr(pl, "Int128", pl.Int64)  # polars has the longer one sinc
 def encode(X, families="auto", query=None):
     """The encoder and the encoded cells of X, or of the query if there is one."""
     estimator, encoder = BaseEstimator(), Encoder()
-    cells = encoder.fit_encode(estimator, X, families)
+    cells = encoder.fit_encode(estimator, X, families).exact
     return encoder, cells if query is None else encoder.encode(estimator, query)
 
 
@@ -453,10 +453,10 @@ class TestInput:
     @pytest.mark.parametrize("library", [pd, pl])
     def test_attributes_of_the_estimator(self, library):
         estimator = BaseEstimator()
-        Encoder().fit(estimator, library.DataFrame({"a": [1.0], "b": ["x"]}))
+        Encoder().fit_encode(estimator, library.DataFrame({"a": [1.0], "b": ["x"]}))
         assert estimator.n_features_in_ == 2
         assert estimator.feature_names_in_.tolist() == ["a", "b"]
-        Encoder().fit(estimator, [[1.0, 2.0, 3.0]])
+        Encoder().fit_encode(estimator, [[1.0, 2.0, 3.0]])
         assert estimator.n_features_in_ == 3
         assert not hasattr(estimator, "feature_names_in_")
 
@@ -497,7 +497,7 @@ class TestInput:
     def test_pickle_holds_no_rows(self):
         X = pd.concat([mixed_pandas()] * 1000)
         estimator, encoder = BaseEstimator(), Encoder()
-        columns = encoder.fit_encode(estimator, X)
+        columns = encoder.fit_encode(estimator, X).exact
         text = pickle.dumps(encoder)
         assert len(text) < 3000
         restored = pickle.loads(text)
@@ -705,7 +705,7 @@ def cells_of_one_column(table):
 def test_whole_numbers_at_the_limit_keep_their_sign(cell, family, container):
     """float64 rounds 2**63 - 1 to a number that no int64 is."""
     X, encoder = LIMITS[container]([cell] * 4), Encoder()
-    columns = encoder.fit_encode(BaseEstimator(), X, family)
+    columns = encoder.fit_encode(BaseEstimator(), X, family).exact
     answer = [np.full(4, float(cell))] if family == "normal" else columns
     shown = cells_of_one_column(encoder.decode(answer))
     assert shown == [float(cell) if family == "normal" else cell] * 4

@@ -1,6 +1,7 @@
 """Rounded numbers: the lattice is found, cells become uniform in their interval, clusters stay."""
 
 import functools
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -59,7 +60,8 @@ NOT_ROUNDED = {
 def encode(X, named="normal", words=(1, 2), rounding="auto", **how):
     """The encoder, and what the fit has in place of each column, in the units of X."""
     encoder = Encoder()
-    cells = encoder.fit_encode(BaseEstimator(), X, named, rounding=rounding, words=words, **how)
+    how |= {"rounding": rounding, "words": words}
+    cells = encoder.fit_encode(BaseEstimator(), X, named, **how).noisy
     schema = encoder.table_schema
     return encoder, [
         c.astype(float) * s + o for c, s, o in zip(cells, schema.scales, schema.offsets)
@@ -159,8 +161,9 @@ def test_the_jitter_is_that_of_the_seed_and_the_rounded_column():
 def test_queries_are_not_jittered():
     X = WHOLE[:200, None] / 10
     encoder, estimator = Encoder(), BaseEstimator()
-    (cells,) = encoder.fit_encode(estimator, X, "normal", rounding="auto")
+    (cells,), (exact,) = encoder.fit_encode(estimator, X, "normal", rounding="auto")
     (asked,) = encoder.encode(estimator, X)
+    np.testing.assert_array_equal(exact, asked)
     _, _, (offset,), (scale,) = encoder.table_schema[:4]
     assert np.abs(asked - cells).max() > 0.04 / scale
     np.testing.assert_allclose(asked * scale + offset, X[:, 0], atol=1e-5)
@@ -172,9 +175,28 @@ def test_families_say_whether_they_are_jittered(family):
     X = np.rint(3 * np.abs(NORMAL[:300]))[:, None] + 1.0
     X = np.minimum(X, 1) * (X > 3) if family == "bernoulli" else X
     encoder, estimator = Encoder(), BaseEstimator()
-    (cells,) = encoder.fit_encode(estimator, X, family, rounding="auto")
+    (cells,), _ = encoder.fit_encode(estimator, X, family, rounding="auto")
     jittered = not np.array_equal(cells, encoder.encode(estimator, X)[0])
     assert jittered == bool(encoder.jitter.steps) == FAMILIES[family].jittered
+
+
+@pytest.mark.parametrize("model", [AnnealedDPMixture, CrossCatPY])
+def test_a_fit_encodes_its_table_once(monkeypatch, model):
+    """Rounded numbers, amounts, a column that others determine, and levels with a gap."""
+
+    def encode(*arguments):
+        raise AssertionError("the table of the fit was read as a query is")
+
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(120, 3)).round(1)
+    X = np.column_stack([X, X[:, 0] - X[:, 1], np.exp(2 * X[:, 2]).round(2)])
+    X = pd.DataFrame(X, columns=list("abcde"))
+    X["level"] = rng.choice(["a", "b", None], size=120)
+    with monkeypatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setattr(Encoder, "encode", encode)
+        fit = model(**SHORT).fit(X)
+    assert len(fit.rounding_) == 5 and not np.isnan(fit.outlier_scores_).any()
 
 
 def test_positive_amounts_stay_positive():

@@ -368,17 +368,16 @@ class TestFit:
 
 
 INTERRUPTED = """
-import os, signal, sys, threading, warnings
+import warnings
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+from oracles.scripts import interrupt_chains
 from skanneal import CrossCatPY
 from skanneal.schedules import LinearAnneal
 
 rng = np.random.default_rng(0)
 X = rng.choice([-4.0, 4.0], size=(2, 2000))[[0, 1, 0]].T + rng.normal(size=(2000, 3))
 model = CrossCatPY(schedule=LinearAnneal(n_sweeps=1e6), n_chains=2, n_jobs=2, random_state=0)
-threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
-with warnings.catch_warnings(record=True) as caught:
+with interrupt_chains(2), warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     model.fit(X)
 assert any("interrupted" in str(w.message) and w.filename == __file__ for w in caught), caught

@@ -518,9 +518,10 @@ class TestTime:
 
 
 INTERRUPTED = """
-import os, signal, sys, threading, warnings
+import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from oracles.scripts import interrupt_chains
 from skanneal import AnnealedDPMixture
 from skanneal.schedules import LinearAnneal, SequentialGibbs
 
@@ -529,8 +530,7 @@ X = np.where(np.arange(2000) % 2, 4.0, -4.0)[:, None] + rng.normal(size=(2000, 3
 for schedule in (LinearAnneal(n_sweeps=1e6), SequentialGibbs(n_sweeps=1e6)):
     for n_jobs in (1, 2):
         model = AnnealedDPMixture(schedule=schedule, n_chains=2, n_jobs=n_jobs, random_state=0)
-        threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
-        with warnings.catch_warnings(record=True) as caught:
+        with interrupt_chains(n_jobs), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit(X)
         assert any("interrupted" in str(w.message) and w.category is ConvergenceWarning

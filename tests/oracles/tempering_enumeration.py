@@ -68,6 +68,11 @@ def metropolis(h):
     return out
 
 
+def staying(h):
+    """No move at all."""
+    return np.eye(N_STATES)
+
+
 def walking(h):
     """Metropolis on a line: there is nothing beyond the first state and the last."""
     out = np.zeros((N_STATES, N_STATES))

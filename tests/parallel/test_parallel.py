@@ -2,16 +2,19 @@
 
 import _thread
 import pickle
+import re
 import signal
 import threading
 import time
 from contextlib import nullcontext
+from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+import skanneal
 from skanneal import AnnealedDPMixture
 from skanneal.parallel import StopFlag, run_tasks, spawn_seeds
 from skanneal.predictive._tail import training_scores
@@ -255,3 +258,15 @@ def test_blas_has_one_thread_within_a_fit_alone(monkeypatch, fails):
     of_blas = [info["num_threads"] for info in found if info["user_api"] == "blas"]
     assert of_blas and set(of_blas) == {1}
     assert threadpool_info() == before
+
+
+def test_seeds_are_named_and_not_told_by_place():
+    """`spawn` of a SeedSequence, and places among seeds, stand in one file."""
+    root = Path(skanneal.__file__).parent
+    by_place = re.compile(r"\.spawn\(|(spawn_seeds|seeds_below)\(.*\)\[")
+    found = [
+        file.relative_to(root).as_posix()
+        for file in sorted(root.rglob("*.py"))
+        if by_place.search(file.read_text(encoding="utf-8"))
+    ]
+    assert found == ["parallel/_seeds.py"]

@@ -92,7 +92,8 @@ def test_a_fill_has_the_integrated_law(regression):
         assert abs(expected - mixed[0, code]) > 0.2
         return
     whole = [columns[0], np.zeros_like(columns[1])]
-    fills = [regressed.drawn(queries, predictor, seed, columns, whole)[0][1][0] for _ in range(n)]
+    task = columns, whole
+    fills = [regressed.drawn(queries, predictor, own, *task)[0][1][0] for own in seed.spawn(n)]
     count = np.count_nonzero(np.array(fills) == code)
     assert RATE < stats.binomtest(count, n, expected).pvalue
     assert stats.binomtest(count, n, mixed[0, code]).pvalue < RATE

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 from oracles.prose import Sentences, assert_said_and_so, records_of, verdicts
-from papers import permutation_figures, tempering_figures, tempering_pays, two_urns_figures
+from papers import (
+    permutation_cells,
+    permutation_figures,
+    tempering_cells,
+    tempering_cost,
+    tempering_figures,
+    tempering_pays,
+    two_urns_figures,
+)
 from papers.cells import of_figure
 from papers.repeats import again_table
 from papers.tempering_chains import agrees, rate
@@ -152,7 +160,7 @@ def near(records, panel, method):
     """Whether each run gets near the panel's best, and the mean seconds until then."""
     runs, budget = (
         permutation_figures.runs_of(records, panel),
-        permutation_figures.PANELS[panel][-1],
+        permutation_cells.PANELS[panel][-1],
     )
     seconds = list(permutation_figures.near_after(runs, method, budget).values())
     return [at < budget for at in seconds], np.mean(seconds)
@@ -209,11 +217,11 @@ def orders_by_projection_may_lose_the_sum(records):
 def some_times_are_too_low(records):
     last = {}
     for cell, record in of_figure(records, "mixing").items():
-        last.setdefault(cell.method, []).append(record["largest"][permutation_figures.N_LAGS])
+        last.setdefault(cell.method, []).append(record["largest"][permutation_cells.N_LAGS])
     high = {method for method, values in last.items() if np.mean(values) > 0.1}
     means = [np.mean(values) for method, values in last.items() if method not in high]
-    expected = {"gibbs", PERMUTING, permutation_figures.MEAN}
-    return permutation_figures.N_LAGS == 90 and high == expected and max(means) < 0.03
+    expected = {"gibbs", PERMUTING, permutation_cells.MEAN}
+    return permutation_cells.N_LAGS == 90 and high == expected and max(means) < 0.03
 
 
 @says(
@@ -229,8 +237,8 @@ def longer_runs_would_take_so_long(records):
         for seeds in runs.values()
         for record in seeds.values()
     ]
-    seconds = sum(permutation_figures.PANELS[panel][-1] for panel in "gij")
-    n_chains = permutation_figures.SEEDS * len(permutation_figures.HYBRIDS)
+    seconds = sum(permutation_cells.PANELS[panel][-1] for panel in "gij")
+    n_chains = permutation_cells.SEEDS * len(permutation_cells.HYBRIDS)
     return sum(climbing) > len(climbing) / 2 and f"{10 * n_chains * seconds / 3600:.1f}" == "1.6"
 
 
@@ -259,8 +267,8 @@ def ladders_of_many_parameters_are_hardly_crossed(records):
 )
 def subsets_cost_more_than_predicted_where_rows_are_few(records):
     costs = tempering_figures.costs(records)
-    for model, sizes in tempering_figures.COST_ROWS.items():
-        predicted = tempering_figures.predicted(model)
+    for model, sizes in tempering_cells.COST_ROWS.items():
+        predicted = tempering_cost.predicted(model)
         for way in ("stt", "spt"):
             few, many = (
                 costs[model, n][way] / costs[model, n]["none"] / predicted[way]
@@ -292,7 +300,7 @@ def tempered_chains_agree_in_fewer_draws(records):
 def subsets_agree_sooner_in_the_end(records):
     paths = tempering_figures.paths(records)
     _, seconds, alone = paths["none"]
-    half = tempering_figures.budget_of(tempering_figures.FIGURE2) / 2
+    half = tempering_cells.budget_of(tempering_cells.FIGURE2) / 2
 
     def is_ahead(way):
         _, at, r_hat = paths[way]
@@ -307,7 +315,7 @@ def subsets_agree_sooner_in_the_end(records):
 
 def records_of_512_rows(records):
     """Those of Table 1."""
-    rows = tempering_figures.ROWS["table1"]
+    rows = tempering_cells.ROWS["table1"]
     return [
         record
         for row, ways in tempering_figures.by_row(records).items()
@@ -329,8 +337,8 @@ def most_cells_of_512_rows_end_undecided(records):
 )
 def cells_of_512_rows_would_take_so_long(records):
     rates = np.array([rate(record, "bulk") for record in records_of_512_rows(records)])
-    n_ways = sum(len(tempering_figures.ways_of(setting)) for setting in ("paper", "tuned"))
-    n_cells = n_ways * len(tempering_figures.ROWS["table1"])
+    n_ways = sum(len(tempering_cells.ways_of(setting)) for setting in ("paper", "tuned"))
+    n_cells = n_ways * len(tempering_cells.ROWS["table1"])
     hours = [round(n_cells * 200 / rate / 3600) for rate in (1, 0.1)]
     return n_cells == 108 and hours == [6, 60] and ((0.1 < rates) & (rates < 1)).mean() > 0.5
 
@@ -341,11 +349,11 @@ def cells_of_512_rows_would_take_so_long(records):
     "above, in which many chains do not agree; 1,024 rows take 3.6 processor hours at most.",
 )
 def what_is_left_are_processes_of_many_rows(records):
-    cells = [cell for cell in tempering_figures.cells() if cell.figure == "sampling"]
-    rows = {cell: tempering_figures.row_of(cell.data) for cell in cells}
+    cells = [cell for cell in tempering_cells.cells() if cell.figure == "sampling"]
+    rows = {cell: tempering_cells.row_of(cell.data) for cell in cells}
     left = [rows[cell] for cell in cells if cell not in records]
     largest = [cell for cell in cells if rows[cell][0] == "gp" and rows[cell][3] == 1024]
-    hours = sum(tempering_figures.cost(cell, None) for cell in largest) / 3600
+    hours = sum(tempering_cells.cost(cell, None) for cell in largest) / 3600
     return all(row[0] == "gp" and row[3] >= 512 for row in left) and f"{hours:.1f}" == "3.6"
 
 

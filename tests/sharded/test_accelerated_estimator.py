@@ -414,9 +414,10 @@ class TestReproducibility:
 
 
 INTERRUPTED = """
-import os, signal, threading, warnings
+import contextlib, signal, warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from oracles.scripts import interrupt_chains, interrupt_shards
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture
 from skanneal.schedules import AcceleratedSchedule
 
@@ -439,10 +440,12 @@ for algorithm in ("accelerated", "slice", "collapsed"):
             model = AcceleratedDPMixture(algorithm=algorithm, schedule=schedule, n_jobs=n_jobs,
                                          n_draws=3, random_state=0)
             if between:
-                model._on_record = Killer(after=8)
+                model._on_record, interrupt = Killer(after=8), contextlib.nullcontext()
+            elif algorithm == "collapsed":
+                interrupt = interrupt_chains(1)  # there is one chain
             else:
-                threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-            with warnings.catch_warnings(record=True) as caught:
+                interrupt = interrupt_shards(after=20)
+            with interrupt, warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 model.fit(X)
             assert any("interrupted" in str(w.message) and w.category is ConvergenceWarning

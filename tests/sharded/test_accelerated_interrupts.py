@@ -3,16 +3,14 @@
 The signal is raised in the main thread, by whatever is called at the point in question.
 """
 
-import os
 import pickle
 import signal
-import threading
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from oracles.scripts import run_script
+from oracles.scripts import interrupt_chains, run_script
 from oracles.waiting_times import Waiting
 from skanneal import AcceleratedDPMixture
 from skanneal.estimators import _accelerated_dp as estimator
@@ -177,8 +175,7 @@ def test_the_collapsed_algorithm(monkeypatch):
     X, long = rows(), AcceleratedSchedule(n_accelerated=0, n_exact=10**6)
     for n_jobs, n_chains in ((1, 1), (2, 2)):
         model = mixture("collapsed", schedule=long, n_jobs=n_jobs)
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-        with pytest.warns(ConvergenceWarning) as warned:
+        with interrupt_chains(n_jobs), pytest.warns(ConvergenceWarning) as warned:
             model.fit(X)
         assert_usable(model, X, warned, n_chains)  # on one thread the second never began
     patched(monkeypatch, estimator, "features_of")

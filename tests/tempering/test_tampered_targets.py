@@ -65,21 +65,15 @@ def test_orders_and_sizes(make):
 
 
 @pytest.mark.parametrize("make", [GaussianProcessTarget, GaussianMeanTarget])
-def test_thetas_and_positions(make):
+def test_thetas_and_levels(make):
     target = target_of(make)
     bound, theta = target.bind(np.arange(N), [N, 5]), np.zeros(target.n_parameters)
     for wrong in (theta[:-1], np.r_[theta, 0.0], theta[None], np.float64(0.0)):
-        for call in (bound.prior, bound.evaluate, lambda theta: bound.row(theta, 0)):
+        for call in (bound.prior, bound.evaluate):
             with pytest.raises(ValueError, match="theta must have the shape"):
                 call(wrong)
         with pytest.raises(ValueError, match="thetas must have the shape"):
             bound.evaluate_many([wrong], 0)
-    for position in (-1, N, 10**9):
-        with pytest.raises(ValueError, match="position must be in 0 .. 11"):
-            bound.row(theta, position)
-        for pair in ((position, 0), (0, position)):
-            with pytest.raises(ValueError, match="position must be in 0 .. 11"):
-                bound.swap_positions(*pair)
     for level in (-1, 2):
         with pytest.raises(ValueError, match="level must be in 0 .. 1"):
             bound.evaluate(theta, level)

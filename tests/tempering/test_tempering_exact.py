@@ -11,7 +11,7 @@ import pytest
 
 from oracles import tempering_enumeration as oracle
 from oracles.scripted import Scripted
-from skanneal.tempering import GaussianMeanTarget, Target
+from skanneal.tempering import GaussianMeanTarget, GaussianProcessTarget, Target
 from skanneal.tempering._inner import Inner
 from skanneal.tempering._levels import Levels
 from skanneal.tempering._walks import ParallelWalk, TransitionWalk
@@ -46,11 +46,39 @@ def as_state(theta):
     return round(float(theta[0])) % oracle.N_STATES
 
 
+class Witness:
+    """A sampler that stays where the chain is, and tells what the chain knows of the place."""
+
+    def __init__(self, tell):
+        self.tell = tell
+
+    def move(self, theta, level, generator):
+        self.tell(theta, level)
+        return theta
+
+    @property
+    def update(self):
+        return STEP | {"sampler": self}
+
+
+def iterations(n, n_parameters, n_levels):
+    """What `Walk.advance` writes, of so many iterations."""
+    work = np.empty((n, n_levels - 1, 2))
+    return np.empty((n, n_parameters)), np.empty((n, 2)), work, np.empty((n, 0))
+
+
 class Machine:
     """The compiled code on the toy."""
 
     def __init__(
-        self, order, powers=None, walk=ParallelWalk, independent=True, tilts=(), **options
+        self,
+        order,
+        powers=None,
+        walk=ParallelWalk,
+        independent=True,
+        tilts=(),
+        update=STEP,
+        **options,
     ):
         self.rng = Scripted()
         target = Toy(independent, ends=len(tilts) > 0)
@@ -65,9 +93,9 @@ class Machine:
             self.levels.set_tilts(
                 orders, [CENTRE], power, slope[:, :, None], curvature[:, :, None, None]
             )
-        self.inner = Inner(self.levels, [STEP], np.ones((1, n)), np.ones(1))
+        self.inner = Inner(self.levels, [update], np.ones((1, n)), np.ones(1))
         self.walk = walk(self.levels, self.inner, **options)
-        self.arrays = np.empty((1, 1)), np.empty((1, 2)), np.empty((1, n - 1, 2)), np.empty((1, 0))
+        self.arrays = iterations(1, 1, n)
         self.rng.sums = self.sums
 
     def sums(self):
@@ -258,9 +286,8 @@ def test_a_tilt_chosen_by_the_state_is_seen():
 def test_the_gradient_of_a_tilt():
     rng = np.random.default_rng(0)
     target = GaussianMeanTarget(rng.normal(size=(8, 3)))
-    levels = Levels(
-        target, target.bind(np.arange(8), [8, 4]), [0, 1], np.ones(2), np.random.PCG64(0), 1, False
-    )
+    bound = target.bind(np.arange(8), [8, 4])
+    levels = Levels(target, bound, [0, 1], np.ones(2), np.random.PCG64(0), 2, False)
     curvature = rng.normal(size=(2, 3, 3))
     curvature += np.swapaxes(curvature, 1, 2)
     slope = rng.normal(size=(1, 2, 3))
@@ -270,15 +297,21 @@ def test_the_gradient_of_a_tilt():
         (levels.set_theta(0, theta + e) - levels.set_theta(0, theta - e)) / (2 * step)
         for e in step * np.eye(3)
     ]
-    levels.set_theta(0, theta)
-    for level in range(2):
-        assert np.allclose(levels.get_force(0, level), np.array(slopes)[:, level], atol=1e-6)
+    found = {}
+    witness = Witness(lambda at, level: found.update({level.number: level.gradient(at)}))
+    for replica in range(2):
+        levels.set_theta(replica, theta)
+    walk = ParallelWalk(levels, Inner(levels, [witness.update], np.ones((1, 2)), np.ones(3)))
+    walk.advance(*iterations(1, 3, 2))
+    assert np.allclose([found[0], found[1]], np.transpose(slopes), atol=1e-6)
 
 
 # ---------------------------------------------------------------- resampled subsets
 def exchange_kinds(drawn):
-    """As drawn: neighbours or any pair of rings, the rings, a row in each, the decision."""
+    """As drawn: two swaps; neighbours or any pair of rings, the rings, a row in each, the
+    decision."""
     ring_sizes = (2, 1, 1)
+    yield from ("accept",) * 2
     yield ("below", 2)
     if drawn[-1] == 0:  # below one half: neighbours
         yield ("below", 2)
@@ -298,27 +331,36 @@ def exchange_kinds(drawn):
 @pytest.mark.parametrize("independent", (True, False))
 @pytest.mark.few(1)
 def test_exchange_of_rows(independent):
-    machine = Machine(ORDERS[0], independent=independent)
+    """After the swaps of an iteration whose moves stay where they are."""
+    machine = Machine(
+        ORDERS[0], independent=independent, update=STEP | {"n_steps": 0}, n_exchanges=1
+    )
     states = oracle.extended_states()
     where = {state: i for i, state in enumerate(states)}
-    expected = oracle.exchange_matrix(PRIOR, LIKELIHOOD, REFERENCE)
+    exchanges = oracle.exchange_matrix(PRIOR, LIKELIHOOD, REFERENCE)
+    swaps = oracle.blocks(
+        [
+            oracle.parallel_matrix(oracle.subsampled(PRIOR, LIKELIHOOD, o), kernel=oracle.staying)
+            for o in ORDERS
+        ]
+    )
     law = oracle.extended_density(PRIOR, LIKELIHOOD, REFERENCE)
-    compiled = np.zeros_like(expected)
+    compiled = np.zeros_like(exchanges)
     for i, (order, thetas) in enumerate(states):
 
         def run(order=order, thetas=thetas):
             machine.bound.set_order(order)
             machine.walk.set_reference([REFERENCE])
             machine.set(*thetas)
-            machine.walk.propose_exchange()
+            machine.iterate()
             reached = machine.bound.get_order().tolist()
             return (reached[0], reached[1], *sorted(reached[2:])), machine.get()
 
         for weight, reached in machine.rng.paths(run, exchange_kinds):
             compiled[i, where[reached]] += weight
-    assert np.abs(compiled - expected).max() < EXACT
+    assert np.abs(compiled - swaps @ exchanges).max() < EXACT
     assert oracle.variation(law @ compiled, law) < EXACT
-    flow = law[:, None] * compiled
+    flow = law[:, None] * exchanges
     assert np.abs(flow - flow.T).max() < EXACT
 
 
@@ -336,49 +378,50 @@ def test_resampled_parallel_tempering():
     assert oracle.variation(oracle.first_marginal(law), POSTERIOR) < EXACT
 
 
-@pytest.mark.parametrize("independent", (True, False))
-def test_values_stay_right_while_rows_are_exchanged(independent):
-    """After exchanges accepted and not, what a chain remembers is what it would compute."""
-    machine = Machine(ORDERS[0], independent=independent)
-    rng = np.random.default_rng(3)
-    machine.walk.set_reference([REFERENCE])
-    machine.set(0, 1, 2)
-    machine.rng.free = rng.random
-    for _ in range(200):
-        machine.walk.propose_exchange()
-    known = [machine.levels.get_log_densities(i) for i in range(3)]
-    order, fresh = machine.bound.get_order(), Machine(machine.bound.get_order())
-    fresh.set(0, 1, 2)
-    assert order.tolist() != list(ORDERS[0]) and machine.walk.get_exchange_acceptance() < 1
-    for i in range(3):
-        assert np.allclose(known[i], fresh.levels.get_log_densities(i), rtol=0, atol=1e-12)
+RNG = np.random.default_rng(0)
+TARGETS = {  # and three starts
+    "rows": (Toy(independent=True), [[0.0], [1.0], [2.0]]),
+    "whole": (Toy(independent=False), [[0.0], [1.0], [2.0]]),
+    "mean": (GaussianMeanTarget(RNG.normal(size=(6, 2))), RNG.normal(size=(3, 2))),
+    "process": (
+        GaussianProcessTarget(RNG.normal(size=(6, 1)), RNG.normal(size=6)),
+        RNG.normal(size=(3, 3)),
+    ),
+}
 
 
 @pytest.mark.parametrize("walk", (ParallelWalk, TransitionWalk))
-def test_gradients_stay_right_while_subsets_change(walk):
-    """What a chain remembers of a gradient is never that of rows which have left its level."""
-    target = GaussianMeanTarget(np.random.default_rng(0).normal(size=(6, 2)))
-    bit_generator, sizes = np.random.PCG64(0), [6, 3, 1]
-    bound = target.bind(np.arange(6), sizes)
-    levels = Levels(target, bound, [0, 1, 2], np.ones(3), bit_generator, 3, False)
-    hamiltonian = STEP | {"hamiltonian": True}
-    machine = walk(levels, Inner(levels, [hamiltonian], np.full((1, 3), 0.3), np.ones(2)))
-    for i in range(3):
-        levels.set_theta(i, [0.1, -0.2])
+@pytest.mark.parametrize("name", TARGETS)
+def test_what_a_chain_remembers_stays_right_while_subsets_change(name, walk):
+    """Log densities and gradients, as samplers get them, are those of the rows that a level has."""
+    target, starts = TARGETS[name]
+    n, sizes, seen = target.n_rows, [target.n_rows, target.n_rows // 2, 1], []
+    bound = target.bind(np.arange(n), sizes)
+    levels = Levels(target, bound, [0, 1, 2], np.ones(3), np.random.PCG64(0), 3, False)
+
+    def tell(theta, level):
+        fresh = target.bind(bound.get_order(), sizes)
+        prior, slope = fresh.prior(theta, target.has_gradient)
+        values, steep = fresh.evaluate(theta, level.number, target.has_gradient)
+        assert np.isclose(level.log_density(theta), prior + values[0], rtol=1e-9)
+        if target.has_gradient:
+            assert np.allclose(level.gradient(theta), slope + steep, rtol=1e-9)
+        seen.append((level.number, *bound.get_order()))
+
+    inner = Inner(levels, [Witness(tell).update], np.ones((1, 3)), np.ones(len(starts[0])))
+    way = {"n_exchanges": 1} if walk is ParallelWalk else {"n_base_moves": 0}
+    chain = walk(levels, inner, **way)
+    for i, start in enumerate(starts):
+        levels.set_theta(i, start)
     if walk is ParallelWalk:
-        machine.set_reference([0.0, 0.0])
-    arrays = np.empty((1, 2)), np.empty((1, 2)), np.empty((1, 2, 2)), np.empty((1, 0))
-    for _ in range(50):
-        machine.advance(*arrays)
-        if walk is ParallelWalk:
-            machine.propose_exchange()
-        else:
-            machine.change_subsets()
-        for i in range(3 if walk is ParallelWalk else 1):
-            theta = levels.get_theta(i)
-            level = i if walk is ParallelWalk else 1
-            fresh = bound.prior(theta, True)[1] + bound.evaluate(theta, level, True)[1]
-            assert np.allclose(levels.get_force(i, level), fresh, rtol=0, atol=1e-12)
+        chain.set_reference(starts[1])
+    chain.advance(*iterations(60, len(starts[0]), 3))
+    assert {level for level, *_ in seen} == ({0, 1, 2} if walk is ParallelWalk else {1, 2})
+    assert len(set(seen)) > 12
+    if walk is ParallelWalk:
+        assert 0 < chain.get_exchange_acceptance() < 1
+    else:
+        assert chain.round_trips == 60  # each pass leaves what it knows of the hotter levels
 
 
 # ---------------------------------------------------------------- negative controls
