@@ -72,11 +72,12 @@ def integrated(offset, x, y, offsets, at):
 @pytest.mark.parametrize("regression", [True, False])
 def test_a_fill_has_the_integrated_law(regression):
     """The share of a level in 500 fills of one cell, of one draw with its parameters: that of the
-    regression integrated over its posterior. The control: the mixture alone has another one."""
+    regression integrated over its posterior. The control: the mixture alone, whose prior has each
+    column in a view of its own, has another one."""
     n = 500
     frame = numbers_and_levels(25, slope=2.0)[["x", "c"]]
     frame.loc[0, "x"], frame.loc[0, "c"] = 2.0, None
-    queries, columns = fitted(frame)
+    queries, columns = fitted(frame, view_concentration=1e6)
     regressed = RegressedLevels(queries, columns, columns)
     ((predictor, seed),) = queries.turns(1, np.random.SeedSequence(0), "n")
     table = queries.table(columns)
