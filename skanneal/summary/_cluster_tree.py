@@ -24,6 +24,20 @@ their log odds: else a small cluster beside a large one is lost in the share of 
 has. The quarter of each side that is farthest from the other on the line is left out: tails say
 nothing of a valley, weaken the test, and where one group is bent or wide the line may come back.
 
+Between bent groups no line is straight. Where one lies around the other, as the rest of a square
+around a corner of it, many rows are about equally far from the border: they pile up, and fewer seem
+to lie between. How they do so depends on the line, and a valley does not. So it must also be seen
+on a second one,
+
+    z_i = d_b(x_i) / s_b - d_a(x_i) / s_a,
+    d_a(x_i) = sqrt(max(max_j log f_a(x_j) - log f_a(x_i), 0)),
+
+with j over the rows of a that take part, and s_a the median of d_a in those of b. These d grow as
+distances from the centres do, log f as their squares, so that the two lines are scaled differently.
+The line that is less sure of the valley counts: the probability that both err is no more than that
+of either (an intersection-union test; Berger 1982, "Multiparameter hypothesis testing and
+acceptance sampling", Technometrics 24). Where an s is not positive y counts alone.
+
 One partition would be a poor judge of itself: its borders lie where its own rows happen to be few.
 So every draw judges by its own components, of which each belongs to the group that most of its rows
 are in. The evidence is the median over the draws. Between two groups of numbers that are hardly
@@ -368,11 +382,13 @@ class _Groups:
         join_groups(self.joints, self.labels, self.second, self.alive.view(np.uint8), a, b)
 
     def valley(self, a, b):
-        """Return the evidence of a valley between two groups: 0 if one has no row."""
+        """Return the evidence of a valley between two groups, which both lines must show: 0 if one
+        group has no row."""
         if not min(len(self.rows[a]), len(self.rows[b])):
             return 0.0
-        near = near_border(self.joints, self.rows[a], self.rows[b], a, b)
-        return dip_evidence(spread_ties(near)) if len(near) else 0.0
+        found = self.joints, self.rows[a], self.rows[b], a, b
+        lines = (near_border(*found, distances=distances) for distances in (False, True))
+        return min(dip_evidence(spread_ties(near)) if len(near) else 0.0 for near in lines)
 
     def two(self, a, b, numbers):
         """Return the log odds that the rows of two components are two: -1000 if one has hardly a

@@ -147,14 +147,32 @@ def slow_evidence(joints, groups, a, b):
         sorted(np.flatnonzero(labels == g), key=lambda row: sign * odds[row])[:n]
         for g, sign in ((a, 1.0), (b, -1.0))
     )
-    rows = np.r_[in_a, in_b]
-    drops = [
-        np.median(of_group[own, g]) - np.median(of_group[other, g])
-        for g, own, other in ((a, in_a, in_b), (b, in_b, in_a))
-    ]
-    if min(drops) <= 0:
-        drops = [1.0, 1.0]
-    places = (of_group[rows, a] / drops[0] - of_group[rows, b] / drops[1]) * min(drops)
+    logs = of_group[np.r_[in_a, in_b]][:, [a, b]].T
+    return min(slow_dip(slow_line(*logs), n), slow_dip(slow_distances(*logs), n))
+
+
+def slow_line(of_a, of_b):
+    """The places of as many rows of each of two groups, from what each says of all."""
+    n = len(of_a) // 2
+    drop_a, drop_b = (np.median(f[:n]) - np.median(f[n:]) for f in (of_a, of_b[::-1]))
+    if min(drop_a, drop_b) <= 0:
+        drop_a = drop_b = 1.0
+    return (of_a / drop_a - of_b / drop_b) * min(drop_a, drop_b)
+
+
+def slow_distances(of_a, of_b):
+    """The same by the distances from both; where one is within the other, the places above."""
+    n = len(of_a) // 2
+    tops = of_a[:n].max(), of_b[n:].max()
+    if min(tops[0] - np.median(of_a[n:]), tops[1] - np.median(of_b[:n])) <= 0:
+        return slow_line(of_a, of_b)
+    from_a, from_b = (np.sqrt(np.maximum(top - f, 0)) for top, f in zip(tops, (of_a, of_b)))
+    by_a, by_b = np.median(from_a[n:]), np.median(from_b[:n])
+    return (from_b / by_b - from_a / by_a) * min(by_a, by_b)
+
+
+def slow_dip(places, n):
+    """Evidence of two modes; the first n places are those of one group."""
     last = sorted(places[:n], reverse=True)[n // 4]
     first = sorted(places[n:])[n // 4]
     near = [place for place in places if first <= place <= last]
@@ -367,7 +385,7 @@ def test_a_valley_whose_place_the_draws_choose_is_less_sure_by_the_number_of_pla
     """Of a cube each draw sees a shallow valley along another column. The control are draws that
     all see the same one."""
     generator = np.random.default_rng(2)
-    rows = generator.uniform(0.05, 1.0, (400, 5)) * generator.choice([-1.0, 1.0], (400, 5))
+    rows = generator.uniform(0.06, 1.0, (400, 5)) * generator.choice([-1.0, 1.0], (400, 5))
     along = [np.column_stack([99 * rows[:, j], -99 * rows[:, j]]) for j in range(5)]
     alone = [heights_of(joints)[0] for joints in along]
     alike = heights_of(along[0], [along[0]] * 5, np.ones(5))
