@@ -2,7 +2,7 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-from libc.math cimport INFINITY, sqrt
+from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 
 import numpy as np
@@ -12,10 +12,10 @@ cdef double SAME = 1e-6     # by which equal log odds may differ, in nats
 
 
 def near_border(const double[::1, :] joints, const int64_t[::1] rows_a, const int64_t[::1] rows_b,
-                Py_ssize_t a, Py_ssize_t b, bint distances=False):
+                Py_ssize_t a, Py_ssize_t b):
     """Return the places, in ascending order, of the rows of two groups that are near their border.
 
-    `_cluster_tree.py` says what the two lines are, and which rows take part.
+    `_cluster_tree.py` says what the line is, and which rows take part.
 
     Parameters
     ----------
@@ -25,9 +25,6 @@ def near_border(const double[::1, :] joints, const int64_t[::1] rows_a, const in
         The rows of each group; neither is empty.
     a, b : int
         The groups' columns.
-    distances : bool, default=False
-        Whether the line is that of the distances, if these show which group is which, and not that
-        of the densities.
 
     Returns
     -------
@@ -39,18 +36,12 @@ def near_border(const double[::1, :] joints, const int64_t[::1] rows_a, const in
     cdef double[:, ::1] logs = np.empty((2, 2 * n))
     cdef double[::1] place = np.empty(2 * n), near = np.empty(2 * n)
     cdef double[::1] scratch = np.empty(max(rows_a.shape[0], rows_b.shape[0]))
-    cdef double drop_a, drop_b, top_a, top_b, first, last
+    cdef double drop_a, drop_b, first, last
     with nogil:
         nearest(joints, rows_a, a, b, n, logs[:, :n], scratch)
         nearest(joints, rows_b, b, a, n, logs[::-1, n:], scratch)
         drop_a = median(logs[0, :n], scratch) - median(logs[0, n:], scratch)
         drop_b = median(logs[1, n:], scratch) - median(logs[1, :n], scratch)
-        if distances:
-            top_a, top_b = ranked(logs[0, :n], n - 1, scratch), ranked(logs[1, n:], n - 1, scratch)
-            if min(top_a - median(logs[0, n:], scratch), top_b - median(logs[1, :n], scratch)) > 0:
-                to_distances(logs[0], top_a)
-                to_distances(logs[1], top_b)
-                drop_a, drop_b = -median(logs[0, n:], scratch), -median(logs[1, :n], scratch)
         if min(drop_a, drop_b) <= 0.0:
             drop_a = drop_b = 1.0
         for i in range(2 * n):
@@ -124,13 +115,6 @@ cdef void nearest(const double[::1, :] joints, const int64_t[::1] rows, Py_ssize
         n_equal -= odds == last
         out[0, n_out], out[1, n_out] = joints[row, own], joints[row, other]
         n_out += 1
-
-
-cdef void to_distances(double[::1] logs, double top) noexcept nogil:
-    """Replace log densities by minus the distances that they show, where log f is `top` at 0."""
-    cdef Py_ssize_t i
-    for i in range(logs.shape[0]):
-        logs[i] = -sqrt(max(top - logs[i], 0.0))
 
 
 cdef double median(const double[:] values, double[::1] scratch) noexcept nogil:
