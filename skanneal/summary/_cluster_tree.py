@@ -35,6 +35,15 @@ asked how many places a border has been chosen from. If two draws differ about t
 (_disagreement.py), it may lie beside each of these, and the probability p of the dip test is
 multiplied by the number of places, 1 + D (Bonferroni's inequality).
 
+Most of a long border may have a valley while it has none at one place: so it is between the inner
+and the outer half of a spiral, or between a group in a corner of a square and the rest. Two groups
+are one if they are so anywhere. A passage is a pair of neighbouring components, one of each group,
+of which the evidence is known from before they were in groups. With m rows in the smaller component
+and n in the smaller group, by the medians over the draws, a valley that is as deep there as along
+the whole border has about m / n of its evidence, which grows as the rows. If this is more than one
+border in ten has by chance, the passage would show the valley; and if it then has less than that,
+its evidence is that of the border. Small components beside others in their group are no passages.
+
 Groups are merged, always the two between which a valley is least sure, until one is left; groups
 of one row or two, of which nothing is sure, before all others. What is left to the end is thus the
 surest of n_components - 1 valleys: by Bonferroni's inequality a height is the evidence less the
@@ -68,7 +77,7 @@ from ._joining import join_groups
 from ._labels import relabel
 from ._line import near_border, spread_ties
 from ._one_or_two import log_odds
-from ._straight_line import straight_evidence
+from ._straight_line import CHANCE, straight_evidence
 
 _IMPOSSIBLE = 1e7  # nats below a row's best component; all others are taken to be no lower
 _FAR = 1e3  # nats: evidence where components are no neighbours
@@ -186,6 +195,8 @@ def _valleys(groups, judges, weights, numbers):
     node = np.arange(n_components)  # of each group; a group has the number of its first component
     sizes = np.ones(n_components)
     said, asked = {}, set()
+    passages = {}  # pairs of components: evidence and rows
+    group_of, own_sizes = np.arange(n_components), groups.sizes.copy()  # of each component
     tree, height = np.empty((n_components - 1, 4)), 0.0
     largest = np.column_stack([groups.sizes, np.zeros_like(groups.sizes)])  # two of each group
     many = np.log(n_components - 1)  # valleys, of which the surest is left to the end
@@ -193,9 +204,20 @@ def _valleys(groups, judges, weights, numbers):
         pair = groups.smallest()
         if pair is None:
             pairs = groups.neighbours()
+            counts = own_sizes >= SMALL * largest[group_of, 0]
             for a, b in pairs - said.keys():
-                evidence = [judge.valley(a, b) for judge in judges or [groups]]
-                of_dips = _weighted_median(evidence, weights) - many
+                found = [
+                    (judge.valley(a, b), min(judge.sizes[[a, b]])) for judge in judges or [groups]
+                ]
+                evidence, rows = (_weighted_median(of, weights) for of in zip(*found))
+                if sizes[a] == sizes[b] == 1:
+                    passages[a, b] = evidence, rows
+                between = [
+                    of
+                    for (i, j), of in passages.items()
+                    if counts[i] and counts[j] and {group_of[i], group_of[j]} == {a, b}
+                ]
+                of_dips = _at_passages(evidence, rows, between) - many
                 said[a, b] = _fair(of_dips, groups, judges, weights, a, b)
             while (pair := min(pairs, key=lambda pair: (said[pair], pair))) not in asked:
                 asked.add(pair)
@@ -208,11 +230,20 @@ def _valleys(groups, judges, weights, numbers):
         tree[step] = *sorted((node[a], node[b])), height, sizes[a] + sizes[b]
         for of_draw in groups, *judges:
             of_draw.merge(a, b)
+        group_of[group_of == b] = a
         node[a], sizes[a] = n_components + step, sizes[a] + sizes[b]
         largest[a] = np.sort(largest[pair, :], axis=None)[:1:-1]
         said = {pair: of for pair, of in said.items() if not {a, b} & set(pair)}
         asked &= said.keys()
     return tree
+
+
+def _at_passages(evidence, rows, passages):
+    """Evidence of a valley between two groups, or that of a passage without it.
+
+    Passages are pairs of evidence and rows; `rows` are those of the whole border."""
+    shown = [own for own, m in passages if own < CHANCE < evidence * m / max(rows, 1)]
+    return min([evidence, *shown])
 
 
 def _fair(evidence, groups, judges, weights, a, b):

@@ -12,6 +12,7 @@ from oracles.rings import components_of, on_ring, ring
 from skanneal.summary import cluster_tree, cut_tree
 from skanneal.summary._cluster_tree import (
     _FAR,
+    _at_passages,
     _Groups,
     _pairs,
     _share_of_two,
@@ -161,6 +162,33 @@ def slow_evidence(joints, groups, a, b):
     return dip_evidence(spread_ties(np.sort(near))) if near else 0.0
 
 
+def slow_rows(joints, groups, a, b):
+    """How many rows the smaller of two groups has."""
+    labels = slow_groups(joints, groups)[1]
+    return min(np.count_nonzero(labels == a), np.count_nonzero(labels == b))
+
+
+def slow_median(values, weights):
+    """The most that half of the draws reach."""
+    return max(
+        least
+        for least in values
+        if sum(w for w, own in zip(weights, values) if own >= least) >= 0.5 * sum(weights)
+    )
+
+
+def slow_passages(evidence, rows, alone, joints, groups, a, b):
+    """Evidence of a valley, or that of a passage which would show it and does not."""
+    sizes, out = np.bincount(joints.argmax(axis=1), minlength=joints.shape[1]), [evidence]
+    for i in groups[a]:
+        for j in groups[b]:
+            own, m = alone.get(frozenset([i, j]), (np.inf, 0))
+            large = all(sizes[k] >= 0.2 * max(sizes[groups[g]]) for k, g in ((i, a), (j, b)))
+            if large and own < np.log(10) < evidence * m / rows:
+                out.append(own)
+    return min(out)
+
+
 def slow_fair(evidence, joints, draws, weights, groups, a, b):
     """Evidence of a valley, less the logarithm of the number of places of its border: one more than
     the rows that two draws put on different sides."""
@@ -188,7 +216,7 @@ def slow_fair(evidence, joints, draws, weights, groups, a, b):
 def slow_tree(joints, draws=None, weights=(1.0,)):
     """The heights by the formula, everything anew after every merge."""
     groups, heights, n_joins = [[k] for k in range(joints.shape[1])], [], joints.shape[1] - 1
-    draws = [joints] if draws is None else draws
+    draws, alone = [joints] if draws is None else draws, {}
     while len(groups) > 1:
         _, labels, second = slow_groups(joints, groups)
         sizes = np.bincount(labels, minlength=len(groups))
@@ -199,12 +227,13 @@ def slow_tree(joints, draws=None, weights=(1.0,)):
             found = {}
             for pair in {frozenset(both) for both in zip(labels, second)}:
                 a, b = sorted(pair)
-                said = [slow_evidence(draw, groups, a, b) for draw in draws]
-                reached = max(
-                    least
-                    for least in said
-                    if sum(w for w, own in zip(weights, said) if own >= least) >= 0.5 * sum(weights)
+                reached, rows = (
+                    slow_median([of(draw, groups, a, b) for draw in draws], weights)
+                    for of in (slow_evidence, slow_rows)
                 )
+                if len(groups[a]) == len(groups[b]) == 1:
+                    alone[frozenset([groups[a][0], groups[b][0]])] = reached, rows
+                reached = slow_passages(reached, rows, alone, joints, groups, a, b)
                 reached = reached - np.log(n_joins)
                 reached = slow_fair(reached, joints, draws, weights, groups, a, b)
                 found[pair] = reached, min(groups[a][0], groups[b][0])
@@ -271,6 +300,46 @@ def test_a_valley_is_what_most_draws_see():
     misses = np.c_[np.logaddexp(*sees.T), np.full(200, -np.inf)]
     assert cut_tree(cluster_tree(sees, [sees, sees, misses])).tolist() == [0, 1]
     assert cut_tree(cluster_tree(sees, [sees, misses, misses])).tolist() == [0, 0]
+
+
+def u_of_bars(generator, bend):
+    """Two bars with a gap, or the U that they are with a bend; and its components."""
+    along, width = np.linspace(0, 8, 400), 0.12 * generator.normal(size=(2, 400))
+    rows = [np.c_[along, width[0]], np.c_[along, 2 + width[1]]]
+    centres = [np.c_[np.arange(0.5, 8), np.full(8, y)] for y in (0, 2)]
+    if bend:
+        angle = np.pi * generator.uniform(-0.5, 0.5, 150)
+        on_bend = np.c_[8 + np.cos(angle), 1 + np.sin(angle)]
+        rows.append(on_bend + 0.12 * generator.normal(size=(150, 2)))
+        centres.append([[8.5, 0.1], [9.0, 1.0], [8.5, 1.9]])
+    return components_of(np.concatenate(rows), np.concatenate(centres), 0.5)
+
+
+def test_groups_are_one_where_they_are_so_anywhere():
+    """Most of the border between the arms of a U is a gap. The control has no bend."""
+    whole = 0
+    for seed in range(8):
+        whole += not cut_tree(cluster_tree(u_of_bars(np.random.default_rng(seed), True))).any()
+        arms = cut_tree(cluster_tree(u_of_bars(np.random.default_rng(seed), False)))
+        assert arms.tolist() == 8 * [0] + 8 * [1]
+    assert whole >= 4
+
+
+def test_a_few_rows_in_a_gap_are_no_passage():
+    """Their component is small beside those of both bars."""
+    generator = np.random.default_rng(0)
+    along = np.tile(np.linspace(0, 8, 400), 2)
+    rows = np.c_[along, np.repeat([0.0, 2.0], 400) + 0.12 * generator.normal(size=800)]
+    across = np.c_[4 + 0.12 * generator.normal(size=8), np.linspace(0.4, 1.6, 8)]
+    rows = np.r_[rows, across]
+    bars = np.c_[np.tile(np.arange(0.5, 8), 2), np.repeat([0.0, 2.0], 8)]
+    clusters = cut_tree(cluster_tree(components_of(rows, np.r_[bars, [[4.0, 1.0]]], 0.5)))
+    assert clusters[:16].tolist() == 8 * [0] + 8 * [1]
+
+
+def test_a_passage_counts_where_it_would_show_the_valley():
+    assert _at_passages(30.0, 100, [(1.0, 5), (3.0, 50)]) == 30.0
+    assert _at_passages(30.0, 100, [(1.0, 5), (2.0, 50), (1.5, 10)]) == 1.5
 
 
 def test_a_small_cluster_beside_a_large_one_is_seen():
