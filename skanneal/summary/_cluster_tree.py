@@ -195,8 +195,8 @@ def _valleys(groups, judges, weights, numbers):
     node = np.arange(n_components)  # of each group; a group has the number of its first component
     sizes = np.ones(n_components)
     said, asked = {}, set()
-    passages = {}  # pairs of components: evidence and rows
-    group_of, own_sizes = np.arange(n_components), groups.sizes.copy()  # of each component
+    passages = [{} for _ in range(n_components)]  # to each other component: evidence and rows
+    members, own_sizes = [[k] for k in range(n_components)], groups.sizes.copy()
     tree, height = np.empty((n_components - 1, 4)), 0.0
     largest = np.column_stack([groups.sizes, np.zeros_like(groups.sizes)])  # two of each group
     many = np.log(n_components - 1)  # valleys, of which the surest is left to the end
@@ -204,18 +204,19 @@ def _valleys(groups, judges, weights, numbers):
         pair = groups.smallest()
         if pair is None:
             pairs = groups.neighbours()
-            counts = own_sizes >= SMALL * largest[group_of, 0]
+            counting = [
+                {k for k in of_group if own_sizes[k] >= SMALL * most}
+                for of_group, most in zip(members, largest[:, 0])
+            ]
             for a, b in pairs - said.keys():
                 found = [
                     (judge.valley(a, b), min(judge.sizes[[a, b]])) for judge in judges or [groups]
                 ]
                 evidence, rows = (_weighted_median(of, weights) for of in zip(*found))
                 if sizes[a] == sizes[b] == 1:
-                    passages[a, b] = evidence, rows
+                    passages[a][b] = passages[b][a] = evidence, rows
                 between = [
-                    of
-                    for (i, j), of in passages.items()
-                    if counts[i] and counts[j] and {group_of[i], group_of[j]} == {a, b}
+                    passages[i][j] for i in counting[a] for j in counting[b] & passages[i].keys()
                 ]
                 of_dips = _at_passages(evidence, rows, between) - many
                 said[a, b] = _fair(of_dips, groups, judges, weights, a, b)
@@ -230,7 +231,7 @@ def _valleys(groups, judges, weights, numbers):
         tree[step] = *sorted((node[a], node[b])), height, sizes[a] + sizes[b]
         for of_draw in groups, *judges:
             of_draw.merge(a, b)
-        group_of[group_of == b] = a
+        members[a] += members[b]
         node[a], sizes[a] = n_components + step, sizes[a] + sizes[b]
         largest[a] = np.sort(largest[pair, :], axis=None)[:1:-1]
         said = {pair: of for pair, of in said.items() if not {a, b} & set(pair)}
