@@ -141,7 +141,8 @@ def test_units_and_order_of_columns_do_not_matter(groups):
 @pytest.mark.parametrize("make", [PermutationDPMixture, CrossCatPY])
 def test_other_estimators_have_clusters_too(groups, make):
     X, _ = groups
-    model = make(**SHORT).fit(X)
+    # after 15 sweeps the columns are still in several views in one fit of ten
+    model = make(**SHORT | {"schedule": LinearAnneal(n_sweeps=40)}).fit(X)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     assert model.n_clusters_ == 3
     assert len(model.cluster_tree_) == model.n_components_ - 1
