@@ -4,9 +4,11 @@
 
 Gibbs steps of rows of few and of many columns give the time of a cell and of a row. Sweeps of
 split-merge and draws of concentrations over six rows, which have hardly any cells to score, give
-that of a call. The draws of hyperparameters that follow a churn of few rows show what a churn costs
-as such. All are processor times, the least of several. What the package takes for them is printed
-beside (`skanneal/moves/_info.py`, `skanneal/chains/_budget.py`).
+that of a call. Scores of columns under partitions of few and of many clusters, whose sizes differ,
+give that of a column's marginal likelihood in one cluster. The draws of hyperparameters that follow
+a churn of few rows show what a churn costs as such. All are processor times, the least of several.
+What the package takes for them is printed beside (`skanneal/moves/_info.py`,
+`skanneal/chains/_budget.py`).
 """
 
 import time
@@ -22,7 +24,7 @@ from skanneal.moves import (
     PartitionHyperparameters,
     SplitMerge,
 )
-from skanneal.moves._info import ROW
+from skanneal.moves._info import MARGINAL, ROW
 from skanneal.partition_priors import PitmanYor
 from skanneal.states import Mixture, Subsample
 
@@ -30,10 +32,14 @@ FEW, MANY = 3, 30  # columns
 
 
 def mixture_of(n_rows, n_columns, family="normal"):
-    """Rows of numbers in three clusters."""
+    """Rows of numbers, or of six levels, in three clusters."""
     rng = np.random.default_rng(0)
-    table = Table(["f4"] * n_columns, [0] * n_columns)
-    table.append(list(rng.normal(size=(n_columns, n_rows)).astype(np.float32)))
+    if family == "categorical":
+        table = Table(["u1"] * n_columns, [6] * n_columns)
+        table.append(list(rng.integers(6, size=(n_columns, n_rows)).astype(np.uint8)))
+    else:
+        table = Table(["f4"] * n_columns, [0] * n_columns)
+        table.append(list(rng.normal(size=(n_columns, n_rows)).astype(np.float32)))
     subsample = Subsample(n_rows, "random", np.random.PCG64(0))
     subsample.fill()
     block = FAMILIES[family](table, np.arange(n_columns))
@@ -51,14 +57,31 @@ def hyperparameters(mixture):
     return FeatureHyperparameters({j: type(block).grids(table.column(j), 0) for j in columns})
 
 
+def marginals(n_clusters, family, n_rows=2000, n_columns=10, n_partitions=5):
+    """Processor time of columns' scores under partitions into so many clusters of all sizes."""
+    rng = np.random.default_rng(0)
+    mixture = mixture_of(n_rows, n_columns, family)
+    block, columns, rows = mixture.blocks[0], np.arange(n_columns), np.arange(n_rows)
+    hyper = [block.get_hyper(f) for f in range(n_columns)]
+    labels = (n_clusters * rng.random((n_partitions, n_rows)) ** 2).astype(np.int32)
+    task = mixture.table, columns, hyper, rows, labels, [n_clusters] * n_partitions
+    return least_mean(lambda: type(block).column_scores(*task), 20)
+
+
 def seconds(move, mixture, n_sweeps):
-    """Least mean processor time of a sweep."""
-    bit_generator, means = np.random.PCG64(0), []
+    """Processor time of a sweep."""
+    bit_generator = np.random.PCG64(0)
+    return least_mean(lambda: move.sweep(mixture, bit_generator), n_sweeps)
+
+
+def least_mean(call, n_calls):
+    """Least mean processor time of a call, of five."""
+    means = []
     for _ in range(5):
         began = time.process_time()
-        for _ in range(n_sweeps):
-            move.sweep(mixture, bit_generator)
-        means.append((time.process_time() - began) / n_sweeps)
+        for _ in range(n_calls):
+            call()
+        means.append((time.process_time() - began) / n_calls)
     return min(means)
 
 
@@ -75,6 +98,9 @@ def main():
     draws = seconds(PartitionHyperparameters(pairs), tiny, 500)
     print(f"a cell: {1e9 * cell:.1f} ns")
     print(f"a row: {row / cell:.0f} cells (taken: {ROW})")
+    for family in ("normal", "categorical"):
+        marginal = (marginals(320, family) - marginals(20, family)) / (300 * 10 * 5)
+        print(f"a marginal likelihood, {family}: {marginal / cell:.0f} cells (taken: {MARGINAL})")
     for family, n_columns in (("normal", 13), ("normal", 63), ("multivariate_normal", 13)):
         mixture = mixture_of(30, n_columns, family)
         own = draws + seconds(hyperparameters(mixture), mixture, 100)

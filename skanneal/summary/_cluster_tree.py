@@ -210,7 +210,7 @@ def _valleys(groups, judges, weights, numbers):
             ]
             for a, b in pairs - said.keys():
                 found = [
-                    (judge.valley(a, b), min(judge.sizes[[a, b]])) for judge in judges or [groups]
+                    (judge.valley(a, b), judge.sizes[[a, b]].min()) for judge in judges or [groups]
                 ]
                 evidence, rows = (_weighted_median(of, weights) for of in zip(*found))
                 if sizes[a] == sizes[b] == 1:
