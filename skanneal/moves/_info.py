@@ -2,11 +2,12 @@
 
 from typing import NamedTuple
 
-# Work beside the scores, in scores of cells: of a row, which is read and drawn, and of a call from
-# Python, which makes arrays. By benchmarks/kernels/work_units.py a row is worth 61 to 71 cells, and
-# a call of a move of rows some 18,000. A call of a move of columns does more and takes longer. A
-# column's marginal likelihood in one cluster is worth 12 to 15 cells of a normal column there, where
-# all is in the cache; in a fit it takes longer, and beside a cheap cell of levels it weighs more.
+# Work beside the scores, in scores of cells: of a row, which is read and drawn, of a call from
+# Python, which makes arrays, and of a column's marginal likelihood in one cluster, which takes
+# logarithms. By benchmarks/kernels/work_units.py a row is worth 57 to 71 cells, and a call of a
+# move of rows 6,000 to 18,000; a call of a move of columns does more. A marginal likelihood is
+# worth 12 to 15 cells of numbers there, where all is in the cache. In a fit it takes longer, and
+# weighs more beside cells of levels, which are cheap.
 ROW, CALL, MARGINAL = 50, 40_000, 100
 
 
