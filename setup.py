@@ -27,7 +27,7 @@ DIRECTIVES = {
 }
 
 # -ffp-contract=off: a multiply and an add are fused only where the code says so, and then on every
-# instruction set alike (see skanneal/_lanes.h). No -ffast-math: missing cells are NaN.
+# instruction set alike (see skanneal/_native/_lanes.h). No -ffast-math: missing cells are NaN.
 FLAGS = ["-O2", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
 FLAGS += ["-ftree-vectorize", "-fvect-cost-model=dynamic"]  # -O3 compiles four times as long
 

@@ -321,7 +321,7 @@ def move_cases():
     for name in COLUMN_MOVES:
         yield f"move/{name}", fit(crosscat(moves=("gibbs", name)), with_gaps(times(5)))
     for permutation in options(skanneal.PermutationDPMixture, "permutation"):
-        for program in ("auto", *options(skanneal.PermutationDPMixture, "program")):
+        for program in options(skanneal.PermutationDPMixture, "program"):
             model = permuted(permutation=permutation, program=program, init="one")
             yield f"move/permutation/{permutation}/{program}", fit(model, times())
 

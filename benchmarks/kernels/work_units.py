@@ -5,17 +5,15 @@
 Gibbs steps of rows of few and of many columns give the time of a cell and of a row. Sweeps of
 split-merge and draws of concentrations over six rows, which have hardly any cells to score, give
 that of a call. Scores of columns under partitions of few and of many clusters, whose sizes differ,
-give that of a column's marginal likelihood in one cluster. The draws of hyperparameters that follow
-a churn of few rows show what a churn costs as such. All are processor times, the least of several.
-What the package takes for them is printed beside (`skanneal/moves/_info.py`,
-`skanneal/chains/_budget.py`).
+give that of a column's marginal likelihood in one cluster; draws of hyperparameters are told in
+that. All are processor times, the least of several. What the
+package takes for them is printed beside (`skanneal/moves/_info.py`).
 """
 
 import time
 
 import numpy as np
 
-from skanneal.chains._budget import OWN_CALLS
 from skanneal.families import FAMILIES, Table
 from skanneal.moves import (
     CALL,
@@ -103,10 +101,11 @@ def main():
         print(f"a marginal likelihood, {family}: {marginal / cell:.0f} cells (taken: {MARGINAL})")
     for family, n_columns in (("normal", 13), ("normal", 63), ("multivariate_normal", 13)):
         mixture = mixture_of(30, n_columns, family)
-        own = draws + seconds(hyperparameters(mixture), mixture, 100)
+        move = hyperparameters(mixture)
+        own, counted = seconds(move, mixture, 100), move.sweep(mixture, np.random.PCG64(0)).work
         print(
-            f"a churn of {n_columns} columns, {family}: {1e3 * own:.2f} ms, "
-            f"{own / (CALL * cell):.1f} calls (taken: {OWN_CALLS})"
+            f"hyperparameters of {n_columns} columns, {family}: {own / cell:,.0f} cells "
+            f"(taken: {counted:,})"
         )
     print(f"a call: {splits / cell:,.0f} and {draws / cell:,.0f} cells (taken: {CALL:,})")
 

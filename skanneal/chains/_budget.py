@@ -1,4 +1,4 @@
-"""Which structure moves follow a churn, and how often: each has a share of the churn's work.
+"""Which moves follow a churn, and how often: each has a share of the churn's work.
 
 A move earns its share of each churn, and is made when it has earned what its sweeps cost on
 average, as often as it has; the first sweep is made at once and paid for afterwards, so that short
@@ -6,7 +6,8 @@ chains have moves, too. What a sweep costs is counted (see MoveInfo), not timed,
 gives the same chain on every machine, and is compared with a churn of the same rows. While burn-in
 lasts, the average cost of a move follows what its sweeps have taken. Then it is frozen, with the
 cost of a churn: a number of sweeps that depended on the state would favour the states in which it
-is small. No number depends on what moves find.
+is small. No number depends on what moves find. Hyperparameters are drawn once after a churn at
+most, since a second draw from the same clusters says little.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -23,22 +24,23 @@ SHARES = {
     "view_split_merge": 1 / 8,
     "view_reallocation": 1 / 8,
     "view_annealing": 1 / 8,
+    "hyperparameters": 1 / 2,
 }
+ONCE = {"hyperparameters"}  # after a churn
 WHILE_GROWING = {"view_reallocation"}  # at full data hardly any is accepted: 1 of 22,000
-# A churn is taken to cost as many calls beside its rows, with the draws of hyperparameters that
-# follow it. That is a floor for moves on small tables: of few rows such draws take 1 to 5 calls
-# (benchmarks/kernels/work_units.py), but with one call fits are worse (doc/ablation.md).
+# A churn is taken to cost as many calls beside its rows. That is a floor for moves on small tables:
+# with one call fits are worse (doc/ablation.md).
 OWN_CALLS = 8
 LEAST_COST = 0.01  # of a sweep, in churns; a sweep of a single row costs nothing
 
 
 class Budget:
-    """The structure moves of one chain, and what each has earned.
+    """The moves of one chain that follow a churn, and what each has earned.
 
     Parameters
     ----------
     moves : list of moves
-        The structure moves.
+        In the order in which they are made.
     clock : ChainClock
         The chain's; it times the moves by their names.
 
@@ -48,7 +50,8 @@ class Budget:
         What each move has earned and not spent, in churns.
     costs : dict of str to float
         What a sweep of each move costs, in churns of the same rows: a mean over the sweeps of
-        burn-in, the n-th of which has weight n, since costs change while rows enter.
+        burn-in, the n-th of which has weight n, since costs change while rows enter. Of those in
+        ONCE, whose work hardly varies, it is what the last one has cost.
     n_averaged : dict of str to int
         Of how many sweeps these are means.
     churn : list of float
@@ -85,6 +88,9 @@ class Budget:
             while self.credit[name] >= self._cost(name) and not stop.is_set():
                 self.clock.poll()
                 self._sweep(name, state, bit_generator, segment, burn_in)
+                if name in ONCE:
+                    self.credit[name] = min(self.credit[name], self._cost(name))
+                    break
 
     def due(self, state):
         """Return the names of the moves that have a share while these rows are in."""
@@ -97,6 +103,7 @@ class Budget:
         for name in self.due(state):
             earned = self.credit[name] + self._earned(name, state, segment)
             n_sweeps = int(earned / self._cost(name))
+            n_sweeps = min(n_sweeps, 1) if name in ONCE else n_sweeps
             seconds += n_sweeps * self.clock.expected(name, n_rows) if n_sweeps else 0.0
         return seconds
 
@@ -106,7 +113,7 @@ class Budget:
         self.clock.note(name, began, n_rows)
         if burn_in or name not in self.costs:
             now, n = info.work / self._work(n_rows), self.n_averaged[name] + 1
-            before = self.costs.get(name, now)
+            before = now if name in ONCE else self.costs.get(name, now)
             self.costs[name] = before + 2 * (now - before) / (n + 1)
             self.n_averaged[name] = n
         self.credit[name] -= self._cost(name)

@@ -1,4 +1,4 @@
-"""What follows each churn of a chain: structure moves, then hyperparameters."""
+"""What follows each churn of a chain: moves that have a budget, then draws of the priors."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -26,7 +26,11 @@ class ChainMoves:
     Attributes
     ----------
     budget : Budget
-        It says which structure moves are made, and how often.
+        It says how often structure moves are made and the columns' hyperparameters drawn.
+    features : FeatureHyperparameters
+        The draw of the columns' hyperparameters, one of the budget's moves.
+    priors : list of moves
+        Draws of what is not a column's own, after every churn: they cost little.
     adaptive : list of moves
         Those that adapt during burn-in: they have attributes `burn_in` and `tuning`.
     settled_rows : int
@@ -45,15 +49,14 @@ class ChainMoves:
         ]
         inner = [getattr(move, "move", move) for move in structure]
         self.adaptive = [move for move in inner if hasattr(move, "burn_in")]
-        self.budget = Budget(structure, clock)
-        self.hyperparameters = [EachView(PartitionHyperparameters(plan.prior_grid))]
-        if plan.view_grid is not None:
-            self.hyperparameters.append(PartitionHyperparameters(plan.view_grid))
         self.features = FeatureHyperparameters(plan.grids)
-        self.hyperparameters.append(EachView(self.features))
+        self.budget = Budget([*structure, EachView(self.features)], clock)
+        self.priors = [EachView(PartitionHyperparameters(plan.prior_grid))]
+        if plan.view_grid is not None:
+            self.priors.append(PartitionHyperparameters(plan.view_grid))
         if plan.shared_grids:
-            self.hyperparameters.append(SharedHyperparameters(plan.shared_grids))
-        for move in (*structure, *self.hyperparameters):
+            self.priors.append(SharedHyperparameters(plan.shared_grids))
+        for move in (*self.budget.moves.values(), *self.priors):
             move.poll = clock.poll
         self.clock, self.settled_rows = clock, plan.settled_rows
         self.skip()
@@ -64,29 +67,29 @@ class ChainMoves:
 
     def make(self, state, bit_generator, segment, burn_in, stop):
         """Make the moves that follow a segment."""
+        self.features.together = state.subsample.size == state.table.n_rows
         self.budget.make(state, bit_generator, segment, burn_in, stop)
         began = self.clock.now()
-        self._draw_hyperparameters(state, bit_generator, segment.beta)
-        self.clock.note("hyperparameters", began, state.subsample.size)
+        self._draw_priors(state, bit_generator, segment.beta)
+        self.clock.note("priors", began, state.subsample.size)
         self.took = {"moves": self.clock.now() - began}
 
     def make_in_turn(self, state, bit_generator, turn):
         """Make the structure move whose turn it is, then the rest: a fixed rotation."""
-        due = self.budget.due(state)
-        structure = [self.budget.moves[name] for name in due[turn % len(due) :][:1]] if due else []
-        for move in structure:
-            move.sweep(state, bit_generator)
-        self._draw_hyperparameters(state, bit_generator, 1.0)
-
-    def _draw_hyperparameters(self, state, bit_generator, beta):
         self.features.together = state.subsample.size == state.table.n_rows
-        for move in self.hyperparameters:
+        due = [name for name in self.budget.due(state) if name != self.features.name]
+        for name in [*(due[turn % len(due) :][:1] if due else []), self.features.name]:
+            self.budget.moves[name].sweep(state, bit_generator)
+        self._draw_priors(state, bit_generator, 1.0)
+
+    def _draw_priors(self, state, bit_generator, beta):
+        for move in self.priors:
             move.sweep(state, bit_generator, beta=beta)
 
     def expected(self, state, segment):
         """Return the seconds that `make` will take; infinity if a due move was never made."""
-        hyperparameters = self.clock.expected("hyperparameters", state.subsample.size)
-        return self.budget.expected(state, segment) + hyperparameters
+        priors = self.clock.expected("priors", state.subsample.size)
+        return self.budget.expected(state, segment) + priors
 
     def memory(self):
         """Return what the moves have adapted so far, in a form that JSON can hold."""

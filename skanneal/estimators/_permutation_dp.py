@@ -81,11 +81,11 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         a hill climb, afterwards its exact form takes turns with uniform orders. "uniform": any
         order that keeps clusters together. "markov": a chain from row to similar row through each
         cluster, which costs the square of the sizes of the clusters.
-    program : {"auto", "exact", "quadratic", "beam"} or float, default="auto"
+    program : {"exact", "quadratic", "beam"} or float, default="beam"
         How an order is cut into clusters. "exact": O(n^3), up to 1000 rows. "quadratic": O(n^2)
-        with an acceptance step. "beam": about O(n), as it keeps only segments that matter. "auto":
-        "exact" up to 40 rows, then "beam". A number in [0, 1) is a beam that may drop so large a
-        share of the sum over segments at each row; "beam" is 1e-32.
+        with an acceptance step. "beam": about O(n), as it keeps only segments that matter. A number
+        in [0, 1) is a beam that may drop so large a share of the sum over segments at each row;
+        "beam" is 1e-32.
     init : None, "one", int or "sequential", default=None
         How chains begin. None leaves it to the schedule. Otherwise all rows are present from the
         beginning: in one cluster, in a number of clusters at random, or added one after another by
@@ -273,7 +273,7 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         hyperparameters: Hyperparameters = "infer",
         moves: str | Sequence[str] = ("gibbs", "permutation", "split_merge"),
         permutation: Any = "projection",
-        program: Any = "auto",
+        program: Any = "beam",
         init: str | int = None,
         point_estimate: str = "clusters",
         separation: float = 0.9,

@@ -12,7 +12,7 @@ from ..families import FAMILIES
 from ..families._division import divided, joined_grids
 from ..families._forms import starts
 from ..partition_priors import PriorGrid
-from ._info import MoveInfo, Polled
+from ._info import MARGINAL, MoveInfo, Polled
 from ._pseudo_counts import draw_together
 from ._random import draw_index
 
@@ -79,7 +79,7 @@ class FeatureHyperparameters(Polled):
                 block.refresh_all()
             if block.weighted:
                 drawn += self._draw_weights(state, block, beta, bit_generator)
-        return MoveInfo(drawn, drawn, drawn * state.n_tiles)
+        return MoveInfo(drawn, drawn, MARGINAL * drawn * state.n_clusters)
 
     def _grids_of(self, block, f):
         """The grids of a block's feature as `draw_hyper` takes them; None if it is fixed."""

@@ -33,10 +33,9 @@ from ._order_programs import OrderProgram, scan_order
 from ._random import below
 
 PERMUTATIONS = ("projection", "uniform", "markov")
-PROGRAMS = ("auto", "exact", "quadratic", "beam")
+PROGRAMS = ("exact", "quadratic", "beam")
 EXACT_ROWS = 1000  # the exact program holds n^2 numbers twice and takes n^3 / 6 exponentials
 BEAM = 1e-32  # share of the sum over runs that a beam drops at each row by default
-AUTO_EXACT_ROWS = 40  # above this the exact program costs more than it gains
 
 
 class Permutation(Polled):
@@ -47,9 +46,9 @@ class Permutation(Polled):
     permutation : {"projection", "uniform", "markov"}, default="projection"
         How orders are drawn. Projections alternate at random with uniform orders once burn-in is
         over, for a projection alone cannot reach every partition.
-    program : {"auto", "exact", "quadratic", "beam"}, default="auto"
+    program : {"exact", "quadratic", "beam"}, default="beam"
         "exact": O(n^3). "quadratic": all runs, O(n^2), with Metropolis and Hastings. "beam":
-        only runs of notable weight, about O(n). "auto": "exact" up to 40 rows, "beam" beyond.
+        only runs of notable weight, about O(n).
     tolerance : float, default=1e-32
         Share of the sum over runs that the beam may drop at each row.
     grid : PriorGrid, array of shape (n_points, 2) or None, default=None
@@ -65,7 +64,7 @@ class Permutation(Polled):
     burn_in = False  # set by the chain: hill climbs are allowed, and tau follows
     tuning = None  # the reference number of clusters
 
-    def __init__(self, permutation="projection", program="auto", tolerance=BEAM, grid=None):
+    def __init__(self, permutation="projection", program="beam", tolerance=BEAM, grid=None):
         self.permutation, self.program, self.tolerance = permutation, program, tolerance
         self.integrated = None if grid is None else Integrated(grid)
 
@@ -97,17 +96,16 @@ class Permutation(Polled):
             place = _scanned_order(state, labels, rows, bit_generator)
         order, before = rows[place], labels[place]
         order_program = state.spare("order_program", OrderProgram)
-        program = self._program(n)
         log_number, log_size = self._log_number(state, n, law), self._log_size(state, n, law)
         self.poll()
-        tolerance, log_tau = self.tolerance if program == "beam" else 0.0, 0.0
-        if program != "exact":
+        tolerance, log_tau = self.tolerance if self.program == "beam" else 0.0, 0.0
+        if self.program != "exact":
             log_tau = self._log_tau(log_number)
         weights = log_size + log_tau
         order_program.forward(state, order, weights, beta, tolerance, law == "markov", self.poll)
         self.poll()
         work = CALL + order_program.work * row_work(n_columns_of(state))
-        if program == "exact":
+        if self.program == "exact":
             after, log_ratio = order_program.draw_exact(log_number, bit_generator), 0.0
         elif climb or order_program.holds(before):
             after = order_program.draw(bit_generator)
@@ -127,11 +125,6 @@ class Permutation(Polled):
         return MoveInfo(1, 1, work)
 
     # ---- weights --------------------------------------------------------------------------------
-
-    def _program(self, n):
-        if self.program == "auto":
-            return "exact" if n <= AUTO_EXACT_ROWS else "beam"
-        return self.program
 
     def _log_size(self, state, n, law):
         """log of the factor of a cluster of 0 .. n rows besides its likelihood."""

@@ -62,6 +62,7 @@ join, where a number of clusters is asked for, is said elsewhere (_tree_order.py
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -204,10 +205,6 @@ def _valleys(groups, judges, weights, numbers):
         pair = groups.smallest()
         if pair is None:
             pairs = groups.neighbours()
-            counting = [
-                {k for k in of_group if own_sizes[k] >= SMALL * most}
-                for of_group, most in zip(members, largest[:, 0])
-            ]
             for a, b in pairs - said.keys():
                 found = [
                     (judge.valley(a, b), judge.sizes[[a, b]].min()) for judge in judges or [groups]
@@ -215,9 +212,11 @@ def _valleys(groups, judges, weights, numbers):
                 evidence, rows = (_weighted_median(of, weights) for of in zip(*found))
                 if sizes[a] == sizes[b] == 1:
                     passages[a][b] = passages[b][a] = evidence, rows
-                between = [
-                    passages[i][j] for i in counting[a] for j in counting[b] & passages[i].keys()
+                counting = [
+                    [k for k in members[group] if own_sizes[k] >= SMALL * largest[group, 0]]
+                    for group in (a, b)
                 ]
+                between = [passages[i][j] for i, j in product(*counting) if j in passages[i]]
                 of_dips = _at_passages(evidence, rows, between) - many
                 said[a, b] = _fair(of_dips, groups, judges, weights, a, b)
             while (pair := min(pairs, key=lambda pair: (said[pair], pair))) not in asked:

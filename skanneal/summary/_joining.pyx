@@ -13,7 +13,7 @@ cdef double NOTHING = -40.0  # nats: what is so much less probable adds nothing 
 def join_groups(double[::1, :] joints, int64_t[::1] labels, int64_t[::1] second,
                 const unsigned char[::1] alive, Py_ssize_t a, Py_ssize_t b):
     """Add group b to group a, and find again which group is each row's most probable, and which
-    its second.
+    its second. That is sought among all groups only for rows of which a and b were the two.
 
     Parameters
     ----------
@@ -36,8 +36,9 @@ def join_groups(double[::1, :] joints, int64_t[::1] labels, int64_t[::1] second,
             joints[i, a], joints[i, b] = higher, -INFINITY
             if labels[i] == a or labels[i] == b:
                 labels[i] = a
-                own[n_own] = i
-                n_own += 1
+                if second[i] == a or second[i] == b:
+                    own[n_own] = i
+                    n_own += 1
             elif higher > joints[i, second[i]]:
                 second[i] = a
         for k in range(joints.shape[1]):

@@ -11,8 +11,8 @@ on the line from one component to the other (_cluster_tree.py says what it is):
   square have a flat law together.
 
 Both are fitted to the same places; two laws have five parameters, the bump has four. How probable
-two are before the rows are seen is not said here: the other pairs of the table tell, and the draws
-(_recurrence.py). So the log odds are
+two are before the rows are seen is not said here: the other pairs of the table tell
+(_cluster_tree.py). So the log odds are
 
     log p(y | two) - log p(y | one).
 

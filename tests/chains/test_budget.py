@@ -1,4 +1,4 @@
-"""The budget: each structure move has a share of the churn's work, whatever it finds."""
+"""The budget: each move has a share of the churn's work, whatever it finds."""
 
 from types import SimpleNamespace
 
@@ -7,9 +7,25 @@ import pytest
 
 from oracles.mixtures import make_table
 from skanneal.chains import ChainPlan, _budget, run_chain
-from skanneal.chains._budget import LEAST_COST, OWN_CALLS, SHARES, WHILE_GROWING, Budget, churn_cost
+from skanneal.chains._budget import (
+    LEAST_COST,
+    ONCE,
+    OWN_CALLS,
+    SHARES,
+    WHILE_GROWING,
+    Budget,
+    churn_cost,
+)
 from skanneal.chains._clock import ChainClock
-from skanneal.moves import CALL, COLUMN_MOVES, MOVES, MoveInfo, SplitMerge, row_work
+from skanneal.moves import (
+    CALL,
+    COLUMN_MOVES,
+    MOVES,
+    FeatureHyperparameters,
+    MoveInfo,
+    SplitMerge,
+    row_work,
+)
 from skanneal.parallel import StopFlag
 from skanneal.schedules import LinearAnneal
 
@@ -26,7 +42,7 @@ def state_of(n_inside, n_rows=10_000, n_views=3, n_columns=2):
     )
 
 
-def moves_of(made, work=lambda state: CALL, accepted=0):
+def moves_of(made, work=lambda state: CALL, accepted=0, names=NAMES):
     """A move of each name, which notes that it was made."""
 
     def sweep(name):
@@ -36,7 +52,7 @@ def moves_of(made, work=lambda state: CALL, accepted=0):
 
         return note
 
-    return [SimpleNamespace(name=name, sweep=sweep(name)) for name in NAMES]
+    return [SimpleNamespace(name=name, sweep=sweep(name)) for name in names]
 
 
 def counts(n_inside, n_churns=200, burn_in=True, budget=None, **given):
@@ -49,9 +65,16 @@ def counts(n_inside, n_churns=200, burn_in=True, budget=None, **given):
     return np.array([made.count(name) for name in NAMES])
 
 
+def work_of(state):
+    """The work of a churn."""
+    fixed, each = churn_cost(state)
+    return fixed + each * state.subsample.size
+
+
 def test_every_move_has_a_share():
-    assert set(SHARES) == {*MOVES, *COLUMN_MOVES} - {"gibbs"} and min(SHARES.values()) > 0.0
-    assert set(SHARES) > WHILE_GROWING
+    structure = {*MOVES, *COLUMN_MOVES} - {"gibbs"}
+    assert set(SHARES) == structure | {FeatureHyperparameters.name} and min(SHARES.values()) > 0.0
+    assert set(SHARES) > WHILE_GROWING | ONCE
 
 
 def test_shares_are_of_a_churns_work():
@@ -64,12 +87,8 @@ def test_shares_are_of_a_churns_work():
 
 @pytest.mark.parametrize("n_inside", [10, 1000, 9999])
 def test_a_move_that_costs_what_the_churn_does_has_its_share_at_every_size(n_inside):
-    def work(state):
-        fixed, each = churn_cost(state)
-        return fixed + each * state.subsample.size
-
     expected = 200 * np.array([SHARES[name] for name in NAMES])
-    np.testing.assert_allclose(counts(n_inside, work=work), expected, atol=1.0)
+    np.testing.assert_allclose(counts(n_inside, work=work_of), expected, atol=1.0)
 
 
 def test_at_full_data_moves_of_growing_subsamples_rest():
@@ -154,6 +173,40 @@ def test_the_first_sweep_is_made_at_once_and_paid_for_afterwards(cost, n_churns,
     for _ in range(n_churns):
         budget.make(state, None, segment, True, StopFlag())
     assert SHARES["split_merge"] == 0.5 and made.count("split_merge") == n_sweeps
+
+
+@pytest.mark.parametrize(("cost", "every"), [(0.01, 1), (0.9, 1), (2.0, 2), (5.0, 5)])
+def test_hyperparameters_are_drawn_at_most_once_after_a_churn(cost, every):
+    """What a draw costs is in shares of churns. What is left of the share of a cheap one is not
+    saved up."""
+    cost = cost * SHARES["hyperparameters"]
+    made, moves = [], {"hyperparameters": cost, "split_merge": 0.1}
+    budget = Budget(
+        [
+            move
+            for name, of_move in moves.items()
+            for move in moves_of(made, lambda state, c=of_move: c * work_of(state), names=[name])
+        ],
+        ChainClock(),
+    )
+    counts(100, n_churns=200, budget=budget)
+    made.clear()
+    counts(100, n_churns=200, budget=budget)
+    assert made.count("hyperparameters") == pytest.approx(200 / every, abs=1)
+    assert made.count("split_merge") == pytest.approx(1000, abs=1)  # the control: often in a churn
+    assert budget.credit["hyperparameters"] <= max(cost, SHARES["hyperparameters"])
+
+
+def test_what_a_draw_of_hyperparameters_costs_is_that_of_the_last_one():
+    """Beside a churn of few rows it is large, and a mean would be slow to follow as rows enter."""
+    made = []
+    budget = Budget(moves_of(made, lambda state: 1e9, names=["hyperparameters"]), ChainClock())
+    for n_inside in (100, 9_000, 9_000):
+        segment = SimpleNamespace(start=0, stop=n_inside, beta=1.0)
+        budget.credit["hyperparameters"] = 1e9
+        budget.make(state_of(n_inside), None, segment, True, StopFlag())
+    assert len(made) == 3
+    assert budget.costs["hyperparameters"] == pytest.approx(1e9 / work_of(state_of(9_000)))
 
 
 def test_a_chain_without_moves():

@@ -6,7 +6,14 @@ import pytest
 from oracles.crosscat_chains import make_case, make_state
 from oracles.mixtures import make_mixture, make_table, set_partition
 from oracles.reference import EXAMPLES
-from skanneal.moves import CALL, COLUMN_MOVES, Permutation, SplitMerge, row_work
+from skanneal.moves import (
+    CALL,
+    COLUMN_MOVES,
+    FeatureHyperparameters,
+    Permutation,
+    SplitMerge,
+    row_work,
+)
 from skanneal.moves import _allocating_move as allocating
 from skanneal.moves import _view_annealing as annealing
 from skanneal.moves._column_move import ColumnMove
@@ -99,6 +106,17 @@ def test_permutation():
     info = Permutation("uniform", "quadratic").sweep(mixture, bit_generator)
     of_program = mixture.spare("order_program", OrderProgram).work
     assert of_program > 20 and info.work == CALL + of_program * row_work(2)
+
+
+def test_draws_of_hyperparameters():
+    """A marginal likelihood of each cluster for each coordinate that has a grid: points of a grid
+    are scored together."""
+    columns = [("normal", [0.0, 1.0, 2.0], EXAMPLES["normal"][1])] * 4
+    mixture, bit_generator = make_mixture(columns, 1.0, 0.0, seed=1)
+    set_partition(mixture, [0, 0, 1])
+    grids = {j: [np.array([0.0, 1.0]), None, None, None] for j in (0, 2, 3)}
+    info = FeatureHyperparameters(grids).sweep(mixture, bit_generator)
+    assert info.proposed == 3 and info.work == 3 * 2 * MARGINAL
 
 
 def test_partitions_of_one_cluster_are_scored_once(counted):
