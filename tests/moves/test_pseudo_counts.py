@@ -38,6 +38,7 @@ from skanneal.chains._moves import ChainMoves
 from skanneal.families import FAMILIES
 from skanneal.moves import FeatureHyperparameters, Gibbs, PartitionHyperparameters, SplitMerge
 from skanneal.moves._pseudo_counts import draw_together
+from skanneal.parallel import StopFlag
 
 TOGETHER = [name for name, f in FAMILIES.items() if f.first_pseudo_count is not None]
 GRID = np.array([0.01, 0.1, 1.0, 10.0])
@@ -123,7 +124,7 @@ def test_pseudo_counts_wait_for_all_rows(monkeypatch):
     moves, found = ChainMoves(plan, ChainClock()), []
     segment = SimpleNamespace(start=0, stop=1, beta=1.0)
     for _ in range(2):
-        moves.make(mixture, bit_generator, segment, False, None)
+        moves.make(mixture, bit_generator, segment, False, StopFlag())
         found.append(moves.features.together)
         mixture.remove_row(mixture.subsample.leave_row(bit_generator))
     assert found == [True, False]
