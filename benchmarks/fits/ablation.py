@@ -81,6 +81,7 @@ RULES = {
     ),
     "half_the_column_blocks": lambda: shares(column_block=_budget.SHARES["column_block"] / 2),
     "fewer_column_blocks": lambda: shares(column_block=1 / 4),
+    "hyperparameters_always": lambda: shares(hyperparameters=1e6),
     "at_most_400_sweeps": lambda: constants(_rounds, MOST_SWEEPS=400),
     "own_work_of_one_call": lambda: constants(_budget, OWN_CALLS=1),
     "one_chain_unlimited": lambda: constants(_rounds, ONE_CHAIN=1.0),

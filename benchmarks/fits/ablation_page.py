@@ -59,6 +59,10 @@ RULES = {
     ),
     "half_the_column_blocks": ("blocks of columns have the churn's work, not half of it", "kept"),
     "fewer_column_blocks": ("blocks of columns have the churn's work, not a quarter", "kept"),
+    "hyperparameters_always": (
+        "draws of hyperparameters have half of a churn's work, not one draw after each",
+        "kept",
+    ),
     "at_most_400_sweeps": ("at most 800 sweeps at full data, not 400", "kept"),
     "own_work_of_one_call": ("a churn's own work is that of eight calls, not of one", "kept"),
     "one_chain_unlimited": ("one chain has a third of the work", "kept"),

@@ -78,7 +78,8 @@ class ChainMoves:
         """Make the structure move whose turn it is, then the rest: a fixed rotation."""
         self.features.together = state.subsample.size == state.table.n_rows
         due = [name for name in self.budget.due(state) if name != self.features.name]
-        for name in [*(due[turn % len(due) :][:1] if due else []), self.features.name]:
+        chosen = [due[turn % len(due)]] if due else []
+        for name in [*chosen, self.features.name]:
             self.budget.moves[name].sweep(state, bit_generator)
         self._draw_priors(state, bit_generator, 1.0)
 

@@ -17,7 +17,7 @@ probability that it has in the mixture: the maps are of what is elsewhere.
 Rounding. The law is one of numbers as they were before they were rounded, and so are densities, as
 elsewhere in the package. Draws and fills are rounded as the column is: where several training rows
 share the number whose rank a draw has, it becomes this number, so that what recurs does so as
-often. Other draws are rounded to the column's lattice, if it has one.
+often; of the numbers that are one in the table's precision, the one of fewest digits. Other draws are rounded to the column's lattice, if it has one.
 
 Where values end (`Walls` of _margin_law.py). A column that was never negative in fit has a hard
 wall at 0: no draw is negative, and a negative number has no density. If more than one training
@@ -48,7 +48,7 @@ class TrainingValues(NamedTuple):
     cells : float32 array of shape (n,)
         Ascending, without atoms and gaps; of rounded numbers with their noise.
     shared : float64 array of shape (n,)
-        The same as they were rounded, where several rows hold this number, else NaN.
+        In the user's units the numbers that several rows hold, as they were rounded, else NaN.
     walls : Walls
     """
 
@@ -127,13 +127,18 @@ class MarginMap:
         moved = np.maximum(np.sinh(self.curve(np.arcsinh(cells))), self.lowest)
         return np.where(np.isin(cells, self.atoms), cells, moved)
 
-    def rounded(self, cells):
-        """As `to_data`, and where several training rows share the number of the same rank, this."""
+    def drawn(self, cells, in_units):
+        """Numbers in the user's units of cells that were drawn: those of `to_data` and, where
+        several training rows share the number of the same rank, this.
+
+        `in_units` takes cells of the data to the user's units.
+        """
         cells = np.asarray(cells, dtype=np.float64)
         ranks = ndtr(self.scores(np.arcsinh(cells))) * len(self.shared)
         shared = self.shared[np.clip(ranks.astype(np.int64), 0, len(self.shared) - 1)]
         as_drawn = np.isnan(shared) | np.isin(cells, self.atoms)
-        return np.where(as_drawn, self.to_data(cells), shared)
+        numbers = np.where(as_drawn, in_units(self.to_data(cells)), shared)
+        return np.maximum(numbers, 0.0) if np.isfinite(self.lowest) else numbers
 
     def to_model(self, cells):
         """Cells of the mixture from those of the data, and the log of their slope.
@@ -200,15 +205,28 @@ def _training_values(encoder, j, table, place, cells):
     values = cells.astype(np.float64) * scale + offset
     values = np.exp(values) if of_logarithms else values
     values = values if lattice is None else lattice.nearest(values)
-    _, of, counts = np.unique(values, return_inverse=True, return_counts=True)
+    distinct, first, of, counts = np.unique(
+        values, return_index=True, return_inverse=True, return_counts=True
+    )
     half = 0.0 if lattice is None else 0.5 * lattice.step
     walls = _walls_of(values, getattr(codec, "atoms", ()), lattice is not None, half)
     if of_logarithms:
         walls = walls._replace(lowest=-np.inf)  # no cell is below
     elif values.min() >= -TOUCH * (scale + abs(offset)):
         walls = walls._replace(lowest=0.0 if lattice is None else lattice.offset - half)
-    shared = np.where(counts[of] > 1, as_cells(values), np.nan)
-    return TrainingValues(cells, shared, walls.mapped(as_cells))
+    shared = np.where(counts > 1, distinct, np.nan)
+    if lattice is None:
+        for at in np.flatnonzero(counts > 1):
+            shared[at] = _shortest(distinct[at], cells[first[at]], as_cells)
+    return TrainingValues(cells, shared[of], walls.mapped(as_cells))
+
+
+def _shortest(value, cell, as_cells):
+    """The number of fewest digits that has this float32 cell, as the value has."""
+    for written in ("0", *(f"{value:.{n}g}" for n in range(1, 17))):
+        if np.float32(as_cells(float(written))) == cell:
+            return float(written)
+    return value
 
 
 def _walls_of(values, atoms, is_rounded, half):

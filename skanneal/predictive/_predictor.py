@@ -8,6 +8,7 @@ their logarithms; a draw may count less than others. The training data are not n
 # SPDX-License-Identifier: BSD-3-Clause
 
 from copy import copy
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -348,8 +349,10 @@ class Predictor:
                 at = self._clusters(view, own, generator.random(len(rows)))
                 gaps = [mask[rows] for mask in missing]
                 for j, empty, cells in view.sample(gaps, at, bit_generator, own):
-                    cells = maps[j].rounded(cells) if j in maps else cells
-                    columns[j][rows[empty]] = self.in_units(j, cells)
+                    in_units = partial(self.in_units, j)
+                    columns[j][rows[empty]] = (
+                        maps[j].drawn(cells, in_units) if j in maps else in_units(cells)
+                    )
         return columns
 
     def _clusters(self, view, table, uniforms):

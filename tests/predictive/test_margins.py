@@ -167,6 +167,21 @@ def test_rounded_bounded_columns_with_atoms():
     assert np.exp(model.score_samples(cap)[0]) == pytest.approx(share, abs=0.02)
 
 
+@pytest.mark.parametrize("families", ["normal", "multivariate_normal"])
+def test_numbers_that_recur_are_drawn_as_they_are(families):
+    """Where the family has no atoms, and no lattice rounds: as often, and to the last digit."""
+    rng = np.random.default_rng(3)
+    X = np.c_[rng.exponential(700.0, 500), rng.normal(size=500)]
+    X[rng.random(500) < 0.4, 0] = 0.0
+    X[rng.random(500) < 0.2, 1] = 1.3
+    drawn = fitted(X, families=families).sample(4000, random_state=1)
+    for j, number in enumerate([0.0, 1.3]):
+        share = np.mean(X[:, j] == number)
+        assert np.mean(drawn[:, j] == number) == pytest.approx(share, abs=0.04)
+        assert not np.any((drawn[:, j] != number) & (np.abs(drawn[:, j] - number) < 1e-7))
+    assert drawn[:, 0].min() == 0.0
+
+
 @pytest.mark.parametrize(
     "name, draw",
     [
