@@ -79,11 +79,14 @@ class Budget:
         self.n_averaged = {name: int(memory["n_averaged"][name]) for name in self.moves}
         self.churn = [float(part) for part in memory["churn"]]
 
-    def make(self, state, bit_generator, segment, burn_in, stop):
-        """Make the moves that can be paid after a segment."""
+    def look(self, state, burn_in):
+        """Look what a churn costs now; after burn-in only if that is not known yet."""
         if burn_in or not self.churn:
             self.churn = churn_cost(state)
-        for name in self.due(state):
+
+    def make(self, names, state, bit_generator, segment, burn_in, stop):
+        """Make those of the named moves that can be paid after a segment."""
+        for name in self.due(state, names):
             self.credit[name] += self._earned(name, state, segment)
             while self.credit[name] >= self._cost(name) and not stop.is_set():
                 self.clock.poll()
@@ -92,15 +95,15 @@ class Budget:
                     self.credit[name] = min(self.credit[name], self._cost(name))
                     break
 
-    def due(self, state):
-        """Return the names of the moves that have a share while these rows are in."""
+    def due(self, state, names):
+        """Return which of the named moves have a share while these rows are in."""
         full = state.subsample.size == state.table.n_rows
-        return [name for name in self.moves if not (full and name in WHILE_GROWING)]
+        return [name for name in names if not (full and name in WHILE_GROWING)]
 
     def expected(self, state, segment):
         """Return the seconds that `make` will take; infinity if a due move was never made."""
         n_rows, seconds = state.subsample.size, 0.0
-        for name in self.due(state):
+        for name in self.due(state, self.moves):
             earned = self.credit[name] + self._earned(name, state, segment)
             n_sweeps = int(earned / self._cost(name))
             n_sweeps = min(n_sweeps, 1) if name in ONCE else n_sweeps

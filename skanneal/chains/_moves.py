@@ -27,6 +27,8 @@ class ChainMoves:
     ----------
     budget : Budget
         It says how often structure moves are made and the columns' hyperparameters drawn.
+    structure : list of str
+        The names of the structure moves, in the order in which they are made.
     features : FeatureHyperparameters
         The draw of the columns' hyperparameters, one of the budget's moves.
     priors : list of moves
@@ -49,6 +51,7 @@ class ChainMoves:
         ]
         inner = [getattr(move, "move", move) for move in structure]
         self.adaptive = [move for move in inner if hasattr(move, "burn_in")]
+        self.structure = [move.name for move in structure]
         self.features = FeatureHyperparameters(plan.grids)
         self.budget = Budget([*structure, EachView(self.features)], clock)
         self.priors = [EachView(PartitionHyperparameters(plan.prior_grid))]
@@ -67,21 +70,24 @@ class ChainMoves:
 
     def make(self, state, bit_generator, segment, burn_in, stop):
         """Make the moves that follow a segment."""
+        given = state, bit_generator, segment, burn_in, stop
         self.features.together = state.subsample.size == state.table.n_rows
-        self.budget.make(state, bit_generator, segment, burn_in, stop)
+        self.budget.look(state, burn_in)
+        self.budget.make(self.structure, *given)
         began = self.clock.now()
         self._draw_priors(state, bit_generator, segment.beta)
         self.clock.note("priors", began, state.subsample.size)
+        self.budget.make([self.features.name], *given)
         self.took = {"moves": self.clock.now() - began}
 
     def make_in_turn(self, state, bit_generator, turn):
         """Make the structure move whose turn it is, then the rest: a fixed rotation."""
         self.features.together = state.subsample.size == state.table.n_rows
-        due = [name for name in self.budget.due(state) if name != self.features.name]
-        chosen = [due[turn % len(due)]] if due else []
-        for name in [*chosen, self.features.name]:
+        due = self.budget.due(state, self.structure)
+        for name in due[turn % len(due) :][:1] if due else []:
             self.budget.moves[name].sweep(state, bit_generator)
         self._draw_priors(state, bit_generator, 1.0)
+        self.budget.moves[self.features.name].sweep(state, bit_generator)
 
     def _draw_priors(self, state, bit_generator, beta):
         for move in self.priors:

@@ -17,7 +17,8 @@ probability that it has in the mixture: the maps are of what is elsewhere.
 Rounding. The law is one of numbers as they were before they were rounded, and so are densities, as
 elsewhere in the package. Draws and fills are rounded as the column is: where several training rows
 share the number whose rank a draw has, it becomes this number, so that what recurs does so as
-often; of the numbers that are one in the table's precision, the one of fewest digits. Other draws are rounded to the column's lattice, if it has one.
+often; of the numbers that are one in the table's precision, the one of fewest digits. Other draws
+are rounded to the column's lattice, if it has one.
 
 Where values end (`Walls` of _margin_law.py). A column that was never negative in fit has a hard
 wall at 0: no draw is negative, and a negative number has no density. If more than one training

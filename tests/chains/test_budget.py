@@ -61,8 +61,14 @@ def counts(n_inside, n_churns=200, burn_in=True, budget=None, **given):
     budget = Budget(moves_of(made, **given), ChainClock()) if budget is None else budget
     for _ in range(n_churns):
         segment = SimpleNamespace(start=0, stop=n_inside, beta=1.0)
-        budget.make(state, None, segment, burn_in, StopFlag())
+        after(budget, state, segment, burn_in)
     return np.array([made.count(name) for name in NAMES])
+
+
+def after(budget, state, segment, burn_in=True):
+    """Make what can be paid after a segment."""
+    budget.look(state, burn_in)
+    budget.make(budget.moves, state, None, segment, burn_in, StopFlag())
 
 
 def work_of(state):
@@ -114,7 +120,7 @@ def test_costs_and_the_churns_work_are_frozen_after_burn_in():
         before, state = len(made), state_of(100, n_views=n_views)
         for _ in range(200):
             segment = SimpleNamespace(start=0, stop=100, beta=1.0)
-            budget.make(state, None, segment, False, StopFlag())
+            after(budget, state, segment, False)
         assert abs(len(made) - before - as_learned) <= len(NAMES)
     assert budget.costs == costs and budget.churn == churn
     before = len(made)
@@ -171,7 +177,7 @@ def test_the_first_sweep_is_made_at_once_and_paid_for_afterwards(cost, n_churns,
     moves = moves_of(made, lambda state: cost * sum(churn_cost(state)))
     budget, segment = Budget(moves, ChainClock()), SimpleNamespace(start=0, stop=1, beta=1.0)
     for _ in range(n_churns):
-        budget.make(state, None, segment, True, StopFlag())
+        after(budget, state, segment, True)
     assert SHARES["split_merge"] == 0.5 and made.count("split_merge") == n_sweeps
 
 
@@ -204,7 +210,7 @@ def test_what_a_draw_of_hyperparameters_costs_is_that_of_the_last_one():
     for n_inside in (100, 9_000, 9_000):
         segment = SimpleNamespace(start=0, stop=n_inside, beta=1.0)
         budget.credit["hyperparameters"] = 1e9
-        budget.make(state_of(n_inside), None, segment, True, StopFlag())
+        after(budget, state_of(n_inside), segment, True)
     assert len(made) == 3
     assert budget.costs["hyperparameters"] == pytest.approx(1e9 / work_of(state_of(9_000)))
 
@@ -212,7 +218,7 @@ def test_what_a_draw_of_hyperparameters_costs_is_that_of_the_last_one():
 def test_a_chain_without_moves():
     budget = Budget([], ChainClock())
     segment = SimpleNamespace(start=0, stop=10, beta=1.0)
-    assert budget.make(state_of(10), None, segment, True, StopFlag()) is None
+    assert budget.make([], state_of(10), None, segment, True, StopFlag()) is None
     assert budget.expected(state_of(10), segment) == 0.0
 
 
