@@ -26,7 +26,7 @@ K components has n K of them.
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
 from ..parallel import LEAST
 from ..summary import cluster_tree, cut_tree, n_clusters_proba, rank_clusters, valley_sureness
@@ -256,11 +256,13 @@ class Clusters:
         return numbers[numbers >= 0]
 
     def _shares_in(self, joints, order):
-        """Probability of each cluster of `order`, given that the row is in one of them."""
-        known = joints[:, :-1]
-        shares = np.exp(known - logsumexp(known, axis=1, keepdims=True))
+        """Probability of each cluster of `order`, given that the row is in one of them, and that of
+        a new component: (n_rows, n_clusters), (n_rows,)."""
+        highest = joints[:, :-1].max(axis=1, keepdims=True)
+        shares = np.exp(joints[:, :-1] - highest)
+        new = expit(joints[:, -1] - highest[:, 0] - np.log(shares.sum(axis=1)))
         out = shares @ (self.clusters[:, None] == order)
-        return out / out.sum(axis=1, keepdims=True)
+        return out / out.sum(axis=1, keepdims=True), new
 
     def _labelled(self, table):
         """The most probable cluster of each row, and its probability of being in that and not in a
@@ -268,8 +270,7 @@ class Clusters:
         labels, confidence = np.empty(table.n_rows, dtype=np.int64), np.empty(table.n_rows)
         order = self._order
         for start, stop, joints in self.joints(table):
-            shares = self._shares_in(joints, order)
-            new = np.exp(joints[:, -1] - logsumexp(joints, axis=1))
+            shares, new = self._shares_in(joints, order)
             labels[start:stop] = order[shares.argmax(axis=1)]
             confidence[start:stop] = shares.max(axis=1) * (1.0 - new)
         return labels, confidence
@@ -286,7 +287,7 @@ class Clusters:
         """Probability of each cluster, given that the row is in one: (n_rows, n_clusters)."""
         out, order = np.empty((table.n_rows, self.n_clusters)), self._order
         for start, stop, joints in self.joints(table):
-            out[start:stop, order] = self._shares_in(joints, order)
+            out[start:stop, order], _ = self._shares_in(joints, order)
         return out
 
     def _raised(self, point, table, clusters):

@@ -197,7 +197,7 @@ def _valleys(groups, judges, weights, numbers):
     sizes = np.ones(n_components)
     said, asked = {}, set()
     passages = [{} for _ in range(n_components)]  # to each other component: evidence and rows
-    members, own_sizes = [[k] for k in range(n_components)], groups.sizes.copy()
+    members, own_sizes = [[k] for k in range(n_components)], groups.sizes.tolist()
     tree, height = np.empty((n_components - 1, 4)), 0.0
     largest = np.column_stack([groups.sizes, np.zeros_like(groups.sizes)])  # two of each group
     many = np.log(n_components - 1)  # valleys, of which the surest is left to the end
@@ -212,10 +212,7 @@ def _valleys(groups, judges, weights, numbers):
                 evidence, rows = (_weighted_median(of, weights) for of in zip(*found))
                 if sizes[a] == sizes[b] == 1:
                     passages[a][b] = passages[b][a] = evidence, rows
-                counting = [
-                    [k for k in members[group] if own_sizes[k] >= SMALL * largest[group, 0]]
-                    for group in (a, b)
-                ]
+                counting = (_counting(members[of], own_sizes, largest[of, 0]) for of in (a, b))
                 between = [passages[i][j] for i, j in product(*counting) if j in passages[i]]
                 of_dips = _at_passages(evidence, rows, between) - many
                 said[a, b] = _fair(of_dips, groups, judges, weights, a, b)
@@ -236,6 +233,12 @@ def _valleys(groups, judges, weights, numbers):
         said = {pair: of for pair, of in said.items() if not {a, b} & set(pair)}
         asked &= said.keys()
     return tree
+
+
+def _counting(components, sizes, largest):
+    """Which components of a group count, whose largest one has so many rows."""
+    least = SMALL * largest
+    return [k for k in components if sizes[k] >= least]
 
 
 def _at_passages(evidence, rows, passages):
@@ -367,6 +370,7 @@ class _Groups:
         rest = joints.copy()
         rest[np.arange(len(joints)), labels] = -np.inf
         self.labels, self.second = labels, rest.argmax(axis=1)
+        self.of_second = rest[np.arange(len(joints)), self.second]
 
     def neighbours(self):
         """Return the pairs of groups, the lower number first, of which one is second in a row of
@@ -396,7 +400,8 @@ class _Groups:
         self.rows[a], self.rows[b] = np.sort(np.concatenate([of_a, of_b])), of_b[:0]
         self.sizes[a] += self.sizes[b]
         self.alive[b] = False
-        join_groups(self.joints, self.labels, self.second, self.alive.view(np.uint8), a, b)
+        alive = self.alive.view(np.uint8)
+        join_groups(self.joints, self.labels, self.second, self.of_second, alive, a, b)
 
     def valley(self, a, b):
         """Return the evidence of a valley between two groups: 0 if one has no row."""

@@ -11,7 +11,7 @@ cdef double NOTHING = -40.0  # nats: what is so much less probable adds nothing 
 
 
 def join_groups(double[::1, :] joints, int64_t[::1] labels, int64_t[::1] second,
-                const unsigned char[::1] alive, Py_ssize_t a, Py_ssize_t b):
+                double[::1] of_second, const unsigned char[::1] alive, Py_ssize_t a, Py_ssize_t b):
     """Add group b to group a, and find again which group is each row's most probable, and which
     its second. That is sought among all groups only for rows of which a and b were the two.
 
@@ -21,12 +21,13 @@ def join_groups(double[::1, :] joints, int64_t[::1] labels, int64_t[::1] second,
         Log joint densities; b's become -inf.
     labels, second : int64 array of shape (n_rows,)
         Changed in place.
+    of_second : float64 array of shape (n_rows,)
+        Joint densities of the second groups; changed in place.
     alive : bool array of shape (n_groups,), as bytes
         Groups that are left, b not among them. If it is a alone, `second` stays.
     """
     cdef Py_ssize_t n_rows = joints.shape[0], n_own = 0, i, j, k
     cdef int64_t[::1] own = np.empty(n_rows, dtype=np.int64)
-    cdef double[::1] best = np.full(n_rows, -np.inf)
     cdef double higher, lower
     with nogil:
         for i in range(n_rows):
@@ -39,13 +40,13 @@ def join_groups(double[::1, :] joints, int64_t[::1] labels, int64_t[::1] second,
                 if second[i] == a or second[i] == b:
                     own[n_own] = i
                     n_own += 1
-            elif higher > joints[i, second[i]]:
-                second[i] = a
+                    of_second[i] = -INFINITY
+            elif second[i] == a or second[i] == b or higher > of_second[i]:
+                second[i], of_second[i] = a, higher
         for k in range(joints.shape[1]):
             if not alive[k] or k == a:
                 continue
             for j in range(n_own):
                 i = own[j]
-                if joints[i, k] > best[j]:
-                    best[j] = joints[i, k]
-                    second[i] = k
+                if joints[i, k] > of_second[i]:
+                    second[i], of_second[i] = k, joints[i, k]
