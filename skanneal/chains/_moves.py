@@ -1,4 +1,4 @@
-"""What follows each churn of a chain: moves that have a budget, then draws of the priors."""
+"""What follows each churn of a chain: structure moves, then draws of priors and hyperparameters."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -26,7 +26,7 @@ class ChainMoves:
     Attributes
     ----------
     budget : Budget
-        It says how often structure moves are made and the columns' hyperparameters drawn.
+        It says how often structure moves are made, and the columns' hyperparameters drawn.
     structure : list of str
         The names of the structure moves, in the order in which they are made.
     features : FeatureHyperparameters

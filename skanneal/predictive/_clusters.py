@@ -163,14 +163,14 @@ class Clusters:
     def _label(self, table, clusters):
         """Label all rows, and number the clusters from the largest; one without a row is none.
 
-        Numbers are given last, so that one pass over the rows is enough where none is lost."""
-        self.clusters, self.n_clusters = clusters, int(clusters.max()) + 1
-        labels, confidence = self._labelled(table)
+        Numbers are given last, so that one pass over the rows is enough."""
+        self.clusters, self.n_clusters, empty = clusters, int(clusters.max()) + 1, []
+        labels, confidence = self._labelled(table, empty)
         self._number(clusters, labels)
-        if self.n_clusters <= clusters.max():  # rows are given to be in one of those that are left
-            labels, confidence = self._labelled(table)
-        else:
-            labels = _numbers_of(clusters, self.clusters)[labels]
+        numbers = _numbers_of(clusters, self.clusters)
+        for start, stop, of, shares in empty:  # rows are given to be in one of those that are left
+            confidence[start:stop] /= 1.0 - shares[:, numbers[of] < 0].sum(axis=1)
+        labels = numbers[labels]
         self.labels, self.confidence = self._without_noise(labels, confidence), confidence
 
     def _number(self, clusters, labels):
@@ -264,14 +264,21 @@ class Clusters:
         out = shares @ (self.clusters[:, None] == order)
         return out / out.sum(axis=1, keepdims=True), new
 
-    def _labelled(self, table):
+    def _labelled(self, table, empty=None):
         """The most probable cluster of each row, and its probability of being in that and not in a
-        new component: (n_rows,) each."""
+        new component: (n_rows,) each.
+
+        `empty`, if it is a list, is given (start, stop, clusters, shares) of clusters that are the
+        most probable one of no row before `stop`, and what shares the rows from `start` have."""
         labels, confidence = np.empty(table.n_rows, dtype=np.int64), np.empty(table.n_rows)
         order = self._order
+        rest = np.arange(len(order))
         for start, stop, joints in self.joints(table):
             shares, new = self._shares_in(joints, order)
-            labels[start:stop] = order[shares.argmax(axis=1)]
+            best = shares.argmax(axis=1)
+            labels[start:stop], rest = order[best], np.setdiff1d(rest, best)
+            if empty is not None and len(rest):
+                empty.append((start, stop, order[rest], shares[:, rest]))
             confidence[start:stop] = shares.max(axis=1) * (1.0 - new)
         return labels, confidence
 

@@ -1,5 +1,7 @@
 """Clusters of fits: shapes that take several components, invariance, queries."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -8,8 +10,9 @@ from sklearn.metrics import adjusted_rand_score
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.displays import ClusterTreeDisplay
 from skanneal.predictive import _clusters
-from skanneal.predictive._clusters import _gathered
+from skanneal.predictive._clusters import Clusters, _gathered
 from skanneal.schedules import LinearAnneal
+from skanneal.summary import rank_clusters
 
 pytestmark = pytest.mark.filterwarnings("ignore:The chains", "ignore:The rows are less probable")
 SHORT = {"n_chains": 2, "n_draws": 4, "schedule": LinearAnneal(n_sweeps=15), "random_state": 0}
@@ -177,3 +180,38 @@ def test_a_tree_is_drawn(groups):
     _, model = groups
     display = ClusterTreeDisplay.from_estimator(model)
     assert len(display.ax_.get_xticklabels()) == model.n_components_
+
+
+@pytest.mark.parametrize("n_in_block", [7, 40])
+def test_rows_are_given_to_be_in_a_cluster_that_has_rows(n_in_block):
+    """By the formula, also where a cluster is seen to have no row only in the end."""
+    rng = np.random.default_rng(0)
+    joints = 2.0 * rng.normal(size=(40, 6))  # of five components, and of a new one
+    joints[:, 2] -= 4.0  # the third is the most probable one of no row
+    joints[:, 3] -= 9.0 * (np.arange(40) < 30)  # and the fourth of none of the first thirty
+
+    class Given(Clusters):
+        noise = None
+
+        def __init__(self):
+            pass
+
+        def joints(self, table):
+            for start in range(0, 40, n_in_block):
+                stop = min(start + n_in_block, 40)
+                yield start, stop, joints[start:stop]
+
+    found = Given()
+    clusters = np.array([0, 1, 2, 3, 0])
+    found._label(SimpleNamespace(n_rows=40), clusters)
+    shares = np.exp(joints)
+    of_cluster = np.stack([shares[:, [0, 4]].sum(axis=1), shares[:, 1], shares[:, 3]], axis=1)
+    best = of_cluster.argmax(axis=1)
+    assert (shares[:, 2] < of_cluster.max(axis=1)).all() and (best[:30] < 2).all()
+    assert (best == 2).any()
+    ranks, _ = rank_clusters(best)
+    np.testing.assert_array_equal(found.labels, ranks)
+    known = of_cluster.max(axis=1) / of_cluster.sum(axis=1)
+    expected = known * (1.0 - shares[:, 5] / shares.sum(axis=1))
+    np.testing.assert_allclose(found.confidence, expected)
+    assert found.n_clusters == 3 and found.clusters[2] == -1
