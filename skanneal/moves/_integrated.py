@@ -25,9 +25,10 @@ class Integrated:
         self.known, self.known_of = {}, None
 
     def _known(self, prior, n, key, compute):
-        """The cached weights for this number of rows and this discount."""
-        if self.known_of != (n, prior.reduction):
-            self.known, self.known_of = {}, (n, prior.reduction)
+        """The cached weights for this number of rows, by the discount and a key."""
+        if self.known_of != n:
+            self.known, self.known_of = {}, n
+        key = prior.reduction, key
         if key not in self.known:
             self.known[key] = compute()
         return self.known[key]
