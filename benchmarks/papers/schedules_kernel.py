@@ -23,14 +23,14 @@ MOVES = ("gibbs", "column_gibbs", "column_sets")
 
 
 class OncePerChurn(Budget):
-    """Every structure move is made once after each churn."""
+    """Every move is made once after each churn."""
 
-    def make(self, state, bit_generator, segment, burn_in, stop):
-        """Make each move once."""
-        for name, move in self.moves.items():
+    def make(self, names, state, bit_generator, segment, burn_in, stop):
+        """Make each of the named moves once."""
+        for name in names:
             self.clock.poll()
             began = self.clock.now()
-            move.sweep(state, bit_generator, beta=segment.beta)
+            self.moves[name].sweep(state, bit_generator, beta=segment.beta)
             self.clock.note(name, began, state.subsample.size)
 
 
