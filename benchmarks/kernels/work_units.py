@@ -5,9 +5,9 @@
 Gibbs steps of rows of few and of many columns give the time of a cell and of a row. Sweeps of
 split-merge and draws of concentrations over six rows, which have hardly any cells to score, give
 that of a call. Scores of columns under partitions of few and of many clusters, whose sizes differ,
-give that of a column's marginal likelihood in one cluster; draws of hyperparameters are told in
-that. All are processor times, the least of several. What the
-package takes for them is printed beside (`skanneal/moves/_info.py`).
+give that of a column's marginal likelihood in one cluster. Draws of hyperparameters over few rows
+are told in cells, too. All are processor times, the least of several. What the package takes for
+them is printed beside (`skanneal/moves/_info.py`).
 """
 
 import time

@@ -26,7 +26,7 @@ SHARES = {
     "view_annealing": 1 / 8,
     "hyperparameters": 1 / 2,
 }
-ONCE = {"hyperparameters"}  # after a churn
+ONCE = {"hyperparameters"}  # made once after a churn at most
 WHILE_GROWING = {"view_reallocation"}  # at full data hardly any is accepted: 1 of 22,000
 # A churn is taken to cost as many calls beside its rows. That is a floor for moves on small tables:
 # with one call fits are worse (doc/ablation.md).
