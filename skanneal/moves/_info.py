@@ -30,8 +30,8 @@ class MoveInfo(NamedTuple):
     are scored together; for each partition of the rows under which it is scored; and for being
     added to a cluster. The row of these cells counts ROW. Where a column is scored under
     partitions, each of their clusters counts MARGINAL; so does each cluster where a hyperparameter
-    is drawn. A proposal made in Python, a table of
-    columns' scores, a step of all columns on it, and a view that is drawn or built count CALL each.
+    is drawn. A proposal made in Python, a table of columns' scores, a step of all columns on it,
+    and a view that is drawn or built count CALL each.
     """
 
     proposed: int
