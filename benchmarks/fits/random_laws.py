@@ -197,6 +197,20 @@ def skewed(rng, n):
     ]
 
 
+def clouds(rng, n):
+    """Many that overlap, each with a core and wider tails."""
+    k, width, out = int(rng.integers(6, 16)), rng.uniform(0.08, 0.14), []
+    freedom, centres = int(rng.choice([4, 6, 10])), rng.random((1, 2))
+    for _ in range(3000):
+        centre = rng.random(2) * 0.45 * np.sqrt(k)
+        if len(centres) < k and np.linalg.norm(centres - centre, axis=1).min() > 0.35:
+            centres = np.r_[centres, centre[None]]
+    for m, centre in zip(sizes(rng, 3 * n, len(centres), 20.0), centres):
+        axes = np.linalg.qr(rng.normal(size=(2, 2)))[0] * np.exp(rng.normal(0.0, 0.2, 2))
+        out.append(centre + width * rng.standard_t(freedom, size=(m, 2)) @ axes.T)
+    return out
+
+
 def one_triangle(rng, n):
     return [np.diff(np.sort(rng.random((n, 2)), axis=1), axis=1, prepend=0.0)]
 
@@ -230,7 +244,7 @@ ONE = {
 
 def tables(folder):
     """The laws and their numbers, by name."""
-    laws = {law.__name__: law for law in SEVERAL} | ONE
+    laws = {law.__name__: law for law in SEVERAL} | ONE | {"clouds": clouds}  # last: numbers stay
     return {name: (law, number) for number, (name, law) in enumerate(laws.items())}
 
 

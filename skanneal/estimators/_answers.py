@@ -111,7 +111,7 @@ def _own_clusters(estimator, draws, n_clusters, table, encoder):
     clusters = estimator._clusters_type(
         [draws[i] for i in at], np.ones(len(at)), summary["_point"], encoder.table_schema, None
     )
-    tree = clusters._grown(summary["_point"], table, None).tree(estimator.separation)
+    tree = clusters.grown(table, estimator.separation).tree(estimator.separation)
     clusters.clusters = cut_tree(tree, n_clusters=n_clusters)
     own_number = int(cut_tree(tree, estimator.separation, estimator.n_clusters).max()) + 1
     return clusters.predict(table.take(rows)), own_number

@@ -207,7 +207,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         found = self._clusters_type.of(
             draws, weights, fitted["_point"], encoder, table, self, limit, n_clusters, joins
         )
-        return {
+        return self._of_point(found.point) | {
             "labels_": found.labels,
             "n_clusters_": found.n_clusters,
             "probabilities_": found.confidence,
@@ -215,7 +215,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
             "n_clusters_proba_": number_proba(
                 found, self.separation, self.n_clusters, table.n_rows
             ),
-            "n_components_proba_": n_components_proba(draws, weights, fitted["_point"]),
+            "n_components_proba_": n_components_proba(draws, weights, found.point),
             "cluster_tree_": found.tree,
             "_clusters": found,
         }

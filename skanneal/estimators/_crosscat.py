@@ -427,12 +427,13 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         split = largest_view(view_labels), least, keys
         arrays = crosscat_arrays(*partitions, encoder.table_families, table, split)
         point = CrossCatDraw(arrays, encoder)
-        return {
-            "view_labels_": view_labels,
-            "row_labels_": [labels.astype(np.int64) for labels in point.row_labels],
-            "n_views_": point.n_views,
-            **self._of_point(point),
-        }
+        return {"view_labels_": view_labels, **self._of_point(point)}
+
+    @staticmethod
+    def _of_point(point):
+        row_labels = [labels.astype(np.int64) for labels in point.row_labels]
+        own = {"row_labels_": row_labels, "n_views_": point.n_views}
+        return BaseAnnealed._of_point(point) | own
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

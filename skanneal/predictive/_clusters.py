@@ -24,17 +24,19 @@ K components has n K of them.
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import expit, logsumexp
 
 from ..parallel import LEAST
-from ..summary import cluster_tree, cut_tree, n_clusters_proba, rank_clusters, valley_sureness
-from ..summary._cluster_tree import SMALL
+from ..summary import cut_tree, n_clusters_proba, rank_clusters, valley_sureness
+from ..summary._cluster_tree import SMALL, pair_heights, valley_tree
 from ..summary._tree_order import Joins
 from ._distances import added_surprisals
 from ._draws import state_of
 from ._loo import compared_rows
+from ._parts import beneath, main_peaks, neighbourhood, parted
 from ._point import matching_view
 from ._predictor import Predictor
 from ._tail import TIMED_ROWS, own_components
@@ -61,7 +63,7 @@ class Clusters:
         Those that are averaged over.
     weights : ndarray of shape (n_draws,)
     point : Draw or CrossCatDraw
-        Whose components the clusters are made of.
+        Whose components the clusters are made of; parted, where these are about several peaks.
     schema : Schema
         Of the Table.
     noise : float or None
@@ -91,7 +93,7 @@ class Clusters:
 
     def _average(self, draws, weights, point):
         """Average over these draws."""
-        self.draws, self.weights = draws, weights
+        self.draws, self.weights, self.point = draws, weights, point
         own = [matching_view(draw, point) for draw in draws]
         self.views = [view for view, _ in own]
         self.shares = [_shares(labels, point.labels) for _, labels in own]
@@ -129,20 +131,24 @@ class Clusters:
         used = evenly(len(draws), n_draws)
         schema = None if encoder is None else encoder.table_schema
         self = cls([draws[d] for d in used], weights[used], point, schema, estimator.noise)
-        self.joins = self._grown(point, table, limit) if joins is None else joins
+        self.joins = joins
+        if joins is None:
+            self.joins = self.grown(table, estimator.separation, limit)
+        elif joins.parted:
+            self._part_draws(table, *self._peaks(table, limit))
         self.tree = self.joins.tree(estimator.separation)
         clusters = cut_tree(self.tree, estimator.separation, n_clusters)
         if limit and table.n_rows > TIMED_ROWS and not self._leave_out_draws(table, limit):
-            self._number(clusters, clusters[point.labels])
-            self.labels = self.clusters[point.labels]
+            self._number(clusters, clusters[self.point.labels])
+            self.labels = self.clusters[self.point.labels]
             self.confidence = np.full(table.n_rows, np.nan)
             return self
         self._label(table, clusters)
         if n_clusters is not None and self.n_clusters < n_clusters:
-            self._average([point], np.ones(1), point)
+            self._average([self.point], np.ones(1), self.point)
             self._label(table, clusters)
         if n_clusters is not None and self.n_clusters < n_clusters:
-            self.raised = self._raised(point, table, clusters)
+            self.raised = self._raised(table, clusters)
             self._label(table, clusters)
         return self
 
@@ -206,19 +212,31 @@ class Clusters:
                 out[:, :-1] += self.raised
             yield start, stop, out
 
-    def _grown(self, point, table, limit):
+    def grown(self, table, separation, limit=None):
         """How the point estimate's components join, judged by some of the draws.
 
         With a time limit they are so many as take half of what is left of it. If there is no time
         for any, the point estimate judges itself."""
         began = limit.taken if limit else 0.0
-        own = self.joints_without(point, point.main_view, table)
+        own = self.joints_without(self.point, self.point.main_view, table)
         most = min(TREE_DRAWS, len(self.draws), max(_TREE_CELLS // own.size, _FEW_JUDGES))
         if limit:
             seconds = limit.taken - began
             most = int(min(most, limit.left / 2 / max(seconds, LEAST)))
         judges = evenly(len(self.draws), max(most - 1 + most % 2, 0))  # an odd number has a median
-        of_draws = [
+        numbers, whole = self.numbers(self.point, table)
+        known = numbers if whole else None
+        given = self._judges(judges, table), self.weights[judges], numbers
+        pairs = pair_heights(own, *given)
+        if pairs.max() < -np.log1p(-separation):  # else components are clusters
+            by_peaks = self._by_peaks(table, separation, judges, numbers, limit)
+            if by_peaks is not None:
+                return Joins.of(*by_peaks, known, parted=True)
+        return Joins.of(valley_tree(own, *given, pairs), own, known)
+
+    def _judges(self, judges, table):
+        """What a tree takes of some draws."""
+        return [
             _gathered(
                 self.joints_without(self.draws[d], self.views[d], table),
                 self.shares[d],
@@ -226,9 +244,67 @@ class Clusters:
             )
             for d in judges
         ]
-        numbers, whole = self.numbers(point, table)
-        evidence = cluster_tree(own, of_draws, self.weights[judges], numbers)
-        return Joins.of(evidence, own, numbers if whole else None)
+
+    def _by_peaks(self, table, separation, judges, numbers, limit):
+        """Part the components by the peaks of the density, if a component lies beneath several
+        clusters that are then found; _parts.py says why.
+
+        Returns
+        -------
+        tree, log_joints
+            Of the parts. None if nothing is parted.
+        """
+        point, draws = self.point, self.draws
+        labels = [matching_view(draw, point)[1] for draw in draws]
+        around, found, of_draws = self._peaks(table, limit)
+        if around is None or not beneath(labels, around.rows, found):
+            return None
+        self.point = parted(point, point.main_view, point.labels, around, found, table)
+        self._part_draws(table, around, found, of_draws)
+        about = main_peaks(self.point.labels, around.rows, found)
+        own = self.joints_without(self.point, self.point.main_view, table)
+        given = self._judges(judges, table), self.weights[judges], numbers
+        tree = valley_tree(own, *given, np.zeros((len(about), len(about))), about)
+        clusters = cut_tree(tree, separation)[self.point.labels[around.rows]]
+        if beneath(labels, around.rows, clusters):
+            return tree, own
+        self._average(draws, self.weights, point)
+        return None
+
+    def _peaks(self, table, limit):
+        """Which rows are about which peak of the density.
+
+        Returns
+        -------
+        around : Neighbourhood or None
+            Of some of the rows. None: the view is not of numbers alone, cells are missing, or a
+            time limit leaves no time for this.
+        found : ndarray of int64 of shape (n_some,)
+            The basin of each of these rows.
+        of_draws : list of ndarray of int64 of shape (n_some,)
+            The same under each draw.
+        """
+        began = limit.taken if limit else 0.0
+        around = neighbourhood(self.point, table, compared_rows(table.n_rows, TREE_ROWS))
+        if around is None:
+            return None, None, None
+        views = [state_of(draw, table).views[v] for draw, v in zip(self.draws, self.views)]
+        densities = [around.log_densities(views[0])]
+        if limit and limit.left < 2 * len(views) * (limit.taken - began):
+            return None, None, None
+        densities += [around.log_densities(view) for view in views[1:]]
+        log_weights = np.log(self.weights / self.weights.sum())[:, None]
+        mean = [logsumexp(np.stack(of) + log_weights, axis=0) for of in zip(*densities)]
+        return around, around.basins(*mean), [around.basins(*own) for own in densities]
+
+    def _part_draws(self, table, around, found, of_draws):
+        """Part the draws by what `_peaks` has found, if it has found anything."""
+        if around is not None:
+            draws = [
+                parted(draw, *matching_view(draw, self.point), around, own, table)
+                for draw, own in zip(self.draws, of_draws)
+            ]
+            self._average(draws, self.weights, self.point)
 
     def joints_without(self, draw, view, table):
         """What `joints_without` gives of the rows in which valleys are looked for."""
@@ -297,11 +373,11 @@ class Clusters:
             out[start:stop, order], _ = self._shares_in(joints, order)
         return out
 
-    def _raised(self, point, table, clusters):
+    def _raised(self, table, clusters):
         """What to add to the log weights of components, so that each cluster is the most probable
         one of a row: see `raised_weights`."""
         rows = compared_rows(table.n_rows, TREE_ROWS)
-        rows = np.union1d(rows, np.unique(point.labels, return_index=True)[1])
+        rows = np.union1d(rows, np.unique(self.point.labels, return_index=True)[1])
         order = np.argsort(clusters, kind="stable")
         starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
         of_clusters = [

@@ -82,7 +82,7 @@ from ._straight_line import CHANCE, straight_evidence
 
 _IMPOSSIBLE = 1e7  # nats below a row's best component; all others are taken to be no lower
 _FAR = 1e3  # nats: evidence where components are no neighbours
-_FEW_ROWS = 3  # of a group of fewer no valley is sure
+FEW_ROWS = 3  # of a group of fewer no valley is sure
 SMALL = 0.2  # share of the rows of its group's largest component, below which one does not count
 
 
@@ -126,16 +126,43 @@ def cluster_tree(
     >>> cut_tree(tree, probability=0.95)
     array([0, 0, 1])
     """
-    groups = _Groups(log_joints)
-    numbers = None if numbers is None else with_fills(np.asarray(numbers, dtype=np.float64))
+    pairs = pair_heights(log_joints, draws, draw_weights, numbers)
+    return valley_tree(log_joints, draws, draw_weights, numbers, pairs)
+
+
+def pair_heights(log_joints, draws=(), draw_weights=None, numbers=None):
+    """How sure it is that two components are two clusters because components are clusters, in nats:
+    (n_components, n_components); parameters as in `cluster_tree`."""
+    groups, judges, weights, numbers = _given(log_joints, draws, draw_weights, numbers)
+    odds = _pairs(groups, judges or [groups], weights, numbers)
+    return np.where(odds <= -_FAR, 0.0, _share_of_two(odds))
+
+
+def valley_tree(log_joints, draws, draw_weights, numbers, pairs, peaks=None):
+    """The tree of `cluster_tree`, given the heights of pairs.
+
+    Parameters
+    ----------
+    log_joints, draws, draw_weights, numbers
+        As in `cluster_tree`.
+    pairs : ndarray of shape (n_components, n_components)
+        From `pair_heights`; zeros for the tree of valleys alone.
+    peaks : int array of shape (n_components,) or None, default=None
+        About which peak of the density each component is. Those about one peak are joined first,
+        and no valley is sought between them. None: each has a peak of its own.
+    """
+    if len(pairs) == 1:
+        return np.empty((0, 4))
+    given = _given(log_joints, draws, draw_weights, numbers)
+    return _surer(_valleys(*given, peaks), pairs)
+
+
+def _given(log_joints, draws, draw_weights, numbers):
+    """Groups of the components and of those of draws, weights of these, and numbers."""
     judges = [_Groups(joints) for joints in draws]
     weights = draw_weights if judges and draw_weights is not None else np.ones(len(judges) or 1)
-    n_components = groups.joints.shape[1]
-    if n_components == 1:
-        return np.empty((0, 4))
-    odds = _pairs(groups, judges or [groups], weights, numbers)
-    valleys = _valleys(groups, judges, weights, numbers)
-    return _surer(valleys, np.where(odds <= -_FAR, 0.0, _share_of_two(odds)))
+    numbers = None if numbers is None else with_fills(np.asarray(numbers, dtype=np.float64))
+    return _Groups(log_joints), judges, weights, numbers
 
 
 def _share_of_two(odds):
@@ -178,7 +205,7 @@ def _pairs(groups, judges, weights, numbers=None):
     out = np.take_along_axis(np.take_along_axis(found, order, axis=0), at[None], axis=0)[0]
     np.fill_diagonal(out, -_FAR)
     for k in range(n_components):
-        if _weighted_median(sizes[:, k], weights) < _FEW_ROWS:
+        if _weighted_median(sizes[:, k], weights) < FEW_ROWS:
             votes = np.zeros(n_components)
             for judge, weight in zip(judges, weights):
                 where = judge.labels[groups.rows[k]] if len(groups.rows[k]) else judge.labels
@@ -190,18 +217,29 @@ def _pairs(groups, judges, weights, numbers=None):
     return out
 
 
-def _valleys(groups, judges, weights, numbers):
-    """The tree of the valleys alone."""
+def _valleys(groups, judges, weights, numbers, peaks=None):
+    """The tree of the valleys alone; `peaks` as in `valley_tree`."""
     n_components = groups.joints.shape[1]
     node = np.arange(n_components)  # of each group; a group has the number of its first component
-    sizes = np.ones(n_components)
-    said, asked = {}, set()
-    passages = [{} for _ in range(n_components)]  # to each other component: evidence and rows
-    members, own_sizes = [[k] for k in range(n_components)], groups.sizes.tolist()
+    counts = np.ones(n_components)
     tree, height = np.empty((n_components - 1, 4)), 0.0
+
+    def join(step, a, b):
+        tree[step] = *sorted((node[a], node[b])), height, counts[a] + counts[b]
+        for of_draw in groups, *judges:
+            of_draw.merge(a, b)
+        node[a], counts[a] = n_components + step, counts[a] + counts[b]
+
+    known = _known(peaks)
+    for step, pair in enumerate(known):
+        join(step, *pair)
+    said, asked = {}, set()
+    passages = [{} for _ in range(n_components)]  # to each other peak: evidence and rows
+    members, own_sizes = [[k] for k in range(n_components)], groups.sizes.tolist()
     largest = np.column_stack([groups.sizes, np.zeros_like(groups.sizes)])  # two of each group
-    many = np.log(n_components - 1)  # valleys, of which the surest is left to the end
-    for step in range(n_components - 1):
+    n_valleys = n_components - 1 - len(known)  # of which the surest is left to the end
+    many = np.log(max(n_valleys, 1))
+    for step in range(len(known), n_components - 1):
         pair = groups.smallest()
         if pair is None:
             pairs = groups.neighbours()
@@ -210,7 +248,7 @@ def _valleys(groups, judges, weights, numbers):
                     (judge.valley(a, b), judge.sizes[[a, b]].min()) for judge in judges or [groups]
                 ]
                 evidence, rows = (_weighted_median(of, weights) for of in zip(*found))
-                if sizes[a] == sizes[b] == 1:
+                if len(members[a]) == len(members[b]) == 1:
                     passages[a][b] = passages[b][a] = evidence, rows
                 counting = (_counting(members[of], own_sizes, largest[of, 0]) for of in (a, b))
                 between = [passages[i][j] for i, j in product(*counting) if j in passages[i]]
@@ -224,15 +262,20 @@ def _valleys(groups, judges, weights, numbers):
                     said[pair] = max(said[pair], _fair(found, groups, judges, weights, *pair))
             height = max(height, said[pair])
         a, b = pair
-        tree[step] = *sorted((node[a], node[b])), height, sizes[a] + sizes[b]
-        for of_draw in groups, *judges:
-            of_draw.merge(a, b)
+        join(step, a, b)
         members[a] += members[b]
-        node[a], sizes[a] = n_components + step, sizes[a] + sizes[b]
         largest[a] = np.sort(largest[pair, :], axis=None)[:1:-1]
         said = {pair: of for pair, of in said.items() if not {a, b} & set(pair)}
         asked &= said.keys()
     return tree
+
+
+def _known(peaks):
+    """The pairs to join first: of each peak the first component with every other one."""
+    if peaks is None:
+        return []
+    _, first, peak = np.unique(peaks, return_index=True, return_inverse=True)
+    return [(int(first[k]), at) for at, k in enumerate(peak) if first[k] != at]
 
 
 def _counting(components, sizes, largest):
@@ -255,7 +298,7 @@ def _fair(evidence, groups, judges, weights, a, b):
     if evidence <= 0.0:
         return evidence
     rows = np.concatenate([groups.rows[a], groups.rows[b]])
-    both = [min(len(judge.rows[a]), len(judge.rows[b])) >= _FEW_ROWS for judge in judges]
+    both = [min(len(judge.rows[a]), len(judge.rows[b])) >= FEW_ROWS for judge in judges]
     shares = (_shares(judge, rows, a, b) for judge, has in zip(judges, both) if has)
     differ = disagreement(shares, np.asarray(weights)[both]) if sum(both) > 1 else np.zeros(1)
     return max(evidence - float(np.log1p(differ.sum())), 0.0)
@@ -389,7 +432,7 @@ class _Groups:
         lower number first; None if there is no such group."""
         sizes = np.where(self.alive & (self.sizes > 0), self.sizes, len(self.labels))
         group = int(sizes.argmin())
-        if sizes[group] >= min(_FEW_ROWS, len(self.labels)):
+        if sizes[group] >= min(FEW_ROWS, len(self.labels)):
             return None
         second = int(np.bincount(self.second[self.rows[group]]).argmax())
         return min(group, second), max(group, second)
@@ -413,7 +456,7 @@ class _Groups:
     def two(self, a, b, numbers):
         """Return the log odds that the rows of two components are two: -1000 if one has hardly a
         row."""
-        if min(len(self.rows[a]), len(self.rows[b])) < _FEW_ROWS:
+        if min(len(self.rows[a]), len(self.rows[b])) < FEW_ROWS:
             return -_FAR
         rows = np.concatenate([self.rows[a], self.rows[b]])
         own = None if numbers is None else numbers[rows]

@@ -61,3 +61,8 @@ def dip_evidence(values):
     if scaled <= _LAST:
         return float(np.interp(scaled, _QUANTILES, _NATS))
     return float(_NATS[-1]) + _SLOPE * (scaled**2 - _LAST**2)
+
+
+def scaled_dip(evidence):
+    """Return which sqrt(n) dip has so much evidence, of at most log(1000) nats."""
+    return float(np.interp(evidence, _NATS, _QUANTILES))

@@ -48,15 +48,18 @@ class Joins(NamedTuple):
         Rows of each component, in shares.
     overlaps, distances : ndarray of shape (n_components, n_components)
         Sums of sqrt(p_ia p_ib), and the least distance of two rows.
+    parted : bool
+        Whether components of the fit are parted by the peaks of the density.
     """
 
     evidence: np.ndarray
     sizes: np.ndarray
     overlaps: np.ndarray
     distances: np.ndarray
+    parted: bool = False
 
     @classmethod
-    def of(cls, evidence, log_joints, numbers=None):
+    def of(cls, evidence, log_joints, numbers=None, parted=False):
         """Measure overlaps and distances of components in rows.
 
         Parameters
@@ -66,6 +69,7 @@ class Joins(NamedTuple):
             As `cluster_tree` takes them.
         numbers : ndarray of shape (n_rows, n_columns) or None, default=None
             The rows, if all of their cells are numbers; rows that have a gap do not count.
+        parted : bool, default=False
         """
         shares = np.exp(log_joints - logsumexp(log_joints, axis=1, keepdims=True))
         roots = np.sqrt(shares)
@@ -75,7 +79,7 @@ class Joins(NamedTuple):
             distances = _by_density(log_joints, labels)
         else:
             distances = _by_numbers(numbers[whole], labels[whole], log_joints.shape[1])
-        return cls(evidence, shares.sum(axis=0), roots.T @ roots, distances)
+        return cls(evidence, shares.sum(axis=0), roots.T @ roots, distances, parted)
 
     def tree(self, probability):
         """The tree whose clusters are sure by `probability`: (n_components - 1, 4)."""

@@ -1,0 +1,180 @@
+"""Components that lie beneath several clusters, and their parts.
+
+Where clusters have cores and wide tails, and overlap, a mixture of normal components may describe
+the cores by small components and the tails of all by one wide component beneath them. Between the
+wide one and a core there is no valley; through it all cores would be one cluster.
+
+So it is asked which rows are about which peak of the density (summary/_basins.py). A component
+lies beneath several clusters if no cluster has more than half of its rows. If most draws have such
+a component, all components are parted by peaks, those of the point estimate by the peaks of the
+mean density over draws, those of a draw by its own: of each peak the rows in its basin are a
+component of their own, if there are three. Valleys are then sought between peaks, with components
+about one peak joined. If clusters that are found like this have no component beneath several of
+them, the peaks were ripples, and the components stay whole.
+
+Neighbours of a row are those that are nearest in standard units; along an edge between two rows the
+density is asked for half way. All of this is for numbers without gaps: levels have no places in
+between. Of many rows only some are looked at; others are in the basin of the nearest of these.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from copy import copy
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.neighbors import NearestNeighbors
+
+from ..summary._basins import basins
+from ..summary._cluster_tree import FEW_ROWS
+from ..summary._dip import scaled_dip
+from ._draws import CHECKED, n_labelled, state_of
+from ._view import View
+
+NEIGHBOURS = 10  # of a row, to which it has edges
+CHANCE = np.log(2.0)  # nats: a peak is one if it is less probable than this by chance
+
+
+class Neighbourhood:
+    """Rows and the edges between them, on which densities are compared.
+
+    Parameters
+    ----------
+    table : Table
+        The training rows.
+    rows : int array of shape (n_rows,)
+        Those that are looked at.
+    columns : list of int
+        Of a view: all numbers, none of which is missing.
+
+    Attributes
+    ----------
+    first, second : ndarray of int64 of shape (n_edges,)
+    between : Table
+        The places half way along the edges.
+    """
+
+    def __init__(self, table, rows, columns):
+        self.rows, self.columns = rows, columns
+        self.some = some = table.take(rows)
+        numbers = self.places(some)
+        self.centre, spread = numbers.mean(axis=0), numbers.std(axis=0)
+        self.spread = np.where(spread > 0, spread, 1.0)
+        n_rows, n_near = some.n_rows, min(NEIGHBOURS, some.n_rows - 1)
+        self.tree = NearestNeighbors(n_neighbors=n_near + 1).fit(self._standard(numbers))
+        near = self.tree.kneighbors(return_distance=False, n_neighbors=n_near)
+        row = np.repeat(np.arange(n_rows), n_near)
+        pairs = np.minimum(row, near.ravel()) * n_rows + np.maximum(row, near.ravel())
+        self.first, self.second = np.divmod(np.unique(pairs), n_rows)
+        ends = some.take(self.first)
+        cells = [ends.column(j) for j in range(some.n_columns)]
+        for j, column in enumerate(columns):
+            cells[column] = (numbers[self.first, j] + numbers[self.second, j]) / 2
+        self.between = some.empty_like()
+        self.between.append(cells)
+
+    def places(self, table):
+        """The numbers of rows: (n_rows, n_columns)."""
+        return np.column_stack([table.column(j) for j in self.columns]).astype(np.float64)
+
+    def _standard(self, numbers):
+        return (numbers - self.centre) / self.spread
+
+    def log_densities(self, mixture):
+        """Log densities of a mixture: of the rows, and half way along the edges."""
+        view = View(mixture)
+        return [
+            logsumexp(view.joint(table, 0, table.n_rows), axis=1)
+            for table in (self.some, self.between)
+        ]
+
+    def basins(self, of_rows, of_edges):
+        """The basin of each row under a density: (n_rows,)."""
+        heights = np.minimum(of_edges, np.minimum(of_rows[self.first], of_rows[self.second]))
+        return basins(of_rows, self.first, self.second, heights, scaled_dip(CHANCE))
+
+    def basins_of(self, table, found):
+        """The basin of the nearest row, of any rows: (n_rows,)."""
+        numbers = self._standard(self.places(table))
+        return found[self.tree.kneighbors(numbers, 1, return_distance=False)[:, 0]]
+
+
+def neighbourhood(point, table, rows):
+    """The Neighbourhood of some rows of a table in a point estimate's view; None if that has other
+    columns than numbers, if cells are missing, or if there is a single row."""
+    view = View(state_of(point, table.empty_like()).views[point.main_view])
+    columns = sorted(view.features)
+    numbers = all(
+        table.dtypes[j] == "f4" and not len(table.atoms[j]) and not table.has_missing(j)
+        for j in columns
+    )
+    return Neighbourhood(table, rows, columns) if numbers and len(rows) > 1 else None
+
+
+def beneath(labels_of_draws, rows, groups):
+    """Whether most draws have a component that has no more than half of its rows in any group.
+
+    Parameters
+    ----------
+    labels_of_draws : list of int arrays
+        Components of all rows.
+    rows, groups : int array of shape (n_rows,)
+        Some of the rows, and their basins or clusters.
+    """
+    counts = [_counts(labels[rows], groups) for labels in labels_of_draws]
+    having = [(2 * of.max(axis=1) < of.sum(axis=1)).any() for of in counts]
+    return 2 * sum(having) > len(having)
+
+
+def main_peaks(labels, rows, found):
+    """About which peak each component is: the one with most of its rows among some, or one of its
+    own if it has none there. Parameters as in `parted`."""
+    counts = _counts(labels[rows], found)
+    counts = np.pad(counts, ((0, int(labels.max()) + 1 - len(counts)), (0, 0)))
+    own = np.arange(len(counts)) + counts.shape[1]
+    return np.where(counts.any(axis=1), counts.argmax(axis=1), own)
+
+
+def _counts(labels, groups):
+    """How many rows of each component are in each group: (n_components, n_groups)."""
+    counts = np.zeros((int(labels.max()) + 1, int(groups.max()) + 1), dtype=np.int64)
+    np.add.at(counts, (labels, groups), 1)
+    return counts
+
+
+def parted(draw, view, labels, around, found, table):
+    """A draw whose components in a view are parted by basins; the same one if none is.
+
+    Parameters
+    ----------
+    draw : Draw or CrossCatDraw
+    view : int
+        Its number in the state.
+    labels : int array of shape (n_table_rows,)
+        The draw's components there.
+    around : Neighbourhood
+    found : int array of shape (n_rows,)
+        The basins of its rows.
+    table : Table
+        The training rows.
+    """
+    counts = _counts(labels[around.rows], found)
+    where = counts >= FEW_ROWS
+    where[where.sum(axis=1) < 2] = False
+    where = np.pad(where, ((0, int(labels.max()) + 1 - len(where)), (0, 0)))
+    rows = np.flatnonzero(where.any(axis=1)[labels])
+    if not len(rows):
+        return draw
+    own, basin = labels[rows], around.basins_of(table.take(rows), found)
+    basin = np.where(where[own, basin], basin, main_peaks(labels, around.rows, found)[own])
+    new = labels.astype(np.int64)
+    new[rows] = len(where) + own * where.shape[1] + basin
+    new = np.unique(new, return_inverse=True)[1]
+    state = state_of(draw, table)
+    mixture = state.views[view]
+    mixture.set_prior(mixture.prior.holding(int(new.max()) + 1))
+    mixture.replace(np.arange(table.n_rows), new)
+    out = copy(draw)
+    out.arrays = state.to_arrays(numbered=True) | {"log_joint": np.array(state.log_joint())}
+    CHECKED[out] = {0, n_labelled(out.arrays)}
+    return out
