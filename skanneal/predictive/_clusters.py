@@ -24,9 +24,7 @@ K components has n K of them.
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from scipy.special import expit, logsumexp
 
 from ..parallel import LEAST
@@ -39,6 +37,7 @@ from ._loo import compared_rows
 from ._parts import beneath, main_peaks, neighbourhood, parted
 from ._point import matching_view
 from ._predictor import Predictor
+from ._raised_weights import raised_weights
 from ._tail import TIMED_ROWS, own_components
 from ._view import View
 
@@ -48,10 +47,9 @@ TREE_ROWS = 4000  # in which valleys are looked for
 TREE_DRAWS = 9  # that judge valleys
 _TREE_CELLS = 4 * 10**6  # rows times components times draws; beyond that, fewer draws
 _FEW_JUDGES = 3  # with any number of components
+FEWEST_COMPONENTS = 3  # of which one can lie beneath three peaks: its own and those of the others
 LARGEST = np.finfo(float).max
 LABELLING = 1.5  # how much longer labels take than the scores that they are made from
-_IMPOSSIBLE = 1e7  # nats, which a row's cluster may be less probable than its best
-_MARGIN = 1e-6  # nats by which a raised cluster is the most probable one: more than rounding
 
 
 class Clusters:
@@ -256,6 +254,8 @@ class Clusters:
         """
         point, draws = self.point, self.draws
         labels = [matching_view(draw, point)[1] for draw in draws]
+        if np.median([len(sizes) for sizes in self.component_sizes]) < FEWEST_COMPONENTS:
+            return None
         around, found, of_draws = self._peaks(table, limit)
         if around is None or not beneath(labels, around.rows, found):
             return None
@@ -272,33 +272,17 @@ class Clusters:
         return None
 
     def _peaks(self, table, limit):
-        """Which rows are about which peak of the density.
-
-        Returns
-        -------
-        around : Neighbourhood or None
-            Of some of the rows. None: the view is not of numbers alone, cells are missing, or a
-            time limit leaves no time for this.
-        found : ndarray of int64 of shape (n_some,)
-            The basin of each of these rows.
-        of_draws : list of ndarray of int64 of shape (n_some,)
-            The same under each draw.
-        """
-        began = limit.taken if limit else 0.0
+        """Some rows and their edges, the basins of these rows, and their basins under each draw;
+        None for each if places between rows say nothing, or if there is no time."""
         around = neighbourhood(self.point, table, compared_rows(table.n_rows, TREE_ROWS))
         if around is None:
             return None, None, None
         views = [state_of(draw, table).views[v] for draw, v in zip(self.draws, self.views)]
-        densities = [around.log_densities(views[0])]
-        if limit and limit.left < 2 * len(views) * (limit.taken - began):
-            return None, None, None
-        densities += [around.log_densities(view) for view in views[1:]]
-        log_weights = np.log(self.weights / self.weights.sum())[:, None]
-        mean = [logsumexp(np.stack(of) + log_weights, axis=0) for of in zip(*densities)]
-        return around, around.basins(*mean), [around.basins(*own) for own in densities]
+        found = around.peaks(views, self.weights, limit)
+        return (None, None, None) if found is None else (around, *found)
 
     def _part_draws(self, table, around, found, of_draws):
-        """Part the draws by what `_peaks` has found, if it has found anything."""
+        """Part the draws by what `_peaks` has found, if anything."""
         if around is not None:
             draws = [
                 parted(draw, *matching_view(draw, self.point), around, own, table)
@@ -416,39 +400,6 @@ def numbers_of(point, table):
     if not numbers:
         return None, False
     return np.column_stack([some.column(j) for j in numbers]), len(numbers) == len(view.features)
-
-
-def raised_weights(log_joints):
-    """What to add to log densities so that each is the largest one in a row: (n_clusters,).
-
-    Each cluster g is given a row i_g, such that the product of the probabilities of g in i_g is the
-    greatest that different rows can have. By the duality of linear programs there are then weights
-    b with which no cluster h is more probable in i_g than g,
-
-        b_g - b_h >= log f_h(i_g) - log f_g(i_g).
-
-    The least of them that are not below 0 follow from raising them again and again. Where only
-    equality can be had, since two clusters may change their rows at no cost, rows are chosen once
-    more, by how much less probable than the best cluster theirs is.
-
-    Parameters
-    ----------
-    log_joints : ndarray of shape (n_rows, n_clusters)
-        log f_h of rows, of which equal ones count as one.
-    """
-    for total in (logsumexp, np.max):
-        logs = log_joints - total(log_joints, axis=1, keepdims=True)
-        logs = np.unique(np.maximum(logs, -_IMPOSSIBLE), axis=0)
-        own, chosen = linear_sum_assignment(logs.T, maximize=True)
-        logs, at, weights = logs[chosen], np.arange(len(own)), np.zeros(logs.shape[1])
-        needed = logs - logs[at, own][:, None] + _MARGIN
-        needed[at, own] = 0.0
-        for _ in range(len(weights) + 1):  # a way from cluster to cluster has no more steps
-            least = (needed + weights).max(axis=1)
-            if (least <= weights[own]).all():
-                return weights
-            weights[own] = least
-    return weights
 
 
 def number_proba(found, separation, n_clusters, n_rows):

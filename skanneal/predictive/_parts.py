@@ -93,6 +93,32 @@ class Neighbourhood:
         heights = np.minimum(of_edges, np.minimum(of_rows[self.first], of_rows[self.second]))
         return basins(of_rows, self.first, self.second, heights, scaled_dip(CHANCE))
 
+    def peaks(self, mixtures, weights, limit=None):
+        """Which rows are about which peak of densities.
+
+        Parameters
+        ----------
+        mixtures : list of Mixture
+        weights : ndarray of shape (n_mixtures,)
+        limit : TimeLimit or None
+            Half of what is left of it may be spent; None is returned if that is too little.
+
+        Returns
+        -------
+        found : ndarray of int64 of shape (n_rows,)
+            The basin of each row under the mean density.
+        of_mixtures : list of ndarray of int64 of shape (n_rows,)
+            The same under each mixture's own.
+        """
+        began = limit.taken if limit else 0.0
+        densities = [self.log_densities(mixtures[0])]
+        if limit and limit.left < 2 * len(mixtures) * (limit.taken - began):
+            return None
+        densities += [self.log_densities(mixture) for mixture in mixtures[1:]]
+        log_weights = np.log(weights / weights.sum())[:, None]
+        mean = [logsumexp(np.stack(of) + log_weights, axis=0) for of in zip(*densities)]
+        return self.basins(*mean), [self.basins(*own) for own in densities]
+
     def basins_of(self, table, found):
         """The basin of the nearest row, of any rows: (n_rows,)."""
         numbers = self._standard(self.places(table))

@@ -12,9 +12,7 @@ def by_the_formula(log_densities, first, second, log_heights, least):
     stay apart for good if sqrt(m) E / (2 m) of both is above `least`."""
     groups, apart = [{i} for i in range(len(log_densities))], []
     for edge in sorted(range(len(first)), key=lambda e: (-log_heights[e], e)):
-        a, b = (
-            next(group for group in groups if row[edge] in group) for row in (first, second)
-        )
+        a, b = (next(group for group in groups if row[edge] in group) for row in (first, second))
         if a is b or any({frozenset(a), frozenset(b)} == pair for pair in apart):
             continue
         excess = [
