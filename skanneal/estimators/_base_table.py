@@ -16,7 +16,8 @@ from ..encoding import RowKeys, grids_in_units, n_distinct, open_table, with_bou
 from ..families import Table
 from ..parallel import OfFit, say
 from ..partition_priors import PARTITION_PRIORS
-from ..predictive._clusters import Clusters, n_components_proba, number_proba
+from ..predictive._clusters import Clusters
+from ..predictive._how_many import n_components_proba, number_proba
 from ..predictive._draws import Draw
 from ..predictive._point import mixture_arrays
 from ..predictive._queries import MixtureQueries

@@ -28,7 +28,7 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 from ..parallel import LEAST
-from ..summary import cut_tree, n_clusters_proba, rank_clusters, valley_sureness
+from ..summary import cut_tree, rank_clusters
 from ..summary._cluster_tree import SMALL, pair_heights, valley_tree
 from ..summary._tree_order import Joins
 from ._distances import added_surprisals
@@ -133,7 +133,7 @@ class Clusters:
         if joins is None:
             self.joins = self.grown(table, estimator.separation, limit)
         elif joins.parted:
-            self._part_draws(table, *self._peaks(table, limit))
+            self._part_draws(table, *self._peaks(table, self._judging(table), limit))
         self.tree = self.joins.tree(estimator.separation)
         clusters = cut_tree(self.tree, estimator.separation, n_clusters)
         if limit and table.n_rows > TIMED_ROWS and not self._leave_out_draws(table, limit):
@@ -217,11 +217,7 @@ class Clusters:
         for any, the point estimate judges itself."""
         began = limit.taken if limit else 0.0
         own = self.joints_without(self.point, self.point.main_view, table)
-        most = min(TREE_DRAWS, len(self.draws), max(_TREE_CELLS // own.size, _FEW_JUDGES))
-        if limit:
-            seconds = limit.taken - began
-            most = int(min(most, limit.left / 2 / max(seconds, LEAST)))
-        judges = evenly(len(self.draws), max(most - 1 + most % 2, 0))  # an odd number has a median
+        judges = self._judging(table, limit, limit.taken - began if limit else 0.0)
         numbers, whole = self.numbers(self.point, table)
         known = numbers if whole else None
         given = self._judges(judges, table), self.weights[judges], numbers
@@ -231,6 +227,14 @@ class Clusters:
             if by_peaks is not None:
                 return Joins.of(*by_peaks, known, parted=True)
         return Joins.of(valley_tree(own, *given, pairs), own, known)
+
+    def _judging(self, table, limit=None, seconds=0.0):
+        """Which draws judge, each of which takes so many seconds."""
+        n_cells = min(table.n_rows, TREE_ROWS) * (int(self.point.labels.max()) + 1)
+        most = min(TREE_DRAWS, len(self.draws), max(_TREE_CELLS // n_cells, _FEW_JUDGES))
+        if limit:
+            most = int(min(most, limit.left / 2 / max(seconds, LEAST)))
+        return evenly(len(self.draws), max(most - 1 + most % 2, 0))  # an odd number has a median
 
     def _judges(self, judges, table):
         """What a tree takes of some draws."""
@@ -256,11 +260,11 @@ class Clusters:
         labels = [matching_view(draw, point)[1] for draw in draws]
         if np.median([len(sizes) for sizes in self.component_sizes]) < FEWEST_COMPONENTS:
             return None
-        around, found, of_draws = self._peaks(table, limit)
+        around, found, of_judges = self._peaks(table, judges, limit)
         if around is None or not beneath(labels, around.rows, found):
             return None
         self.point = parted(point, point.main_view, point.labels, around, found, table)
-        self._part_draws(table, around, found, of_draws)
+        self._part_draws(table, around, found, of_judges)
         about = main_peaks(self.point.labels, around.rows, found)
         own = self.joints_without(self.point, self.point.main_view, table)
         given = self._judges(judges, table), self.weights[judges], numbers
@@ -271,22 +275,27 @@ class Clusters:
         self._average(draws, self.weights, point)
         return None
 
-    def _peaks(self, table, limit):
-        """Some rows and their edges, the basins of these rows, and their basins under each draw;
-        None for each if places between rows say nothing, or if there is no time."""
+    def _peaks(self, table, judges, limit):
+        """Some rows and their edges; the basins of these rows under the mean of the draws that
+        judge; and by the number of each of these its own. None for each if places between rows say
+        nothing, or if there is no time."""
         around = neighbourhood(self.point, table, compared_rows(table.n_rows, TREE_ROWS))
-        if around is None:
+        if around is None or not len(judges):
             return None, None, None
-        views = [state_of(draw, table).views[v] for draw, v in zip(self.draws, self.views)]
-        found = around.peaks(views, self.weights, limit)
-        return (None, None, None) if found is None else (around, *found)
+        views = [state_of(self.draws[d], table).views[self.views[d]] for d in judges]
+        found = around.peaks(views, self.weights[judges], limit)
+        if found is None:
+            return None, None, None
+        return around, found[0], dict(zip(judges.tolist(), found[1]))
 
-    def _part_draws(self, table, around, found, of_draws):
-        """Part the draws by what `_peaks` has found, if anything."""
+    def _part_draws(self, table, around, found, of_judges):
+        """Part the draws by what `_peaks` has found, if anything: each by its own basins, if they
+        are known."""
         if around is not None:
+            own = [of_judges.get(d, found) for d in range(len(self.draws))]
             draws = [
-                parted(draw, *matching_view(draw, self.point), around, own, table)
-                for draw, own in zip(self.draws, of_draws)
+                parted(draw, *matching_view(draw, self.point), around, basins, table)
+                for draw, basins in zip(self.draws, own)
             ]
             self._average(draws, self.weights, self.point)
 
@@ -400,36 +409,6 @@ def numbers_of(point, table):
     if not numbers:
         return None, False
     return np.column_stack([some.column(j) for j in numbers]), len(numbers) == len(view.features)
-
-
-def number_proba(found, separation, n_clusters, n_rows):
-    """Probability of each number of clusters, from 0; the last is that of more than components.
-
-    A join that the tree is cut at, but of which a cluster has no row, has no evidence. There are no
-    more clusters than rows.
-
-    Parameters
-    ----------
-    found : Clusters
-    separation : float
-    n_clusters : int or None
-        How many were asked for; the tree says of any number the same, whatever that is.
-    n_rows : int
-    """
-    tree = found.tree.copy()
-    if n_clusters is None:
-        n_sure = np.count_nonzero(valley_sureness(tree) >= separation)
-        first = len(tree) - n_sure
-        tree[first : first + 1 + n_sure - found.n_clusters, 2] = 0.0
-        tree[:, 2].sort()
-    unseen = {"unseen": 0.0} if len(tree) + 1 >= n_rows else {}
-    return n_clusters_proba(tree, separation, **unseen)
-
-
-def n_components_proba(draws, weights, point):
-    """Probability of each number of components, from 0, going by the draws."""
-    numbers = [int(matching_view(draw, point)[1].max()) + 1 for draw in draws]
-    return np.bincount(numbers, weights) / np.sum(weights)
 
 
 def _numbers_of(clusters, numbered):

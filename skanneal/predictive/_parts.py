@@ -6,15 +6,16 @@ wide one and a core there is no valley; through it all cores would be one cluste
 
 So it is asked which rows are about which peak of the density (summary/_basins.py). A component
 lies beneath several clusters if no cluster has more than half of its rows. If most draws have such
-a component, all components are parted by peaks, those of the point estimate by the peaks of the
-mean density over draws, those of a draw by its own: of each peak the rows in its basin are a
-component of their own, if there are three. Valleys are then sought between peaks, with components
-about one peak joined. If clusters that are found like this have no component beneath several of
-them, the peaks were ripples, and the components stay whole.
+a component, all components are parted by peaks: those of a draw that judges by its own, those of
+the point estimate and of other draws by the peaks of the mean density over draws that judge. Of
+each peak the rows in its basin are a component of their own, if there are three. Valleys are then
+sought between peaks, with components about one peak joined. If clusters that are found like this
+have no component beneath several of them, the peaks were ripples, and the components stay whole.
 
 Neighbours of a row are those that are nearest in standard units; along an edge between two rows the
-density is asked for half way. All of this is for numbers without gaps: levels have no places in
-between. Of many rows only some are looked at; others are in the basin of the nearest of these.
+density is asked for half way, unless all draws that judge have both rows in one component, within
+which there is no saddle. All of this is for numbers without gaps: levels have no places in between.
+Of many rows only some are looked at; others are in the basin of the nearest of these.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -22,7 +23,6 @@ between. Of many rows only some are looked at; others are in the basin of the ne
 from copy import copy
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.neighbors import NearestNeighbors
 
 from ..summary._basins import basins
@@ -50,28 +50,22 @@ class Neighbourhood:
     Attributes
     ----------
     first, second : ndarray of int64 of shape (n_edges,)
-    between : Table
-        The places half way along the edges.
+        The rows that an edge joins, by their place among those that are looked at.
     """
 
     def __init__(self, table, rows, columns):
         self.rows, self.columns = rows, columns
         self.some = some = table.take(rows)
-        numbers = self.places(some)
-        self.centre, spread = numbers.mean(axis=0), numbers.std(axis=0)
+        self.numbers = self.places(some)
+        self.centre, spread = self.numbers.mean(axis=0), self.numbers.std(axis=0)
         self.spread = np.where(spread > 0, spread, 1.0)
         n_rows, n_near = some.n_rows, min(NEIGHBOURS, some.n_rows - 1)
-        self.tree = NearestNeighbors(n_neighbors=n_near + 1).fit(self._standard(numbers))
+        standard = self._standard(self.numbers)
+        self.tree = NearestNeighbors(n_neighbors=n_near + 1).fit(standard)
         near = self.tree.kneighbors(return_distance=False, n_neighbors=n_near)
         row = np.repeat(np.arange(n_rows), n_near)
         pairs = np.minimum(row, near.ravel()) * n_rows + np.maximum(row, near.ravel())
         self.first, self.second = np.divmod(np.unique(pairs), n_rows)
-        ends = some.take(self.first)
-        cells = [ends.column(j) for j in range(some.n_columns)]
-        for j, column in enumerate(columns):
-            cells[column] = (numbers[self.first, j] + numbers[self.second, j]) / 2
-        self.between = some.empty_like()
-        self.between.append(cells)
 
     def places(self, table):
         """The numbers of rows: (n_rows, n_columns)."""
@@ -80,17 +74,22 @@ class Neighbourhood:
     def _standard(self, numbers):
         return (numbers - self.centre) / self.spread
 
-    def log_densities(self, mixture):
-        """Log densities of a mixture: of the rows, and half way along the edges."""
-        view = View(mixture)
-        return [
-            logsumexp(view.joint(table, 0, table.n_rows), axis=1)
-            for table in (self.some, self.between)
-        ]
+    def half_way(self, edges):
+        """The places half way along some edges."""
+        first, second = self.first[edges], self.second[edges]
+        ends, out = self.some.take(first), self.some.empty_like()
+        cells = [ends.column(j) for j in range(ends.n_columns)]
+        for j, column in enumerate(self.columns):
+            cells[column] = (self.numbers[first, j] + self.numbers[second, j]) / 2
+        out.append(cells)
+        return out
 
-    def basins(self, of_rows, of_edges):
-        """The basin of each row under a density: (n_rows,)."""
-        heights = np.minimum(of_edges, np.minimum(of_rows[self.first], of_rows[self.second]))
+    def basins(self, of_rows, edges, of_edges):
+        """The basin of each row under a density: (n_rows,).
+
+        of_rows, of_edges : log densities, of rows, and half way along some edges."""
+        heights = np.minimum(of_rows[self.first], of_rows[self.second])
+        heights[edges] = np.minimum(heights[edges], of_edges)
         return basins(of_rows, self.first, self.second, heights, scaled_dip(CHANCE))
 
     def peaks(self, mixtures, weights, limit=None):
@@ -110,19 +109,31 @@ class Neighbourhood:
         of_mixtures : list of ndarray of int64 of shape (n_rows,)
             The same under each mixture's own.
         """
-        began = limit.taken if limit else 0.0
-        densities = [self.log_densities(mixtures[0])]
-        if limit and limit.left < 2 * len(mixtures) * (limit.taken - began):
+        began, views = limit.taken if limit else 0.0, [View(mixture) for mixture in mixtures]
+        of_rows, apart = np.empty((len(views), self.some.n_rows)), np.zeros(len(self.first), bool)
+        for own, view in zip(of_rows, views):
+            joint = view.joint(self.some, 0, self.some.n_rows)
+            own[:], best = _log_sums(joint), joint.argmax(axis=1)
+            apart |= best[self.first] != best[self.second]
+        if limit and limit.left < 2 * NEIGHBOURS * (limit.taken - began):
             return None
-        densities += [self.log_densities(mixture) for mixture in mixtures[1:]]
+        edges, between = np.flatnonzero(apart), self.half_way(apart)
+        of_edges = [_log_sums(view.joint(between, 0, between.n_rows)) for view in views]
         log_weights = np.log(weights / weights.sum())[:, None]
-        mean = [logsumexp(np.stack(of) + log_weights, axis=0) for of in zip(*densities)]
-        return self.basins(*mean), [self.basins(*own) for own in densities]
+        mean = [_log_sums((of + log_weights).T) for of in (of_rows, np.array(of_edges))]
+        of_each = [self.basins(own, edges, of) for own, of in zip(of_rows, of_edges)]
+        return self.basins(mean[0], edges, mean[1]), of_each
 
     def basins_of(self, table, found):
         """The basin of the nearest row, of any rows: (n_rows,)."""
         numbers = self._standard(self.places(table))
         return found[self.tree.kneighbors(numbers, 1, return_distance=False)[:, 0]]
+
+
+def _log_sums(logs):
+    """Log of the sum of the exponentials of each row, one of which is finite."""
+    largest = logs.max(axis=1)
+    return largest + np.log(np.exp(logs - largest[:, None]).sum(axis=1))
 
 
 def neighbourhood(point, table, rows):

@@ -37,9 +37,10 @@ class Rows(NamedTuple):
 class ShardedClusters(Clusters):
     """The clusters of a fit, whether or not its rows are in a Table."""
 
-    def _peaks(self, table, limit):
+    def _peaks(self, table, judges, limit):
         """See `Clusters`; only rows in a Table have places in between."""
-        return super()._peaks(table, limit) if isinstance(table, Table) else (None, None, None)
+        in_table = isinstance(table, Table)
+        return super()._peaks(table, judges, limit) if in_table else (None, None, None)
 
     def joints_without(self, draw, view, table):
         """See `Clusters`; atoms that are instantiated have seen all rows."""

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from oracles.accelerated_fits import Rates
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture, CrossCatPY, PermutationDPMixture
-from skanneal.predictive._clusters import number_proba
+from skanneal.predictive._how_many import number_proba
 from skanneal.predictive._raised_weights import raised_weights
 from skanneal.predictive._splits import split_largest
 from skanneal.schedules import AcceleratedSchedule, LinearAnneal
