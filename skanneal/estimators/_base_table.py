@@ -17,8 +17,8 @@ from ..families import Table
 from ..parallel import OfFit, say
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._clusters import Clusters
-from ..predictive._how_many import n_components_proba, number_proba
 from ..predictive._draws import Draw
+from ..predictive._how_many import n_components_proba, number_proba
 from ..predictive._point import mixture_arrays
 from ..predictive._queries import MixtureQueries
 from ..summary import LOSSES, POINT_ESTIMATES, counted_chains, valley_sureness

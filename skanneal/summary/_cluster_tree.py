@@ -57,7 +57,8 @@ look like two normal laws. But where components are clusters nearly all pairs of
 and of pieces some are and some are not. So the share of all pairs of the table that are two is how
 sure it is that its components are clusters. A component that lies within another one is part of it.
 What parts two components is the surer of the valleys and of this share. In which order components
-join, where a number of clusters is asked for, is said elsewhere (_tree_order.py).
+join, where a number of clusters is asked for, is said elsewhere (_tree_order.py), and why valleys
+may be sought between peaks of the density in place of components (predictive/_parts.py), too.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
