@@ -112,6 +112,25 @@ def test_parting_again_changes_nothing(model):
     np.testing.assert_array_equal(again.labels, new.labels)
 
 
+def test_an_edge_is_as_low_as_half_way():
+    """Every row is a neighbour of most others, so that without the places between them the rows of
+    two groups would be about one peak."""
+    generator = np.random.default_rng(4)
+    X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 8, axis=0) + generator.normal(size=(16, 2))
+    model = fitted(X)
+    table = model._queries().table(model._encoded(X))
+    draw = next(draw for draw in model.draws_[0] if draw.n_components == 2)
+    mixture = state_of(draw, table).views[0]
+    around = neighbourhood(draw, table, np.arange(16))
+    found, of_each = around.peaks([mixture], np.ones(1))
+    np.testing.assert_array_equal(found, np.repeat([0, 1], 8))
+    np.testing.assert_array_equal(of_each[0], found)
+    scores, log_weights = mixture.score_rows(table, 0, 16)
+    of_rows = np.log(np.exp(scores + log_weights).sum(axis=1))
+    none = np.empty(0, dtype=np.int64)
+    assert around.basins(of_rows, none, none).max() == 0
+
+
 def test_a_component_is_beneath_groups_of_which_none_has_half_of_it():
     rows, groups = np.arange(6), np.array([0, 0, 1, 1, 2, 2])
     spread, held = np.zeros(6, dtype=int), np.array([0, 0, 0, 1, 1, 1])
