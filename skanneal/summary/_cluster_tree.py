@@ -55,7 +55,10 @@ whether two normal laws explain the rows of neighbouring components better than 
 (_one_or_two.py). A single pair cannot tell, since some neighbouring pieces of a ring or of a square
 look like two normal laws. But where components are clusters nearly all pairs of neighbours are two,
 and of pieces some are and some are not. So the share of all pairs of the table that are two is how
-sure it is that its components are clusters. A component that lies within another one is part of it.
+sure it is that its components are clusters. But in a cube of many rows nearly all pairs of pieces
+are two. There each draw has pieces of its own, and clusters are what draws agree about: if two
+draws put most rows into different components (_disagreement.py), components are no clusters. A
+component that lies within another one is part of it.
 What parts two components is the surer of the valleys and of this share. In which order components
 join, where a number of clusters is asked for, is said elsewhere (_tree_order.py), and why valleys
 may be sought between peaks of the density in place of components (predictive/_parts.py), too.
@@ -70,10 +73,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import squareform
-from scipy.special import expit, log_expit, logsumexp
+from scipy.special import expit, log_expit, logsumexp, softmax
 
 from ._dip import dip_evidence
-from ._disagreement import disagreement
+from ._disagreement import disagreement, share_in_doubt
 from ._fills import with_fills
 from ._joining import join_groups
 from ._labels import relabel
@@ -84,6 +87,7 @@ from ._straight_line import CHANCE, straight_evidence
 _IMPOSSIBLE = 1e7  # nats below a row's best component; all others are taken to be no lower
 _FAR = 1e3  # nats: evidence where components are no neighbours
 FEW_ROWS = 3  # of a group of fewer no valley is sure
+MOST = 0.5  # share of the rows about which two draws differ where components are no clusters
 SMALL = 0.2  # share of the rows of its group's largest component, below which one does not count
 
 
@@ -135,6 +139,9 @@ def pair_heights(log_joints, draws=(), draw_weights=None, numbers=None):
     """How sure it is that two components are two clusters because components are clusters, in nats:
     (n_components, n_components); parameters as in `cluster_tree`."""
     groups, judges, weights, numbers = _given(log_joints, draws, draw_weights, numbers)
+    shares = (softmax(judge.joints, axis=1) for judge in judges)
+    if judges and share_in_doubt(shares, weights) > MOST:
+        return np.zeros((len(groups.alive), len(groups.alive)))
     odds = _pairs(groups, judges or [groups], weights, numbers)
     return np.where(odds <= -_FAR, 0.0, _share_of_two(odds))
 

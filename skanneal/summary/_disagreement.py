@@ -9,11 +9,39 @@ of draws, D is how many rows are in doubt: between the borders of two draws, or 
 that a single draw does not know their side. Where two clusters are apart all draws have the border
 between them, and D is next to nothing. Where groups are tiles of a square, of a ring or of a heavy
 tail, each draw has borders of its own.
+
+Of many groups at once D is 1 - sum_k p_sk p_tk, the probability that a row is in different ones.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
+
+
+def share_in_doubt(shares, weights):
+    """Return D of many groups, as a mean over rows.
+
+    Parameters
+    ----------
+    shares : iterable of ndarray of shape (n_rows, n_groups)
+        Each draw's probabilities of the groups; rows sum to 1.
+    weights : array-like of shape (n_draws,)
+        How much each draw counts, in any unit.
+
+    Returns
+    -------
+    share : float
+        The mean over pairs of different draws; 0 if one draw has all of the weight.
+    """
+    weights = np.asarray(weights, dtype=np.float64) / np.sum(weights)
+    mean = same = 0.0
+    for of_draw, weight in zip(shares, weights):
+        mean = mean + weight * of_draw
+        same += weight**2 * (of_draw**2).sum(axis=1).mean()
+    different = 1.0 - weights @ weights
+    if different < 1e-9:
+        return 0.0
+    return float(1.0 - ((mean**2).sum(axis=1).mean() - same) / different)
 
 
 def disagreement(shares, weights):

@@ -18,6 +18,7 @@ from skanneal.summary._cluster_tree import (
     _share_of_two,
     _surer,
     _valleys,
+    pair_heights,
 )
 from skanneal.summary._dip import dip, dip_evidence
 from skanneal.summary._line import spread_ties
@@ -482,3 +483,22 @@ def test_a_doubtful_pair_is_two_in_a_table_where_others_are_plainly_two():
     alone = cluster_tree(joints[:300, :2], [of_draw[:300, :2] for of_draw in draws])
     assert alone[0, 2] < sure[0, 2]
     assert cut_tree(sure).tolist() == [0, 1, 2]
+
+
+def pieces_and_clusters():
+    """Rows of four normal laws, and logs of joint densities: of these, and of a draw's pieces."""
+    generator = np.random.default_rng(8)
+    centres = np.array([0.0, 4.0, 8.0, 12.0])
+    rows = np.repeat(centres, 80) + generator.normal(size=320)
+
+    def joints(of):
+        return -0.5 * (rows[:, None] - of) ** 2
+
+    pieces = [joints(np.roll(centres, shift)) for shift in range(4)]  # no two put a row into one
+    return joints(centres), [joints(centres)] * 4, pieces
+
+
+def test_components_are_clusters_only_where_draws_agree_about_most_rows():
+    own, same, pieces = pieces_and_clusters()
+    assert pair_heights(own, same).max() > 3.0  # sure by 0.95
+    assert pair_heights(own, pieces).max() == 0.0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skanneal.summary._disagreement import disagreement
+from skanneal.summary._disagreement import disagreement, share_in_doubt
 
 
 @pytest.mark.parametrize("weights", [np.ones(4), np.array([3.0, 0.5, 0.0, 2.0])])
@@ -25,3 +25,17 @@ def test_rows_between_the_borders_of_two_draws_are_counted():
 def test_a_single_draw_tells_nothing():
     shares = np.random.default_rng(3).random((2, 5))
     assert not disagreement(shares, [1.0, 0.0]).any()
+
+
+def test_the_share_in_doubt_is_a_mean_over_pairs_of_draws():
+    generator = np.random.default_rng(3)
+    shares, weights = generator.dirichlet(np.ones(4), size=(3, 6)), np.array([1.0, 2.0, 0.5])
+    total = count = 0.0
+    for s in range(3):
+        for t in range(3):
+            if s != t:
+                same = sum(shares[s, i, k] * shares[t, i, k] for i in range(6) for k in range(4))
+                total += weights[s] * weights[t] * (1.0 - same / 6)
+                count += weights[s] * weights[t]
+    assert share_in_doubt(shares, weights) == pytest.approx(total / count)
+    assert share_in_doubt(shares[:1], [1.0]) == 0.0
