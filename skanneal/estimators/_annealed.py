@@ -27,7 +27,14 @@ from ..partition_priors import PARTITION_PRIORS
 from ..predictive._loo import chain_weights
 from ..predictive._margins import Margins
 from ..predictive._tail import training_scores
-from ..schedules import SCHEDULES, BaseSchedule, SequentialGibbs, resolve_schedule
+from ..schedules import (
+    SCHEDULES,
+    BaseSchedule,
+    CustomAnneal,
+    SequentialGibbs,
+    resolve_schedule,
+)
+from ..schedules._path import begun_in_turn
 from ..states import Mixture
 from ._answers import answers_of
 from ._base_chains import INTERRUPTED, BaseChains, check_states
@@ -40,7 +47,9 @@ from ._weighted_draws import weighted_draws
 SKETCH_ROWS = 2000
 BLOCK_ROWS = 8192  # rows that are scored at a time
 DRAWS, FEW_DRAWS = 25, 4  # per chain by default, and if labels would take much memory
-OTHER_SWEEPS = 10.0  # of chains that begin in the other way, before rounds follow
+# Chains that begin in the other way: sweeps before rounds follow, and of large tables the rows that
+# enter one after another before the schedule's path is followed.
+OTHER_SWEEPS, OTHER_ROWS = 10.0, 10_000
 DRAWS_BYTES = 2**28  # by default the labels of all draws take no more
 
 
@@ -294,11 +303,19 @@ class BaseAnnealed(BaseTable, BaseChains):
 
         Chains that agree although they began differently are more likely to have arrived. The other
         way is the sequential pass and a few sweeps, or if that is the schedule's own, annealing.
+        Where rows are many, a pass over all of them leaves clusters that no move at full data
+        mends. Then so few rows enter one after another that moves still can, and the others as the
+        schedule has it.
         """
+        n_rows = plan.table.n_rows
+        path = schedule.path(n_rows)
+        begun = begun_in_turn(path, OTHER_ROWS) if n_rows > OTHER_ROWS else None
         if isinstance(schedule, SequentialGibbs):
             other = resolve_schedule("anneal")
+        elif begun is not None:
+            other = CustomAnneal.from_path(begun)
         else:
-            n_sweeps = schedule.path(plan.table.n_rows).assignments[-1] / plan.table.n_rows
+            n_sweeps = path.assignments[-1] / n_rows
             other = SequentialGibbs(n_sweeps=float(min(n_sweeps, OTHER_SWEEPS)))
         return plan, other.set_params(selection=schedule.selection)
 

@@ -262,6 +262,40 @@ def divide(Mixture mixture, rows, bit_generator, int64_t most_steps):
     return np.asarray(side), n_steps
 
 
+cdef class Places:
+    """The places of rows by their clusters, for proposals to find the rows of a cluster.
+
+    Looked for again once rows have changed clusters, which few proposals do."""
+
+    cdef bint known
+    cdef int64_t[::1] at        # those of a cluster side by side, ascending
+    cdef int64_t[::1] first     # by slot, where its cluster begins; then the end of the last one
+
+    def __init__(self, Py_ssize_t n_rows):
+        self.known = False
+        self.at = np.empty(n_rows, dtype=np.int64)
+        self.first = np.empty(0, dtype=np.int64)
+
+    cdef int find(self, Mixture mixture, const int64_t[::1] rows) except -1 nogil:
+        cdef int64_t place, start = 0
+        cdef Py_ssize_t k
+        if self.known:
+            return 0
+        if self.first.shape[0] != mixture.n_slots + 1:
+            with gil:
+                self.first = np.empty(mixture.n_slots + 1, dtype=np.int64)
+        self.first[0] = 0
+        for k in range(mixture.n_slots):  # where the next row of the cluster goes, one slot on
+            self.first[k + 1] = start
+            start += mixture.counts[k]
+        for place in range(rows.shape[0]):
+            k = mixture.labels[rows[place]]
+            self.at[self.first[k + 1]] = place
+            self.first[k + 1] += 1
+        self.known = True
+        return 0
+
+
 class SplitMerge(Polled):
     """Split or merge clusters around a random pair of rows.
 
@@ -327,6 +361,7 @@ cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_ge
     cdef int64_t n_allocated = pair.n_allocated, n_weighed = pair.n_weighed
     cdef int64_t[::1] members = np.empty(n, dtype=np.int64)
     cdef int32_t[::1] side = np.empty(n, dtype=np.int32)
+    cdef Places places = Places(n)
     cdef double share
     cdef bint split
     poll()
@@ -353,15 +388,15 @@ cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_ge
                 polled = pair.n_allocated
                 with gil:
                     poll()
-            accepted += propose(mixture, pair, rows, i, j, split, members[:size], side[:size], beta,
-                                integrated, uniform_pairs, rng)
+            accepted += propose(mixture, pair, rows, places, i, j, split, members[:size],
+                                side[:size], beta, integrated, uniform_pairs, rng)
             made += 1
     return made, accepted, pair.n_allocated - n_allocated, pair.n_weighed - n_weighed
 
 
-cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int64_t i, int64_t j,
-                 bint split, int64_t[::1] members, int32_t[::1] side, double beta, integrated,
-                 bint uniform_pairs, bitgen_t *rng) except -1 nogil:
+cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, Places places,
+                 int64_t i, int64_t j, bint split, int64_t[::1] members, int32_t[::1] side,
+                 double beta, integrated, bint uniform_pairs, bitgen_t *rng) except -1 nogil:
     """Split the cluster of places i and j, or merge theirs, if that is accepted; return whether it
     was.
 
@@ -378,7 +413,8 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int6
         with gil:
             log_ratio = integrated.log_opening(mixture.prior, n_before, n)
     if split:
-        gather(mixture, rows, i, j, members, rng)
+        places.find(mixture, rows)
+        gather(mixture, rows, places, i, j, members, rng)
         log_ratio -= pair.allocate(mixture, members, side, False, -INFINITY, beta, rng)
         log_ratio += log_split_sizes(mixture.prior, pair.size[0], pair.size[1])
         if not uniform_pairs:
@@ -402,26 +438,36 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, int6
         least = log_u + log_ratio  # the merge is accepted if log q is above
         if least >= 0.0:
             return False
-        gather(mixture, rows, i, j, members, rng)
+        places.find(mixture, rows)
+        gather(mixture, rows, places, i, j, members, rng)
         for at in range(size):
             side[at] = mixture.labels[members[at]] == b
         if pair.allocate(mixture, members, side, True, least, beta, rng) <= least:
             return False
         accept_merge(mixture, a, b, members, side)
+    places.known = False
     return True
 
 
-cdef void gather(Mixture mixture, const int64_t[::1] rows, int64_t i, int64_t j,
+cdef void gather(Mixture mixture, const int64_t[::1] rows, Places places, int64_t i, int64_t j,
                  int64_t[::1] members, bitgen_t *rng) noexcept nogil:
     """The rows of the clusters of places i and j: these two first, then all others in random
     order."""
-    cdef int64_t at, row, other, count = 2
     cdef Py_ssize_t a = mixture.labels[rows[i]], b = mixture.labels[rows[j]]
+    cdef int64_t of_a = places.first[a], end_a = places.first[a + 1], of_b = 0, end_b = 0
+    cdef int64_t at, other, count = 2
+    if b != a:
+        of_b, end_b = places.first[b], places.first[b + 1]
     members[0], members[1] = rows[i], rows[j]
-    for at in range(rows.shape[0]):
-        row = rows[at]
-        if (mixture.labels[row] == a or mixture.labels[row] == b) and at != i and at != j:
-            members[count] = row
+    while of_a < end_a or of_b < end_b:  # in the order of their places
+        if of_b == end_b or (of_a < end_a and places.at[of_a] < places.at[of_b]):
+            at = places.at[of_a]
+            of_a += 1
+        else:
+            at = places.at[of_b]
+            of_b += 1
+        if at != i and at != j:
+            members[count] = rows[at]
             count += 1
     for at in range(count - 1, 2, -1):
         other = 2 + below(rng, at - 1)

@@ -99,3 +99,46 @@ def size_after(knots, assignments):
     right = min(max(int(np.searchsorted(knots[:, 0], assignments)), 1), len(knots) - 1)
     (start, size), (stop, last) = knots[right - 1 : right + 1].tolist()
     return size - ((start - assignments) * (last - size)) // (stop - start)
+
+
+def begun_in_turn(path, size):
+    """Return a path that begins otherwise, and goes on as another one does.
+
+    The first rows enter one after another, without churn. They are churned until the other path,
+    too, holds so many; then that is followed.
+
+    Parameters
+    ----------
+    path : Path
+    size : int
+        How many rows enter so, fewer than all.
+
+    Returns
+    -------
+    begun : Path or None
+        None if the other path begins with rows, or does not churn the first ones either.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skanneal.schedules import Path
+    >>> from skanneal.schedules._path import begun_in_turn
+    >>> path = Path(np.array([0, 60, 90]), np.array([0, 20, 40]), np.ones(3), "empty")
+    >>> begun_in_turn(path, 10)[:2]
+    (array([ 0, 10, 30, 60, 90]), array([ 0, 10, 10, 20, 40]))
+    """
+    right = int(np.argmax(path.sizes >= size))
+    if right == 0 or path.start != "empty":
+        return None
+    start, stop = path.assignments[right - 1 : right + 1].tolist()
+    before, after = path.sizes[right - 1 : right + 1].tolist()
+    reached = start - (before - size) * (stop - start) // (after - before)
+    if reached <= size:
+        return None
+    right += reached == stop
+    assignments = np.concatenate([[0, size, reached], path.assignments[right:]])
+    return path._replace(
+        assignments=assignments,
+        sizes=np.concatenate([[0, size, size], path.sizes[right:]]),
+        betas=np.interp(assignments, path.assignments, path.betas),
+    )

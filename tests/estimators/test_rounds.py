@@ -359,3 +359,26 @@ def test_every_second_chain_begins_in_another_way(monkeypatch):
     assert begun[-1][1][0] is begun[-1][1][1]
     CrossCatPY(schedule=LinearAnneal(n_sweeps=5), n_chains=2, random_state=0).fit(rows())
     assert all(plan.columns == "drawn" for plan in begun[-1][0])
+
+
+def test_of_many_rows_some_enter_one_after_another_and_the_others_as_the_schedule_has_it(monkeypatch):
+    """So chains of opposite starts agree where a pass over all rows leaves one of them behind."""
+    begun, real = [], _annealed.BaseAnnealed._run_chains
+
+    def noted(self, limit, plans, schedules, *rest):
+        begun.append([schedule.path(400) for schedule in schedules])
+        return real(self, limit, plans, schedules, *rest)
+
+    monkeypatch.setattr(_annealed.BaseAnnealed, "_run_chains", noted)
+    monkeypatch.setattr(_annealed, "OTHER_ROWS", 100)
+    quick = resolve_schedule("anneal").set_params(small_size=20)
+    X = many_clusters()
+    first, second = (
+        AnnealedDPMixture(schedule=quick, n_chains=2, random_state=0, n_jobs=n_jobs).fit(X)
+        for n_jobs in (1, 2)
+    )
+    usual, other = begun[0]
+    assert (other.sizes[:3] == [0, 100, 100]).all() and other.assignments[1] == 100
+    assert usual.assignments[-1] == other.assignments[-1]
+    assert first.converged_ and first.n_clusters_ == 20
+    same_bits(first, second)

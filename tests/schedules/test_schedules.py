@@ -26,7 +26,7 @@ from skanneal.schedules import (
     resolve_schedule,
     size_at,
 )
-from skanneal.schedules._path import size_after
+from skanneal.schedules._path import begun_in_turn, size_after
 
 # Every name of the registry, and further settings of its classes.
 EXAMPLES = [
@@ -129,6 +129,37 @@ def test_prior_and_sequential_gibbs_sizes():
     assert run(SequentialGibbs(n_sweeps=1).pacer(4))[1].tolist() == [1, 2, 3, 4]
     assert run(SequentialGibbs(n_sweeps=3).pacer(4))[1].tolist() == [1, 2, 3, 4] + [4] * 8
     assert SequentialGibbs().path(4).start == "empty"
+
+
+@pytest.mark.parametrize(
+    "schedule", [AcceleratingAnneal(), LinearAnneal(), EnergyAnneal(), LinearAnneal(n_sweeps=3.5)]
+)
+def test_a_path_begun_in_turn_enters_rows_without_churn_and_then_follows(schedule):
+    """The rows enter one an assignment, are churned for as long as the path takes to hold as many,
+    and from there on sizes and exponents are the path's own."""
+    path = schedule.path(1000)
+    begun = begun_in_turn(path, 150)
+    if isinstance(schedule, EnergyAnneal):
+        assert begun is None  # all rows are in from the beginning
+        return
+    total = int(path.assignments[-1])
+    of_path, of_begun = (
+        size_at(np.column_stack([p.assignments, p.sizes]), np.arange(total + 1))
+        for p in (path, begun)
+    )
+    assert (np.diff(begun.assignments) > 0).all()
+    np.testing.assert_array_equal(of_begun[:151], np.arange(151))
+    there = int(np.argmax(of_path >= 150))
+    assert (of_begun[150 : there + 1] == 150).all()
+    rest = np.abs(of_begun - of_path)[there:]
+    assert rest.max() <= 1  # the path is cut within a line
+    assert (begun.assignments[-1], begun.sizes[-1]) == (total, 1000)
+
+
+def test_a_path_that_churns_nothing_has_no_other_beginning():
+    prior = CustomAnneal([0.0, 1.0], n_sweeps=6, start="prior")
+    for schedule in (SequentialGibbs(), PriorGibbs(), prior):
+        assert begun_in_turn(schedule.path(1000), 150) is None
 
 
 def test_size_at_is_exact_for_huge_numbers():
