@@ -128,7 +128,12 @@ def halves(path, seed):
 
 def measure(path, method, seed):
     """How well the scores of held-out rows tell the outliers."""
-    train, fresh, odd = halves(path, seed)
+    return of_halves(halves(path, seed), method, seed)
+
+
+def of_halves(parts, method, seed):
+    """The same of training rows, held-out rows, and which of these are outliers."""
+    train, fresh, odd = parts
     make, score = method
     model = make(seed)
     text = settings(model)

@@ -26,8 +26,8 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
-from fits.outliers import METHODS, of_scores
-from harness.suite import Suite, records, settings, some_rows
+from fits.outliers import METHODS, of_halves
+from harness.suite import Suite, records, some_rows
 
 MOST_ROWS, RARE = 2000, 0.06  # ordinary rows; rare ones as a share of these
 FEWEST = 10  # rows of a class that may be the rare one
@@ -84,20 +84,15 @@ def halves(path, seed):
 
 def measure(path, method, seed):
     """How well the scores of held-out rows tell the rare class."""
-    train, fresh, odd = halves(path, seed)
-    make, score = method
-    model = make(seed)
-    text = settings(model)
-    scores = score(model.fit(train), fresh)
-    return {"settings": text, "n": len(train)} | of_scores(model, scores, odd)
+    return of_halves(halves(path, seed), method, seed)
 
 
 SUITE = Suite("rare_classes", tables, METHODS, measure)
-MEASURES = "auc", "average_precision"
+MEASURES, OURS = ("auc", "average_precision"), "detector"
 
 
 def summary(folder):
-    """Print the means of each method, and how far the detector is ahead of it."""
+    """Print the means of each method, and by how much the detector is ahead of it."""
     found = {method: by_set for (_, method), by_set in records("rare_classes", folder).items()}
     means = {
         method: {
@@ -106,7 +101,7 @@ def summary(folder):
         }
         for method, by_set in found.items()
     }
-    ours = means.get("detector", {})
+    ours = means.get(OURS, {})
     for method, by_set in means.items():
         both = sorted(by_set.keys() & ours.keys())
         if len(both) < 2:
@@ -115,7 +110,7 @@ def summary(folder):
         ahead = np.array([ours[name] for name in both]) - values
         errors = ahead.std(axis=0, ddof=1) / np.sqrt(len(both))
         shown = values.mean(axis=0), ahead.mean(axis=0), errors
-        names = "mean", "detector ahead by", "error"
+        names = "mean", "ahead by", "error"
         numbers = {name: number.round(3).tolist() for name, number in zip(names, shown)}
         print(json.dumps({"method": method, "tables": len(both)} | numbers))
 

@@ -222,7 +222,10 @@ TABLES = {
     "clustering": lambda: table(
         "clustering", {"ari": "ARI", "ami": "AMI"}, groups=("fcps", "graves", "sipu")
     ),
-    "outliers": lambda: table("outliers", {"auc": "AUC", "average_precision": "AP"}),
+    **{
+        name: lambda name=name: table(name, {"auc": "AUC", "average_precision": "AP"})
+        for name in ("outliers", "rare_classes")
+    },
     "imputation": ranks,
     "pooled": pooled,
     "densities": lambda: table(

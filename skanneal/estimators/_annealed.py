@@ -47,9 +47,9 @@ from ._weighted_draws import weighted_draws
 SKETCH_ROWS = 2000
 BLOCK_ROWS = 8192  # rows that are scored at a time
 DRAWS, FEW_DRAWS = 25, 4  # per chain by default, and if labels would take much memory
-# Chains that begin in the other way: sweeps before rounds follow, and of large tables the rows that
-# enter one after another before the schedule's path is followed.
-OTHER_SWEEPS, OTHER_ROWS = 10.0, 10_000
+# Of chains that begin in the other way: sweeps before rounds follow. In tables of more than
+# MANY_ROWS rows only OTHER_ROWS enter one after another, and the schedule's path follows.
+OTHER_SWEEPS, MANY_ROWS, OTHER_ROWS = 10.0, 10_000, 1_000
 DRAWS_BYTES = 2**28  # by default the labels of all draws take no more
 
 
@@ -309,7 +309,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         """
         n_rows = plan.table.n_rows
         path = schedule.path(n_rows)
-        begun = begun_in_turn(path, OTHER_ROWS) if n_rows > OTHER_ROWS else None
+        begun = begun_in_turn(path, OTHER_ROWS) if n_rows > MANY_ROWS else None
         if isinstance(schedule, SequentialGibbs):
             other = resolve_schedule("anneal")
         elif begun is not None:

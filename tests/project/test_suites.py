@@ -1,5 +1,6 @@
 """The suites of peers: cells run once, go on where they were cut, and stand in the tables."""
 
+import json
 import sys
 
 import numpy as np
@@ -15,6 +16,7 @@ from fits import (
     number_of_clusters,
     odd_rows,
     outliers,
+    rare_classes,
     samples,
     suite_page,
 )
@@ -111,6 +113,42 @@ def test_figures_of_samples():
         assert drawn.dtypes.equals(train.dtypes) and samples.margins(train, drawn) < 0.1
         found.append(samples.pairs(held_out, drawn))
     assert found[1] < 0.8 * found[0]
+
+
+def test_rare_classes_of_labelled_tables(monkeypatch, tmp_path, capsys):
+    """One table of each data, none of ADBench's, words or gaps; a class is rare in both halves."""
+    rng = np.random.default_rng(0)
+    there = tmp_path / "balanced" / "raw"
+    there.mkdir(parents=True)
+
+    def written(name, n_rows=400, cell="{:.3f}"):
+        kinds = np.arange(n_rows) % 2 + (np.arange(n_rows) > 0.9 * n_rows)
+        lines = [
+            f"{cell.format(x + 9 * kind)}, {x:.3f}, kind {kind}"
+            for x, kind in zip(rng.normal(size=n_rows), kinds)
+        ]
+        (there / f"{name}.dat").write_text("\n".join(lines) + "\n")
+
+    for name in ("place1", "place2", "glass-1", "wood", "gap", "other"):
+        cell = {"wood": "oak {:.0f}", "gap": ""}.get(name, "{:.3f}")
+        written(name, 60 if name == "other" else 400, cell)
+    found = rare_classes.tables(tmp_path)
+    assert {name: path.stem for name, path in found.items()} == {"place": "place1", "other": "other"}
+    for seed in range(3):
+        train, fresh, odd = rare_classes.halves(found["place"], seed)
+        share = rare_classes.RARE / (1 + rare_classes.RARE)
+        assert odd.mean() == pytest.approx(share, abs=0.02) and len(odd) == len(fresh)
+        assert len(fresh) == pytest.approx(0.3 * (len(train) + len(fresh)), abs=1)
+        rare, usual = fresh[odd, 0], fresh[~odd, 0]
+        assert np.abs(rare - rare.mean()).max() < 5.0  # of one class
+        assert len(np.unique(np.rint((usual - usual.min()) / 9))) > 1  # of several
+    methods = ("--methods", "isolation_forest", "neighbours", "--seeds", "1")
+    assert len(run(rare_classes.SUITE, monkeypatch, tmp_path, *methods)) == 4
+    monkeypatch.setattr(rare_classes, "OURS", "neighbours")
+    rare_classes.summary(tmp_path)
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line[0] == "{"]
+    assert [line["tables"] for line in said] == [2, 2]
+    assert said[1]["ahead by"] == [0.0, 0.0] == said[1]["error"]
 
 
 def test_no_time_no_cell(monkeypatch, folder):
