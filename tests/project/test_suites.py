@@ -133,7 +133,8 @@ def test_rare_classes_of_labelled_tables(monkeypatch, tmp_path, capsys):
         cell = {"wood": "oak {:.0f}", "gap": ""}.get(name, "{:.3f}")
         written(name, 60 if name == "other" else 400, cell)
     found = rare_classes.tables(tmp_path)
-    assert {name: path.stem for name, path in found.items()} == {"place": "place1", "other": "other"}
+    stems = {name: path.stem for name, path in found.items()}
+    assert stems == {"place": "place1", "other": "other"}
     for seed in range(3):
         train, fresh, odd = rare_classes.halves(found["place"], seed)
         share = rare_classes.RARE / (1 + rare_classes.RARE)
