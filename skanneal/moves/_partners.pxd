@@ -1,4 +1,4 @@
-"""The pair of rows of a split or a merge: how it is drawn, and how probable that was.
+"""The pair of rows of a split or a merge, how probable it was, and the rows of its clusters.
 
 Row i is uniform in S. With `uniform_pairs` row j is, too. Else it is in i's cluster with
 probability 1/2, uniform in it. Otherwise it is uniform among all rows outside or, as often, in
@@ -93,3 +93,32 @@ cdef inline double log_outside(int64_t size, int64_t other, int64_t n, double ne
     if uniform_pairs:
         return log(share / (n - size))
     return log(share * 0.5 * (1.0 / (n - size) + near / other))
+
+
+cdef inline void gather(Mixture mixture, const int64_t[::1] rows, const int64_t[::1] places,
+                        const int64_t[::1] first, int64_t i, int64_t j, int64_t[::1] members,
+                        bitgen_t *rng) noexcept nogil:
+    """The rows of the clusters of places i and j: these two first, then all others in random
+    order.
+
+    places: those of a cluster side by side, ascending; by slot, `first` says where they begin.
+    """
+    cdef Py_ssize_t a = mixture.labels[rows[i]], b = mixture.labels[rows[j]]
+    cdef int64_t of_a = first[a], end_a = first[a + 1], of_b = 0, end_b = 0
+    cdef int64_t at, other, count = 2
+    if b != a:
+        of_b, end_b = first[b], first[b + 1]
+    members[0], members[1] = rows[i], rows[j]
+    while of_a < end_a or of_b < end_b:  # in the order of their places
+        if of_b == end_b or (of_a < end_a and places[of_a] < places[of_b]):
+            at = places[of_a]
+            of_a += 1
+        else:
+            at = places[of_b]
+            of_b += 1
+        if at != i and at != j:
+            members[count] = rows[at]
+            count += 1
+    for at in range(count - 1, 2, -1):
+        other = 2 + below(rng, at - 1)
+        members[at], members[other] = members[other], members[at]

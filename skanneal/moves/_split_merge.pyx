@@ -42,7 +42,8 @@ from ..families._slots cimport TILE, aligned_zeros
 from ..partition_priors._base cimport PartitionPrior
 from ..states._mixture cimport Mixture
 from ._partners cimport (
-    log_inside, log_outside, log_total, near_cluster, partner, place_in, same_share, weigh_others,
+    gather, log_inside, log_outside, log_total, near_cluster, partner, place_in, same_share,
+    weigh_others,
 )
 
 from ._info import CALL, MoveInfo, Polled, n_columns_of, row_work
@@ -414,7 +415,7 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, Plac
             log_ratio = integrated.log_opening(mixture.prior, n_before, n)
     if split:
         places.find(mixture, rows)
-        gather(mixture, rows, places, i, j, members, rng)
+        gather(mixture, rows, places.at, places.first, i, j, members, rng)
         log_ratio -= pair.allocate(mixture, members, side, False, -INFINITY, beta, rng)
         log_ratio += log_split_sizes(mixture.prior, pair.size[0], pair.size[1])
         if not uniform_pairs:
@@ -439,7 +440,7 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, Plac
         if least >= 0.0:
             return False
         places.find(mixture, rows)
-        gather(mixture, rows, places, i, j, members, rng)
+        gather(mixture, rows, places.at, places.first, i, j, members, rng)
         for at in range(size):
             side[at] = mixture.labels[members[at]] == b
         if pair.allocate(mixture, members, side, True, least, beta, rng) <= least:
@@ -447,31 +448,6 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, Plac
         accept_merge(mixture, a, b, members, side)
     places.known = False
     return True
-
-
-cdef void gather(Mixture mixture, const int64_t[::1] rows, Places places, int64_t i, int64_t j,
-                 int64_t[::1] members, bitgen_t *rng) noexcept nogil:
-    """The rows of the clusters of places i and j: these two first, then all others in random
-    order."""
-    cdef Py_ssize_t a = mixture.labels[rows[i]], b = mixture.labels[rows[j]]
-    cdef int64_t of_a = places.first[a], end_a = places.first[a + 1], of_b = 0, end_b = 0
-    cdef int64_t at, other, count = 2
-    if b != a:
-        of_b, end_b = places.first[b], places.first[b + 1]
-    members[0], members[1] = rows[i], rows[j]
-    while of_a < end_a or of_b < end_b:  # in the order of their places
-        if of_b == end_b or (of_a < end_a and places.at[of_a] < places.at[of_b]):
-            at = places.at[of_a]
-            of_a += 1
-        else:
-            at = places.at[of_b]
-            of_b += 1
-        if at != i and at != j:
-            members[count] = rows[at]
-            count += 1
-    for at in range(count - 1, 2, -1):
-        other = 2 + below(rng, at - 1)
-        members[at], members[other] = members[other], members[at]
 
 
 cdef inline double of_slot(Mixture mixture, Py_ssize_t k) noexcept nogil:
