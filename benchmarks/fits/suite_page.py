@@ -218,14 +218,13 @@ def _text(number):
     return NONE if number is None else f"{number:.3f}"
 
 
+RANKING = {"auc": "AUC", "average_precision": "AP"}  # of outliers
 TABLES = {
     "clustering": lambda: table(
         "clustering", {"ari": "ARI", "ami": "AMI"}, groups=("fcps", "graves", "sipu")
     ),
-    **{
-        name: lambda name=name: table(name, {"auc": "AUC", "average_precision": "AP"})
-        for name in ("outliers", "rare_classes")
-    },
+    "outliers": lambda: table("outliers", RANKING),
+    "rare_classes": lambda: table("rare_classes", RANKING),
     "imputation": ranks,
     "pooled": pooled,
     "densities": lambda: table(

@@ -132,16 +132,13 @@ def test_prior_and_sequential_gibbs_sizes():
 
 
 @pytest.mark.parametrize(
-    "schedule", [AcceleratingAnneal(), LinearAnneal(), EnergyAnneal(), LinearAnneal(n_sweeps=3.5)]
+    "schedule", [AcceleratingAnneal(), LinearAnneal(), LinearAnneal(n_sweeps=3.5)]
 )
 def test_a_path_begun_in_turn_enters_rows_without_churn_and_then_follows(schedule):
     """The rows enter one an assignment, are churned for as long as the path takes to hold as many,
     and from there on sizes and exponents are the path's own."""
     path = schedule.path(1000)
     begun = begun_in_turn(path, 150)
-    if isinstance(schedule, EnergyAnneal):
-        assert begun is None  # all rows are in from the beginning
-        return
     total = int(path.assignments[-1])
     of_path, of_begun = (
         size_at(np.column_stack([p.assignments, p.sizes]), np.arange(total + 1))
@@ -158,7 +155,7 @@ def test_a_path_begun_in_turn_enters_rows_without_churn_and_then_follows(schedul
 
 def test_a_path_that_churns_nothing_has_no_other_beginning():
     prior = CustomAnneal([0.0, 1.0], n_sweeps=6, start="prior")
-    for schedule in (SequentialGibbs(), PriorGibbs(), prior):
+    for schedule in (SequentialGibbs(), PriorGibbs(), EnergyAnneal(), prior):
         assert begun_in_turn(schedule.path(1000), 150) is None
 
 
