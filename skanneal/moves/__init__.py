@@ -32,7 +32,7 @@ from ._permutation import PERMUTATIONS as PERMUTATIONS
 from ._permutation import PROGRAMS as PROGRAMS
 from ._permutation import Permutation as Permutation
 from ._split_merge import SplitMerge as SplitMerge
-from ._split_merge import divide as divide
+from ._split_sides import divide as divide
 from ._view_annealing import ViewAnnealing as ViewAnnealing
 from ._view_reallocation import ViewReallocation as ViewReallocation
 from ._view_split_merge import ViewSplitMerge as ViewSplitMerge

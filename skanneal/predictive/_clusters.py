@@ -43,9 +43,9 @@ from ._view import View
 
 MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
 ROWS_TIMES_DRAWS, CELLS = 400_000, 4 * 10**6  # fewer draws of more rows, or of more components
-TREE_ROWS = 4000  # in which valleys are looked for
+TREE_ROWS, ROWS_EACH = 4000, 100  # in which valleys are looked for; more, of many components
 TREE_DRAWS = 9  # that judge valleys
-_TREE_CELLS = 4 * 10**6  # rows times components times draws; beyond that, fewer draws
+_TREE_CELLS = 4 * 10**6  # rows times components, or these times draws; beyond that, fewer
 _FEW_JUDGES = 3  # with any number of components
 FEWEST_COMPONENTS = 3  # of which one can lie beneath three peaks: its own and those of the others
 LARGEST = np.finfo(float).max
@@ -87,6 +87,7 @@ class Clusters:
 
     def __init__(self, draws, weights, point, schema, noise):
         self.schema, self.noise, self.raised = schema, noise, None
+        self.n_looked = looked_rows(int(point.labels.max()) + 1)
         self._average(draws, weights, point)
 
     def _average(self, draws, weights, point):
@@ -220,17 +221,15 @@ class Clusters:
         judges = self._judging(table, limit, limit.taken - began if limit else 0.0)
         numbers, whole = self.numbers(self.point, table)
         known = numbers if whole else None
+        by_peaks = self._by_peaks(table, separation, judges, numbers, limit)
+        if by_peaks is not None:
+            return Joins.of(*by_peaks, known, parted=True)
         given = self._judges(judges, table), self.weights[judges], numbers
-        pairs = pair_heights(own, *given)
-        if pairs.max() < -np.log1p(-separation):  # else components are clusters
-            by_peaks = self._by_peaks(table, separation, judges, numbers, limit)
-            if by_peaks is not None:
-                return Joins.of(*by_peaks, known, parted=True)
-        return Joins.of(valley_tree(own, *given, pairs), own, known)
+        return Joins.of(valley_tree(own, *given, pair_heights(own, *given)), own, known)
 
     def _judging(self, table, limit=None, seconds=0.0):
         """Which draws judge, each of which takes so many seconds."""
-        n_cells = min(table.n_rows, TREE_ROWS) * (int(self.point.labels.max()) + 1)
+        n_cells = min(table.n_rows, self.n_looked) * (int(self.point.labels.max()) + 1)
         most = min(TREE_DRAWS, len(self.draws), max(_TREE_CELLS // n_cells, _FEW_JUDGES))
         if limit:
             most = int(min(most, limit.left / 2 / max(seconds, LEAST)))
@@ -271,7 +270,7 @@ class Clusters:
         tree = valley_tree(own, *given, np.zeros((len(about), len(about))), about)
         clusters = cut_tree(tree, separation)[self.point.labels[around.rows]]
         if beneath(labels, around.rows, clusters):
-            return tree, own
+            return valley_tree(own, *given, pair_heights(own, *given, about), about), own
         self._average(draws, self.weights, point)
         return None
 
@@ -279,7 +278,7 @@ class Clusters:
         """Some rows and their edges; the basins of these rows under the mean of the draws that
         judge; and by the number of each of these its own. None for each if places between rows say
         nothing, or if there is no time."""
-        around = neighbourhood(self.point, table, compared_rows(table.n_rows, TREE_ROWS))
+        around = neighbourhood(self.point, table, compared_rows(table.n_rows, self.n_looked))
         if around is None or not len(judges):
             return None, None, None
         views = [state_of(self.draws[d], table).views[self.views[d]] for d in judges]
@@ -302,11 +301,11 @@ class Clusters:
     def joints_without(self, draw, view, table):
         """What `joints_without` gives of the rows in which valleys are looked for."""
         mixture = state_of(draw, table).views[view]
-        return joints_without(mixture, table, compared_rows(table.n_rows, TREE_ROWS))
+        return joints_without(mixture, table, compared_rows(table.n_rows, self.n_looked))
 
     def numbers(self, point, table):
         """The numbers of the rows in which valleys are looked for, as `numbers_of` gives them."""
-        return numbers_of(point, table)
+        return numbers_of(point, table, self.n_looked)
 
     def scored(self, draws, views, table):
         """Yield (start, stop, an iterator of each draw's log w_c p(row | x_c) of these rows in a
@@ -397,12 +396,17 @@ def joints_without(mixture, table, rows):
     return joints
 
 
-def numbers_of(point, table):
-    """The columns of numbers of a point estimate's view, those with atoms left out, in the rows in
-    which valleys are looked for: (n_rows, n_columns), or None if there is none; and whether the
-    view has no other column."""
+def looked_rows(n_components):
+    """In how many rows valleys are looked for, if there are so many."""
+    return max(TREE_ROWS, min(ROWS_EACH * n_components, _TREE_CELLS // n_components))
+
+
+def numbers_of(point, table, most):
+    """The columns of numbers of a point estimate's view, those with atoms left out, in at most so
+    many rows: (n_rows, n_columns), or None if there is none; and whether the view has no other
+    column."""
     view = View(state_of(point, table.empty_like()).views[point.main_view])
-    some = table.take(compared_rows(table.n_rows, TREE_ROWS))
+    some = table.take(compared_rows(table.n_rows, most))
     numbers = [
         j for j in sorted(view.features) if some.dtypes[j] == "f4" and not len(some.atoms[j])
     ]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..families import Table
-from ..predictive._clusters import TREE_ROWS, Clusters, joints_without, numbers_of
+from ..predictive._clusters import Clusters, joints_without, numbers_of
 from ..predictive._loo import compared_rows
 from ..states import state_from_arrays
 from ._draws import FeatureDraw, joint_weights
@@ -46,7 +46,7 @@ class ShardedClusters(Clusters):
         """See `Clusters`; atoms that are instantiated have seen all rows."""
         if isinstance(table, Table):
             return super().joints_without(draw, view, table)
-        at = compared_rows(table.n_rows, TREE_ROWS)
+        at = compared_rows(table.n_rows, self.n_looked)
         rows = table.get(at)
         if isinstance(draw, FeatureDraw):
             joints = joint_weights(draw, rows)
@@ -61,7 +61,8 @@ class ShardedClusters(Clusters):
             return super().numbers(point, table)
         if isinstance(point, FeatureDraw):
             return None, False
-        return numbers_of(point, table.get(compared_rows(table.n_rows, TREE_ROWS)).table)
+        rows = table.get(compared_rows(table.n_rows, self.n_looked))
+        return numbers_of(point, rows.table, self.n_looked)
 
     def scored(self, draws, views, table):
         """See `Clusters`; `table` is a Table or Rows."""

@@ -135,15 +135,25 @@ def cluster_tree(
     return valley_tree(log_joints, draws, draw_weights, numbers, pairs)
 
 
-def pair_heights(log_joints, draws=(), draw_weights=None, numbers=None):
+def pair_heights(log_joints, draws=(), draw_weights=None, numbers=None, peaks=None):
     """How sure it is that two components are two clusters because components are clusters, in nats:
-    (n_components, n_components); parameters as in `cluster_tree`."""
+    (n_components, n_components); parameters as in `cluster_tree`, and `peaks` as in `valley_tree`:
+    then what is about one peak counts as one component."""
     groups, judges, weights, numbers = _given(log_joints, draws, draw_weights, numbers)
-    shares = (softmax(judge.joints, axis=1) for judge in judges)
+    n_components = len(groups.alive)
+    own = np.arange(n_components)  # of each component, the first one about its peak
+    for first, other in _known(peaks):
+        own[other] = first
+        for of_draw in groups, *judges:
+            of_draw.merge(first, other)
+    shares = (softmax(judge.joints[:, own == np.arange(n_components)], axis=1) for judge in judges)
     if judges and share_in_doubt(shares, weights) > MOST:
-        return np.zeros((len(groups.alive), len(groups.alive)))
+        return np.zeros((n_components, n_components))
     odds = _pairs(groups, judges or [groups], weights, numbers)
-    return np.where(odds <= -_FAR, 0.0, _share_of_two(odds))
+    sure = _share_of_two(odds[np.ix_(groups.alive, groups.alive)])
+    odds = odds[np.ix_(own, own)]
+    heights = sure if peaks is None else np.maximum(sure, -log_expit(-odds))
+    return np.where(odds <= -_FAR, 0.0, heights)
 
 
 def valley_tree(log_joints, draws, draw_weights, numbers, pairs, peaks=None):

@@ -416,6 +416,7 @@ MOVES = {
     **{name: [exact(move), Gibbs()] for name, move in room.MOVES.items()},
     "split_merge": [SplitMerge(n_proposals=50)],
     "both": [SplitMerge(n_proposals=20), Gibbs()],
+    "looks": [SplitMerge(n_proposals=50, first_look=3)],
 }
 
 
@@ -441,8 +442,9 @@ def test_split_merge_of_uniform_pairs_leaves_the_posterior():
     check_counts(counts, posterior("mixed", 1.0, 0.3))
 
 
-def test_split_merge_leaves_the_tempered_posterior():
-    counts = after_moves("mixed", 1.0, 0.3, MOVES["split_merge"], 250, beta=0.5)
+@pytest.mark.parametrize("moves", ["split_merge", "looks"])
+def test_split_merge_leaves_the_tempered_posterior(moves):
+    counts = after_moves("mixed", 1.0, 0.3, MOVES[moves], 250, beta=0.5)
     check_counts(counts, posterior("mixed", 1.0, 0.3, 0.5))
 
 
@@ -493,15 +495,16 @@ def test_how_often_two_clusters_merge(labels, discount):
 
 @both_priors
 @pytest.mark.parametrize("labels", [(0, 0, 0, 0, 1), (0, 0, 1, 1, 2), (0, 1, 0, 2, 2)])
-def test_one_proposal_beside_other_clusters(labels, discount):
+@pytest.mark.parametrize("looks", [(), (3,)])
+def test_one_proposal_beside_other_clusters(labels, discount, looks):
     """Where a proposal ends, many times, of rows that would join clusters with unlike chances."""
     columns = [("normal", [0.0, 1.0, 1.4, 2.6, 4.0], EXAMPLES["normal"][1])]
     target, n_times, expected, counts = Target(columns, 1.0, discount), 4000, Counter(), Counter()
-    given = target, labels, forced_paths, always, near_partners
+    given = target, labels, forced_paths, always, near_partners, (looks, looks)
     for state, probability in split_merge_transitions(*given):
         expected[canonical(state)] += probability
     mixture, bit_generator = make_mixture(columns, 1.0, discount, seed=19)
-    move = SplitMerge(n_proposals=1)
+    move = SplitMerge(n_proposals=1, first_look=min(looks, default=n_times))
     for _ in range(n_times):
         set_partition(mixture, labels)
         move.sweep(mixture, bit_generator)

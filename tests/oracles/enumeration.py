@@ -524,35 +524,53 @@ def near_partners(target, labels, i):
     return law
 
 
-def split_merge_matrix(target, merge_paths=forced_paths, made=always, partners=uniform_partners):
+def split_merge_matrix(
+    target, merge_paths=forced_paths, made=always, partners=uniform_partners, looks=((), ())
+):
     """The split-merge move, over all ordered pairs, orders and allocations.
 
     ``merge_paths`` (target, i, j, others, labels) -> [(probability, sum log Z)] is replaced in a
     negative control; ``made`` (labels, i, j) is the chance that a pair is proposed, ``partners``
-    (target, labels, i) the law of j.
+    (target, labels, i) the law of j. ``looks`` are the rows allocated when a split is asked whether
+    it is worth it, and those of a merge, which must be the same.
     """
-    return _matrix(
-        target.n_rows,
-        lambda labels: split_merge_transitions(target, labels, merge_paths, made, partners),
-    )
+    given = merge_paths, made, partners, looks
+    return _matrix(target.n_rows, lambda labels: split_merge_transitions(target, labels, *given))
 
 
-def split_merge_transitions(target, labels, merge_paths, made, partners):
+def log_lowest(target, order, labels, n_clusters, looks):
+    """The least log ratio of a split of the first rows of an order, at most 0; the seeds come
+    first, and labels say on which side a row is."""
+    lowest = 0.0
+    for n_rows in looks:
+        if 2 < n_rows < len(order):
+            i, j, *others = order[:n_rows]
+            [(_, log_z)] = forced_paths(target, i, j, others, labels)
+            rows = tuple(sorted(order[:n_rows]))
+            lowest = min(lowest, log_split_ratio(target, i, j, rows, n_clusters, log_z))
+    return lowest
+
+
+def split_merge_transitions(target, labels, merge_paths, made, partners, looks=((), ())):
     """(state, probability) after one proposal of the split-merge move."""
     n = target.n_rows
 
     def outcomes(labels, i, j, others):
-        """(probability, log acceptance ratio, proposed state) for one pair and order."""
+        """(probability, log acceptance ratio, proposed state, log chance that all looks are passed)
+        for one pair and order; a merge has the ratio and the looks of its split."""
         rows = tuple(sorted((i, j, *others)))
         n_clusters = max(labels) + 1
         if labels[i] == labels[j]:
             for probability, log_z, sides in allocations(target, i, j, others):
                 ratio = log_split_ratio(target, i, j, rows, n_clusters, log_z)
-                yield probability, ratio, relabelled(labels, sides[1], n_clusters)
+                state = relabelled(labels, sides[1], n_clusters)
+                passed = log_lowest(target, (i, j, *others), state, n_clusters, looks[0])
+                yield probability, ratio, state, passed
         else:
+            passed = log_lowest(target, (i, j, *others), labels, n_clusters - 1, looks[1])
             for probability, log_z in merge_paths(target, i, j, others, labels):
                 ratio = -log_split_ratio(target, i, j, rows, n_clusters - 1, log_z)
-                yield probability, ratio, relabelled(labels, rows, labels[i])
+                yield probability, ratio, relabelled(labels, rows, labels[i]), passed
 
     if n == 1:
         yield labels, 1.0
@@ -564,9 +582,11 @@ def split_merge_transitions(target, labels, merge_paths, made, partners):
         chance = made(labels, i, j) * drawn / math.factorial(len(others))
         yield labels, (1.0 - made(labels, i, j)) * drawn
         for order in permutations(others):
-            for probability, log_ratio, state in outcomes(labels, i, j, order):
+            for probability, log_ratio, state, passed in outcomes(labels, i, j, order):
                 log_ratio += math.log(partners(target, state, i)[j] / n / drawn)
-                accepted = math.exp(min(0.0, log_ratio))
+                # a split is accepted with min(1, A, a), and a merge with min(1, A', a A')
+                passed += 0.0 if labels[i] == labels[j] else log_ratio
+                accepted = math.exp(min(0.0, log_ratio, passed))
                 yield state, chance * probability * accepted
                 yield labels, chance * probability * (1.0 - accepted)
 

@@ -402,6 +402,17 @@ def test_split_merge_may_skip_pairs_by_the_rows_of_both_clusters_alone(n):
     assert stationary_error(target, skipped) > FAULT
 
 
+@pytest.mark.parametrize("looks", [(3,), (3, 4)])
+def test_a_split_may_end_early_if_its_merge_has_the_same_looks(looks):
+    target = Target(mixed_columns(5), 1.3, 0.3)
+    given = {"partners": near_partners}
+    assert_reversible(target, split_merge_matrix(target, looks=(looks, looks), **given))
+    forgotten = split_merge_matrix(target, looks=(looks, ()), **given)
+    assert stationary_error(target, forgotten) > FAULT
+    whole = split_merge_matrix(target, **given)
+    assert not np.allclose(whole, split_merge_matrix(target, looks=(looks, looks), **given))
+
+
 @pytest.mark.parametrize("selection", ["random", "window"])
 @pytest.mark.parametrize("sizes", [[0, 1, 2, 2, 3, 3], [0, 1, 2, 3, 3, 3], [0, 1, 2, 3, 2, 2, 3]])
 def test_schedule_law_is_the_sum_over_all_runs(sizes, selection):
