@@ -27,7 +27,8 @@ cdef class SplitSides:
     cdef void empty(self) noexcept nogil
     cdef void insert(self, const char *cells, int side) noexcept nogil
     cdef double allocate(self, Mixture mixture, int64_t[::1] rows, int32_t[::1] side, bint forced,
-                         double least_log_q, double beta, Looks looks, bitgen_t *rng) noexcept nogil
+                         double least_log_q, double beta, Looks looks,
+                         bitgen_t *rng) noexcept nogil
     cdef void look(self, Mixture mixture, double log_open, double log_q,
                    double beta) noexcept nogil
     cdef void refresh(self) noexcept nogil

@@ -15,7 +15,6 @@ from ..families._slots cimport TILE, aligned_zeros
 from ..partition_priors._base cimport PartitionPrior
 from ..states._mixture cimport Mixture
 
-
 # The probability of an allocation is multiplied up until it is SMALL, over rows whose two scores
 # differ by at most FAR; of the other rows the logarithms are added up.
 cdef enum:
@@ -25,7 +24,6 @@ cdef double SMALL = 1e-200
 
 cdef class SplitSides:
     """The two clusters of a split: one spare block per family."""
-
 
     def __cinit__(self, *args):
         self.pointer = NULL
@@ -63,7 +61,8 @@ cdef class SplitSides:
         self.size[side] += 1
 
     cdef double allocate(self, Mixture mixture, int64_t[::1] rows, int32_t[::1] side, bint forced,
-                         double least_log_q, double beta, Looks looks, bitgen_t *rng) noexcept nogil:
+                         double least_log_q, double beta, Looks looks,
+                         bitgen_t *rng) noexcept nogil:
         """Assign rows[2:] one after another to the seeds rows[0] and rows[1]; return log q. Once
         log q + `lowest` falls below `least_log_q`, stop and return a number by which it does.
 

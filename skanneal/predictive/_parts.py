@@ -11,6 +11,8 @@ the point estimate and of other draws by the peaks of the mean density over draw
 each peak the rows in its basin are a component of their own, if there are three. Valleys are then
 sought between peaks, with components about one peak joined. If clusters that are found like this
 have no component beneath several of them, the peaks were ripples, and the components stay whole.
+Else pairs of peaks are judged as pairs of components are, and each pair by itself, too, since a
+component beneath several clusters has shown that these are no pieces of one shape.
 
 Neighbours of a row are those that are nearest in standard units; along an edge between two rows the
 density is asked for half way, unless all draws that judge have both rows in one component, within

@@ -137,8 +137,8 @@ def cluster_tree(
 
 def pair_heights(log_joints, draws=(), draw_weights=None, numbers=None, peaks=None):
     """How sure it is that two components are two clusters because components are clusters, in nats:
-    (n_components, n_components); parameters as in `cluster_tree`, and `peaks` as in `valley_tree`:
-    then what is about one peak counts as one component."""
+    (n_components, n_components); parameters as in `cluster_tree`, and `peaks` as in `valley_tree`.
+    With these, what is about one peak counts as one component, and a pair has a say by itself."""
     groups, judges, weights, numbers = _given(log_joints, draws, draw_weights, numbers)
     n_components = len(groups.alive)
     own = np.arange(n_components)  # of each component, the first one about its peak

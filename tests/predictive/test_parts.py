@@ -29,6 +29,11 @@ def cores_on_a_cloud(seed, n_rows=1500, centres=CENTRES, width=1.1):
     return X, ((X[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1), len(own)
 
 
+def no_pairs(log_joints, *given):
+    """In place of `pair_heights`."""
+    return np.zeros((log_joints.shape[1],) * 2)
+
+
 def fitted(X, **parameters):
     return AnnealedDPMixture(families="multivariate_normal", **SHORT | parameters).fit(X)
 
@@ -50,6 +55,27 @@ def test_cores_on_a_cloud_are_clusters(model):
 def test_control_whole_components_join_the_cores(monkeypatch):
     monkeypatch.setattr(_clusters, "beneath", lambda *given: False)
     assert fitted(cores_on_a_cloud(0)[0]).n_clusters_ <= 3
+
+
+def test_peaks_are_judged_by_pairs(monkeypatch):
+    """Fewer rows, where valleys are not sure: pairs of peaks tell what they leave together."""
+    X, nearest, n_cores = cores_on_a_cloud(3, n_rows=300)
+    model = fitted(X)
+    assert model.n_clusters_ == 9
+    assert adjusted_rand_score(model.labels_[:n_cores], nearest[:n_cores]) > 0.9
+    monkeypatch.setattr(_clusters, "pair_heights", no_pairs)
+    assert fitted(X).n_clusters_ < 9
+
+
+@pytest.mark.parametrize(("n_components", "n_rows"), [(3, 4000), (40, 4000), (50, 5000)])
+def test_valleys_are_looked_for_in_more_rows_of_many_components(n_components, n_rows):
+    assert _clusters.looked_rows(n_components) == n_rows
+
+
+def test_rows_times_components_are_bounded():
+    assert _clusters.looked_rows(200) == 20_000
+    assert _clusters.looked_rows(400) == 10_000
+    assert _clusters.looked_rows(5000) == 4000
 
 
 def test_components_are_parts_of_clusters(model):

@@ -502,3 +502,32 @@ def test_components_are_clusters_only_where_draws_agree_about_most_rows():
     own, same, pieces = pieces_and_clusters()
     assert pair_heights(own, same).max() > 3.0  # sure by 0.95
     assert pair_heights(own, pieces).max() == 0.0
+
+
+def table_about_peaks(near_by):
+    """Logs of joint densities of five components, of which the first two are about one peak, and
+    the last two are as far from each other as asked."""
+    generator = np.random.default_rng(9)
+    centres = np.array([0.0, 0.4, 6.0, 12.0, 12.0 + near_by])
+    rows = np.repeat(centres, 100) + generator.normal(size=500)
+    return -0.5 * (rows[:, None] - centres) ** 2, np.array([7, 7, 2, 0, 5])
+
+
+def test_what_is_about_one_peak_counts_as_one_component():
+    joints, peaks = table_about_peaks(6.0)
+    heights = pair_heights(joints, peaks=peaks)
+    assert heights[0, 1] == heights[1, 0] == 0.0
+    apart = peaks[:, None] != peaks
+    assert heights[apart].min() > 3.0  # sure by 0.95, though the first two components are one
+    assert pair_heights(joints).max() < 3.0
+    np.testing.assert_array_equal(heights[0], heights[1])
+
+
+def test_a_pair_of_peaks_has_its_own_say():
+    """Where the share of pairs is low, pairs that are plainly two are two by themselves."""
+    joints, peaks = table_about_peaks(0.5)
+    heights = pair_heights(joints, peaks=peaks)
+    assert heights[3, 4] < 2.0  # the share: one pair in three is one
+    assert heights[1, 2] > 3.0
+    assert heights[2, 3] > 3.0
+    assert pair_heights(joints).max() < 2.0  # of components a single pair cannot tell
