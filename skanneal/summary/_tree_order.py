@@ -179,8 +179,8 @@ def _by_numbers(numbers, labels, n_components):
     for block in pairwise_distances_chunked(rows):
         own = slice(start, start + len(block))
         start += len(block)
-        reach = np.maximum(np.maximum(block, core), core[own, None])
-        of_rows = np.minimum.reduceat(reach, starts, axis=1)
+        np.maximum(block, core, out=block)
+        of_rows = np.maximum(np.minimum.reduceat(block, starts, axis=1), core[own, None])
         for k in np.unique(labels[own]):
             least = of_rows[labels[own] == k].min(axis=0)
             out[k, present] = np.minimum(out[k, present], least)
