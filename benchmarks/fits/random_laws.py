@@ -5,8 +5,8 @@
 
 A set is a sort of table; the seed draws its rows (200 to 1,500), and how many clusters there are,
 how large, wide, bent and far apart. Some sorts have a gap between clusters, which may be narrow;
-some are normal clusters that overlap; twelve are one cluster. The last two, with three times as
-many rows, are such as a wide component may lie beneath. All are turned, and their columns
+some are normal clusters that overlap; twelve are one cluster. Three, of more rows, are such as a
+wide component may lie beneath. All are turned, and their columns
 stretched. A line of `benchmarks/results/random_laws.jsonl` has the adjusted Rand index of the
 labels and of the components, and the numbers of clusters. At the end there are their means. By such
 tables it was chosen how a border is judged, and when components are clusters.
@@ -228,6 +228,13 @@ def cores(rng, n):
     return [rows[nearest == j] for j in range(len(centres))]
 
 
+def lattice(rng, n):
+    """Sixteen to 64 equal normal ones on a lattice, of 60 to 200 rows each."""
+    side, rows, apart = rng.integers(4, 9), rng.integers(60, 200), rng.uniform(3.2, 5.0)
+    places = apart * np.array([(i, j) for i in range(side) for j in range(side)])
+    return [place + rng.normal(size=(rows, 2)) for place in places]
+
+
 def one_triangle(rng, n):
     return [np.diff(np.sort(rng.random((n, 2)), axis=1), axis=1, prepend=0.0)]
 
@@ -262,7 +269,7 @@ ONE = {
 def tables(folder):
     """The laws and their numbers, by name."""
     laws = {law.__name__: law for law in SEVERAL} | ONE
-    laws |= {law.__name__: law for law in (clouds, cores)}  # last, so that numbers stay
+    laws |= {law.__name__: law for law in (clouds, cores, lattice)}  # last, so that numbers stay
     return {name: (law, number) for number, (name, law) in enumerate(laws.items())}
 
 

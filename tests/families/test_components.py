@@ -254,6 +254,8 @@ def test_merge_copy_clear_spare(family):
         merged.log_marginals(), rebuilt.log_marginals(), rtol=1e-11, atol=1e-11
     )
     np.testing.assert_allclose(all_scores(merged), all_scores(rebuilt), rtol=1e-6, atol=2e-6)
+    merged.copy_slot(merged, 4, 3)  # within the block
+    assert merged.log_marginals()[3] == merged.log_marginals()[4] != 0.0
     merged.build(np.arange(0), np.arange(0), N_SLOTS)  # clears every slot
     assert all_scores(merged).tobytes() == all_scores(block.spare(N_SLOTS)).tobytes()
 

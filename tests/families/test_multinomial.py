@@ -292,6 +292,8 @@ def test_merge_copy_clear_spare_build(prior):
     rebuilt.build(np.arange(N_ROWS), to[labels], N_SLOTS)
     assert all_scores(merged).tobytes() == all_scores(rebuilt).tobytes()
     np.testing.assert_allclose(merged.log_marginals(), rebuilt.log_marginals(), rtol=1e-12)
+    merged.copy_slot(merged, 4, 3)  # within the block
+    assert merged.log_marginals()[3] == merged.log_marginals()[4] != 0.0
     merged.build(np.arange(0), np.arange(0), N_SLOTS)
     assert all_scores(merged).tobytes() == all_scores(block.spare(N_SLOTS)).tobytes()
     one_by_one = block.spare(N_SLOTS)

@@ -259,6 +259,8 @@ def test_merge_copy_clear_spare(family):
         merged.log_marginals(), rebuilt.log_marginals(), rtol=1e-10, atol=1e-10
     )
     np.testing.assert_allclose(all_scores(merged), all_scores(rebuilt), **SCORES)
+    merged.copy_slot(merged, 4, 3)  # within the block
+    assert merged.log_marginals()[3] == merged.log_marginals()[4] != 0.0
     merged.build(np.arange(0), np.arange(0), N_SLOTS)  # clears every slot
     assert all_scores(merged).tobytes() == all_scores(block.spare(N_SLOTS)).tobytes()
 
