@@ -29,7 +29,7 @@ from scipy.special import expit, logsumexp
 
 from ..parallel import LEAST
 from ..summary import cut_tree, rank_clusters
-from ..summary._cluster_tree import SMALL, pair_heights, valley_tree
+from ..summary._cluster_tree import SMALL, pair_heights, surer, valley_tree
 from ..summary._tree_order import Joins
 from ._distances import added_surprisals
 from ._draws import state_of
@@ -270,7 +270,7 @@ class Clusters:
         tree = valley_tree(own, *given, np.zeros((len(about), len(about))), about)
         clusters = cut_tree(tree, separation)[self.point.labels[around.rows]]
         if beneath(labels, around.rows, clusters):
-            return valley_tree(own, *given, pair_heights(own, *given, about), about), own
+            return surer(tree, pair_heights(own, *given, about)), own
         self._average(draws, self.weights, point)
         return None
 

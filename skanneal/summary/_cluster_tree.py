@@ -172,7 +172,7 @@ def valley_tree(log_joints, draws, draw_weights, numbers, pairs, peaks=None):
     if len(pairs) == 1:
         return np.empty((0, 4))
     given = _given(log_joints, draws, draw_weights, numbers)
-    return _surer(_valleys(*given, peaks), pairs)
+    return surer(_valleys(*given, peaks), pairs)
 
 
 def _given(log_joints, draws, draw_weights, numbers):
@@ -192,7 +192,7 @@ def _share_of_two(odds):
     return float(np.log(len(asked)) - logsumexp(log_expit(-asked))) if len(asked) else 0.0
 
 
-def _surer(tree, pairs):
+def surer(tree, pairs):
     """The tree whose cut at any height is the common refinement of those of a tree and of the
     groups that chains of less sure pairs make: what parts two components is the surer of both.
 

@@ -16,9 +16,9 @@ from skanneal.summary._cluster_tree import (
     _Groups,
     _pairs,
     _share_of_two,
-    _surer,
     _valleys,
     pair_heights,
+    surer,
 )
 from skanneal.summary._dip import dip, dip_evidence
 from skanneal.summary._line import spread_ties
@@ -384,7 +384,7 @@ def test_a_cut_is_the_common_refinement_of_valleys_and_pairs(seed):
     pairs = generator.exponential(size=(7, 7))
     pairs = np.triu(pairs, 1) + np.triu(pairs, 1).T
     chains = linkage(squareform(pairs), "single")
-    both = _surer(tree, pairs)
+    both = surer(tree, pairs)
     assert is_valid_linkage(both)
     for height in generator.uniform(0, 2, 8):
         expected = in_same(tree, height) & in_same(chains, height)
