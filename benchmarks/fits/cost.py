@@ -4,7 +4,7 @@
     python benchmarks/fits/cost.py DATA_FOLDER --seeds 10     # and those of a folder
 
 Each table is fitted by default on one thread (`default`), and again with a tenth of its cells
-missing (`gaps`). Rival is what people do who have only `GaussianMixture`: full covariances, one
+missing (`gaps`). The rival is what `GaussianMixture` asks its users to do: full covariances, one
 fit for each number of components from 1 to 20, and the best by BIC (`gaussian_mixture`). The folder
 has `classics`, tables as CSV files, `clustering` and `outliers`, numbers as `X` of NPZ files.
 A line of `benchmarks/results/cost.jsonl` has the processor seconds of the fit, the number of
@@ -41,17 +41,15 @@ REAL = {
     "pendigits": ("outliers", "28_pendigits"),
     "magic": ("outliers", "22_magic.gamma"),
 }
-GAPS, MOST_COMPONENTS, DIFFERENT = 0.1, 20, 1000
+GAPS, MOST_COMPONENTS = 0.1, 20
+OF_GAPS = 1000  # begins the seed of which cells are missing
 
 
 def blobs(n_rows, seed):
     """Rows of twenty round Gaussians, some of which overlap."""
     rng = np.random.default_rng(seed)
-    centres, of, wide = (
-        2.5 * rng.normal(size=(20, 5)),
-        rng.integers(20, size=n_rows),
-        rng.uniform(0.5, 1.5, (20, 1)),
-    )
+    centres = 2.5 * rng.normal(size=(20, 5))
+    of, wide = rng.integers(20, size=n_rows), rng.uniform(0.5, 1.5, (20, 1))
     return centres[of] + wide[of] * rng.normal(size=(n_rows, 5))
 
 
@@ -75,7 +73,7 @@ def of_fit(blanked):
 
     def method(X, seed):
         X = pd.DataFrame(X)
-        out = np.random.default_rng([DIFFERENT, seed]).random(X.shape) < blanked
+        out = np.random.default_rng([OF_GAPS, seed]).random(X.shape) < blanked
         return X.mask(out), AnnealedDPMixture(n_jobs=1, random_state=seed)
 
     return method

@@ -6,10 +6,10 @@
 A set is a sort of table; the seed draws its rows (200 to 1,500), and how many clusters there are,
 how large, wide, bent and far apart. Some sorts have a gap between clusters, which may be narrow;
 some are normal clusters that overlap; twelve are one cluster. Three, of more rows, are such as a
-wide component may lie beneath. All are turned, and their columns
-stretched. A line of `benchmarks/results/random_laws.jsonl` has the adjusted Rand index of the
-labels and of the components, and the numbers of clusters. At the end there are their means. By such
-tables it was chosen how a border is judged, and when components are clusters.
+wide component may lie beneath. All are turned, and their columns stretched. A line of
+`benchmarks/results/random_laws.jsonl` has the adjusted Rand index of the labels and of the
+components, and the numbers of clusters. At the end there are their means. By such tables it was
+chosen how a border is judged, and when components are clusters.
 """
 
 import json

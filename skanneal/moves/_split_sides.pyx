@@ -23,14 +23,16 @@ cdef double SMALL = 1e-200
 
 
 cdef class SplitSides:
-    """The two clusters of a split: one spare block per family."""
+    """The two clusters of a split: one spare block per family.
+
+    Slots 0 and 1 are the sides, and 2 and 3 are for looks at both as one."""
 
     def __cinit__(self, *args):
         self.pointer = NULL
 
     def __init__(self, Mixture mixture):
         cdef Py_ssize_t i
-        self.blocks = [block.spare(2) for block in mixture.blocks]
+        self.blocks = [block.spare(4) for block in mixture.blocks]
         self.scores = aligned_zeros((TILE,), np.float32)
         self.n_blocks = len(self.blocks)
         self.pointer = <PyObject **> malloc(max(1, self.n_blocks) * sizeof(PyObject *))

@@ -146,7 +146,7 @@ def pair_heights(log_joints, draws=(), draw_weights=None, numbers=None, peaks=No
         own[other] = first
         for of_draw in groups, *judges:
             of_draw.merge(first, other)
-    shares = (softmax(judge.joints[:, own == np.arange(n_components)], axis=1) for judge in judges)
+    shares = (softmax(judge.joints[:, groups.alive], axis=1) for judge in judges)
     if judges and share_in_doubt(shares, weights) > MOST:
         return np.zeros((n_components, n_components))
     odds = _pairs(groups, judges or [groups], weights, numbers)
