@@ -12,9 +12,13 @@ than there are parts of the tree so sure. Its joins, in contrast, go
 
    in which the shares of a group are taken to be those of its components, one by one: coefficients
    add up without the rows;
-2. between clusters, by distance: those first of which two rows are nearest, but where clusters are
-   of very unequal size the smallest one joins first (Gagolewski, Bartoszuk and Cena 2016, "Genie: a
-   new, fast, and outlier-resistant hierarchical clustering algorithm", Information Sciences 363).
+2. between clusters, by distance: those first that are least apart, which is m d^2 of two clusters
+   whose nearest rows are at the distance d and of which the smaller has m rows. To a few rows the
+   next cluster is near even if no other two clusters are as far apart.
+
+In both parts a group of few rows, less than SMALL of the median, joins before all others, the
+smallest first: who asks for a number of clusters does not mean the three rows that a mixture has
+given a component of their own.
 
 The distance of two rows is that of numbers in standard units, but no less than that of either to
 its neighbours (mutual reachability; Campello, Moulavi and Sander 2013), so that a bridge of a few
@@ -31,10 +35,9 @@ from scipy.special import logsumexp
 from sklearn.metrics import pairwise_distances_chunked
 from sklearn.neighbors import NearestNeighbors
 
-from ._cluster_tree import cut_tree
+from ._cluster_tree import SMALL, cut_tree
 
 NEIGHBOURS = 5  # of a row: their distance is the least that it has from any row
-UNEQUAL = 0.3  # Gini index of the clusters' sizes, above which the smallest joins first
 
 
 class Joins(NamedTuple):
@@ -107,24 +110,39 @@ class _Merged:
         self.nodes, self.counts = [], []
 
     def most_overlapping(self, groups):
-        """Two groups of one cluster that overlap most."""
+        """Two groups of one cluster that overlap most, one of them small if there is a small one
+        that is not a cluster by itself."""
         alive = np.array(self.alive)
-        roots = np.sqrt(np.maximum(self.sizes[alive], np.finfo(float).tiny))
+        roots = np.sqrt(self._rows(alive))
         within = self.overlaps[np.ix_(alive, alive)] / np.outer(roots, roots)
         within[(groups[alive, None] != groups[alive]) | np.eye(len(alive), dtype=bool)] = -1.0
+        small = self._smallest(alive, within.max(axis=1) >= 0.0)
+        if small is not None:
+            return alive[[small, within[small].argmax()]]
         return alive[list(np.unravel_index(within.argmax(), within.shape))]
 
     def nearest(self):
-        """The two nearest groups, one of them the smallest where sizes are very unequal."""
+        """The two groups that are least apart, one of them small if there is a small one."""
         alive = np.array(self.alive)
-        between = self.distances[np.ix_(alive, alive)]
-        np.fill_diagonal(between, np.inf)
-        if gini(self.sizes[alive]) > UNEQUAL:
-            smallest = int(self.sizes[alive].argmin())
-            others = np.delete(np.arange(len(alive)), smallest)
-            return alive[[smallest, others[between[smallest, others].argmin()]]]
-        pair = np.unravel_index(between.argmin(), between.shape)
-        return alive[[0, 1]] if pair[0] == pair[1] else alive[list(pair)]
+        rows = self._rows(alive)
+        apart = np.minimum.outer(rows, rows) * self.distances[np.ix_(alive, alive)] ** 2
+        np.fill_diagonal(apart, np.inf)
+        first = self._smallest(alive, np.ones(len(alive), dtype=bool))
+        if first is None:
+            first = apart.min(axis=1).argmin()
+        second = apart[first].argmin()
+        if second == first:  # nothing is known of any other
+            second = (first + 1) % len(alive)
+        return alive[[first, second]]
+
+    def _rows(self, alive):
+        return np.maximum(self.sizes[alive], np.finfo(float).tiny)
+
+    def _smallest(self, alive, may_join):
+        """The place of the smallest of these groups that may join, if it is small."""
+        sizes = self.sizes[alive]
+        place = int(np.where(may_join, sizes, np.inf).argmin())
+        return place if may_join[place] and sizes[place] < SMALL * np.median(sizes) else None
 
     def join(self, a, b):
         """Add group b to group a, or the other way round if b is the lower number."""
@@ -139,17 +157,6 @@ class _Merged:
         self.distances[a] = np.minimum(self.distances[a], self.distances[b])
         self.distances[:, a] = self.distances[a]
         self.alive.remove(b)
-
-
-def gini(sizes):
-    """The normalised Gini index of sizes: 0 if all are equal, 1 if one has all.
-
-    >>> float(gini([5.0, 5.0])), float(gini([0.0, 0.0, 6.0]))
-    (0.0, 1.0)
-    """
-    ascending, n = np.sort(sizes), len(sizes)
-    total = (n - 1) * ascending.sum()
-    return (ascending @ (2.0 * np.arange(1, n + 1) - n - 1)) / total if total > 0 else 0.0
 
 
 def _by_density(log_joints, labels):

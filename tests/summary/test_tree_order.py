@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from oracles.rings import components_of
 from skanneal.summary import cluster_tree, cut_tree
-from skanneal.summary._tree_order import Joins, gini
+from skanneal.summary._tree_order import Joins
 
 
 def random_joins(seed, n=8):
@@ -16,11 +16,6 @@ def random_joins(seed, n=8):
     overlaps, distances = generator.random((2, n, n))
     overlaps, distances = overlaps + overlaps.T, distances + distances.T
     return Joins(evidence, generator.integers(1, 40, n).astype(float), overlaps, distances)
-
-
-def slow_gini(sizes):
-    n = len(sizes)
-    return sum(abs(a - b) for a in sizes for b in sizes) / (2 * (n - 1) * sum(sizes))
 
 
 def slow_partitions(joins, probability):
@@ -32,16 +27,26 @@ def slow_partitions(joins, probability):
         pairs = [(g, h) for g in range(len(groups)) for h in range(g)]
         inner = [(g, h) for g, h in pairs if within[groups[g][0]] == within[groups[h][0]]]
         sizes = [joins.sizes[group].sum() for group in groups]
+        small = [g for g in range(len(groups)) if sizes[g] < 0.2 * np.median(sizes)]
         if inner:
+            some = [g for g in small if any(g in pair for pair in inner)]
+            if some:
+                smallest = min(some, key=lambda g: sizes[g])
+                inner = [pair for pair in inner if smallest in pair]
             overlaps = [
                 joins.overlaps[np.ix_(groups[g], groups[h])].sum() / np.sqrt(sizes[g] * sizes[h])
                 for g, h in inner
             ]
             g, h = inner[int(np.argmax(overlaps))]
         else:
-            if slow_gini(sizes) > 0.3:
+            if small:
                 pairs = [pair for pair in pairs if int(np.argmin(sizes)) in pair]
-            g, h = min(pairs, key=lambda p: joins.distances[np.ix_(*(groups[i] for i in p))].min())
+
+            def apart(pair):
+                distance = joins.distances[np.ix_(*(groups[i] for i in pair))].min()
+                return min(sizes[i] for i in pair) * distance**2
+
+            g, h = min(pairs, key=apart)
         groups[h] = groups[h] + groups.pop(g)
         labels = np.empty(len(within), dtype=int)
         for number, group in enumerate(groups):
@@ -70,10 +75,17 @@ def test_heights_and_sure_clusters_stay(seed):
         assert adjusted_rand_score(sure, cut_tree(tree, probability)) == 1.0
 
 
-def test_gini_is_that_of_the_formula():
-    for seed in range(5):
-        sizes = np.random.default_rng(seed).integers(1, 90, 6)
-        assert gini(sizes) == pytest.approx(slow_gini(sizes))
+def test_a_few_rows_are_no_cluster_that_is_asked_for():
+    """Three rows beside two clusters, all of them sure; the control has forty there."""
+    centres = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 25.0]])
+    evidence = np.array([[0, 1, 20.0, 2], [2, 3, 30.0, 3]])
+    for n, expected in ((3, [0, 1, 0]), (40, [0, 0, 1])):
+        generator = np.random.default_rng(0)
+        rows = [c + generator.normal(size=(m, 2)) for c, m in zip(centres, (40, 40, n))]
+        rows = np.concatenate(rows)
+        tree = Joins.of(evidence, components_of(rows, centres, 1.0), rows).tree(0.9)
+        assert cut_tree(tree, n_clusters=2).tolist() == expected
+        assert cut_tree(tree, 0.9).tolist() == [0, 1, 2]
 
 
 def test_the_nearest_of_sure_clusters_join_first_and_control_the_least_sure():
