@@ -12,7 +12,7 @@ than there are parts of the tree so sure. Its joins, in contrast, go
 
    in which the shares of a group are taken to be those of its components, one by one: coefficients
    add up without the rows;
-2. between clusters, by distance: those first that are least apart, which is m d^2 of two clusters
+2. between clusters, by distance: those first that are least apart, which is m d of two clusters
    whose nearest rows are at the distance d and of which the smaller has m rows. To a few rows the
    next cluster is near even if no other two clusters are as far apart.
 
@@ -125,7 +125,7 @@ class _Merged:
         """The two groups that are least apart, one of them small if there is a small one."""
         alive = np.array(self.alive)
         rows = self._rows(alive)
-        apart = np.minimum.outer(rows, rows) * self.distances[np.ix_(alive, alive)] ** 2
+        apart = np.minimum.outer(rows, rows) * self.distances[np.ix_(alive, alive)]
         np.fill_diagonal(apart, np.inf)
         first = self._smallest(alive, np.ones(len(alive), dtype=bool))
         if first is None:

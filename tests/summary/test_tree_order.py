@@ -44,7 +44,7 @@ def slow_partitions(joins, probability):
 
             def apart(pair):
                 distance = joins.distances[np.ix_(*(groups[i] for i in pair))].min()
-                return min(sizes[i] for i in pair) * distance**2
+                return min(sizes[i] for i in pair) * distance
 
             g, h = min(pairs, key=apart)
         groups[h] = groups[h] + groups.pop(g)
