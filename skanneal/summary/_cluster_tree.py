@@ -58,7 +58,9 @@ and of pieces some are and some are not. So the share of all pairs of the table 
 sure it is that its components are clusters. But in a cube of many rows nearly all pairs of pieces
 are two. There each draw has pieces of its own, and clusters are what draws agree about: if two
 draws put most rows into different components (_disagreement.py), components are no clusters. A
-component that lies within another one is part of it.
+component that lies within another one is part of it. And a small one, which has less than SMALL of
+the median rows, is a cluster only if its own pair is two as well: what other pairs are says little
+of three rows to which a mixture has given a component.
 What parts two components is the surer of the valleys and of this share. In which order components
 join, where a number of clusters is asked for, is said elsewhere (_tree_order.py), and why valleys
 may be sought between peaks of the density in place of components (predictive/_parts.py), too.
@@ -88,7 +90,9 @@ _IMPOSSIBLE = 1e7  # nats below a row's best component; all others are taken to 
 _FAR = 1e3  # nats: evidence where components are no neighbours
 FEW_ROWS = 3  # of a group of fewer no valley is sure
 MOST = 0.5  # share of the rows about which two draws differ where components are no clusters
-SMALL = 0.2  # share of the rows of its group's largest component, below which one does not count
+# Share of rows below which a component is small: of those of its group's largest, to count there;
+# of the median component's, to be a cluster because others are.
+SMALL = 0.2
 
 
 def cluster_tree(
@@ -149,10 +153,13 @@ def pair_heights(log_joints, draws=(), draw_weights=None, numbers=None, peaks=No
     shares = (softmax(judge.joints[:, groups.alive], axis=1) for judge in judges)
     if judges and share_in_doubt(shares, weights) > MOST:
         return np.zeros((n_components, n_components))
-    odds = _pairs(groups, judges or [groups], weights, numbers)
+    odds, sizes = _pairs(groups, judges or [groups], weights, numbers)
     sure = _share_of_two(odds[np.ix_(groups.alive, groups.alive)])
+    small = sizes[own] < SMALL * np.median(sizes[groups.alive])
     odds = odds[np.ix_(own, own)]
-    heights = sure if peaks is None else np.maximum(sure, -log_expit(-odds))
+    by_itself = -log_expit(-odds)
+    heights = np.full(odds.shape, sure) if peaks is None else np.maximum(sure, by_itself)
+    heights = np.where(small | small[:, None], np.minimum(heights, by_itself), heights)
     return np.where(odds <= -_FAR, 0.0, heights)
 
 
@@ -207,13 +214,15 @@ def _shares(groups, rows, a, b):
 
 
 def _pairs(groups, judges, weights, numbers=None):
-    """Log odds that the rows of two components are two: (n_components, n_components).
+    """Log odds that the rows of two components are two, (n_components, n_components), and how many
+    rows each component has in most draws.
 
     Pairs that are no neighbours in most draws are apart by others, or by valleys. A component that
     has hardly a row in most draws goes with the one that most of its rows are in."""
     n_components = len(groups.alive)
     found = np.full((len(judges), n_components, n_components), _FAR)
-    sizes = np.array([judge.sizes for judge in judges])
+    of_judges = np.array([judge.sizes for judge in judges]).T
+    sizes = np.array([_weighted_median(own, weights) for own in of_judges])
     for of_judge, judge in zip(found, judges):
         for a, b in judge.neighbours():
             of_judge[a, b] = of_judge[b, a] = judge.two(a, b, numbers)
@@ -223,7 +232,7 @@ def _pairs(groups, judges, weights, numbers=None):
     out = np.take_along_axis(np.take_along_axis(found, order, axis=0), at[None], axis=0)[0]
     np.fill_diagonal(out, -_FAR)
     for k in range(n_components):
-        if _weighted_median(sizes[:, k], weights) < FEW_ROWS:
+        if sizes[k] < FEW_ROWS:
             votes = np.zeros(n_components)
             for judge, weight in zip(judges, weights):
                 where = judge.labels[groups.rows[k]] if len(groups.rows[k]) else judge.labels
@@ -232,7 +241,7 @@ def _pairs(groups, judges, weights, numbers=None):
             most = votes.argmax()
             out[k], out[:, k] = _FAR, _FAR
             out[k, most] = out[most, k] = out[k, k] = -_FAR
-    return out
+    return out, sizes
 
 
 def _valleys(groups, judges, weights, numbers, peaks=None):

@@ -452,8 +452,26 @@ def test_a_component_that_most_draws_do_not_have_goes_with_its_rows():
     draw = np.c_[joints[:, :2], np.full(160, -np.inf)]
     groups, judge = _Groups(joints), _Groups(draw)
     assert len(groups.rows[2]) > 10
-    pairs = _pairs(groups, [judge], [1.0])
+    pairs, sizes = _pairs(groups, [judge], [1.0])
     assert pairs[2].tolist() == [_FAR, -_FAR, -_FAR] and pairs[0, 1] > 4
+    assert sizes.tolist() == [80, 80, 0]
+
+
+@pytest.mark.parametrize("n_rows", [5, 60])
+def test_a_small_component_is_a_cluster_by_its_own_pair(n_rows):
+    """The tail of one of four clusters, which are two wherever they are pairs, has a component of a
+    few rows. The control: so many rows that it is not small are a cluster as the others are."""
+    generator = np.random.default_rng(3)
+    centres = np.array([[0.0, 0.0], [5.0, 0.0], [0.0, 5.0], [5.0, 5.0], [-1.6, 0.0]])
+    sizes = [100] * 4 + [n_rows]
+    rows = np.repeat(centres, sizes, axis=0) + 0.8 * generator.normal(size=(sum(sizes), 2))
+    joints = components_of(rows, centres, 0.8) + np.log(sizes)
+    heights = pair_heights(joints, [joints])
+    assert heights[0, 1] == heights[2, 3] == heights[0, 3] > -np.log(0.2)
+    if n_rows == 60:
+        assert heights[0, 4] == heights[0, 1]
+    else:
+        assert heights[0, 4] < 0.8 * heights[0, 1]
 
 
 @pytest.mark.parametrize("odds, expected", [((3.0,), 3.0), ((2.0, -2.0, 5.0, -5.0), 0.0)])
