@@ -41,12 +41,11 @@ def slow_partitions(joins, probability):
         else:
             if small:
                 pairs = [pair for pair in pairs if int(np.argmin(sizes)) in pair]
-
-            def apart(pair):
-                distance = joins.distances[np.ix_(*(groups[i] for i in pair))].min()
-                return min(sizes[i] for i in pair) * distance
-
-            g, h = min(pairs, key=apart)
+            apart = [
+                joins.distances[np.ix_(groups[g], groups[h])].min() * min(sizes[g], sizes[h])
+                for g, h in pairs
+            ]
+            g, h = pairs[int(np.argmin(apart))]
         groups[h] = groups[h] + groups.pop(g)
         labels = np.empty(len(within), dtype=int)
         for number, group in enumerate(groups):
