@@ -108,7 +108,7 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         The number of clusters wanted, which there are then if so many rows differ; otherwise there
         is one for each row that differs, with a warning. `labels_` are clusters, whatever
         `point_estimate` and `separation` are, and `cluster_tree_` is cut at this number: of
-        sure clusters the nearest are joined, or components that overlap least parted. Draws of
+        sure clusters small or near ones are joined, or components that overlap least parted. Draws of
         fewer components have no say; where all have fewer, components are split. None leaves the
         number to the data.
     noise : float or None, default=None

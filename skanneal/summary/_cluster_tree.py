@@ -61,6 +61,7 @@ draws put most rows into different components (_disagreement.py), components are
 component that lies within another one is part of it. And a small one, which has less than SMALL of
 the median rows, is a cluster only if its own pair is two as well: what other pairs are says little
 of three rows to which a mixture has given a component.
+
 What parts two components is the surer of the valleys and of this share. In which order components
 join, where a number of clusters is asked for, is said elsewhere (_tree_order.py), and why valleys
 may be sought between peaks of the density in place of components (predictive/_parts.py), too.

@@ -13,8 +13,8 @@ than there are parts of the tree so sure. Its joins, in contrast, go
    in which the shares of a group are taken to be those of its components, one by one: coefficients
    add up without the rows;
 2. between clusters, by distance: those first that are least apart, which is m d of two clusters
-   whose nearest rows are at the distance d and of which the smaller has m rows. To a few rows the
-   next cluster is near even if no other two clusters are as far apart.
+   whose nearest rows are at the distance d and of which the smaller has m rows: a few rows join
+   another cluster before two large ones do that are nearer to each other.
 
 In both parts a group of few rows, less than SMALL of the median, joins before all others, the
 smallest first: who asks for a number of clusters does not mean the three rows that a mixture has
