@@ -106,8 +106,8 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         The number of clusters wanted, which there are then if so many rows differ; otherwise there
         is one for each row that differs, with a warning. `labels_` are clusters, whatever
         `point_estimate` and `separation` are, and `cluster_tree_` is cut at this number: of
-        sure clusters small or near ones are joined, or components that overlap least parted. Draws of
-        fewer components have no say; where all have fewer, components are split. None leaves the
+        sure clusters small and near ones are joined, or components that overlap least parted.
+        Draws of fewer components have no say; where all have fewer, components are split. None leaves the
         number to the data.
     noise : float or None, default=None
         Where `labels_` are clusters, a row gets the label -1 if the probability that it is in its
