@@ -107,8 +107,8 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         is one for each row that differs, with a warning. `labels_` are clusters, whatever
         `point_estimate` and `separation` are, and `cluster_tree_` is cut at this number: of
         sure clusters small and near ones are joined, or components that overlap least parted.
-        Draws of fewer components have no say; where all have fewer, components are split. None leaves the
-        number to the data.
+        Draws of fewer components have no say; where all have fewer, components are split. None
+        leaves the number to the data.
     noise : float or None, default=None
         Where `labels_` are clusters, a row gets the label -1 if the probability that it is in its
         cluster is at most this. None labels all rows.
