@@ -110,8 +110,8 @@ class _Merged:
         self.nodes, self.counts = [], []
 
     def most_overlapping(self, groups):
-        """Two groups of one cluster that overlap most, one of them small if there is a small one
-        that is not a cluster by itself."""
+        """Two groups of one cluster that overlap most; if one that is not alone in its cluster is
+        small, it and the other."""
         alive = np.array(self.alive)
         roots = np.sqrt(self._rows(alive))
         within = self.overlaps[np.ix_(alive, alive)] / np.outer(roots, roots)
@@ -122,7 +122,7 @@ class _Merged:
         return alive[list(np.unravel_index(within.argmax(), within.shape))]
 
     def nearest(self):
-        """The two groups that are least apart, one of them small if there is a small one."""
+        """The two groups that are least apart; if one is small, it and the nearest."""
         alive = np.array(self.alive)
         rows = self._rows(alive)
         apart = np.minimum.outer(rows, rows) * self.distances[np.ix_(alive, alive)]
@@ -136,6 +136,7 @@ class _Merged:
         return alive[[first, second]]
 
     def _rows(self, alive):
+        """Rows of groups; none has exactly 0."""
         return np.maximum(self.sizes[alive], np.finfo(float).tiny)
 
     def _smallest(self, alive, may_join):
