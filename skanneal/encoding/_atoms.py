@@ -7,7 +7,10 @@ rounded has neighbours of one row each. One of rounded numbers has ties wherever
 high, but there the neighbours have as many ties, so TIMES as many are not due to rounding. The
 third is used rather than the first, since an atom may have other atoms as neighbours.
 
-A column of NEIGHBOURS distinct values or fewer has no atoms: it is one of levels.
+A column of NEIGHBOURS distinct values or fewer has no atoms: it is one of levels. More than
+NEIGHBOURS values that repeat so, many of them equally often, are those of a coarser rounding that
+some of the rows have: quarters of an hour beside minutes. They are compared with one another by
+the same rule, so that a zero that stands out even among them stays an atom.
 
 families="auto" models atoms if they hold ENOUGH of the column's present cells. Fewer atoms make a
 few small clusters, which costs less than the correlations within clusters, which the family of a
@@ -23,7 +26,6 @@ LEAST_SHARE = 0.001
 TIMES = 10.0
 NEIGHBOURS = 8
 ENOUGH = 0.1
-MOST = 20  # atoms of a column: the most frequent ones
 
 
 def enough_atoms(n_elsewhere, n):
@@ -46,13 +48,15 @@ def atoms_of(values):
         In ascending order; often empty.
     """
     places, counts = np.unique(values, return_counts=True)
-    found = np.flatnonzero(counts >= max(LEAST_ROWS, LEAST_SHARE * len(values)))
     if len(places) <= NEIGHBOURS:
         return np.empty(0)
-    near = np.clip(found - NEIGHBOURS // 2, 0, len(places) - 1 - NEIGHBOURS)[:, None]
-    near = near + np.arange(NEIGHBOURS)
-    near += near >= found[:, None]  # its neighbours, without itself
-    third = np.partition(counts[near], -3, axis=1)[:, -3]
-    found = found[counts[found] >= TIMES * third]
-    most = found[np.argsort(-counts[found], kind="stable")[:MOST]]
-    return np.sort(places[most]).astype(np.float64)
+    least = max(LEAST_ROWS, LEAST_SHARE * len(values))
+    while len(places) > NEIGHBOURS:
+        found = np.flatnonzero(counts >= least)
+        near = np.clip(found - NEIGHBOURS // 2, 0, len(places) - 1 - NEIGHBOURS)[:, None]
+        near = near + np.arange(NEIGHBOURS)
+        near += near >= found[:, None]  # its neighbours, without itself
+        third = np.partition(counts[near], -3, axis=1)[:, -3]
+        found = found[counts[found] >= TIMES * third]
+        places, counts = places[found], counts[found]
+    return places.astype(np.float64)

@@ -62,6 +62,20 @@ def test_few_values_are_no_atoms():
     assert len(atoms_of(np.r_[np.zeros(10), np.arange(1.0, 30.0)]))
 
 
+@pytest.mark.parametrize("n, steps", [(1000, 4), (1000, 10), (20_000, 4), (20_000, 20)])
+def test_rows_rounded_more_coarsely_than_others_make_no_atoms(n, steps):
+    """Half of the rows on a lattice; a zero is an atom among them, and so are few values."""
+    rng = np.random.default_rng(3)
+    uniform = rng.uniform(0.1, 3, size=n)
+    values = np.where(rng.random(n) < 0.5, np.round(uniform * steps) / steps, uniform)
+    assert (np.unique(values, return_counts=True)[1] >= 10).sum() > 8
+    assert not len(atoms_of(values))
+    zeros = np.where(rng.random(n) < 0.5, 0.0, values)
+    assert atoms_of(zeros).tolist() == [0.0]
+    doses = rng.choice(np.linspace(0.2, 2.8, 8), size=n)
+    assert len(atoms_of(np.where(rng.random(n) < 0.5, doses, uniform))) == 8
+
+
 def test_few_cells_at_atoms_are_for_the_user_to_name():
     """Three in a hundred: "auto" leaves the column to the families of numbers."""
     X = np.random.default_rng(8).normal(size=(1000, 2))
