@@ -472,10 +472,14 @@ cdef class MultivariateNormal(NumberRows):
 
     cdef double _solve(self, Py_ssize_t k, double *y) noexcept nogil:
         """q of the cells that were read, y = W e."""
+        cdef double share = self.total[k] / (self.block.kappa0[0] + self.total[k])
+        cdef double *e = self.block.vector
+        cdef double *mu0 = &self.hyper[0]
+        cdef double *mean = &self.mean[k, 0]
         cdef Py_ssize_t j
-        for j in range(self.d):
-            self.block.vector[j] = self.number[j] - self.location(k, j)
-        return mvn_solve_v[self.level](&self.block, &self.factor[k, 0, 0], self.block.vector, y)
+        for j in range(self.d):     # less `location`
+            e[j] = self.number[j] - (mu0[j] + share * (mean[j] - mu0[j]))
+        return mvn_solve_v[self.level](&self.block, &self.factor[k, 0, 0], e, y)
 
     def score_rows(self, Table table, out, start=0, stop=None):
         """Add the log density of each row's observed cells, in the user's units, to out."""

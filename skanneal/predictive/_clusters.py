@@ -31,7 +31,7 @@ from ..parallel import LEAST
 from ..summary import cut_tree, rank_clusters
 from ..summary._cluster_tree import SMALL, pair_heights, surer, valley_tree
 from ..summary._tree_order import Joins
-from ._distances import added_surprisals
+from ._distances import scores_by_distance
 from ._draws import state_of
 from ._loo import compared_rows
 from ._parts import beneath, main_peaks, neighbourhood, parted
@@ -388,9 +388,8 @@ def joints_without(mixture, table, rows):
     the more so, the more columns there are."""
     view = View(mixture)
     some = table.take(rows)
-    scores, log_weights = view.mixture.score_rows(some, 0, len(rows))
-    scores = scores - added_surprisals(view, some)
-    joints = scores[:, :-1] + log_weights[:-1] - scores[:, -1:]
+    scores = scores_by_distance(view, some)
+    joints = scores[:, :-1] + view.log_weights[:-1] - scores[:, -1:]
     own, loss = own_components(view, rows)
     joints[np.arange(len(rows)), own] -= loss
     return joints

@@ -24,16 +24,16 @@ import numpy as np
 
 from ..encoding import Schema
 from ._patterns import distinct, patterns
-from ._surprisal_laws import ViewTails, row_scores
+from ._surprisal_laws import ViewTails
 from ._view import View
 
 _MOST = 30.0  # of e / 2h: farther out all rows are as if at the same distance
 
 
-def added_surprisals(view, table):
-    """By how much rows are more surprising where tails show the distance: (n_rows, K + 1).
+def scores_by_distance(view, table):
+    """Log densities of rows, with tails that show the distance: (n_rows, K + 1).
 
-    In the component of no rows, which is the last, by how much they would be at its centre: less.
+    That of the component of no rows, which is the last, is as if each row were at its centre.
 
     Parameters
     ----------
@@ -43,29 +43,33 @@ def added_surprisals(view, table):
     schema = Schema.of_table(table)
     tails = ViewTails(view, lambda columns: _rows(table, columns), schema)
     masks, pattern = patterns(table)
-    added = np.zeros((table.n_rows, len(view.slots)))
+    out = np.zeros((table.n_rows, len(view.slots)))
     for block in view.mixture.blocks:
+        scores = np.zeros((table.n_rows, int(view.slots.max()) + 1))
+        block.score_rows(table, scores, 0, table.n_rows)
+        scores = scores[:, view.slots]
+        out += scores
         if not block.joint:
-            of_block = np.zeros((table.n_rows, view.mixture.n_slots))
-            block.add_surprisals(table, of_block)
-            added[:, :-1] += of_block[:, view.slots[:-1]]
+            added = np.zeros((table.n_rows, view.mixture.n_slots))
+            block.add_surprisals(table, added)
+            out[:, :-1] -= added[:, view.slots[:-1]]
             none = block.spare(1)
             for f in range(len(block.columns)):
                 if block.tail_exponent(f) is not None:
-                    added[:, -1] -= _excess(none, f, table, schema)
+                    out[:, -1] += _excess(none, f, table, schema)
             continue
         if block.tail_exponent(1) is None:
             continue
-        scores, (own, of_mask) = row_scores(block, table), distinct(masks[:, block.columns])
+        own, of_mask = distinct(masks[:, block.columns])
         for which, least in enumerate(tails.leasts_of_rows(block, own)):
             exponent = block.tail_exponent(int(own[which].sum()))
             rows = np.flatnonzero(of_mask[pattern] == which)
-            excess = np.maximum(-scores[rows][:, view.slots] - least, 0.0)
+            excess = np.maximum(-scores[rows] - least, 0.0)
             twice = 2.0 * (exponent[view.slots] if np.ndim(exponent) else exponent)
             far = twice * np.expm1(np.minimum(excess / twice, _MOST))
             far[:, -1] = 0.0
-            added[rows] += far - excess
-    return added
+            out[rows] -= far - excess
+    return out
 
 
 def _excess(none, f, table, schema):
