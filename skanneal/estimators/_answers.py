@@ -31,7 +31,7 @@ from ..predictive._loo import compared_rows
 from ..summary import cut_tree
 
 COMPARED_ROWS = 1000  # chains are compared by the clusters of so many rows
-DRAWS = 9  # of a chain: its answers about clusters and columns are means over so many
+DRAWS = 5  # of a chain: its answers about clusters and columns are means over so many
 ALIKE = 0.95  # the least adjusted Rand index of clusters that count as the same
 # Numbers of clusters are the same if they differ by SAME_NUMBER of themselves at most, in SHARE of
 # the chains at least.

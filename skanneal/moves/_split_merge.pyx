@@ -53,7 +53,7 @@ from ._integrated import Integrated
 
 
 TRIES = 100  # pairs per sweep, at most one for each row
-LOOK = 1024  # rows allocated when it is first asked whether they would be split
+LOOK = 8192  # rows allocated when it is first asked whether they would be split
 
 cdef enum:
     POLL = 10_000   # rows allocated between two looks at the clock
@@ -108,7 +108,7 @@ class SplitMerge(Polled):
         Whether j is uniform among the rows other than i, as Dahl has it, in place of half from i's
         cluster, and a quarter from those where i would fit. With many clusters nearly all proposals
         are then merges, and of clusters that are far apart.
-    first_look : int, default=1024
+    first_look : int, default=8192
         Rows allocated when it is first asked whether they would be split.
     """
 
