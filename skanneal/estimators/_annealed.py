@@ -126,7 +126,7 @@ class BaseAnnealed(BaseTable, BaseChains):
                 if not results:
                     raise KeyboardInterrupt
                 fitted = self._results(encoder, plan, results, verdict, limit)
-                fitted["_margins"] = self._margins_of(encoder, table)
+                fitted["_margins"] = self._margins_of(encoder, table, X)
                 answers = self._answers(fitted, plan, encoder, limit)
                 rounded = bool(encoder.jitter.lattices)
                 asked = encoder.table(decided.exact) if rounded else None
@@ -180,9 +180,9 @@ class BaseAnnealed(BaseTable, BaseChains):
         self._check_families(encoder)
         return encoder, cells
 
-    def _margins_of(self, encoder, table):
+    def _margins_of(self, encoder, table, X):
         """The Margins of the training rows, or of no column."""
-        return Margins.of(encoder, table) if self.margins == "data" else Margins()
+        return Margins.of(encoder, table, X) if self.margins == "data" else Margins()
 
     def _weigh(self, fitted, table):
         weights, densities = chain_weights(fitted["draws_"], table, fitted["converged_"])

@@ -17,8 +17,7 @@ probability that it has in the mixture: the maps are of what is elsewhere.
 Rounding. The law is one of numbers as they were before they were rounded, and so are densities, as
 elsewhere in the package. Draws and fills are rounded as the column is: where several training rows
 share the number whose rank a draw has, it becomes this number, so that what recurs does so as
-often; of the numbers that are one in the table's precision, the one of fewest digits. Other draws
-are rounded to the column's lattice, if it has one.
+often. Other draws are rounded to the column's lattice, if it has one.
 
 Where values end (`Walls` of _margin_law.py). A column that was never negative in fit has a hard
 wall at 0: no draw is negative, and a negative number has no density. If more than one training
@@ -33,6 +32,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
+from ..encoding import open_table
+from ..encoding._codecs import as_numbers
 from ._margin_law import Walls, law_of_scores, quantiles
 from ._model_margin import model_scores, off_atoms
 from ._monotone import Monotone
@@ -49,7 +50,7 @@ class TrainingValues(NamedTuple):
     cells : float32 array of shape (n,)
         Ascending, without atoms and gaps; of rounded numbers with their noise.
     shared : float64 array of shape (n,)
-        In the user's units the numbers that several rows hold, as they were rounded, else NaN.
+        The numbers that several rows hold, as the user gave them, else NaN.
     walls : Walls
     """
 
@@ -71,15 +72,18 @@ class Margins:
         self.columns, self._maps = dict(columns), None
 
     @classmethod
-    def of(cls, encoder, table):
-        """The margins of the rows of a fit."""
-        return cls(
-            {
-                place: _training_values(encoder, int(j), table, place, cells)
-                for place, j in enumerate(encoder.apart.kept)
-                if table.dtypes[place] == "f4" and np.ptp(cells := _elsewhere(table, place)) > 0
-            }
-        )
+    def of(cls, encoder, table, X):
+        """The margins of the rows of a fit: of the Table, and as the user gave them."""
+        given, found = open_table(X, "X", sparse=True), {}
+        for place, j in enumerate(map(int, encoder.apart.kept)):
+            if table.dtypes[place] == "f4":
+                rows = _rows_elsewhere(table, place)
+                cells = table.column(place)[rows]
+                if np.ptp(cells) > 0:
+                    values = as_numbers(given.column(j), encoder.codecs[j].family)[rows]
+                    units = table.offsets[place], table.scales[place]
+                    found[place] = _training_values(encoder, j, *units, cells, values)
+        return cls(found)
 
     def maps(self, predictor):
         """By place the MarginMap from the margin of the mean of a predictor's draws, which are
@@ -179,55 +183,36 @@ class MarginMap:
         return np.r_[off_atoms(middles, self.atoms), self.atoms], np.concatenate(widths)
 
 
-def _elsewhere(table, place):
-    """A column's cells that are neither missing nor atoms, nor beyond the axis; one at least."""
-    cells = table.elsewhere(place)
-    cells = cells[~np.isnan(cells)]
-    return cells if len(cells) else np.zeros(1, np.float32)
+def _rows_elsewhere(table, place):
+    """Rows whose cells are neither missing nor atoms, MOST_VALUES at most, evenly spread; one row
+    if there is none."""
+    cells = table.column(place)
+    rows = np.flatnonzero(~np.isnan(cells) & ~np.isin(cells, table.atoms[place]))
+    if not len(rows):
+        return np.zeros(1, dtype=np.int64)
+    step = max(len(rows) / MOST_VALUES, 1.0)
+    return rows[(np.arange(min(len(rows), MOST_VALUES)) * step).astype(np.int64)]
 
 
-def _some(cells):
-    """Not more than MOST_VALUES of the cells, evenly spread over the rows."""
-    step = len(cells) / min(len(cells), MOST_VALUES)
-    return np.sort(cells[(np.arange(min(len(cells), MOST_VALUES)) * step).astype(np.int64)])
-
-
-def _training_values(encoder, j, table, place, cells):
-    """The TrainingValues of a column of the fit."""
+def _training_values(encoder, j, offset, scale, cells, values):
+    """The TrainingValues of a column of the fit, from its cells and the user's numbers."""
+    cells, values = np.sort(cells), np.sort(values)
     codec, lattice = encoder.codecs[j], encoder.jitter.lattices.get(j)
-    offset, scale = table.offsets[place], table.scales[place]
     of_logarithms = codec.lowest == 0.0
 
     def as_cells(values):
         with np.errstate(divide="ignore", invalid="ignore"):
             return ((np.log(values) if of_logarithms else values) - offset) / scale
 
-    cells = _some(cells)
-    values = cells.astype(np.float64) * scale + offset
-    values = np.exp(values) if of_logarithms else values
-    values = values if lattice is None else lattice.nearest(values)
-    distinct, first, of, counts = np.unique(
-        values, return_index=True, return_inverse=True, return_counts=True
-    )
+    distinct, of, counts = np.unique(values, return_inverse=True, return_counts=True)
     half = 0.0 if lattice is None else 0.5 * lattice.step
     walls = _walls_of(values, getattr(codec, "atoms", ()), lattice is not None, half)
     if of_logarithms:
         walls = walls._replace(lowest=-np.inf)  # no cell is below
-    elif values.min() >= -TOUCH * (scale + abs(offset)):
+    elif values[0] >= 0.0:
         walls = walls._replace(lowest=0.0 if lattice is None else lattice.offset - half)
     shared = np.where(counts > 1, distinct, np.nan)
-    if lattice is None:
-        for at in np.flatnonzero(counts > 1):
-            shared[at] = _shortest(distinct[at], cells[first[at]], as_cells)
     return TrainingValues(cells, shared[of], walls.mapped(as_cells))
-
-
-def _shortest(value, cell, as_cells):
-    """The number of fewest digits that has this float32 cell, as the value has."""
-    for written in ("0", *(f"{value:.{n}g}" for n in range(1, 17))):
-        if np.float32(as_cells(float(written))) == cell:
-            return float(written)
-    return value
 
 
 def _walls_of(values, atoms, is_rounded, half):
