@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..summary._cluster_tree import one_cluster
+from ..summary._cut_tree import one_cluster
 
 
 class Groups(NamedTuple):

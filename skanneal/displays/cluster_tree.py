@@ -9,7 +9,7 @@ from scipy.cluster.hierarchy import dendrogram
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from ..summary._cluster_tree import one_cluster
+from ..summary._cut_tree import one_cluster
 from ._axes import axes_of, sentence
 
 

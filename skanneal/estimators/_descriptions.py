@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..encoding import open_table
 from ..encoding._dates import from_days
 from ..predictive._clusters import labels_of_draws, some_draws
-from ..summary._cluster_tree import one_cluster
+from ..summary._cut_tree import one_cluster
 from ..summary._profiles import cells_of_columns, columns_of, feature_of
 from ..summary._sides import probability_above
 

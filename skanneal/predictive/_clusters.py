@@ -225,7 +225,8 @@ class Clusters:
         if by_peaks is not None:
             return Joins.of(*by_peaks, known, parted=True)
         given = self._judges(judges, table), self.weights[judges], numbers
-        return Joins.of(valley_tree(own, *given, pair_heights(own, *given)), own, known)
+        valleys = valley_tree(own, *given)
+        return Joins.of(surer(valleys, pair_heights(own, *given, None, valleys)), own, known)
 
     def _judging(self, table, limit=None, seconds=0.0):
         """Which draws judge, each of which takes so many seconds."""
@@ -267,10 +268,10 @@ class Clusters:
         about = main_peaks(self.point.labels, around.rows, found)
         own = self.joints_without(self.point, self.point.main_view, table)
         given = self._judges(judges, table), self.weights[judges], numbers
-        tree = valley_tree(own, *given, np.zeros((len(about), len(about))), about)
+        tree = valley_tree(own, *given, about)
         clusters = cut_tree(tree, separation)[self.point.labels[around.rows]]
         if beneath(labels, around.rows, clusters):
-            return surer(tree, pair_heights(own, *given, about)), own
+            return surer(tree, pair_heights(own, *given, about, tree)), own
         self._average(draws, self.weights, point)
         return None
 

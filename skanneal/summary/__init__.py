@@ -1,10 +1,11 @@
 """From draws to what they say: partitions that stand for them, and whether chains agree."""
 
 from ._alignment import align_labels
-from ._cluster_tree import cluster_tree, cut_tree, valley_sureness
+from ._cluster_tree import cluster_tree
 from ._coclustering import coclustering
 from ._convergence import agreeing_chains, convergence
 from ._credible_ball import credible_ball
+from ._cut_tree import cut_tree, valley_sureness
 from ._diagnostics import diagnose, drift, ess, r_hat, tail_ess
 from ._labels import rank_clusters, relabel
 from ._losses import LOSSES

@@ -54,9 +54,10 @@ Normal clusters that overlap have no valley. So it is also asked whether compone
 whether two normal laws explain the rows of neighbouring components better than one bump
 (_one_or_two.py). A single pair cannot tell, since some neighbouring pieces of a ring or of a square
 look like two normal laws. But where components are clusters nearly all pairs of neighbours are two,
-and of pieces some are and some are not. So the share of all pairs of the table that are two is how
-sure it is that its components are clusters. But in a cube of many rows nearly all pairs of pieces
-are two. There each draw has pieces of its own, and clusters are what draws agree about: if two
+and of pieces some are and some are not. So the share of the table's pairs that are two is how sure
+it is that its components are clusters. All pairs that one valley parts tell one thing: all pieces of
+a ring are two with those of another ring, and with their neighbours some are and some are not. So
+together they count as one pair, as much as the valley is sure. But in a cube of many rows nearly all pairs of pieces are two. There each draw has pieces of its own, and clusters are what draws agree about: if two
 draws put most rows into different components (_disagreement.py), components are no clusters. A
 component that lies within another one is part of it. And a small one, which has less than SMALL of
 the median rows, is a cluster only if its own pair is two as well: what other pairs are says little
@@ -82,7 +83,6 @@ from ._dip import dip_evidence
 from ._disagreement import disagreement, share_in_doubt
 from ._fills import with_fills
 from ._joining import join_groups
-from ._labels import relabel
 from ._line import near_border, spread_ties
 from ._one_or_two import log_odds
 from ._straight_line import CHANCE, straight_evidence
@@ -136,14 +136,16 @@ def cluster_tree(
     >>> cut_tree(tree, probability=0.95)
     array([0, 0, 1])
     """
-    pairs = pair_heights(log_joints, draws, draw_weights, numbers)
-    return valley_tree(log_joints, draws, draw_weights, numbers, pairs)
+    given = log_joints, draws, draw_weights, numbers
+    valleys = valley_tree(*given)
+    return surer(valleys, pair_heights(*given, None, valleys))
 
 
-def pair_heights(log_joints, draws=(), draw_weights=None, numbers=None, peaks=None):
+def pair_heights(log_joints, draws=(), draw_weights=None, numbers=None, peaks=None, valleys=None):
     """How sure it is that two components are two clusters because components are clusters, in nats:
-    (n_components, n_components); parameters as in `cluster_tree`, and `peaks` as in `valley_tree`.
-    With these, what is about one peak counts as one component, and a pair has a say by itself."""
+    (n_components, n_components); parameters as in `cluster_tree`, `peaks` as in `valley_tree`, and
+    `valleys` from there: without them all pairs count alike. With peaks, what is about one peak
+    counts as one component, and a pair has a say by itself."""
     groups, judges, weights, numbers = _given(log_joints, draws, draw_weights, numbers)
     n_components = len(groups.alive)
     own = np.arange(n_components)  # of each component, the first one about its peak
@@ -155,7 +157,7 @@ def pair_heights(log_joints, draws=(), draw_weights=None, numbers=None, peaks=No
     if judges and share_in_doubt(shares, weights) > MOST:
         return np.zeros((n_components, n_components))
     odds, sizes = _pairs(groups, judges or [groups], weights, numbers)
-    sure = _share_of_two(odds[np.ix_(groups.alive, groups.alive)])
+    sure = _share_of_two(odds, groups.alive, valleys)
     small = sizes[own] < SMALL * np.median(sizes[groups.alive])
     odds = odds[np.ix_(own, own)]
     by_itself = -log_expit(-odds)
@@ -164,23 +166,20 @@ def pair_heights(log_joints, draws=(), draw_weights=None, numbers=None, peaks=No
     return np.where(odds <= -_FAR, 0.0, heights)
 
 
-def valley_tree(log_joints, draws, draw_weights, numbers, pairs, peaks=None):
-    """The tree of `cluster_tree`, given the heights of pairs.
+def valley_tree(log_joints, draws=(), draw_weights=None, numbers=None, peaks=None):
+    """The tree of the valleys alone.
 
     Parameters
     ----------
     log_joints, draws, draw_weights, numbers
         As in `cluster_tree`.
-    pairs : ndarray of shape (n_components, n_components)
-        From `pair_heights`; zeros for the tree of valleys alone.
     peaks : int array of shape (n_components,) or None, default=None
         About which peak of the density each component is. Those about one peak are joined first,
         and no valley is sought between them. None: each has a peak of its own.
     """
-    if len(pairs) == 1:
+    if np.shape(log_joints)[1] == 1:
         return np.empty((0, 4))
-    given = _given(log_joints, draws, draw_weights, numbers)
-    return surer(_valleys(*given, peaks), pairs)
+    return _valleys(*_given(log_joints, draws, draw_weights, numbers), peaks)
 
 
 def _given(log_joints, draws, draw_weights, numbers):
@@ -191,13 +190,21 @@ def _given(log_joints, draws, draw_weights, numbers):
     return _Groups(log_joints), judges, weights, numbers
 
 
-def _share_of_two(odds):
+def _share_of_two(odds, alive, valleys=None):
     """-log(1 - share) with the share of a table's pairs of neighbours that are two; 0 if there is
-    no pair.
+    no pair. All pairs that one valley parts count as one, as much as it is sure.
 
     Of a component within another one it is not asked, nor of one with hardly a row."""
-    asked = odds[np.triu(np.abs(odds) < _FAR, 1)]
-    return float(np.log(len(asked)) - logsumexp(log_expit(-asked))) if len(asked) else 0.0
+    asked = np.triu((np.abs(odds) < _FAR) & alive & alive[:, None], 1)
+    if not asked.any():
+        return 0.0
+    counts = np.ones(asked.sum())
+    if valleys is not None:
+        numbered = np.column_stack([valleys[:, :2], np.arange(len(valleys)), valleys[:, 3]])
+        of = squareform(cophenet(numbered))[asked].astype(np.int64)
+        together = np.exp(-valleys[of, 2])
+        counts = together + (1.0 - together) / np.bincount(of)[of]
+    return float(np.log(counts.sum()) - logsumexp(log_expit(-odds[asked]), b=counts))
 
 
 def surer(tree, pairs):
@@ -205,6 +212,8 @@ def surer(tree, pairs):
     groups that chains of less sure pairs make: what parts two components is the surer of both.
 
     Single linkage makes an ultrametric of the pairs; the larger of two ultrametrics is one."""
+    if not len(tree):
+        return tree
     chains = cophenet(linkage(squareform(pairs, checks=False), "single"))
     return linkage(np.maximum(chains, cophenet(tree)), "single")
 
@@ -330,83 +339,6 @@ def _fair(evidence, groups, judges, weights, a, b):
     shares = (_shares(judge, rows, a, b) for judge, has in zip(judges, both) if has)
     differ = disagreement(shares, np.asarray(weights)[both]) if sum(both) > 1 else np.zeros(1)
     return max(evidence - float(np.log1p(differ.sum())), 0.0)
-
-
-def one_cluster(n_components: int, asked: bool = False) -> str:
-    """What to say where all rows are one cluster, which one may have asked for.
-
-    >>> one_cluster(17)
-    'no sure valley; 17 components'
-    """
-    if n_components == 1:
-        return "a single component"
-    return (
-        f"{'one cluster was asked for' if asked else 'no sure valley'}; {n_components} components"
-    )
-
-
-def cut_tree(
-    tree: np.ndarray, probability: float = 0.9, n_clusters: int | None = None
-) -> np.ndarray:
-    """Cut a tree of components into clusters.
-
-    Parameters
-    ----------
-    tree : array-like of shape (n_components - 1, 4)
-        From `cluster_tree`.
-    probability : float, default=0.9
-        Components are in different clusters where it is at least so sure that they are two.
-    n_clusters : int or None, default=None
-        How many clusters there shall be, instead; as many as there are components if these are
-        fewer.
-
-    Returns
-    -------
-    clusters : ndarray of int64 of shape (n_components,)
-        The cluster of each component, in order of first appearance.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skanneal.summary import cut_tree
-    >>> tree = np.array([[0, 1, 0.4, 2], [2, 3, 9.0, 3]])
-    >>> cut_tree(tree), cut_tree(tree, n_clusters=3)
-    (array([0, 0, 1]), array([0, 1, 2]))
-    """
-    tree = np.asarray(tree, dtype=np.float64)
-    n_components = len(tree) + 1
-    if n_components == 1:
-        return np.zeros(1, dtype=np.int64)
-    if n_clusters is None:
-        n_clusters = 1 + np.count_nonzero(valley_sureness(tree) >= probability)
-    clusters = np.arange(2 * n_components - 1)
-    for step in reversed(range(n_components - min(n_clusters, n_components))):
-        clusters[tree[step, :2].astype(np.int64)] = clusters[n_components + step]
-    return relabel(clusters[:n_components])
-
-
-def valley_sureness(tree: np.ndarray) -> Any:
-    """How sure the valleys of a tree of components are, the surest first.
-
-    Parameters
-    ----------
-    tree : array-like of shape (n_components - 1, 4)
-        From `cluster_tree`.
-
-    Returns
-    -------
-    sureness : ndarray of shape (n_components - 1,)
-        1 - exp(-height), not increasing. Where a tree is cut by a probability, there is one cluster
-        more than valleys that are at least so sure.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skanneal.summary import valley_sureness
-    >>> valley_sureness(np.array([[0, 1, 0.4, 2], [2, 3, 9.0, 3]])).round(2)
-    array([1.  , 0.33])
-    """
-    return -np.expm1(-np.asarray(tree, dtype=np.float64)[::-1, 2])
 
 
 def _weighted_median(values, weights):

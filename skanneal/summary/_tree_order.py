@@ -35,7 +35,8 @@ from scipy.special import logsumexp
 from sklearn.metrics import pairwise_distances_chunked
 from sklearn.neighbors import NearestNeighbors
 
-from ._cluster_tree import SMALL, cut_tree
+from ._cluster_tree import SMALL
+from ._cut_tree import cut_tree
 
 NEIGHBOURS = 5  # of a row: their distance is the least that it has from any row
 

@@ -9,7 +9,7 @@ from scipy.special import expit, logsumexp
 from sklearn.metrics import adjusted_rand_score
 
 from oracles.rings import components_of, on_ring, ring
-from skanneal.summary import cluster_tree, cut_tree
+from skanneal.summary import _cluster_tree, cluster_tree, cut_tree
 from skanneal.summary._cluster_tree import (
     _FAR,
     _at_passages,
@@ -480,13 +480,45 @@ def test_the_share_of_pairs_that_are_two_is_that_of_pairs_that_were_asked(odds, 
     pairs[3, 4] = pairs[4, 3] = -np.inf
     for j, of_pair in enumerate(odds, 1):
         pairs[0, j] = pairs[j, 0] = of_pair
-    assert _share_of_two(pairs) == pytest.approx(np.logaddexp(0.0, expected))
-    assert _share_of_two(np.full((2, 2), -_FAR)) == 0.0
+    alive = np.ones(5, dtype=bool)
+    assert _share_of_two(pairs, alive) == pytest.approx(np.logaddexp(0.0, expected))
+    alive[1:] = False  # merged with the first: no pair is left
+    assert _share_of_two(pairs, alive) == 0.0
+
+
+@pytest.mark.parametrize("height", [0.0, 2.0, 5000.0])
+def test_pairs_that_one_valley_parts_count_as_one(height):
+    """Two groups of two: four pairs across, which are two for sure, and one in each group."""
+    odds, alive = np.full((4, 4), 40.0), np.ones(4, dtype=bool)
+    odds[0, 1], odds[2, 3] = -1.0, 2.0
+    valleys = np.array([[0, 1, 0.0, 2], [2, 3, 0.0, 2], [4, 5, height, 4]])
+    across = 4 * np.exp(-height) + (1 - np.exp(-height))
+    share = (expit(-1.0) + expit(2.0) + across) / (2 + across)
+    found = _share_of_two(odds, alive, valleys)
+    assert found == pytest.approx(-np.log(1 - share))
+    assert (found < _share_of_two(odds, alive)) == (height > 0.0)
+
+
+def test_pieces_are_no_clusters_because_their_groups_are_two(monkeypatch):
+    """Two stretches of a line, in two pieces each. That all pieces of one are two with those of the
+    other does not make the pieces clusters; the control: it does where all pairs count alike."""
+    odds = np.full((4, 4), 40.0)
+    odds[0, 1] = odds[1, 0] = odds[2, 3] = odds[3, 2] = 1.5
+    sizes = np.full(4, 50.0)
+    monkeypatch.setattr(_cluster_tree, "_pairs", lambda *given: (odds.copy(), sizes))
+    rows = np.r_[np.linspace(0.0, 2.0, 100), np.linspace(6.0, 8.0, 100)]
+    joints = -8.0 * (rows[:, None] - [0.5, 1.5, 6.5, 7.5]) ** 2
+    assert cut_tree(cluster_tree(joints), 0.9).tolist() == [0, 0, 1, 1]
+    whole = _cluster_tree._share_of_two
+    monkeypatch.setattr(
+        _cluster_tree, "_share_of_two", lambda odds, alive, valleys: whole(odds, alive)
+    )
+    assert cut_tree(cluster_tree(joints), 0.9).tolist() == [0, 1, 2, 3]
 
 
 def table_of_three(generator, third):
     """Rows of three components, of which the first two overlap, and nine draws."""
-    centres = np.array([[0.0, 0.0], [2.7, 0.0], [2.7, third]])
+    centres = np.array([[0.0, 0.0], [2.8, 0.0], [2.8, third]])
     rows = np.concatenate([centre + generator.normal(size=(150, 2)) for centre in centres])
     joints = components_of(rows, centres, 1.0)
     return joints, [components_of(rows, of, 1.0) for of in near(generator, centres, 0.09)]
