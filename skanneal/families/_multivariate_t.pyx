@@ -48,8 +48,8 @@ cdef double LOG_PI = 1.1447298858494002
 cdef double TURN = 6.283185307179586
 cdef double LEAST, MOST     # of a weight, which sums of float64 hold beside others
 LEAST, MOST = 1e-12, 1e6
-# To an interval of length 1 in which densities of rows are interpolated, and how many there are: the
-# last one is beyond the squared distances that an integral takes for different.
+# Points to an interval of length 1, between which densities of rows are interpolated, and how many
+# there are: the last one is beyond the squared distances that an integral takes for different.
 cdef double FINE = 128.0
 cdef Py_ssize_t POINTS = 16384
 cdef double LEAST_HALF = 0.5 * LEAST_DEGREES

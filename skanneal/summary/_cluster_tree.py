@@ -55,13 +55,14 @@ whether two normal laws explain the rows of neighbouring components better than 
 (_one_or_two.py). A single pair cannot tell, since some neighbouring pieces of a ring or of a square
 look like two normal laws. But where components are clusters nearly all pairs of neighbours are two,
 and of pieces some are and some are not. So the share of the table's pairs that are two is how sure
-it is that its components are clusters. All pairs that one valley parts tell one thing: all pieces of
-a ring are two with those of another ring, and with their neighbours some are and some are not. So
-together they count as one pair, as much as the valley is sure. But in a cube of many rows nearly all pairs of pieces are two. There each draw has pieces of its own, and clusters are what draws agree about: if two
-draws put most rows into different components (_disagreement.py), components are no clusters. A
-component that lies within another one is part of it. And a small one, which has less than SMALL of
-the median rows, is a cluster only if its own pair is two as well: what other pairs are says little
-of three rows to which a mixture has given a component.
+it is that its components are clusters. All pairs that one valley parts tell one thing: all pieces
+of a ring are two with those of another ring, and with their neighbours some are and some are not.
+So together they count as one pair, as much as the valley is sure. But in a cube of many rows nearly
+all pairs of pieces are two. There each draw has pieces of its own, and clusters are what draws
+agree about: if two draws put most rows into different components (_disagreement.py), components are
+no clusters. A component that lies within another one is part of it. And a small one, which has less
+than SMALL of the median rows, is a cluster only if its own pair is two as well: what other pairs
+are says little of three rows to which a mixture has given a component.
 
 What parts two components is the surer of the valleys and of this share. In which order components
 join, where a number of clusters is asked for, is said elsewhere (_tree_order.py), and why valleys
