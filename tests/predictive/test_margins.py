@@ -182,6 +182,18 @@ def test_numbers_that_recur_are_drawn_as_they_are(families):
     assert drawn[:, 0].min() == 0.0
 
 
+def test_numbers_that_recur_are_drawn_with_all_their_digits():
+    """Fractions of nine digits, which single precision does not hold, among numbers of as many."""
+    rng = np.random.default_rng(4)
+    fractions = np.round(1.0 / np.arange(4, 16), 9)
+    others = rng.beta(2.0, 8.0, 600).round(9)
+    X = np.where(rng.random(600) < 0.6, rng.choice(fractions, 600), others)
+    drawn = fitted(X[:, None], families="normal").sample(4000, random_state=1)[:, 0]
+    near = np.abs(drawn[:, None] - fractions).min(axis=1) < 1e-7
+    assert near.mean() == pytest.approx(0.6, abs=0.05)
+    assert np.isin(drawn[near], fractions).all()
+
+
 @pytest.mark.parametrize(
     "name, draw",
     [
