@@ -8,6 +8,10 @@
 #include <stdint.h>
 
 #define MVT_NODES 1024 /* of a lattice, at most; a multiple of 8 */
+/* Between points that are 1 / MVT_FINE apart integrals are interpolated; the last one is beyond the
+ * squared distances that an integral takes for different. */
+#define MVT_FINE 128.0
+#define MVT_POINTS 16384
 
 typedef struct {
     double half;        /* h: half the degrees of freedom of the rows' weights */
@@ -24,6 +28,7 @@ typedef struct {
 #include "../_native/_dispatch.h"
 
 DISPATCH(mvt_integrate);
+DISPATCH(mvt_interpolate);
 DISPATCH(mvt_laplace);
 DISPATCH(mvt_add_proposals);
 DISPATCH(mvt_add_given);

@@ -13,13 +13,13 @@ predictive has the rate w kappa/(w + kappa), and the integral over w, which is n
 sum over a lattice in log w (_multivariate_t_kernels.h). The weight is then drawn given the
 component, from a lattice whose offset is uniform: the draw is as exact as the sum is independent of
 the offset. The relative error of the sums is e^-15 in row steps and e^-25 in queries. Of complete
-rows only some distances are summed over and the others interpolated, to 1e-7 (`score_rows`).
+rows only some distances are summed over and the others interpolated, to 1e-7.
 
 Given the weights, the degrees of freedom hardly move. They are drawn together with all weights,
 given mu and Sigma of each component, which are drawn for this and discarded (`draw_weights`).
 """
 
-from libc.math cimport atan2, expm1, log, log1p, sqrt
+from libc.math cimport atan2, log, log1p, sqrt
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 from numpy.random cimport bitgen_t
@@ -48,15 +48,11 @@ cdef double LOG_PI = 1.1447298858494002
 cdef double TURN = 6.283185307179586
 cdef double LEAST, MOST     # of a weight, which sums of float64 hold beside others
 LEAST, MOST = 1e-12, 1e6
-# Points to an interval of length 1, between which densities of rows are interpolated, and how many
-# there are: the last one is beyond the squared distances that an integral takes for different.
-cdef double FINE = 128.0
-cdef Py_ssize_t POINTS = 16384
 cdef double LEAST_HALF = 0.5 * LEAST_DEGREES
 cdef float NAN = float("nan")
 
 cdef extern from "_multivariate_t.h" nogil:
-    enum: MVT_NODES
+    enum: MVT_NODES, MVT_POINTS
     ctypedef struct MvtLattice:
         double half, constant, tail
         double *step
@@ -66,6 +62,8 @@ cdef extern from "_multivariate_t.h" nogil:
     int skanneal_level()
     double (*mvt_integrate_v[3])(const MvtLattice *, int64_t, double, double, double, double,
                                  int64_t *) noexcept
+    void (*mvt_interpolate_v[3])(const MvtLattice *, int64_t, double, double, double *, int64_t,
+                                 double *) noexcept
     double (*mvt_laplace_v[3])(const MvtLattice *, int64_t, double, double, double) noexcept
     void (*mvt_add_proposals_v[3])(const MvtLattice *, int64_t, int64_t, const float *,
                                    const float *, const float *, const float *, int64_t,
@@ -535,16 +533,13 @@ cdef class MultivariateT(MultivariateNormal):
         return self.integral(&self.fine, k, n, q, 0.5, &n_nodes)
 
     def score_rows(self, Table table, out, start=0, stop=None):
-        """Add the log density of each row's observed cells, in the user's units, to out.
-
-        In a slot, what depends on the squared distance q of a complete row is interpolated in
-        log(1 + q / c), c where it bends, by cubics between points that are 1 / FINE apart."""
+        """Add the log density of each row's observed cells, in the user's units, to out."""
         cdef double[:, ::1] scores = out
         cdef Py_ssize_t first = start, last = table.n_rows if stop is None else stop, i, k
         cdef int32_t[::1] position = np.ascontiguousarray(table.positions[self.columns], np.int32)
         cdef double shift = np.log(table.scales[self.columns]).sum(), constant
         cdef double[:, ::1] q = np.full((scores.shape[1], max(last - first, 1)), np.nan)
-        cdef double[:, ::1] points = np.empty((POINTS, 2))
+        cdef double[:, ::1] points = np.empty((MVT_POINTS, 2))
         with nogil:
             for i in range(first, last):
                 if self.read(table.observed(i), &position[0]) == 0:
@@ -552,51 +547,13 @@ cdef class MultivariateT(MultivariateNormal):
                         q[k, i - first] = self._solve(k, NULL)
             for k in range(scores.shape[1]):
                 constant = self.log_constant(k, self.d) - shift
-                self.interpolate(k, &q[k, 0], last - first, &points[0, 0])
+                mvt_interpolate_v[self.level](
+                    &self.fine, self.d, 0.5 * self.degrees(k, self.d),
+                    self.block.kappa0[0] + self.total[k], &q[k, 0], last - first, &points[0, 0])
                 for i in range(last - first):
                     if q[k, i] == q[k, i]:
                         scores[i, k] += constant + q[k, i]
         self._score_gaps(table, out, start)
-
-    cdef void interpolate(self, Py_ssize_t k, double *q, Py_ssize_t n_rows,
-                          double *points) noexcept nogil:
-        """Put `log_kernel` of complete rows of slot k in the place of their squared distances, nan
-        for others; `points` is scratch."""
-        cdef double c = (self.coarse.half + 0.5 * self.d) * 2.0 / self.degrees(k, self.d)
-        cdef double t, u, v, rise, own
-        cdef double *at
-        cdef Py_ssize_t i, j
-        for i in range(n_rows):
-            if q[i] == q[i]:
-                q[i] = min(log1p(q[i] / c) * FINE, POINTS - 2.0)
-                at = points + 2 * <Py_ssize_t> q[i]
-                at[0] = at[2] = NAN     # not known yet
-        for i in range(n_rows):
-            t = q[i]
-            if t != t:
-                continue
-            j = <Py_ssize_t> t
-            u, v = t - j, j + 1 - t
-            at = points + 2 * j
-            if at[0] != at[0]:
-                self.point(k, c, j, at)
-            if at[2] != at[2]:
-                self.point(k, c, j + 1, at + 2)
-            rise = at[2] - at[0]
-            own = v * at[0] + u * at[2]
-            q[i] = own + u * v * (v * (at[1] - rise) - u * (at[3] - rise))
-
-    cdef void point(self, Py_ssize_t k, double c, Py_ssize_t j, double *at) noexcept nogil:
-        """`log_kernel` at the j-th point, and its slope by the number of the point."""
-        cdef double q = c * expm1(j / FINE), w, total = 0.0, part = 0.0
-        cdef double inverse = 1.0 / (self.block.kappa0[0] + self.total[k])
-        cdef int64_t n_nodes, i
-        at[0] = self.integral(&self.fine, k, self.d, q, 0.5, &n_nodes)
-        for i in range(n_nodes):
-            w = self.fine.weight[i]
-            total += self.fine.mass[i]
-            part += self.fine.mass[i] * w / (1.0 + w * inverse + w * q)
-        at[1] = -0.5 * self.degrees(k, self.d) * part / total * (q + c) / FINE
 
     def score_feature(self, Py_ssize_t i, Table table, out, Py_ssize_t start, Py_ssize_t stop):
         """Add the log density of the i-th column's cell given the row's others, to out."""

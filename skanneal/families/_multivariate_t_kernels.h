@@ -51,6 +51,45 @@ static double NAME(mvt_integrate)(const MvtLattice *lattice, int64_t n_cells, do
     return lattice->constant + largest + log(step * total);
 }
 
+/* The log integral at c expm1(j / MVT_FINE), and its slope by j. */
+static void NAME(mvt_point)(const MvtLattice *lattice, int64_t n_cells, double a, double kappa,
+                            double c, int64_t j, double *at)
+{
+    const double q = c * expm1((double)j / MVT_FINE), inverse = 1.0 / kappa;
+    double total = 0.0, part = 0.0;
+    int64_t n;
+    at[0] = NAME(mvt_integrate)(lattice, n_cells, a, kappa, q, 0.5, &n);
+    for (int64_t i = 0; i < n; i++) {
+        const double w = lattice->weight[i];
+        total += lattice->mass[i];
+        part += lattice->mass[i] * w / (1.0 + w * inverse + w * q);
+    }
+    at[1] = -a * part / total * (q + c) / MVT_FINE;
+}
+
+/* Put log integrals in the place of squared distances q, nan for none, of many rows in one slot: by
+ * cubics in log(1 + q / c), c where the integral bends. `points` is scratch, 2 MVT_POINTS. */
+static void NAME(mvt_interpolate)(const MvtLattice *lattice, int64_t n_cells, double a,
+                                  double kappa, double *q, int64_t n_rows, double *points)
+{
+    const double c = (lattice->half + 0.5 * (double)n_cells) / a;
+    for (int64_t i = 0; i < n_rows; i++) {
+        if (q[i] != q[i]) continue;
+        q[i] = fmin(log1p(q[i] / c) * MVT_FINE, MVT_POINTS - 2.0);
+        points[2 * (int64_t)q[i]] = points[2 * (int64_t)q[i] + 2] = NAN; /* not known yet */
+    }
+    for (int64_t i = 0; i < n_rows; i++) {
+        if (q[i] != q[i]) continue;
+        const int64_t j = (int64_t)q[i];
+        const double u = q[i] - (double)j, v = 1.0 - u;
+        double *at = points + 2 * j;
+        if (at[0] != at[0]) NAME(mvt_point)(lattice, n_cells, a, kappa, c, j, at);
+        if (at[2] != at[2]) NAME(mvt_point)(lattice, n_cells, a, kappa, c, j + 1, at + 2);
+        const double rise = at[2] - at[0];
+        q[i] = v * at[0] + u * at[2] + u * v * (v * (at[1] - rise) - u * (at[3] - rise));
+    }
+}
+
 /* The log integral in 16 slots by Laplace's approximation; a and 1/kappa by slot. */
 INLINE void NAME(mvt_laplace_tile)(const MvtLattice *lattice, int64_t n_cells, const float *a,
                                    const float *inverse, const float *distance, float *out)
