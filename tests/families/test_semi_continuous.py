@@ -74,6 +74,8 @@ def test_rows_rounded_more_coarsely_than_others_make_no_atoms(n, steps):
     assert atoms_of(zeros).tolist() == [0.0]
     doses = rng.choice(np.linspace(0.2, 2.8, 8), size=n)
     assert len(atoms_of(np.where(rng.random(n) < 0.5, doses, uniform))) == 8
+    rates = rng.choice(np.geomspace(0.2, 2.8, 12), size=n)  # many, and on no lattice
+    assert len(atoms_of(np.where(rng.random(n) < 0.5, rates, uniform))) == 12
 
 
 def test_few_cells_at_atoms_are_for_the_user_to_name():
