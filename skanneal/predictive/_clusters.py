@@ -44,7 +44,7 @@ from ._view import View
 MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
 ROWS_TIMES_DRAWS, CELLS = 400_000, 4 * 10**6  # fewer draws of more rows, or of more components
 TREE_ROWS, ROWS_EACH = 4000, 100  # in which valleys are looked for; more, of many components
-TREE_DRAWS = 9  # that judge valleys
+TREE_DRAWS = 31  # that judge valleys: where 9 did, fits of other seeds agreed less often
 _TREE_CELLS = 4 * 10**6  # rows times components, or these times draws; beyond that, fewer
 _FEW_JUDGES = 3  # with any number of components
 FEWEST_COMPONENTS = 3  # of which one can lie beneath three peaks: its own and those of the others
@@ -126,8 +126,7 @@ class Clusters:
             weights = weights[enough] if any(enough) else np.ones(1)
         n_cells = table.n_rows * (int(point.labels.max()) + 1)
         most = min(ROWS_TIMES_DRAWS // table.n_rows, CELLS // n_cells)
-        n_draws = np.clip(most, FEW_DRAWS, MOST_DRAWS)
-        used = evenly(len(draws), n_draws)
+        used = evenly(len(draws), np.clip(most, FEW_DRAWS, TREE_DRAWS))
         schema = None if encoder is None else encoder.table_schema
         self = cls([draws[d] for d in used], weights[used], point, schema, estimator.noise)
         self.joins = joins
@@ -135,6 +134,7 @@ class Clusters:
             self.joins = self.grown(table, estimator.separation, limit)
         elif joins.parted:
             self._part_draws(table, *self._peaks(table, self._judging(table), limit))
+        self._keep(evenly(len(self.draws), MOST_DRAWS))
         self.tree = self.joins.tree(estimator.separation)
         clusters = cut_tree(self.tree, estimator.separation, n_clusters)
         if limit and table.n_rows > TIMED_ROWS and not self._leave_out_draws(table, limit):
@@ -159,11 +159,14 @@ class Clusters:
             pass
         seconds = LABELLING * (limit.taken - began) * table.n_rows / TIMED_ROWS  # of all draws
         n_draws = int(min(limit.left / max(seconds, LEAST), 1.0) * len(self.draws))
-        kept = evenly(len(self.draws), max(n_draws, 1))
+        self._keep(evenly(len(self.draws), max(n_draws, 1)))
+        return n_draws > 0
+
+    def _keep(self, kept):
+        """Average over some of the draws alone."""
         self.weights = self.weights[kept]
         for name in ("draws", "views", "shares", "component_sizes"):
             setattr(self, name, [getattr(self, name)[d] for d in kept])
-        return n_draws > 0
 
     def _label(self, table, clusters):
         """Label all rows, and number the clusters from the largest; one without a row is none.
