@@ -126,7 +126,7 @@ class BaseAnnealed(BaseTable, BaseChains):
                 if not results:
                     raise KeyboardInterrupt
                 fitted = self._results(encoder, plan, results, verdict, limit)
-                fitted["_margins"] = self._margins_of(encoder, table, X)
+                fitted["_margins"] = self._margins_of(encoder, table, X, fitted, limit)
                 answers = self._answers(fitted, plan, encoder, limit)
                 rounded = bool(encoder.jitter.lattices)
                 asked = encoder.table(decided.exact) if rounded else None
@@ -180,9 +180,11 @@ class BaseAnnealed(BaseTable, BaseChains):
         self._check_families(encoder)
         return encoder, cells
 
-    def _margins_of(self, encoder, table, X):
+    def _margins_of(self, encoder, table, X, fitted, limit):
         """The Margins of the training rows, or of no column."""
-        return Margins.of(encoder, table, X) if self.margins == "data" else Margins()
+        if self.margins == "model":
+            return Margins()
+        return Margins.of(encoder, table, X, *weighted_draws(fitted), limit)
 
     def _weigh(self, fitted, table):
         weights, densities = chain_weights(fitted["draws_"], table, fitted["converged_"])

@@ -25,8 +25,8 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.metrics import adjusted_rand_score
 
-from ..predictive._clusters import evenly
 from ..predictive._crosscat import CrossCatQueries
+from ..predictive._draws import evenly
 from ..predictive._loo import compared_rows
 from ..summary import cut_tree
 

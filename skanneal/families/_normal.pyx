@@ -424,6 +424,12 @@ cdef class Normal(ColumnFamily):
                 n[f] += self.n_present(f, k)
         return -float(np.asarray(n) @ np.log(self.table.scales[self.columns]))
 
+    def student_law(self, Py_ssize_t f):
+        """Student's t of the predictive in every slot: centre, squared scale and degrees of freedom,
+        in cell units."""
+        kappa, nu, mu_n, squares = self._posterior(f)
+        return mu_n, squares / nu * (1 + 1 / kappa), nu
+
     def predictive_mean(self, Py_ssize_t f):
         """Centre of the predictive in every slot, in cell units."""
         return self._posterior(f)[2]

@@ -298,6 +298,10 @@ cdef class SemiContinuous(ColumnFamily):
     def _atoms(self, f):
         return np.asarray(self.atom, dtype=np.float64)[self.start[f] + 1:self.start[f + 1], None]
 
+    def student_law(self, Py_ssize_t f):
+        """Normal's, of what is elsewhere."""
+        return self.numbers.student_law(f)
+
     def numbers_mean(self, Py_ssize_t f):
         """Centre of what is elsewhere, in every slot, in cell units."""
         return self.numbers.predictive_mean(f)

@@ -32,7 +32,7 @@ from ..summary import cut_tree, rank_clusters
 from ..summary._cluster_tree import SMALL, pair_heights, surer, valley_tree
 from ..summary._tree_order import Joins
 from ._distances import scores_by_distance
-from ._draws import state_of
+from ._draws import evenly, state_of
 from ._loo import compared_rows
 from ._parts import beneath, main_peaks, neighbourhood, parted
 from ._point import matching_view
@@ -448,11 +448,6 @@ def some_draws(draws, weights):
     """Return as many of the draws, and their weights, as clusters are averaged over."""
     used = evenly(len(draws), MOST_DRAWS)
     return [draws[d] for d in used], weights[used]
-
-
-def evenly(n, n_chosen):
-    """Return n_chosen of n, or all of fewer, evenly spread."""
-    return np.unique(np.linspace(0, n - 1, n_chosen).round().astype(np.int64))
 
 
 def _gathered(joints, shares, sizes):

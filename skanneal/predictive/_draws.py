@@ -161,6 +161,11 @@ def state_of(draw, table):
     return state
 
 
+def evenly(n, n_chosen):
+    """Return n_chosen of n, or all of fewer, evenly spread."""
+    return np.unique(np.linspace(0, n - 1, n_chosen).round().astype(np.int64))
+
+
 def n_labelled(arrays):
     """How many rows have a label in a draw; 0 if it keeps no labels."""
     return next((len(arrays[name]) for name in arrays if name.endswith("labels")), 0)

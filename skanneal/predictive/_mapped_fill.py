@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from ..families._normal import LEAST_DEGREES
+from ._conditional_fill import CANDIDATES, log_student
 
 EVERY = 4  # of the points of a map's curve
 N_QUANTILES = 64
@@ -41,7 +42,8 @@ def mapped_filler(predictor, column, of_column, mode):
     )
     if not mode:
         return moments
-    of_mixture = predictor.filler(column, mode)
+    joint = views[0].is_joint(column)
+    of_mixture = _likeliest_centre(views, column) if joint else predictor.filler(column, mode)
 
     def most_probable(shares, table, rows):
         cells, _ = of_mixture(shares, table, rows)
@@ -75,6 +77,7 @@ def _by_row(predictor, views, column, of_column):
         of, at = np.nonzero(shares > NEGLIGIBLE)
         own = np.clip(degrees[of, at], LEAST_DEGREES, MOST_DEGREES)
         cells = centres[of, at] + np.sqrt(squares[of, at]) * stdtrit(own, levels[:, None])
+        cells = _of_mixture(views, column, at, cells)
         values, weights = predictor.in_units(column, of_column.to_data(cells)), shares[of, at]
         total = np.bincount(of, weights, len(shares))
         means = np.bincount(of, weights * values.mean(axis=0), len(shares)) / total
@@ -82,6 +85,42 @@ def _by_row(predictor, views, column, of_column):
         return means, np.sqrt(np.bincount(of, weights * off, len(shares)) / total)
 
     return filler
+
+
+def _likeliest_centre(views, column):
+    """As `conditional_fill` finds the mode, but on the axis of the mixture."""
+
+    def filler(shares, table, rows):
+        laws = list(
+            map(np.hstack, zip(*(view.conditionals(column, table, rows) for view in views)))
+        )
+        centres = _of_mixture(views, column, np.arange(shares.shape[1]), laws[0])
+        likely = np.argsort(-shares, axis=1, kind="stable")[:, :CANDIDATES]
+        places = np.take_along_axis(centres, likely, axis=1)
+        densities = np.empty(places.shape)
+        for i, place in enumerate(places.T):
+            cells, log_slopes = map(
+                np.hstack, zip(*(view.to_family(column, place) for view in views))
+            )
+            densities[:, i] = np.sum(
+                shares * np.exp(log_student(cells, *laws) + log_slopes), axis=1
+            )
+        best = densities.argmax(axis=1)
+        return np.take_along_axis(places, best[:, None], axis=1)[:, 0], None
+
+    return filler
+
+
+def _of_mixture(views, column, at, cells):
+    """Cells of the mixture, from those of the families of the components `at`, which are counted
+    over all views."""
+    cells, first = np.array(cells), 0
+    for view in views:
+        last = first + len(view.slots)
+        own = (at >= first) & (at < last)
+        cells[..., own] = view.from_family(column, at[own] - first, cells[..., own])
+        first = last
+    return cells
 
 
 def _weights(predictor, view, column, cells, widths):

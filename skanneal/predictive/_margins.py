@@ -8,7 +8,8 @@ mixture, averaged over its draws, to a smooth law of the training values (_margi
 
 All maps are increasing and go cell by cell, so densities, draws, conditional laws and fills are
 those of one law, and who depends on whom stays. There is one map for all draws: a draw whose margin
-is above the mean of the draws stays above it.
+is above the mean of the draws stays above it. Within a draw each component has maps of its own
+besides (_bends.py); so the law averages over DRAWS draws at most.
 
 Numbers and their logarithms have maps, on the axis of the cells of their family. Levels and counts
 do not; the mixture's laws of their values are as free as those of the data. An atom keeps the
@@ -30,15 +31,20 @@ step beyond, and what lies farther out has the share of one value in n + 1, by t
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from ..encoding import open_table
 from ..encoding._codecs import as_numbers
+from ._bends import counts_of
+from ._draws import evenly
 from ._margin_law import Walls, law_of_scores, quantiles
 from ._model_margin import model_scores, off_atoms
 from ._monotone import Monotone
+from ._predictor import Predictor
 
 MOST_VALUES = 10_000  # of a column that its law is estimated from
+DRAWS = 16  # that the law averages over
+INSIDE = 1e-9, 1.0 - 1e-9  # of ranks
 TOUCH = 4e-7  # relative error of a cell: so near to a wall a density is that at the wall
 
 
@@ -66,14 +72,39 @@ class Margins:
     ----------
     columns : dict of int to TrainingValues
         By the place in the Table.
+    used : sequence of int
+        The draws of the fit that the law averages over.
+
+    Attributes
+    ----------
+    counts : list of list of dict
+        By draw and view, what `rank_counts` gives; empty if there was no time.
+    law : Predictor or None
+        Of the draws with bent components, as soon as a query asks for it; not pickled.
     """
 
-    def __init__(self, columns=()):
-        self.columns, self._maps = dict(columns), None
+    def __init__(self, columns=(), used=()):
+        self.columns, self.used = dict(columns), np.asarray(used, dtype=np.int64)
+        self.counts, self.law, self._maps = [], None, None
+
+    def __getstate__(self):
+        return vars(self) | {"law": None}
 
     @classmethod
-    def of(cls, encoder, table, X):
-        """The margins of the rows of a fit: of the Table, and as the user gave them."""
+    def of(cls, encoder, table, X, draws, weights, limit=None):
+        """The margins of the rows of a fit: of the Table, and as the user gave them.
+
+        Parameters
+        ----------
+        encoder : Encoder
+        table : Table
+        X : array-like or frame of shape (n_rows, n_columns)
+        draws : list of Draw or CrossCatDraw
+            Those that answer queries.
+        weights : ndarray of shape (n_draws,)
+        limit : TimeLimit, optional
+            If it is over, components are not bent.
+        """
         given, found = open_table(X, "X", sparse=True), {}
         for place, j in enumerate(map(int, encoder.apart.kept)):
             if table.dtypes[place] == "f4":
@@ -83,7 +114,15 @@ class Margins:
                     values = as_numbers(given.column(j), encoder.codecs[j].family)[rows]
                     units = table.offsets[place], table.scales[place]
                     found[place] = _training_values(encoder, j, *units, cells, values)
-        return cls(found)
+        new = cls(found, evenly(len(draws), DRAWS))
+        if found and not (limit and limit.is_over):
+            used = [draws[d] for d in new.used]
+            predictor = Predictor(used, encoder.table_schema, weights[new.used])
+            rows, maps = _evenly_spread(np.arange(table.n_rows)), new.maps(predictor)
+            cells = {place: of.by_rank(table.column(place)[rows]) for place, of in maps.items()}
+            pairs = zip(used, predictor.draws)
+            new.counts = [counts_of(draw, views, cells, rows) for draw, views in pairs]
+        return new
 
     def maps(self, predictor):
         """By place the MarginMap from the margin of the mean of a predictor's draws, which are
@@ -116,7 +155,7 @@ class MarginMap:
 
     def __init__(self, predictor, place, known):
         self.atoms, self.lowest = predictor.schema.atoms[place], known.walls.lowest
-        self.shared = known.shared
+        self.known, self.shared = known.cells, known.shared
         block, _ = predictor.view_of(predictor.draws[0], place).features[place]
         least = 0.0 if block.cells == "non_negative" else -np.inf
         self.scores = scores = model_scores(predictor, place, known.cells, least)
@@ -144,6 +183,19 @@ class MarginMap:
         as_drawn = np.isnan(shared) | np.isin(cells, self.atoms)
         numbers = np.where(as_drawn, in_units(self.to_data(cells)), shared)
         return np.maximum(numbers, 0.0) if np.isfinite(self.lowest) else numbers
+
+    def by_rank(self, cells):
+        """Cells of the mixture that have the ranks of training cells, float64; NaN where missing or
+        at an atom. Rows of one number are spread over the ranks at which `drawn` gives it."""
+        elsewhere = np.flatnonzero(~np.isnan(cells) & ~np.isin(cells, self.atoms))
+        order = elsewhere[np.argsort(cells[elsewhere], kind="stable")]
+        low, high = (np.searchsorted(self.known, cells[order], side) for side in ("left", "right"))
+        _, first, n = np.unique(cells[order], return_index=True, return_counts=True)
+        shares = (np.arange(len(order)) - np.repeat(first, n) + 0.5) / np.repeat(n, n)
+        ranks = np.clip((low + shares * (high - low)) / len(self.known), *INSIDE)
+        out = np.full(len(cells), np.nan)
+        out[order] = np.sinh(self.scores.inverse(ndtri(ranks)))
+        return out
 
     def to_model(self, cells):
         """Cells of the mixture from those of the data, and the log of their slope.
@@ -188,8 +240,11 @@ def _rows_elsewhere(table, place):
     if there is none."""
     cells = table.column(place)
     rows = np.flatnonzero(~np.isnan(cells) & ~np.isin(cells, table.atoms[place]))
-    if not len(rows):
-        return np.zeros(1, dtype=np.int64)
+    return _evenly_spread(rows) if len(rows) else np.zeros(1, dtype=np.int64)
+
+
+def _evenly_spread(rows):
+    """These rows, or MOST_VALUES of them."""
     step = max(len(rows) / MOST_VALUES, 1.0)
     return rows[(np.arange(min(len(rows), MOST_VALUES)) * step).astype(np.int64)]
 

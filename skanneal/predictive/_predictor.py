@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 
 from ..families import Table
 from ..states import state_from_arrays
+from ._bends import BentView
 from ._conditional_fill import conditional_fill
 from ._draws import state_of
 from ._mapped_fill import mapped_filler
@@ -50,18 +51,24 @@ class Predictor:
         self._log_draw_weights = np.log(self.draw_weights)
         empty = Table(*schema)
         self.main = [draw.main_view for draw in draws]
-        self._look(state_of(draw, empty).views for draw in draws)
+        self.draws = [[View(mixture) for mixture in state_of(draw, empty).views] for draw in draws]
 
-    def _look(self, states):
-        """Take the mixtures of each draw as they are now."""
-        self.draws = [[View(mixture) for mixture in mixtures] for mixtures in states]
+    def bent(self, counts):
+        """This predictor with bent components: by draw and view their `rank_counts`, None for a
+        draw without them."""
+        other = copy(self)
+        other.draws = [
+            views if of_draw is None else list(map(BentView.of, views, of_draw))
+            for views, of_draw in zip(self.draws, counts)
+        ]
+        return other
 
     def with_parameters(self, seed):
         """This predictor with weights and parameters drawn, which all rows then share; a
         SeedSequence."""
         other, generator = copy(self), np.random.Generator(np.random.PCG64(seed))
         other.draws = [
-            [View(*with_parameters(view.mixture, generator)) for view in views]
+            [view.renewed(*with_parameters(view.mixture, generator)) for view in views]
             for views in self.draws
         ]
         return other
@@ -84,7 +91,10 @@ class Predictor:
             for views in states:
                 for mixture in views:
                     mixture.remove_row(row)
-            other._look(states)
+            other.draws = [
+                [view.renewed(mixture) for view, mixture in zip(views, mixtures)]
+                for views, mixtures in zip(self.draws, states)
+            ]
             yield other
             for views, slots in zip(states, homes):
                 for mixture, slot in zip(views, slots):

@@ -45,9 +45,33 @@ class MixtureQueries:
         return Predictor(self.draws, self.encoder.table_schema, self.draw_weights)
 
     @cached_property
+    def law(self):
+        """The predictor of the law that has the margins which were asked for, in the cells of the
+        mixture: of all draws, or of those that have been bent."""
+        if not self.margins.columns:
+            return self.predictor
+        if self.margins.law is None:
+            self.margins.law = self._of(*self._draws_of_law)
+        return self.margins.law
+
+    @cached_property
     def maps(self):
         """By place in the Table, from cells of the mixture to those of the data."""
-        return self.margins.maps(self.predictor) if self.margins.columns else {}
+        return self.margins.maps(self.law) if self.margins.columns else {}
+
+    @property
+    def _draws_of_law(self):
+        """The draws that `law` averages over, and their weights."""
+        if not self.margins.columns:
+            return self.draws, self.draw_weights
+        return [self.draws[d] for d in self.margins.used], self.draw_weights[self.margins.used]
+
+    def _of(self, draws, weights):
+        """The predictor of some draws; those of them that the margins are made from are bent."""
+        own = Predictor(draws, self.encoder.table_schema, weights)
+        known = zip(self.margins.used, self.margins.counts)
+        counts = {id(self.draws[d]): of_draw for d, of_draw in known}
+        return own.bent([counts.get(id(draw)) for draw in draws]) if counts else own
 
     @cached_property
     def of_point(self):
@@ -69,9 +93,9 @@ class MixtureQueries:
             return table, slopes
         for place, of in self.maps.items():
             cells[place], slopes[place] = of.to_model(cells[place])
-        modelled = self.predictor.table(cells)
+        modelled = self.law.table(cells)
         for place in slopes:  # and those of the cells in the user's numbers
-            view = self.predictor.view_of(self.predictor.draws[0], place)
+            view = self.law.view_of(self.law.draws[0], place)
             own, its = (
                 view.log_slope(*view.features[place], rows, 0, rows.n_rows)
                 for rows in (table, modelled)
@@ -97,7 +121,7 @@ class MixtureQueries:
         """Log predictive density of each row, or of its other cells given those of `given`."""
         apart, columns = self.encoder.apart, self.encoder.parts.left_out(columns)
         rows, slopes = self.modelled(columns)
-        log_density = self.predictor.log_density(rows)
+        log_density = self.law.log_density(rows)
         if given is None:
             return sum(slopes.values(), log_density) + apart.log_density(columns)
         positions = self.positions(given, "given")
@@ -105,7 +129,7 @@ class MixtureQueries:
         known = self.encoder.missing_columns(len(log_density))
         for j in [*positions, *self.encoder.indicators_of(positions)]:
             known[j] = columns[j]
-        log_density -= self.predictor.log_density(self.modelled(known)[0])
+        log_density -= self.law.log_density(self.modelled(known)[0])
         of_others = (of for place, of in slopes.items() if apart.kept[place] not in positions)
         return sum(of_others, log_density) + apart.log_density(columns, positions)
 
@@ -124,7 +148,7 @@ class MixtureQueries:
             return encoder.decode(put_given(encoder, columns, known, given))
 
         if n_replicates is None:
-            return rows(self.predictor, seed)
+            return rows(self.law, seed)
         return [rows(*turn) for turn in self.turns(n_replicates, seed, "n_replicates")]
 
     def simulated(self, predictor, table, seed, n):
@@ -141,13 +165,14 @@ class MixtureQueries:
         """-log p(cell | the row's other cells) in nats: (n_rows, n_columns)."""
         apart, columns = self.encoder.apart, self.encoder.parts.left_out(columns)
         rows, slopes = self.modelled(columns)
-        surprisals = self.predictor.cell_surprisals(rows, len(apart.kept)).T
+        surprisals = self.law.cell_surprisals(rows, len(apart.kept)).T
         for place, of_column in slopes.items():
             surprisals[place] -= of_column
         return np.column_stack(apart.spread(surprisals, lambda j: apart.surprisal(j, columns[j])))
 
     def without(self, table, rows):
-        """Yield these queries of draws that have not seen a training row, one after another.
+        """Yield these queries, as to cells, of draws that have not seen a training row, one after
+        another.
 
         Parameters
         ----------
@@ -157,7 +182,7 @@ class MixtureQueries:
         """
         other = MixtureQueries(self.draws, self.point, self.encoder, self.draw_weights)
         other.maps = self.maps
-        for other.predictor in self.predictor.without(self.draws, table, rows):
+        for other.law in self.law.without(self._draws_of_law[0], table, rows):
             yield other
 
     def outlier_scores(self, columns):
@@ -190,7 +215,7 @@ class MixtureQueries:
         missing, table, gaps = self._gappy_rows(columns)
         if table is None:
             return [np.empty(0)] * len(missing), [np.empty(0)] * len(missing), missing
-        values, spreads = self.predictor.fill(table, gaps, strategy == "mode", self.maps)
+        values, spreads = self.law.fill(table, gaps, strategy == "mode", self.maps)
         spreads = self.encoder.apart.spread(spreads, lambda j: np.zeros(missing[j].sum()))
         return self._with_apart(values, columns, missing), spreads[: len(missing)], missing
 
@@ -234,13 +259,14 @@ class MixtureQueries:
         first, seeds = seed_below(seed, OfTurns.FIRST), seeds_below(seed, OfTurns.TURNS, n)
         start = np.random.Generator(np.random.PCG64(first)).random()
         places = (start + np.arange(n)) / n
-        shares = np.cumsum(self.draw_weights) / self.draw_weights.sum()
+        draws, weights = self._draws_of_law
+        shares = np.cumsum(weights) / weights.sum()
         used = np.searchsorted(shares[:-1], places, side="right")
-        return [(self.of_draw(self.draws[at], own), own) for at, own in zip(used, seeds)]
+        return [(self.of_draw(draws[at], own), own) for at, own in zip(used, seeds)]
 
     def of_draw(self, draw, seed):
         """The predictor of one draw whose components have drawn weights and parameters."""
-        alone = Predictor([draw], self.encoder.table_schema)
+        alone = self._of([draw], np.ones(1))
         return alone.with_parameters(seed_below(seed, OfTurn.PARAMETERS))
 
     def _gappy_rows(self, columns):

@@ -4,6 +4,8 @@
 
 import numpy as np
 
+from ..encoding import Schema
+
 
 class View:
     """One view of a draw as queries see it: K clusters and a new one, in this order.
@@ -32,6 +34,10 @@ class View:
             for block in mixture.blocks
             for f, column in enumerate(block.columns)
         }
+
+    def renewed(self, mixture, log_weights=None):
+        """The same of a mixture with other statistics."""
+        return View(mixture, log_weights)
 
     def joint(self, table, start, stop):
         """log w_c p(row | x_c) of each row: (stop - start, K + 1)."""
@@ -79,6 +85,29 @@ class View:
         """Variance of a number's predictive, in cell units: (K + 1,)."""
         block, f = self.features[column]
         return block.predictive_variance(f)[self.slots]
+
+    def student_law(self, column):
+        """The Student's t that a number has in each component, elsewhere than at atoms, in cell
+        units: centres, squared scales and degrees of freedom, (K + 1,) each; None for others."""
+        block, f = self.features[column]
+        if block.joint:
+            nothing = self.mixture.table.empty_like()
+            nothing.append(Schema.of_table(nothing).missing_cells(1))
+            return [of[0] for of in self.conditionals(column, nothing, np.zeros(1, np.int64))]
+        if not hasattr(block, "student_law"):
+            return None
+        return [of[self.slots] for of in block.student_law(f)]
+
+    def to_family(self, column, cells):
+        """A column's numbers as the family of each component has them, and the log of the slope, in
+        cell units: (n, K + 1) each."""
+        shape = len(cells), len(self.slots)
+        return np.broadcast_to(cells[:, None], shape), np.zeros(shape)
+
+    def from_family(self, column, at, cells):
+        """Numbers of a column as the mixture has them, from those that the family of the component
+        `at` has, an index into slots; in cell units."""
+        return cells
 
     def sample_cells(self, column, at, bit_generator):
         """One cell for each of the clusters `at` (indices into slots), in cell units."""
