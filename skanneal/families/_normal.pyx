@@ -425,8 +425,8 @@ cdef class Normal(ColumnFamily):
         return -float(np.asarray(n) @ np.log(self.table.scales[self.columns]))
 
     def student_law(self, Py_ssize_t f):
-        """Student's t of the predictive in every slot: centre, squared scale and degrees of freedom,
-        in cell units."""
+        """Student's t of the predictive in every slot: centre, squared scale and degrees of
+        freedom, in cell units."""
         kappa, nu, mu_n, squares = self._posterior(f)
         return mu_n, squares / nu * (1 + 1 / kappa), nu
 

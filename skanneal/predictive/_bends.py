@@ -1,4 +1,4 @@
-r"""How the numbers of one component differ from its family's law: an increasing map for each column.
+r"""How the numbers of one component differ from its family's law: a map for each column.
 
 The maps of _margins.py give a column the margin of the data. Within a component its numbers may
 still be skewed, end somewhere, or pile up where the family has a smooth law. So with
