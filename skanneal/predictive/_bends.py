@@ -160,23 +160,22 @@ class Lines:
     """
 
     def __init__(self, x, y):
-        ends = np.ones((len(x), 1))
+        ends, last = np.ones((len(x), 1)), np.maximum(np.arange(x.shape[1] + 1) - 1, 0)
         self.x, self.y = x, y
         self._slopes = np.hstack([ends, np.diff(y) / np.diff(x), ends])
+        self._starts = y[:, last] - self._slopes * x[:, last]
         self._log_slopes = np.log(self._slopes)
 
     def __call__(self, k, values):
         """Values of component k's line, and the log of its slope there."""
-        after = np.searchsorted(self.x[k], values)
-        point = np.maximum(after - 1, 0)
-        moved = self.y[k][point] + self._slopes[k][after] * (values - self.x[k][point])
-        return moved, self._log_slopes[k][after]
+        at = np.searchsorted(self.x[k], values)
+        moved = self._starts[k].take(at) + self._slopes[k].take(at) * values
+        return moved, self._log_slopes[k].take(at)
 
     def inverse(self, k, values):
         """Where component k's line has these values."""
-        after = np.searchsorted(self.y[k], values)
-        point = np.maximum(after - 1, 0)
-        return self.x[k][point] + (values - self.y[k][point]) / self._slopes[k][after]
+        at = np.searchsorted(self.y[k], values)
+        return (values - self._starts[k].take(at)) / self._slopes[k].take(at)
 
 
 class BentView(View):
