@@ -13,7 +13,7 @@ from numbers import Real
 
 import numpy as np
 
-from ._rounding import find_lattice, lattice_of
+from ._rounding import TOLERANCE, find_lattice, lattice_of
 
 
 class Jitter:
@@ -31,10 +31,13 @@ class Jitter:
     Attributes
     ----------
     lattices : dict of int to Lattice
+    recurring : dict of int to float64 array
+        Of each rounded column the numbers that several rows of the fit have, ascending.
     """
 
     def __init__(self, rounding, names, words):
-        self.names, self.words, self.lattices = names, tuple(words), {}
+        self.names, self.words = names, tuple(words)
+        self.lattices, self.recurring = {}, {}
         self.auto = rounding is not None
         self.given = {}
         if isinstance(rounding, Mapping):
@@ -59,6 +62,8 @@ class Jitter:
         if lattice is None:
             return numbers
         self.lattices[j] = lattice  # one that is there already keeps its place
+        distinct, counts = np.unique(present, return_counts=True)
+        self.recurring[j] = distinct[counts > 1]
         return self.again(j, numbers, lowest)
 
     def again(self, j, numbers, lowest):
@@ -85,8 +90,20 @@ class Jitter:
                 )
 
     def nearest(self, j, values):
-        """Numbers of column j as the fit's were rounded."""
-        return self.lattices[j].nearest(values) if j in self.lattices else values
+        """Numbers of column j as the fit's were rounded: one that recurs there to the last digit,
+        whether it is on the lattice or not."""
+        if j not in self.lattices:
+            return values
+        lattice, known = self.lattices[j], self.recurring[j]
+        if not len(known):
+            return lattice.nearest(values)
+        near = lattice.nearest(values)
+        above = np.searchsorted(known, near)
+        pairs = known[np.clip([above - 1, above], 0, len(known) - 1)]
+        off = np.abs(pairs - near)
+        given = np.where(off[0] < off[1], *pairs)
+        near = np.where(off.min(axis=0) < TOLERANCE * lattice.step, given, near)
+        return np.where(np.isin(values, known), values, near)
 
     @property
     def steps(self):

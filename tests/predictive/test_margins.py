@@ -270,6 +270,25 @@ def test_numbers_that_recur_are_drawn_with_all_their_digits():
     assert np.isin(drawn[near], fractions).all()
 
 
+@pytest.mark.parametrize("margins", ["data", "model"])
+def test_rounded_numbers_are_drawn_as_they_were_given(margins):
+    """Hundredths in single precision, and a few numbers that recur between them: no draw has digits
+    that the fit has not, where the fit has the number more than once."""
+    rng = np.random.default_rng(5)
+    hundredths = rng.normal(0.5, 0.1, size=1000).round(2).astype(np.float32).astype(float)
+    X = np.c_[np.where(rng.random(1000) < 0.04, 0.4444, hundredths), rng.normal(size=1000)]
+    model = fitted(X, families="normal", margins=margins)
+    assert model.rounding_[0] == pytest.approx(0.01, rel=1e-6)
+    drawn = model.sample(4000, random_state=1)[:, 0]
+    distinct, counts = np.unique(X[:, 0], return_counts=True)
+    known = distinct[counts > 1]
+    near = np.abs(drawn[:, None] - known).min(axis=1) < 1e-5
+    assert near.mean() > 0.97 and np.isin(drawn[near], known).all()
+    share = np.mean(X[:, 0] == 0.4444)
+    if margins == "data":
+        assert np.mean(drawn == 0.4444) == pytest.approx(share, abs=0.015)
+
+
 @pytest.mark.parametrize(
     "name, draw",
     [
