@@ -1,8 +1,9 @@
 """Expected numbers of a column whose margin is that of the data.
 
-The mean of x = g(y) is not g of the mean of y. The mean and the variance of x are integrated for
-each component: over points on the axis of y, where the component's law of the cell does not depend
-on the row, and over quantiles of Student's t, where it does (a family of whole rows).
+The mean of x = g(y) is not g of the mean of y. The mean and the variance of x, a cell of the data,
+are integrated for each component: over points on the axis of y, where the component's law of the
+cell does not depend on the row, and over quantiles of Student's t, where it does (a family of whole
+rows). Of amounts cells are logarithms, as in the families' own fills: amounts may have no mean.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -20,7 +21,7 @@ MOST_DEGREES = 1e6
 
 
 def mapped_filler(predictor, column, of_column, mode):
-    """As Predictor's own fillers, but in the user's units.
+    """As Predictor's own fillers, of cells of the data.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def mapped_filler(predictor, column, of_column, mode):
 
     def most_probable(shares, table, rows):
         cells, _ = of_mixture(shares, table, rows)
-        return predictor.in_units(column, of_column.to_data(cells)), moments(shares, table, rows)[1]
+        return of_column.to_data(cells), moments(shares, table, rows)[1]
 
     return most_probable
 
@@ -56,7 +57,7 @@ def _by_component(predictor, views, column, of_column):
     """A filler where a component's law of the cell is one for all rows."""
     cells, widths = of_column.points(EVERY)
     weights = np.hstack([_weights(predictor, view, column, cells, widths) for view in views])
-    values = predictor.in_units(column, of_column.to_data(cells))
+    values = of_column.to_data(cells)
     centre = values.mean()
     means, squares = (values - centre) @ weights, (values - centre) ** 2 @ weights
 
@@ -78,7 +79,7 @@ def _by_row(predictor, views, column, of_column):
         own = np.clip(degrees[of, at], LEAST_DEGREES, MOST_DEGREES)
         cells = centres[of, at] + np.sqrt(squares[of, at]) * stdtrit(own, levels[:, None])
         cells = _of_mixture(views, column, at, cells)
-        values, weights = predictor.in_units(column, of_column.to_data(cells)), shares[of, at]
+        values, weights = of_column.to_data(cells), shares[of, at]
         total = np.bincount(of, weights, len(shares))
         means = np.bincount(of, weights * values.mean(axis=0), len(shares)) / total
         off = ((values - means[of]) ** 2).mean(axis=0)

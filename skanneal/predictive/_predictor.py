@@ -258,7 +258,7 @@ class Predictor:
                 values[j].append(value)
                 spreads[j].append(spread)
         pairs = zip(map(np.concatenate, values), map(np.concatenate, spreads))
-        filled = [pair if j in maps else self._in_units(j, *pair) for j, pair in enumerate(pairs)]
+        filled = [self._in_units(j, *pair) for j, pair in enumerate(pairs)]
         return [value for value, _ in filled], [spread for _, spread in filled]
 
     def in_units(self, j, cells):

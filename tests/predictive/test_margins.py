@@ -158,6 +158,17 @@ def test_surprisals_are_ratios_of_densities(plain, name):
     assert np.allclose(model.surprisal(X)[:, 1], found, atol=1e-9)
 
 
+def test_amounts_are_filled_with_the_mean_of_their_logarithms():
+    """As the families' own fills are; the mean of amounts whose tail is long need not exist."""
+    X = np.random.default_rng(0).gamma(1.5, size=(300, 2))
+    model = fitted(X, families="log_normal")
+    filled, spread = model.impute([[1.0, np.nan]], return_std=True)
+    logs = np.log(model.sample(20_000, given={0: 1.0}, random_state=1)[:, 1])
+    error = logs.std() / np.sqrt(len(logs))
+    assert np.log(filled[0, 1]) == pytest.approx(logs.mean(), abs=5.0 * error)
+    assert np.isfinite(spread).all() and spread[0, 1] > 0.0
+
+
 @pytest.mark.parametrize("name", ["one view", "rows", "bent", "bent rows"])
 def test_the_mode_is_the_likeliest_centre(plain, name):
     """Of those of all components, under the law on the axis of the mixture's cells, up to what is
