@@ -165,8 +165,8 @@ def test_amounts_are_filled_with_the_mean_of_their_logarithms():
     filled, spread = model.impute([[1.0, np.nan]], return_std=True)
     logs = np.log(model.sample(20_000, given={0: 1.0}, random_state=1)[:, 1])
     error = logs.std() / np.sqrt(len(logs))
-    assert np.log(filled[0, 1]) == pytest.approx(logs.mean(), abs=5.0 * error)
-    assert np.isfinite(spread).all() and spread[0, 1] > 0.0
+    assert np.log(filled[0][1]) == pytest.approx(logs.mean(), abs=5.0 * error)
+    assert np.isfinite(spread).all() and spread[0][1] > 0.0
 
 
 @pytest.mark.parametrize("name", ["one view", "rows", "bent", "bent rows"])
