@@ -23,13 +23,18 @@ takes the quantiles of A at the ends of the 2^LEVELS intervals to those with the
 below; it is straight between them, and of slope 1 beyond. Atoms, levels and counts stay as they
 are: their laws are free anyway.
 
+Where numbers recur, a draw becomes one of the training values that recur (`MarginMap.drawn`). Which
+do may differ between components too: it is the one of a row of its component whose rank is nearest.
+That is how draws are rounded, and no part of the law.
+
 One strength for all, c = 1, was turned down: where the family is right, new rows were then less
 probable than without maps.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-from functools import cached_property
+from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betaln, softmax, stdtr, stdtrit
@@ -80,12 +85,62 @@ def rank_counts(view, cells, labels):
     return counts
 
 
-def counts_of(draw, views, cells, rows):
-    """The `rank_counts` of each view of a draw; its rows have these cells."""
+def held_places(view, places, labels):
+    """Which training values the rows of each component have.
+
+    Parameters
+    ----------
+    view : View
+    places : dict of int to float64 array of shape (n,)
+        By column, the place of each row's number among the training values; NaN if it has none.
+    labels : int array of shape (n,)
+
+    Returns
+    -------
+    held : dict of int to HeldPlaces
+    """
+    held = {}
+    for place in sorted(places.keys() & view.features.keys()):
+        known = np.flatnonzero(~np.isnan(places[place]))
+        own, at = labels[known], places[place][known].astype(np.int32)
+        order = np.lexsort((at, own))
+        starts = np.searchsorted(own[order], np.arange(len(view.slots)))
+        held[place] = HeldPlaces(starts, at[order])
+    return held
+
+
+class HeldPlaces(NamedTuple):
+    """Places among the training values, ascending in each component.
+
+    Attributes
+    ----------
+    starts : int array of shape (K + 1,)
+        Where those of each component begin.
+    places : int32 array
+    """
+
+    starts: np.ndarray
+    places: np.ndarray
+
+    def nearest(self, components, places):
+        """For each place the nearest one that the component has; itself if it has none."""
+        out = np.array(places)
+        for k in np.unique(components[components < len(self.starts) - 1]):
+            own, here = self.places[self.starts[k] : self.starts[k + 1]], components == k
+            if len(own):
+                above = np.searchsorted(own, places[here])
+                pairs = own[np.clip([above - 1, above], 0, len(own) - 1)]
+                off = np.abs(pairs - places[here])
+                out[here] = np.where(off[0] < off[1], *pairs)
+        return out
+
+
+def of_views(function, draw, views, of_rows, rows):
+    """What a function gives of each view of a draw, of what is known of these rows by column, and
+    their components."""
     view_of, labels = partitions(draw.arrays, rows)
-    if len(views) == 1:
-        return [rank_counts(views[0], cells, labels[0])]
-    return [rank_counts(view, cells, labels[view_of[min(view.features)]]) for view in views]
+    own = [labels[view_of[min(view.features)] if len(views) > 1 else 0] for view in views]
+    return [function(view, of_rows, of) for view, of in zip(views, own)]
 
 
 def shares(counts):
@@ -187,11 +242,13 @@ class BentView(View):
         As of `View`.
     bends : Bends
         Of the components in the slots 0 .. K - 1, of which some may be empty.
+    held : dict of int to HeldPlaces
+        Of the same components.
     """
 
-    def __init__(self, mixture, log_weights, bends):
+    def __init__(self, mixture, log_weights, bends, held):
         super().__init__(mixture, log_weights)
-        self.bends, self._components = bends, np.r_[self.slots[:-1], NEW]
+        self.bends, self.held, self._components = bends, held, np.r_[self.slots[:-1], NEW]
         bent = [not bends.lines.keys().isdisjoint(block.columns) for block in mixture.blocks]
         self._plain = [block for block, is_bent in zip(mixture.blocks, bent) if not is_bent]
         self._bent = [block for block, is_bent in zip(mixture.blocks, bent) if is_bent]
@@ -206,12 +263,20 @@ class BentView(View):
         ]
 
     @classmethod
-    def of(cls, view, counts):
-        """A View with the maps that follow from its `rank_counts`; itself if it has none."""
-        return cls(view.mixture, view.log_weights, Bends(view, counts)) if counts else view
+    def of(cls, view, counts, held):
+        """A View with the maps that follow from its `rank_counts`, and with its `held_places`;
+        itself if it has neither."""
+        if not counts and not held:
+            return view
+        return cls(view.mixture, view.log_weights, Bends(view, counts), held)
 
     def renewed(self, mixture, log_weights=None):
-        return BentView(mixture, log_weights, self.bends)
+        return BentView(mixture, log_weights, self.bends, self.held)
+
+    def nearest_held(self, column, at):
+        if column not in self.held:
+            return None
+        return partial(self.held[column].nearest, self._components[at])
 
     def _in_families(self, table, start, stop):
         """Yield of each component, and of a new one, the rows as its families have them, and by

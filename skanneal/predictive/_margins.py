@@ -35,7 +35,7 @@ from scipy.special import ndtr, ndtri
 
 from ..encoding import open_table
 from ..encoding._codecs import as_numbers
-from ._bends import counts_of
+from ._bends import held_places, of_views, rank_counts
 from ._draws import evenly
 from ._margin_law import Walls, law_of_scores, quantiles
 from ._model_margin import model_scores, off_atoms
@@ -79,13 +79,15 @@ class Margins:
     ----------
     counts : list of list of dict
         By draw and view, what `rank_counts` gives; empty if there was no time.
+    held : list of list of dict
+        By draw and view, what `held_places` gives, of columns with numbers that recur.
     law : Predictor or None
         Of the draws with bent components, as soon as a query asks for it; not pickled.
     """
 
     def __init__(self, columns=(), used=()):
         self.columns, self.used = dict(columns), np.asarray(used, dtype=np.int64)
-        self.counts, self.law, self._maps = [], None, None
+        self.counts, self.held, self.law, self._maps = [], [], None, None
 
     def __getstate__(self):
         return vars(self) | {"law": None}
@@ -119,9 +121,16 @@ class Margins:
             used = [draws[d] for d in new.used]
             predictor = Predictor(used, encoder.table_schema, weights[new.used])
             rows, maps = _evenly_spread(np.arange(table.n_rows)), new.maps(predictor)
-            cells = {place: of.by_rank(table.column(place)[rows]) for place, of in maps.items()}
-            pairs = zip(used, predictor.draws)
-            new.counts = [counts_of(draw, views, cells, rows) for draw, views in pairs]
+            ranks = {place: of.ranks(table.column(place)[rows]) for place, of in maps.items()}
+            cells = {place: maps[place].at_ranks(of) for place, of in ranks.items()}
+            places = {
+                place: (of * len(maps[place].known))
+                for place, of in ranks.items()
+                if not np.isnan(maps[place].shared).all()
+            }
+            pairs = list(zip(used, predictor.draws))
+            new.counts = [of_views(rank_counts, *pair, cells, rows) for pair in pairs]
+            new.held = [of_views(held_places, *pair, places, rows) for pair in pairs]
         return new
 
     def maps(self, predictor):
@@ -171,31 +180,36 @@ class MarginMap:
         moved = np.maximum(np.sinh(self.curve(np.arcsinh(cells))), self.lowest)
         return np.where(np.isin(cells, self.atoms), cells, moved)
 
-    def drawn(self, cells, in_units):
+    def drawn(self, cells, in_units, of_component=None):
         """Numbers in the user's units of cells that were drawn: those of `to_data` and, where
         several training rows share the number of the same rank, this.
 
-        `in_units` takes cells of the data to the user's units.
+        `in_units` takes cells of the data to the user's units, and `of_component` places among the
+        training values to the nearest that a row of the draw's component has.
         """
         cells = np.asarray(cells, dtype=np.float64)
         ranks = ndtr(self.scores(np.arcsinh(cells))) * len(self.shared)
-        shared = self.shared[np.clip(ranks.astype(np.int64), 0, len(self.shared) - 1)]
+        places = np.clip(ranks.astype(np.int64), 0, len(self.shared) - 1)
+        shared = self.shared[places if of_component is None else of_component(places)]
         as_drawn = np.isnan(shared) | np.isin(cells, self.atoms)
         numbers = np.where(as_drawn, in_units(self.to_data(cells)), shared)
         return np.maximum(numbers, 0.0) if np.isfinite(self.lowest) else numbers
 
-    def by_rank(self, cells):
-        """Cells of the mixture that have the ranks of training cells, float64; NaN where missing or
-        at an atom. Rows of one number are spread over the ranks at which `drawn` gives it."""
+    def ranks(self, cells):
+        """Ranks of training cells, from 0 to 1; NaN where missing or at an atom. Rows of one number
+        are spread over the ranks at which `drawn` gives it."""
         elsewhere = np.flatnonzero(~np.isnan(cells) & ~np.isin(cells, self.atoms))
         order = elsewhere[np.argsort(cells[elsewhere], kind="stable")]
         low, high = (np.searchsorted(self.known, cells[order], side) for side in ("left", "right"))
         _, first, n = np.unique(cells[order], return_index=True, return_counts=True)
         shares = (np.arange(len(order)) - np.repeat(first, n) + 0.5) / np.repeat(n, n)
-        ranks = np.clip((low + shares * (high - low)) / len(self.known), *INSIDE)
         out = np.full(len(cells), np.nan)
-        out[order] = np.sinh(self.scores.inverse(ndtri(ranks)))
+        out[order] = np.clip((low + shares * (high - low)) / len(self.known), *INSIDE)
         return out
+
+    def at_ranks(self, ranks):
+        """Cells of the mixture that have these ranks."""
+        return np.sinh(self.scores.inverse(ndtri(ranks)))
 
     def to_model(self, cells):
         """Cells of the mixture from those of the data, and the log of their slope.

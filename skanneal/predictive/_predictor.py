@@ -53,13 +53,13 @@ class Predictor:
         self.main = [draw.main_view for draw in draws]
         self.draws = [[View(mixture) for mixture in state_of(draw, empty).views] for draw in draws]
 
-    def bent(self, counts):
-        """This predictor with bent components: by draw and view their `rank_counts`, None for a
-        draw without them."""
+    def bent(self, known):
+        """This predictor with bent components: by draw the `rank_counts` and the `held_places` of
+        its views, None for a draw without them."""
         other = copy(self)
         other.draws = [
-            views if of_draw is None else list(map(BentView.of, views, of_draw))
-            for views, of_draw in zip(self.draws, counts)
+            views if of_draw is None else list(map(BentView.of, views, *of_draw))
+            for views, of_draw in zip(self.draws, known)
         ]
         return other
 
@@ -361,7 +361,9 @@ class Predictor:
                 for j, empty, cells in view.sample(gaps, at, bit_generator, own):
                     in_units = partial(self.in_units, j)
                     columns[j][rows[empty]] = (
-                        maps[j].drawn(cells, in_units) if j in maps else in_units(cells)
+                        maps[j].drawn(cells, in_units, view.nearest_held(j, at[empty]))
+                        if j in maps
+                        else in_units(cells)
                     )
         return columns
 

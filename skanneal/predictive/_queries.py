@@ -69,9 +69,9 @@ class MixtureQueries:
     def _of(self, draws, weights):
         """The predictor of some draws; those of them that the margins are made from are bent."""
         own = Predictor(draws, self.encoder.table_schema, weights)
-        known = zip(self.margins.used, self.margins.counts)
-        counts = {id(self.draws[d]): of_draw for d, of_draw in known}
-        return own.bent([counts.get(id(draw)) for draw in draws]) if counts else own
+        of_views = zip(self.margins.counts, self.margins.held)
+        known = {id(self.draws[d]): of for d, of in zip(self.margins.used, of_views)}
+        return own.bent([known.get(id(draw)) for draw in draws]) if known else own
 
     @cached_property
     def of_point(self):

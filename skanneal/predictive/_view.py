@@ -98,6 +98,11 @@ class View:
             return None
         return [of[self.slots] for of in block.student_law(f)]
 
+    def nearest_held(self, column, at):
+        """A function from places among the training values of a column to the nearest that rows of
+        the components `at` have, an index into slots; None where that is not known."""
+        return None
+
     def to_family(self, column, cells):
         """A column's numbers as the family of each component has them, and the log of the slope, in
         cell units: (n, K + 1) each."""

@@ -281,6 +281,27 @@ def test_numbers_that_recur_are_drawn_with_all_their_digits():
     assert np.isin(drawn[near], fractions).all()
 
 
+def test_numbers_that_recur_are_those_of_the_component():
+    """Of two groups, far apart in the first column, each has numbers of its own in the second,
+    between those of the other; the control draws by the ranks of the whole column."""
+    rng = np.random.default_rng(6)
+    group, numbers = rng.integers(2, size=600), np.sort(rng.uniform(size=40))
+    own = np.where(group == 0, rng.choice(numbers[::2], 600), rng.choice(numbers[1::2], 600))
+    X = np.c_[40.0 * group + rng.normal(size=600), own]
+    model = fitted(X, families="normal", rounding=None)
+
+    def astray():
+        """The share of draws that have a number of the other group."""
+        first, second = model.sample(4000, random_state=1).T
+        of_one, of_other = (np.isin(second, numbers[i::2]) for i in (0, 1))
+        assert (of_one | of_other).mean() > 0.95
+        return np.where(first > 20.0, of_one, of_other).mean()
+
+    assert astray() < 0.03
+    model._margins.held, model._margins.law = [[{} for _ in of] for of in model._margins.held], None
+    assert astray() > 0.3
+
+
 @pytest.mark.parametrize("margins", ["data", "model"])
 def test_rounded_numbers_are_drawn_as_they_were_given(margins):
     """Hundredths in single precision, and a few numbers that recur between them: no draw has digits
