@@ -13,7 +13,7 @@ from numbers import Real
 
 import numpy as np
 
-from ._rounding import TOLERANCE, find_lattice, lattice_of
+from ._rounding import TOLERANCE, find_lattice, lattice_of, nearest_of
 
 
 class Jitter:
@@ -98,11 +98,8 @@ class Jitter:
         if not len(known):
             return lattice.nearest(values)
         near = lattice.nearest(values)
-        above = np.searchsorted(known, near)
-        pairs = known[np.clip([above - 1, above], 0, len(known) - 1)]
-        off = np.abs(pairs - near)
-        given = np.where(off[0] < off[1], *pairs)
-        near = np.where(off.min(axis=0) < TOLERANCE * lattice.step, given, near)
+        given = nearest_of(known, near)
+        near = np.where(np.abs(given - near) < TOLERANCE * lattice.step, given, near)
         return np.where(np.isin(values, known), values, near)
 
     @property

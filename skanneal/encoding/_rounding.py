@@ -72,6 +72,14 @@ class Lattice(NamedTuple):
         return values + half - (values + half - np.maximum(values - half, lowest)) * uniforms
 
 
+def nearest_of(known, values):
+    """For each value the nearest of some others, which are ascending."""
+    above = np.searchsorted(known, values)
+    pairs = known[np.clip([above - 1, above], 0, len(known) - 1)]
+    off = np.abs(pairs - values)
+    return np.where(off[0] < off[1], *pairs)
+
+
 def find_lattice(values):
     """The lattice that a column of numbers was rounded to, or None.
 

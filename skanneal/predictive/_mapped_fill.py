@@ -73,8 +73,8 @@ def _by_row(predictor, views, column, of_column):
     levels = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
 
     def filler(shares, table, rows):
-        laws = zip(*(view.conditionals(column, table, rows) for view in views))
-        centres, squares, degrees = map(np.hstack, laws)
+        laws = _stacked(view.conditionals(column, table, rows) for view in views)
+        centres, squares, degrees = laws
         of, at = np.nonzero(shares > NEGLIGIBLE)
         own = np.clip(degrees[of, at], LEAST_DEGREES, MOST_DEGREES)
         cells = centres[of, at] + np.sqrt(squares[of, at]) * stdtrit(own, levels[:, None])
@@ -92,24 +92,24 @@ def _likeliest_centre(views, column):
     """As `conditional_fill` finds the mode, but on the axis of the mixture."""
 
     def filler(shares, table, rows):
-        laws = list(
-            map(np.hstack, zip(*(view.conditionals(column, table, rows) for view in views)))
-        )
+        laws = _stacked(view.conditionals(column, table, rows) for view in views)
         centres = _of_mixture(views, column, np.arange(shares.shape[1]), laws[0])
         likely = np.argsort(-shares, axis=1, kind="stable")[:, :CANDIDATES]
         places = np.take_along_axis(centres, likely, axis=1)
         densities = np.empty(places.shape)
         for i, place in enumerate(places.T):
-            cells, log_slopes = map(
-                np.hstack, zip(*(view.to_family(column, place) for view in views))
-            )
-            densities[:, i] = np.sum(
-                shares * np.exp(log_student(cells, *laws) + log_slopes), axis=1
-            )
+            cells, log_slopes = _stacked(view.to_family(column, place) for view in views)
+            logs = log_student(cells, *laws) + log_slopes
+            densities[:, i] = np.sum(shares * np.exp(logs), axis=1)
         best = densities.argmax(axis=1)
         return np.take_along_axis(places, best[:, None], axis=1)[:, 0], None
 
     return filler
+
+
+def _stacked(of_views):
+    """What each view says of its components, side by side: one array for each thing it says."""
+    return [np.hstack(of) for of in zip(*of_views)]
 
 
 def _of_mixture(views, column, at, cells):

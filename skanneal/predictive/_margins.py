@@ -9,7 +9,7 @@ mixture, averaged over its draws, to a smooth law of the training values (_margi
 All maps are increasing and go cell by cell, so densities, draws, conditional laws and fills are
 those of one law, and who depends on whom stays. There is one map for all draws: a draw whose margin
 is above the mean of the draws stays above it. Within a draw each component has maps of its own
-besides (_bends.py); so the law averages over DRAWS draws at most.
+besides (_warps.py); so the law averages over DRAWS draws at most.
 
 Numbers and their logarithms have maps, on the axis of the cells of their family. Levels and counts
 do not; the mixture's laws of their values are as free as those of the data. An atom keeps the
@@ -35,12 +35,13 @@ from scipy.special import ndtr, ndtri
 
 from ..encoding import open_table
 from ..encoding._codecs import as_numbers
-from ._bends import held_places, of_views, rank_counts
-from ._draws import evenly
+from ._draws import evenly, partitions
+from ._held_places import held_places
 from ._margin_law import Walls, law_of_scores, quantiles
 from ._model_margin import model_scores, off_atoms
 from ._monotone import Monotone
 from ._predictor import Predictor
+from ._warps import rank_counts
 
 MOST_VALUES = 10_000  # of a column that its law is estimated from
 DRAWS = 16  # that the law averages over
@@ -82,7 +83,7 @@ class Margins:
     held : list of list of dict
         By draw and view, what `held_places` gives, of columns with numbers that recur.
     law : Predictor or None
-        Of the draws with bent components, as soon as a query asks for it; not pickled.
+        Of the draws with warped components, as soon as a query asks for it; not pickled.
     """
 
     def __init__(self, columns=(), used=()):
@@ -105,7 +106,7 @@ class Margins:
             Those that answer queries.
         weights : ndarray of shape (n_draws,)
         limit : TimeLimit, optional
-            If it is over, components are not bent.
+            If it is over, components are not warped.
         """
         given, found = open_table(X, "X", sparse=True), {}
         for place, j in enumerate(map(int, encoder.apart.kept)):
@@ -124,13 +125,13 @@ class Margins:
             ranks = {place: of.ranks(table.column(place)[rows]) for place, of in maps.items()}
             cells = {place: maps[place].at_ranks(of) for place, of in ranks.items()}
             places = {
-                place: (of * len(maps[place].known))
+                place: of * len(maps[place].known)
                 for place, of in ranks.items()
                 if not np.isnan(maps[place].shared).all()
             }
             pairs = list(zip(used, predictor.draws))
-            new.counts = [of_views(rank_counts, *pair, cells, rows) for pair in pairs]
-            new.held = [of_views(held_places, *pair, places, rows) for pair in pairs]
+            new.counts = [_of_views(rank_counts, *pair, cells, rows) for pair in pairs]
+            new.held = [_of_views(held_places, *pair, places, rows) for pair in pairs]
         return new
 
     def maps(self, predictor):
@@ -247,6 +248,14 @@ class MarginMap:
         middles = np.sinh(0.5 * (edges[:-1] + edges[1:]))
         widths = np.diff(np.sinh(edges)), np.full(len(self.atoms), np.nan)
         return np.r_[off_atoms(middles, self.atoms), self.atoms], np.concatenate(widths)
+
+
+def _of_views(function, draw, views, of_rows, rows):
+    """What a function gives of each view of a draw, of what is known of these rows by column, and
+    their components."""
+    view_of, labels = partitions(draw.arrays, rows)
+    own = [labels[view_of[min(view.features)] if len(views) > 1 else 0] for view in views]
+    return [function(view, of_rows, of) for view, of in zip(views, own)]
 
 
 def _rows_elsewhere(table, place):

@@ -16,12 +16,12 @@ from scipy.special import logsumexp
 
 from ..families import Table
 from ..states import state_from_arrays
-from ._bends import BentView
 from ._conditional_fill import conditional_fill
 from ._draws import state_of
 from ._mapped_fill import mapped_filler
 from ._parameters import with_parameters
 from ._view import View
+from ._warped_view import WarpedView
 
 BLOCK_BYTES = 1 << 25  # of scores held at a time
 
@@ -53,12 +53,12 @@ class Predictor:
         self.main = [draw.main_view for draw in draws]
         self.draws = [[View(mixture) for mixture in state_of(draw, empty).views] for draw in draws]
 
-    def bent(self, known):
-        """This predictor with bent components: by draw the `rank_counts` and the `held_places` of
+    def warped(self, known):
+        """This predictor with warped components: by draw the `rank_counts` and the `held_places` of
         its views, None for a draw without them."""
         other = copy(self)
         other.draws = [
-            views if of_draw is None else list(map(BentView.of, views, *of_draw))
+            views if of_draw is None else list(map(WarpedView.of, views, *of_draw))
             for views, of_draw in zip(self.draws, known)
         ]
         return other

@@ -47,7 +47,7 @@ class MixtureQueries:
     @cached_property
     def law(self):
         """The predictor of the law that has the margins which were asked for, in the cells of the
-        mixture: of all draws, or of those that have been bent."""
+        mixture: of all draws, or of those that have been warped."""
         if not self.margins.columns:
             return self.predictor
         if self.margins.law is None:
@@ -67,11 +67,11 @@ class MixtureQueries:
         return [self.draws[d] for d in self.margins.used], self.draw_weights[self.margins.used]
 
     def _of(self, draws, weights):
-        """The predictor of some draws; those of them that the margins are made from are bent."""
+        """The predictor of some draws; those of them that the margins are made from are warped."""
         own = Predictor(draws, self.encoder.table_schema, weights)
         of_views = zip(self.margins.counts, self.margins.held)
         known = {id(self.draws[d]): of for d, of in zip(self.margins.used, of_views)}
-        return own.bent([known.get(id(draw)) for draw in draws]) if known else own
+        return own.warped([known.get(id(draw)) for draw in draws]) if known else own
 
     @cached_property
     def of_point(self):

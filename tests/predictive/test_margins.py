@@ -14,9 +14,9 @@ import pytest
 from scipy import stats
 
 from skanneal import AnnealedDPMixture, CrossCatPY
-from skanneal.predictive._bends import BINS, LEVELS, STRENGTHS, Lines, shares
 from skanneal.predictive._margin_law import Walls, law_of_scores
 from skanneal.predictive._monotone import Monotone
+from skanneal.predictive._warps import BINS, LEVELS, STRENGTHS, Lines, shares
 from skanneal.schedules import SequentialGibbs
 
 QUICK = {
@@ -49,17 +49,17 @@ def plain():
         "one view": fitted(X, families="normal"),
         "views": fitted(X, CrossCatPY, families="normal"),
         "rows": fitted(X, families="multivariate_normal"),
-        "bent": bent(fitted(X, families="normal")),
-        "bent rows": bent(fitted(X, families="multivariate_normal")),
-        "bent t": bent(fitted(X, families="multivariate_t")),
+        "warped": warped(fitted(X, families="normal")),
+        "warped rows": warped(fitted(X, families="multivariate_normal")),
+        "warped t": warped(fitted(X, families="multivariate_t")),
     }
 
 
-NAMES = ("one view", "views", "rows", "bent", "bent rows", "bent t")
+NAMES = ("one view", "views", "rows", "warped", "warped rows", "warped t")
 
 
-def bent(model):
-    """With components that are bent far more than their rows ask for: all the same one law."""
+def warped(model):
+    """With components that are warped far more than their rows ask for: all the same one law."""
     rng = np.random.default_rng(0)
     for of_draw in model._margins.counts:
         for counts in of_draw:
@@ -120,12 +120,14 @@ def test_conditional_densities_and_draws_are_ratios_of_joint_ones(plain, name):
     joint = density(model, cells, 2, GRIDS[2])
     cumulative = integrals(joint, GRIDS[2])
     alone = np.exp(model.score_samples([[0.1, np.nan, np.nan]]))
-    assert cumulative[-1] == pytest.approx(alone[0], rel=4e-3)  # densities of bent ones have steps
+    assert cumulative[-1] == pytest.approx(
+        alone[0], rel=4e-3
+    )  # densities of warped ones have steps
     given = model.sample(4000, given={0: 0.1}, random_state=2)
     assert (given[:, 0] == 0.1).all()
     ranks = np.interp(given[:, 2], GRIDS[2], cumulative / cumulative[-1])
     assert stats.kstest(ranks, "uniform").pvalue > 1e-6
-    if name.startswith("bent"):
+    if name.startswith("warped"):
         return  # draws differ in the first cell's density: an imputation is of each alike
     gappy = np.full((400, 3), np.nan)
     gappy[:, 0] = 0.1
@@ -169,7 +171,7 @@ def test_amounts_are_filled_with_the_mean_of_their_logarithms():
     assert np.isfinite(spread).all() and spread[0][1] > 0.0
 
 
-@pytest.mark.parametrize("name", ["one view", "rows", "bent", "bent rows"])
+@pytest.mark.parametrize("name", ["one view", "rows", "warped", "warped rows"])
 def test_the_mode_is_the_likeliest_centre(plain, name):
     """Of those of all components, under the law on the axis of the mixture's cells, up to what is
     lost by looking at the sixteen most probable components alone."""
@@ -423,15 +425,15 @@ def test_shares_are_those_of_polya_trees():
 
 
 def test_new_rows_of_skewed_components_are_more_probable():
-    """Than without bends: a column's margin is nearly the same in both groups but for its sign, and
-    alone says little."""
+    """Than without maps of their own: a column's margin is nearly the same in both groups but for
+    its sign, and alone says little."""
     X, Y = skewed(400, 0), skewed(2000, 1)
     model = fitted(X, families="multivariate_normal")
-    gain = model.score_samples(Y) - without_bends(model).score_samples(Y)
+    gain = model.score_samples(Y) - without_warps(model).score_samples(Y)
     assert gain.mean() > 0.05 + 3.0 * gain.std() / np.sqrt(len(gain))
 
 
-def without_bends(model):
+def without_warps(model):
     """The same model with the columns' margins alone."""
     plain = copy.copy(model)
     plain._margins = copy.copy(model._margins)
@@ -439,11 +441,11 @@ def without_bends(model):
     return plain
 
 
-def test_a_right_family_is_hardly_bent():
+def test_a_right_family_is_hardly_warped():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(500, 2)), rng.normal(size=(2000, 2))
     model = fitted(X, families="multivariate_normal")
-    loss = without_bends(model).score_samples(Y) - model.score_samples(Y)
+    loss = without_warps(model).score_samples(Y) - model.score_samples(Y)
     assert loss.mean() < 0.01
 
 
