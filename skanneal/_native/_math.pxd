@@ -1,5 +1,6 @@
 """Scalar helpers: see _math.h."""
 
+from libc.math cimport log, log1p
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
@@ -18,6 +19,24 @@ cdef extern from "../_native/_math.h" nogil:
 cdef inline double log_rising(double x, double n) noexcept nogil:
     """log of the rising factorial x (x + 1) ... (x + n - 1)."""
     return log_gamma(x + n) - log_gamma(x)
+
+
+cdef enum:
+    SMALL = 16   # counts up to here are multiplied out
+
+
+cdef inline double log_rise(double a, int64_t n) noexcept nogil:
+    """The same of a count; no difference of large numbers."""
+    cdef double product = 1.0
+    cdef int64_t i
+    if n <= SMALL:
+        for i in range(n):
+            product *= a + i
+        return log(product)
+    if a < 16.0:
+        return log_gamma(a + n) - log_gamma(a)
+    return (n * log(a) + (a + n - 0.5) * log1p(n / a) - n + stirling_rest(a + n)
+            - stirling_rest(a))
 
 
 cdef inline double fold(double x, int64_t *exponent) noexcept nogil:

@@ -13,14 +13,14 @@ In a slot's statistics a bit per column says where the count is above 0: what go
 columns skips the others 64 at a time.
 """
 
-from libc.math cimport INFINITY, exp, log, log1p
+from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._native._math cimport fold, log_gamma, stirling_rest
+from .._native._math cimport SMALL, fold, log_gamma, log_rise, stirling_rest
 from .._native._random cimport below, bitgen, standard_gamma, uniform
 from ._base cimport FamilyBlock
 from ._slots cimport TILE, aligned_zeros
@@ -47,7 +47,6 @@ cdef enum:
     RISES = 1024          # counts below have log (a)_n in a table
     TALLIED = 1 << 16     # counts below are counted by their size
     EACH = 12             # log (a)_n of a large n takes as long as so many logarithms
-    SMALL = 16            # counts up to here are multiplied out
 
 # Rows whose squared counts sum to more are scored from the statistics. A weight is float32, its
 # logarithm wrong by up to 6e-8 and by that of each count: together about 0.001 below this.
@@ -68,20 +67,6 @@ cdef inline Py_ssize_t first_above(double[::1] sums, double u) noexcept nogil:
         else:
             low = middle + 1
     return low
-
-
-cdef inline double log_rise(double a, int64_t n) noexcept nogil:
-    """log (a)_n; no difference of large numbers."""
-    cdef double product = 1.0
-    cdef int64_t i
-    if n <= SMALL:
-        for i in range(n):
-            product *= a + i
-        return log(product)
-    if a < 16.0:
-        return log_gamma(a + n) - log_gamma(a)
-    return (n * log(a) + (a + n - 0.5) * log1p(n / a) - n + stirling_rest(a + n)
-            - stirling_rest(a))
 
 
 cdef class Multinomial(FamilyBlock):

@@ -263,7 +263,7 @@ cdef class SemiContinuous(ColumnFamily):
         self.numbers._take_hyper(other.numbers)
         self.hyper[:] = other.hyper
 
-    def _shares(self, f):
+    def outcome_shares(self, Py_ssize_t f):
         """Predictive probability of each outcome of feature f: (1 + L, n_slots)."""
         a, b = np.asarray(self.pseudo)[:, f]
         count = np.asarray(self.count)[self.start[f]:self.start[f + 1]]
@@ -279,7 +279,7 @@ cdef class SemiContinuous(ColumnFamily):
         numbers = np.where(outcome == 0, cells, np.float32(np.nan))
         self.numbers.score_numbers(f, numbers, table.scales[j], out)
         # of a missing cell log 1, in the last place
-        logs = np.vstack([np.log(self._shares(f)[:, :n_slots]), np.zeros(n_slots)])
+        logs = np.vstack([np.log(self.outcome_shares(f)[:, :n_slots]), np.zeros(n_slots)])
         out += logs[outcome]
 
     def log_slope(self, f, table, start, stop):
@@ -312,12 +312,12 @@ cdef class SemiContinuous(ColumnFamily):
 
     def predictive_mean(self, Py_ssize_t f):
         """Mean of the predictive in every slot, atoms included, in cell units."""
-        shares = self._shares(f)
+        shares = self.outcome_shares(f)
         return shares[0] * self.numbers_mean(f) + (shares[1:] * self._atoms(f)).sum(0)
 
     def predictive_variance(self, Py_ssize_t f):
         """Variance of the predictive in every slot, atoms included, in cell units."""
-        shares, mean = self._shares(f), self.predictive_mean(f)
+        shares, mean = self.outcome_shares(f), self.predictive_mean(f)
         elsewhere = self.numbers_variance(f) + (self.numbers_mean(f) - mean) ** 2
         return shares[0] * elsewhere + (shares[1:] * (self._atoms(f) - mean) ** 2).sum(0)
 
@@ -325,7 +325,7 @@ cdef class SemiContinuous(ColumnFamily):
         """One predictive cell for each of `slots`: float64 of the same shape, in cell units."""
         slots = np.asarray(slots, dtype=np.int64)
         out = self.numbers.sample_feature(f, slots, bit_generator)
-        cumulative = np.cumsum(self._shares(f), axis=0)[:, slots]
+        cumulative = np.cumsum(self.outcome_shares(f), axis=0)[:, slots]
         uniforms = np.random.Generator(bit_generator).random(len(slots))
         outcome = np.minimum((cumulative <= uniforms).sum(axis=0), len(cumulative) - 1)
         return np.where(outcome > 0, np.r_[0.0, self._atoms(f)[:, 0]][outcome], out)

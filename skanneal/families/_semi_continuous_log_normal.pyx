@@ -71,7 +71,7 @@ class SemiContinuousLogNormal(SemiContinuous):
     def _moments(self, f):
         """Mean and variance of the outcomes in every slot, in the user's units."""
         offset, scale = (of[self.columns[f]] for of in (self.table.offsets, self.table.scales))
-        shares, atoms = self._shares(f), self.in_units(offset + scale * self._atoms(f))
+        shares, atoms = self.outcome_shares(f), self.in_units(offset + scale * self._atoms(f))
         logs = offset + scale * self.numbers_mean(f)
         median = LogNormal.in_units(logs)
         spread = LogNormal.spread_in_units(logs, scale * np.sqrt(self.numbers_variance(f)))

@@ -13,6 +13,7 @@ from scipy.special import stdtrit
 
 from ..families._normal import LEAST_DEGREES
 from ._conditional_fill import CANDIDATES, log_student
+from ._view import shares_of_views
 
 EVERY = 4  # of the points of a map's curve
 N_QUANTILES = 64
@@ -54,16 +55,28 @@ def mapped_filler(predictor, column, of_column, mode):
 
 
 def _by_component(predictor, views, column, of_column):
-    """A filler where a component's law of the cell is one for all rows."""
+    """A filler where a component's law of the cell is one for all rows, given its outcome."""
     cells, widths = of_column.points(EVERY)
-    weights = np.hstack([_weights(predictor, view, column, cells, widths) for view in views])
     values = of_column.to_data(cells)
-    centre = values.mean()
-    means, squares = (values - centre) @ weights, (values - centre) ** 2 @ weights
+    centre, n_outcomes = values.mean(), 1 + len(of_column.atoms)
+    outcomes = np.r_[np.zeros(len(values) - n_outcomes + 1, np.int64), np.arange(1, n_outcomes)]
+    powers = (values - centre) ** np.arange(3)[:, None]
+    of_outcomes = [np.where(outcomes == outcome, powers, 0.0) for outcome in range(n_outcomes)]
+    moments = [
+        (np.vstack(of_outcomes) @ _weights(predictor, view, column, cells, widths)).T
+        for view in views
+    ]
+    of_moments = np.repeat(np.arange(n_outcomes), 3)
 
     def filler(shares, table, rows):
-        mean = shares @ means
-        return mean + centre, np.sqrt(np.maximum(shares @ squares - mean**2, 0.0))
+        some = table.take(rows)
+        mixed = sum(
+            view.mixed(column, own, of, of_moments, some, 0, len(rows))
+            for view, own, of in zip(views, shares_of_views(views, shares), moments)
+        )
+        whole, mean, square = mixed.reshape(len(rows), n_outcomes, 3).sum(axis=1).T
+        mean, square = mean / whole, square / whole
+        return mean + centre, np.sqrt(np.maximum(square - mean**2, 0.0))
 
     return filler
 

@@ -36,6 +36,7 @@ from scipy.special import ndtr, ndtri
 from ..encoding import open_table
 from ..encoding._codecs import as_numbers
 from ._draws import evenly, partitions
+from ._forests import forest_edges
 from ._held_places import held_places
 from ._margin_law import Walls, law_of_scores, quantiles
 from ._model_margin import model_scores, off_atoms
@@ -82,13 +83,15 @@ class Margins:
         By draw and view, what `rank_counts` gives; empty if there was no time.
     held : list of list of dict
         By draw and view, what `held_places` gives, of columns with numbers that recur.
+    edges : list of list of (Edges or None)
+        By draw and view, what `forest_edges` gives.
     law : Predictor or None
         Of the draws with warped components, as soon as a query asks for it; not pickled.
     """
 
     def __init__(self, columns=(), used=()):
         self.columns, self.used = dict(columns), np.asarray(used, dtype=np.int64)
-        self.counts, self.held, self.law, self._maps = [], [], None, None
+        self.counts, self.held, self.edges, self.law, self._maps = [], [], [], None, None
 
     def __getstate__(self):
         return vars(self) | {"law": None}
@@ -118,7 +121,7 @@ class Margins:
                     units = table.offsets[place], table.scales[place]
                     found[place] = _training_values(encoder, j, *units, cells, values)
         new = cls(found, evenly(len(draws), DRAWS))
-        if found and not (limit and limit.is_over):
+        if not (limit and limit.is_over):
             used = [draws[d] for d in new.used]
             predictor = Predictor(used, encoder.table_schema, weights[new.used])
             rows, maps = _evenly_spread(np.arange(table.n_rows)), new.maps(predictor)
@@ -132,7 +135,14 @@ class Margins:
             pairs = list(zip(used, predictor.draws))
             new.counts = [_of_views(rank_counts, *pair, cells, rows) for pair in pairs]
             new.held = [_of_views(held_places, *pair, places, rows) for pair in pairs]
+            labels = [_labels(*pair, np.arange(table.n_rows)) for pair in pairs]
+            new.edges = forest_edges(predictor.draws, labels, table)
         return new
+
+    @property
+    def changed(self):
+        """Whether the law differs from that of the mixture."""
+        return bool(self.columns) or any(any(of_draw) for of_draw in self.edges)
 
     def maps(self, predictor):
         """By place the MarginMap from the margin of the mean of a predictor's draws, which are
@@ -250,12 +260,16 @@ class MarginMap:
         return np.r_[off_atoms(middles, self.atoms), self.atoms], np.concatenate(widths)
 
 
+def _labels(draw, views, rows):
+    """The components of some rows in each view of a draw."""
+    view_of, labels = partitions(draw.arrays, rows)
+    return [labels[view_of[min(view.features)] if len(views) > 1 else 0] for view in views]
+
+
 def _of_views(function, draw, views, of_rows, rows):
     """What a function gives of each view of a draw, of what is known of these rows by column, and
     their components."""
-    view_of, labels = partitions(draw.arrays, rows)
-    own = [labels[view_of[min(view.features)] if len(views) > 1 else 0] for view in views]
-    return [function(view, of_rows, of) for view, of in zip(views, own)]
+    return [function(view, of_rows, of) for view, of in zip(views, _labels(draw, views, rows))]
 
 
 def _rows_elsewhere(table, place):

@@ -18,10 +18,10 @@ from ..families import Table
 from ..states import state_from_arrays
 from ._conditional_fill import conditional_fill
 from ._draws import state_of
+from ._forest_view import as_warped
+from ._forests import outcomes_in
 from ._mapped_fill import mapped_filler
-from ._parameters import with_parameters
-from ._view import View
-from ._warped_view import WarpedView
+from ._view import View, shares_of_views
 
 BLOCK_BYTES = 1 << 25  # of scores held at a time
 
@@ -54,11 +54,11 @@ class Predictor:
         self.draws = [[View(mixture) for mixture in state_of(draw, empty).views] for draw in draws]
 
     def warped(self, known):
-        """This predictor with warped components: by draw the `rank_counts` and the `held_places` of
-        its views, None for a draw without them."""
+        """This predictor with warped components that bind outcomes: by draw the `rank_counts`, the
+        `held_places` and the `forest_edges` of its views, None for a draw without them."""
         other = copy(self)
         other.draws = [
-            views if of_draw is None else list(map(WarpedView.of, views, *of_draw))
+            views if of_draw is None else list(map(as_warped, views, *of_draw))
             for views, of_draw in zip(self.draws, known)
         ]
         return other
@@ -67,10 +67,7 @@ class Predictor:
         """This predictor with weights and parameters drawn, which all rows then share; a
         SeedSequence."""
         other, generator = copy(self), np.random.Generator(np.random.PCG64(seed))
-        other.draws = [
-            [view.renewed(*with_parameters(view.mixture, generator)) for view in views]
-            for views in self.draws
-        ]
+        other.draws = [[view.drawn(generator) for view in views] for views in self.draws]
         return other
 
     def without(self, draws, table, rows):
@@ -212,10 +209,13 @@ class Predictor:
                     for j in found.keys() & view.features.keys():
                         without = joint - view.cell_scores(j, table, start, stop)
                         logs = without + (whole - own)[:, None]
-                        of_draws[j].append((logs, view.level_probabilities(j)))
+                        of_draws[j].append((logs, view))
             for j, pairs in of_draws.items():
                 top = np.max([logs.max(axis=1) for logs, _ in pairs], axis=0)[:, None]
-                mixed = sum(np.exp(logs - top) @ levels for logs, levels in pairs)
+                mixed = sum(
+                    view.mixed_levels(j, np.exp(logs - top), table, start, stop)
+                    for logs, view in pairs
+                )
                 found[j].append(mixed / mixed.sum(axis=1, keepdims=True))
         return {j: np.concatenate(blocks) for j, blocks in found.items()}
 
@@ -298,31 +298,39 @@ class Predictor:
                 shares, *zip(*(view.conditionals(column, table, rows) for view in views)), mode
             )
         if views[0].level_probabilities(column) is not None:
-            levels = np.vstack([view.level_probabilities(column) for view in views])
-            return lambda shares, table, rows: _most_probable(shares @ levels)
+            return partial(_most_probable_levels, views, column)
         means = np.concatenate([view.means(column) for view in views])
         variances = np.concatenate([view.variances(column) for view in views])
         centre = means.mean()
         squares = variances + (means - centre) ** 2
         if mode:
-            places, densities = self._candidates(column, views, means)
+            places, outcomes, densities = self._candidates(column, views, means)
 
         def numbers(shares, table, rows):
             mean = shares @ means
             deviation = np.sqrt(np.maximum(shares @ squares - (mean - centre) ** 2, 0.0))
-            return (places[(shares @ densities).argmax(axis=1)] if mode else mean), deviation
+            if not mode:
+                return mean, deviation
+            some = table.take(rows)
+            mixed = sum(
+                view.mixed(column, own, of, outcomes, some, 0, len(rows))
+                for view, own, of in zip(views, shares_of_views(views, shares), densities)
+            )
+            return places[mixed.argmax(axis=1)], deviation
 
         return numbers
 
     def _candidates(self, column, views, means):
-        """The clusters' centres, and the density of each in each cluster."""
+        """The clusters' centres, which outcome of the column each is, and by view the density of
+        each in each cluster: (K + 1, n)."""
         cells = self.schema.missing_cells(len(means))
         whole = cells[column].dtype.kind == "u"
         cells[column] = np.rint(means) if whole else means
         table = self.table(cells)
         scores = [view.cell_scores(column, table, 0, len(means)) for view in views]
-        scores = np.hstack(scores)
-        return table.column(column).astype(np.float64), np.exp(scores - scores.max()).T
+        top = max(of.max() for of in scores)
+        places, outcomes = table.column(column).astype(np.float64), outcomes_in(table, column)
+        return places, outcomes, [np.exp(of - top).T for of in scores]
 
     def simulate(self, table, seed, n=None, maps=MappingProxyType({})):
         """A joint draw of the missing cells of each row, given the others.
@@ -403,6 +411,17 @@ def _choose(cumulative, uniforms):
     else:
         at = np.count_nonzero(cumulative <= points[:, None], axis=1)
     return np.minimum(at, cumulative.shape[1] - 1)
+
+
+def _most_probable_levels(views, column, shares, table, rows):
+    """As a filler of `Predictor`."""
+    some = table.take(rows)
+    return _most_probable(
+        sum(
+            view.mixed_levels(column, own, some, 0, len(rows))
+            for view, own in zip(views, shares_of_views(views, shares))
+        )
+    )
 
 
 def _most_probable(probabilities):

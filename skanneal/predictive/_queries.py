@@ -48,7 +48,7 @@ class MixtureQueries:
     def law(self):
         """The predictor of the law that has the margins which were asked for, in the cells of the
         mixture: of all draws, or of those that have been warped."""
-        if not self.margins.columns:
+        if not self.margins.changed:
             return self.predictor
         if self.margins.law is None:
             self.margins.law = self._of(*self._draws_of_law)
@@ -62,14 +62,14 @@ class MixtureQueries:
     @property
     def _draws_of_law(self):
         """The draws that `law` averages over, and their weights."""
-        if not self.margins.columns:
+        if not self.margins.changed:
             return self.draws, self.draw_weights
         return [self.draws[d] for d in self.margins.used], self.draw_weights[self.margins.used]
 
     def _of(self, draws, weights):
         """The predictor of some draws; those of them that the margins are made from are warped."""
         own = Predictor(draws, self.encoder.table_schema, weights)
-        of_views = zip(self.margins.counts, self.margins.held)
+        of_views = zip(self.margins.counts, self.margins.held, self.margins.edges)
         known = {id(self.draws[d]): of for d, of in zip(self.margins.used, of_views)}
         return own.warped([known.get(id(draw)) for draw in draws]) if known else own
 

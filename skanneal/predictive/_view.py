@@ -5,6 +5,12 @@
 import numpy as np
 
 from ..encoding import Schema
+from ._parameters import with_parameters
+
+
+def shares_of_views(views, shares):
+    """The shares of each view's components, of those of all, side by side."""
+    return np.split(shares, np.cumsum([len(view.slots) for view in views])[:-1], axis=-1)
 
 
 class View:
@@ -38,6 +44,10 @@ class View:
     def renewed(self, mixture, log_weights=None):
         """The same of a mixture with other statistics."""
         return View(mixture, log_weights)
+
+    def drawn(self, generator):
+        """The same with weights and parameters drawn, which all rows then share."""
+        return self.renewed(*with_parameters(self.mixture, generator))
 
     def joint(self, table, start, stop):
         """log w_c p(row | x_c) of each row: (stop - start, K + 1)."""
@@ -75,6 +85,43 @@ class View:
         if not hasattr(block, "predictive_probabilities"):
             return None
         return block.predictive_probabilities(f)[:, self.slots].T
+
+    def outcome_columns(self):
+        """Columns of levels and of numbers with atoms."""
+        has_some = "predictive_probabilities", "outcome_shares"
+        return [
+            column
+            for column, (block, _) in self.features.items()
+            if any(hasattr(block, name) for name in has_some)
+        ]
+
+    def outcome_probabilities(self, column):
+        """Predictive probability of each level, or of no atom and each atom: (K + 1, n)."""
+        block, f = self.features[column]
+        levels = self.level_probabilities(column)
+        return block.outcome_shares(f)[:, self.slots].T if levels is None else levels
+
+    def mixed(self, column, weights, values, outcomes, table, start, stop):
+        """The sum over components of their weights in rows times values: (stop - start, n).
+
+        Parameters
+        ----------
+        column : int
+        weights : float64 array of shape (stop - start, K + 1)
+        values : float64 array of shape (K + 1, n)
+            Each in proportion to the probability of an outcome of the column.
+        outcomes : int array of shape (n,)
+            Which outcome that is. Its probability may depend on a row's other cells.
+        table : Table
+        start, stop : int
+        """
+        return weights @ values
+
+    def mixed_levels(self, column, weights, table, start, stop):
+        """The probability of each level of a column in such rows: (stop - start, n_levels)."""
+        levels = self.level_probabilities(column)
+        own = column, weights, levels, np.arange(levels.shape[1])
+        return self.mixed(*own, table, start, stop)
 
     def means(self, column):
         """Centre of a number's predictive, in cell units: (K + 1,)."""

@@ -8,7 +8,6 @@ import numpy as np
 
 from ._model_margin import off_atoms
 from ._view import View
-from ._warps import Warps
 
 NEW = np.iinfo(np.int64).max  # a component that no row has
 
@@ -41,14 +40,6 @@ class WarpedView(View):
             [block.from_arrays(block.to_arrays(slot[None]), empty) for block in self._warped]
             for slot in self.slots
         ]
-
-    @classmethod
-    def of(cls, view, counts, held):
-        """A View with the maps that follow from its `rank_counts`, and with its `held_places`;
-        itself if it has neither."""
-        if not counts and not held:
-            return view
-        return cls(view.mixture, view.log_weights, Warps(view, counts), held)
 
     def renewed(self, mixture, log_weights=None):
         return WarpedView(mixture, log_weights, self.warps, self.held)
