@@ -51,11 +51,12 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
     margins : {"model", "data"}, default="model"
         What a column of numbers is like by itself. "model": as the mixture says. "data": a smooth
         law of the training values takes the place of the mixture's own, in the whole column and
-        within each component, and columns go together as before: `sample`, `score_samples`,
+        within each component, and numbers go together as before: `sample`, `score_samples`,
         `impute` and `surprisal` then follow one law in which a column keeps its shape and its ends;
         one that was never negative stays so. Draws are rounded as the column is, with numbers that
-        recur as often as in fit, and a value is an atom however few cells it has. Clusters, and how
-        odd a row is, are the mixture's. Densities take longer. See the page on synthetic tables.
+        recur as often as in fit, and a value is an atom however few cells it has. Levels and atoms
+        that depend on each other within components are bound by a forest. Clusters, and how odd a
+        row is, are the mixture's. Densities take longer. See the page on synthetic tables.
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal", "smc") or an object of

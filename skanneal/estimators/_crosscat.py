@@ -57,7 +57,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         densities leave them out.
     margins : {"model", "data"}, default="model"
         Whether the law of a column of numbers by itself is the mixture's, or a smooth one of the
-        training values, as in `AnnealedDPMixture`.
+        training values, and levels are bound within components, as in `AnnealedDPMixture`.
     schedule : str or schedule, default="anneal"
         How the subsample grows: a name ("anneal", "prior_gibbs", "sequential_gibbs",
         "linear_anneal", "accelerating_anneal", "energy_anneal", "smc") or an object of

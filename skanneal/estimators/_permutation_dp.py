@@ -48,7 +48,7 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         densities leave them out.
     margins : {"model", "data"}, default="model"
         Whether the law of a column of numbers by itself is the mixture's, or a smooth one of the
-        training values, as in `AnnealedDPMixture`.
+        training values, and levels are bound within components, as in `AnnealedDPMixture`.
     schedule : str or schedule, default="anneal"
         How the subsample grows, as in `AnnealedDPMixture`. With `init`, "anneal" stands for
         ``PriorGibbs`` with 30 sweeps, and more for fewer than 20,000 rows.

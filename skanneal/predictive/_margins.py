@@ -13,7 +13,8 @@ besides (_warps.py); so the law averages over DRAWS draws at most.
 
 Numbers and their logarithms have maps, on the axis of the cells of their family. Levels and counts
 do not; the mixture's laws of their values are as free as those of the data. An atom keeps the
-probability that it has in the mixture: the maps are of what is elsewhere.
+probability that it has in the mixture: the maps are of what is elsewhere. Which levels and atoms go
+together within components is told by forests (_forests.py).
 
 Rounding. The law is one of numbers as they were before they were rounded, and so are densities, as
 elsewhere in the package. Draws and fills are rounded as the column is: where several training rows
