@@ -1,5 +1,6 @@
 """Binary tables that densities are compared on: a mixture and a CrossCat, each with its defaults,
-and beside them the tree of Chow and Liu (1968).
+a mixture whose components bind their columns by forests (`margins="data"`), and beside them the
+tree of Chow and Liu (1968).
 
     python benchmarks/fits/binary.py DATA_FOLDER                  # 40 minutes, then cut
     python benchmarks/fits/binary.py DATA_FOLDER --sets plants --seeds 1
@@ -22,11 +23,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
 from harness.suite import Suite, files
 
 
-def ours(cls):
+def ours(cls, **parameters):
     """The log densities of the test rows under a default fit, and what is told of it."""
 
     def densities(train, test, seed):
-        model = cls(families="bernoulli", n_jobs=1, random_state=seed).fit(train)
+        own = parameters | {"n_jobs": 1, "random_state": seed}
+        model = cls(families="bernoulli", **own).fit(train)
         last = [chain[-1] for chain in model.draws_]
         return model.score_samples(test), {
             "components": [int(np.sum(draw.n_components)) for draw in last],
@@ -81,7 +83,11 @@ def measure(path, densities, seed):
 
 
 METHODS = {
-    "skanneal": {"mixture": ours(AnnealedDPMixture), "crosscat": ours(CrossCatPY)},
+    "skanneal": {
+        "mixture": ours(AnnealedDPMixture),
+        "forests": ours(AnnealedDPMixture, margins="data"),
+        "crosscat": ours(CrossCatPY),
+    },
     "scipy": {"chow_liu": chow_liu},
 }
 

@@ -24,7 +24,12 @@ LOOM = {
     "kdd10k": ("KDD, 10,000 x 36", "77.02", "10.0"),
 }
 # Of the binary tables, by method its heading.
-BINARY = {"chow_liu": "tree", "mixture": "`AnnealedDPMixture`", "crosscat": "`CrossCatPY`"}
+BINARY = {
+    "chow_liu": "tree",
+    "mixture": "`AnnealedDPMixture`",
+    "forests": "with forests",
+    "crosscat": "`CrossCatPY`",
+}
 
 
 def means(of_method, measures, sets):
