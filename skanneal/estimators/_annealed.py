@@ -20,7 +20,7 @@ from ..encoding import (
     spread_centres,
     with_bounds,
 )
-from ..families import FAMILIES, reads_sparse
+from ..families import FAMILIES, candidates, reads_sparse
 from ..moves import MOVES
 from ..parallel import InterruptNote, OfChain, OfReading, TimeLimit, say, seed_below
 from ..partition_priors import PARTITION_PRIORS
@@ -90,8 +90,8 @@ class BaseAnnealed(BaseTable, BaseChains):
             schedule = self._started(schedule, table.n_rows)
             priors = self._prior_grids(table.n_rows, table.n_columns)
 
-            def plan_of(encoder, table):
-                hyper, grids, shared_grids = self._prepared(encoder, table)
+            def plan_of(encoder, table, in_views=False):
+                hyper, grids, shared_grids = self._prepared(encoder, table, in_views)
                 return ChainPlan(
                     table,
                     encoder.table_families,
@@ -112,7 +112,7 @@ class BaseAnnealed(BaseTable, BaseChains):
             n_kept = table.n_columns - encoder.apart.n_indicators
             if decided is not cells or len(encoder.apart.kept) < n_kept:
                 table = encoder.table(decided.noisy)
-            plan = plan_of(encoder, table)
+            plan = plan_of(encoder, table, self._has_views)
             fingerprint = encoder.fingerprint(table)
             states = self._first_states(fingerprint)
             check_states(states, plan)
@@ -154,10 +154,11 @@ class BaseAnnealed(BaseTable, BaseChains):
         fitted["_interrupted"] = interrupted
         return fitted, complaints
 
-    def _prepared(self, encoder, table):
-        """Hyperparameters to begin with, their grids, and those of what columns share."""
+    def _prepared(self, encoder, table, in_views):
+        """Hyperparameters to begin with, their grids, and those of what columns share, where views
+        divide the columns or in one view of all, as families compete."""
         prepared = prepare(self.hyperparameters, encoder, table)
-        if self._has_views:
+        if in_views:
             return by_column(*prepared, encoder.table_families, table)
         if PARTITION_PRIORS[self.partition_prior].bounded:
             prepared = spread_centres(*prepared, encoder.table_families)
@@ -332,6 +333,16 @@ class BaseAnnealed(BaseTable, BaseChains):
     def _indicators(self):
         """Columns whose presence is modelled."""
         return ()
+
+    def _rivals(self):
+        if not self._has_views:
+            return None
+        any_family = "view_annealing" not in self._resolve_moves()
+        return [
+            name
+            for name in candidates("float")
+            if not FAMILIES[name].joint or (any_family and FAMILIES[name].division is not None)
+        ]
 
     def _check_families(self, encoder):
         """Refuse families of whole rows that views cannot divide where columns are partitioned."""

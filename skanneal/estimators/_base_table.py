@@ -93,12 +93,16 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         these cannot describe."""
         earlier = getattr(self, "family_evidence_", None) if self._goes_on else None
         task = encoder, X, cells, plan_of, hyperparameters, seed, self.n_jobs, limit
-        encoder, cells, evidence = decide(*task, names, self._has_views, earlier)
+        encoder, cells, evidence = decide(*task, names, self._rivals(), earlier)
         if evidence is not None and self.verbose:
             for line in report(evidence, encoder.names.label):
                 say(line)
         encoder = set_collinear_apart(encoder, cells.exact, with_bounds(hyperparameters))
         return encoder, cells, evidence
+
+    def _rivals(self):
+        """Families that compete for columns of numbers; None is all that name these as theirs."""
+        return None
 
     def _prior_grids(self, n_rows=0, n_columns=0):
         """The grids of the partition priors, by the name of the concentration."""

@@ -40,9 +40,10 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     ----------
     families : "auto", str or mapping, default="auto"
         What the columns are. "auto": booleans are "bernoulli", text, categories and numbers of few
-        repeated values (20 if whole, else 8) "categorical", other numbers and dates "normal",
-        numbers that often repeat values beyond rounding "semi_continuous". Where numbers are never
-        negative and are better described by their logarithms, "log_normal" takes the place of
+        repeated values (20 if whole, else 8) "categorical", numbers that often repeat values beyond
+        rounding "semi_continuous". Other numbers and dates are "normal" or "multivariate_normal",
+        whichever makes rows not yet seen more probable (`family_evidence_`). Where numbers are
+        never negative and are better described by their logarithms, "log_normal" takes the place of
         "normal", and "semi_continuous_log_normal" that of both where there are zeros (see
         `AnnealedDPMixture`). Identifiers are left out, with a warning. Otherwise the name of a
         family, or a mapping of families to columns (names, positions or a mask): any family of

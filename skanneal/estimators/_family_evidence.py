@@ -8,6 +8,9 @@ candidate grow, and give rows that they have not seen a density (_contest.py). A
 with respect to Lebesgue measure of the same columns, so they can be compared; rows that are at an
 atom, such as a zero among logarithms, are not judged. The competition may take a third of the time,
 half as much as the fit that follows.
+
+Where columns are partitioned, the candidates are those that views can divide, and chains have all
+columns in one view: whether numbers depend on each other within clusters shows there too.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -40,7 +43,7 @@ def decide(
     n_jobs,
     limit,
     names=None,
-    has_views=False,
+    rivals=None,
     earlier=None,
 ):
     """Decide the families of all columns of numbers that were left to "auto".
@@ -49,8 +52,9 @@ def decide(
     ----------
     encoder, X, cells, plan_of, hyperparameters, seed, n_jobs, limit, names
         As of `choose_family`. With names no column is described by logarithms.
-    has_views : bool
-        Whether columns are partitioned, so that no family of whole rows competes.
+    rivals : list of str or None, default=None
+        The candidates where no names are given; None is all families that name columns of numbers
+        as theirs. Of a single one there is no competition.
     earlier : dict or None
         The evidence of the fit that this one goes on, which decides.
 
@@ -63,20 +67,21 @@ def decide(
         What becomes `family_evidence_`.
     """
     logarithms, shown, evidence = NOTHING, None, earlier
+    rivals = names or rivals or candidates("float")
     if earlier is not None:
         logarithms = Recoded.of(encoder, X, _logarithms_of(earlier, encoder))
     elif names is None:
-        end = limit.part(SHARE_OF_TIME if has_views else SHARE_OF_TIME / 2)
+        end = limit.part(SHARE_OF_TIME if len(rivals) < 2 else SHARE_OF_TIME / 2)
         own = seed_below(seed, OfFamilies.LOGARITHMS)
         task = encoder, X, cells, plan_of, hyperparameters, own, n_jobs, end
         logarithms, shown = choose_logarithms(*task)
     own = np.setdiff1d([*logarithms.codecs], encoder.open_numbers)  # those with many atoms
     encoder, cells = logarithms.among(own).put(encoder, cells)
     if earlier is None:
-        if not has_views:
+        if len(rivals) > 1:
             task = encoder, cells, logarithms, plan_of, hyperparameters, seed, n_jobs, limit
-            evidence = choose_family(*task, names)
-        evidence = _with_logarithms(evidence, shown, encoder, has_views)
+            evidence = choose_family(*task, rivals)
+        evidence = _with_logarithms(evidence, shown, encoder, rivals)
     if evidence is not None:
         columns = np.intersect1d(evidence["columns"], encoder.open_numbers)
         encoder = encoder.with_family(columns, evidence["winner"])
@@ -223,10 +228,10 @@ def report(evidence, label):
     yield f"{line}, {ahead} +- {error:.2g} nats per row after {evidence['n_rows'][-1]} rows"
 
 
-def _with_logarithms(evidence, shown, encoder, has_views):
+def _with_logarithms(evidence, shown, encoder, rivals):
     """The evidence of the columns of numbers, and beside it that of their logarithms."""
     if evidence is None and shown is not None:
-        reason = "columns that are partitioned" if has_views else "no other column of numbers"
+        reason = "a single candidate" if len(rivals) < 2 else "no other column of numbers"
         evidence = _evidence(encoder.open_numbers, candidates("float")[0], reason)
     return None if evidence is None else evidence | {"logarithms": shown}
 

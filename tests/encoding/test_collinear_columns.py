@@ -96,7 +96,7 @@ def test_fit_warns_by_name():
 
 
 def test_families_without_covariances_keep_all_columns():
-    for model in (fitted(WIDE, "normal"), fitted(WIDE, estimator=CrossCatPY)):
+    for model in (fitted(WIDE, "normal"), fitted(WIDE, "normal", estimator=CrossCatPY)):
         assert set(model.families_) <= {"normal", "log_normal"}
         assert sorted(np.concatenate([*model.families_.values()])) == [*range(6)]
 
