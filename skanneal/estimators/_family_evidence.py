@@ -27,7 +27,7 @@ from ._contest import Contest
 from ._logarithms import choose_logarithms
 
 FEWEST_ROWS = 60  # fewer rows tell nothing about families of whole rows
-MOST_COLUMNS = 50  # more are not tried in row families: a row step costs their number squared
+MOST_COLUMNS = 100  # more are not tried in row families: a row step costs their number squared
 FIRST_ROWS, MOST_ROWS = 100, 16_384  # a chain sees so many at first, and at most
 ROWS_PER_COLUMN = 10  # at first: covariances show their worth only if there are as many
 SHARE_OF_TIME = 1 / 3  # of a fit's time limit, which the competition may take

@@ -259,7 +259,7 @@ def test_without_time_nothing_competes(monkeypatch):
     [
         (correlated(59), "fewer than 60 rows"),
         (correlated(100)[:, :1], "a single column without gaps"),
-        (np.random.default_rng(0).normal(size=(100, 51)), "more than 50 columns"),
+        (np.random.default_rng(0).normal(size=(100, 101)), "more than 100 columns"),
     ],
 )
 def test_some_tables_are_decided_at_no_cost(monkeypatch, X, reason):
