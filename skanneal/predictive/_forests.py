@@ -96,18 +96,18 @@ def forest_edges(draws, labels, table):
     if len(places) < 2:
         return [[None] * len(views) for views in draws]
     outcomes = np.column_stack([outcomes_in(table, place) for place in places])
-    most = max(MOST_COMPARED // len(places) ** 2, 1)
-    some = outcomes[:: -(-len(outcomes) // most)]
-    step, of = -(-len(outcomes) // most), {place: i for i, place in enumerate(places)}
+    step = -(-len(outcomes) * len(places) ** 2 // MOST_COMPARED)
+    of = {place: i for i, place in enumerate(places)}
     total, times = np.zeros((2, len(places), len(places)))
     for d in evenly(len(draws), JUDGES):
         for view, own in zip(draws[d], labels[d]):
-            held = [of[place] for place in view.outcome_columns()]
+            held = sorted(of[place] for place in view.outcome_columns())
             pairs = np.array(list(combinations(held, 2)), dtype=np.int64).reshape(-1, 2)
-            logs = _evidence(view, places, some, own[::step], pairs)
+            logs = _evidence(view, places, outcomes[::step], own[::step], pairs)
             total[*pairs.T] += logsumexp(logs, axis=1) - np.log(len(STRENGTHS))
             times[*pairs.T] += 1
     gain = total / np.maximum(times, 1) - np.log(len(places))
+    gain = np.maximum(np.triu(gain, 1), 0.0)  # of an edge that is worth having
     return [
         [_edges(view, places, outcomes, own, gain) for view, own in zip(*of_draw)]
         for of_draw in zip(draws, labels)
@@ -132,8 +132,7 @@ def _evidence(view, places, outcomes, labels, pairs):
 def _edges(view, places, outcomes, labels, gain):
     """The Edges of one view, None if there are none."""
     held = [i for i, place in enumerate(places) if place in view.features]
-    own = (gain + gain.T)[np.ix_(held, held)]
-    own = np.where(np.isfinite(own) & (own > 0.0), own, 0.0)
+    own = gain[np.ix_(held, held)]
     # The tree takes 0 for no edge, so that lengths are made positive.
     tree = minimum_spanning_tree(np.where(own > 0.0, 1.0 + own.max(initial=0.0) - own, 0.0))
     if not tree.nnz:
