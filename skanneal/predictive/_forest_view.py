@@ -80,8 +80,6 @@ class ForestView(WarpedView):
         known = np.full((len(at), len(self.nodes)), -1, dtype=np.int32)
         if table is not None:
             known[:] = self._outcomes(table, 0, table.n_rows)
-        for place, node in self.nodes.items():
-            known[missing[place], node] = -1
         drawn = self.forest.draw(known, at, bit_generator)
         for place, node in self.nodes.items():
             rows = np.flatnonzero(missing[place])

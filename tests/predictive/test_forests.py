@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
 
 from skanneal import AnnealedDPMixture, CrossCatPY
 from skanneal.predictive._forest import Forest, pair_evidence
@@ -57,10 +57,11 @@ def four(n, seed=0):
 
 
 def with_atoms(n, seed=0):
-    """Two levels, and amounts of which many are 0."""
+    """Two levels, and amounts of which many are 0, in three clusters."""
     rng = np.random.default_rng(seed)
-    first = np.where(rng.random(n) < 0.4, 0.0, np.exp(rng.normal(size=n)))
-    other = np.where(rng.random(n) < 0.3, 0.0, rng.gamma(3.0, size=n))
+    sort = rng.integers(3, size=n)
+    first = np.exp(2.0 * sort - 1.0 + 0.2 * rng.normal(size=n)) * (rng.random(n) > 0.4)
+    other = (3.0 + 2.0 * sort + 0.3 * rng.normal(size=n)) * (rng.random(n) > 0.3)
     level = rng.integers(2, size=n).astype(str)
     return pd.DataFrame({"level": level, "first": first, "other": other})
 
@@ -205,18 +206,86 @@ def test_evidence_is_that_of_dirichlet_laws():
     found = pair_evidence(
         outcomes.astype(np.int32), labels, first, np.vstack(base).copy(order="C"), STRENGTHS, pairs
     )
-    for p, (i, j) in enumerate(pairs):
+    for p, pair in enumerate(map(list, pairs)):
         for s, c in enumerate(STRENGTHS):
-            expected = 0.0
-            for k in range(n_components):
-                own = (labels == k) & (outcomes[:, [i, j]] >= 0).all(axis=1)
-                counts = np.zeros((sizes[i], sizes[j]))
-                np.add.at(counts, tuple(outcomes[own][:, [i, j]].T), 1)
-                one, two = c * base[i][:, k], c * base[j][:, k]
-                expected += log_dirichlet_multinomial(counts, np.outer(one, two) / c)
-                expected -= log_dirichlet_multinomial(counts.sum(axis=1), one)
-                expected -= log_dirichlet_multinomial(counts.sum(axis=0), two)
+            expected = log_evidence(outcomes[:, pair], labels, [base[j].T for j in pair], c)
             assert found[p, s] == pytest.approx(expected, abs=1e-8)
+
+
+def log_evidence(outcomes, labels, base, c):
+    """Log Bayes factor of two columns, from the formula; outcomes (n, 2), base of each (K, n)."""
+    out = 0.0
+    for k in np.unique(labels):
+        own = (labels == k) & (outcomes >= 0).all(axis=1)
+        counts = np.zeros((base[0].shape[1], base[1].shape[1]))
+        np.add.at(counts, tuple(outcomes[own].T), 1)
+        one, two = (c * of[k] for of in base)
+        out += log_dirichlet_multinomial(counts, np.outer(one, two) / c)
+        out -= log_dirichlet_multinomial(counts.sum(axis=1), one)
+        out -= log_dirichlet_multinomial(counts.sum(axis=0), two)
+    return out
+
+
+def has_circle(edges):
+    trees = {i: {i} for i in range(4)}
+    for i, j in edges:
+        if trees[i] is trees[j]:
+            return True
+        trees[i] |= trees[j]
+        for k in trees[j]:
+            trees[k] = trees[i]
+    return False
+
+
+def test_the_forest_is_the_most_probable_one():
+    """Of all forests of four columns, in draws of one component, by their mean evidence."""
+    X = twins(300, 2)
+    X["b1"] = np.where(np.random.default_rng(1).random(300) < 0.7, X["b0"], X["b1"])
+    X = X.mask(np.random.default_rng(2).random(X.shape) < 0.05)
+    model = fitted(X, families="categorical", concentration=1e-100, discount=0.0)
+    outcomes = np.column_stack([X[name].fillna("-1").astype(int) for name in X])
+    pairs, used = list(combinations(range(4), 2)), model._margins.used
+    views = [view for (view,) in model._queries().predictor.draws]
+    draws = [(views[d], np.asarray(model._queries().draws[d].labels)) for d in used]
+    logs = np.array(
+        [
+            [
+                [
+                    log_evidence(
+                        outcomes[:, pair], labels, [view.level_probabilities(j) for j in pair], c
+                    )
+                    for c in STRENGTHS
+                ]
+                for pair in map(list, pairs)
+            ]
+            for view, labels in draws
+        ]
+    )  # (draw, pair, strength)
+    gains = (logsumexp(logs, axis=2) - np.log(len(STRENGTHS))).mean(axis=0) - np.log(4)
+    best = max(
+        (
+            of
+            for n in range(4)
+            for of in combinations(range(6), n)
+            if not has_circle([pairs[p] for p in of])
+        ),
+        key=lambda of: sum(gains[p] for p in of),
+    )
+    assert len(best) >= 2
+    for d, ((edges,), (_, labels)) in enumerate(zip(model._margins.edges, draws)):
+        found = {}
+        for node, up in enumerate(edges.parents):
+            if up >= 0:
+                pair = [edges.columns[up], edges.columns[node]]
+                found[pairs.index(tuple(sorted(pair)))] = node, pair
+        assert set(found) == set(best)
+        for p, (node, pair) in found.items():
+            weights = np.exp(logs[d, p] - logsumexp(logs[d, p]))
+            assert edges.weights[node] == pytest.approx(weights, abs=1e-9)
+            known = (outcomes[:, pair] >= 0).all(axis=1)
+            expected = np.zeros_like(edges.counts[node])
+            np.add.at(expected, (labels[known], *outcomes[known][:, pair].T), 1)
+            assert np.array_equal(edges.counts[node], expected)
 
 
 @pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
@@ -297,6 +366,21 @@ def test_samples_have_these_probabilities(levels, given):
     assert stats.chisquare(found[keep], expected[keep]).pvalue > RARE
 
 
+def test_levels_given_the_rest_of_the_row(levels):
+    """Whether a row has the cell itself or not."""
+    model, rows, p = levels
+    queries = model._queries()
+    for blank in (False, True):
+        for j, name in enumerate(rows):
+            some = rows.assign(**{name: None})[list(rows)] if blank else rows
+            table = queries.table(queries.encoder.encode(None, some))
+            found = queries.law.level_probabilities(table, [j])[j]
+            others = [other for other in rows if other != name]
+            whole = rows.assign(p=p).groupby(others)["p"].transform("sum").to_numpy()
+            codes = pd.Categorical(rows[name]).codes
+            assert found[range(len(rows)), codes] == pytest.approx(p / whole, rel=1e-9)
+
+
 def test_fills_are_the_most_probable_levels(levels):
     model, rows, p = levels
     for name in rows:
@@ -357,7 +441,7 @@ def amounts(request):
 def test_density_and_atoms_add_up_to_one(amounts):
     """Of the first amount, given the level and whether the other is 0."""
     at = np.r_[np.geomspace(1e-12, 1e-3, 2000), np.linspace(1e-3, 60.0, 60_000)]
-    for level, other in product("01", (0.0, 2.0)):
+    for level, other in product("01", (0.0, 5.0)):
         rows = pd.DataFrame({"level": level, "first": at, "other": other})
         known = ["level", "other"]
         p = np.exp(amounts.score_samples(rows, given=known))
@@ -365,7 +449,7 @@ def test_density_and_atoms_add_up_to_one(amounts):
         assert np.trapezoid(p, at) + zero[0] == pytest.approx(1.0, abs=0.01)
 
 
-@pytest.mark.parametrize("given", [{"level": "1"}, {"level": "0", "other": 0.0}, {"other": 2.0}])
+@pytest.mark.parametrize("given", [{"level": "1"}, {"level": "0", "other": 0.0}, {"other": 5.0}])
 def test_draws_of_amounts_have_that_law(amounts, given):
     drawn = amounts.sample(20_000, given=given, random_state=4)
     row = pd.DataFrame({"level": [None], "first": [np.nan], "other": [np.nan]}).assign(**given)
@@ -388,11 +472,35 @@ def test_draws_of_amounts_have_that_law(amounts, given):
 def test_fills_of_amounts_are_means(name):
     """Those of logarithms are means of logarithms, and that of 0 is none."""
     model = fit_of_amounts(name)
-    for given in ({"level": "1", "other": 0.0}, {"level": "0", "other": 2.0}):
+    for given in ({"level": "1", "other": 0.0}, {"level": "0", "other": 5.0}):
         row = pd.DataFrame({"first": [np.nan], **{k: [v] for k, v in given.items()}})
         filled = model.impute(row[["level", "first", "other"]])["first"].iloc[0]
         drawn = model.sample(40_000, given=given, random_state=5)["first"]
         assert filled == pytest.approx(drawn.mean(), abs=5.5 * drawn.std() / 200 + 0.01)
+
+
+@pytest.mark.parametrize("level, other", [("0", 5.0), ("1", 0.0), (None, 7.0)])
+def test_the_mode_of_an_amount_is_the_likeliest_centre(amounts, level, other):
+    """Of those of all components, under the law on the axis of the mixture's cells."""
+    queries = amounts._queries()
+    frame = pd.DataFrame({"level": [level], "first": [np.nan], "other": [other]})
+    row = queries.encoder.encode(None, frame)
+    table, law = queries.modelled(row)[0], queries.law
+
+    def log_density(cell):
+        columns = [table.column(j) for j in range(table.n_columns)]
+        columns[1] = np.array([cell], dtype=np.float32)
+        return law.log_density(law.table(columns))[0]
+
+    centres = np.concatenate([law.view_of(views, 1).means(1) for views in law.draws])
+    densities = np.array([log_density(centre) for centre in centres])
+    value = queries.law.fill(table, queries.encoder.missing(row), mode=True)[0][1][0]
+    block, _ = law.view_of(law.draws[0], 1).features[1]
+    schema = queries.encoder.table_schema
+    numbers = block.in_units(centres * schema.scales[1] + schema.offsets[1])
+    found = densities[np.argmin(np.abs(numbers - value))]
+    assert found == pytest.approx(densities.max(), abs=1e-6)
+    assert np.ptp(densities) > 0.01
 
 
 # ---- what it is for ------------------------------------------------------------------------------
