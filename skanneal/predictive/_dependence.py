@@ -39,6 +39,7 @@ from scipy.special import expit
 from ..families import Table
 from ..families._categorical import Categorical
 from ..families._semi_continuous import SemiContinuous
+from ._covariance_odds import covariance_odds
 from ._relevance import relevances
 
 N_SIMULATED = 250  # rows of a view
@@ -48,9 +49,9 @@ LEAST = np.finfo(float).tiny  # density, relative to that in the best component
 def dependences(view, schema):
     """Probability that two columns of a view depend on each other.
 
-    Columns of a family of whole rows have one law for both in each component, and depend on each
-    other. They are not simulated here: with other columns they depend on each other where both have
-    to do with the components.
+    Jointly normal columns may depend on each other within components (_covariance_odds.py). They
+    are not simulated here: beside that, and with other columns, they depend on each other where
+    both have to do with the components.
 
     Parameters
     ----------
@@ -66,16 +67,22 @@ def dependences(view, schema):
         Symmetric.
     """
     columns, relevant = sorted(view.features), relevances(view)
+    joint = [
+        (block, covariance_odds(block, view.slots[:-1]))
+        for block in view.mixture.blocks
+        if block.joint
+    ]
+    for block, (_, of_block) in joint:
+        relevant |= dict(zip(block.columns.tolist(), of_block))
     own = np.array([relevant[j] for j in columns])
     out = np.multiply.outer(own, own)
     single = [i for i, j in enumerate(columns) if not view.is_joint(j)]
     if out[np.ix_(single, single)].any():
         pairs = of_single_columns(view, schema, [columns[i] for i in single])
         out[np.ix_(single, single)] *= pairs
-    for block in view.mixture.blocks:
-        if block.joint:
-            at = np.flatnonzero(np.isin(columns, block.columns))
-            out[np.ix_(at, at)] = 1.0
+    for block, (within, _) in joint:
+        at = np.flatnonzero(np.isin(columns, block.columns))
+        out[np.ix_(at, at)] = 1.0 - (1.0 - out[np.ix_(at, at)]) * (1.0 - within)
     return columns, out
 
 

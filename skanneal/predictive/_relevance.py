@@ -36,8 +36,8 @@ ALIKE = {Poisson: ([0, 1], 1), GammaExponential: ([0, 1], 0), NegativeBinomial: 
 def relevances(view):
     """Probability that each column of a view has to do with its components: dict of int to float.
 
-    It is 0 in a view of one component. The columns of a family of whole rows have one law together
-    and so one probability.
+    It is 0 in a view of one component. Columns of families of whole rows are left out; see
+    _covariance_odds.py.
 
     Parameters
     ----------
@@ -45,6 +45,8 @@ def relevances(view):
     """
     slots, out = view.slots[:-1], {}
     for block in view.mixture.blocks:
+        if block.joint:
+            continue
         if len(slots) < 2:
             out |= dict.fromkeys(block.columns.tolist(), 0.0)
             continue
@@ -57,9 +59,7 @@ def relevances(view):
         for k in range(1, len(slots)):
             own.merge_slots(0, k)
         for f, line in enumerate(lines):
-            columns = own.columns if own.joint else own.columns[[f]]
-            relevant = float(expit(apart[f] - line.log_marginal(own, f)))
-            out |= dict.fromkeys(columns.tolist(), relevant)
+            out[int(own.columns[f])] = float(expit(apart[f] - line.log_marginal(own, f)))
     return out
 
 
