@@ -78,18 +78,33 @@ class NormalColumns:
         self.held = list(columns)
         self.means, self.centred = self._of_clusters(self.held)
         self.factors = self._factors(self.means, self.centred, self.held)
+        squares = np.maximum(_squares(self.factors), self.psi[self.held])
+        self.log_ratio = np.log(self.psi[self.held] / squares).sum()  # of all clusters
+        self.last = None  # s of each column held, after the others
 
     def score(self, column):
-        """Log marginal likelihood of a column's cells, without fills, given the others held."""
-        others = [c for c in self.held if c != column]
+        """Log marginal likelihood of a column's cells, without fills, given the others held.
+
+        It takes s of the column after the others, 1 / (Psi^-1)_cc, and the product of theirs, which
+        is what is left of the determinant."""
         if self.gaps is not None and self.gaps[:, column].any():
-            return self._seen(column, others).score(column)
-        if len(others) < len(self.held):
-            at = [self.held.index(c) for c in [*others, column]]
-            squares = _squares(np.linalg.qr(self.factors[:, :, at], mode="r"))
+            return self._seen(column, [c for c in self.held if c != column]).score(column)
+        psi, n_others, log_ratio = self.psi[column], len(self.held), self.log_ratio
+        if column in self.held:
+            if self.last is None:
+                self.last = 1.0 / (np.linalg.inv(self.factors) ** 2).sum(axis=2)
+            square = np.maximum(self.last[:, self.held.index(column)], psi)
+            n_others, log_ratio = n_others - 1, log_ratio - np.log(psi / square).sum()
         else:
-            squares = np.column_stack([_squares(self.factors), self._rest(column)])
-        return self._chain(squares, [*others, column])[-1]
+            square = np.maximum(self._rest(column), psi)
+        return self._log_factors(self.sizes, n_others, psi, square).sum() + 0.5 * log_ratio
+
+    def _log_factors(self, n, p, psi, squares):
+        """Log of column p's factor of the product above, without the last one."""
+        nu = self.delta + p
+        logs = gammaln(0.5 * (nu + n)) - gammaln(0.5 * nu) - 0.5 * n * np.log(np.pi)
+        logs += 0.5 * np.log(self.kappa0 / (self.kappa0 + n))
+        return logs + 0.5 * nu * np.log(psi) - 0.5 * (nu + n) * np.log(squares)
 
     def together(self, columns):
         """Log marginal likelihood of columns together."""
@@ -163,10 +178,7 @@ class NormalColumns:
         """The logarithm of each factor of the product above, summed over clusters: (d,)."""
         n, psi = self.sizes[:, None], self.psi[columns]
         squares = np.maximum(squares, psi)  # which are not less, but by rounding
-        nu = self.delta + np.arange(len(columns))
-        logs = gammaln(0.5 * (nu + n)) - gammaln(0.5 * nu) - 0.5 * n * np.log(np.pi)
-        logs += 0.5 * np.log(self.kappa0 / (self.kappa0 + n))
-        logs += 0.5 * nu * np.log(psi) - 0.5 * (nu + n) * np.log(squares)
+        logs = self._log_factors(n, np.arange(len(columns)), psi, squares)
         ratios = 0.5 * np.log(psi / squares)
         return (logs + np.cumsum(ratios, axis=1) - ratios).sum(axis=0)
 

@@ -133,6 +133,7 @@ class ColumnBlock(ColumnMove):
                 sizes, single = np.r_[sizes, 0], np.r_[single, True]
             log_weights = beta * joint.scores(column) + self._log_weights(state, sizes, single)
             view_of[column] = draw_index(log_weights, generator)
+            self.work += CALL
             sizes[view_of[column]] += 1
             joint.move(column, view_of[column], generator)
         return view_of
