@@ -20,17 +20,22 @@ from oracles.crosscat_chains import (
     draws_of,
     ends,
     joint_law,
+    make_state,
     moves_of,
     view_p_value,
 )
 from oracles.joint_views import FAMILY, JointTarget, joint_column
+from oracles.mixtures import make_table
 from skanneal.families._normal_division import NormalColumns
 from skanneal.moves import (
+    CALL,
+    ColumnBlock,
     ColumnGibbs,
     EachView,
     FeatureHyperparameters,
     SharedHyperparameters,
 )
+from skanneal.states import Subsample
 
 LINE = [-2.0, -1.0, 0.5, 2.0, 1.25]
 NEAR = [-1.75, -1.25, 0.75, 2.25, 1.0]
@@ -102,6 +107,19 @@ def test_hyperparameters_of_columns_and_of_the_family(n_starts):
 def test_moves_of_several_columns_with_hyperparameters(moves):
     own, law = inferred(), inferred_law()
     stays(own, law, moves_of(own, MOVES[moves])[:-1], 1000, hyperparameter_moves())
+
+
+def test_each_joint_column_counts_as_a_call():
+    """Else a budget lets their moves take nearly all of a chain's time."""
+    own, bit_generator = case(4), np.random.PCG64(0)
+    subsample = Subsample(4, "random", bit_generator)
+    subsample.fill()
+    key = 0, (0, 0, 0), (((0, 1, 2), ((0, 0, 1, 1), 0)),)
+    state = make_state(own, key, make_table(own.columns), subsample)
+    works = [
+        ColumnBlock(np.array(own.row_grid)).sweep(state, bit_generator).work for _ in range(10)
+    ]
+    assert min(works) >= CALL * (2 + len(own.columns))  # the sweep, its views' sums and the columns
 
 
 PSI, KAPPA0 = [0.05, 1.5], [0.1, 2.0]

@@ -87,3 +87,14 @@ def test_columns_of_one_view_need_not_depend_on_each_other():
     assert found[:3, :3].min() > 0.99
     noise = np.r_[found[:3, 3:].ravel(), found[3:, 3:][np.triu_indices(3, 1)]]
     assert noise.mean() < 0.1
+
+
+def test_columns_that_clusters_tell_apart_depend_on_each_other():
+    """Within the clusters they do not."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(120, 2)) + 12.0 * (np.arange(120) % 3 == 0)[:, None]
+    model = CrossCatPY(families="multivariate_normal", n_chains=1, random_state=0).fit(X)
+    last = model._queries().predictor.draws[-1][0]
+    within, _ = covariance_odds(last.features[0][0], last.slots[:-1])
+    assert len(last.slots) > 2 and within[0, 1] < 0.7
+    assert np.asarray(model.dependence_probability())[0, 1] > 0.99
