@@ -176,14 +176,15 @@ def crosscat_peers(folder=RESULTS):
     rows = []
     for split, (name, density, seconds) in LOOM.items():
         row = [name]
-        for method in ("short", "default", "lace"):
+        for method in ("short", "default", "joint", "lace"):
             its_records = by_method.get(method, {}).get(split, [])
             row.append(_with_spread([record["score"] for record in its_records], 2))
             spent = [record["fit_seconds"] for record in its_records]
             row.append(f"{np.mean(spent):.1f}" if spent else NONE)
         rows.append([*row, density, seconds])
     sources = ", ".join(dict.fromkeys(_source(version) for version, _ in found))
-    headings = ("24 sweeps", "seconds", "default", "seconds", "Lace", "seconds", "Loom", "seconds")
+    methods = "24 sweeps", "default", "joint", "Lace", "Loom"
+    headings = [heading for method in methods for heading in (method, "seconds")]
     return markdown(["split", *headings], rows) + f"\n\nFrom {sources}; Loom's are recorded."
 
 

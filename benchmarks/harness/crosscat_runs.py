@@ -28,9 +28,11 @@ def schedule_of(name, n_sweeps=None, max_time=None):
     )
 
 
-def fitted(model, X, **options):
-    """Fit, with options; the seconds, sweeps and views of it. Columns of floats are numbers."""
-    model.set_params(families={"normal": X.select_dtypes("float").columns.tolist()})
+def fitted(model, X, family="normal", **options):
+    """Fit, with options; the seconds, sweeps and views of it. Columns of floats are numbers, of
+    this family."""
+    numbers = X.select_dtypes("float").columns.tolist()
+    model.set_params(families={family: numbers} if numbers else "auto")
     wall, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         # Short budgets do not converge: that is what is shown.

@@ -6,7 +6,8 @@
 
 DATA_FOLDER/splits holds the train and test rows. Types are those the peers were given: real or
 categorical, levels declared as the union of train and test. One chain (dart: 4, one after another)
-makes the default fit, and a short one that ends after 24 sweeps. PYTHON is an interpreter that can
+makes the default fit, a short one that ends after 24 sweeps, and one in which the numbers of a view
+are jointly normal. PYTHON is an interpreter that can
 import Lace (``pip install pylace``; "python" for this one). It runs transitions "sams" in a process
 of its own, as `crosscat_lace.py` says, with the iterations after which its recorded figures were
 had. Loom's figures, the best of two numbers of passes, are recorded ones: it is no package that can
@@ -54,14 +55,14 @@ FITS = {
 }
 
 
-def ours(folder, name, seed, n_sweeps=None):
-    """A fit of ours."""
+def ours(folder, name, seed, n_sweeps=None, numbers="normal"):
+    """A fit of ours, with the family of the numbers."""
     train, test = load_split(folder, name)
     schedule = schedule_of("anneal", n_sweeps)
     model = estimator(
         "CrossCatPY", schedule=schedule, n_chains=FITS[name].chains, n_jobs=1, random_state=seed
     )
-    record = fitted(model, train)
+    record = fitted(model, train, numbers)
     return {
         "score": model.score(test),
         "views": record["views"],
@@ -93,6 +94,7 @@ def methods(python):
     found = {
         (commit, "short"): functools.partial(ours, n_sweeps=SHORT),
         (commit, "default"): ours,
+        (commit, "joint"): functools.partial(ours, numbers="multivariate_normal"),
     }
     if python:
         command = [python, "-c", "import lace; print(lace.__version__)"]
