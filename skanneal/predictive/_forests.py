@@ -123,7 +123,7 @@ def _evidence(view, places, outcomes, labels, pairs):
     fits = sizes[pairs].prod(axis=1) <= MOST_CELLS
     logs = np.full((len(pairs), len(STRENGTHS)), -np.inf)
     if fits.any():
-        rows = np.ascontiguousarray(outcomes[:, held]), np.asarray(labels, np.int32)
+        rows = np.ascontiguousarray(outcomes[:, held]), np.ascontiguousarray(labels, np.int32)
         known = np.cumsum([0, *sizes]), np.vstack(own).copy("C"), STRENGTHS, pairs[fits]
         logs[fits] = pair_evidence(*rows, *known)
     return logs

@@ -15,6 +15,7 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 from skanneal import AnnealedDPMixture, CrossCatPY
+from skanneal.predictive import _forests
 from skanneal.predictive._forest import Forest, pair_evidence
 from skanneal.predictive._forest_view import ForestView
 from skanneal.predictive._forests import STRENGTHS, Edges
@@ -295,6 +296,17 @@ def test_the_columns_that_depend_are_bound(estimator):
     assert bound(model) <= pairs  # components may have told some already, as views do
     if estimator is AnnealedDPMixture:
         assert len(bound(model)) >= 5
+
+
+def test_of_many_columns_some_rows_say_which_depend(monkeypatch):
+    """The tables of edges are those of all rows."""
+    monkeypatch.setattr(_forests, "MOST_COMPARED", 200 * 12**2)
+    X = twins(600)
+    model = fitted(X, families="categorical")
+    pairs = {frozenset((f"a{i}", f"b{i}")) for i in range(6)}
+    assert bound(model) <= pairs and len(bound(model)) >= 4
+    counts = [n for (of,) in model._margins.edges for n in of.counts if n is not None]
+    assert {int(n.sum()) for n in counts} == {600}
 
 
 def test_independent_columns_are_not_bound():
