@@ -81,7 +81,7 @@ class _Law:
 
     def _log(self, n, s, log_before, log_after):
         """Of s columns by the log determinants of Psi0 and Psi."""
-        if s == 0:
+        if s < 1:
             return 0.0
         nu = self.delta + s - 1.0
         gammas = multigammaln(0.5 * (nu + n), s) - multigammaln(0.5 * nu, s)

@@ -506,7 +506,9 @@ class TestTime:
     def test_too_little_time_still_assigns_every_row(self):
         model = mixture(schedule=LinearAnneal(n_sweeps=50, max_time=1e-6)).fit(two_clusters(300))
         assert (model.draws_[0][0].labels >= 0).all()
-        assert model.n_sweeps_ < 25  # it is about 1, but a busy machine tells late that time is over
+        assert (
+            model.n_sweeps_ < 25
+        )  # it is about 1, but a busy machine tells late that time is over
         assert model.trace_["n_assigned"][0, -1] == 300
 
     def test_traces_of_chains_that_differ_in_length_end_with_nan(self):

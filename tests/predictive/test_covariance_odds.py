@@ -70,6 +70,13 @@ def test_two_columns_have_one_kind_of_dependence(rows):
     assert pairs[0, 1] == pytest.approx(expit(alone), abs=1e-6)
 
 
+def test_a_column_alone_may_have_to_do_with_the_components(rows):
+    pairs, relevant = covariance_odds(block_of(rows, [3]), np.arange(K))
+    assert pairs.tolist() == [[1.0]]
+    expected = expit(log_marginal(rows, [3]) - log_marginal(rows, [3], one=True))
+    assert relevant == pytest.approx([expected], abs=1e-6)
+
+
 def test_one_component_says_nothing_of_relevance(rows):
     block = block_of(rows, list(range(D)), one=True)
     _, relevant = covariance_odds(block, np.arange(1))
