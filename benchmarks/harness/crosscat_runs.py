@@ -31,8 +31,7 @@ def schedule_of(name, n_sweeps=None, max_time=None):
 def fitted(model, X, family="normal", **options):
     """Fit, with options; the seconds, sweeps and views of it. Columns of floats are numbers, of
     this family."""
-    numbers = X.select_dtypes("float").columns.tolist()
-    model.set_params(families={family: numbers} if numbers else "auto")
+    model.set_params(families={family: X.select_dtypes("float").columns.tolist()})
     wall, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         # Short budgets do not converge: that is what is shown.

@@ -20,6 +20,8 @@ likelihood in one component, or if it depends within them on a column that does.
 import numpy as np
 from scipy.special import expit, multigammaln
 
+from ..families._forms import unpack
+
 
 def covariance_odds(block, slots):
     """Probabilities of dependence within components, and of having to do with them.
@@ -40,30 +42,22 @@ def covariance_odds(block, slots):
     arrays = block.to_arrays(slots)
     law = _Law(*(arrays[name] for name in ("mu0", "kappa0", "nu0")), np.diag(arrays["scale0"]))
     sizes, means = arrays["size"].astype(np.float64), arrays["mean"].T
-    squares = np.array([law.square(*of) for of in zip(sizes, means, _scatters(arrays))])
-    alone, given = 0.0, 0.0
-    for n, psi in zip(sizes, squares):
-        alone = alone + law.log_pairs(n, psi) - np.add.outer(*[law.log_single(n, psi)] * 2)
-        given = given + law.log_given(n, psi)
+    scatters = np.array([unpack(packed, len(law.psi0)) for packed in arrays["scatter"].T])
+    squares = [law.square(*of) for of in zip(sizes, means, scatters)]
+    singles = [law.log_single(*of) for of in zip(sizes, squares)]
+    alone = sum(
+        law.log_pairs(n, psi) - np.add.outer(single, single)
+        for n, psi, single in zip(sizes, squares, singles)
+    )
+    given = sum(law.log_given(*of) for of in zip(sizes, squares))
     pairs = expit(np.logaddexp(alone, given) - np.log(2.0))
     np.fill_diagonal(pairs, 1.0)
     if len(sizes) < 2:
         return pairs, np.zeros(len(pairs))
-    apart = sum(law.log_single(*of) for of in zip(sizes, squares))
     whole = means.T @ sizes / sizes.sum()
-    spread = sum(_scatters(arrays)) + (sizes[:, None] * (means - whole)).T @ (means - whole)
+    spread = scatters.sum(axis=0) + (sizes[:, None] * (means - whole)).T @ (means - whole)
     as_one = law.log_single(sizes.sum(), law.square(sizes.sum(), whole, spread))
-    differs = expit(apart - as_one)
-    return pairs, np.max(pairs * differs, axis=1)
-
-
-def _scatters(arrays):
-    """The centred sums of products of each component: (K, d, d)."""
-    d, n = len(arrays["columns"]), len(arrays["size"])
-    out = np.zeros((n, d, d))
-    rows, columns = np.tril_indices(d)
-    out[:, rows, columns] = out[:, columns, rows] = arrays["scatter"].T
-    return out
+    return pairs, np.max(pairs * expit(sum(singles) - as_one), axis=1)
 
 
 class _Law:

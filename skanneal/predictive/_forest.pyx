@@ -200,9 +200,8 @@ cdef class Forest:
         cdef const int32_t[:, ::1] of = np.ascontiguousarray(outcomes, dtype=np.int32)
         cdef double[:, ::1] out = np.zeros((len(outcomes), self.n_components))
         cdef Py_ssize_t i
-        with nogil:
-            for i in range(of.shape[0]):
-                self.gather(&of[i, 0], 0, self.n_components, &out[i, 0])
+        for i in range(of.shape[0]):   # with the interpreter's lock: threads share the scratch
+            self.gather(&of[i, 0], 0, self.n_components, &out[i, 0])
         return np.asarray(out)
 
     def draw(self, outcomes, components, bit_generator):
@@ -221,30 +220,29 @@ cdef class Forest:
         cdef int64_t at
         cdef double total, top, u
         cdef double[::1] weight = np.zeros(int(np.diff(self.first).max()))
-        with nogil:
-            for i in range(out.shape[0]):
-                k, total = component[i], 0.0
-                self.gather(&out[i, 0], k, k + 1, &total)
-                for node in range(self.parent.shape[0]):
-                    if out[i, node] >= 0:
-                        continue
-                    up, width = self.parent[node], self.first[node + 1] - self.first[node]
-                    at = -1 if up < 0 else self.start[node] + out[i, up] * width
-                    top, total = -INFINITY, 0.0
-                    for b in range(width):
-                        weight[b] = 0.0
-                        if self.touched[node]:
-                            weight[b] = self.belief[self.first[node] + b, k]
-                        top = max(top, weight[b])
-                    for b in range(width):
-                        weight[b] = exp(weight[b] - top) * (
-                            self.base[self.first[node] + b, k] if at < 0
-                            else self.conditional[at + b, k])
-                        total += weight[b]
-                    u, out[i, node] = uniform(rng) * total, <int32_t> (width - 1)
-                    for b in range(width - 1):
-                        u -= weight[b]
-                        if u < 0.0:
-                            out[i, node] = <int32_t> b
-                            break
+        for i in range(out.shape[0]):
+            k, total = component[i], 0.0
+            self.gather(&out[i, 0], k, k + 1, &total)
+            for node in range(self.parent.shape[0]):
+                if out[i, node] >= 0:
+                    continue
+                up, width = self.parent[node], self.first[node + 1] - self.first[node]
+                at = -1 if up < 0 else self.start[node] + out[i, up] * width
+                top, total = -INFINITY, 0.0
+                for b in range(width):
+                    weight[b] = 0.0
+                    if self.touched[node]:
+                        weight[b] = self.belief[self.first[node] + b, k]
+                    top = max(top, weight[b])
+                for b in range(width):
+                    weight[b] = exp(weight[b] - top) * (
+                        self.base[self.first[node] + b, k] if at < 0
+                        else self.conditional[at + b, k])
+                    total += weight[b]
+                u, out[i, node] = uniform(rng) * total, <int32_t> (width - 1)
+                for b in range(width - 1):
+                    u -= weight[b]
+                    if u < 0.0:
+                        out[i, node] = <int32_t> b
+                        break
         return np.asarray(out)
