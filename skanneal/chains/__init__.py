@@ -1,6 +1,7 @@
 """What a chain plans, runs, records and restores."""
 
 from ._chain import Chain
+from ._first_state import first_state
 from ._plan import ChainPlan
 from ._run import run_chain
 from ._snapshot import read_snapshot, write_snapshot
@@ -12,6 +13,7 @@ __all__ = [
     "Chain",
     "ChainPlan",
     "Trace",
+    "first_state",
     "read_snapshot",
     "run_chain",
     "side_by_side",

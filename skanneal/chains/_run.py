@@ -30,7 +30,6 @@ def run_chain(
     progress=None,
     stop=None,
     max_time=None,
-    lead=0,
 ):
     """Run one chain from its beginning, or on from a state.
 
@@ -46,8 +45,8 @@ def run_chain(
     seed : numpy.random.SeedSequence
         Of this chain alone; not used with `state`.
     n_draws, thin : int
-        The first draw is the schedule's end state, or `lead` full-data sweeps later; each further
-        one comes `thin` sweeps after the one before.
+        The first draw is the schedule's end state; each further one comes `thin` sweeps after the
+        one before.
         With `state`, every draw comes `thin` sweeps after the one before.
     state : dict of arrays, optional
         A chain's to_arrays().
@@ -58,8 +57,6 @@ def run_chain(
     max_time : float or None, default=None
         Seconds from here on that the chain may take; None is the schedule's own `max_time`, if it
         has one.
-    lead : int, default=0
-        Full-data sweeps between the schedule's end and the first draw; not used with `state`.
 
     Returns
     -------
@@ -76,10 +73,9 @@ def run_chain(
         chain = Chain.from_arrays(state, plan)
         chain.pacer.extend(thin)
     else:
-        further = lead + (n_draws - 1) * thin
+        further = (n_draws - 1) * thin
         begin = RUNNERS[schedule.runner]
         chain = begin(plan, schedule, seed, further, max_time, stop, progress)
-        chain.pacer.extend(lead)
     if max_time is not None:
         chain.limit(stop, max(max_time - (time.perf_counter() - began), LEAST))
     chain.progress = progress

@@ -264,14 +264,13 @@ class BaseAnnealed(BaseTable, BaseChains):
         in_rounds = auto and not limit
         races = self._has_views and schedule.races and not limit
         plan = plan._replace(starts=tuple(STARTS) if races else ())
-        n_draws, starts = self._n_draws(auto, plan.table), [(plan, schedule)] * self.n_chains
+        most_draws, starts = self._n_draws(auto, plan.table), [(plan, schedule)] * self.n_chains
         if in_rounds:
             starts[1::2] = [self._other_start(plan, schedule)] * len(starts[1::2])
         plans, schedules = zip(*starts)
 
-        def run(later, thin, lead):
-            states_now = later or states
-            return self._run_chains(limit, plans, schedules, seeds, states_now, n_draws, thin, lead)
+        def run(later, n_draws, thin):
+            return self._run_chains(limit, plans, schedules, seeds, later or states, n_draws, thin)
 
         def after(number, block, verdict):
             if self.verbose:
@@ -279,13 +278,14 @@ class BaseAnnealed(BaseTable, BaseChains):
             return note.noted
 
         if not in_rounds:
-            return *run(None, self.thin, 0), None, 0
+            return *run(None, most_draws, self.thin), None, 0
 
         earlier = self._block if self._goes_on else 0
         cells = sum(FAMILIES[name].cell_cost * len(at) for name, at in plan.families.items())
         cost = self._sweep_cost._replace(cell=cells / plan.table.n_columns)
-        work = plan.table, n_draws, self.thin, cost, earlier
-        return run_rounds(run, *work, after)
+        fewest = min(FEW_DRAWS, most_draws) if self.n_draws == "auto" else most_draws
+        n_draws = fewest, most_draws
+        return run_rounds(run, plan.table, n_draws, self.thin, cost, earlier, after)
 
     def _n_draws(self, auto, table):
         """Return the draws per chain. By default a schedule that numbers its sweeps has one, its

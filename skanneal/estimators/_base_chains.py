@@ -141,7 +141,7 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
             )
         return self._states
 
-    def _run_chains(self, limit, plans, schedules, seeds, states, n_draws, thin, lead=0):
+    def _run_chains(self, limit, plans, schedules, seeds, states, n_draws, thin):
         """(Results of the chains, without those that were left out by an interrupt, or because the
         time was over before they began; interrupted).
 
@@ -151,7 +151,7 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
         limit = limit.for_chains  # one for all, which learns what a chain needs
         with Round(self, len(plans)) as chains:
             tasks = [
-                (limit, number, lead, *own, n_draws, thin, state, chains.chain(number))
+                (limit, number, *own, n_draws, thin, state, chains.chain(number))
                 for number, (*own, state) in enumerate(zip(plans, schedules, seeds, states))
             ]
             task = functools.partial(chain_task, len(tasks), n_workers(self.n_jobs))
@@ -206,13 +206,13 @@ def check_states(states, plan):
             Chain.from_arrays(state, plan).recount()
 
 
-def chain_task(n_tasks, n_at_a_time, limit, number, lead, *arguments, stop):
+def chain_task(n_tasks, n_at_a_time, limit, number, *arguments, stop):
     """A chain with its share of what is left of the time; None if that is too little for another
     one. One that is to stop at once takes none."""
     if number and limit.is_over and not stop.is_set():
         return None
     seconds, began = limit.share(number, n_tasks, n_at_a_time), limit.taken
-    result = run_chain(*arguments, stop=stop, max_time=seconds, lead=lead)
+    result = run_chain(*arguments, stop=stop, max_time=seconds)
     if not result["in_time"]:  # it did only what every chain must do
         limit.needed = max(limit.needed, limit.taken - began)
     return result | {"number": number}

@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -17,14 +16,14 @@ from .._native._types import Seed, TableLike
 from .._native._warning import warn
 from ..encoding import open_table
 from ..parallel import TimeLimit
-from ..predictive._calibration import ORDINARY
+from ..predictive._calibration import HALF, ORDINARY
 from ._annealed import BaseAnnealed
 from ._annealed_dp import AnnealedDPMixture
 from ._base_chains import BaseChains
 from ._callbacks import CallbackSupportMixin, handed_on
 from ._explanations import explain
 from ._fit_context import validated
-from ._scales import FEW_ROWS, fit_scales
+from ._scales import FEW_ROWS, fit_scales, rows_at
 
 AUTO_SHARE = 0.01  # of rows that "auto" takes for outliers if there are none
 MARGIN = np.log((1 - ORDINARY) / AUTO_SHARE)  # of an exponential tail, from ORDINARY to there
@@ -36,16 +35,17 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
     """Find rows that are improbable under mixtures, whatever their columns and gaps.
 
     The score is about minus the log of the share of rows that are as odd. It is an average over
-    two scales: a mixture of all rows, and mixtures of few random rows each. Rows are odd if they
-    lie at the rim of their component, or if their component is diffuse or rare; being a tail
-    probability, not a density, the score is neither raised nor lowered by repeated values and gaps.
+    three scales: a mixture of all rows, mixtures of few random rows each, and one component of the
+    three quarters of the rows that are least odd in it. Rows are odd if they lie at the rim of
+    their component, or if their component is diffuse or rare; being a tail probability, not a
+    density, the score is neither raised nor lowered by repeated values and gaps.
 
     Parameters
     ----------
     estimator : AnnealedDPMixture, PermutationDPMixture, CrossCatPY or None, default=None
         The mixture of all rows. None is ``AnnealedDPMixture(n_chains=2, point_estimate="map")``,
-        whose labels are components, beside the mixtures of few rows. Otherwise the score is that of
-        this model alone; a copy is fitted.
+        whose labels are components, beside the other scales. Otherwise the score is that of this
+        model alone; a copy is fitted.
     n_estimators : int, default=24
         How many mixtures of few rows are fitted; not used with an `estimator`.
     max_samples : "auto", int or float, default="auto"
@@ -55,8 +55,7 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         The share of the training rows that are outliers, in (0, 0.5]. With "auto", rows above the
         score that 1 % of ordinary rows would exceed are outliers, and the tenth of the rows that
         are oddest has no say in where that is: ordinary rows are assumed to have an exponential
-        tail, as a model's own rows have, and the score that 10 % of the training rows exceed is
-        extrapolated.
+        tail, as a model's own rows have, and the scores of the others are extrapolated.
     max_time : float or None, default=None
         Seconds of wall clock that the fit may take. It replaces the estimator's own `max_time`.
         Without an `estimator`, two thirds of it are for the mixture of all rows.
@@ -73,6 +72,9 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         The mixtures of few rows: each has `rows`, the rows that it has seen, and `draw`, one draw
         of a chain as in ``estimator_.draws_``. Empty with an `estimator`, or if `max_time` or an
         interrupt left no time for one, of which `fit` warns.
+    core_ : Member or None
+        The one component: its `rows` are those that are least odd in it. None with an `estimator`,
+        or if there is one row.
     max_samples_ : int
         Rows that each of them has seen.
     offset_ : float
@@ -166,17 +168,18 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         with handed_on(self, estimator):
             estimator.fit(X)
         validate_data(self, X, reset=True, skip_check_array=True)
-        self.estimator_, self.estimators_, self._scales = estimator, [], None
+        self.estimator_, self.estimators_ = estimator, []
+        self.core_ = self._scales = None
         n_rows = len(estimator.outlier_scores_)
         self.max_samples_ = min(self._n_seen(n_rows), n_rows // 2)
         if self.estimator is None and self.max_samples_:
-            offset = self._fit_scales(X, limit)
+            self._fit_scales(X, limit)
         else:
             self.outlier_scores_ = estimator.outlier_scores_
-            offset = self._offset_of_model(X) if self.contamination == "auto" else None
-        if self.contamination != "auto":
-            offset = float(np.quantile(self.score_samples(X), self.contamination))
-        self.offset_ = offset
+        if self.contamination == "auto":
+            self.offset_ = self._auto_offset(X)
+        else:
+            self.offset_ = float(np.quantile(self.score_samples(X), self.contamination))
         return self
 
     def _own_model(self):
@@ -189,12 +192,12 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         return self.max_samples if whole else max(1, int(self.max_samples * n_rows))
 
     def _fit_scales(self, X, limit):
-        """Fit the mixtures of few rows; return where "auto" says that outliers begin."""
+        """Fit the other scales."""
         wanted = 0 if self.estimator_._interrupted else self.n_estimators
         scales, means, interrupted = fit_scales(
             self.estimator_, X, wanted, self.max_samples_, self.n_jobs, limit
         )
-        self._scales, self.estimators_ = scales, scales.members
+        self._scales, self.estimators_, self.core_ = scales, scales.members, scales.core
         self.outlier_scores_ = scales.law(means)
         if len(scales.members) < self.n_estimators:
             reason = "The fit was interrupted" if interrupted or not wanted else "max_time was over"
@@ -203,16 +206,19 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
                 "fitted.",
                 ConvergenceWarning,
             )
-        end = np.nanquantile(means, ORDINARY) + MARGIN
-        return -float(scales.law(end))
 
-    def _offset_of_model(self, X):
-        """The same where the score is that of a model alone."""
+    def _auto_offset(self, X):
+        """Where "auto" says that outliers begin, by some of the training rows.
+
+        The score of one model falls off as that of its own rows does. The mean of the scales, which
+        is not known so well, goes on as it fell before."""
         scores = self.outlier_scores_
+        if self._scales is not None:
+            half, most = np.quantile(self._scales.means(_some(X, len(scores))), [HALF, ORDINARY])
+            fall = np.log((1.0 - HALF) / (1.0 - ORDINARY))
+            return -float(self._scales.law(most + MARGIN * (most - half) / fall))
         if np.isnan(scores).any():  # there was no time for them
-            n_rows = len(scores)
-            some = np.linspace(0, n_rows - 1, min(n_rows, FEW_ROWS)).astype(np.int64)
-            scores = self.estimator_.score_outliers(_safe_indexing(X, some))
+            scores = self.estimator_.score_outliers(_some(X, len(scores)))
         return -float(np.quantile(scores, ORDINARY) + MARGIN)
 
     def score_samples(self, X: TableLike) -> np.ndarray:
@@ -297,3 +303,8 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _some(X, n_rows):
+    """At most FEW_ROWS of the rows."""
+    return rows_at(X, np.linspace(0, n_rows - 1, min(n_rows, FEW_ROWS)).astype(np.int64))

@@ -3,9 +3,10 @@ one chain by itself has settled. A single chain runs its first block twice befor
 only the halves of a block are compared. Rounds also end if in two blocks in a row no more than half
 of the chains agree and they differ in their views: more sweeps seldom mend that.
 
-The first round runs the schedule and a block of sweeps; every further one goes on from there. A fit
-keeps only the draws of the last block, which are those that it judges; the beginning counts for
-nothing. Work is counted, never timed: a fit is the same wherever it runs.
+The first round runs the schedule, every further one a block of sweeps from there on. A fit keeps
+only the draws of the last block, which are those that it judges; the beginning counts for nothing.
+Work is counted, never timed: a fit is the same wherever it runs. Where sweeps cost so much that the
+limit of work has no room for a second block, the first one is as short as figures allow.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -16,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..predictive._draws import partitions
-from ..summary._convergence import FAR
+from ..summary._convergence import FAR, FEW_RECORDS
 from ._verdict import failed, judged
 
 BLOCK = 25  # sweeps of the first block
 MOST_SWEEPS = 800  # of all blocks together
-# Limit of work: 750 sweeps of a 10,000 x 20 table. The limit of other tables grows with the square
-# root of their cells.
+# Limit of work: 750 sweeps of a 10,000 x 20 table. That of smaller tables falls with the square root
+# of their cells, that of larger ones grows with the fourth root.
 REFERENCE_SWEEPS, REFERENCE_ROWS, REFERENCE_COLUMNS = 750, 10_000, 20
 ONE_CHAIN = 1 / 3  # share of the limit for one chain, which cannot tell whether it has arrived
 OVERHEAD_ROWS = 1000  # what a sweep costs beside its rows, in rows
@@ -60,11 +61,12 @@ def run_rounds(run, table, n_draws, thin, cost, earlier=0, after=None):
     Parameters
     ----------
     run : callable
-        ``run(states, thin, lead)`` returns what `run_chain` does of every chain, and whether there
-        was an interrupt. Without states it begins, or goes on with an earlier fit.
+        ``run(states, n_draws, thin)`` returns what `run_chain` does of every chain, and whether
+        there was an interrupt. Without states it begins, or goes on with an earlier fit.
     table : Table
-    n_draws : int
-        Draws that are kept of each chain, spread evenly over the last block.
+    n_draws : (int, int)
+        The fewest and the most draws that are kept of each chain, spread evenly over the last
+        block.
     thin : int
         Least number of sweeps between two of them.
     cost : SweepCost
@@ -83,29 +85,39 @@ def run_rounds(run, table, n_draws, thin, cost, earlier=0, after=None):
     block : int
         Sweeps of the last block.
     """
-    every = max(thin, math.ceil(max(BLOCK, 2 * earlier) / n_draws))
-    results, interrupted = run(None, every, every)
-    done, most, number, apart = every * n_draws, None, 0, 0
-    while not interrupted:
+    before, most, first = None, None, max(BLOCK, 2 * earlier)
+    if not earlier:
+        before, interrupted = run(None, 1, thin)
+        if interrupted:
+            return before, True, None, 0
+        most = most_sweeps(table, [result["draws"] for result in before], cost)
+        first = max(min(most / 3, BLOCK), FEW_RECORDS)
+    fewest, most_draws = n_draws
+    every, done, number, apart = max(thin, math.ceil(first / most_draws)), 0, 0, 0
+    n_draws = max(fewest, int(first / every))
+    while True:
+        states = None if before is None else [result["state"] for result in before]
+        results, interrupted = run(states, n_draws, every)
+        block, number = every * n_draws, number + 1
+        if interrupted:
+            if before is not None:
+                results = [_joined(*pair, n_draws) for pair in zip(before, results)]
+            return results, True, None, block
+        done += block
         traces, draws = ([result[key] for result in results] for key in ("trace", "draws"))
-        verdict = judged(traces, draws, table.n_rows, every * n_draws)
-        stopped = after is not None and after(number, every * n_draws, verdict)
+        verdict = judged(traces, draws, table.n_rows, block)
+        stopped = after is not None and after(number, block, verdict)
         most = most_sweeps(table, draws, cost) if most is None else most
         settled = verdict["converged_"] or (
             len(results) < 2 and not failed(verdict["convergence_"])
         )
         apart = apart + 1 if in_other_views(verdict) else 0
-        repeats = len(results) < 2 and number == 0 and not earlier
-        following = every if repeats else 2 * every
-        enough = settled or apart == 2 or done + following * n_draws > most
+        repeats = len(results) < 2 and number == 1 and not earlier
+        every = every if repeats else 2 * every
+        enough = settled or apart == 2 or done + every * n_draws > most
         if enough or stopped:
-            return results, not enough, verdict, every * n_draws
-        every, before, number = following, results, number + 1
-        results, interrupted = run([result["state"] for result in before], every, 0)
-        if interrupted:
-            results = [_joined(*pair, n_draws) for pair in zip(before, results)]
-        done += every * n_draws
-    return results, True, None, every * n_draws
+            return results, not enough, verdict, block
+        before = results
 
 
 def in_other_views(verdict):
@@ -135,7 +147,7 @@ def most_sweeps(table, draws, cost):
         n_tiles.append(np.mean([np.ceil(len(np.unique(labels[v])) / TILE) for v in view_of]))
     share = ONE_CHAIN if len(draws) == 1 else 1.0
     size = n_rows * n_columns / (REFERENCE_ROWS * REFERENCE_COLUMNS)
-    time = share * REFERENCE_SWEEPS * math.sqrt(size)
+    time = share * REFERENCE_SWEEPS * min(math.sqrt(size), size**0.25)
     sweep = cost.of(n_rows, n_columns, np.mean(n_tiles), np.mean(n_views))
     return min(MOST_SWEEPS, time * SweepCost().of(REFERENCE_ROWS, REFERENCE_COLUMNS) / sweep)
 

@@ -1,23 +1,23 @@
-"""How odd rows are at two scales: a mixture of all rows, and mixtures of few rows.
+"""How odd rows are at three scales: a mixture of all rows, mixtures of few rows, one component.
 
 A mixture of all rows has components of its own for outliers that resemble each other, and may
-forgive them; one of few random rows, a *member*, has hardly any for what is rare. Each of these
-models gives a row the score of _tail.py, which becomes minus the log of the share of training rows
-that are as odd: of rows that the member has not seen or, of the mixture of all rows, of each row
-without itself. Members are told apart by chance alone, and count alike in the mean of these
-logarithms.
+forgive them; one of few random rows, a *member*, has hardly any for what is rare; a single
+component, of the *core* of the rows (_core.py), has none at all. Each of these models gives a row
+the score of _tail.py, which becomes minus the log of the share of training rows that are as odd: of
+rows that the member has not seen or, of the other two, of each row without itself. Members are told
+apart by chance alone, and count alike in the mean of these logarithms.
 
 At which of the scales an outlier is odd is not known. If an outlier were odd at scale m alone, the
 share q_m of rows that are as odd would say how much more probable it is than an ordinary row, by a
-factor of about 1 / q_m; the other would say nothing. So the factors of the two scales, each of
-which is as probable as the other, are averaged: the score is minus the log of the harmonic mean of
-the shares (Wilson 2019, "The harmonic mean p-value for combining dependent tests", PNAS 116).
+factor of about 1 / q_m; the others would say nothing. So the factors of the scales, each of which
+is as probable as another, are averaged: the score is minus the log of the harmonic mean of the
+shares (Wilson 2019, "The harmonic mean p-value for combining dependent tests", PNAS 116).
 
-In the members numbers have full covariances, and ordered levels are numbers. They need no labels
-and no competition of families: each is a chain of a few sweeps. What was turned down, as it ranked
-simulated outliers worse or no better: a single component of all rows as a scale of its own, more
-mixtures of all rows, members in which numbers are independent, and scores of members by the
-components that a row is likely of.
+In members and core numbers have full covariances, and ordered levels are numbers. They need no
+labels and no competition of families: each member is a chain of a few sweeps. What was turned down,
+as it ranked simulated outliers worse or no better: a single component of all rows in place of the
+core, more mixtures of all rows, members in which numbers are independent, and scores of members by
+the components that a row is likely of.
 
 The mean is mapped once to its own law, that of the training rows, each judged by models that do not
 know it. The law of rows simulated from the whole fit was turned down: it is off where rows are not
@@ -40,12 +40,12 @@ from ..families import FAMILIES, Table, candidates, family_of_logarithms
 from ..parallel import OfFit, OfMembers, run_tasks, seed_below, seeds_below
 from ..predictive._calibration import Calibration
 from ..predictive._draws import Draw
-from ..predictive._patterns import patterns
 from ..predictive._predictor import Predictor
-from ..predictive._tail import ViewScores
+from ..predictive._tail import view_scores
 from ..predictive._view import View
 from ..schedules import resolve_schedule
 from ..states import state_from_arrays
+from ._core import core_of
 
 SWEEPS = 16  # of a member
 FEW_ROWS = 1000  # training rows that are scored, if the time is limited
@@ -61,7 +61,7 @@ class Common(NamedTuple):
 
 
 class Member:
-    """A mixture of some of the training rows, calibrated on others.
+    """A mixture of some of the training rows, calibrated on rows that it does not know.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Member:
     draw : Draw
         The mixture, as in an estimator's `draws_`.
     calibration : callable
-        Takes scores; returns minus the log of the share of the other rows that are as odd.
+        Takes scores; returns minus the log of the share of rows that are as odd.
     """
 
     def __init__(self, encoder, arrays, rows, scores):
@@ -85,7 +85,7 @@ class Member:
         """Minus the log of the share of rows as odd: (n_rows,)."""
         maker = Predictor([self.draw], self._schema)
         ((view,),) = maker.draws
-        return self.calibration(_scores(view, table, maker))
+        return self.calibration(view_scores(view, table, maker))
 
 
 class Scales:
@@ -100,13 +100,15 @@ class Scales:
     encoder : Encoder
         Of the members.
     members : list of Member
+    core : Member
+        One component.
     law : Calibration
         Of the mean of the scales.
     """
 
-    def __init__(self, model, calibration, encoder, members, law):
+    def __init__(self, model, calibration, encoder, members, core, law):
         self.model, self.calibration, self.law = model, calibration, law
-        self.encoder, self.members = encoder, members
+        self.encoder, self.members, self.core = encoder, members, core
 
     def scores(self, X):
         """Minus the log of the share of rows as odd as these: (n_rows,)."""
@@ -114,10 +116,10 @@ class Scales:
 
     def means(self, X):
         """The mean of the scales for new rows: (n_rows,)."""
-        scales = [self.calibration(self.model.score_outliers(X))]
+        table = Table(*self.encoder.table_schema)
+        table.append(self.encoder.apart.stored(self.encoder.encode(None, X)))
+        scales = [self.calibration(self.model.score_outliers(X)), self.core.log_shares(table)]
         if self.members:
-            table = Table(*self.encoder.table_schema)
-            table.append(self.encoder.apart.stored(self.encoder.encode(None, X)))
             scales.append(np.mean([member.log_shares(table) for member in self.members], axis=0))
         return average(scales)
 
@@ -169,9 +171,12 @@ def fit_scales(model, X, n_members, n_seen, n_jobs, limit):
         judged = np.unique(np.linspace(0, n_rows - 1, FEW_ROWS).astype(np.int64))
     fine = model.outlier_scores_[judged]
     if np.isnan(fine).any():
-        fine = model.score_outliers(_safe_indexing(X, judged))
+        fine = model.score_outliers(rows_at(X, judged))
     calibration, tasks = Calibration(fine), _tasks(model, common, judged, n_members, n_seen)
     with threadpool_limits(1, user_api="blas"):
+        of_rows = common.plan, common.asked, common.encoder.table_schema
+        rows, arrays, of_core = core_of(*of_rows, judged, model._seed(OfFit.CORE))
+        core = Member(common.encoder, arrays, rows, of_core)
         results, interrupted = run_tasks(functools.partial(_grown, limit), tasks, n_jobs=n_jobs)
     members, sums, counts = [], np.zeros(n_rows), np.zeros(n_rows)
     for (_, seen, others, _), result in zip(tasks, results):
@@ -184,10 +189,15 @@ def fit_scales(model, X, n_members, n_seen, n_jobs, limit):
         counts[others] += 1
     means = np.full(n_rows, np.nan)
     with np.errstate(invalid="ignore"):
-        coarse = sums[judged] / counts[judged]  # nan for a row that all members have seen
-    means[judged] = average([calibration(fine), coarse])
+        of_few = sums[judged] / counts[judged]  # nan for a row that all members have seen
+    means[judged] = average([calibration(fine), core.calibration(of_core), of_few])
     law = Calibration(means[judged], sure=1.0)
-    return Scales(model, calibration, common.encoder, members, law), means, interrupted
+    return Scales(model, calibration, common.encoder, members, core, law), means, interrupted
+
+
+def rows_at(X, at):
+    """Some of the rows of a table, or of what NumPy makes one."""
+    return _safe_indexing(X if hasattr(X, "__getitem__") else np.asarray(X), at)
 
 
 def _tasks(model, common, judged, n_members, n_seen):
@@ -241,9 +251,4 @@ def _mixture(common, seen, judged, seed, *, stop):
         return None
     arrays, table = chain.draw(), asked.take(judged)
     view = View(state_from_arrays(arrays, table.empty_like(), trusted=True))
-    return arrays, _scores(view, table, Predictor([], encoder.table_schema))
-
-
-def _scores(view, table, maker):
-    """The scores of rows that a mixture does not know: (n_rows,)."""
-    return -ViewScores(view, table, patterns(table), maker).log_tails(0, table.n_rows)
+    return arrays, view_scores(view, table, Predictor([], encoder.table_schema))

@@ -6,6 +6,7 @@ With all rows in S, the row that leaves is the one that enters, and this is the 
 """
 
 from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport INFINITY
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from numpy.random cimport bitgen_t
 
@@ -22,6 +23,8 @@ from ._info import MoveInfo
 cdef enum:
     ROOM = 2048     # steps planned at a time: about a millisecond's work
     AHEAD = 8       # steps between the prefetch of a row and its use
+
+cdef float NEAR = 1.0  # nats: a climb soon looks again at rows for which another cluster is as near
 
 cdef int follow(Mixture mixture, const int64_t *steps, Py_ssize_t n, float beta,
                 bitgen_t *rng) except -1 nogil:
@@ -146,15 +149,17 @@ def make_steps(mixtures, steps, bit_generator):
                 follow(mixture, &all_steps[0], n, 1.0, rng)
 
 
-cdef bint assign_greedily(Mixture mixture, Py_ssize_t row,
-                          int64_t fewest_clusters) except -1 nogil:
+cdef bint assign_greedily(Mixture mixture, Py_ssize_t row, int64_t fewest_clusters,
+                          float *gap) except -1 nogil:
     """Move a labelled row, with its present fills, to its best cluster; return whether it moved.
 
-    A row that is alone stays if there are no more clusters than `fewest_clusters`."""
+    A row that is alone stays if there are no more clusters than `fewest_clusters`. gap: by how many
+    nats the best cluster is better than the second."""
     cdef Py_ssize_t b, i, best, k = mixture.labels[row]
     cdef const char *cells = mixture.table.row(row)
-    cdef float log_lik = 0.0, log_prior = mixture.log_prior[k]
+    cdef float log_lik = 0.0, log_prior = mixture.log_prior[k], weight, most, second = -INFINITY
     cdef bint alone = mixture.counts[k] == 1
+    gap[0] = INFINITY
     if alone and mixture.n_clusters <= fewest_clusters:
         return False
     if alone:   # its slot becomes the open one
@@ -166,11 +171,16 @@ cdef bint assign_greedily(Mixture mixture, Py_ssize_t row,
             log_lik += (<FamilyBlock> mixture.pointer[b]).score_without(cells, k)
         mixture.log_lik[k] = log_lik
         mixture.log_prior[k] = mixture.log_join(mixture.counts[k] - 1)
-    best = k
+    best, most = k, mixture.log_prior[k] + mixture.log_lik[k]
     for i in range(mixture.n_tiles * TILE):
-        if (mixture.log_prior[i] + mixture.log_lik[i]
-                > mixture.log_prior[best] + mixture.log_lik[best]):
-            best = i
+        if i == k:
+            continue
+        weight = mixture.log_prior[i] + mixture.log_lik[i]
+        if weight > most:
+            best, second, most = i, most, weight
+        elif weight > second:
+            second = weight
+    gap[0] = most - second
     if not alone:
         mixture.log_prior[k] = log_prior
         if best == k:
@@ -184,7 +194,9 @@ def iterated_conditional_modes(Mixture mixture, Py_ssize_t max_passes=10,
                                int64_t most_clusters=INT64_MAX, int64_t fewest_clusters=0):
     """Move every row of S to its best cluster given the others, until no row moves.
 
-    Rows are visited in the order of their indices; the log joint density never falls.
+    Rows are visited in the order of their indices; the log joint density never falls. A pass over
+    all rows is followed by passes over those for which another cluster was nearly as good, until
+    none of these moves.
 
     Parameters
     ----------
@@ -202,18 +214,28 @@ def iterated_conditional_modes(Mixture mixture, Py_ssize_t max_passes=10,
         Rows that changed their cluster, all passes together.
     """
     cdef const int64_t[::1] rows = np.sort(mixture.subsample.rows())
-    cdef Py_ssize_t i, total = 0, moved, _pass
+    cdef int64_t[::1] near = np.empty(rows.shape[0], dtype=np.int64)
+    cdef Py_ssize_t i, total = 0, moved, n_near = 0, n_visited, _pass
+    cdef int64_t row
+    cdef bint whole = True
+    cdef float gap
     for _pass in range(max_passes):
-        moved = 0
+        n_visited, moved = rows.shape[0] if whole else n_near, 0
+        n_near = 0 if whole else n_near
         with nogil:
-            for i in range(rows.shape[0]):
+            for i in range(n_visited):
                 if mixture.n_clusters > most_clusters:
                     break
-                moved += assign_greedily(mixture, rows[i], fewest_clusters)
+                row = rows[i] if whole else near[i]
+                moved += assign_greedily(mixture, row, fewest_clusters, &gap)
+                if whole and gap < NEAR:
+                    near[n_near] = row
+                    n_near += 1
         total += moved
         PyErr_CheckSignals()
-        if moved == 0:
+        if moved == 0 and whole:
             break
+        whole = moved == 0
     return total
 
 

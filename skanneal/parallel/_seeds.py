@@ -28,6 +28,7 @@ class OfFit(IntEnum):
     READING = 5
     TABLES = 6
     MEMBERS = 7
+    CORE = 8
 
 
 class OfReading(IntEnum):

@@ -137,7 +137,8 @@ class Clusters:
         self._keep(evenly(len(self.draws), MOST_DRAWS))
         self.tree = self.joins.tree(estimator.separation)
         clusters = cut_tree(self.tree, estimator.separation, n_clusters)
-        if limit and table.n_rows > TIMED_ROWS and not self._leave_out_draws(table, limit):
+        timed = limit and table.n_rows > TIMED_ROWS
+        if timed and not self._leave_out_draws(table, clusters, limit):
             self._number(clusters, clusters[self.point.labels])
             self.labels = self.clusters[self.point.labels]
             self.confidence = np.full(table.n_rows, np.nan)
@@ -151,11 +152,11 @@ class Clusters:
             self._label(table, clusters)
         return self
 
-    def _leave_out_draws(self, table, limit):
+    def _leave_out_draws(self, table, clusters, limit):
         """Keep as many draws as there is time for, and at least one; return False if there is no
         time even for that one."""
         began, first = limit.taken, (table.n_rows - TIMED_ROWS) // 2
-        for _ in self.joints(table.take(np.arange(first, first + TIMED_ROWS))):
+        for _ in self.joints(table.take(np.arange(first, first + TIMED_ROWS)), clusters):
             pass
         seconds = LABELLING * (limit.taken - began) * table.n_rows / TIMED_ROWS  # of all draws
         n_draws = int(min(limit.left / max(seconds, LEAST), 1.0) * len(self.draws))
@@ -188,30 +189,38 @@ class Clusters:
         number[labels] = ranks
         self.clusters, self.n_clusters = number[clusters], len(sizes)
 
-    def joints(self, table):
-        """Yield (start, stop, log f_g of these rows, and last that of a new component).
+    def joints(self, table, clusters):
+        """Yield (start, stop, the log density of these rows' being in each cluster, and last of
+        being in a new component).
 
-        The last is of shape (stop - start, n_components + 1)."""
+        clusters : int array of shape (n_components,)
+            The last are of shape (stop - start, n_clusters + 1), in the order of these numbers.
+        """
+        members = clusters[:, None] == np.unique(clusters)
+        by_size, raised = np.log(members.sum(axis=0)), 0.0
+        if self.raised is not None:
+            raised = np.where(members, self.raised[:, None], -np.inf).max(axis=0)
+            members = members * np.exp(np.minimum(self.raised[:, None] - raised, 0.0))
+        shares = [weight * (of @ members) for of, weight in zip(self.shares, self.weights)]
+        log_weights = np.log(self.weights)
         for start, stop, of_draws in self.scored(self.draws, self.views, table):
-            n_components = self.shares[0].shape[1]
-            sums, reference, new = np.zeros((stop - start, n_components)), -np.inf, []
-            for joint, shares, weight in zip(of_draws, self.shares, self.weights):
+            sums, reference, new = np.zeros((stop - start, len(by_size))), -np.inf, []
+            for joint, share, log_weight in zip(of_draws, shares, log_weights):
                 # finite also for a row that is impossible in all components; a row that is far
                 # from all of them, which a new one explains, is nearer to some than to others
                 largest = np.maximum(joint[:, :-1].max(axis=1, keepdims=True), -LARGEST)
                 higher = np.maximum(reference, largest)
                 sums *= np.exp(reference - higher)
                 known = joint[:, :-1] - higher
-                sums += np.exp(known, out=known) @ (weight * shares)
+                sums += np.exp(known, out=known) @ share
                 reference = higher
-                new.append(joint[:, -1] + np.log(weight))
-            out = np.empty((stop - start, n_components + 1))
+                new.append(joint[:, -1] + log_weight)
+            out = np.empty((stop - start, len(by_size) + 1))
             with np.errstate(divide="ignore"):
                 np.add(np.log(sums, out=sums), reference, out=out[:, :-1])
             out[:, -1] = logsumexp(new, axis=0)
-            out[np.isneginf(out).all(axis=1)] = 0.0  # impossible everywhere, which says nothing
-            if self.raised is not None:
-                out[:, :-1] += self.raised
+            out[np.isneginf(out).all(axis=1)] = *by_size, 0.0  # impossible: that says nothing
+            out[:, :-1] += raised
             yield start, stop, out
 
     def grown(self, table, separation, limit=None):
@@ -333,7 +342,7 @@ class Clusters:
         highest = joints[:, :-1].max(axis=1, keepdims=True)
         shares = np.exp(joints[:, :-1] - highest)
         new = expit(joints[:, -1] - highest[:, 0] - np.log(shares.sum(axis=1)))
-        out = shares @ (self.clusters[:, None] == order)
+        out = shares[:, np.searchsorted(np.unique(self.clusters), order)]
         return out / out.sum(axis=1, keepdims=True), new
 
     def _labelled(self, table, empty=None):
@@ -345,7 +354,7 @@ class Clusters:
         labels, confidence = np.empty(table.n_rows, dtype=np.int64), np.empty(table.n_rows)
         order = self._order
         rest = np.arange(len(order))
-        for start, stop, joints in self.joints(table):
+        for start, stop, joints in self.joints(table, self.clusters):
             shares, new = self._shares_in(joints, order)
             best = shares.argmax(axis=1)
             labels[start:stop], rest = order[best], np.setdiff1d(rest, best)
@@ -365,7 +374,7 @@ class Clusters:
     def predict_proba(self, table):
         """Probability of each cluster, given that the row is in one: (n_rows, n_clusters)."""
         out, order = np.empty((table.n_rows, self.n_clusters)), self._order
-        for start, stop, joints in self.joints(table):
+        for start, stop, joints in self.joints(table, self.clusters):
             out[start:stop, order], _ = self._shares_in(joints, order)
         return out
 
@@ -374,12 +383,7 @@ class Clusters:
         one of a row: see `raised_weights`."""
         rows = compared_rows(table.n_rows, TREE_ROWS)
         rows = np.union1d(rows, np.unique(self.point.labels, return_index=True)[1])
-        order = np.argsort(clusters, kind="stable")
-        starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
-        of_clusters = [
-            np.logaddexp.reduceat(joints[:, order], starts, axis=1)
-            for _, _, joints in self.joints(table.take(rows))
-        ]
+        of_clusters = [joints[:, :-1] for _, _, joints in self.joints(table.take(rows), clusters)]
         return raised_weights(np.concatenate(of_clusters))[clusters]
 
 

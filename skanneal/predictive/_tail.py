@@ -130,6 +130,13 @@ def outlier_scores(predictor, table):
     return np.log(predictor.draw_weights.sum()) - logsumexp(log_tails, axis=0)
 
 
+def view_scores(view, table, maker, training=False):
+    """Scores of a table's rows in one view; `training` says that they are those of the view, each
+    of which is scored without itself: (n_rows,)."""
+    tails = ViewScores(view, table, patterns(table), maker).log_tails(0, table.n_rows, training)
+    return -tails
+
+
 def training_scores(draws, draw_weights, table, schema, limit=None, asked=None):
     """Scores of training rows, each without itself, from at most 8 of the draws: (n_rows,).
 

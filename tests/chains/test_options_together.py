@@ -205,7 +205,7 @@ def end_of(plan, case, seed):
     """(view of each column or row family, labels of the rows in the first view) in the end."""
     schedule = SCHEDULES[case.schedule].validated().set_params(selection=case.selection)
     seed = np.random.SeedSequence(seed)
-    result = run_chain(plan, schedule, seed, lead=1)
+    result = run_chain(plan, schedule, seed, n_draws=2)
     if case.goes_on:
         result = run_chain(plan, schedule, seed, n_draws=2, thin=2, state=result["state"])
     draw = result["draws"][-1]

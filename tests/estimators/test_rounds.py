@@ -12,6 +12,7 @@ from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.estimators import _annealed, _rounds
 from skanneal.estimators._rounds import BLOCK, MOST_SWEEPS, SweepCost, most_sweeps, run_rounds
 from skanneal.schedules import LinearAnneal, PriorGibbs, SequentialGibbs, resolve_schedule
+from skanneal.summary._convergence import FEW_RECORDS
 
 MIXTURES = [AnnealedDPMixture, PermutationDPMixture, CrossCatPY]
 PLAIN = SweepCost()
@@ -70,7 +71,7 @@ class Chains:
 
     def __init__(self, monkeypatch, agree_in=None, interrupt_in=None, n_rows=10_000):
         self.agree_in, self.interrupt_in, self.calls = agree_in, interrupt_in, []
-        self.judged_blocks = []
+        self.judged_blocks, self.earlier = [], 0
         self.table = Size(n_rows, 20)
         monkeypatch.setattr(_rounds, "judged", self.judged)
 
@@ -78,12 +79,14 @@ class Chains:
         self.judged_blocks.append(block)
         return said(self.agree_in == len(self.judged_blocks))
 
-    def __call__(self, states, thin, lead):
-        before = [10, 10] if states is None else states
+    def __call__(self, states, n_draws, thin):
+        """Without states the schedule's end, ten sweeps, is the first draw."""
+        begins = states is None and not self.earlier
+        before = [10 - thin, 10 - thin] if begins else [10, 10] if states is None else states
         interrupted = self.interrupt_in == len(self.calls)
-        self.calls.append((states, thin, lead))
-        made = [thin if interrupted else 5 * thin, 0 if interrupted else 5 * thin]
-        ticks = thin * np.arange(1, 6)
+        self.calls.append((states, n_draws, thin))
+        made = [thin if interrupted else n_draws * thin, 0 if interrupted else n_draws * thin]
+        ticks = thin * np.arange(1, n_draws + 1)
         return [
             {
                 "trace": {"sweeps": [n + more]},
@@ -93,10 +96,10 @@ class Chains:
             for n, more in zip(before, made)
         ], interrupted
 
-    def run(self, **parameters):
-        return run_rounds(
-            self, self.table, **({"n_draws": 5, "thin": 1, "cost": SweepCost()} | parameters)
-        )
+    def run(self, earlier=0, **parameters):
+        self.earlier = earlier
+        given = {"n_draws": (5, 5), "thin": 1, "cost": SweepCost(), "earlier": earlier}
+        return run_rounds(self, self.table, **given | parameters)
 
 
 class Size:
@@ -107,7 +110,12 @@ class Size:
 def test_blocks_double_until_the_chains_agree(monkeypatch):
     chains = Chains(monkeypatch, agree_in=3)
     results, interrupted, verdict, block = chains.run()
-    assert chains.calls == [(None, 5, 5), ([35, 35], 10, 0), ([85, 85], 20, 0)]
+    assert chains.calls == [
+        (None, 1, 1),
+        ([10, 10], 5, 5),
+        ([35, 35], 5, 10),
+        ([85, 85], 5, 20),
+    ]
     assert chains.judged_blocks == [25, 50, 100] and block == 100
     assert sweeps_of(results[0]) == [105, 125, 145, 165, 185]
     assert verdict["converged_"] and not interrupted
@@ -120,17 +128,26 @@ def test_work_has_a_cap(monkeypatch):
     assert results[0]["state"] == 10 + 25 + 50 + 100 + 200 + 400 and not verdict["converged_"]
     # Twenty times the cost: no more than the reference's time.
     chains = Chains(monkeypatch)
-    chains.run(cost=SweepCost(20.0))
-    assert chains.judged_blocks == [25]
+    chains.run(cost=SweepCost(20.0), n_draws=(4, 25))
+    assert chains.judged_blocks == [FEW_RECORDS]  # as many as the figures ask for
+
+
+@pytest.mark.parametrize(("most", "draws"), [(25, 25), (24, 12), (16, 12), (12, 8), (4, 4)])
+def test_draws_are_spread_evenly_over_the_first_block(monkeypatch, most, draws):
+    """By default at most 25 sweeps; of four draws more, since fewer say nothing."""
+    chains = Chains(monkeypatch, agree_in=1)
+    results, *_ = chains.run(n_draws=(4, most))
+    assert len(results[0]["draws"]) == draws
+    assert chains.judged_blocks == [28 if most == 4 else 24 if most < 25 else 25]
 
 
 def test_draws_and_thin_make_the_first_block_longer(monkeypatch):
     chains = Chains(monkeypatch, agree_in=1)
     chains.run(thin=8)
-    assert chains.judged_blocks == [40]
+    assert chains.judged_blocks == [40] and chains.calls[0] == (None, 1, 8)
     chains = Chains(monkeypatch, agree_in=1)
     chains.run(earlier=60)  # a second fit goes on with twice the last block
-    assert chains.judged_blocks == [120]
+    assert chains.judged_blocks == [120] and chains.calls == [(None, 5, 24)]
 
 
 @pytest.mark.parametrize("settled_in", [1, 3])
@@ -143,13 +160,13 @@ def test_one_chain_goes_on_until_it_has_settled(monkeypatch, settled_in):
         halves = {"value": 2.5, "limit": 2.0, "agrees": agrees}
         return said(False, [True], **{"halves of log_joint": halves})
 
-    def one(states, thin, lead):
-        results, interrupted = chains(None if states is None else 2 * states, thin, lead)
+    def one(states, n_draws, thin):
+        results, interrupted = chains(None if states is None else 2 * states, n_draws, thin)
         return results[:1], interrupted
 
     monkeypatch.setattr(_rounds, "judged", verdict_of)
     results, interrupted, verdict, block = run_rounds(
-        one, chains.table, n_draws=5, thin=1, cost=SweepCost()
+        one, chains.table, n_draws=(5, 5), thin=1, cost=SweepCost()
     )
     assert judged == [25, 25, 50][:settled_in] and block == judged[-1] and not interrupted
 
@@ -178,7 +195,10 @@ def test_chains_in_other_views_are_not_waited_for(monkeypatch, distances, agreei
 
 
 def test_an_interrupt_keeps_the_last_draws(monkeypatch):
-    chains = Chains(monkeypatch, interrupt_in=1)
+    chains = Chains(monkeypatch, interrupt_in=0)
+    results, interrupted, verdict, _ = chains.run()
+    assert interrupted and verdict is None and len(chains.calls) == 1
+    chains = Chains(monkeypatch, interrupt_in=2)
     results, interrupted, verdict, _ = chains.run()
     assert interrupted and verdict is None
     assert sweeps_of(results[0]) == [20, 25, 30, 35, 45] and results[0]["state"] == 45
@@ -331,7 +351,7 @@ def test_a_warm_start_goes_on_with_twice_the_block():
 def test_many_rows_have_fewer_draws_by_default(monkeypatch):
     monkeypatch.setattr(_annealed, "DRAWS_BYTES", 4 * 60 * 4 * 7)
     model = AnnealedDPMixture(random_state=0).fit(rows())
-    assert [len(chain) for chain in model.draws_] == [7] * 4
+    assert [len(chain) for chain in model.draws_] == [6] * 4  # every fourth of 24 sweeps
     monkeypatch.setattr(_annealed, "DRAWS_BYTES", 1)
     assert len(AnnealedDPMixture(n_chains=1, random_state=0).fit(rows()).draws_[0]) == 4
 

@@ -143,11 +143,12 @@ def test_rounds_are_tasks_and_a_callback_can_end_them(two_rounds, tmp_path):
     notes = Notes(tmp_path / "all")
     model.set_callbacks(notes).fit(X)
     ended = [line for line in notes.lines() if re.fullmatch(r"fit/round \d", line)]
-    assert ended == ["fit/round 0", "fit/round 1"]
-    notes = Notes(tmp_path / "one", stops_at="round 0")
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model.set_callbacks(notes).fit(X)
-    assert "fit/round 1" not in notes.lines()
+    assert ended == ["fit/round 0", "fit/round 1", "fit/round 2"]
+    for last in (0, 1):
+        notes = Notes(tmp_path / str(last), stops_at=f"round {last}")
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model.set_callbacks(notes).fit(X)
+        assert f"fit/round {last + 1}" not in notes.lines()
 
 
 def test_an_error_ends_the_callbacks_too(tmp_path):
@@ -203,7 +204,7 @@ def test_rounds_say_whether_the_chains_agree(two_rounds, capfd):
     two_rounds.set_params(verbose=1).fit(rows())
     lines = capfd.readouterr().out.splitlines()
     first, second = [line for line in lines if line.startswith("round ")]
-    assert re.match(r"round 0, .*: the chains do not agree: r_hat of log_joint \d", first)
-    assert re.match(r"round 1, .*: the chains agree", second)
-    # the schedule and the draws of each chain in the first round, then the draws alone
-    assert len(lines) == 2 * 2 + 1 + 2 + 1
+    assert re.match(r"round 1, .*: the chains do not agree: r_hat of log_joint \d", first)
+    assert re.match(r"round 2, .*: the chains agree", second)
+    # the schedule of each chain, then its draws in two rounds
+    assert len(lines) == 2 + 2 * (2 + 1)

@@ -269,9 +269,9 @@ def test_clusters_are_averaged_over_the_draws_that_there_is_time_for(
     """Of 5,000 rows and 8 draws, which take 40 seconds, and labels half as much again."""
     real = Clusters.joints
 
-    def joints(clusters, table):
-        clock.now += len(clusters.draws) * table.n_rows / 1000
-        return real(clusters, table)
+    def joints(of, table, clusters):
+        clock.now += len(of.draws) * table.n_rows / 1000
+        return real(of, table, clusters)
 
     monkeypatch.setattr(Clusters, "joints", joints)
     schedule = AcceleratedSchedule(n_accelerated=2, n_exact=4)
@@ -310,9 +310,9 @@ def test_what_follows_the_chains_is_within_the_limit(
         result = real_run_chain(*arguments, max_time=0.1, **named)
         return result | {"in_time": True}  # on a busy machine, too
 
-    def joints(clusters, table):
-        clock.now += len(clusters.draws) * table.n_rows / 1000
-        return real_joints(clusters, table)
+    def joints(of, table, clusters):
+        clock.now += len(of.draws) * table.n_rows / 1000
+        return real_joints(of, table, clusters)
 
     def state_of(*arguments):
         clock.now += 5.0

@@ -1,4 +1,4 @@
-"""The detector's two scales: what each finds, calibration on rows not yet seen, order, atoms and
+"""The detector's three scales: what each finds, calibration on rows not yet seen, order, atoms and
 gaps; what an interrupt or a limit leaves."""
 
 import pickle
@@ -16,13 +16,16 @@ from sklearn.metrics import roc_auc_score
 from oracles.cheap import short
 from oracles.public_estimators import failures
 from skanneal import MixtureOutlierDetector
-from skanneal.estimators import _scales
+from skanneal.estimators import _core, _scales
+from skanneal.estimators._core import core_of as core_of_plan
 from skanneal.families import Table
 from skanneal.parallel import TimeLimit
 from skanneal.predictive._atom_tails import AtomTails
 from skanneal.predictive._calibration import Calibration
 from skanneal.predictive._patterns import patterns
+from skanneal.predictive._predictor import Predictor
 from skanneal.predictive._tail import ViewScores, surprisals_of
+from skanneal.predictive._tail import view_scores as scores_in
 from skanneal.predictive._view import View
 from skanneal.states import state_from_arrays
 
@@ -64,14 +67,16 @@ def test_outliers_that_resemble_each_other_are_odd(cheap):
 
 
 def test_what_is_odd_at_one_scale_is_odd(cheap):
-    """The other finds nothing odd about any row."""
+    """The others find nothing odd about any row."""
     X = groups()
     scales, target = detector(n_estimators=1).fit(X)._scales, np.arange(120) == 0
     odd, nothing = np.where(target, np.log(1e9), 0.0), np.zeros(120)
-    for fine, coarse in ((odd, nothing), (nothing, odd)):
+    for place in range(3):
+        fine, few, one = np.roll([odd, nothing, nothing], place, axis=0)
         scales.calibration = lambda _, fine=fine: fine
-        scales.members = [SimpleNamespace(log_shares=lambda _, coarse=coarse: coarse)]
-        np.testing.assert_allclose(scales.means(X), np.where(target, np.log((1e9 + 1) / 2), 0.0))
+        scales.members = [SimpleNamespace(log_shares=lambda _, few=few: few)]
+        scales.core = SimpleNamespace(log_shares=lambda _, one=one: one)
+        np.testing.assert_allclose(scales.means(X), np.where(target, np.log((1e9 + 2) / 3), 0.0))
 
 
 def table_of_members(fitted, X):
@@ -91,6 +96,66 @@ def test_every_member_sees_what_binds_the_numbers(cheap):
     for member in fitted.estimators_:
         shares = member.log_shares(table_of_members(fitted, X))
         assert roc_auc_score(np.arange(300) < 6, shares) > 0.9
+
+
+# ---- the core ------------------------------------------------------------------------------------
+
+
+def core_of(X, judged=None, seed=0):
+    common = _scales.common_of(short().fit(X), X, 50)
+    judged = np.arange(len(X)) if judged is None else judged
+    schema = common.encoder.table_schema
+    return core_of_plan(common.plan, common.asked, schema, judged, np.random.SeedSequence(seed))
+
+
+def test_the_core_has_none_of_a_fifth_of_the_rows_that_are_far():
+    """Beyond them lie no rows: from all rows on, the steps lead there by themselves."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)) @ np.triu(np.ones((3, 3)))
+    X[240:] = [6.0, -6.0, 6.0] + 0.2 * rng.normal(size=(60, 3))
+    rows, arrays, scores = core_of(X)
+    assert len(rows) == 225 and (rows < 240).all()
+    assert scores[240:].min() > scores[:240].max()
+    inner = X[rows] - X[rows].mean(axis=0)  # it is what the determinant of the rows' covariance is
+    distance = np.einsum("ij,jk,ik->i", inner, np.linalg.inv(inner.T @ inner), inner)
+    assert stats.spearmanr(distance, scores[rows])[0] > 0.99
+
+
+def test_a_row_of_the_core_is_judged_without_itself():
+    """It is odder than the same row as a new one, which the component knows."""
+    X = groups(40)
+    rows, arrays, scores = core_of(X)
+    common = _scales.common_of(short().fit(X), X, 50)
+    again = scores_in(
+        _core._view(arrays, common.asked.empty_like()),
+        common.asked,
+        Predictor([], common.encoder.table_schema),
+    )
+    others = np.setdiff1d(np.arange(40), rows)
+    assert (scores[rows] > again[rows]).all()
+    np.testing.assert_allclose(scores[others], again[others])
+    np.testing.assert_array_equal(core_of(X, rows[:8])[2], scores[rows[:8]])
+
+
+def test_the_core_reads_levels_atoms_and_gaps():
+    """Some rows are odd by a number, by a level, or by what is beside an atom."""
+    rng, n = np.random.default_rng(0), 300
+    numbers = rng.normal(size=(n, 2))
+    zeros = np.where(rng.random(n) < 0.4, 0.0, rng.normal(5.0, 1.0, n))
+    level = rng.choice(["a", "b"], n).astype(object)
+    level[2:4], numbers[rng.random(n) < 0.2, 1] = "z", np.nan
+    numbers[:2, 0], zeros[4:6] = 20.0, 60.0
+    X = pd.DataFrame({"x": numbers[:, 0], "y": numbers[:, 1], "zeros": zeros, "level": level})
+    rows, _, scores = core_of(X)
+    assert rows.min() > 5 and scores[:6].min() > np.quantile(scores, 0.9)
+
+
+def test_the_core_is_looked_for_in_some_of_many_rows(monkeypatch):
+    X = groups(400)
+    monkeypatch.setattr(_core, "MOST_ROWS", 100)
+    rows, _, scores = core_of(X)
+    assert len(rows) == 75 and np.isfinite(scores).all()
+    assert (rows != core_of(X, seed=1)[0]).any()
 
 
 # ---- atoms ---------------------------------------------------------------------------------------
@@ -238,13 +303,14 @@ def test_names_of_isolation_forest(cheap):
     families = [set(m.draw.hyperparameters) for m in fitted.estimators_]
     assert families == [{"multivariate_normal"}] * 3
     assert "n_rows=20" in repr(fitted.estimators_[0])
+    assert repr(fitted.core_) == "Member(n_rows=75, n_components=1)"
 
 
 def test_a_given_model_is_scored_alone():
     X = groups()
     model = short()
     fitted = detector(estimator=model).fit(X)
-    assert fitted.estimators_ == []
+    assert fitted.estimators_ == [] and fitted.core_ is None
     np.testing.assert_array_equal(fitted.score_samples(X), -fitted.estimator_.score_outliers(X))
     np.testing.assert_array_equal(fitted.outlier_scores_, fitted.estimator_.outlier_scores_)
 
