@@ -43,6 +43,7 @@ from ._view import View
 
 MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
 ROWS_TIMES_DRAWS, CELLS = 400_000, 4 * 10**6  # fewer draws of more rows, or of more components
+FEW_LABELLING = 2  # that label very many rows
 TREE_ROWS, ROWS_EACH = 4000, 100  # in which valleys are looked for; more, of many components
 TREE_DRAWS = 31  # that judge valleys: where 9 did, fits of other seeds agreed less often
 _TREE_CELLS = 4 * 10**6  # rows times components, or these times draws; beyond that, fewer
@@ -134,7 +135,8 @@ class Clusters:
             self.joins = self.grown(table, estimator.separation, limit)
         elif joins.parted:
             self._part_draws(table, *self._peaks(table, self._judging(table), limit))
-        self._keep(evenly(len(self.draws), MOST_DRAWS))
+        n_labelling = np.clip(ROWS_TIMES_DRAWS // table.n_rows, FEW_LABELLING, MOST_DRAWS)
+        self._keep(evenly(len(self.draws), n_labelling))
         self.tree = self.joins.tree(estimator.separation)
         clusters = cut_tree(self.tree, estimator.separation, n_clusters)
         timed = limit and table.n_rows > TIMED_ROWS
