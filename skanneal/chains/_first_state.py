@@ -71,7 +71,7 @@ def _empty_state(plan, subsample, bit_generator, drawn=False):
         if plan.columns == "drawn":
             view_of = view_prior.draw(n_columns, bit_generator)
         else:
-            view_of = np.arange(n_columns)
+            view_of = np.arange(n_columns) * (plan.columns == "apart")
         view_prior = view_prior.holding(int(view_of.max()) + 1)
         return CrossCat.start(
             plan.table, plan.families, plan.hyper, view_of, view_prior, prior, subsample

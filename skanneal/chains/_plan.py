@@ -41,8 +41,8 @@ class ChainPlan(NamedTuple):
         For stratified selection.
     view_grid : PriorGrid, array of shape (n_points, 2) or None
         The same pairs for the partition of columns into views; None: one mixture.
-    columns : {"drawn", "apart"}
-        The views at first: drawn from their prior, or one for each column.
+    columns : {"drawn", "apart", "together"}
+        The views at first: drawn from their prior, one for each column, or one for all.
     starts : tuple of str
         Names in STARTS, of the rivals that may take the chain's place.
     partition_prior : str

@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import itertools
 from collections.abc import Mapping
 from inspect import signature
 from numbers import Integral
@@ -266,7 +267,8 @@ class BaseAnnealed(BaseTable, BaseChains):
         plan = plan._replace(starts=tuple(STARTS) if races else ())
         most_draws, starts = self._n_draws(auto, plan.table), [(plan, schedule)] * self.n_chains
         if in_rounds:
-            starts[1::2] = [self._other_start(plan, schedule)] * len(starts[1::2])
+            others = itertools.cycle(self._other_starts(plan, schedule))
+            starts[1::2] = itertools.islice(others, len(starts[1::2]))
         plans, schedules = zip(*starts)
 
         def run(later, n_draws, thin):
@@ -301,8 +303,8 @@ class BaseAnnealed(BaseTable, BaseChains):
 
     # ---- what a subclass may say otherwise ------------------------------------------------------
 
-    def _other_start(self, plan, schedule):
-        """The plan and the schedule of every second chain where rounds follow.
+    def _other_starts(self, plan, schedule):
+        """The plans and the schedules of every second chain where rounds follow, in turns.
 
         Chains that agree although they began differently are more likely to have arrived. The other
         way is the sequential pass and a few sweeps, or if that is the schedule's own, annealing.
@@ -320,7 +322,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         else:
             n_sweeps = path.assignments[-1] / n_rows
             other = SequentialGibbs(n_sweeps=float(min(n_sweeps, OTHER_SWEEPS)))
-        return plan, other.set_params(selection=schedule.selection)
+        return [(plan, other.set_params(selection=schedule.selection))]
 
     def _started(self, schedule, n_rows):
         """The schedule from the start that the estimator asks for."""

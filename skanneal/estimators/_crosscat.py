@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._native._types import Hyperparameters, Seed, TableLike
+from ..families import FAMILIES
 from ..moves import COLUMN_MOVES, MOVES
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._crosscat import CrossCatQueries
@@ -416,8 +417,13 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         )
         return {"concentration": row_grid, "view_concentration": view_grid}
 
-    def _other_start(self, plan, schedule):
-        return plan._replace(columns="apart"), schedule
+    def _other_starts(self, plan, schedule):
+        """Columns that begin apart hardly come together where they are jointly normal, since each
+        has clusters of its own by then; those that begin together hardly part where one cluster
+        describes them. So of such chains some begin in one way, some in the other."""
+        joint = any(FAMILIES[name].division is not None for name in plan.families)
+        ways = ("apart", "together") if joint else ("apart",)
+        return [(plan._replace(columns=columns), schedule) for columns in ways]
 
     def _indicators(self):
         return self.missing_indicator

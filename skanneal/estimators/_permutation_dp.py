@@ -369,8 +369,10 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
             raise ValueError(f"init={self.init} clusters are more than the {n_rows} rows")
         return schedule
 
-    def _other_start(self, plan, schedule):
-        return super()._other_start(plan, schedule) if self.init is None else (plan, schedule)
+    def _other_starts(self, plan, schedule):
+        return (
+            [(plan, schedule)] if self.init is not None else super()._other_starts(plan, schedule)
+        )
 
     def _running(self, priors, n_rows):
         if self.program == "exact" and n_rows > EXACT_ROWS:

@@ -22,8 +22,8 @@ from ._verdict import failed, judged
 
 BLOCK = 25  # sweeps of the first block
 MOST_SWEEPS = 800  # of all blocks together
-# Limit of work: 750 sweeps of a 10,000 x 20 table. With fewer cells it falls with their square root,
-# with more it grows with their fourth root.
+# Limit of work: 750 sweeps of a 10,000 x 20 table. It grows with the square root of the cells up to
+# there, and with their fourth root beyond.
 REFERENCE_SWEEPS, REFERENCE_ROWS, REFERENCE_COLUMNS = 750, 10_000, 20
 ONE_CHAIN = 1 / 3  # share of the limit for one chain, which cannot tell whether it has arrived
 OVERHEAD_ROWS = 1000  # what a sweep costs beside its rows, in rows

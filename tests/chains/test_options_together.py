@@ -69,7 +69,7 @@ OPTIONS = {
     "program": ["exact", "quadratic", "beam"],
     "schedule": list(SCHEDULES),
     "selection": ["random", "window", "stratified"],
-    "start": ["drawn", "one", "many", "apart"],
+    "start": ["drawn", "one", "many", "apart", "together"],
     "goes_on": [False, True],
 }
 
@@ -103,8 +103,8 @@ class Case(NamedTuple):
             and (not in_views or self.data not in ROW_DATA)
             and ("finite" not in kinds or self.moves != "gibbs")
             and (self.program == "exact" or self.moves in PERMUTATIONS)
-            and (self.start in ("drawn", "apart") or self.schedule in ("prior", "sequential"))
-            and (self.start != "apart" or in_views)
+            and (self.start not in ("one", "many") or self.schedule in ("prior", "sequential"))
+            and (self.start not in ("apart", "together") or in_views)
         )
 
 
@@ -196,7 +196,7 @@ def plan_of_case(case):
             "permutation": {"permutation": law, "program": case.program, "tolerance": TOLERANCE}
         },
         init={"one": 1, "many": 3}.get(case.start),
-        columns="apart" if case.start == "apart" else "drawn",
+        columns=case.start if case.start in ("apart", "together") else "drawn",
         strata=np.arange(n_rows) % 2 if case.selection == "stratified" else None,
     )
 

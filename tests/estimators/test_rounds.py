@@ -374,6 +374,8 @@ def test_every_second_chain_begins_in_another_way(monkeypatch):
     ]
     CrossCatPY(n_chains=2, n_draws=1, random_state=0).fit(rows())
     assert [plan.columns for plan in begun[-1][0]] == ["drawn", "apart"]
+    CrossCatPY(families="multivariate_normal", n_draws=1, random_state=0).fit(rows())
+    assert [plan.columns for plan in begun[-1][0]] == ["drawn", "apart", "drawn", "together"]
     # Where the user says how chains begin, or how many sweeps they make, all do the same.
     PermutationDPMixture(init="one", n_chains=2, n_draws=1, random_state=0).fit(rows())
     assert begun[-1][1][0] is begun[-1][1][1]
