@@ -6,7 +6,7 @@ of the chains agree and they differ in their views: more sweeps seldom mend that
 The first round runs the schedule, every further one a block of sweeps from there on. A fit keeps
 only the draws of the last block, which are those that it judges; the beginning counts for nothing.
 Work is counted, never timed: a fit is the same wherever it runs. Where sweeps cost so much that the
-limit of work has no room for a second block, the first one is as short as figures allow.
+limit of work has no room for two blocks, the first one is as short as the figures allow.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -91,7 +91,7 @@ def run_rounds(run, table, n_draws, thin, cost, earlier=0, after=None):
         if interrupted:
             return before, True, None, 0
         most = most_sweeps(table, [result["draws"] for result in before], cost)
-        first = max(min(most / 3, BLOCK), FEW_RECORDS)
+        first = max(min(most / 2, BLOCK), FEW_RECORDS)
     fewest, most_draws = n_draws
     every, done, number, apart = max(thin, math.ceil(first / most_draws)), 0, 0, 0
     n_draws = max(fewest, int(first / every))
