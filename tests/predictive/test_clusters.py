@@ -74,7 +74,8 @@ def groups():
 
 
 @pytest.mark.parametrize(
-    ("limit", "n_draws", "n_judges"), [("CELLS", 4, 3), ("_TREE_CELLS", 16, 3)]
+    ("limit", "n_draws", "n_judges"),
+    [("CELLS", 4, 3), ("_TREE_CELLS", 16, 3), ("ROWS_TIMES_DRAWS", 2, 3)],
 )
 def test_fewer_draws_of_many_rows_or_components(monkeypatch, limit, n_draws, n_judges):
     """An odd number of those that clusters are averaged over judges valleys."""
