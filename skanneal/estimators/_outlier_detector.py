@@ -17,6 +17,7 @@ from .._native._warning import warn
 from ..encoding import open_table
 from ..parallel import TimeLimit
 from ..predictive._calibration import HALF, ORDINARY
+from ..schedules import resolve_schedule
 from ._annealed import BaseAnnealed
 from ._annealed_dp import AnnealedDPMixture
 from ._base_chains import BaseChains
@@ -29,6 +30,9 @@ AUTO_SHARE = 0.01  # of rows that "auto" takes for outliers if there are none
 MARGIN = np.log((1 - ORDINARY) / AUTO_SHARE)  # of an exponential tail, from ORDINARY to there
 MODEL_SHARE = 2 / 3  # of the time, for the fit of all rows
 MOST_SEEN = 256  # rows of a mixture of few
+# Sweeps of all rows before the first draw of a chain of the mixture of all rows, draws, and sweeps
+# from one to the next. If chains go on until they agree, it takes twice as long, for nothing.
+FIRST_SWEEPS, DRAWS, THIN = 11, 8, 2
 
 
 class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEstimator):
@@ -43,9 +47,9 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
     Parameters
     ----------
     estimator : AnnealedDPMixture, PermutationDPMixture, CrossCatPY or None, default=None
-        The mixture of all rows. None is ``AnnealedDPMixture(n_chains=2, point_estimate="map")``,
-        whose labels are components, beside the other scales. Otherwise the score is that of this
-        model alone; a copy is fitted.
+        The mixture of all rows. None is an `AnnealedDPMixture` of two chains, each of which makes
+        25 sweeps of all rows whether they agree or not, with components as labels, beside the other
+        scales. Otherwise the score is that of this model alone; a copy is fitted.
     n_estimators : int, default=24
         How many mixtures of few rows are fitted; not used with an `estimator`.
     max_samples : "auto", int or float, default="auto"
@@ -183,7 +187,15 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         return self
 
     def _own_model(self):
-        return AnnealedDPMixture(n_chains=2, point_estimate="map", n_jobs=self.n_jobs)
+        schedule = resolve_schedule("anneal").set_params(n_sweeps=None, final_sweeps=FIRST_SWEEPS)
+        return AnnealedDPMixture(
+            schedule=schedule,
+            n_chains=2,
+            n_draws=DRAWS,
+            thin=THIN,
+            point_estimate="map",
+            n_jobs=self.n_jobs,
+        )
 
     def _n_seen(self, n_rows):
         if self.max_samples == "auto":

@@ -249,7 +249,10 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.slow
 def test_shares_of_new_rows(kind, gaps):
-    """Within a third, but for four standard errors of 3,000 new rows and of the 600 of the fit."""
+    """Within a third, but for four standard errors of 3,000 new rows and of the 600 of the fit.
+
+    Of ordinary rows 1 % should be called outliers; the tail of skewed ones is heavier than
+    exponential, and of them 2 % are, in tables of 600 rows with a standard deviation of 0.7 %."""
     rng = np.random.default_rng(5)
     rows = KINDS[kind](rng, 3600).astype(float)
     if gaps:
@@ -261,7 +264,7 @@ def test_shares_of_new_rows(kind, gaps):
     for p in (0.1, 0.05, 0.01):
         error = 4.0 * np.sqrt(p * (1 - p) * (1 / 600 + 1 / 3000))
         assert p * 2 / 3 - error <= np.mean(shares < p) <= p * 4 / 3 + error
-    assert np.mean(fitted.predict(new) == -1) < 0.03
+    assert np.mean(fitted.predict(new) == -1) < 0.04
 
 
 def test_rounded_training_rows_are_read_as_new_ones(cheap):
