@@ -37,7 +37,7 @@ X.head()
 
 from skanneal import CrossCatPY
 
-model = CrossCatPY(n_chains=2, random_state=0).fit(X)
+model = CrossCatPY(n_chains=2, random_state=1).fit(X)
 for v in range(model.n_views_):
     columns = X.columns[model.view_labels_ == v]
     print(f"{model.row_labels_[v].max() + 1:2d} clusters:", ", ".join(columns))
