@@ -62,7 +62,7 @@ def core_of(plan, asked, schema, judged, seed):
         if np.array_equal(nearest, rows):
             break
     scores = view_scores(_view(arrays, asked.empty_like()), asked.take(judged), maker)
-    known, at, of_core = np.intersect1d(judged, rows, assume_unique=True, return_indices=True)
+    _, at, of_core = np.intersect1d(judged, rows, assume_unique=True, return_indices=True)
     own = _view(arrays, plan.table.take(rows))
     scores[at] = view_scores(own, asked.take(rows), maker, training=True)[of_core]
     return rows, arrays, scores
