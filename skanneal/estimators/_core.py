@@ -6,7 +6,7 @@ concentration steps of Rousseeuw and Van Driessen (1999), "A fast algorithm for 
 covariance determinant estimator", Technometrics 41, with the score of _tail.py in place of a
 distance, so that levels, atoms and gaps are rows' parts as numbers are. Of half of the rows, the
 most robust choice, a covariance of many columns is uncertain; three quarters are the usual
-compromise. The steps begin once, with all rows: other beginnings were no better.
+compromise. The steps are made once, from all rows on.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

@@ -16,7 +16,7 @@ from .._native._types import Seed, TableLike
 from .._native._warning import warn
 from ..encoding import open_table
 from ..parallel import TimeLimit
-from ..predictive._calibration import HALF, ORDINARY
+from ..predictive._calibration import FALL, HALF, ORDINARY
 from ..schedules import resolve_schedule
 from ._annealed import BaseAnnealed
 from ._annealed_dp import AnnealedDPMixture
@@ -31,7 +31,7 @@ MARGIN = np.log((1 - ORDINARY) / AUTO_SHARE)  # of an exponential tail, from ORD
 MODEL_SHARE = 2 / 3  # of the time, for the fit of all rows
 MOST_SEEN = 256  # rows of a mixture of few
 # Sweeps of all rows before the first draw of a chain of the mixture of all rows, draws, and sweeps
-# from one to the next. If chains go on until they agree, it takes twice as long, for nothing.
+# from one to the next. Chains that go on until they agree take twice as long, and rank no better.
 FIRST_SWEEPS, DRAWS, THIN = 11, 8, 2
 
 
@@ -227,8 +227,7 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         scores = self.outlier_scores_
         if self._scales is not None:
             half, most = np.quantile(self._scales.means(_some(X, len(scores))), [HALF, ORDINARY])
-            fall = np.log((1.0 - HALF) / (1.0 - ORDINARY))
-            return -float(self._scales.law(most + MARGIN * (most - half) / fall))
+            return -float(self._scales.law(most + MARGIN * (most - half) / FALL))
         if np.isnan(scores).any():  # there was no time for them
             scores = self.estimator_.score_outliers(_some(X, len(scores)))
         return -float(np.quantile(scores, ORDINARY) + MARGIN)

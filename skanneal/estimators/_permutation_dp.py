@@ -370,9 +370,9 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         return schedule
 
     def _other_starts(self, plan, schedule):
-        return (
-            [(plan, schedule)] if self.init is not None else super()._other_starts(plan, schedule)
-        )
+        if self.init is not None:
+            return [(plan, schedule)]
+        return super()._other_starts(plan, schedule)
 
     def _running(self, priors, n_rows):
         if self.program == "exact" and n_rows > EXACT_ROWS:

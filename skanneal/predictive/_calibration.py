@@ -6,6 +6,7 @@ import numpy as np
 
 ORDINARY = 0.9  # of the rows: what is beyond may be outliers, and says nothing of ordinary rows
 HALF = 0.5  # of the rows: between these and the ordinary ones is the tail that is known
+FALL = np.log((1.0 - HALF) / (1.0 - ORDINARY))  # of the log of the share of rows in this tail
 
 
 class Calibration:
@@ -29,8 +30,7 @@ class Calibration:
         places, counts = np.unique(scores, return_counts=True)
         reaching = np.cumsum(counts[::-1])[::-1]
         self.end = np.quantile(scores, sure)
-        fall = np.log((1.0 - HALF) / (1.0 - ORDINARY))
-        self.rate = fall / max(most - half, fall)
+        self.rate = FALL / max(most - half, FALL)
         self.scores, self.log_shares = places, -np.log((reaching + 0.5) / (n + 1.0))
 
     def __call__(self, scores):

@@ -192,11 +192,12 @@ class Clusters:
         self.clusters, self.n_clusters = number[clusters], len(sizes)
 
     def joints(self, table, clusters):
-        """Yield (start, stop, the log density of these rows' being in each cluster, and last of
-        being in a new component).
+        """Yield (start, stop, joints) of blocks of rows: the log densities of their being in each
+        cluster, in the order of the clusters' numbers, and last of being in a new component.
 
         clusters : int array of shape (n_components,)
-            The last are of shape (stop - start, n_clusters + 1), in the order of these numbers.
+            The number of each component's cluster. Joints are of shape (stop - start, as many as
+            there are numbers, and 1).
         """
         members = clusters[:, None] == np.unique(clusters)
         by_size, raised = np.log(members.sum(axis=0)), 0.0

@@ -113,10 +113,10 @@ def test_the_core_has_none_of_a_fifth_of_the_rows_that_are_far():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3)) @ np.triu(np.ones((3, 3)))
     X[240:] = [6.0, -6.0, 6.0] + 0.2 * rng.normal(size=(60, 3))
-    rows, arrays, scores = core_of(X)
+    rows, _, scores = core_of(X)
     assert len(rows) == 225 and (rows < 240).all()
     assert scores[240:].min() > scores[:240].max()
-    inner = X[rows] - X[rows].mean(axis=0)  # it is what the determinant of the rows' covariance is
+    inner = X[rows] - X[rows].mean(axis=0)  # the order is that of distances by its own covariance
     distance = np.einsum("ij,jk,ik->i", inner, np.linalg.inv(inner.T @ inner), inner)
     assert stats.spearmanr(distance, scores[rows])[0] > 0.99
 
