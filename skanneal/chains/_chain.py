@@ -14,7 +14,7 @@ from .._native._state_arrays import StateError, part, state_array
 from ..moves import churn
 from ..parallel import OutOfTime, Progress, StopFlag
 from ..schedules import Pacer, Segment
-from ..states import Subsample, recount, state_from_arrays
+from ..states import Subsample, draw_arrays, recount, state_from_arrays
 from ._clock import ChainClock
 from ._completed import completed
 from ._first_state import first_state
@@ -301,12 +301,8 @@ class Chain:
             view.draw_fills(with_gaps, self.bit_generator)
 
     def draw(self):
-        """Return what is kept of a draw: the state, without the subsample, generator and tuning.
-
-        Components are numbered 0 .. K - 1 in the order of their slots.
-        """
-        state = completed(self.state)
-        return state.to_arrays(numbered=True) | {"log_joint": np.array(state.log_joint())}
+        """Return what is kept of a draw: the state, without the subsample, generator and tuning."""
+        return draw_arrays(completed(self.state))
 
     def to_arrays(self):
         """Return everything needed to run on: a flat dict of arrays."""

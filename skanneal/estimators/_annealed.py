@@ -126,6 +126,8 @@ class BaseAnnealed(BaseTable, BaseChains):
                 results = [result for result in results if result["trace"]["n_components"][-1] > 0]
                 if not results:
                     raise KeyboardInterrupt
+                if not interrupted:
+                    results, interrupted = self._finished(results, plan, of_start, limit)
                 fitted = self._results(encoder, plan, results, verdict, limit)
                 fitted["_margins"] = self._margins_of(encoder, table, X, fitted, limit)
                 answers = self._answers(fitted, plan, encoder, limit)
@@ -327,6 +329,10 @@ class BaseAnnealed(BaseTable, BaseChains):
     def _started(self, schedule, n_rows):
         """The schedule from the start that the estimator asks for."""
         return schedule
+
+    def _finished(self, results, plan, of_start, limit):
+        """The results of chains, their draws as they are kept; and whether there was an interrupt."""
+        return results, False
 
     def _running(self, priors, n_rows):
         """What else of ChainPlan says how a chain runs."""

@@ -13,8 +13,10 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._native._types import Hyperparameters, Seed, TableLike
+from ..chains._linked import link_draws
 from ..families import FAMILIES
 from ..moves import COLUMN_MOVES, MOVES
+from ..parallel import OfReading, run_tasks, seeds_below
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._crosscat import CrossCatQueries
 from ..predictive._draws import CrossCatDraw, largest_view, shown_views
@@ -243,6 +245,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         "view_concentration": [StrOptions({"infer"}), Real, None],
         "view_discount": [StrOptions({"infer"}), Real, None],
         "expected_views": [tuple, list, None],
+        "linked_views": ["boolean"],
         "missing_indicator": [str, int, tuple, list, np.ndarray],
         "output": [StrOptions({"codes", "onehot", "proba"})],
     }
@@ -275,6 +278,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         expected_clusters: tuple[float, float] | None = None,
         expected_views: tuple[float, float] | None = None,
         hyperparameters: Hyperparameters = "infer",
+        linked_views: bool = True,
         missing_indicator: Any = (),
         moves: str | Sequence[str] = "auto",
         point_estimate: str = "clusters",
@@ -304,6 +308,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         self.expected_clusters = expected_clusters
         self.expected_views = expected_views
         self.hyperparameters = hyperparameters
+        self.linked_views = linked_views
         self.missing_indicator = missing_indicator
         self.moves = moves
         self.point_estimate = point_estimate
@@ -416,6 +421,15 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
             n_columns, *view, self.expected_views, of="view_"
         )
         return {"concentration": row_grid, "view_concentration": view_grid}
+
+    def _finished(self, results, plan, of_start, limit):
+        if not self.linked_views:
+            return results, False
+        seeds = seeds_below(of_start, OfReading.LINKS, self.n_chains)
+        tasks = [(plan.table, of["draws"], seeds[of["number"]], limit) for of in results]
+        draws, interrupted = run_tasks(link_draws, tasks, n_jobs=self.n_jobs)
+        pairs = zip(results, draws)
+        return [of if own is None else of | {"draws": own} for of, own in pairs], interrupted
 
     def _other_starts(self, plan, schedule):
         """Columns that begin apart hardly come together where they are jointly normal, since each

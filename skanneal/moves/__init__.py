@@ -26,6 +26,7 @@ from ._info import CALL as CALL
 from ._info import MoveInfo as MoveInfo
 from ._info import n_columns_of as n_columns_of
 from ._info import row_work as row_work
+from ._linked_rows import move_linked_rows as move_linked_rows
 from ._permutation import BEAM as BEAM
 from ._permutation import EXACT_ROWS as EXACT_ROWS
 from ._permutation import PERMUTATIONS as PERMUTATIONS

@@ -32,10 +32,14 @@ class OfFit(IntEnum):
 
 
 class OfReading(IntEnum):
-    """Below the seed of what reads a table. On subsamples the first chain's FAMILIES is used."""
+    """Below the seed of what reads a table. On subsamples the first chain's FAMILIES is used.
+
+    Chains whose draws' views are linked have those from LINKS on.
+    """
 
     JITTER = 0
     FAMILIES = 1
+    LINKS = 2
 
 
 class OfChain(IntEnum):

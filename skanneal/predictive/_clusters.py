@@ -325,11 +325,11 @@ class Clusters:
 
     def scored(self, draws, views, table):
         """Yield (start, stop, an iterator of each draw's log w_c p(row | x_c) of these rows in a
-        view of it)."""
+        view of it, given their cells in views that are linked with it)."""
         predictor = Predictor(draws, self.schema)
         for start, stop in predictor._blocks(table):
-            of_draws = zip(predictor.draws, views)
-            yield start, stop, (of[v].joint(table, start, stop) for of, v in of_draws)
+            of_draws = enumerate(views)
+            yield start, stop, (predictor.of_view(d, v, table, start, stop) for d, v in of_draws)
 
     @property
     def _order(self):

@@ -6,7 +6,7 @@ from numbers import Integral
 
 import numpy as np
 
-from ._dependence import dependences
+from ._dependence import dependences_of_draw
 from ._information import mutual_information
 from ._queries import MixtureQueries
 from ._similarity import Memberships
@@ -20,18 +20,21 @@ class CrossCatQueries(MixtureQueries):
     """Answers of the draws of a CrossCat about rows and columns."""
 
     def dependence_probability(self, columns):
-        """How probable it is that two columns are in one view, that both have to do with its
-        components or have one law for both in each of them, and that these make them dependent.
+        """How probable it is that two columns are in one view, or in two that are linked, that both
+        have to do with the components or have one law for both in each of them, and that these make
+        them dependent.
 
         Shape (n_compared, n_compared)."""
         positions = self.positions(columns, "columns")
         at, places = self.encoder.apart.places(positions)
         schema = self.encoder.table_schema
         together = np.zeros((len(schema.dtypes), len(schema.dtypes)))
-        for views, weight in zip(self.predictor.draws, self.draw_weights):
-            for view in views:
-                own, both = dependences(view, schema)
-                together[np.ix_(own, own)] += weight * both
+        predictor = self.predictor
+        for views, links, weight in zip(predictor.draws, predictor.links, self.draw_weights):
+            for own, others, both in dependences_of_draw(views, links, schema):
+                together[np.ix_(own, others)] += weight * both
+                if others is not own:
+                    together[np.ix_(others, own)] += weight * both.T
         probabilities = np.zeros((len(positions), len(positions)))
         probabilities[np.ix_(at, at)] = together[np.ix_(places, places)] / self.draw_weights.sum()
         probabilities[np.equal.outer(positions, positions)] = 1.0

@@ -1,6 +1,6 @@
-"""How probable it is that two columns of a view depend on each other.
+"""How probable it is that two columns depend on each other.
 
-Both have to have to do with the view's components (_relevance.py). That is not enough: components
+Of one view, both have to have to do with its components (_relevance.py). That is not enough: components
 may tell one column by some of their distinctions, and another by others. So the draw's law is asked
 for the information that two columns x and y have of each other, and for what they have given the
 view's other columns r, without which an exclusive or would not be seen,
@@ -27,6 +27,10 @@ logarithm, log q + 1/q - 1 has the expectation of log q and is nowhere negative:
 independent it hardly varies. Where a law all but excludes some pairs of values, simulated rows lack
 these, and the mean is too small by the share that independent columns would have of them: of two
 even groups that exclude each other it is 0.19 nats for 0.69. So less may be said than could be.
+
+Columns of two views can depend on each other if the views are linked (_links.py): through the law of
+pairs of components, whose freedom is counted in the same way. What they have of each other given
+other columns is not asked.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -39,14 +43,25 @@ from scipy.special import expit
 from ..families import Table
 from ..families._categorical import Categorical
 from ..families._semi_continuous import SemiContinuous
+from ._cell_scores import SimulatedCells
 from ._covariance_odds import covariance_odds
+from ._links import linked_pairs
 from ._relevance import relevances
 
 N_SIMULATED = 250  # rows of a view
 LEAST = np.finfo(float).tiny  # density, relative to that in the best component
 
 
-def dependences(view, schema):
+def dependences_of_draw(views, links, schema):
+    """Yield columns, others, and how probable it is that two of them depend on each other, for the
+    columns of each view of a draw and for those of each two that are linked."""
+    relevant = [_relevant(view) for view in views]
+    for view, (of_view, joint) in zip(views, relevant):
+        yield dependences(view, of_view, joint, schema)
+    yield from dependences_between(views, links, [of_view for of_view, _ in relevant], schema)
+
+
+def dependences(view, relevant, joint, schema):
     """Probability that two columns of a view depend on each other.
 
     Jointly normal columns may depend on each other within components (_covariance_odds.py). They
@@ -56,42 +71,50 @@ def dependences(view, schema):
     Parameters
     ----------
     view : View
+    relevant : dict of int to float
+        By column, the probability that it has to do with the components.
+    joint : list of (FamilyBlock, ndarray)
+        Of each block of jointly normal columns the probability that they depend on each other
+        within components.
     schema : Schema
         Of the view's table.
 
     Returns
     -------
-    columns : list of int
+    columns, columns : list of int
         The view's.
     probabilities : ndarray of shape (n_columns, n_columns)
         Symmetric.
     """
-    columns, relevant = sorted(view.features), relevances(view)
-    joint = [
-        (block, covariance_odds(block, view.slots[:-1]))
-        for block in view.mixture.blocks
-        if block.joint
-    ]
-    for block, (_, of_block) in joint:
-        relevant |= dict(zip(block.columns.tolist(), of_block))
+    columns = sorted(view.features)
     own = np.array([relevant[j] for j in columns])
     out = np.multiply.outer(own, own)
     single = [i for i, j in enumerate(columns) if not view.is_joint(j)]
     if out[np.ix_(single, single)].any():
         pairs = of_single_columns(view, schema, [columns[i] for i in single])
         out[np.ix_(single, single)] *= pairs
-    for block, (within, _) in joint:
+    for block, within in joint:
         at = np.flatnonzero(np.isin(columns, block.columns))
         out[np.ix_(at, at)] = 1.0 - (1.0 - out[np.ix_(at, at)]) * (1.0 - within)
-    return columns, out
+    return columns, columns, out
+
+
+def _relevant(view):
+    """What `dependences` is given of a view: by column, and by block."""
+    relevant, joint = relevances(view), []
+    for block in view.mixture.blocks:
+        if block.joint:
+            within, of_block = covariance_odds(block, view.slots[:-1])
+            relevant |= dict(zip(block.columns.tolist(), of_block))
+            joint.append((block, within))
+    return relevant, joint
 
 
 def of_single_columns(view, schema, columns):
     """The same of columns that both have to do with the components: (n_columns, n_columns)."""
     logs, weights = simulated(view, schema, columns)
-    share = {j: n for block in view.mixture.blocks for j, n in observed(block, view.slots[:-1])}
-    n_rows = view.mixture.sizes().sum()
-    seen = np.array([share[j] / n_rows for j in columns])
+    n_rows, share = view.mixture.sizes().sum(), _shares_observed(view)
+    seen = np.array([share[j] for j in columns])
     told = Told.of(logs, weights)
     whole = logs.sum(axis=0) + np.log(weights)
     out = np.zeros((len(columns), len(columns)))
@@ -104,6 +127,68 @@ def of_single_columns(view, schema, columns):
             odds.append(n * information(x, y, rest) - groups * cost(n / groups, x, y))
         out[i, :i] = expit(np.logaddexp.reduce(odds) - np.log(len(odds)))
     return out + out.T
+
+
+def dependences_between(views, links, relevant, schema):
+    """Yield what `dependences` gives of the columns of two views that are linked, or in one tree
+    of links, for each two of a draw.
+
+    As within a view, both columns have to do with their components, and the information that rows
+    gain by their dependence is held against what its freedom costs.
+
+    Parameters
+    ----------
+    views : list of View
+    links : Links
+    relevant : list of dict of int to float
+        By view, the probability that a column has to do with the components.
+    schema : Schema
+
+    Yields
+    ------
+    columns, others : list of int
+    probabilities : ndarray of shape (n_columns, n_others)
+    """
+    pairs, bit_generator = linked_pairs(views, links), np.random.PCG64(0)
+    at = links.components(N_SIMULATED, views, np.random.Generator(bit_generator))
+    told = {v: _Linked.of(views[v], schema, at[v], relevant[v], bit_generator) for v in at}
+    for u, v, law in pairs:
+        one, two = told[u], told[v]
+        ratios = law.log_ratios(one.told.likelihood, two.told.likelihood)
+        gain = np.mean(ratios + np.expm1(-ratios), axis=-1)
+        n = views[u].mixture.sizes().sum() * np.multiply.outer(one.seen, two.seen)
+        costs = np.stack([cost(n[i], one.told.some(i), two.told) for i in range(len(n))])
+        both = np.multiply.outer(one.relevant, two.relevant)
+        yield one.columns, two.columns, expit(n * gain - costs) * both
+
+
+class _Linked(NamedTuple):
+    """What is known of the columns of a view that is linked with others.
+
+    Attributes
+    ----------
+    columns : list of int
+    relevant, seen : ndarray of shape (n_columns,)
+        The probability that it has to do with the components; the share of its cells that are there.
+    told : Told
+        Of all components and a new one.
+    """
+
+    columns: list
+    relevant: np.ndarray
+    seen: np.ndarray
+    told: "Told"
+
+    @classmethod
+    def of(cls, view, schema, at, relevant, bit_generator):
+        columns, share, weights = (
+            sorted(view.features),
+            _shares_observed(view),
+            np.exp(view.log_weights),
+        )
+        own = (np.array([of[j] for j in columns]) for of in (relevant, share))
+        logs = SimulatedCells(view, schema, columns, at, bit_generator).scores()
+        return cls(columns, *own, Told.of(logs, np.maximum(weights, LEAST)))
 
 
 def simulated(view, schema, columns):
@@ -158,7 +243,7 @@ def components(logs):
 
 def cost(n, x, y):
     """What the freedom of a dependence costs n rows, in nats."""
-    most = x.squares.shape[-1] - 1
+    most = min(x.squares.shape[-1], y.squares.shape[-1]) - 1
     products = x.squares[..., :, None] * y.squares[..., None, :]
     largest = np.sort(products.reshape(*products.shape[:-2], -1), axis=-1)[..., ::-1][..., :most]
     return 0.5 * np.maximum(np.log1p(np.expand_dims(n, -1) * largest).sum(axis=-1), np.log1p(n))
@@ -172,6 +257,15 @@ def information(x, y, shares):
     of_x, of_y, both = (np.log(np.maximum(of, LEAST)) for of in (*densities, both))
     logs = np.maximum(both - of_x - of_y, np.log(LEAST))
     return np.mean(logs + np.expm1(-logs), axis=-1)
+
+
+def _shares_observed(view):
+    """Which share of the rows has a column's cell, by column; 1 of jointly normal ones, whose gaps
+    are part of the state."""
+    n_rows, out = view.mixture.sizes().sum(), dict.fromkeys(view.features, 1.0)
+    for block in view.mixture.blocks:
+        out |= {j: n / n_rows for j, n in observed(block, view.slots[:-1])}
+    return out
 
 
 def observed(block, slots):

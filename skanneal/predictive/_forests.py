@@ -29,10 +29,10 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from scipy.special import logsumexp, softmax
 
 from ..families._semi_continuous import outcomes_of
+from ..summary._spanning import from_roots, spanning_forest
 from ._draws import evenly
 from ._forest import Forest, pair_evidence
 from ._parameters import log_dirichlet
@@ -132,12 +132,10 @@ def _evidence(view, places, outcomes, labels, pairs):
 def _edges(view, places, outcomes, labels, gain):
     """The Edges of one view, None if there are none."""
     held = [i for i, place in enumerate(places) if place in view.features]
-    own = gain[np.ix_(held, held)]
-    # The tree takes 0 for no edge, so that lengths are made positive.
-    tree = minimum_spanning_tree(np.where(own > 0.0, 1.0 + own.max(initial=0.0) - own, 0.0))
-    if not tree.nnz:
+    forest = spanning_forest(gain[np.ix_(held, held)])
+    if not forest.nnz:
         return None
-    order, parents = _from_roots(tree)
+    order, parents = from_roots(forest)
     pairs = np.array([(held[parents[i]], held[i]) for i in order if parents[i] >= 0])
     weights = iter(softmax(_evidence(view, places, outcomes, labels, pairs), axis=1))
     at = {i: node for node, i in enumerate(order)}
@@ -151,17 +149,6 @@ def _edges(view, places, outcomes, labels, gain):
         edges.counts.append(_counts(view, [places[j] for j in pair], outcomes[:, pair].T, labels))
         edges.weights.append(next(weights))
     return edges
-
-
-def _from_roots(tree):
-    """The nodes of a forest that have edges, parents first, and each node's parent, -1 of roots."""
-    order, parents = [], np.full(tree.shape[0], -1)
-    for root in np.unique(tree.nonzero()):
-        if root not in order:
-            found, before = breadth_first_order(tree, root, directed=False)
-            order += found.tolist()
-            parents[found[1:]] = before[found[1:]]
-    return order, parents
 
 
 def _counts(view, pair, outcomes, labels):

@@ -4,10 +4,13 @@ Given a draw, two columns of one view depend on each other through the clusters 
 
     p(x, y) = sum_c w_c p(x | c) p(y | c),
 
-and columns of different views are independent. Two columns of a family of whole rows have Student's
-t together in each cluster, p(x, y | c). Between columns of few values the sum over values is
-exact; where a column is continuous the mean of log p(x, y) / (p(x) p(y)) over simulated rows
-estimates it.
+and columns of two views through the clusters of both, if these are linked (_links.py),
+
+    p(x, y) = sum_cd P(c, d) p(x | c) p(y | d);
+
+else they are independent. Two columns of a family of whole rows have Student's t together in each
+cluster, p(x, y | c). Between columns of few values the sum over values is exact; where a column is
+continuous the mean of log p(x, y) / (p(x) p(y)) over simulated rows estimates it.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -15,7 +18,8 @@ estimates it.
 import numpy as np
 from scipy.special import xlogy
 
-from ._joint_pairs import JointPairs
+from ._cell_scores import SimulatedCells
+from ._links import linked_pairs
 
 MOST_COUNTS = 1024  # a column of counts that needs more values than these is simulated
 TAIL = 1e-6  # probability of the largest counts, which are taken together
@@ -30,7 +34,7 @@ def mutual_information(predictor, columns, n_samples, seed):
     predictor : Predictor
     columns : list of int
     n_samples : int
-        Rows simulated per draw and view, where simulation is needed.
+        Rows simulated per draw and view, or pair of linked views, where simulation is needed.
     seed : SeedSequence
 
     Returns
@@ -42,16 +46,63 @@ def mutual_information(predictor, columns, n_samples, seed):
     """
     bit_generator = np.random.PCG64(seed)
     information, variance = np.zeros((2, len(columns), len(columns)))
-    for views, weight in zip(predictor.draws, predictor.draw_weights):
-        for view in views:
-            at = [i for i, column in enumerate(columns) if column in view.features]
+    for views, links, weight in zip(predictor.draws, predictor.links, predictor.draw_weights):
+        places = [[i for i, j in enumerate(columns) if j in view.features] for view in views]
+        for view, at in zip(views, places):
             if at:
                 own = [columns[i] for i in at]
                 mean, error = _of_view(predictor, view, own, n_samples, bit_generator)
                 information[np.ix_(at, at)] += weight * mean
                 variance[np.ix_(at, at)] += (weight * error) ** 2
+        for u, v, pair in linked_pairs(views, links):
+            here, there = places[u], places[v]
+            if here and there:
+                own = [(views[v], [columns[i] for i in at]) for v, at in ((u, here), (v, there))]
+                mean, error = _between(predictor, pair, own, n_samples, bit_generator)
+                for at, of_mean, of_error in (
+                    (np.ix_(here, there), mean, error),
+                    (np.ix_(there, here), mean.T, error.T),
+                ):
+                    information[at] += weight * of_mean
+                    variance[at] += (weight * of_error) ** 2
     total = predictor.draw_weights.sum()
     return np.maximum(information / total, 0.0), np.sqrt(variance) / total
+
+
+def _between(predictor, pair, own, n_samples, bit_generator):
+    """Information and standard error of columns of one view with those of another.
+
+    pair : PairLaw; own : list of (View, list of columns), two of them
+    """
+    tables = [[_values(predictor, view, j) for j in columns] for view, columns in own]
+    information = np.zeros([len(of) for of in tables])
+    rest = np.zeros(information.shape, dtype=bool)
+    for i, one in enumerate(tables[0]):
+        for j, two in enumerate(tables[1]):
+            if one is None or two is None:
+                rest[i, j] = True
+                continue
+            joint = one.T @ pair.law @ two
+            alone = joint.sum(axis=1), joint.sum(axis=0)
+            entropies = (_negated_entropies(of).sum() for of in alone)
+            information[i, j] = _negated_entropies(joint).sum() - sum(entropies)
+    if not rest.any():
+        return information, np.zeros(rest.shape)
+    simulated = [
+        SimulatedCells(view, predictor.schema, columns, at, bit_generator)
+        for (view, columns), at in zip(own, pair.components(n_samples, bit_generator))
+    ]
+    sums, squares = np.zeros((2, *rest.shape))
+    step = max(1, BLOCK_NUMBERS // (sum(rest.shape) * max(pair.law.shape)))
+    for start in range(0, n_samples, step):
+        stop = min(start + step, n_samples)
+        logs = [cells.scores(start, stop) for cells in simulated]
+        ratios = pair.log_ratios(*(np.exp(of - of.max(axis=2, keepdims=True)) for of in logs))
+        sums += ratios.sum(axis=2)
+        squares += (ratios**2).sum(axis=2)
+    mean = sums / n_samples
+    variance = np.maximum(squares / n_samples - mean**2, 0.0)
+    return np.where(rest, mean, information), np.where(rest, np.sqrt(variance / n_samples), 0.0)
 
 
 def _of_view(predictor, view, columns, n_samples, bit_generator):
@@ -123,27 +174,13 @@ def _simulated(predictor, view, columns, rest, n_samples, bit_generator):
     cumulative = np.cumsum(weights)
     uniforms = np.random.Generator(bit_generator).random(n_samples) * cumulative[-1]
     at = np.minimum(np.searchsorted(cumulative, uniforms, side="right"), len(weights) - 1)
-    cells, joint = predictor.schema.missing_cells(n_samples), _joint_pairs(view, columns)
-    for pairs in joint:
-        for j, own in zip(pairs.columns, pairs.sample(at, bit_generator).T):
-            cells[j] = own.astype(np.float32)
-    of_joint = {j: (pairs, i) for pairs in joint for i, j in enumerate(pairs.columns)}
-    for column in columns:
-        if column not in of_joint:
-            cells[column] = view.sample_cells(column, at, bit_generator)
-    table = predictor.table(cells)
-
-    def scores_of(column, start, stop):
-        if column not in of_joint:
-            return view.cell_scores(column, table, start, stop)
-        pairs, i = of_joint[column]
-        return pairs.alone(i, table.column(column, start, stop).astype(np.float64))
-
+    simulated = SimulatedCells(view, predictor.schema, columns, at, bit_generator)
+    table, joint = simulated.table, simulated.joint
     sums, squares = np.zeros((2, len(rest), len(columns)))
     step = max(1, BLOCK_NUMBERS // (len(columns) * (len(weights) + len(rest))))
     for start in range(0, n_samples, step):
         stop = min(start + step, n_samples)
-        scores = np.stack([scores_of(column, start, stop) for column in columns], axis=1)
+        scores = simulated.scores(start, stop).transpose(1, 0, 2)
         largest = scores.max(axis=2, keepdims=True)
         likelihood = np.exp(scores - largest)
         alone = np.log(likelihood @ weights)
@@ -157,16 +194,6 @@ def _simulated(predictor, view, columns, rest, n_samples, bit_generator):
         squares += (ratios**2).sum(axis=0)
     mean = sums / n_samples
     return mean, np.sqrt(np.maximum(squares / n_samples - mean**2, 0.0) / n_samples)
-
-
-def _joint_pairs(view, columns):
-    """The JointPairs of a view's blocks of whole rows, of these columns: a list of one or none."""
-    out = []
-    for block in view.mixture.blocks:
-        own = [int(j) for j in block.columns if int(j) in columns]
-        if block.joint and own:
-            out.append(JointPairs(block, view.slots, own))
-    return out
 
 
 def _put_together(both, pairs, cells, columns, rest, largest, weights):

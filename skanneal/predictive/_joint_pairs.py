@@ -54,3 +54,13 @@ class JointPairs:
         q = (c * one * one - 2.0 * b * one * two + a * two * two) / determinant
         constant = -np.log(2.0 * np.pi) - 0.5 * np.log(determinant)
         return constant - 0.5 * (nu + 2) * np.log1p(np.maximum(q, 0.0) / nu)
+
+
+def joint_pairs(view, columns):
+    """The JointPairs of a view's blocks of whole rows, of these columns: a list of one or none."""
+    out = []
+    for block in view.mixture.blocks:
+        own = [int(j) for j in block.columns if int(j) in columns]
+        if block.joint and own:
+            out.append(JointPairs(block, view.slots, own))
+    return out

@@ -2,7 +2,7 @@
 
 For a draw s (a partition z and hyperparameters h), the density of row i given the other rows is
 p(x_i | x_-i, z_-i, h), the row's own label summed out; with several views it is the product over
-them. The draws have seen the row, so that the density under their chain is the importance-sampling
+them, and where these are linked (_links.py) the sum over the components of all. The draws have seen the row, so that the density under their chain is the importance-sampling
 estimate
 
     p(x_i | x_-i) = 1 / mean_s 1 / p(x_i | x_-i, z_-i^s, h^s)
@@ -21,8 +21,13 @@ from scipy.special import logsumexp
 
 from ..states import logs_without, state_from_arrays
 from ..summary import stacking_weights
+from ._draws import evenly
+from ._links import LeftOut, Links
+from ._tail import own_components, weights_without
+from ._view import View
 
 MOST_ROWS = 2000  # on which chains are compared
+MOST_LINKED = 8  # draws of each, if their views are linked: then each takes many times longer
 
 
 def chain_weights(chains, table, agree=False):
@@ -66,6 +71,8 @@ def chain_log_densities(chains, table):
     rows = compared_rows(table.n_rows)
     out = np.empty((len(chains), len(rows)))
     for of_chain, draws in zip(out, chains):
+        if "link_views" in draws[0].arrays:
+            draws = [draws[d] for d in evenly(len(draws), MOST_LINKED)]
         logs = [log_densities_without(draw, table, rows) for draw in draws]
         of_chain[:] = np.log(len(draws)) - logsumexp(np.negative(logs), axis=0)
     return out
@@ -74,7 +81,31 @@ def chain_log_densities(chains, table):
 def log_densities_without(draw, table, rows):
     """Log density of each of these rows given all others and the draw: (n,)."""
     state = state_from_arrays(draw.arrays, table)
+    return _of_views(state, rows) + _of_links(draw, state, table, rows)
+
+
+def _of_views(state, rows):
+    """The same if views were independent."""
     return sum(logs_without(view, rows) for view in state.views)
+
+
+def _of_links(draw, state, table, rows):
+    """What links add."""
+    if not len(draw.arrays.get("link_views", ())):
+        return 0.0
+    some, own, at = table.take(rows), [], []
+    for mixture in state.views:
+        view, sizes = View(mixture), mixture.sizes()
+        scores = mixture.score_rows(some, 0, len(rows))[0]
+        home, loss = own_components(view, rows)
+        scores[np.arange(len(rows)), home] -= loss
+        homes, of = np.unique(home, return_inverse=True)
+        log_weights = [weights_without(mixture, sizes[view.slots[:-1]], k) for k in homes]
+        own.append(scores + np.array(log_weights)[of])
+        at.append(home)
+    links = Links.of(draw.arrays, [View(mixture) for mixture in state.views])
+    independent = sum(logsumexp(of, axis=1) for of in own)
+    return links.upwards(own, LeftOut(draw.arrays, at))[2] - independent
 
 
 def log_likelihoods(draws, table):
@@ -96,11 +127,12 @@ def log_likelihoods(draws, table):
     """
     rows = np.arange(table.n_rows)
     logs = np.array([log_densities_without(draw, table, rows) for draw in draws])
-    return logs + (_in_units(draws[0], table, rows) - logs[0])  # the difference is the rows' own
+    first = _of_views(state_from_arrays(draws[0].arrays, table), rows)
+    return logs + (_in_units(draws[0], table, rows) - first)  # the difference is the rows' own
 
 
 def _in_units(draw, table, rows):
-    """`log_densities_without` of any draw, in the user's units: the slow way, row by row."""
+    """`_of_views` of any draw, in the user's units: the slow way, row by row."""
     views = state_from_arrays(draw.arrays, table).views
     out = np.zeros(len(rows))
     for i, row in enumerate(map(int, rows)):

@@ -27,6 +27,7 @@ from copy import copy
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
+from ..states import draw_arrays
 from ..summary._basins import basins
 from ..summary._cluster_tree import FEW_ROWS
 from ..summary._dip import scaled_dip
@@ -214,6 +215,6 @@ def parted(draw, view, labels, around, found, table):
     mixture.set_prior(mixture.prior.holding(int(new.max()) + 1))
     mixture.replace(np.arange(table.n_rows), new)
     out = copy(draw)
-    out.arrays = state.to_arrays(numbered=True) | {"log_joint": np.array(state.log_joint())}
+    out.arrays = draw_arrays(state, "link_views" in draw.arrays)
     CHECKED[out] = {0, n_labelled(out.arrays)}
     return out

@@ -5,7 +5,7 @@
 import numpy as np
 
 from ..moves import iterated_conditional_modes
-from ..states import CrossCat, Mixture, Subsample
+from ..states import CrossCat, Mixture, Subsample, draw_arrays
 from ..summary import LOSSES, point_estimate, relabel
 from ..summary._losses import expected_losses
 from ._draws import largest_view, partitions, shown_views, state_of
@@ -185,7 +185,7 @@ def crosscat_arrays(view_of, row_labels, sources, best, families, table, split=N
     if "fills" in best.arrays:
         for view in state.views:
             view.draw_fills(rows, np.random.PCG64(0))
-    return state.to_arrays(numbered=True) | {"log_joint": np.array(state.log_joint())}
+    return draw_arrays(state, "link_views" in best.arrays)
 
 
 def _all_rows(table):

@@ -1,7 +1,8 @@
 """Answers of a set of draws to queries.
 
-A row's density under a draw is the product over the draw's views of sum_c w_c p(row_v | x_c), the
-new cluster's term included; a mixture is its own only view. Densities are averaged over draws, not
+A row's density in a view of a draw is sum_c w_c p(row_v | x_c), the new cluster's term included; a
+mixture is its own only view. That of the row is the product over views, or the sum over the
+clusters of all views where these are linked (_links.py). Densities are averaged over draws, not
 their logarithms; a draw may count less than others. The training data are not needed.
 """
 
@@ -20,6 +21,7 @@ from ._conditional_fill import conditional_fill
 from ._draws import state_of
 from ._forest_view import as_warped
 from ._forests import outcomes_in
+from ._links import Links, choose
 from ._mapped_fill import mapped_filler
 from ._view import View, shares_of_views
 
@@ -40,6 +42,8 @@ class Predictor:
     Attributes
     ----------
     draws : list of list of View
+    links : list of Links
+        By draw, how its views go together.
     draw_weights : float64 array of shape (n_draws,)
     main : list of int
         For each draw, the view that answers where only one can.
@@ -52,6 +56,7 @@ class Predictor:
         empty = Table(*schema)
         self.main = [draw.main_view for draw in draws]
         self.draws = [[View(mixture) for mixture in state_of(draw, empty).views] for draw in draws]
+        self.links = [Links.of(draw.arrays, views) for draw, views in zip(draws, self.draws)]
 
     def warped(self, known):
         """This predictor with warped components that bind outcomes: by draw the `rank_counts`, the
@@ -63,11 +68,21 @@ class Predictor:
         ]
         return other
 
-    def with_parameters(self, seed):
-        """This predictor with weights and parameters drawn, which all rows then share; a
-        SeedSequence."""
+    def with_parameters(self, draws, seed):
+        """This predictor with weights and parameters drawn, which all rows then share.
+
+        Parameters
+        ----------
+        draws : list of Draw or CrossCatDraw
+            Its own.
+        seed : SeedSequence
+        """
         other, generator = copy(self), np.random.Generator(np.random.PCG64(seed))
         other.draws = [[view.drawn(generator) for view in views] for views in self.draws]
+        other.links = [
+            Links.of(draw.arrays, views, generator=generator)
+            for draw, views in zip(draws, other.draws)
+        ]
         return other
 
     def without(self, draws, table, rows):
@@ -92,6 +107,9 @@ class Predictor:
                 [view.renewed(mixture) for view, mixture in zip(views, mixtures)]
                 for views, mixtures in zip(self.draws, states)
             ]
+            other.links = [
+                Links.of(draw.arrays, *of_draw) for draw, *of_draw in zip(draws, other.draws, homes)
+            ]
             yield other
             for views, slots in zip(states, homes):
                 for mixture, slot in zip(views, slots):
@@ -109,6 +127,23 @@ class Predictor:
 
     # ---- densities ------------------------------------------------------------------------------
 
+    def joints(self, d, table, start, stop):
+        """log p(row, cluster) under draw d: of each of its views (stop - start, K + 1), all cells
+        of the row counted; and log p(row), (stop - start,)."""
+        return self.links[d].joints(self._own(d, table, start, stop))
+
+    def of_view(self, d, v, table, start, stop):
+        """log p(cluster, the row's cells in view v | its other cells) under draw d:
+        (stop - start, K + 1)."""
+        links, view = self.links[d], self.draws[d][v]
+        if not links.has(v):
+            return view.joint(table, start, stop)
+        return links.of_view(v, self._own(d, table, start, stop), view.log_weights)
+
+    def _own(self, d, table, start, stop):
+        """By view of draw d what its own cells say of its clusters."""
+        return [view.joint(table, start, stop) for view in self.draws[d]]
+
     def log_densities(self, table):
         """Log of each draw's weight times its density of each row: (n_rows, n_draws)."""
         return np.concatenate([*self._of_blocks(table), np.empty((0, len(self.draws)))])
@@ -117,9 +152,9 @@ class Predictor:
         """Yield the same of a block of rows at a time."""
         for start, stop in self._blocks(table):
             out = np.empty((stop - start, len(self.draws)))
-            for d, views in enumerate(self.draws):
-                per_view = (logsumexp(view.joint(table, start, stop), axis=1) for view in views)
-                out[:, d] = sum(per_view, self._log_draw_weights[d])
+            for d, log_weight in enumerate(self._log_draw_weights):
+                own = self._own(d, table, start, stop)
+                out[:, d] = self.links[d].log_density(own) + log_weight
             yield out
 
     def log_density(self, table):
@@ -136,30 +171,28 @@ class Predictor:
         out = np.empty(table.n_rows)
         for start, stop in self._blocks(table):
             new, whole = [], []
-            for views, main, log_weight in zip(self.draws, self.main, self._log_draw_weights):
-                joints = [view.joint(table, start, stop) for view in views]
-                per_view = [logsumexp(joint, axis=1) for joint in joints]
-                whole.append(sum(per_view, log_weight))
-                new.append(joints[main][:, -1] + (whole[-1] - per_view[main]))
+            for d, log_weight in enumerate(self._log_draw_weights):
+                joints, log_density = self.joints(d, table, start, stop)
+                whole.append(log_density + log_weight)
+                new.append(joints[self.main[d]][:, -1] + log_weight)
             out[start:stop] = np.exp(self._mean_of_logs(new) - self._mean_of_logs(whole))
         return out
 
     def cluster_probabilities(self, table, v=0):
         """Probability of each existing cluster in view v of the first draw: (n_rows, K)."""
-        view = self.draws[0][v]
-        out = np.empty((table.n_rows, len(view.slots) - 1))
+        out = np.empty((table.n_rows, len(self.draws[0][v].slots) - 1))
         for start, stop in self._blocks(table):
-            joint = view.joint(table, start, stop)[:, :-1]
+            joint = self.joints(0, table, start, stop)[0][v][:, :-1]
             out[start:stop] = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
         return out / out.sum(axis=1, keepdims=True)
 
-    def memberships(self, table, d, v):
-        """Probability of each existing cluster in view v of draw d, a new one being the rest."""
-        view = self.draws[d][v]
-        out = np.empty((table.n_rows, len(view.slots) - 1))
+    def memberships(self, table, d):
+        """By view of draw d the probability of each existing cluster, a new one being the rest."""
+        out = [np.empty((table.n_rows, len(view.slots) - 1)) for view in self.draws[d]]
         for start, stop in self._blocks(table):
-            joint = view.joint(table, start, stop)
-            out[start:stop] = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))[:, :-1]
+            joints, whole = self.joints(d, table, start, stop)
+            for of_view, joint in zip(out, joints):
+                of_view[start:stop] = np.exp(joint - whole[:, None])[:, :-1]
         return out
 
     def cell_surprisals(self, table, n_columns):
@@ -168,15 +201,13 @@ class Predictor:
         for start, stop in self._blocks(table, self._n_weights):
             whole = []
             without = [[] for _ in range(table.n_columns)]
-            for views, log_weight in zip(self.draws, self._log_draw_weights):
-                joints = [view.joint(table, start, stop) for view in views]
-                per_view = [logsumexp(joint, axis=1) for joint in joints]
-                whole.append(sum(per_view, log_weight))
-                for view, joint, own in zip(views, joints, per_view):
-                    others = whole[-1] - own
+            for d, log_weight in enumerate(self._log_draw_weights):
+                joints, log_density = self.joints(d, table, start, stop)
+                whole.append(log_density + log_weight)
+                for view, joint in zip(self.draws[d], joints):
                     for column in view.features:
                         cells = view.cell_scores(column, table, start, stop)
-                        without[column].append(others + logsumexp(joint - cells, axis=1))
+                        without[column].append(logsumexp(joint - cells, axis=1) + log_weight)
             whole = self._mean_of_logs(whole)
             for j in range(n_columns):
                 out[start:stop, j] = self._mean_of_logs(without[j]) - whole
@@ -201,15 +232,12 @@ class Predictor:
         found = {j: [np.empty((0, self.schema.n_levels[j]))] for j in columns}
         for start, stop in self._blocks(table, self._n_weights):
             of_draws = {j: [] for j in found}
-            for views, log_weight in zip(self.draws, self._log_draw_weights):
-                joints = [view.joint(table, start, stop) for view in views]
-                per_view = [logsumexp(joint, axis=1) for joint in joints]
-                whole = sum(per_view, log_weight)
-                for view, joint, own in zip(views, joints, per_view):
+            for d, log_weight in enumerate(self._log_draw_weights):
+                joints, _ = self.joints(d, table, start, stop)
+                for view, joint in zip(self.draws[d], joints):
                     for j in found.keys() & view.features.keys():
                         without = joint - view.cell_scores(j, table, start, stop)
-                        logs = without + (whole - own)[:, None]
-                        of_draws[j].append((logs, view))
+                        of_draws[j].append((without + log_weight, view))
             for j, pairs in of_draws.items():
                 top = np.max([logs.max(axis=1) for logs, _ in pairs], axis=0)[:, None]
                 mixed = sum(
@@ -276,16 +304,14 @@ class Predictor:
 
     def _shares(self, table, start, stop):
         """For each draw, by column: P(draw, cluster of the column's view | row), (rows, K + 1)."""
-        joints = [[view.joint(table, start, stop) for view in views] for views in self.draws]
-        per_view = [[logsumexp(joint, axis=1) for joint in of_draw] for of_draw in joints]
-        totals = [sum(*summands) for summands in zip(per_view, self._log_draw_weights)]
-        whole = logsumexp(totals, axis=0)
+        found = [self.joints(d, table, start, stop) for d in range(len(self.draws))]
+        totals = [total + own for (_, total), own in zip(found, self._log_draw_weights)]
+        whole = logsumexp(totals, axis=0)[:, None]
         out = []
-        for views, of_draw, sums, total in zip(self.draws, joints, per_view, totals):
+        for views, (joints, _), log_weight in zip(self.draws, found, self._log_draw_weights):
             share = {}
-            for view, joint, own in zip(views, of_draw, sums):
-                weights = np.exp(joint - (own - total + whole)[:, None])
-                share |= dict.fromkeys(view.features, weights)
+            for view, joint in zip(views, joints):
+                share |= dict.fromkeys(view.features, np.exp(joint + log_weight - whole))
             out.append(share)
         return out
 
@@ -355,7 +381,7 @@ class Predictor:
         log_densities = self.log_densities(table)
         weights = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
         n_rows = table.n_rows if n is None else n
-        which = _choose(np.cumsum(weights, axis=1), generator.random(n_rows))
+        which = choose(np.cumsum(weights, axis=1), generator.random(n_rows))
         missing = [np.broadcast_to(table.missing(j), n_rows) for j in range(table.n_columns)]
         columns = [
             np.zeros(n_rows, np.int64 if levels else float) for levels in self.schema.n_levels
@@ -363,27 +389,34 @@ class Predictor:
         for d, views in enumerate(self.draws):
             rows = np.flatnonzero(which == d)
             own = table if n is not None else table.take(rows)
-            for view in views:
-                at = self._clusters(view, own, generator.random(len(rows)))
-                gaps = [mask[rows] for mask in missing]
-                for j, empty, cells in view.sample(gaps, at, bit_generator, own):
+            gaps = [mask[rows] for mask in missing]
+            for v, at in self._clusters(d, own, len(rows), generator):
+                for j, empty, cells in views[v].sample(gaps, at, bit_generator, own):
                     in_units = partial(self.in_units, j)
                     columns[j][rows[empty]] = (
-                        maps[j].drawn(cells, in_units, view.nearest_held(j, at[empty]))
+                        maps[j].drawn(cells, in_units, views[v].nearest_held(j, at[empty]))
                         if j in maps
                         else in_units(cells)
                     )
         return columns
 
-    def _clusters(self, view, table, uniforms):
-        """A cluster for each row given its cells: indices into view.slots."""
-        at = np.empty(len(uniforms), dtype=np.int64)
-        for start, stop in self._blocks(table):
-            joint = view.joint(table, start, stop)
-            weights = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-            rows = slice(None) if table.n_rows == 1 else slice(start, stop)
-            at[rows] = _choose(np.cumsum(weights, axis=1), uniforms[rows])
-        return at
+    def _clusters(self, d, table, n, generator):
+        """Yield each view of draw d and a cluster of each row in it, given the row's cells and its
+        clusters in the views before: indices into view.slots.
+
+        The table has n rows, or one that stands for n."""
+        links, at = self.links[d], [np.empty(n, dtype=np.int64) for _ in self.draws[d]]
+        blocks = [
+            (slice(0, n) if table.n_rows == 1 else slice(*of), of) for of in self._blocks(table)
+        ]
+        below = [links.upwards(self._own(d, table, *of))[0] for _, of in blocks]
+        for v in links.order:
+            uniforms = generator.random(n)
+            for (rows, _), of_block in zip(blocks, below):
+                logs = links.given_parent(v, of_block, [of[rows] for of in at])
+                weights = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+                at[v][rows] = choose(np.cumsum(weights, axis=1), uniforms[rows])
+            yield v, at[v]
 
     # ---- blocks of rows -------------------------------------------------------------------------
 
@@ -398,19 +431,6 @@ class Predictor:
         step = max(1, BLOCK_BYTES // (8 * max(width, widest)))
         for start in range(0, table.n_rows, step):
             yield start, min(start + step, table.n_rows)
-
-
-def _choose(cumulative, uniforms):
-    """Indices with probabilities proportional to the steps of cumulative weights.
-
-    cumulative : (n, n_choices), or (1, n_choices) for all alike; uniforms : (n,)
-    """
-    points = uniforms * cumulative[:, -1]
-    if len(cumulative) == 1:
-        at = np.searchsorted(cumulative[0], points, side="right")
-    else:
-        at = np.count_nonzero(cumulative <= points[:, None], axis=1)
-    return np.minimum(at, cumulative.shape[1] - 1)
 
 
 def _most_probable_levels(views, column, shares, table, rows):

@@ -267,7 +267,7 @@ class MixtureQueries:
     def of_draw(self, draw, seed):
         """The predictor of one draw whose components have drawn weights and parameters."""
         alone = self._of([draw], np.ones(1))
-        return alone.with_parameters(seed_below(seed, OfTurn.PARAMETERS))
+        return alone.with_parameters([draw], seed_below(seed, OfTurn.PARAMETERS))
 
     def _gappy_rows(self, columns):
         """Missing cells, and the rows that have some as a Table (None without any) and theirs."""

@@ -32,10 +32,10 @@ class Memberships:
     @classmethod
     def of_table(cls, draws, predictor, table):
         """Of new rows."""
-        clusters = [
-            [predictor.memberships(table, d, draw.stored(v)) for v in range(draw.n_views)]
-            for d, draw in enumerate(draws)
-        ]
+        clusters = []
+        for d, draw in enumerate(draws):
+            of_views = predictor.memberships(table, d)
+            clusters.append([of_views[draw.stored(v)] for v in range(draw.n_views)])
         return cls([draw.view_labels for draw in draws], clusters)
 
     def part(self, rows):

@@ -240,8 +240,14 @@ def standing_without(view, sizes, typical, own, pattern):
     of_case, of_pattern = np.divmod(cases, len(typical))
     others = np.repeat(sizes[None], len(cases), axis=0)
     others[np.arange(len(cases)), of_case] -= 1
-    log_weights = np.full(others.shape, -np.inf)
-    for row, left in zip(log_weights, others):
-        there = np.r_[np.flatnonzero(left[:-1]), len(left) - 1]
-        row[there] = view.mixture.prior.log_weights(left[there[:-1]])
+    log_weights = np.array([weights_without(view.mixture, sizes[:-1], k) for k in of_case])
     return log_standing(log_weights, others, typical[of_pattern]), case
+
+
+def weights_without(mixture, sizes, k):
+    """Log weights of components, and of a new one, without a row of component k: (K + 1,)."""
+    left = sizes.copy()
+    left[k] -= 1
+    there, out = np.flatnonzero(left), np.full(len(left) + 1, -np.inf)
+    out[np.r_[there, len(left)]] = mixture.prior.log_weights(left[there])
+    return out

@@ -2,6 +2,7 @@
 
 from ._check import checked_blocks, recount
 from ._left_out import logs_without
+from ._links import draw_arrays
 from ._mixture import Mixture
 from ._subsample import SELECTIONS, Subsample
 from .crosscat import CrossCat, FreshView
@@ -21,6 +22,7 @@ __all__ = [
     "Mixture",
     "Subsample",
     "checked_blocks",
+    "draw_arrays",
     "logs_without",
     "recount",
     "state_from_arrays",

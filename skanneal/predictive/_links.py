@@ -1,0 +1,306 @@
+r"""The views of a draw together: what a row's cells in one view say of its components in others.
+
+By states/_links.py a link says how probable component l of a view is, given component k of another.
+With the weights of components as margins, a new component among them, this is a law of pairs
+P(k, l) = w_k w_l r_kl, the nearest one to w_k p(l | k) that has these margins (Deming and Stephan
+1940). So the law of the columns of one view is the same with links and without; links say how views
+go together. Along a forest of links
+
+    p(k_1, ..., k_V) = prod_v w_v(k_v) prod_links r_uv(k_u, k_v),
+
+a latent tree. All sums over the components of all views are made by passing messages along it: first
+from the leaves to the roots, then back (Pearl 1988).
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from itertools import combinations
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import logsumexp
+
+from ..states._links import counts_of, ratio_of
+from ..summary._spanning import from_roots
+
+LEAST = np.finfo(float).tiny
+
+
+class Links:
+    """How the views of a draw go together.
+
+    Parameters
+    ----------
+    n_views : int
+    ratios : dict of (int, int) to float64 array of shape (K_u + 1, K_v + 1)
+        By two views that are linked, the r_kl.
+
+    Attributes
+    ----------
+    order : list of int
+        The views, in each tree parents before children.
+    parents : int array of shape (n_views,)
+        -1 of a root.
+    """
+
+    def __init__(self, n_views, ratios):
+        pairs = np.array(list(ratios), dtype=np.int64).reshape(-1, 2)
+        linked, self.parents = [], np.full(n_views, -1)
+        if len(pairs):
+            forest = csr_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(n_views, n_views))
+            linked, self.parents = from_roots(forest)
+        self.order = [*linked, *sorted(set(range(n_views)) - set(linked))]
+        self.ratios = ratios | {(v, u): of.T for (u, v), of in ratios.items()}
+
+    @classmethod
+    def of(cls, arrays, views, without=None, generator=None):
+        """The Links that a draw keeps; without any its views are independent.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            Of the draw.
+        views : list of View
+        without : sequence of int, optional
+            The components, by view, of a row that is to be left out; the views have lost it.
+        generator : numpy.random.Generator, optional
+            Draw the laws of pairs. By default they are means.
+        """
+        if not len(arrays.get("link_views", ())):
+            return cls(len(views), {})
+        pairs, ratios = arrays["link_views"], {}
+        sizes = stored_sizes(arrays, len(views))
+        weights = [np.exp(view.log_weights) for view in views]
+        parts = counts_of(pairs, arrays["link_counts"], sizes)
+        for (u, v), counts, c in zip(pairs.tolist(), parts, arrays["link_strengths"]):
+            n = counts.astype(np.float64)
+            if without is not None:
+                n[without[u], without[v]] -= 1.0
+            n = n[np.ix_(views[u].slots[:-1], views[v].slots[:-1])]
+            ratios[u, v] = ratio_of(n, c, weights[u], weights[v], generator)
+        return cls(len(views), ratios)
+
+    def has(self, v):
+        """Whether a view is linked with any other."""
+        return bool(self.parents[v] >= 0 or (self.parents == v).any())
+
+    def upwards(self, own, left_out=None):
+        """What the leaves tell the roots.
+
+        Parameters
+        ----------
+        own : list of ndarray of shape (n_rows, K + 1)
+            By view, log w_k p(the row's cells in the view | k).
+        left_out : LeftOut, optional
+            If these are training rows, each of which is left out.
+
+        Returns
+        -------
+        below : list of ndarray of shape (n_rows, K + 1)
+            The same of the cells in the view and in all views below it.
+        messages : list of ndarray or None
+            By view, what its `below` tells its parent; None of a root.
+        whole : ndarray of shape (n_rows,)
+            log p(row).
+        """
+        below, messages, whole = list(own), [None] * len(own), 0.0
+        for v in reversed(self.order):
+            u = self.parents[v]
+            if u < 0:
+                whole = whole + logsumexp(below[v], axis=1)
+            else:
+                ratios = self.ratios[v, u]
+                messages[v] = _log_product(below[v], ratios)
+                if left_out is not None:
+                    messages[v] += left_out.change(v, u, below[v], ratios)
+                below[u] = below[u] + messages[v]
+        return below, messages, whole
+
+    def log_density(self, own):
+        """log p(row) of rows: (n_rows,)."""
+        return self.upwards(own)[2]
+
+    def joints(self, own):
+        """log p(row, k_v = k) of each view, (n_rows, K + 1), and log p(row), (n_rows,)."""
+        below, messages, whole = self.upwards(own)
+        out = list(below)
+        for v in self.order:
+            u = self.parents[v]
+            if u < 0:
+                out[v] = below[v] + (whole - logsumexp(below[v], axis=1))[:, None]
+            else:
+                out[v] = below[v] + _log_product(out[u] - messages[v], self.ratios[u, v])
+        return out, whole
+
+    def of_view(self, v, own, log_weights):
+        """log p(k_v = k, the row's cells in the view | its cells in other views): (n_rows, K + 1).
+
+        log_weights : ndarray of shape (K + 1,)
+            Of the view.
+        """
+        joint = self.joints(own)[0][v]
+        there = np.isfinite(log_weights)
+        others = joint[:, there] - own[v][:, there] + log_weights[there]
+        return joint - logsumexp(others, axis=1, keepdims=True)
+
+    def given_parent(self, v, below, at):
+        """log p(k_v = k, cells in the view and below | row's component in the parent view).
+
+        Parameters
+        ----------
+        v : int
+        below : list of ndarray of shape (n_rows, K + 1), or (1, K + 1) for all alike
+            From `upwards`.
+        at : list of int array of shape (n_rows,)
+            Components, by view; those of the parent are there, if v has one.
+        """
+        u = self.parents[v]
+        if u < 0:
+            return below[v]
+        with np.errstate(divide="ignore"):
+            return below[v] + np.log(self.ratios[u, v][at[u]])
+
+    def components(self, n, views, generator):
+        """Components of n rows in the views that are linked: dict of int to int array (n,)."""
+        below = [view.log_weights[None] for view in views]
+        at = [np.empty(0, np.int64)] * len(views)
+        for v in self.order:
+            if self.has(v):
+                weights = np.exp(self.given_parent(v, below, at))
+                at[v] = choose(np.cumsum(weights, axis=1), generator.random(n))
+        return {v: of for v, of in enumerate(at) if self.has(v)}
+
+    def pair(self, u, v, weights):
+        """r_kl of two views, whether they are linked or in one tree; None if they are not.
+
+        weights : list of ndarray of shape (K + 1,)
+        """
+        path_u, path_v = self._to_root(u), self._to_root(v)
+        if path_u[-1] != path_v[-1]:
+            return None
+        meet = next(a for a in path_u if a in path_v)
+        down = path_v[: path_v.index(meet)][::-1]
+        path = [*path_u[: path_u.index(meet) + 1], *down]
+        out = self.ratios[path[0], path[1]]
+        for a, b in zip(path[1:], path[2:]):
+            out = (out * weights[a]) @ self.ratios[a, b]
+        return out
+
+    def _to_root(self, v):
+        out = [v]
+        while self.parents[out[-1]] >= 0:
+            out.append(int(self.parents[out[-1]]))
+        return out
+
+
+class LeftOut:
+    """Training rows, each of which is left out of the links.
+
+    Without a row of components k and l the law p(l' | k) has counts of one row less; the others
+    stay, as do the factors that give the pairs their margins.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        Of the draw.
+    at : list of int array of shape (n_rows,)
+        By view the components of the rows.
+    """
+
+    def __init__(self, arrays, at):
+        pairs, sizes = arrays["link_views"].tolist(), stored_sizes(arrays, len(at))
+        counts = counts_of(pairs, arrays["link_counts"], sizes)
+        self.known = {(u, v): of for (u, v), *of in zip(pairs, counts, arrays["link_strengths"])}
+        self.at, self.sizes = at, sizes
+
+    def change(self, v, u, below, ratios):
+        """What to add to the message of view v to view u, (n_rows, K_u + 1), which is the log of
+        exp(below) @ ratios."""
+        of = np.exp(below - below.max(axis=1, keepdims=True))
+        before, rows = of @ ratios, np.arange(len(of))
+        given, other = (u, v) if (u, v) in self.known else (v, u)
+        counts, c = self.known[given, other]
+        k, l = self.at[given], self.at[other]  # noqa: E741
+        lines = ratios.T[k] if given == u else ratios[k]
+        n_k = self.sizes[given][k]
+        share = self.sizes[other][l] / self.sizes[other].sum()
+        new = lines * ((n_k + c) / (n_k - 1.0 + c))[:, None]
+        new[rows, l] *= 1.0 - 1.0 / (counts[k, l] + c * share)
+        after = before.copy()
+        if given == u:
+            after[rows, k] = np.sum(of * new, axis=1)
+        else:
+            after += of[rows, k][:, None] * (new - lines)
+        return np.log(np.maximum(after, LEAST)) - np.log(before)
+
+
+class PairLaw:
+    """The probability of each pair of components of two views that are linked, or in one tree.
+
+    Parameters
+    ----------
+    law : float64 array of shape (K_first + 1, K_second + 1)
+    """
+
+    def __init__(self, law):
+        self.law = law
+
+    def components(self, n, bit_generator):
+        """Components of n rows in both views, indices into their slots."""
+        sums = np.cumsum(self.law)
+        uniforms = np.random.Generator(bit_generator).random(n) * sums[-1]
+        at = np.minimum(np.searchsorted(sums, uniforms, side="right"), len(sums) - 1)
+        return np.unravel_index(at, self.law.shape)
+
+    def log_ratios(self, one, two):
+        """log p(x, y) / (p(x) p(y)) of cells of columns of the first view and of the second.
+
+        Parameters
+        ----------
+        one, two : float64 array of shape (n_columns, n_rows, K + 1)
+            Likelihoods, up to a factor for each cell.
+
+        Returns
+        -------
+        log_ratios : float64 array of shape (n_columns_first, n_columns_second, n_rows)
+        """
+        alone = [
+            np.log(np.maximum(of @ law, LEAST))
+            for of, law in ((one, self.law.sum(axis=1)), (two, self.law.sum(axis=0)))
+        ]
+        both = np.stack([np.einsum("nk,jnk->jn", of @ self.law, two) for of in one])
+        return np.log(np.maximum(both, LEAST)) - alone[0][:, None] - alone[1]
+
+
+def linked_pairs(views, links):
+    """Yield (u, v, their PairLaw) of the views of a draw that are in one tree, u before v."""
+    weights = [np.exp(view.log_weights) for view in views]
+    for u, v in combinations(range(len(views)), 2):
+        ratio = links.pair(u, v, weights)
+        if ratio is not None:
+            yield u, v, PairLaw(ratio * np.multiply.outer(weights[u], weights[v]))
+
+
+def _log_product(logs, matrix):
+    """log of exp(logs) @ matrix."""
+    top = logs.max(axis=1, keepdims=True)
+    return np.log(np.exp(logs - top) @ matrix) + top
+
+
+def stored_sizes(arrays, n_views):
+    """The sizes of the components of each view of a draw."""
+    by_view = {name.split("/")[0]: of for name, of in arrays.items() if name.endswith("/size")}
+    return [by_view[f"view{v}"] for v in range(n_views)]
+
+
+def choose(cumulative, uniforms):
+    """Indices with probabilities proportional to the steps of cumulative weights.
+
+    cumulative : (n, n_choices), or (1, n_choices) for all alike; uniforms : (n,)
+    """
+    points = uniforms * cumulative[:, -1]
+    if len(cumulative) == 1:
+        at = np.searchsorted(cumulative[0], points, side="right")
+    else:
+        at = np.count_nonzero(cumulative <= points[:, None], axis=1)
+    return np.minimum(at, cumulative.shape[1] - 1)
