@@ -34,8 +34,8 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     The columns of a table of numbers, categories and counts, with gaps, are partitioned into views
     by a Pitman-Yor process; in each view another Pitman-Yor process partitions the rows, and within
     a view's cluster columns are independent [2]_. Columns of one view depend on each other, unless
-    its rows form a single cluster; columns of different views do not. All is inferred by a chain
-    that grows from an empty subsample to all rows (subsample annealing, [1]_); without a time
+    its rows form a single cluster. Views whose clusters go together are linked; columns of views
+    that are not depend on nothing in each other. All is inferred by a chain that grows from an empty subsample to all rows (subsample annealing, [1]_); without a time
     limit it races a rival whose columns are in one view, until it is sure which of them will be
     ahead.
 
@@ -89,6 +89,12 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         to fixed values in the user's units, by the names in the user guide's table of families:
         each value is a number, or one value per column of the family (pseudo-counts: per level).
         Hyperparameters that are left out are inferred.
+    linked_views : bool, default=True
+        Whether views of a draw are linked where their clusters go together. Then a row's cells in
+        one view tell of its clusters in the others, and all answers but `outlier_scores_`, which
+        judge each view by itself, are those of all views together. Before a draw is kept, its rows
+        make two sweeps by the links; draws for which `max_time` leaves no time, and those of an
+        interrupted fit, have none. False: views are independent, as in [2]_.
     missing_indicator : columns, default=()
         Names, positions or a mask of the columns whose gaps may be informative. For each of them a
         hidden boolean column says which cells are present. It takes part in fit and in queries,
@@ -145,6 +151,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         The view of each column in the point estimate, numbered from 0 in the order of the columns;
         -1 for a column that is constant in fit. A view whose rows form one cluster counts like the
         others, here and in `n_views_`, although its columns do not depend on each other.
+        Columns of two views may depend on each other, too: see `dependence_probability`.
     row_labels_ : list of ndarray of shape (n_rows,), int64
         For each view the component of each training row, numbered from 0.
     labels_ : ndarray of shape (n_rows,), int64

@@ -39,8 +39,9 @@ class RowAndColumnQuestions:
             Averaged over the draws of all chains. Two columns in one view of a draw depend on each
             other if both have to do with the view's components and these make them dependent, by
             themselves or given the view's other columns; each of these has even odds before the
-            data. Two numbers of "multivariate_normal" in one view always depend on each other. It
-            is 0 for a column that is constant in fit, and 1 for a column and itself. If fit was
+            data. Two columns in two views that are linked, or in one tree of links, depend on each
+            other by the same rule, but by themselves alone. Two numbers of "multivariate_normal" in
+            one view may depend on each other by their covariances, too. It is 0 for a column that is constant in fit, and 1 for a column and itself. If fit was
             given a frame, this is one, with the columns' names.
         """
         return self._named(columns, self._queries().dependence_probability(columns))
@@ -56,7 +57,8 @@ class RowAndColumnQuestions:
         """How much columns tell about each other.
 
         The mutual information of each pair under each draw's predictive density, averaged over
-        chains and draws. Two columns in different views of a draw have none. In a view of one
+        chains and draws. Two columns in different views of a draw have some if the views are
+        linked, and else none. In a view of one
         cluster it comes only of the chance that a row opens another cluster, except for two columns
         of "multivariate_normal", whose covariance counts.
 

@@ -1,8 +1,8 @@
 """How probable it is that two columns depend on each other.
 
-Of one view, both have to have to do with its components (_relevance.py). That is not enough: components
-may tell one column by some of their distinctions, and another by others. So the draw's law is asked
-for the information that two columns x and y have of each other, and for what they have given the
+Of one view, both have to have to do with its components (_relevance.py). That is not enough:
+components may tell one column by some of their distinctions, and another by others. So the draw's
+law is asked for the information that two columns x and y have of each other, and for what they have given the
 view's other columns r, without which an exclusive or would not be seen,
 
     I(x; y) = E log p(x, y) / (p(x) p(y))
@@ -28,8 +28,8 @@ independent it hardly varies. Where a law all but excludes some pairs of values,
 these, and the mean is too small by the share that independent columns would have of them: of two
 even groups that exclude each other it is 0.19 nats for 0.69. So less may be said than could be.
 
-Columns of two views can depend on each other if the views are linked (_links.py): through the law of
-pairs of components, whose freedom is counted in the same way. What they have of each other given
+Columns of two views can depend on each other if the views are linked (_links.py): through the law
+of pairs of components, whose freedom is counted in the same way. What they have of each other given
 other columns is not asked.
 """
 
@@ -55,13 +55,14 @@ LEAST = np.finfo(float).tiny  # density, relative to that in the best component
 def dependences_of_draw(views, links, schema):
     """Yield columns, others, and how probable it is that two of them depend on each other, for the
     columns of each view of a draw and for those of each two that are linked."""
-    relevant = [_relevant(view) for view in views]
-    for view, (of_view, joint) in zip(views, relevant):
-        yield dependences(view, of_view, joint, schema)
-    yield from dependences_between(views, links, [of_view for of_view, _ in relevant], schema)
+    known = [relevant_columns(view) for view in views]
+    for view, of_view in zip(views, known):
+        columns, both = dependences(view, schema, of_view)
+        yield columns, columns, both
+    yield from dependences_between(views, links, [relevant for relevant, _ in known], schema)
 
 
-def dependences(view, relevant, joint, schema):
+def dependences(view, schema, known=None):
     """Probability that two columns of a view depend on each other.
 
     Jointly normal columns may depend on each other within components (_covariance_odds.py). They
@@ -71,22 +72,20 @@ def dependences(view, relevant, joint, schema):
     Parameters
     ----------
     view : View
-    relevant : dict of int to float
-        By column, the probability that it has to do with the components.
-    joint : list of (FamilyBlock, ndarray)
-        Of each block of jointly normal columns the probability that they depend on each other
-        within components.
     schema : Schema
         Of the view's table.
+    known : tuple, optional
+        What `relevant_columns` gives of the view.
 
     Returns
     -------
-    columns, columns : list of int
+    columns : list of int
         The view's.
     probabilities : ndarray of shape (n_columns, n_columns)
         Symmetric.
     """
     columns = sorted(view.features)
+    relevant, joint = relevant_columns(view) if known is None else known
     own = np.array([relevant[j] for j in columns])
     out = np.multiply.outer(own, own)
     single = [i for i, j in enumerate(columns) if not view.is_joint(j)]
@@ -96,11 +95,13 @@ def dependences(view, relevant, joint, schema):
     for block, within in joint:
         at = np.flatnonzero(np.isin(columns, block.columns))
         out[np.ix_(at, at)] = 1.0 - (1.0 - out[np.ix_(at, at)]) * (1.0 - within)
-    return columns, columns, out
+    return columns, out
 
 
-def _relevant(view):
-    """What `dependences` is given of a view: by column, and by block."""
+def relevant_columns(view):
+    """The probability that a column has to do with the components, by column; and for each block of
+    jointly normal columns, the block and the probability that two of them depend on each other
+    within components."""
     relevant, joint = relevances(view), []
     for block in view.mixture.blocks:
         if block.joint:

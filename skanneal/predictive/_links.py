@@ -8,8 +8,8 @@ go together. Along a forest of links
 
     p(k_1, ..., k_V) = prod_v w_v(k_v) prod_links r_uv(k_u, k_v),
 
-a latent tree. All sums over the components of all views are made by passing messages along it: first
-from the leaves to the roots, then back (Pearl 1988).
+a latent tree. All sums over the components of all views are made by passing messages along it:
+first from the leaves to the roots, then back (Pearl 1988).
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

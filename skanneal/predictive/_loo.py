@@ -2,8 +2,8 @@
 
 For a draw s (a partition z and hyperparameters h), the density of row i given the other rows is
 p(x_i | x_-i, z_-i, h), the row's own label summed out; with several views it is the product over
-them, and where these are linked (_links.py) the sum over the components of all. The draws have seen the row, so that the density under their chain is the importance-sampling
-estimate
+them, and where these are linked (_links.py) the sum over the components of all. The draws have seen
+the row, so that the density under their chain is the importance-sampling estimate
 
     p(x_i | x_-i) = 1 / mean_s 1 / p(x_i | x_-i, z_-i^s, h^s)
 

@@ -1,7 +1,7 @@
 """Questions to a fitted CrossCatPY, against slow formulas and counting on a tiny table.
 
-The oracle reads the public attributes of the draws and the training cells: every density is a
-product over views of a sum over clusters, in plain Python.
+The oracle reads the public attributes of the draws and the training cells: every density is a sum
+over the clusters of all views, in plain Python. The views of a fit are independent or linked.
 """
 
 import itertools
@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from scipy.sparse.csgraph import connected_components
 from scipy.special import logsumexp
 
 from oracles.cheap import CHEAP
@@ -25,6 +26,7 @@ from oracles.crosscat_fits import (
     hyper_of,
     members,
 )
+from oracles.links import links_of, log_law
 from oracles.reference import is_missing, log_predictive, observed
 from skanneal import AnnealedDPMixture, CrossCatPY
 from skanneal.families import Table
@@ -39,11 +41,11 @@ NAN = float("nan")
 VIEWS = ([0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [0, 1, 0, 2, 2, 2], [0, 0, 0, 1, 2, 1])
 
 
-@pytest.fixture(scope="module")
-def fitted():
+@pytest.fixture(scope="module", params=[False, True], ids=["independent", "linked"])
+def fitted(request):
     """A fit whose draws have chosen partitions: no query depends on what the chains found."""
     X = crosscat_frame()
-    model = crosscat(point_estimate="map").fit(X)
+    model = crosscat(point_estimate="map", linked_views=request.param).fit(X)
     rng = np.random.default_rng(3)
     encoder = model._encoder
     table = Table(*encoder.table_schema)
@@ -61,6 +63,7 @@ def fitted():
         ]
         sources = [0] * len(labels)
         draw.arrays = crosscat_arrays(views, labels, sources, draw, encoder.table_families, table)
+    assert any(len(draw.arrays.get("link_views", ())) for draw in draws) == request.param
     return model, X, draws
 
 
@@ -120,15 +123,29 @@ def densities(X, draw, j, points):
     return np.array(out).T
 
 
+def own_scores(X, draw, v, row):
+    """log p(the row's cells in view v | its clusters)."""
+    return sum(cell_scores(X, draw, j, row[j]) for j in np.flatnonzero(draw.view_labels == v))
+
+
 def view_scores(X, draw, v, row):
-    """log w_c p(row | c) in view v."""
-    columns = np.flatnonzero(draw.view_labels == v)
-    return log_weights(draw, v) + sum(cell_scores(X, draw, j, row[j]) for j in columns)
+    """log p(row, cluster) of the clusters of view v."""
+    key = id(draw.arrays), "law"
+    if key not in KNOWN:
+        weights = [np.exp(log_weights(draw, u)) for u in range(draw.n_views)]
+        links = links_of(draw, weights) if "link_views" in draw.arrays else {}
+        KNOWN[key] = log_law(weights, links), draw.arrays
+    own = [own_scores(X, draw, u, row) for u in range(draw.n_views)]
+    out = np.full(len(own[v]), -np.inf)
+    for at, log_prior in KNOWN[key][0].items():
+        log = log_prior + sum(scores[k] for scores, k in zip(own, at))
+        out[at[v]] = np.logaddexp(out[at[v]], log)
+    return out
 
 
 def draw_score(X, draw, row):
     """log p(row | draw)."""
-    return sum(logsumexp(view_scores(X, draw, v, row)) for v in range(draw.n_views))
+    return logsumexp(view_scores(X, draw, 0, row))
 
 
 def slow_score(X, draws, row):
@@ -173,8 +190,7 @@ def responsibilities(X, draws, j, row):
     """P(draw, cluster of column j's view | row): one array per draw."""
     scores = []
     for draw in draws:
-        own = view_scores(X, draw, draw.view_labels[j], row)
-        scores.append(own + draw_score(X, draw, row) - logsumexp(own))
+        scores.append(view_scores(X, draw, draw.view_labels[j], row))
     return [np.exp(s - logsumexp(np.concatenate(scores))) for s in scores]
 
 
@@ -632,13 +648,16 @@ class TestMutualInformation:
 
 class TestRowsAndColumns:
     def test_dependence_probability_by_counting(self, fitted):
-        """Where a draw has two columns in one view they may depend: how probably is asked of the
-        components (test_relevance.py)."""
+        """Where a draw has two columns in one view, or in two of a tree of links, they may depend:
+        how probably is asked of the components (test_relevance.py)."""
         model, _, draws = fitted
-        together = [
-            [np.mean([d.view_labels[i] == d.view_labels[j] for d in draws]) for j in range(6)]
-            for i in range(6)
-        ]
+        trees = []
+        for draw in draws:
+            links = np.eye(draw.n_views)
+            for u, v in draw.arrays.get("link_views", ()):
+                links[u, v] = 1.0
+            trees.append(connected_components(links, directed=False)[1][draw.arrays["view_of"]])
+        together = [[np.mean([t[i] == t[j] for t in trees]) for j in range(6)] for i in range(6)]
         found, together = np.asarray(model.dependence_probability()), np.array(together)
         assert (found <= together).all() and (found[together == 0] == 0).all()
         apart = ~np.eye(6, dtype=bool) & (together > 0)
