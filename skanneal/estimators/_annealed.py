@@ -331,7 +331,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         return schedule
 
     def _finished(self, results, plan, of_start, limit):
-        """The results of chains with the draws that are kept, and whether there was an interrupt."""
+        """Chains' results with the draws that are kept, and whether there was an interrupt."""
         return results, False
 
     def _running(self, priors, n_rows):

@@ -35,9 +35,9 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     by a Pitman-Yor process; in each view another Pitman-Yor process partitions the rows, and within
     a view's cluster columns are independent [2]_. Columns of one view depend on each other, unless
     its rows form a single cluster. Views whose clusters go together are linked; columns of views
-    that are not depend on nothing in each other. All is inferred by a chain that grows from an empty subsample to all rows (subsample annealing, [1]_); without a time
-    limit it races a rival whose columns are in one view, until it is sure which of them will be
-    ahead.
+    that are not are independent. All is inferred by a chain that grows from an empty subsample to
+    all rows (subsample annealing, [1]_); without a time limit it races a rival whose columns are in
+    one view, until it is sure which of them will be ahead.
 
     Parameters
     ----------

@@ -41,8 +41,9 @@ class RowAndColumnQuestions:
             themselves or given the view's other columns; each of these has even odds before the
             data. Two columns in two views that are linked, or in one tree of links, depend on each
             other by the same rule, but by themselves alone. Two numbers of "multivariate_normal" in
-            one view may depend on each other by their covariances, too. It is 0 for a column that is constant in fit, and 1 for a column and itself. If fit was
-            given a frame, this is one, with the columns' names.
+            one view may depend on each other by their covariances, too. It is 0 for a column that
+            is constant in fit, and 1 for a column and itself. If fit was given a frame, this is
+            one, with the columns' names.
         """
         return self._named(columns, self._queries().dependence_probability(columns))
 

@@ -2,8 +2,8 @@
 
 Of one view, both have to have to do with its components (_relevance.py). That is not enough:
 components may tell one column by some of their distinctions, and another by others. So the draw's
-law is asked for the information that two columns x and y have of each other, and for what they have given the
-view's other columns r, without which an exclusive or would not be seen,
+law is asked for the information that two columns x and y have of each other, and for what they have
+given the view's other columns r, without which an exclusive or would not be seen,
 
     I(x; y) = E log p(x, y) / (p(x) p(y))
     I(x; y | r) = E log p(x, y | r) / (p(x | r) p(y | r)).
@@ -170,7 +170,8 @@ class _Linked(NamedTuple):
     ----------
     columns : list of int
     relevant, seen : ndarray of shape (n_columns,)
-        The probability that it has to do with the components; the share of its cells that are there.
+        The probability that it has to do with the components, and the share of its cells that are
+        there.
     told : Told
         Of all components and a new one.
     """

@@ -54,55 +54,68 @@ def mutual_information(predictor, columns, n_samples, seed):
                 mean, error = _of_view(predictor, view, own, n_samples, bit_generator)
                 information[np.ix_(at, at)] += weight * mean
                 variance[np.ix_(at, at)] += (weight * error) ** 2
-        for u, v, pair in linked_pairs(views, links):
-            here, there = places[u], places[v]
-            if here and there:
-                own = [(views[v], [columns[i] for i in at]) for v, at in ((u, here), (v, there))]
-                mean, error = _between(predictor, pair, own, n_samples, bit_generator)
-                for at, of_mean, of_error in (
-                    (np.ix_(here, there), mean, error),
-                    (np.ix_(there, here), mean.T, error.T),
-                ):
-                    information[at] += weight * of_mean
-                    variance[at] += (weight * of_error) ** 2
+        own = [[columns[i] for i in at] for at in places]
+        for u, v, mean, error in _between(predictor, views, links, own, n_samples, bit_generator):
+            for at, of_mean, of_error in (
+                (np.ix_(places[u], places[v]), mean, error),
+                (np.ix_(places[v], places[u]), mean.T, error.T),
+            ):
+                information[at] += weight * of_mean
+                variance[at] += (weight * of_error) ** 2
     total = predictor.draw_weights.sum()
     return np.maximum(information / total, 0.0), np.sqrt(variance) / total
 
 
-def _between(predictor, pair, own, n_samples, bit_generator):
-    """Information and standard error of columns of one view with those of another.
+def _between(predictor, views, links, columns, n_samples, bit_generator):
+    """Yield two views that are linked, or in one tree, and information and standard error of the
+    columns of the one with those of the other; `columns` are those compared, by view."""
+    pairs = {(u, v): law for u, v, law in linked_pairs(views, links) if columns[u] and columns[v]}
+    tables = {v: [_values(predictor, views[v], j) for j in columns[v]] for v in set().union(*pairs)}
+    rest = {
+        (u, v): np.array([[one is None or two is None for two in tables[v]] for one in tables[u]])
+        for u, v in pairs
+    }
+    sums = {pair: np.zeros((2, *of.shape)) for pair, of in rest.items() if of.any()}
+    linked = set().union(*sums)
+    if linked:
+        at = links.components(n_samples, views, np.random.Generator(bit_generator))
+        simulated = {
+            v: SimulatedCells(views[v], predictor.schema, columns[v], at[v], bit_generator)
+            for v in sorted(linked)
+        }
+        widest = max(len(columns[u]) * (len(columns[v]) + len(views[v].slots)) for u, v in sums)
+        of_likelihoods = sum(len(columns[v]) * len(views[v].slots) for v in linked)
+        step = max(1, BLOCK_NUMBERS // (widest + of_likelihoods))
+        for start in range(0, n_samples, step):
+            logs = {
+                v: of.scores(start, min(start + step, n_samples)) for v, of in simulated.items()
+            }
+            of_cells = {v: np.exp(of - of.max(axis=2, keepdims=True)) for v, of in logs.items()}
+            for (u, v), both in sums.items():
+                ratios = pairs[u, v].log_ratios(of_cells[u], of_cells[v])
+                both += ratios.sum(axis=2), (ratios**2).sum(axis=2)
+    for (u, v), law in pairs.items():
+        information, error = _exact(law, tables[u], tables[v]), np.zeros(rest[u, v].shape)
+        if (u, v) in sums:
+            mean, square = sums[u, v] / n_samples
+            variance = np.maximum(square - mean**2, 0.0) / n_samples
+            information = np.where(rest[u, v], mean, information)
+            error = np.where(rest[u, v], np.sqrt(variance), 0.0)
+        yield u, v, information, error
 
-    pair : PairLaw; own : list of (View, list of columns), two of them
-    """
-    tables = [[_values(predictor, view, j) for j in columns] for view, columns in own]
-    information = np.zeros([len(of) for of in tables])
-    rest = np.zeros(information.shape, dtype=bool)
-    for i, one in enumerate(tables[0]):
-        for j, two in enumerate(tables[1]):
-            if one is None or two is None:
-                rest[i, j] = True
-                continue
-            joint = one.T @ pair.law @ two
-            alone = joint.sum(axis=1), joint.sum(axis=0)
-            entropies = (_negated_entropies(of).sum() for of in alone)
-            information[i, j] = _negated_entropies(joint).sum() - sum(entropies)
-    if not rest.any():
-        return information, np.zeros(rest.shape)
-    simulated = [
-        SimulatedCells(view, predictor.schema, columns, at, bit_generator)
-        for (view, columns), at in zip(own, pair.components(n_samples, bit_generator))
-    ]
-    sums, squares = np.zeros((2, *rest.shape))
-    step = max(1, BLOCK_NUMBERS // (sum(rest.shape) * max(pair.law.shape)))
-    for start in range(0, n_samples, step):
-        stop = min(start + step, n_samples)
-        logs = [cells.scores(start, stop) for cells in simulated]
-        ratios = pair.log_ratios(*(np.exp(of - of.max(axis=2, keepdims=True)) for of in logs))
-        sums += ratios.sum(axis=2)
-        squares += (ratios**2).sum(axis=2)
-    mean = sums / n_samples
-    variance = np.maximum(squares / n_samples - mean**2, 0.0)
-    return np.where(rest, mean, information), np.where(rest, np.sqrt(variance / n_samples), 0.0)
+
+def _exact(pair, one, two):
+    """Information of columns of few values, whose tables these are; 0 of others."""
+    out = np.zeros((len(one), len(two)))
+    for i, table in enumerate(one):
+        for j, other in enumerate(two):
+            if table is not None and other is not None:
+                joint = table.T @ pair.law @ other
+                alone = joint.sum(axis=1), joint.sum(axis=0)
+                out[i, j] = _negated_entropies(joint).sum() - sum(
+                    _negated_entropies(of).sum() for of in alone
+                )
+    return out
 
 
 def _of_view(predictor, view, columns, n_samples, bit_generator):

@@ -1,10 +1,10 @@
 r"""The views of a draw together: what a row's cells in one view say of its components in others.
 
 By states/_links.py a link says how probable component l of a view is, given component k of another.
-With the weights of components as margins, a new component among them, this is a law of pairs
-P(k, l) = w_k w_l r_kl, the nearest one to w_k p(l | k) that has these margins (Deming and Stephan
-1940). So the law of the columns of one view is the same with links and without; links say how views
-go together. Along a forest of links
+With the weights of components as margins this is a law of pairs P(k, l) = w_k w_l r_kl, the nearest
+one to w_k p(l | k) that has these margins (Deming and Stephan 1940); a new component goes with any
+other, r = 1. So the law of the columns of one view is the same with links and without; links say
+how views go together. Along a forest of links
 
     p(k_1, ..., k_V) = prod_v w_v(k_v) prod_links r_uv(k_u, k_v),
 
@@ -41,6 +41,10 @@ class Links:
         The views, in each tree parents before children.
     parents : int array of shape (n_views,)
         -1 of a root.
+    any : bool
+        Whether any views are linked.
+    trees : list of list of int
+        The views of each tree, in this order.
     """
 
     def __init__(self, n_views, ratios):
@@ -51,6 +55,10 @@ class Links:
             linked, self.parents = from_roots(forest)
         self.order = [*linked, *sorted(set(range(n_views)) - set(linked))]
         self.ratios = ratios | {(v, u): of.T for (u, v), of in ratios.items()}
+        self.any, trees = bool(ratios), {}
+        for v in self.order:
+            trees.setdefault(self._to_root(v)[-1], []).append(v)
+        self.trees = list(trees.values())
 
     @classmethod
     def of(cls, arrays, views, without=None, generator=None):
@@ -80,9 +88,9 @@ class Links:
             ratios[u, v] = ratio_of(n, c, weights[u], weights[v], generator)
         return cls(len(views), ratios)
 
-    def has(self, v):
-        """Whether a view is linked with any other."""
-        return bool(self.parents[v] >= 0 or (self.parents == v).any())
+    def tree(self, v):
+        """The views that are linked with a view, directly or not, itself among them."""
+        return next(tree for tree in self.trees if v in tree)
 
     def upwards(self, own, left_out=None):
         """What the leaves tell the roots.
@@ -90,7 +98,7 @@ class Links:
         Parameters
         ----------
         own : list of ndarray of shape (n_rows, K + 1)
-            By view, log w_k p(the row's cells in the view | k).
+            By view, log w_k p(the row's cells in the view | k). None leaves a tree out.
         left_out : LeftOut, optional
             If these are training rows, each of which is left out.
 
@@ -106,19 +114,17 @@ class Links:
         below, messages, whole = list(own), [None] * len(own), 0.0
         for v in reversed(self.order):
             u = self.parents[v]
+            if own[v] is None:
+                continue
             if u < 0:
                 whole = whole + logsumexp(below[v], axis=1)
+            elif left_out is None:
+                messages[v] = _log_product(below[v], self.ratios[v, u])
             else:
-                ratios = self.ratios[v, u]
-                messages[v] = _log_product(below[v], ratios)
-                if left_out is not None:
-                    messages[v] += left_out.change(v, u, below[v], ratios)
+                messages[v] = left_out.message(v, u, below[v], self.ratios[v, u])
+            if u >= 0:
                 below[u] = below[u] + messages[v]
         return below, messages, whole
-
-    def log_density(self, own):
-        """log p(row) of rows: (n_rows,)."""
-        return self.upwards(own)[2]
 
     def joints(self, own):
         """log p(row, k_v = k) of each view, (n_rows, K + 1), and log p(row), (n_rows,)."""
@@ -126,22 +132,28 @@ class Links:
         out = list(below)
         for v in self.order:
             u = self.parents[v]
+            if own[v] is None:
+                continue
             if u < 0:
-                out[v] = below[v] + (whole - logsumexp(below[v], axis=1))[:, None]
+                others = _finite(whole) - _finite(logsumexp(below[v], axis=1))
+                out[v] = below[v] + others[:, None]
             else:
-                out[v] = below[v] + _log_product(out[u] - messages[v], self.ratios[u, v])
+                cavity = out[u] - _finite(messages[v])
+                out[v] = below[v] + _log_product(cavity, self.ratios[u, v])
         return out, whole
 
     def of_view(self, v, own, log_weights):
         """log p(k_v = k, the row's cells in the view | its cells in other views): (n_rows, K + 1).
 
+        own : list of ndarray or None
+            As of `upwards`, of the view's tree.
         log_weights : ndarray of shape (K + 1,)
             Of the view.
         """
         joint = self.joints(own)[0][v]
         there = np.isfinite(log_weights)
-        others = joint[:, there] - own[v][:, there] + log_weights[there]
-        return joint - logsumexp(others, axis=1, keepdims=True)
+        others = joint[:, there] - _finite(own[v][:, there]) + log_weights[there]
+        return joint - _finite(logsumexp(others, axis=1, keepdims=True))
 
     def given_parent(self, v, below, at):
         """log p(k_v = k, cells in the view and below | row's component in the parent view).
@@ -164,11 +176,12 @@ class Links:
         """Components of n rows in the views that are linked: dict of int to int array (n,)."""
         below = [view.log_weights[None] for view in views]
         at = [np.empty(0, np.int64)] * len(views)
+        linked = {v for pair in self.ratios for v in pair}
         for v in self.order:
-            if self.has(v):
+            if v in linked:
                 weights = np.exp(self.given_parent(v, below, at))
                 at[v] = choose(np.cumsum(weights, axis=1), generator.random(n))
-        return {v: of for v, of in enumerate(at) if self.has(v)}
+        return {v: at[v] for v in linked}
 
     def pair(self, u, v, weights):
         """r_kl of two views, whether they are linked or in one tree; None if they are not.
@@ -196,8 +209,9 @@ class Links:
 class LeftOut:
     """Training rows, each of which is left out of the links.
 
-    Without a row of components k and l the law p(l' | k) has counts of one row less; the others
-    stay, as do the factors that give the pairs their margins.
+    Without a row of components k and l the law p(l' | k) has counts of one row less, and the
+    weights w_l' are those without the row. The other laws stay, as do the factors that give pairs
+    their margins.
 
     Parameters
     ----------
@@ -205,33 +219,42 @@ class LeftOut:
         Of the draw.
     at : list of int array of shape (n_rows,)
         By view the components of the rows.
+    weights, without : list of float64 array of shape (K + 1,) and (n_rows, K + 1)
+        By view the weights of components, and those without each row.
     """
 
-    def __init__(self, arrays, at):
-        pairs, sizes = arrays["link_views"].tolist(), stored_sizes(arrays, len(at))
-        counts = counts_of(pairs, arrays["link_counts"], sizes)
+    def __init__(self, arrays, at, weights, without):
+        pairs, self.sizes = arrays["link_views"].tolist(), stored_sizes(arrays, len(at))
+        counts = counts_of(pairs, arrays["link_counts"], self.sizes)
         self.known = {(u, v): of for (u, v), *of in zip(pairs, counts, arrays["link_strengths"])}
-        self.at, self.sizes = at, sizes
+        self.at, self.shares, self.falls = at, [], []
+        for before, after in zip(weights, without):
+            share = before[:-1] / before[:-1].sum()
+            left = after[:, :-1] / after[:, :-1].sum(axis=1, keepdims=True)
+            fall = np.ones(after.shape)
+            np.divide(share, left, out=fall[:, :-1], where=left > 0.0)
+            self.shares.append(share)
+            self.falls.append(fall)
 
-    def change(self, v, u, below, ratios):
-        """What to add to the message of view v to view u, (n_rows, K_u + 1), which is the log of
-        exp(below) @ ratios."""
-        of = np.exp(below - below.max(axis=1, keepdims=True))
-        before, rows = of @ ratios, np.arange(len(of))
+    def message(self, v, u, below, ratios):
+        """What view v tells view u: (n_rows, K_u + 1)."""
+        top = below.max(axis=1, keepdims=True)
+        of, rows = np.exp(below - top), np.arange(len(below))
         given, other = (u, v) if (u, v) in self.known else (v, u)
         counts, c = self.known[given, other]
         k, l = self.at[given], self.at[other]  # noqa: E741
-        lines = ratios.T[k] if given == u else ratios[k]
         n_k = self.sizes[given][k]
-        share = self.sizes[other][l] / self.sizes[other].sum()
-        new = lines * ((n_k + c) / (n_k - 1.0 + c))[:, None]
-        new[rows, l] *= 1.0 - 1.0 / (counts[k, l] + c * share)
-        after = before.copy()
+        lines = ratios.T[k] if given == u else ratios[k]
+        own = lines.copy()
+        own[:, :-1] *= ((n_k + c) / (n_k - 1.0 + c))[:, None]
+        own[rows, l] *= 1.0 - 1.0 / (counts[k, l] + c * self.shares[other][l])
         if given == u:
-            after[rows, k] = np.sum(of * new, axis=1)
+            of *= self.falls[other]
+            out = of @ ratios
+            out[rows, k] = np.sum(of * own, axis=1)
         else:
-            after += of[rows, k][:, None] * (new - lines)
-        return np.log(np.maximum(after, LEAST)) - np.log(before)
+            out = (of @ ratios + of[rows, k][:, None] * (own - lines)) * self.falls[other]
+        return np.log(np.maximum(out, LEAST)) + top
 
 
 class PairLaw:
@@ -244,13 +267,6 @@ class PairLaw:
 
     def __init__(self, law):
         self.law = law
-
-    def components(self, n, bit_generator):
-        """Components of n rows in both views, indices into their slots."""
-        sums = np.cumsum(self.law)
-        uniforms = np.random.Generator(bit_generator).random(n) * sums[-1]
-        at = np.minimum(np.searchsorted(sums, uniforms, side="right"), len(sums) - 1)
-        return np.unravel_index(at, self.law.shape)
 
     def log_ratios(self, one, two):
         """log p(x, y) / (p(x) p(y)) of cells of columns of the first view and of the second.
@@ -283,8 +299,14 @@ def linked_pairs(views, links):
 
 def _log_product(logs, matrix):
     """log of exp(logs) @ matrix."""
-    top = logs.max(axis=1, keepdims=True)
-    return np.log(np.exp(logs - top) @ matrix) + top
+    top = _finite(logs.max(axis=1, keepdims=True))
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(logs - top) @ matrix) + top
+
+
+def _finite(logs):
+    """The same, 0 for -inf: what is impossible stays so whatever is taken from it."""
+    return np.where(np.isneginf(logs), 0.0, logs)
 
 
 def stored_sizes(arrays, n_views):

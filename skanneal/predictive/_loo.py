@@ -27,6 +27,7 @@ from ._tail import own_components, weights_without
 from ._view import View
 
 MOST_ROWS = 2000  # on which chains are compared
+LINKED_ROWS = 2000  # at a time
 MOST_LINKED = 8  # draws of each, if their views are linked: then each takes many times longer
 
 
@@ -93,19 +94,30 @@ def _of_links(draw, state, table, rows):
     """What links add."""
     if not len(draw.arrays.get("link_views", ())):
         return 0.0
-    some, own, at = table.take(rows), [], []
-    for mixture in state.views:
-        view, sizes = View(mixture), mixture.sizes()
-        scores = mixture.score_rows(some, 0, len(rows))[0]
+    views = [View(mixture) for mixture in state.views]
+    links, out = Links.of(draw.arrays, views), np.empty(len(rows))
+    for start in range(0, len(rows), LINKED_ROWS):
+        block = slice(start, start + LINKED_ROWS)
+        out[block] = _links_add(draw, views, links, table, rows[block])
+    return out
+
+
+def _links_add(draw, views, links, table, rows):
+    """The same of some rows."""
+    some, own, at, without = table.take(rows), [], [], []
+    for view in views:
+        scores = view.mixture.score_rows(some, 0, len(rows))[0]
         home, loss = own_components(view, rows)
         scores[np.arange(len(rows)), home] -= loss
         homes, of = np.unique(home, return_inverse=True)
-        log_weights = [weights_without(mixture, sizes[view.slots[:-1]], k) for k in homes]
-        own.append(scores + np.array(log_weights)[of])
+        sizes = view.mixture.sizes()[view.slots[:-1]]
+        log_weights = np.array([weights_without(view.mixture, sizes, k) for k in homes])[of]
+        own.append(scores + log_weights)
         at.append(home)
-    links = Links.of(draw.arrays, [View(mixture) for mixture in state.views])
-    independent = sum(logsumexp(of, axis=1) for of in own)
-    return links.upwards(own, LeftOut(draw.arrays, at))[2] - independent
+        without.append(np.exp(log_weights))
+    weights = [np.exp(view.log_weights) for view in views]
+    left_out = LeftOut(draw.arrays, at, weights, without)
+    return links.upwards(own, left_out)[2] - sum(logsumexp(of, axis=1) for of in own)
 
 
 def log_likelihoods(draws, table):

@@ -130,19 +130,25 @@ class Predictor:
     def joints(self, d, table, start, stop):
         """log p(row, cluster) under draw d: of each of its views (stop - start, K + 1), all cells
         of the row counted; and log p(row), (stop - start,)."""
-        return self.links[d].joints(self._own(d, table, start, stop))
+        return self.links[d].joints([of.joint(table, start, stop) for of in self.draws[d]])
 
     def of_view(self, d, v, table, start, stop):
         """log p(cluster, the row's cells in view v | its other cells) under draw d:
         (stop - start, K + 1)."""
-        links, view = self.links[d], self.draws[d][v]
-        if not links.has(v):
+        view, tree = self.draws[d][v], self.links[d].tree(v)
+        if len(tree) == 1:
             return view.joint(table, start, stop)
-        return links.of_view(v, self._own(d, table, start, stop), view.log_weights)
+        own = [None] * len(self.draws[d])
+        for u in tree:
+            own[u] = self.draws[d][u].joint(table, start, stop)
+        return self.links[d].of_view(v, own, view.log_weights)
 
-    def _own(self, d, table, start, stop):
-        """By view of draw d what its own cells say of its clusters."""
-        return [view.joint(table, start, stop) for view in self.draws[d]]
+    def _log_density(self, d, table, start, stop):
+        """log p(row) under draw d: (stop - start,)."""
+        views, links = self.draws[d], self.links[d]
+        if links.any:
+            return links.upwards([view.joint(table, start, stop) for view in views])[2]
+        return sum(logsumexp(view.joint(table, start, stop), axis=1) for view in views)
 
     def log_densities(self, table):
         """Log of each draw's weight times its density of each row: (n_rows, n_draws)."""
@@ -153,8 +159,7 @@ class Predictor:
         for start, stop in self._blocks(table):
             out = np.empty((stop - start, len(self.draws)))
             for d, log_weight in enumerate(self._log_draw_weights):
-                own = self._own(d, table, start, stop)
-                out[:, d] = self.links[d].log_density(own) + log_weight
+                out[:, d] = self._log_density(d, table, start, stop) + log_weight
             yield out
 
     def log_density(self, table):
@@ -169,7 +174,7 @@ class Predictor:
     def new_cluster_probability(self, table):
         """Probability that each row opens a cluster of its own in the main view: (n_rows,)."""
         out = np.empty(table.n_rows)
-        for start, stop in self._blocks(table):
+        for start, stop in self._blocks(table, self._n_of_draw):
             new, whole = [], []
             for d, log_weight in enumerate(self._log_draw_weights):
                 joints, log_density = self.joints(d, table, start, stop)
@@ -181,7 +186,7 @@ class Predictor:
     def cluster_probabilities(self, table, v=0):
         """Probability of each existing cluster in view v of the first draw: (n_rows, K)."""
         out = np.empty((table.n_rows, len(self.draws[0][v].slots) - 1))
-        for start, stop in self._blocks(table):
+        for start, stop in self._blocks(table, self._n_of_draw):
             joint = self.joints(0, table, start, stop)[0][v][:, :-1]
             out[start:stop] = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
         return out / out.sum(axis=1, keepdims=True)
@@ -189,7 +194,7 @@ class Predictor:
     def memberships(self, table, d):
         """By view of draw d the probability of each existing cluster, a new one being the rest."""
         out = [np.empty((table.n_rows, len(view.slots) - 1)) for view in self.draws[d]]
-        for start, stop in self._blocks(table):
+        for start, stop in self._blocks(table, self._n_of_draw):
             joints, whole = self.joints(d, table, start, stop)
             for of_view, joint in zip(out, joints):
                 of_view[start:stop] = np.exp(joint - whole[:, None])[:, :-1]
@@ -405,18 +410,21 @@ class Predictor:
         clusters in the views before: indices into view.slots.
 
         The table has n rows, or one that stands for n."""
-        links, at = self.links[d], [np.empty(n, dtype=np.int64) for _ in self.draws[d]]
-        blocks = [
-            (slice(0, n) if table.n_rows == 1 else slice(*of), of) for of in self._blocks(table)
-        ]
-        below = [links.upwards(self._own(d, table, *of))[0] for _, of in blocks]
-        for v in links.order:
-            uniforms = generator.random(n)
-            for (rows, _), of_block in zip(blocks, below):
-                logs = links.given_parent(v, of_block, [of[rows] for of in at])
-                weights = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
-                at[v][rows] = choose(np.cumsum(weights, axis=1), uniforms[rows])
-            yield v, at[v]
+        views, links, alike = self.draws[d], self.links[d], table.n_rows == 1
+        for tree in links.trees:
+            at = {v: np.empty(n, dtype=np.int64) for v in tree}
+            for start, stop in self._blocks(table, n_rows=n):
+                own = [None] * len(views)
+                for v in tree:
+                    own[v] = views[v].joint(table, *((0, 1) if alike else (start, stop)))
+                below, found = links.upwards(own)[0], {}
+                for v in tree:
+                    logs = links.given_parent(v, below, found)
+                    weights = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+                    uniforms = generator.random(stop - start)
+                    found[v] = choose(np.cumsum(weights, axis=1), uniforms)
+                    at[v][start:stop] = found[v]
+            yield from at.items()
 
     # ---- blocks of rows -------------------------------------------------------------------------
 
@@ -425,12 +433,21 @@ class Predictor:
         """Clusters of all draws and views."""
         return sum(len(view.slots) for views in self.draws for view in views)
 
-    def _blocks(self, table, width=0):
-        """Row ranges small enough to hold `width` numbers for each, or those of the widest view."""
+    @property
+    def _n_of_draw(self):
+        """Clusters of all views of the draw that has most."""
+        return max(sum(len(view.slots) for view in views) for views in self.draws)
+
+    def _blocks(self, table, width=0, n_rows=None):
+        """Ranges of the table's rows, or of so many, small enough to hold `width` numbers for each,
+        or as many as the widest view has, or the widest draw whose views are linked."""
+        n_rows = table.n_rows if n_rows is None else n_rows
         widest = max(view.mixture.n_slots for views in self.draws for view in views)
+        if any(links.any for links in self.links):
+            widest = max(widest, self._n_of_draw)
         step = max(1, BLOCK_BYTES // (8 * max(width, widest)))
-        for start in range(0, table.n_rows, step):
-            yield start, min(start + step, table.n_rows)
+        for start in range(0, n_rows, step):
+            yield start, min(start + step, n_rows)
 
 
 def _most_probable_levels(views, column, shares, table, rows):

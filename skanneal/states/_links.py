@@ -7,9 +7,9 @@ it is in component l of the other with the probability
 
     p(l | k) = (n_kl + c w_l) / (n_k + c),
 
-where n_kl are the rows in both, n_k those in k, w_l is the share of l in its view, and each
-component k tells as much as if c rows of independent views had been seen before. This is the
-predictive of a Dirichlet process whose base is w, so a link has a marginal likelihood,
+where n_kl are the rows in both, n_k those in k, w_l is the share of l among the components of its
+view, and each component k tells as much as if c rows of independent views had been seen before.
+This is the predictive of a Dirichlet process whose base is w, so a link has a marginal likelihood,
 
     prod_k Gamma(c) / Gamma(n_k + c) prod_l Gamma(n_kl + c w_l) / Gamma(c w_l),
 
@@ -30,7 +30,8 @@ from .._native._state_arrays import StateError, state_array
 from ..summary._spanning import spanning_forest
 
 STRENGTHS = 8.0 ** np.arange(5)  # c
-MOST_JUDGED = 20_000  # rows by which links are chosen
+MOST_JUDGED, MOST_PAIRS = 20_000, 2 * 10**7  # rows by which links are chosen, and times pairs
+PARTNERS = 8  # of a view, whose links are weighed
 MOST_ROUNDS, CLOSE = 200, 1e-12  # of fitting margins, and how near they come
 
 
@@ -89,10 +90,11 @@ def chosen_links(labels, weights):
 
     labels : list of int array (n_rows,); weights : list of (K,), which sum to 1
     """
-    step = -(-len(labels[0]) // MOST_JUDGED)
+    n_views, n_rows = len(labels), len(labels[0])
+    step = -(-n_rows // max(min(MOST_JUDGED, MOST_PAIRS // n_views**2), 1))
     logs = log_bayes_factors([of[::step] for of in labels], weights)
     worth = logsumexp(logs, axis=2)  # over strengths
-    worth = np.logaddexp(worth, worth.T) - np.log(2 * len(STRENGTHS) * len(labels))
+    worth = np.logaddexp(worth, worth.T) - np.log(2 * len(STRENGTHS) * n_views)
     np.fill_diagonal(worth, 0.0)
     pairs = np.sort(np.column_stack(spanning_forest(worth).nonzero()), axis=1)
     pairs = pairs[np.lexsort(pairs.T[::-1])].astype(np.int64).reshape(-1, 2)
@@ -102,8 +104,12 @@ def chosen_links(labels, weights):
 
 
 def log_bayes_factors(labels, weights):
-    """Of a link against none, by the view that is given, the other, and STRENGTHS: (V, V, n)."""
-    n_views, sizes = len(labels), [len(of) for of in weights]
+    """Of a link against none, by the view that is given, the other, and STRENGTHS: (V, V, n).
+
+    They are -inf for pairs that are not among the PARTNERS nearest to either view, by the excess of
+    the chi-square statistic over its degrees of freedom, and for those without any.
+    """
+    n_views, sizes = len(labels), np.array([len(of) for of in weights])
     starts, of_view = np.cumsum([0, *sizes]), np.repeat(np.arange(n_views), sizes)
     n_rows, together = len(labels[0]), np.column_stack(labels) + starts[:-1]
     member = csr_array(
@@ -114,38 +120,44 @@ def log_bayes_factors(labels, weights):
     k, l, n = *counts.coords, counts.data  # noqa: E741
     pair, base = of_view[k] * n_views + of_view[l], np.concatenate(weights)
     rows = np.bincount(together.ravel(), minlength=starts[-1])
+    squares = np.bincount(pair, n**2 / (rows[k] * rows[l]), n_views**2).reshape(n_views, n_views)
+    excess = n_rows * (squares - 1.0) - np.multiply.outer(sizes - 1, sizes - 1)
+    np.fill_diagonal(excess, 0.0)
+    near = excess >= np.sort(excess, axis=1)[:, -PARTNERS:][:, :1]
+    asked = (near | near.T) & (excess > 0.0)
+    used = asked.ravel()[pair]
+    l, n, pair = l[used], n[used], pair[used]  # noqa: E741
     alone = np.bincount(of_view, rows * np.log(base), n_views)
-    out = np.empty((n_views, n_views, len(STRENGTHS)))
+    out = np.full((n_views, n_views, len(STRENGTHS)), -np.inf)
     for s, c in enumerate(STRENGTHS):
         cells = gammaln(n + c * base[l]) - gammaln(c * base[l])
         given = np.bincount(of_view, gammaln(c) - gammaln(rows + c), n_views)
         of_pair = np.bincount(pair, cells, n_views**2).reshape(n_views, n_views)
-        out[:, :, s] = of_pair + given[:, None] - alone
+        out[asked, s] = (of_pair + given[:, None] - alone)[asked]
     return out
 
 
 def ratio_of(counts, c, given, other, generator=None):
-    """r_kl of components and of new ones: (K_u + 1, K_v + 1).
+    """How much more probable pairs of components are than if views were independent: 1 for a new
+    component, (K_u + 1, K_v + 1).
 
     Parameters
     ----------
-    counts : float64 array of shape (K_u, K_v)
+    counts : int or float64 array of shape (K_u, K_v)
     c : float
     given, other : float64 array of shape (K_u + 1,) and (K_v + 1,)
-        Weights; 0 where there can be no new component.
+        Weights.
     generator : numpy.random.Generator, optional
         Draw the p(l | k). By default they are means.
     """
-    laws = np.tile(c * other, (len(given), 1))
-    laws[:-1, :-1] += counts
+    rows, columns = (of[:-1] / of[:-1].sum() for of in (given, other))
+    laws = counts + c * columns
     if generator is not None:
-        laws[:-1] = generator.standard_gamma(laws[:-1])
+        laws = generator.standard_gamma(laws)
     laws /= laws.sum(axis=1, keepdims=True)
-    here, there = given > 0.0, other > 0.0
-    out = np.ones_like(laws)
-    own = given[here] / given.sum(), other[there] / other.sum()
-    joint = with_margins(own[0][:, None] * laws[np.ix_(here, there)], *own)
-    out[np.ix_(here, there)] = joint / np.multiply.outer(*own)
+    out = np.ones((len(given), len(other)))
+    joint = with_margins(rows[:, None] * laws, rows, columns)
+    out[:-1, :-1] = joint / np.multiply.outer(rows, columns)
     return out
 
 

@@ -2,7 +2,9 @@
 
     P(k_1, ..., k_V) = prod_v w_v(k_v) prod_links P_uv(k_u, k_v) / (w_u(k_u) w_v(k_v)),
 
-where P_uv has the margins w_u and w_v and is otherwise w_u(k) (n_kl + c w_v(l)) / (n_k + c).
+where P_uv(k, l) = w_u(k) w_v(l) for a new component k or l. Of the others, with the shares w that
+sum to 1 without a new one, it has these margins and is otherwise w_u(k) (n_kl + c w_v(l)) / (n_k +
+c), times the probability that neither is new.
 """
 
 import itertools
@@ -32,14 +34,16 @@ def links_of(draw, weights):
     for (u, v), c in zip(draw.arrays["link_views"].tolist(), draw.arrays["link_strengths"]):
         u, v = shown[u], shown[v]
         one, two = weights[u], weights[v]
-        counts = np.zeros((len(one), len(two)))
+        counts = np.zeros((len(one) - 1, len(two) - 1))
         for k, l in zip(draw.row_labels[u], draw.row_labels[v]):  # noqa: E741
             counts[k, l] += 1
+        here, there = one[:-1] / one[:-1].sum(), two[:-1] / two[:-1].sum()
         law = [
-            [w * (n + c * x) / (counts[k].sum() + c) for n, x in zip(counts[k], two)]
-            for k, w in enumerate(one)
+            [w * (n + c * x) / (counts[k].sum() + c) for n, x in zip(counts[k], there)]
+            for k, w in enumerate(here)
         ]
-        out[u, v] = scaled(law, one, two)
+        out[u, v] = np.multiply.outer(one, two)
+        out[u, v][:-1, :-1] = scaled(law, here, there) * one[:-1].sum() * two[:-1].sum()
     return out
 
 

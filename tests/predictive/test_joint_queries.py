@@ -254,7 +254,7 @@ def test_dependence(fitted):
     model, X, draws = fitted
     found = model.dependence_probability().to_numpy()
     assert found[2, 3] > 0.999 and found[0, 3] < 0.01
-    assert found[0, 1] == pytest.approx(0.5, abs=0.001)  # of two draws one has them in one view
+    assert found[0, 1] == pytest.approx(0.5, abs=0.02)  # of two draws one has them in one view
     views = [view for views in model._queries().predictor.draws for view in views]
     first = 0.0
     for view in views:
