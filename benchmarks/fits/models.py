@@ -14,9 +14,13 @@ from skanneal.states.crosscat import FreshView
 
 
 def estimator(problem, random_state, **parameters):
-    """The problem's estimator, with its defaults but for the parameters given."""
-    cls = getattr(skanneal, problem.estimator)
-    return cls(families=problem.families, random_state=random_state, n_jobs=1, **parameters)
+    """The problem's estimator, with its defaults but for the parameters given; views are
+    independent, as those of the references are."""
+    cls, published = getattr(skanneal, problem.estimator), {}
+    if problem.estimator == "CrossCatPY":
+        published["linked_views"] = False
+    own = {"families": problem.families, "random_state": random_state, "n_jobs": 1}
+    return cls(**(own | published | parameters))
 
 
 def fitted(model, X):

@@ -20,6 +20,12 @@ def estimator(name, **parameters):
     return getattr(skanneal, name)(rounding=None, **parameters)
 
 
+def as_published(name, **parameters):
+    """The same without what CrossCat has not: links between views."""
+    published = {"linked_views": False} if name == "CrossCatPY" else {}
+    return estimator(name, **(published | parameters))
+
+
 def schedule_of(name, n_sweeps=None, max_time=None):
     """The named schedule with other sweeps or a time limit, where given."""
     changes = {"n_sweeps": n_sweeps, "max_time": max_time}

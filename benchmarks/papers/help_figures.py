@@ -19,7 +19,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from harness.crosscat_data import simulate
-from harness.crosscat_runs import estimator, fitted
+from harness.crosscat_runs import as_published, fitted
 from harness.kdd_data import split
 from papers import schedules_cells, schedules_figures, schedules_scores
 from papers.cells import Cell, judged, lines_of, of_figure, shown
@@ -129,7 +129,9 @@ def measure(cell):
     if cell.figure == "pilot":
         train = train.iloc[: len(train) // PART]
     schedule = resolve_schedule(cell.method).set_params(max_time=cell.budget)
-    model = estimator("CrossCatPY", schedule=schedule, n_chains=1, n_jobs=1, random_state=cell.seed)
+    model = as_published(
+        "CrossCatPY", schedule=schedule, n_chains=1, n_jobs=1, random_state=cell.seed
+    )
     with processor_clock():
         record = fitted(model, train)
     found = {"score": float(model.score(test)), "sweeps": float(record["sweeps"])}

@@ -16,7 +16,7 @@ import os
 import numpy as np
 
 from harness import crosscat_data, kdd_data
-from harness.crosscat_runs import estimator, fitted, view_labels
+from harness.crosscat_runs import as_published, fitted, view_labels
 from harness.kdd_data import split
 from papers.cells import judged
 from papers.processor_time import processor_clock
@@ -77,7 +77,7 @@ def measure(cell):
     strata = {"strata": classes_of(train)} if cell.method == NAMED else {}
     if is_selection:
         schedule.set_params(selection=cell.method.split(",")[0])
-    model = estimator(name, schedule=schedule, n_chains=1, n_jobs=1, random_state=cell.seed)
+    model = as_published(name, schedule=schedule, n_chains=1, n_jobs=1, random_state=cell.seed)
     if is_papers:
         model.set_params(moves=MOVES)
     with processor_clock(), papers_kernel(schedule) if is_papers else contextlib.nullcontext():
@@ -119,7 +119,7 @@ def measure_census(n_rows, seed):
     """A default fit of simulated rows like those of the Census of 1990, beside the truth."""
     table, truth = crosscat_data.census_like(n_rows + CENSUS_TEST, seed)
     train, test = table.iloc[:n_rows], table.iloc[n_rows:]
-    model = estimator("CrossCatPY", n_chains=1, n_jobs=1, random_state=seed)
+    model = as_published("CrossCatPY", n_chains=1, n_jobs=1, random_state=seed)
     with processor_clock():
         record = fitted(model, train)
     return {
@@ -135,7 +135,7 @@ def measure_column_sets(panel, n_rows, seed):
     table = table_of(panel)
     rows = np.sort(np.random.default_rng([seed, 2]).permutation(len(table))[:n_rows])
     X = table.iloc[rows]
-    model = estimator("CrossCatPY", n_chains=1, n_jobs=1, random_state=seed)
+    model = as_published("CrossCatPY", n_chains=1, n_jobs=1, random_state=seed)
     fitted(model, X)
     return propose_column_sets(model, X, seed, PROPOSALS)
 
