@@ -2,9 +2,12 @@
 
 In a view a row joins a component k with the probability that `gibbs_step` gives it, times what its
 components l in the linked views say of k: the product of exp(t_kl) over the links. The tilts t are
-given; a new component has none. So a sweep leaves invariant
+given; a new component has none. So as long as no component with tilts loses its last row, a sweep
+leaves invariant
 
     prod_v p(partition of view v) p(cells of view v | it) prod_rows prod_links exp(t_kl).
+
+A row that is alone in its component is offered its place as that of a new one.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -71,7 +74,7 @@ def linked_sweep(views, tilts, bit_generator):
     views : sequence of Mixture
         They share the subsample. Changed.
     tilts : dict of (int, int) to float32 array of shape (n_slots, n_slots)
-        By two views, u before v, the t of slots of u and of v. Changed: 0 where a slot was emptied.
+        By two views the t of their slots. Changed: 0 where a slot was emptied.
     bit_generator : numpy.random.BitGenerator
     """
     cdef const int64_t[::1] rows = np.sort(views[0].subsample.rows())

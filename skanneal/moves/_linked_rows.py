@@ -3,9 +3,9 @@
 A chain's views are independent a priori, so a row goes to its component in a view by the cells of
 that view alone. Where views are linked (states/_links.py), its components in the others say more.
 So before a draw is kept, rows make a few sweeps in a copy of the state, in which they go by the
-links, too (_linked_gibbs.pyx). The laws of pairs are made anew from the labels before each sweep;
-which views are linked, and how strongly, stays. The chain itself goes on as if nothing had
-happened.
+links, too (_linked_gibbs.pyx). The laws of pairs are made anew from the labels before each sweep,
+those of all rows, so that a row of a small component rather stays; which views are linked, and how
+strongly, stays as it was. The chain itself goes on as if nothing had happened.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

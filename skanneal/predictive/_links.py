@@ -15,6 +15,7 @@ first from the leaves to the roots, then back (Pearl 1988).
 # SPDX-License-Identifier: BSD-3-Clause
 
 from itertools import combinations
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -24,6 +25,7 @@ from ..states._links import counts_of, ratio_of
 from ..summary._spanning import from_roots
 
 LEAST = np.finfo(float).tiny
+MADE = WeakKeyDictionary()  # the links of draws, and the arrays that they are of
 
 
 class Links:
@@ -59,6 +61,15 @@ class Links:
         for v in self.order:
             trees.setdefault(self._to_root(v)[-1], []).append(v)
         self.trees = list(trees.values())
+
+    @classmethod
+    def of_draw(cls, draw, views):
+        """The Links that a draw keeps, made once."""
+        known, links = MADE.get(draw, (None, None))
+        if known is not draw.arrays:
+            links = cls.of(draw.arrays, views)
+            MADE[draw] = draw.arrays, links
+        return links
 
     @classmethod
     def of(cls, arrays, views, without=None, generator=None):

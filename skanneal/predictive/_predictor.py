@@ -56,7 +56,7 @@ class Predictor:
         empty = Table(*schema)
         self.main = [draw.main_view for draw in draws]
         self.draws = [[View(mixture) for mixture in state_of(draw, empty).views] for draw in draws]
-        self.links = [Links.of(draw.arrays, views) for draw, views in zip(draws, self.draws)]
+        self.links = [Links.of_draw(*pair) for pair in zip(draws, self.draws)]
 
     def warped(self, known):
         """This predictor with warped components that bind outcomes: by draw the `rank_counts`, the

@@ -30,9 +30,10 @@ from .._native._state_arrays import StateError, state_array
 from ..summary._spanning import spanning_forest
 
 STRENGTHS = 8.0 ** np.arange(5)  # c
-MOST_JUDGED, MOST_PAIRS = 20_000, 2 * 10**7  # rows by which links are chosen, and times pairs
+MOST_JUDGED, LEAST_JUDGED = 20_000, 1000  # rows by which links are chosen
+MOST_PAIRS = 2 * 10**7  # of views, times these rows
 PARTNERS = 8  # of a view, whose links are weighed
-MOST_ROUNDS, CLOSE = 200, 1e-12  # of fitting margins, and how near they come
+MOST_ROUNDS, CLOSE = 1000, 1e-10  # of fitting margins, and how near they come
 
 
 def draw_arrays(state, linked=False):
@@ -91,7 +92,8 @@ def chosen_links(labels, weights):
     labels : list of int array (n_rows,); weights : list of (K,), which sum to 1
     """
     n_views, n_rows = len(labels), len(labels[0])
-    step = -(-n_rows // max(min(MOST_JUDGED, MOST_PAIRS // n_views**2), 1))
+    most = min(MOST_JUDGED, max(MOST_PAIRS // n_views**2, LEAST_JUDGED))
+    step = -(-n_rows // most)
     logs = log_bayes_factors([of[::step] for of in labels], weights)
     worth = logsumexp(logs, axis=2)  # over strengths
     worth = np.logaddexp(worth, worth.T) - np.log(2 * len(STRENGTHS) * n_views)
