@@ -146,8 +146,8 @@ class Links:
             if own[v] is None:
                 continue
             if u < 0:
-                others = _finite(whole) - _finite(logsumexp(below[v], axis=1))
-                out[v] = below[v] + others[:, None]
+                own_tree = logsumexp(below[v], axis=1)
+                out[v] = below[v] + np.where(np.isneginf(whole), whole, whole - own_tree)[:, None]
             else:
                 cavity = out[u] - _finite(messages[v])
                 out[v] = below[v] + _log_product(cavity, self.ratios[u, v])
@@ -161,10 +161,9 @@ class Links:
         log_weights : ndarray of shape (K + 1,)
             Of the view.
         """
-        joint = self.joints(own)[0][v]
-        there = np.isfinite(log_weights)
-        others = joint[:, there] - _finite(own[v][:, there]) + log_weights[there]
-        return joint - _finite(logsumexp(others, axis=1, keepdims=True))
+        others = list(own)
+        others[v] = np.broadcast_to(log_weights, own[v].shape)
+        return self.joints(own)[0][v] - _finite(self.upwards(others)[2])[:, None]
 
     def given_parent(self, v, below, at):
         """log p(k_v = k, cells in the view and below | row's component in the parent view).
@@ -222,7 +221,7 @@ class LeftOut:
 
     Without a row of components k and l the law p(l' | k) has counts of one row less, and the
     weights w_l' are those without the row. The other laws stay, as do the factors that give pairs
-    their margins.
+    their margins; a new component goes with any other.
 
     Parameters
     ----------
@@ -249,7 +248,7 @@ class LeftOut:
 
     def message(self, v, u, below, ratios):
         """What view v tells view u: (n_rows, K_u + 1)."""
-        top = below.max(axis=1, keepdims=True)
+        top = _finite(below.max(axis=1, keepdims=True))
         of, rows = np.exp(below - top), np.arange(len(below))
         given, other = (u, v) if (u, v) in self.known else (v, u)
         counts, c = self.known[given, other]
@@ -260,11 +259,13 @@ class LeftOut:
         own[:, :-1] *= ((n_k + c) / (n_k - 1.0 + c))[:, None]
         own[rows, l] *= 1.0 - 1.0 / (counts[k, l] + c * self.shares[other][l])
         if given == u:
+            new = of.sum(axis=1)
             of *= self.falls[other]
             out = of @ ratios
-            out[rows, k] = np.sum(of * own, axis=1)
+            out[rows, k], out[:, -1] = np.sum(of * own, axis=1), new
         else:
-            out = (of @ ratios + of[rows, k][:, None] * (own - lines)) * self.falls[other]
+            out = of[:, :-1] @ ratios[:-1] + of[rows, k][:, None] * (own - lines)
+            out = out * self.falls[other] + of[:, -1:]
         return np.log(np.maximum(out, LEAST)) + top
 
 

@@ -152,6 +152,7 @@ def ratio_of(counts, c, given, other, generator=None):
     generator : numpy.random.Generator, optional
         Draw the p(l | k). By default they are means.
     """
+    given, other = (np.maximum(of, np.finfo(float).tiny) for of in (given, other))
     rows, columns = (of[:-1] / of[:-1].sum() for of in (given, other))
     laws = counts + c * columns
     if generator is not None:

@@ -245,6 +245,7 @@ def test_many_rows_are_judged_by_some(monkeypatch, name, most):
     labels = [of[rows] for of in labels]
     every = chosen_links(labels, weights)
     monkeypatch.setattr(_links, name, most)
+    monkeypatch.setattr(_links, "LEAST_JUDGED", 50)
     pairs, strengths = chosen_links(labels, weights)
     check_chosen([of[::3] for of in labels], weights, pairs, strengths)
     assert pairs.tolist() != every[0].tolist() or strengths.tolist() != every[1].tolist()
