@@ -6,6 +6,7 @@ import numpy as np
 
 from ..moves import move_linked_rows
 from ..states import Subsample, draw_arrays, state_from_arrays
+from ..states._links import chosen_links, kept_labels, link_arrays
 
 N_SWEEPS = 2  # before a draw is kept again
 
@@ -34,7 +35,12 @@ def link_draws(table, draws, seed, limit, stop):
     for i, arrays in enumerate(draws):
         if stop.is_set() or limit.is_over:
             break
+        kept = kept_labels(arrays)
+        links = chosen_links(*kept)
+        if not len(links[0]):
+            out[i] = arrays | link_arrays(*kept, *links)
+            continue
         state = state_from_arrays(arrays, table, subsample, trusted=True)
-        move_linked_rows(state, N_SWEEPS, bit_generator)
+        move_linked_rows(state, N_SWEEPS, bit_generator, links)
         out[i] = draw_arrays(state, linked=True)
     return out

@@ -16,7 +16,7 @@ from ..states._links import chosen_links, pair_counts, ratio_of, used_labels, we
 from ._linked_gibbs import linked_sweep
 
 
-def move_linked_rows(state, n_sweeps, bit_generator):
+def move_linked_rows(state, n_sweeps, bit_generator, links=None):
     """Sweeps over the rows of S, which holds all rows.
 
     Parameters
@@ -25,8 +25,10 @@ def move_linked_rows(state, n_sweeps, bit_generator):
         Changed; its views stay.
     n_sweeps : int
     bit_generator : numpy.random.BitGenerator
+    links : tuple, optional
+        What `chosen_links` gives of the state, if it is known.
     """
-    pairs, strengths = chosen_links(*used_labels(state))
+    pairs, strengths = chosen_links(*used_labels(state)) if links is None else links
     if not len(pairs):
         return
     for _ in range(n_sweeps):

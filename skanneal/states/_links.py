@@ -26,7 +26,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import gammaln, logsumexp
 
+from .._native._packing import unpack
 from .._native._state_arrays import StateError, state_array
+from ..partition_priors import prior_from_arrays
 from ..summary._spanning import spanning_forest
 
 STRENGTHS = 8.0 ** np.arange(5)  # c
@@ -58,7 +60,11 @@ def links_of(state):
         one after another; components are numbered in the order of their slots.
     """
     labels, weights = used_labels(state)
-    views, strengths = chosen_links(labels, weights)
+    return link_arrays(labels, weights, *chosen_links(labels, weights))
+
+
+def link_arrays(labels, weights, views, strengths):
+    """These arrays, of `used_labels` and `chosen_links`."""
     counts = [pair_counts(labels[u], labels[v], len(weights[u]), len(weights[v])) for u, v in views]
     return {
         "link_views": views,
@@ -73,6 +79,17 @@ def used_labels(state):
     labels = [np.unique(view.get_labels(), return_inverse=True)[1] for view in state.views]
     weights = [weights_of(view)[:-1] for view in state.views]
     return labels, [of / of.sum() for of in weights]
+
+
+def kept_labels(arrays):
+    """The same of what is kept of a draw, without making its state."""
+    parts, labels, weights = unpack(arrays), [], []
+    for v in range(len(parts)):
+        own = parts[f"view{v}"]
+        labels.append(own["labels"])
+        of = np.exp(prior_from_arrays(own).log_weights(np.bincount(labels[-1]))[:-1])
+        weights.append(of / of.sum())
+    return labels, weights
 
 
 def weights_of(view):
@@ -92,6 +109,8 @@ def chosen_links(labels, weights):
     labels : list of int array (n_rows,); weights : list of (K,), which sum to 1
     """
     n_views, n_rows = len(labels), len(labels[0])
+    if sum(len(of) > 1 for of in weights) < 2:
+        return np.empty((0, 2), dtype=np.int64), np.empty(0)
     most = min(MOST_JUDGED, max(MOST_PAIRS // n_views**2, LEAST_JUDGED))
     step = -(-n_rows // most)
     logs = log_bayes_factors([of[::step] for of in labels], weights)
