@@ -141,8 +141,8 @@ def test_no_time_and_interrupts(monkeypatch):
     whole = _linked.move_linked_rows
     stops = []
 
-    def interrupted(state, n_sweeps, bit_generator):
-        whole(state, n_sweeps, bit_generator)
+    def interrupted(*task):
+        whole(*task)
         for flag in stops:
             flag.set()
 
