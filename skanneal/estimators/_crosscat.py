@@ -159,6 +159,8 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         `predict_proba` use these clusters.
     n_views_ : int
         Number of views.
+    view_links_ : ndarray of shape (n_links, 2), int64
+        The views that are linked in the point estimate.
     n_clusters_ : int
         Number of clusters in `labels_`.
     component_labels_, n_components_ : ndarray of shape (n_rows,), int
@@ -168,9 +170,9 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     n_clusters_proba_, n_components_proba_ : ndarray
         As in `AnnealedDPMixture`, for that view.
     draws_ : list of list of CrossCatDraw
-        ``draws_[chain][draw]`` with ``view_labels``, ``row_labels``, ``concentration`` and
-        ``discount`` (one per view), ``view_concentration``, ``view_discount``, ``hyperparameters``,
-        ``log_joint`` and the clusters' statistics.
+        ``draws_[chain][draw]`` with ``view_labels``, ``view_links``, ``row_labels``,
+        ``concentration`` and ``discount`` (one per view), ``view_concentration``,
+        ``view_discount``, ``hyperparameters``, ``log_joint`` and the clusters' statistics.
     trace_ : dict of ndarray of shape (n_chains, n_records)
         "seconds", "sweeps", "n_assigned", "n_views", "n_components" (of all views), "log_joint",
         "concentration" and "discount" (means over views), "view_concentration", "view_discount";
@@ -461,6 +463,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     def _of_point(point):
         row_labels = [labels.astype(np.int64) for labels in point.row_labels]
         own = {"row_labels_": row_labels, "n_views_": point.n_views}
+        own["view_links_"] = point.view_links
         return BaseAnnealed._of_point(point) | own
 
     def __sklearn_tags__(self):

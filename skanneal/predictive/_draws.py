@@ -90,6 +90,8 @@ class CrossCatDraw(KeptDraw):
     log_joint : float
         log p(views) + log p(clusters of every view) + log p(x | all of it), in the user's units.
     n_views : int
+    view_links : ndarray of shape (n_links, 2), int64
+        The views that are linked, the one that is given first.
     n_components : ndarray of shape (n_views,), int64
     sizes : list of ndarray
         One per view: rows in each component.
@@ -106,6 +108,13 @@ class CrossCatDraw(KeptDraw):
     row_labels = property(lambda self: [self.rows_of(v) for v in range(self.n_views)])
     labels = property(lambda self: self.rows_of(largest_view(self.view_labels)))
     main_view = property(lambda self: self.stored(largest_view(self.view_labels)))
+
+    @property
+    def view_links(self):
+        shown = {self.stored(v): v for v in range(self.n_views)}
+        links = self.arrays.get("link_views", np.empty((0, 2), np.int64)).tolist()
+        pairs = [[shown[v] for v in link] for link in links if shown.keys() >= set(link)]
+        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
     @property
     def table_view_labels(self):

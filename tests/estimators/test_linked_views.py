@@ -61,6 +61,7 @@ def test_one_law(name):
     X = frame(gaps=0.1 if "missing_indicator" in options else 0.0)
     model = apart(**options).fit(X)
     assert max(n_links(model)) > 0
+    assert model.view_links_.shape[1] == 2 and model.view_links_.max(initial=0) < model.n_views_
     hidden = options.get("missing_indicator", [])
     cells = [["yes", "no", None] if c in hidden else ["yes", "no"] for c in "abdeh"]
     rows = pd.DataFrame(itertools.product(*cells), columns=list("abdeh"), dtype=object)
