@@ -1,4 +1,4 @@
-"""Link the views of draws that chains have kept."""
+"""Link the views of draws that a chain has kept."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from ..moves import move_linked_rows
 from ..states import Subsample, draw_arrays, state_from_arrays
-from ..states._links import chosen_links, kept_labels, link_arrays
+from ..states._links import NO_LINKS, chosen_links, used_labels
 
 N_SWEEPS = 2  # before a draw is kept again
 
@@ -14,7 +14,9 @@ N_SWEEPS = 2  # before a draw is kept again
 def link_draws(table, draws, seed, limit, stop):
     """Draws of a CrossCat with links between their views, after a few sweeps of the rows by these.
 
-    The draws for which there is no time stay as they are: their views are independent.
+    In a view that has the same columns as one of the draw before, rows go on from where they were
+    there, so that sweeps add up. The draws for which there is no time stay as they are: their views
+    are independent.
 
     Parameters
     ----------
@@ -32,15 +34,39 @@ def link_draws(table, draws, seed, limit, stop):
     """
     subsample, bit_generator, out = Subsample(table.n_rows), np.random.PCG64(seed), list(draws)
     subsample.fill()
+    before = {}
     for i, arrays in enumerate(draws):
         if stop.is_set() or limit.is_over:
             break
-        kept = kept_labels(arrays)
-        links = chosen_links(*kept)
-        if not len(links[0]):
-            out[i] = arrays | link_arrays(*kept, *links)
-            continue
-        state = state_from_arrays(arrays, table, subsample, trusted=True)
-        move_linked_rows(state, N_SWEEPS, bit_generator, links)
-        out[i] = draw_arrays(state, linked=True)
+        if len(_views_apart(arrays)) > 1:
+            state = state_from_arrays(arrays, table, subsample, trusted=True)
+            _go_on(state, before)
+            links = chosen_links(*used_labels(state))
+            if len(links[0]):
+                move_linked_rows(state, N_SWEEPS, bit_generator, links)
+                out[i] = draw_arrays(state, linked=True)
+                before = {_columns(view): view.get_labels() for view in state.views}
+                continue
+        out[i], before = arrays | NO_LINKS, {}
     return out
+
+
+def _go_on(state, before):
+    """Give the views of a state the labels that views of the same columns had before."""
+    rows = np.arange(state.table.n_rows)
+    for view in state.views:
+        labels = before.get(_columns(view))
+        if labels is not None:
+            view.set_prior(view.prior.holding(len(np.unique(labels))))
+            view.replace(rows, labels)
+
+
+def _columns(view):
+    """The columns of a view, in order."""
+    return tuple(sorted(int(j) for block in view.blocks for j in block.columns))
+
+
+def _views_apart(arrays):
+    """The views of a draw that have more than one component."""
+    sizes = {name: of for name, of in arrays.items() if name.endswith("/size")}
+    return {name.split("/")[0] for name, of in sizes.items() if len(of) > 1}

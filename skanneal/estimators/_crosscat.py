@@ -93,8 +93,9 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         Whether views of a draw are linked where their clusters go together. Then a row's cells in
         one view tell of its clusters in the others, and all answers but `outlier_scores_`, which
         judge each view by itself, are those of all views together. Before a draw is kept, its rows
-        make two sweeps by the links; draws for which `max_time` leaves no time, and those of an
-        interrupted fit, have none. False: views are independent, as in [2]_.
+        make two sweeps by the links, which add up from draw to draw. Draws for which `max_time`
+        leaves no time, and those of an interrupted fit, have no links. False: views are
+        independent, as in [2]_.
     missing_indicator : columns, default=()
         Names, positions or a mask of the columns whose gaps may be informative. For each of them a
         hidden boolean column says which cells are present. It takes part in fit and in queries,

@@ -26,15 +26,18 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import gammaln, logsumexp
 
-from .._native._packing import unpack
 from .._native._state_arrays import StateError, state_array
-from ..partition_priors import prior_from_arrays
 from ..summary._spanning import spanning_forest
 
 STRENGTHS = 8.0 ** np.arange(5)  # c
 MOST_JUDGED, LEAST_JUDGED = 20_000, 1000  # rows by which links are chosen
 MOST_PAIRS = 2 * 10**7  # of views, times these rows
 PARTNERS = 8  # of a view, whose links are weighed
+NO_LINKS = {
+    "link_views": np.empty((0, 2), dtype=np.int64),
+    "link_strengths": np.empty(0),
+    "link_counts": np.empty(0, dtype=np.int32),
+}
 MOST_ROUNDS, CLOSE = 1000, 1e-10  # of fitting margins, and how near they come
 
 
@@ -60,16 +63,12 @@ def links_of(state):
         one after another; components are numbered in the order of their slots.
     """
     labels, weights = used_labels(state)
-    return link_arrays(labels, weights, *chosen_links(labels, weights))
-
-
-def link_arrays(labels, weights, views, strengths):
-    """These arrays, of `used_labels` and `chosen_links`."""
+    views, strengths = chosen_links(labels, weights)
     counts = [pair_counts(labels[u], labels[v], len(weights[u]), len(weights[v])) for u, v in views]
     return {
         "link_views": views,
         "link_strengths": strengths,
-        "link_counts": np.concatenate([np.empty(0, np.int32), *map(np.ravel, counts)]),
+        "link_counts": np.concatenate([NO_LINKS["link_counts"], *map(np.ravel, counts)]),
     }
 
 
@@ -79,17 +78,6 @@ def used_labels(state):
     labels = [np.unique(view.get_labels(), return_inverse=True)[1] for view in state.views]
     weights = [weights_of(view)[:-1] for view in state.views]
     return labels, [of / of.sum() for of in weights]
-
-
-def kept_labels(arrays):
-    """The same of what is kept of a draw, without making its state."""
-    parts, labels, weights = unpack(arrays), [], []
-    for v in range(len(parts)):
-        own = parts[f"view{v}"]
-        labels.append(own["labels"])
-        of = np.exp(prior_from_arrays(own).log_weights(np.bincount(labels[-1]))[:-1])
-        weights.append(of / of.sum())
-    return labels, weights
 
 
 def weights_of(view):
@@ -110,7 +98,7 @@ def chosen_links(labels, weights):
     """
     n_views, n_rows = len(labels), len(labels[0])
     if sum(len(of) > 1 for of in weights) < 2:
-        return np.empty((0, 2), dtype=np.int64), np.empty(0)
+        return NO_LINKS["link_views"], NO_LINKS["link_strengths"]
     most = min(MOST_JUDGED, max(MOST_PAIRS // n_views**2, LEAST_JUDGED))
     step = -(-n_rows // most)
     logs = log_bayes_factors([of[::step] for of in labels], weights)

@@ -867,7 +867,8 @@ def kept_draws(n=3, joint=False):
 
 @pytest.mark.parametrize("joint", [False, True])
 def test_draws_are_linked(joint):
-    """Each as by its own sweeps, and not changed in place; another reading accepts them."""
+    """Each as by sweeps from the labels of the one before, whose views have the same columns, and
+    not changed in place; another reading accepts them. The control begins with its own labels."""
     table, draws = kept_draws(joint=joint)
     assert ("fills" in draws[0]) == joint
     before, seed = copy.deepcopy(draws), np.random.SeedSequence(1)
@@ -876,10 +877,18 @@ def test_draws_are_linked(joint):
         assert_same_arrays(one, two)
     subsample, bits = Subsample(N), np.random.PCG64(np.random.SeedSequence(1))
     subsample.fill()
+    labels = []
     for arrays, found in zip(draws, out):
         state = state_from_arrays(arrays, table, subsample)
+        for view, of in zip(state.views, labels):
+            view.replace(np.arange(N), of)
+        own, bits_of_own = state_from_arrays(arrays, table, subsample), copy.deepcopy(bits)
         move_linked_rows(state, N_SWEEPS, bits)
         assert_same_arrays(found, draw_arrays(state, linked=True))
+        if labels:
+            move_linked_rows(own, N_SWEEPS, bits_of_own)
+            assert not same_arrays(found, draw_arrays(own, linked=True))
+        labels = [view.get_labels() for view in state.views]
         assert not same_arrays(found, arrays) and len(found["link_views"]) == 1
         assert_same_arrays(draw_arrays(state_from_arrays(found, table, subsample)), without(found))
     again = link_draws(table, draws, np.random.SeedSequence(1), TimeLimit(None), StopFlag())
