@@ -12,7 +12,8 @@ chain alone would have said and what the fit says:
 - the density: the difference of the mean log density of the training rows, each left out of what
   the chain has learnt, from that of all chains together. A difference counts only if it exceeds the
   sampling error of this mean over the rows;
-- the dependence of columns, in a CrossCat: the mean difference of a pair's probability.
+- the dependence of columns, in a CrossCat: the mean difference of a pair's probability, of at most
+  20 columns.
 
 For all answers but the number, the chain that differs most decides. Chains without weight have no
 part in the answers, so they are not compared; if fewer than two chains have weight, no answer
@@ -36,6 +37,7 @@ ALIKE = 0.95  # the least adjusted Rand index of clusters that count as the same
 # Numbers of clusters are the same if they differ by SAME_NUMBER of themselves at most, in SHARE of
 # the chains at least.
 SAME_NUMBER, SHARE = 0.05, 0.75
+MOST_COLUMNS = 20  # whose dependences are compared
 DEPENDENCE = 0.1  # the largest mean difference of probabilities that count as the same
 NATS = 0.01  # per row: densities that differ by less count as the same
 
@@ -119,10 +121,12 @@ def _own_clusters(estimator, draws, n_clusters, table, encoder):
 
 def _of_dependence(chains, encoder):
     """How far chains differ in the probabilities that columns depend on each other."""
-    pairs = np.triu_indices(encoder.n_columns, 1)
+    columns = evenly(encoder.n_columns, MOST_COLUMNS)
+    pairs = np.triu_indices(len(columns), 1)
     some = [[draws[i] for i in evenly(len(draws), DRAWS)] for draws in chains]
     of_chains = [
-        CrossCatQueries(draws, None, encoder).dependence_probability(None)[pairs] for draws in some
+        CrossCatQueries(draws, None, encoder).dependence_probability(columns)[pairs]
+        for draws in some
     ]
     gaps = np.abs(of_chains - np.mean(of_chains, axis=0))
     apart = gaps.mean(axis=1).max() if gaps.size else 0.0

@@ -43,10 +43,12 @@ class SimulatedCells:
         self.table = Table(*schema)
         self.table.append(cells)
 
-    def scores(self, start=0, stop=None):
-        """Log density of each cell by itself in each component: (n_columns, n_rows, K + 1)."""
+    def scores(self, start=0, stop=None, columns=None):
+        """Log density of each cell by itself in each component: (n_columns, n_rows, K + 1); of all
+        columns, or of some."""
         stop = self.table.n_rows if stop is None else stop
-        return np.stack([self._of_column(j, start, stop) for j in self.columns])
+        columns = self.columns if columns is None else columns
+        return np.stack([self._of_column(j, start, stop) for j in columns])
 
     def _of_column(self, column, start, stop):
         if column not in self._of_joint:

@@ -31,7 +31,9 @@ class CrossCatQueries(MixtureQueries):
         together = np.zeros((len(schema.dtypes), len(schema.dtypes)))
         predictor = self.predictor
         for views, links, weight in zip(predictor.draws, predictor.links, self.draw_weights):
-            for own, others, both in dependences_of_draw(views, links, schema):
+            for own, others, both in dependences_of_draw(
+                views, links, schema, set(places.tolist())
+            ):
                 together[np.ix_(own, others)] += weight * both
                 if others is not own:
                     together[np.ix_(others, own)] += weight * both.T

@@ -52,17 +52,19 @@ N_SIMULATED = 250  # rows of a view
 LEAST = np.finfo(float).tiny  # density, relative to that in the best component
 
 
-def dependences_of_draw(views, links, schema):
+def dependences_of_draw(views, links, schema, asked):
     """Yield columns, others, and how probable it is that two of them depend on each other, for the
-    columns of each view of a draw and for those of each two that are linked."""
+    columns of each view of a draw and for those of each two that are linked. Only what is said of
+    the columns that are asked for holds."""
     known = [relevant_columns(view) for view in views]
     for view, of_view in zip(views, known):
-        columns, both = dependences(view, schema, of_view)
+        columns, both = dependences(view, schema, of_view, asked)
         yield columns, columns, both
-    yield from dependences_between(views, links, [relevant for relevant, _ in known], schema)
+    relevant = [of_columns for of_columns, _ in known]
+    yield from dependences_between(views, links, relevant, schema, asked)
 
 
-def dependences(view, schema, known=None):
+def dependences(view, schema, known=None, asked=None):
     """Probability that two columns of a view depend on each other.
 
     Jointly normal columns may depend on each other within components (_covariance_odds.py). They
@@ -76,6 +78,8 @@ def dependences(view, schema, known=None):
         Of the view's table.
     known : tuple, optional
         What `relevant_columns` gives of the view.
+    asked : set of int, optional
+        The columns of which it is asked, by default all: what is said of others does not hold.
 
     Returns
     -------
@@ -90,7 +94,7 @@ def dependences(view, schema, known=None):
     out = np.multiply.outer(own, own)
     single = [i for i, j in enumerate(columns) if not view.is_joint(j)]
     if out[np.ix_(single, single)].any():
-        pairs = of_single_columns(view, schema, [columns[i] for i in single])
+        pairs = of_single_columns(view, schema, [columns[i] for i in single], asked)
         out[np.ix_(single, single)] *= pairs
     for block, within in joint:
         at = np.flatnonzero(np.isin(columns, block.columns))
@@ -111,26 +115,28 @@ def relevant_columns(view):
     return relevant, joint
 
 
-def of_single_columns(view, schema, columns):
-    """The same of columns that both have to do with the components: (n_columns, n_columns)."""
+def of_single_columns(view, schema, columns, asked=None):
+    """The same of columns that both have to do with the components: (n_columns, n_columns), 0 for
+    those of which it is not asked."""
     logs, weights = simulated(view, schema, columns)
     n_rows, share = view.mixture.sizes().sum(), _shares_observed(view)
     seen = np.array([share[j] for j in columns])
+    whole, n_columns = logs.sum(axis=0) + np.log(weights), len(columns)
+    at = [i for i, j in enumerate(columns) if asked is None or j in asked]
+    out, (logs, seen) = np.zeros((n_columns, n_columns)), (logs[at], seen[at])
     told = Told.of(logs, weights)
-    whole = logs.sum(axis=0) + np.log(weights)
-    out = np.zeros((len(columns), len(columns)))
-    for i in range(1, len(columns)):
+    for i in range(1, len(at)):
         x, y, n = told.some(i), told.some(slice(i)), n_rows * seen[i] * seen[:i]
         odds = [n * information(x, y, weights) - cost(n, x, y)]
-        if len(columns) > 2:
+        if n_columns > 2:
             rest = components(whole - logs[i] - logs[:i])
             groups = np.mean(rest**2 @ (1.0 / weights), axis=-1)
             odds.append(n * information(x, y, rest) - groups * cost(n / groups, x, y))
-        out[i, :i] = expit(np.logaddexp.reduce(odds) - np.log(len(odds)))
+        out[at[i], at[:i]] = expit(np.logaddexp.reduce(odds) - np.log(len(odds)))
     return out + out.T
 
 
-def dependences_between(views, links, relevant, schema):
+def dependences_between(views, links, relevant, schema, asked):
     """Yield what `dependences` gives of the columns of two views that are linked, or in one tree
     of links, for each two of a draw.
 
@@ -144,17 +150,22 @@ def dependences_between(views, links, relevant, schema):
     relevant : list of dict of int to float
         By view, the probability that a column has to do with the components.
     schema : Schema
+    asked : set of int
+        The columns of which it is asked.
 
     Yields
     ------
     columns, others : list of int
+        Those of which it is asked.
     probabilities : ndarray of shape (n_columns, n_others)
     """
     pairs, bit_generator = linked_pairs(views, links), np.random.PCG64(0)
     at = links.components(N_SIMULATED, views, np.random.Generator(bit_generator))
-    told = {v: _Linked.of(views[v], schema, at[v], relevant[v], bit_generator) for v in at}
+    told = {v: _Linked.of(views[v], schema, at[v], relevant[v], asked, bit_generator) for v in at}
     for u, v, law in pairs:
         one, two = told[u], told[v]
+        if not (one.columns and two.columns):
+            continue
         ratios = law.log_ratios(one.told.likelihood, two.told.likelihood)
         gain = np.mean(ratios + np.expm1(-ratios), axis=-1)
         n = views[u].mixture.sizes().sum() * np.multiply.outer(one.seen, two.seen)
@@ -182,15 +193,15 @@ class _Linked(NamedTuple):
     told: "Told"
 
     @classmethod
-    def of(cls, view, schema, at, relevant, bit_generator):
-        columns, share, weights = (
-            sorted(view.features),
-            _shares_observed(view),
-            np.exp(view.log_weights),
-        )
+    def of(cls, view, schema, at, relevant, asked, bit_generator):
+        every = sorted(view.features)
+        columns, share = [j for j in every if j in asked], _shares_observed(view)
         own = (np.array([of[j] for j in columns]) for of in (relevant, share))
-        logs = SimulatedCells(view, schema, columns, at, bit_generator).scores()
-        return cls(columns, *own, Told.of(logs, np.maximum(weights, LEAST)))
+        cells = SimulatedCells(view, schema, every, at, bit_generator)
+        if not columns:
+            return cls(columns, *own, None)
+        weights = np.maximum(np.exp(view.log_weights), LEAST)
+        return cls(columns, *own, Told.of(cells.scores(columns=columns), weights))
 
 
 def simulated(view, schema, columns):

@@ -640,9 +640,14 @@ def test_a_link_does_not_make_all_columns_dependent():
     assert len(draw.arrays["link_views"]) == 1
     predictor = Predictor([draw], Schema.of_table(table))
     *_, (_, _, found) = dependences_of_draw(
-        predictor.draws[0], predictor.links[0], predictor.schema
+        predictor.draws[0], predictor.links[0], predictor.schema, set(range(4))
     )
     assert found[0, 0] > 0.999 and found.ravel()[1:].max() < 0.1
+    *_, (own, others, some) = dependences_of_draw(
+        predictor.draws[0], predictor.links[0], predictor.schema, {1, 2}
+    )
+    assert (own, others) == ([1], [2])
+    np.testing.assert_allclose(some, found[1:, :1])
 
 
 def test_draws_whose_components_are_all_that_there_can_be():
