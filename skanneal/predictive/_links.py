@@ -161,9 +161,18 @@ class Links:
         log_weights : ndarray of shape (K + 1,)
             Of the view.
         """
-        others = list(own)
-        others[v] = np.broadcast_to(log_weights, own[v].shape)
-        return self.joints(own)[0][v] - _finite(self.upwards(others)[2])[:, None]
+        told = sum((self._towards(v, u, own) for u in self._beside(v)), np.zeros(own[v].shape))
+        others = logsumexp(log_weights + told, axis=1, keepdims=True)
+        return own[v] + (told - _finite(others))
+
+    def _beside(self, v):
+        """The views that a view is linked with."""
+        return [u for u in self.tree(v) if (u, v) in self.ratios]
+
+    def _towards(self, v, u, own):
+        """What view u tells view v, all views behind it counted: (n_rows, K_v + 1)."""
+        behind = (self._towards(u, t, own) for t in self._beside(u) if t != v)
+        return _log_product(sum(behind, own[u]), self.ratios[u, v])
 
     def given_parent(self, v, below, at):
         """log p(k_v = k, cells in the view and below | row's component in the parent view).
