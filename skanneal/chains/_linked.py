@@ -45,7 +45,7 @@ def link_draws(table, draws, seed, limit, stop):
             if len(links[0]):
                 move_linked_rows(state, N_SWEEPS, bit_generator, links)
                 out[i] = draw_arrays(state, linked=True)
-                before = {_columns(view): view.get_labels() for view in state.views}
+                before = {columns: view.get_labels() for columns, view in _views(state)}
                 continue
         out[i], before = arrays | NO_LINKS, {}
     return out
@@ -54,16 +54,17 @@ def link_draws(table, draws, seed, limit, stop):
 def _go_on(state, before):
     """Give the views of a state the labels that views of the same columns had before."""
     rows = np.arange(state.table.n_rows)
-    for view in state.views:
-        labels = before.get(_columns(view))
+    for columns, view in _views(state):
+        labels = before.get(columns)
         if labels is not None:
             view.set_prior(view.prior.holding(len(np.unique(labels))))
             view.replace(rows, labels)
 
 
-def _columns(view):
-    """The columns of a view, in order."""
-    return tuple(sorted(int(j) for block in view.blocks for j in block.columns))
+def _views(state):
+    """Pairs of a view's columns and the view."""
+    of_columns = np.equal.outer(np.arange(state.n_views), state.view_of)
+    return [(tuple(np.flatnonzero(own)), view) for own, view in zip(of_columns, state.views)]
 
 
 def _views_apart(arrays):

@@ -159,13 +159,11 @@ def dependences_between(views, links, relevant, schema, asked):
         Those of which it is asked.
     probabilities : ndarray of shape (n_columns, n_others)
     """
-    pairs, bit_generator = linked_pairs(views, links), np.random.PCG64(0)
+    bit_generator = np.random.PCG64(0)
     at = links.components(N_SIMULATED, views, np.random.Generator(bit_generator))
     told = {v: _Linked.of(views[v], schema, at[v], relevant[v], asked, bit_generator) for v in at}
-    for u, v, law in pairs:
+    for u, v, law in linked_pairs(views, links, [v for v in sorted(told) if told[v].columns]):
         one, two = told[u], told[v]
-        if not (one.columns and two.columns):
-            continue
         ratios = law.log_ratios(one.told.likelihood, two.told.likelihood)
         gain = np.mean(ratios + np.expm1(-ratios), axis=-1)
         n = views[u].mixture.sizes().sum() * np.multiply.outer(one.seen, two.seen)
@@ -197,6 +195,7 @@ class _Linked(NamedTuple):
         every = sorted(view.features)
         columns, share = [j for j in every if j in asked], _shares_observed(view)
         own = (np.array([of[j] for j in columns]) for of in (relevant, share))
+        # All columns are simulated, so that no answer depends on what else is asked.
         cells = SimulatedCells(view, schema, every, at, bit_generator)
         if not columns:
             return cls(columns, *own, None)

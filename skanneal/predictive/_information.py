@@ -69,7 +69,8 @@ def mutual_information(predictor, columns, n_samples, seed):
 def _between(predictor, views, links, columns, n_samples, bit_generator):
     """Yield two views that are linked, or in one tree, and information and standard error of the
     columns of the one with those of the other; `columns` are those compared, by view."""
-    pairs = {(u, v): law for u, v, law in linked_pairs(views, links) if columns[u] and columns[v]}
+    wanted = [v for v, of_view in enumerate(columns) if of_view]
+    pairs = {(u, v): law for u, v, law in linked_pairs(views, links, wanted)}
     tables = {v: [_values(predictor, views[v], j) for j in columns[v]] for v in set().union(*pairs)}
     rest = {
         (u, v): np.array([[one is None or two is None for two in tables[v]] for one in tables[u]])

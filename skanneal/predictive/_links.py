@@ -309,10 +309,11 @@ class PairLaw:
         return np.log(np.maximum(both, LEAST)) - alone[0][:, None] - alone[1]
 
 
-def linked_pairs(views, links):
-    """Yield (u, v, their PairLaw) of the views of a draw that are in one tree, u before v."""
+def linked_pairs(views, links, wanted):
+    """Yield (u, v, their PairLaw) of the views of a draw that are in one tree, u before v, both
+    among the wanted ones, which ascend."""
     weights = [np.exp(view.log_weights) for view in views]
-    for u, v in combinations(range(len(views)), 2):
+    for u, v in combinations(wanted, 2):
         ratio = links.pair(u, v, weights)
         if ratio is not None:
             yield u, v, PairLaw(ratio * np.multiply.outer(weights[u], weights[v]))

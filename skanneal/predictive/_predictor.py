@@ -186,8 +186,8 @@ class Predictor:
     def cluster_probabilities(self, table, v=0):
         """Probability of each existing cluster in view v of the first draw: (n_rows, K)."""
         out = np.empty((table.n_rows, len(self.draws[0][v].slots) - 1))
-        for start, stop in self._blocks(table, self._n_of_draw):
-            joint = self.joints(0, table, start, stop)[0][v][:, :-1]
+        for start, stop in self._blocks(table):
+            joint = self.of_view(0, v, table, start, stop)[:, :-1]
             out[start:stop] = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
         return out / out.sum(axis=1, keepdims=True)
 

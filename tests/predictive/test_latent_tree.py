@@ -275,7 +275,7 @@ def test_pairs_of_views(name):
                 law = math.exp(log_margin(logs, **{f"v{u}": k, f"v{v}": m}))
                 assert found[k, m] * weights[u][k] * weights[v][m] == pytest.approx(law, abs=1e-9)
     views = [SimpleNamespace(log_weights=np.array([log(w) for w in of])) for of in weights]
-    pairs = [(u, v) for u, v, _ in linked_pairs(views, links)]
+    pairs = [(u, v) for u, v, _ in linked_pairs(views, links, range(len(views)))]
     assert pairs == [
         (u, v)
         for u, v in itertools.combinations(range(len(weights)), 2)
