@@ -37,20 +37,22 @@ class NormalColumns:
         mu0, kappa0, delta and psi of each column; kappa0 and delta are all the same.
     gaps : bool array of shape (n, n_columns), default=None
         Which cells are fills; None: none of them.
+    asked : sequence of int, default=None
+        Columns that are to be scored; None: all of them.
     """
 
     growth = {"nu0": 1.0}  # of the hyperparameters with each further column
 
-    def __init__(self, cells, labels, hyper, gaps=None):
+    def __init__(self, cells, labels, hyper, gaps=None, asked=None):
         self.labels, self.hyper, self.gaps = labels, hyper, gaps
+        self.asked = range(len(hyper)) if asked is None else asked
         self.cells, (self.mu0, kappa0, delta, self.psi) = cells, np.transpose(hyper)
         self.kappa0, self.delta = kappa0[0], delta[0]
         self.order = np.argsort(labels, kind="stable")
         sizes = np.bincount(labels)
         self.sizes = sizes[sizes > 0]
         self.starts = np.cumsum(self.sizes) - self.sizes
-        self.weights = self.kappa0 * self.sizes / (self.kappa0 + self.sizes)
-        self.hold([])
+        self.forget()
 
     @staticmethod
     def column_scores(table, columns, hyper, rows, labels, n_slots):
@@ -73,50 +75,51 @@ class NormalColumns:
         scale = (kappa + 1.0) / (kappa * degrees)
         return mu0 + (n / kappa)[:, None] * shifts, psi * scale[:, None, None], degrees
 
+    def forget(self):
+        """Cells have changed: nothing is known of them any more."""
+        self.held = self.known = None
+
     def hold(self, columns):
-        """Let these be the columns that the view holds."""
-        self.held = list(columns)
-        self.means, self.centred = self._of_clusters(self.held)
-        self.factors = self._factors(self.means, self.centred, self.held)
-        squares = np.maximum(_squares(self.factors), self.psi[self.held])
-        self.log_ratio = np.log(self.psi[self.held] / squares).sum()  # of all clusters
-        self.last = None  # s of each column held, after the others
+        """Let these be the columns that the view holds.
+
+        Of each column that means s after the others held: of one that is not, what is left of it
+        below their rows of R; of one that is, 1 / (Psi^-1)_cc. The product of the others' s is what
+        is left of the determinant."""
+        self.held, d = list(columns), len(columns)
+        rest = [c for c in self.asked if c not in self.held]
+        factors, psi = self._factors([*self.held, *rest]), self.psi[[*self.held, *rest]]
+        self.factors, squares = factors[:, :d, :d], np.empty((len(factors), len(psi)))
+        pivots, least = np.einsum("kii->ki", self.factors), np.sqrt(psi[:d])
+        np.copyto(pivots, least, where=np.abs(pivots) < least)  # which are not less
+        squares[:, :d] = 1.0 / (np.linalg.inv(self.factors) ** 2).sum(axis=2)
+        squares[:, d:] = (factors[:, d:, d:] ** 2).sum(axis=1)
+        squares, n_others = np.maximum(squares, psi), d - (np.arange(len(psi)) < d)
+        logs = self._log_factors(self.sizes[:, None], n_others, psi, squares).sum(axis=0)
+        logs += np.log(least / np.abs(pivots)).sum()
+        logs[:d] -= 0.5 * np.log(psi / squares).sum(axis=0)[:d]
+        self.scores = np.full(len(self.psi), np.nan)
+        self.scores[[*self.held, *rest]] = logs
 
     def score(self, column):
-        """Log marginal likelihood of a column's cells, without fills, given the others held.
-
-        It takes s of the column after the others, 1 / (Psi^-1)_cc, and the product of theirs, which
-        is what is left of the determinant."""
-        if self.gaps is not None and self.gaps[:, column].any():
-            return self._seen(column, [c for c in self.held if c != column]).score(column)
-        psi, n_others, log_ratio = self.psi[column], len(self.held), self.log_ratio
-        if column in self.held:
-            if self.last is None:
-                self.last = 1.0 / (np.linalg.inv(self.factors) ** 2).sum(axis=2)
-            square = np.maximum(self.last[:, self.held.index(column)], psi)
-            n_others, log_ratio = n_others - 1, log_ratio - np.log(psi / square).sum()
-        else:
-            square = np.maximum(self._rest(column), psi)
-        return self._log_factors(self.sizes, n_others, psi, square).sum() + 0.5 * log_ratio
-
-    def _log_factors(self, n, p, psi, squares):
-        """Log of column p's factor of the product above, without the last one."""
-        nu = self.delta + p
-        logs = gammaln(0.5 * (nu + n)) - gammaln(0.5 * nu) - 0.5 * n * np.log(np.pi)
-        logs += 0.5 * np.log(self.kappa0 / (self.kappa0 + n))
-        return logs + 0.5 * nu * np.log(psi) - 0.5 * (nu + n) * np.log(squares)
+        """Log marginal likelihood of a column's cells, without fills, given the others held."""
+        if self.gaps is None or not self.gaps[:, column].any():
+            return self.scores[column]
+        return self._seen(column).scores[-1]
 
     def together(self, columns):
         """Log marginal likelihood of columns together."""
-        factors = self._factors(*self._of_clusters(columns), columns)
-        return self._chain(_squares(factors), columns).sum()
+        psi, pivots = self.psi[columns], np.einsum("kii->ki", self._factors(columns))
+        squares = np.maximum(pivots**2, psi)  # which are not less, but by rounding
+        logs = self._log_factors(self.sizes[:, None], np.arange(len(columns)), psi, squares)
+        ratios = 0.5 * np.log(psi / squares)
+        return (logs + np.cumsum(ratios, axis=1) - ratios).sum()
 
     def draw(self, column, generator):
         """Draw a column's fills given its other cells and the others held: (n_gaps,).
 
         In each cluster the regression's coefficients and variance are drawn once."""
         others, gaps = [c for c in self.held if c != column], np.flatnonzero(self.gaps[:, column])
-        seen, out = self._seen(column, [*others, column]), np.empty(len(gaps))
+        seen, out = self._seen(column), np.empty(len(gaps))
         for label in np.unique(self.labels[gaps]):
             own = np.flatnonzero(self.labels[gaps] == label)
             mean, factor, n = seen._of_label(label)
@@ -129,11 +132,11 @@ class NormalColumns:
             out[own] = centre + deviations @ slopes + normals[len(mean) :]
         return np.clip(out, -FARTHEST, FARTHEST)
 
-    def _seen(self, column, held):
-        """The same of the rows that have a cell in this column, with these columns held."""
-        rows = ~self.gaps[:, column]
-        seen = NormalColumns(self.cells[rows], self.labels[rows], self.hyper)
-        seen.hold(held)
+    def _seen(self, column):
+        """The columns held and this one, which comes last, in the rows that have a cell in it."""
+        rows, columns = ~self.gaps[:, column], [*(c for c in self.held if c != column), column]
+        seen = NormalColumns(self.cells[np.ix_(rows, columns)], self.labels[rows], self.hyper[columns])
+        seen.hold(range(len(columns)))
         return seen
 
     def _of_label(self, label):
@@ -144,48 +147,32 @@ class NormalColumns:
         n = self.sizes[at[0]]
         return n / (self.kappa0 + n) * self.means[at[0]], self.factors[at[0]], n
 
-    def _of_clusters(self, columns):
-        """Means of the clusters less mu0, (n_clusters, d), and the cells less their cluster's, in
-        the order of the clusters: (n, d)."""
-        cells = self.cells[:, columns][self.order] - self.mu0[columns]
+    def _factors(self, columns):
+        """R of these columns in each cluster: (n_clusters, d, d). The R of all columns known stands
+        for the rows, whatever their number."""
+        if self.known is None or not set(columns) <= set(self.known):
+            self.known = sorted({*columns, *self.asked})
+            self.means, self.whole = self._of_rows(self.known)
+        return np.linalg.qr(self.whole[:, :, np.searchsorted(self.known, columns)], mode="r")
+
+    def _of_rows(self, columns):
+        """Means of the clusters less mu0, (n_clusters, d), and R, (n_clusters, d, d)."""
+        cells = self.cells[np.ix_(self.order, columns)] - self.mu0[columns]
         means = np.add.reduceat(cells, self.starts, axis=0) / self.sizes[:, None]
-        return means, cells - np.repeat(means, self.sizes, axis=0)
-
-    def _factors(self, means, centred, columns):
-        """R of each cluster: (n_clusters, d, d)."""
-        roots, least = np.sqrt(self.weights)[:, None] * means, np.sqrt(self.psi[columns])
-        out = np.empty((len(self.sizes), len(columns), len(columns)))
+        weights = self.kappa0 * self.sizes / (self.kappa0 + self.sizes)
+        roots, least = np.sqrt(weights)[:, None] * means, np.diag(np.sqrt(self.psi[columns]))
+        out = np.empty((len(means), *least.shape))
         for k, (start, n) in enumerate(zip(self.starts, self.sizes)):
-            rows = np.vstack([np.diag(least), roots[k], centred[start : start + n]])
-            out[k] = np.linalg.qr(rows, mode="r")
-        pivots = np.einsum("kii->ki", out)  # a view; none is below the prior's, but by rounding
-        np.copyto(pivots, least, where=np.abs(pivots) < least)
-        return out
+            rows = np.vstack([least, roots[k], cells[start : start + n] - means[k]])
+            out[k] = np.linalg.qr(rows, mode="raw")[0][:, : len(least)].T  # and more below R
+        return means, np.triu(out)
 
-    def _rest(self, column):
-        """s of a column that is not held, after those that are: (n_clusters,)."""
-        psi = self.psi[column]
-        means, centred = self._of_clusters([column])
-        s = np.add.reduceat(centred[:, 0] ** 2, self.starts) + self.weights * means[:, 0] ** 2 + psi
-        if self.held:
-            cross = np.add.reduceat(self.centred * centred, self.starts, axis=0)
-            cross += self.weights[:, None] * self.means * means
-            solved = np.linalg.solve(self.factors.transpose(0, 2, 1), cross[:, :, None])[:, :, 0]
-            s -= np.sum(solved**2, axis=1)
-        return s
-
-    def _chain(self, squares, columns):
-        """The logarithm of each factor of the product above, summed over clusters: (d,)."""
-        n, psi = self.sizes[:, None], self.psi[columns]
-        squares = np.maximum(squares, psi)  # which are not less, but by rounding
-        logs = self._log_factors(n, np.arange(len(columns)), psi, squares)
-        ratios = 0.5 * np.log(psi / squares)
-        return (logs + np.cumsum(ratios, axis=1) - ratios).sum(axis=0)
-
-
-def _squares(factors):
-    """Squares of the diagonals: (n_clusters, d)."""
-    return np.diagonal(factors, axis1=1, axis2=2) ** 2
+    def _log_factors(self, n, p, psi, squares):
+        """Log of column p's factor of the product above, without the last one."""
+        nu = self.delta + p
+        logs = gammaln(0.5 * (nu + n)) - gammaln(0.5 * nu) - 0.5 * n * np.log(np.pi)
+        logs += 0.5 * np.log(self.kappa0 / (self.kappa0 + n))
+        return logs + 0.5 * nu * np.log(psi) - 0.5 * (nu + n) * np.log(squares)
 
 
 def _uniforms(generator, size=None):

@@ -43,9 +43,10 @@ class ColumnWork(Polled):
             scores.append(state.column_scores(some, rows, labels, hyper))
         return np.concatenate(scores)
 
-    def joint_columns(self, state, fresh):
-        """The joint columns in the state's views and in fresh ones, of which all are scored."""
-        joint = JointColumns(state, fresh)
+    def joint_columns(self, state, fresh, asked=None):
+        """The joint columns in the state's views and in fresh ones, of which all are scored, or
+        those asked for one by one."""
+        joint = JointColumns(state, fresh, asked)
         self.work += CALL + joint.cells.size * len(joint.views)
         return joint
 

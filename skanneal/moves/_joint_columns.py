@@ -24,21 +24,23 @@ class JointColumns:
     ----------
     state : CrossCat
     fresh : list of FreshView
+    asked : int array, default=None
+        The columns that `scores` are asked of; None: all joint ones.
     """
 
-    def __init__(self, state, fresh):
+    def __init__(self, state, fresh, asked=None):
         rows = state.subsample.rows()
         self.columns = state.joint_columns
         self.table, self.rows = state.table, rows
         self.cells, self.gaps, hyper = state.joint_cells(rows)
-        self.hyper = hyper
+        self.hyper, self.asked = hyper, None if asked is None else self._places(asked)
         self.division = FAMILIES[state.family_of[int(self.columns[0])]].division
         labels = [*state.row_labels(rows), *(view.labels for view in fresh)]
         self.views = [self._view(own) for own in labels]
         self.view_of = state.view_of[self.columns]
 
     def _view(self, labels):
-        return self.division(self.cells, labels, self.hyper, self.gaps)
+        return self.division(self.cells, labels, self.hyper, self.gaps, self.asked)
 
     def add(self, view):
         """Add a fresh view, behind the others."""
@@ -57,7 +59,7 @@ class JointColumns:
     def scores_together(self, columns, views):
         """log L of columns together given the others in each of these views, all fills being data:
         (n_views,)."""
-        places, out = np.searchsorted(self.columns, columns).tolist(), []
+        places, out = self._places(columns), []
         for v in views:
             others = np.setdiff1d(np.flatnonzero(self.view_of == v), places).tolist()
             view = self.views[v]
@@ -70,13 +72,13 @@ class JointColumns:
             held = np.flatnonzero(self.view_of == v).tolist()
             if held != view.held:
                 view.hold(held)
-        place = self._place(column)
+        (place,) = self._places([column])
         return np.array([view.score(place) for view in self.views])
 
     def move(self, column, target, generator):
-        """Let a column enter the view drawn for it, and draw its fills there. The views' statistics
-        are then out of date, and must be made anew before they are used."""
-        place = self._place(column)
+        """Let a column enter the view drawn for it, and draw its fills there. The other views do
+        not learn of these, and need not before the column is scored again: it may move once."""
+        (place,) = self._places([column])
         if self.view_of[place] == target:
             return
         self.view_of[place] = target
@@ -84,7 +86,8 @@ class JointColumns:
         if own.any():
             numbers = self.views[target].draw(place, generator)
             self.cells[own, place] = numbers.astype(np.float32)
+            self.views[target].forget()
             fill_cells(self.table, column, self.rows[own], numbers)
 
-    def _place(self, column):
-        return int(np.searchsorted(self.columns, column))
+    def _places(self, columns):
+        return np.searchsorted(self.columns, columns).tolist()
