@@ -385,12 +385,23 @@ cdef class Categorical(ColumnFamily):
     def sample_feature(self, Py_ssize_t f, slots, bit_generator):
         """One predictive code for each of `slots`: int64 of the same shape."""
         cdef bitgen_t *rng = bitgen(bit_generator)
-        cumulative = np.cumsum(self.predictive_probabilities(f), axis=0)
-        out = np.empty(len(slots), dtype=np.int64)
-        for i, k in enumerate(slots):
-            code = np.searchsorted(cumulative[:, k], uniform(rng) * cumulative[-1, k], side="right")
-            out[i] = min(code, len(cumulative) - 1)
-        return out
+        cdef const int64_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int64)
+        shares = self.predictive_probabilities(f)
+        cdef const double[:, ::1] sums = np.ascontiguousarray(np.cumsum(shares, axis=0).T)
+        cdef int64_t[::1] out = np.empty(len(slot), dtype=np.int64)
+        cdef Py_ssize_t last = sums.shape[1] - 1, i, low, high, middle
+        cdef double wanted
+        for i in range(slot.shape[0]):
+            wanted = uniform(rng) * sums[slot[i], last]
+            low, high = 0, last
+            while low < high:
+                middle = (low + high) // 2
+                if sums[slot[i], middle] <= wanted:
+                    low = middle + 1
+                else:
+                    high = middle
+            out[i] = low
+        return np.asarray(out)
 
     def _entries(self):
         """The entries of all features' levels, and of their missing cells, features by column."""

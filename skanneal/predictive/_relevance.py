@@ -21,7 +21,7 @@ left out of the average of the relevant. The other hyperparameters are the draw'
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from ..families._gamma_exponential import GammaExponential
 from ..families._negative_binomial import NegativeBinomial
@@ -108,4 +108,4 @@ class Line(NamedTuple):
             for h, value in zip(self.coordinates, point):
                 block.set_hyper(f, h, value)
             logs.append(block.log_marginals(f).sum())
-        return logsumexp(logs) - np.log(len(logs))
+        return np.logaddexp.reduce(logs) - np.log(len(logs))
