@@ -10,7 +10,9 @@ is given the columns before it a normal regression on them, with the marginal li
 
 and the product over the columns is the marginal likelihood of the rows. s_p = R_pp^2, where R is
 the triangular factor, R'R = Psi = scale0 + S + kappa0 n/kappa (m - mu0)(m - mu0)'. It is made of
-the rows themselves, since squares would lose half of the digits.
+the rows themselves, since squares would lose half of the digits: of rows (1, x - mu0), one for each
+of the cluster's and those of the prior, (kappa0^(1/2), 0) and (0, psi_p^(1/2) at p). The factor's
+first row is then kappa^(1/2) (1, m_n - mu0), m_n the posterior mean, and R is the rest.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -22,6 +24,7 @@ from ._forms import unpack
 from ._normal import Normal
 
 FARTHEST = 1e15  # fill, in cell units: its square leaves room
+LEAST_LEFT = 1e-3  # of a pivot, where rows are taken out of a factor: less would cost digits
 
 
 class NormalColumns:
@@ -52,6 +55,7 @@ class NormalColumns:
         sizes = np.bincount(labels)
         self.sizes = sizes[sizes > 0]
         self.starts = np.cumsum(self.sizes) - self.sizes
+        self.cluster = np.repeat(np.arange(len(self.sizes)), self.sizes)
         self.forget()
 
     @staticmethod
@@ -87,8 +91,13 @@ class NormalColumns:
         is left of the determinant."""
         self.held, d = list(columns), len(columns)
         rest = [c for c in self.asked if c not in self.held]
-        factors, psi = self._factors([*self.held, *rest]), self.psi[[*self.held, *rest]]
-        self.factors, squares = factors[:, :d, :d], np.empty((len(factors), len(psi)))
+        whole, psi = self._factors([*self.held, *rest]), self.psi[[*self.held, *rest]]
+        self.centres = whole[:, 0, 1 : d + 1] / whole[:, 0, :1]  # m_n - mu0
+        if self.gaps is not None:
+            self.rest, self.triangles = rest, whole
+            self.white = self._whitened(whole[:, : d + 1, : d + 1])
+        factors, squares = whole[:, 1:, 1:], np.empty((len(whole), len(psi)))
+        self.factors = factors[:, :d, :d]
         pivots, least = np.einsum("kii->ki", self.factors), np.sqrt(psi[:d])
         np.copyto(pivots, least, where=np.abs(pivots) < least)  # which are not less
         squares[:, :d] = 1.0 / (np.linalg.inv(self.factors) ** 2).sum(axis=2)
@@ -104,15 +113,49 @@ class NormalColumns:
         """Log marginal likelihood of a column's cells, without fills, given the others held."""
         if self.gaps is None or not self.gaps[:, column].any():
             return self.scores[column]
-        return self._seen(column).scores[-1]
+        found = None if column in self.held else self._without_gaps(column)
+        return self._seen(column).scores[-1] if found is None else found
 
     def together(self, columns):
         """Log marginal likelihood of columns together."""
-        psi, pivots = self.psi[columns], np.einsum("kii->ki", self._factors(columns))
-        squares = np.maximum(pivots**2, psi)  # which are not less, but by rounding
-        logs = self._log_factors(self.sizes[:, None], np.arange(len(columns)), psi, squares)
-        ratios = 0.5 * np.log(psi / squares)
-        return (logs + np.cumsum(ratios, axis=1) - ratios).sum()
+        pivots = np.einsum("kii->ki", self._factors(columns))[:, 1:]
+        return self._chain(self.sizes, columns, pivots).sum()
+
+    def _without_gaps(self, column):
+        """`score` of a column that is not held, by the factors of all rows with fills for cells, of
+        which rows without a cell are taken out; None where digits would be lost.
+
+        With L L' = 1 - sum a a', a = R^-T (1, x - mu0) of these rows, what is left is L'R, whose
+        pivots are the products of theirs."""
+        d, at = len(self.held), len(self.held) + 1 + self.rest.index(column)
+        above, below = self.triangles[:, : d + 1, at], self.triangles[:, d + 1 :, at]
+        roots, sizes = np.sqrt((below**2).sum(axis=1)), self.sizes.copy()
+        out = np.flatnonzero(self.gaps[self.order, column])
+        of, white = self.cluster[out], self.white[out]
+        own = self.cells[self.order[out], column] - self.mu0[column]
+        own = (own - (white * above[of]).sum(axis=1)) / roots[of]
+        white = np.column_stack([white, own])
+        left = np.tile(np.eye(d + 2), (len(sizes), 1, 1))
+        ends = np.r_[np.flatnonzero(np.diff(of, prepend=-1)), len(of)]
+        for start, stop in zip(ends, ends[1:]):
+            left[of[start]] -= white[start:stop].T @ white[start:stop]
+            sizes[of[start]] -= stop - start
+        try:
+            shares = np.einsum("kii->ki", np.linalg.cholesky(left))
+        except np.linalg.LinAlgError:
+            return None
+        if shares.min(initial=1.0) < LEAST_LEFT:
+            return None
+        pivots = np.einsum("kii->ki", self.triangles)[:, 1 : d + 1]
+        pivots = shares[:, 1:] * np.column_stack([pivots, roots])
+        return self._chain(sizes, [*self.held, column], pivots)[-1]
+
+    def _whitened(self, factors):
+        """R^-T (1, x - mu0) of each row, in the order of the clusters: (n, d + 1)."""
+        rows, inverses = self._rows(self.held), np.linalg.inv(factors)
+        for k, (start, n) in enumerate(zip(self.starts, self.sizes)):
+            rows[start : start + n] = rows[start : start + n] @ inverses[k]
+        return rows
 
     def draw(self, column, generator):
         """Draw a column's fills given its other cells and the others held: (n_gaps,).
@@ -135,7 +178,9 @@ class NormalColumns:
     def _seen(self, column):
         """The columns held and this one, which comes last, in the rows that have a cell in it."""
         rows, columns = ~self.gaps[:, column], [*(c for c in self.held if c != column), column]
-        seen = NormalColumns(self.cells[np.ix_(rows, columns)], self.labels[rows], self.hyper[columns])
+        seen = NormalColumns(
+            self.cells[np.ix_(rows, columns)], self.labels[rows], self.hyper[columns]
+        )
         seen.hold(range(len(columns)))
         return seen
 
@@ -144,28 +189,42 @@ class NormalColumns:
         at = np.flatnonzero(np.unique(self.labels) == label)
         if not len(at):
             return np.zeros(len(self.held)), np.diag(np.sqrt(self.psi[self.held])), 0
-        n = self.sizes[at[0]]
-        return n / (self.kappa0 + n) * self.means[at[0]], self.factors[at[0]], n
+        return self.centres[at[0]], self.factors[at[0]], self.sizes[at[0]]
 
     def _factors(self, columns):
-        """R of these columns in each cluster: (n_clusters, d, d). The R of all columns known stands
-        for the rows, whatever their number."""
+        """The triangular factor of the rows (1, these columns) of each cluster, those of the prior
+        among them: (n_clusters, d + 1, d + 1). That of all columns known stands for the rows,
+        whatever their number."""
         if self.known is None or not set(columns) <= set(self.known):
             self.known = sorted({*columns, *self.asked})
-            self.means, self.whole = self._of_rows(self.known)
-        return np.linalg.qr(self.whole[:, :, np.searchsorted(self.known, columns)], mode="r")
+            self.whole = self._of_rows(self.known)
+        at = np.r_[0, 1 + np.searchsorted(self.known, columns)].astype(np.int64)
+        return np.linalg.qr(self.whole[:, :, at], mode="r")
 
     def _of_rows(self, columns):
-        """Means of the clusters less mu0, (n_clusters, d), and R, (n_clusters, d, d)."""
-        cells = self.cells[np.ix_(self.order, columns)] - self.mu0[columns]
-        means = np.add.reduceat(cells, self.starts, axis=0) / self.sizes[:, None]
-        weights = self.kappa0 * self.sizes / (self.kappa0 + self.sizes)
-        roots, least = np.sqrt(weights)[:, None] * means, np.diag(np.sqrt(self.psi[columns]))
-        out = np.empty((len(means), *least.shape))
+        """The same, of the rows themselves."""
+        d = len(columns)
+        prior = np.diag(np.sqrt(np.r_[self.kappa0, self.psi[columns]]))
+        rows, out = self._rows(columns), np.empty((len(self.sizes), d + 1, d + 1))
         for k, (start, n) in enumerate(zip(self.starts, self.sizes)):
-            rows = np.vstack([least, roots[k], cells[start : start + n] - means[k]])
-            out[k] = np.linalg.qr(rows, mode="raw")[0][:, : len(least)].T  # and more below R
-        return means, np.triu(out)
+            own = np.vstack([prior, rows[start : start + n]])
+            out[k] = np.linalg.qr(own, mode="raw")[0][:, : d + 1].T  # and more below it
+        return np.triu(out)
+
+    def _rows(self, columns):
+        """(1, x - mu0) of each row, in the order of the clusters: (n, d + 1)."""
+        rows = np.ones((len(self.order), len(columns) + 1))
+        rows[:, 1:] = self.cells[np.ix_(self.order, columns)] - self.mu0[columns]
+        return rows
+
+    def _chain(self, sizes, columns, pivots):
+        """The logarithm of each column's factor of the product above, summed over clusters of these
+        sizes, from the diagonals of R: (d,)."""
+        psi = self.psi[columns]
+        squares = np.maximum(pivots**2, psi)  # which are not less, but by rounding
+        logs = self._log_factors(sizes[:, None], np.arange(len(columns)), psi, squares)
+        ratios = 0.5 * np.log(psi / squares)
+        return (logs + np.cumsum(ratios, axis=1) - ratios).sum(axis=0)
 
     def _log_factors(self, n, p, psi, squares):
         """Log of column p's factor of the product above, without the last one."""

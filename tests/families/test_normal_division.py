@@ -86,6 +86,43 @@ def test_gaps_of_the_column_are_integrated_out(held):
     assert columns_of(rows, held, gaps).score(2) == pytest.approx(expected, abs=1e-6)
 
 
+def with_gaps(wild=0.0):
+    """A view of many rows, cells of each column being fills in some; one fill may be wild."""
+    rng = np.random.default_rng(5)
+    rows, gaps = rng.normal(size=(60, D)) @ rng.normal(size=(D, D)), rng.random((60, D)) < 0.2
+    rows[np.flatnonzero(gaps[:, 2])[0], 2] += wild
+    view = NormalColumns(rows, np.arange(60) % 5, vectors(), gaps)
+    view.hold([0, 3])
+    return view
+
+
+def test_rows_without_a_cell_are_taken_out_of_the_factor():
+    """As if the rows had never been there."""
+    for column in (1, 2):
+        found = with_gaps()._without_gaps(column)
+        assert found == pytest.approx(with_gaps()._seen(column).scores[-1], rel=1e-12)
+        assert found == with_gaps().score(column)
+
+
+def test_a_wild_fill_does_not_matter():
+    """It would leave no digits of the others: then the rows themselves are asked."""
+    tame = with_gaps()._seen(2).scores[-1]
+    assert with_gaps(1e2)._without_gaps(2) == pytest.approx(tame, rel=1e-10)
+    assert with_gaps(1e9)._without_gaps(2) is None
+    assert with_gaps(1e9).score(2) == tame
+
+
+def test_a_column_asked_for_alone():
+    """Views of which one column is to be scored know no others than it and those held."""
+    rows = rows_of()
+    view = NormalColumns(rows, np.array(LABELS), vectors(), asked=[1])
+    view.hold([0, 3])
+    expected = columns_of(rows, [0, 3]).score(1)
+    assert view.score(1) == pytest.approx(expected, rel=1e-12)
+    assert np.isnan(view.score(2))
+    assert view.together([2, 1]) == pytest.approx(slow(rows, [2, 1]), rel=1e-10)
+
+
 def test_scores_alone_are_those_of_one_pass():
     """What a table of scores holds of a column by itself."""
     rows = np.float32(rows_of()).astype(float)
