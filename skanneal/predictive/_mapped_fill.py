@@ -3,7 +3,8 @@
 The mean of x = g(y) is not g of the mean of y. The mean and the variance of x, a cell of the data,
 are integrated for each component: over points on the axis of y, where the component's law of the
 cell does not depend on the row, and over quantiles of Student's t, where it does (a family of whole
-rows). Of amounts cells are logarithms, as in the families' own fills: amounts may have no mean.
+rows). Of amounts cells are logarithms, as in the families' own fills: amounts may have no mean. So
+what is elsewhere than at atoms is averaged as cells, and then with the atoms in the user's units.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -18,11 +19,12 @@ from ._view import shares_of_views
 EVERY = 4  # of the points of a map's curve
 N_QUANTILES = 64
 NEGLIGIBLE = 1e-6  # share of a component
+LEAST = np.finfo(float).tiny
 MOST_DEGREES = 1e6
 
 
 def mapped_filler(predictor, column, of_column, mode):
-    """As Predictor's own fillers, of cells of the data.
+    """As Predictor's own fillers, but in the user's units.
 
     Parameters
     ----------
@@ -39,17 +41,16 @@ def mapped_filler(predictor, column, of_column, mode):
         ``filler(shares, table, rows)`` gives values and standard deviations.
     """
     views = [predictor.view_of(of_draw, column) for of_draw in predictor.draws]
-    moments = (_by_row if views[0].is_joint(column) else _by_component)(
-        predictor, views, column, of_column
-    )
+    joint = views[0].is_joint(column)
+    moments = (_by_row if joint else _by_component)(predictor, views, column, of_column)
     if not mode:
         return moments
-    joint = views[0].is_joint(column)
     of_mixture = _likeliest_centre(views, column) if joint else predictor.filler(column, mode)
 
     def most_probable(shares, table, rows):
         cells, _ = of_mixture(shares, table, rows)
-        return of_column.to_data(cells), moments(shares, table, rows)[1]
+        numbers = predictor.in_units(column, of_column.to_data(cells))
+        return numbers, moments(shares, table, rows)[1]
 
     return most_probable
 
@@ -57,26 +58,29 @@ def mapped_filler(predictor, column, of_column, mode):
 def _by_component(predictor, views, column, of_column):
     """A filler where a component's law of the cell is one for all rows, given its outcome."""
     cells, widths = of_column.points(EVERY)
-    values = of_column.to_data(cells)
-    centre, n_outcomes = values.mean(), 1 + len(of_column.atoms)
-    outcomes = np.r_[np.zeros(len(values) - n_outcomes + 1, np.int64), np.arange(1, n_outcomes)]
-    powers = (values - centre) ** np.arange(3)[:, None]
-    of_outcomes = [np.where(outcomes == outcome, powers, 0.0) for outcome in range(n_outcomes)]
-    moments = [
-        (np.vstack(of_outcomes) @ _weights(predictor, view, column, cells, widths)).T
-        for view in views
-    ]
-    of_moments = np.repeat(np.arange(n_outcomes), 3)
+    values, n_atoms = of_column.to_data(cells), len(of_column.atoms)
+    elsewhere = np.arange(len(values)) < len(values) - n_atoms
+    atoms = predictor.in_units(column, values[~elsewhere])
+    centre = values[elsewhere].mean()
+    powers = np.where(elsewhere, values - centre, 0.0) ** np.arange(3)[:, None] * elsewhere
+    of_values = np.vstack([powers, np.eye(len(values))[~elsewhere]])
+    moments = [(of_values @ _weights(predictor, view, column, cells, widths)).T for view in views]
+    outcomes = np.r_[0, 0, np.arange(1 + n_atoms)]
 
     def filler(shares, table, rows):
         some = table.take(rows)
         mixed = sum(
-            view.mixed(column, own, of, of_moments, some, 0, len(rows))
+            view.mixed(column, own, of, outcomes, some, 0, len(rows))
             for view, own, of in zip(views, shares_of_views(views, shares), moments)
         )
-        whole, mean, square = mixed.reshape(len(rows), n_outcomes, 3).sum(axis=1).T
-        mean, square = mean / whole, square / whole
-        return mean + centre, np.sqrt(np.maximum(square - mean**2, 0.0))
+        chances = mixed[:, np.r_[0, 3 : 3 + n_atoms]]
+        first, second = mixed[:, 1:3].T / np.maximum(chances[:, 0], LEAST)
+        deviations = np.sqrt(np.maximum(second - first**2, 0.0))
+        numbers, deviations = predictor.both_in_units(column, first + centre, deviations)
+        chances /= chances.sum(axis=1, keepdims=True)
+        means = chances[:, 0] * numbers + chances[:, 1:] @ atoms
+        off = np.column_stack([np.hypot(deviations, numbers - means), atoms - means[:, None]])
+        return means, np.sqrt((chances * off**2).sum(axis=1))
 
     return filler
 
@@ -96,7 +100,8 @@ def _by_row(predictor, views, column, of_column):
         total = np.bincount(of, weights, len(shares))
         means = np.bincount(of, weights * values.mean(axis=0), len(shares)) / total
         off = ((values - means[of]) ** 2).mean(axis=0)
-        return means, np.sqrt(np.bincount(of, weights * off, len(shares)) / total)
+        deviations = np.sqrt(np.bincount(of, weights * off, len(shares)) / total)
+        return predictor.both_in_units(column, means, deviations)
 
     return filler
 

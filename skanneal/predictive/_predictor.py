@@ -291,14 +291,16 @@ class Predictor:
                 values[j].append(value)
                 spreads[j].append(spread)
         pairs = zip(map(np.concatenate, values), map(np.concatenate, spreads))
-        filled = [self._in_units(j, *pair) for j, pair in enumerate(pairs)]
+        filled = [
+            pair if j in maps else self.both_in_units(j, *pair) for j, pair in enumerate(pairs)
+        ]
         return [value for value, _ in filled], [spread for _, spread in filled]
 
     def in_units(self, j, cells):
         """Numbers in the user's units; codes as integers."""
-        return self._in_units(j, cells)[0]
+        return self.both_in_units(j, cells, 0.0)[0]
 
-    def _in_units(self, j, cells, deviations=0.0):
+    def both_in_units(self, j, cells, deviations):
         """Numbers and their standard deviations in the user's units; codes as integers."""
         if self.schema.n_levels[j]:
             return np.asarray(cells, dtype=np.int64), deviations
