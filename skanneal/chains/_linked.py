@@ -15,8 +15,8 @@ def link_draws(table, draws, seed, limit, stop):
     """Draws of a CrossCat with links between their views, after a few sweeps of the rows by these.
 
     In a view that has the same columns as one of the draw before, rows go on from where they were
-    there, so that sweeps add up. The draws for which there is no time stay as they are: their views
-    are independent.
+    there, so that sweeps add up. The draws for which there is no time are left out, but the first:
+    what the others say does not depend on the time then, nor do draws contradict each other.
 
     Parameters
     ----------
@@ -31,12 +31,13 @@ def link_draws(table, draws, seed, limit, stop):
     Returns
     -------
     draws : list of dict of arrays
+        After an interrupt only some.
     """
-    subsample, bit_generator, out = Subsample(table.n_rows), np.random.PCG64(seed), list(draws)
+    subsample, bit_generator, out = Subsample(table.n_rows), np.random.PCG64(seed), []
     subsample.fill()
     before = {}
-    for i, arrays in enumerate(draws):
-        if stop.is_set() or limit.is_over:
+    for arrays in draws:
+        if stop.is_set() or (out and limit.is_over):
             break
         if len(_views_apart(arrays)) > 1:
             state = state_from_arrays(arrays, table, subsample, trusted=True)
@@ -44,10 +45,11 @@ def link_draws(table, draws, seed, limit, stop):
             links = chosen_links(*used_labels(state))
             if len(links[0]):
                 move_linked_rows(state, N_SWEEPS, bit_generator, links)
-                out[i] = draw_arrays(state, linked=True)
+                out.append(draw_arrays(state, linked=True))
                 before = {columns: view.get_labels() for columns, view in _views(state)}
                 continue
-        out[i], before = arrays | NO_LINKS, {}
+        out.append(arrays | NO_LINKS)
+        before = {}
     return out
 
 

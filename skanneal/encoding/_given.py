@@ -47,7 +47,8 @@ def encode_given(encoder, cells, name="given"):
         columns[j] = encoder.encode_column(j, column)
         if codec.missing(columns[j])[0] and not len(at):
             raise ValueError(
-                f"{name} has a missing value for {column.label}, which has no missing_indicator"
+                f"{name} has a missing value for {column.label}: leave it out. That a cell is "
+                "missing can be given only of columns with a missing_indicator"
             )
         if 0 < codec.n_levels < columns[j][0]:
             raise ValueError(f"{name}: {column.label} has no level {value!r}")

@@ -49,5 +49,5 @@ def _factorise_numbers(values):
 def all_whole(values):
     """Whether all numbers are integers, of floats such as int64 holds."""
     return values.dtype.kind in "biu" or bool(
-        np.all((np.abs(values) < 2.0**63) & (values == np.rint(values)))
+        np.all((np.abs(values, dtype=np.float64) < 2.0**63) & (values == np.rint(values)))
     )

@@ -411,7 +411,9 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
                 fitted |= self._of_table(data.encoder, data.plan(grid))
             elif data.encoder is not None:
                 fitted["families_"] = data.encoder.families_
-            fitted |= self._clustered(fitted, data.encoder, data.rows, least, limit)
+            fitted |= self._clustered(
+                fitted, data.encoder, data.rows, least, limit, asked=data.as_asked
+            )
         return fitted, complaints, run.interrupted
 
     def _fit_collapsed(self, data, grid, algorithm, schedule, limit):
@@ -433,7 +435,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         if not interrupted and not in_time:
             complaints.append(too_short(limit, algorithm))
         with InterruptNote() as note:
-            fitted = self._results(data.encoder, plan, results, limit=limit)
+            fitted = self._results(data.encoder, plan, results, None, limit, data.as_asked)
             if limit and not self._goes_on:
                 n_sweeps = int(fitted["schedule_"].at[-1]) // data.table.n_rows
                 schedule = AcceleratedSchedule(n_accelerated=0, n_exact=n_sweeps)

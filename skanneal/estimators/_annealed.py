@@ -128,11 +128,11 @@ class BaseAnnealed(BaseTable, BaseChains):
                     raise KeyboardInterrupt
                 if not interrupted:
                     results, interrupted = self._finished(results, plan, of_start, limit)
-                fitted = self._results(encoder, plan, results, verdict, limit)
-                fitted["_margins"] = self._margins_of(encoder, table, X, fitted, limit)
-                answers = self._answers(fitted, plan, encoder, limit)
                 rounded = bool(encoder.jitter.lattices)
                 asked = encoder.table(decided.exact) if rounded else None
+                fitted = self._results(encoder, plan, results, verdict, limit, asked)
+                fitted["_margins"] = self._margins_of(encoder, table, X, fitted, limit)
+                answers = self._answers(fitted, plan, encoder, limit)
                 fitted["outlier_scores_"] = training_scores(
                     *weighted_draws(fitted), table, encoder.table_schema, limit, asked
                 )

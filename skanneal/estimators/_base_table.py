@@ -145,10 +145,10 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
             "_point": point,
         }
 
-    def _results(self, encoder, plan, results, verdict=None, limit=None):
+    def _results(self, encoder, plan, results, verdict=None, limit=None, asked=None):
         """Fitted attributes of chains that `_run_chains` has run; see `_of_chains`.
 
-        limit : as in `_clustered`.
+        limit, asked : as in `_clustered`.
         """
         draws = [[self._draw_type(arrays, encoder) for arrays in r["draws"]] for r in results]
         traces, states = [result["trace"] for result in results], [None] * self.n_chains
@@ -163,7 +163,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         keys = RowKeys(encoder, plan.table)
         least = self._least(keys, plan.table.n_rows)
         fitted |= self._summary(self._draws_for_labels(fitted), encoder, plan.table, least, keys)
-        return fitted | self._clustered(fitted, encoder, plan.table, least, limit)
+        return fitted | self._clustered(fitted, encoder, plan.table, least, limit, asked=asked)
 
     def _weigh(self, fitted, table):
         """Fitted attributes: how much each chain counts, where chains do not count alike."""
@@ -195,7 +195,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         """The point estimate of the components: clusters are made of those of "map"."""
         return "map" if self.point_estimate == "clusters" else self.point_estimate
 
-    def _clustered(self, fitted, encoder, table, least, limit=None, joins=None):
+    def _clustered(self, fitted, encoder, table, least, limit=None, joins=None, asked=None):
         """Fitted attributes: the clusters, if they are asked for.
 
         least : int
@@ -204,13 +204,15 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
             What is left of it decides how many draws the clusters are averaged over.
         joins : Joins or None
             How the components join, if it is known.
+        asked : Table or None
+            The rows as `predict` sees them, if that differs.
         """
         if not self._joins_components:
             return {}
         draws, weights = weighted_draws(fitted)
         n_clusters = None if self.n_clusters is None else min(least, fitted["n_components_"])
         found = self._clusters_type.of(
-            draws, weights, fitted["_point"], encoder, table, self, limit, n_clusters, joins
+            draws, weights, fitted["_point"], encoder, table, self, limit, n_clusters, joins, asked
         )
         return self._of_point(found.point) | {
             "labels_": found.labels,

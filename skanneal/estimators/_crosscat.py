@@ -94,8 +94,8 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         one view tell of its clusters in the others, and all answers but `outlier_scores_`, which
         judge each view by itself, are those of all views together. Before a draw is kept, its rows
         make two sweeps by the links, which add up from draw to draw. Draws for which `max_time`
-        leaves no time, and those of an interrupted fit, have no links. False: views are
-        independent, as in [2]_.
+        leaves no time are not kept, but for one of each chain; those of an interrupted fit have no
+        links. False: views are independent, as in [2]_.
     missing_indicator : columns, default=()
         Names, positions or a mask of the columns whose gaps may be informative. For each of them a
         hidden boolean column says which cells are present. It takes part in fit and in queries,
@@ -438,8 +438,9 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         seeds = seeds_below(of_start, OfReading.LINKS, self.n_chains)
         tasks = [(plan.table, of["draws"], seeds[of["number"]], limit) for of in results]
         draws, interrupted = run_tasks(link_draws, tasks, n_jobs=self.n_jobs)
-        pairs = zip(results, draws)
-        return [of if own is None else of | {"draws": own} for of, own in pairs], interrupted
+        if interrupted:  # draws with and without links would contradict each other
+            return results, True
+        return [of | {"draws": own} for of, own in zip(results, draws)], False
 
     def _other_starts(self, plan, schedule):
         """Columns that begin apart hardly come together where they are jointly normal, since each

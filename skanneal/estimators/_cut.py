@@ -26,13 +26,18 @@ def cut_again(estimator, X, n_clusters, separation):
             f"n_clusters={n_clusters} are more than the {estimator.n_components_} components that "
             f"the fit has: set n_clusters and fit again, which splits components."
         )
-    table = _training_rows(estimator, X)
+    table, as_asked = _training_rows(estimator, X)
     before = estimator.get_params(deep=False)
     fitted, encoder = dict(vars(estimator)), estimator._encoder
     try:
         estimator.set_params(**asked)
         fitted |= estimator._clustered(
-            fitted, encoder, table, n_clusters, joins=estimator._clusters.joins
+            fitted,
+            encoder,
+            table,
+            n_clusters,
+            joins=estimator._clusters.joins,
+            asked=as_asked,
         )
         fitted["convergence_"] = _convergence(estimator, fitted, table)
     except BaseException:
@@ -57,14 +62,13 @@ def _convergence(estimator, fitted, table):
 
 
 def _training_rows(estimator, X):
-    """X as rows, if these are those of the fit."""
+    """X as rows, if these are those of the fit: as chains had them, and as queries do."""
     known = getattr(estimator, "_rows", None)
-    if known is None:
-        table = estimator._queries().table(estimator._encoded(X))
-        same = table.n_rows == len(estimator.component_labels_)
-    else:
+    as_asked = table = estimator._queries().table(estimator._encoded(X))
+    same = table.n_rows == len(estimator.component_labels_)
+    if known is not None:
         table = estimator._training_table(X)
         same = table is not None
     if not same:
         raise ValueError("X must be the training data: its rows are not those of the fit.")
-    return table
+    return table, as_asked

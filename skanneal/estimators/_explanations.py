@@ -52,12 +52,13 @@ def explain(estimator, X, n, n_cells, reference, scored_by=None):
         excess = of_row.surprisal(cells)[0] - usual
         guilty = [int(j) for j in np.argsort(-excess)[:n_cells] if excess[j] > 0]
         for j in guilty:
-            expected = _expected(of_row, cells, j)
+            expected = _expected(of_row, cells, j, pandas)
             lines.append((scores[i], names[j], table.cell(i, j), expected, excess[j]))
         if not guilty:
             lines.append((scores[i], None, None, None, np.nan))
         at += [i] * max(len(guilty), 1)
-    frame = pandas.DataFrame(lines, columns=COLUMNS, dtype=object).infer_objects()
+    lines = pandas.DataFrame(lines, columns=COLUMNS, dtype=object)
+    frame = lines.infer_objects().assign(column=lines["column"])  # a None among names stays one
     labels = X.index if hasattr(X, "iloc") else pandas.RangeIndex(table.shape[0], name="row")
     return frame.set_axis(labels[at])
 
@@ -68,7 +69,7 @@ def _medians(surprisal):
     return np.array([np.median(column) if len(column) else np.nan for column in known])
 
 
-def _expected(queries, cells, j):
+def _expected(queries, cells, j, pandas):
     """What would fill a row's cell in column j; None where rows are whole or nothing is known."""
     encoder = queries.encoder
     family = FAMILIES.get(encoder.codecs[j].family)
@@ -80,4 +81,7 @@ def _expected(queries, cells, j):
     missing = [own if k == j else np.zeros(1, bool) for k, own in enumerate(missing)]
     values = [own if k == j else np.empty(0) for k, own in enumerate(values)]
     filled = encoder.replacements(values, missing)
-    return filled[0][2].tolist()[0] if filled else None
+    if not filled:
+        return None
+    cell = filled[0][2][:1]
+    return pandas.Series(cell)[0] if cell.dtype.kind in "mM" else cell.tolist()[0]

@@ -111,6 +111,7 @@ class Clusters:
         limit=None,
         n_clusters=None,
         joins=None,
+        asked=None,
     ):
         """Find the clusters that an estimator asks for in the training rows.
 
@@ -120,6 +121,8 @@ class Clusters:
             How many there shall be: not more than components of the point estimate.
         joins : Joins or None
             Those that were found earlier, if the same components are joined again.
+        asked : Table or None
+            The rows as `predict` sees them, if that differs: without the noise of rounded cells.
         """
         if n_clusters is not None:
             enough = [matching_view(draw, point)[1].max() + 1 >= n_clusters for draw in draws]
@@ -139,6 +142,7 @@ class Clusters:
         self._keep(evenly(len(self.draws), n_labelling))
         self.tree = self.joins.tree(estimator.separation)
         clusters = cut_tree(self.tree, estimator.separation, n_clusters)
+        table = table if asked is None else asked
         timed = limit and table.n_rows > TIMED_ROWS
         if timed and not self._leave_out_draws(table, clusters, limit):
             self._number(clusters, clusters[self.point.labels])

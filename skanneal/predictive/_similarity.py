@@ -61,7 +61,7 @@ class Memberships:
                 out += weight / total
             for v in views:
                 out += _shared(one[v], two[v]) / (len(views) * total / weight)
-        return out
+        return np.minimum(out, 1.0)  # which rounding exceeds
 
 
 def _shared(one, two):

@@ -55,6 +55,9 @@ class Data(NamedTuple):
     evidence : dict or None
         How "auto" chose the likelihood, see `choose_family`.
     fingerprint : int
+    as_asked : Table or None
+        The rows as queries see them, where that differs from `table`: without the noise of rounded
+        cells.
     """
 
     encoder: Encoder
@@ -66,6 +69,7 @@ class Data(NamedTuple):
     source: RowSource
     evidence: dict
     fingerprint: int
+    as_asked: Table = None
 
     def plan(self, grid):
         """What chains share that integrate atoms out, with the partition prior's grid."""
@@ -102,7 +106,9 @@ class Data(NamedTuple):
         out = {"family_evidence_": self.evidence, "rounding_": self.encoder.jitter.steps}
         if self.likelihood.conjugate and self.table is not None:
             schema = self.encoder.table_schema
-            out["outlier_scores_"] = training_scores(draws, weights, self.table, schema, limit)
+            out["outlier_scores_"] = training_scores(
+                draws, weights, self.table, schema, limit, self.as_asked
+            )
         return out
 
     def draw(self, arrays):
@@ -183,7 +189,10 @@ def read(estimator, X, n_shards, proposes, words, decide):
     index = np.arange(table.n_rows)[:, None]
     shards = Shards(index, n_shards, lambda rows: TableRows(table.take(rows[:, 0])))
     source = RowSource(_numbers_of(X, encoder, table))
-    return Data(encoder, likelihood, shards, table, hyper, grids, source, evidence, fingerprint)
+    rounded = likelihood.conjugate and encoder.jitter.lattices
+    as_asked = encoder.table(cells.exact) if rounded else None
+    known = encoder, likelihood, shards, table, hyper, grids, source, evidence, fingerprint
+    return Data(*known, as_asked)
 
 
 def _plan(estimator, hyperparameters, encoder, table):

@@ -23,7 +23,7 @@ from ..families import FAMILIES
 from ..families._cells import numbers_of
 from ..families._division import by_column, shared, vectors_of
 from ..partition_priors import PartitionPrior, prior_from_arrays
-from ._links import check_links
+from ._links import NO_LINKS, check_links
 from ._mixture import Mixture
 
 
@@ -338,7 +338,7 @@ class CrossCat:
             columns = np.sort(np.concatenate([block.columns for block in view.blocks]))
             if not np.array_equal(columns, np.flatnonzero(new.view_of == v)):
                 raise StateError("view_of", f"contradicts the columns of view{v}")
-        if "link_views" in arrays and not trusted:
+        if NO_LINKS.keys() & arrays.keys() and not trusted:
             check_links(arrays, [view.sizes()[view.sizes() > 0] for view in views])
         return new
 

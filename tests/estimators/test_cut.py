@@ -50,6 +50,23 @@ def test_clusters_are_cut_from_the_tree_and_predicted(make):
         np.testing.assert_array_equal(getattr(model, name), value)
 
 
+@pytest.mark.parametrize("make", [AnnealedDPMixture, CrossCatPY, AcceleratedDPMixture])
+def test_rounded_rows_have_one_label(make):
+    """Chains have rounded cells with noise; labels are of the cells as they are, in the fit, asked
+    again, and when it is cut again."""
+    generator = np.random.default_rng(0)
+    X = np.round(generator.normal(size=(600, 2)) + generator.integers(2, size=(600, 1)) * 3.0)
+    name = "likelihood" if make is AcceleratedDPMixture else "families"
+    model = model_of(make, **{name: "normal"}).fit(X)
+    assert model.rounding_ and model.n_clusters_ > 1
+    before = model.labels_, model.probabilities_
+    for labels, probabilities in (before, (model.cut(X).labels_, model.probabilities_)):
+        np.testing.assert_array_equal(model.predict(X), labels)
+        said = model.predict_proba(X)[np.arange(600), labels]
+        expected = said * (1.0 - model.new_cluster_proba(X))
+        np.testing.assert_allclose(probabilities, expected, atol=0.01)
+
+
 def test_near_clusters_join_before_far_ones():
     X = rows()
     model = model_of(AnnealedDPMixture).fit(X)

@@ -129,15 +129,17 @@ def test_the_same_again():
 
 
 def test_no_time_and_interrupts(monkeypatch):
-    """Draws that are not reached have views that are independent, and answer."""
+    """Draws that are not reached are left out, but one of each chain, so that none contradicts the
+    others; after an interrupt no draw has links."""
     from skanneal.chains import _linked
 
     X = frame()
     for is_over in (False, True):
         monkeypatch.setattr(TimeLimit, "is_over", is_over)
         model = apart(max_time=0.5).fit(X)
-        seen = ["link_views" in draw.arrays for chain in model.draws_ for draw in chain]
-        assert seen == [not is_over] * len(seen)
+        assert all("link_views" in draw.arrays for chain in model.draws_ for draw in chain)
+        if is_over:
+            assert {len(chain) for chain in model.draws_} == {1}
     monkeypatch.undo()
     whole = _linked.move_linked_rows
     stops = []
@@ -156,8 +158,7 @@ def test_no_time_and_interrupts(monkeypatch):
 
     monkeypatch.setattr("skanneal.estimators._crosscat.link_draws", noted)
     model = apart().fit(X)
-    counts = n_links(model)
-    assert len(counts) == 6 and 0 < sum(n > 0 for n in counts) < 6
+    assert n_links(model) == [0] * 6
     assert np.isfinite(model.score_samples(X)).all()
     assert isinstance(stops[0], StopFlag)
 

@@ -176,6 +176,28 @@ def test_amounts_are_filled_with_the_mean_of_their_logarithms():
     assert np.isfinite(spread).all() and spread[0][1] > 0.0
 
 
+@pytest.mark.parametrize("atoms", [[0.0], [5.0], [0.0, 5.0]])
+@pytest.mark.parametrize("families", ["semi_continuous", "semi_continuous_log_normal"])
+def test_atoms_count_as_numbers_where_gaps_are_filled(families, atoms):
+    """Beside them stands the mean of what is elsewhere, of amounts that of their logarithms."""
+    rng = np.random.default_rng(3)
+    X = np.c_[rng.normal(size=400), 2.0 + rng.gamma(1.5, size=400)]
+    X[X[:, 0] > 0.0, 1] *= 4.0
+    at = rng.random(400) < 0.4
+    X[at, 1] = rng.choice(atoms, at.sum())
+    model = fitted(X, families={families: [1]}, n_chains=2)
+    filled, spread = model.impute(np.array([[1.0, np.nan]]), return_std=True)
+    drawn = model.sample(40_000, given={0: 1.0}, random_state=1)[:, 1]
+    is_atom, is_amount = np.isin(drawn, atoms), families.endswith("log_normal")
+    share, elsewhere = is_atom.mean(), drawn[~is_atom]
+    middle = np.exp(np.log(elsewhere).mean()) if is_amount else elsewhere.mean()
+    expected = share * drawn[is_atom].mean() + (1.0 - share) * middle
+    assert filled[0, 1] == pytest.approx(expected, rel=0.03)
+    assert 0.5 < spread[0, 1] < 50.0
+    if not is_amount:
+        assert spread[0, 1] == pytest.approx(drawn.std(), rel=0.03)
+
+
 @pytest.mark.parametrize("name", ["one view", "rows", "warped", "warped rows"])
 def test_the_mode_is_the_likeliest_centre(plain, name):
     """Of those of all components, under the law on the axis of the mixture's cells, up to what is
