@@ -326,6 +326,12 @@ class TestCells:
         if dtype.islower():
             np.testing.assert_array_equal(encode(X.to_numpy(dtype), "normal")[1], expected)
 
+    @pytest.mark.filterwarnings("error")
+    def test_small_floats_do_not_overflow(self):
+        """Whether numbers are whole is asked of numbers that float16 does not hold."""
+        X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float16)
+        assert families(X) == ["normal", "normal"]
+
     @pytest.mark.parametrize("dtype", ["U", "S", "O"])
     def test_text_arrays(self, dtype):
         _, columns = encode(np.array([["b", "x"], ["a", "x"], ["b", "y"]], dtype=dtype))

@@ -735,6 +735,7 @@ class TestRowsAndColumns:
         np.testing.assert_allclose(got, expected)
         some = model.row_similarity([3, -1], np.arange(40) < 7, columns=columns)
         np.testing.assert_allclose(some, np.array(expected)[[3, 39], :7])
+        assert got.max() <= 1.0
         if columns is not None:
             assert np.abs(got - model.row_similarity()).max() > 0.1
 

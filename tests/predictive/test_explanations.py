@@ -121,7 +121,20 @@ def test_several_cells_of_a_row(fitted):
         assert lines["score"].nunique() == 1
     ordinary = X.iloc[np.argsort(model.outlier_scores_)[:2]].iloc[[0, 0, 0]]
     lines = model.explain_outliers(ordinary)  # three equal rows: no cell is odder than usual
-    assert lines["column"].isna().all() and lines["excess"].isna().all()
+    assert lines["column"].tolist() == [None] * 3 and lines["excess"].isna().all()
+
+
+def test_cells_keep_their_types(fitted):
+    """A date and a duration are expected to be one, and a None among names stays None."""
+    _, X = fitted
+    X = X.assign(wait=pd.to_timedelta(np.exp(X["c"]), "h"))
+    frame = AnnealedDPMixture(**QUICK).fit(X).explain_outliers(X, n=80)
+    kinds = {"day": pd.Timestamp, "wait": pd.Timedelta, "colour": str, "a": float}
+    of_columns = dict(list(frame.groupby("column")))
+    for name, kind in kinds.items():
+        assert {*map(type, of_columns[name]["expected"])} == {kind}
+    alone = AnnealedDPMixture(**QUICK).fit(X[["c"]]).explain_outliers(X[["c"]], n=80)
+    assert set(alone["column"]) == {"c", None}  # half of the rows are less odd than the median
 
 
 def test_other_containers():

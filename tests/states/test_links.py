@@ -570,6 +570,7 @@ FAULTS = {  # array, what is done to it, words of the error
     "twice": ("link_views", rewired((0, 1), (1, 0)), "circle"),
     "itself": ("link_views", rewired((0, 1), (2, 2)), "circle"),
     "one view": ("link_views", lambda a: a[:, :1], "shape"),
+    "no pairs": ("link_views", None, "is missing"),
     "numbers": ("link_views", lambda a: a.astype(float), "dtype"),
     "no views": ("link_views", lambda a: a[None], "shape"),
     "strength 0": ("link_strengths", changed(0, 0.0), "positive"),
