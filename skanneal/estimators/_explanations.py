@@ -51,9 +51,9 @@ def explain(estimator, X, n, n_cells, reference, scored_by=None):
         cells = [None if c is None else c[[i]] for c in columns]
         excess = of_row.surprisal(cells)[0] - usual
         guilty = [int(j) for j in np.argsort(-excess)[:n_cells] if excess[j] > 0]
+        expected = _expected(of_row, cells, guilty, pandas)
         for j in guilty:
-            expected = _expected(of_row, cells, j, pandas)
-            lines.append((scores[i], names[j], table.cell(i, j), expected, excess[j]))
+            lines.append((scores[i], names[j], table.cell(i, j), expected.get(j), excess[j]))
         if not guilty:
             lines.append((scores[i], None, None, None, np.nan))
         at += [i] * max(len(guilty), 1)
@@ -69,19 +69,25 @@ def _medians(surprisal):
     return np.array([np.median(column) if len(column) else np.nan for column in known])
 
 
-def _expected(queries, cells, j, pandas):
-    """What would fill a row's cell in column j; None where rows are whole or nothing is known."""
+def _expected(queries, cells, guilty, pandas):
+    """What would fill a row's cell in each of these columns, given its others: by column. Those of
+    families of whole rows are left out, and those of which nothing is known."""
     encoder = queries.encoder
-    family = FAMILIES.get(encoder.codecs[j].family)
-    if family is not None and not family.takes_gaps:
-        return None
-    cells = encoder.parts.left_out(cells)
-    cells[j] = encoder.missing_columns(1)[j]
-    values, _, missing = queries.fill(cells)
-    missing = [own if k == j else np.zeros(1, bool) for k, own in enumerate(missing)]
-    values = [own if k == j else np.empty(0) for k, own in enumerate(values)]
-    filled = encoder.replacements(values, missing)
-    if not filled:
-        return None
-    cell = filled[0][2][:1]
-    return pandas.Series(cell)[0] if cell.dtype.kind in "mM" else cell.tolist()[0]
+    families = {j: FAMILIES.get(encoder.codecs[j].family) for j in guilty}
+    asked = [j for j, family in families.items() if family is None or family.takes_gaps]
+    if not asked:
+        return {}
+    same = np.zeros(len(asked), dtype=np.int64)  # a row for each cell that is asked for
+    columns = [None if c is None else c[same] for c in encoder.parts.left_out(cells)]
+    gap = encoder.missing_columns(1)
+    for row, j in enumerate(asked):
+        columns[j][row] = gap[j][0]
+    values, _, missing = queries.fill(columns)
+    wanted, filled = [np.zeros(len(asked), bool) for _ in missing], [np.empty(0)] * len(missing)
+    for row, j in enumerate(asked):
+        wanted[j][row] = True
+        filled[j] = values[j][np.flatnonzero(missing[j]) == row]
+    return {
+        j: pandas.Series(of)[0] if of.dtype.kind in "mM" else of.tolist()[0]
+        for j, _, of in encoder.replacements(filled, wanted)
+    }
