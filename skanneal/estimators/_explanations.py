@@ -58,7 +58,9 @@ def explain(estimator, X, n, n_cells, reference, scored_by=None):
             lines.append((scores[i], None, None, None, np.nan))
         at += [i] * max(len(guilty), 1)
     lines = pandas.DataFrame(lines, columns=COLUMNS, dtype=object)
-    frame = lines.infer_objects().assign(column=lines["column"])  # a None among names stays one
+    frame = lines.infer_objects()
+    if lines["column"].isna().any():
+        frame["column"] = lines["column"]  # a None among names stays one
     labels = X.index if hasattr(X, "iloc") else pandas.RangeIndex(table.shape[0], name="row")
     return frame.set_axis(labels[at])
 
