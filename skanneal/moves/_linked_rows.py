@@ -15,6 +15,8 @@ import numpy as np
 from ..states._links import chosen_links, pair_counts, ratio_of, used_labels, weights_of
 from ._linked_gibbs import linked_sweep
 
+CLOSE = 1e-7  # how near margins come: sweeps leave the law invariant by whatever ratios
+
 
 def move_linked_rows(state, n_sweeps, bit_generator, links=None):
     """Sweeps over the rows of S, which holds all rows.
@@ -43,7 +45,7 @@ def _tilts(state, pairs, strengths):
     for (u, v), c in zip(pairs.tolist(), strengths):
         one, two = weights[u], weights[v]
         counts = pair_counts(labels[u], labels[v], len(one) - 1, len(two) - 1)
-        ratios = ratio_of(counts, c, one, two)[:-1, :-1]
+        ratios = ratio_of(counts, c, one, two, close=CLOSE)[:-1, :-1]
         own = np.zeros((state.views[u].n_slots, state.views[v].n_slots), dtype=np.float32)
         used = (np.flatnonzero(state.views[w].sizes()) for w in (u, v))
         own[np.ix_(*used)] = np.log(ratios)

@@ -38,7 +38,7 @@ NO_LINKS = {
     "link_strengths": np.empty(0),
     "link_counts": np.empty(0, dtype=np.int32),
 }
-MOST_ROUNDS, CLOSE = 1000, 1e-10  # of fitting margins, and how near they come
+MOST_ROUNDS, CLOSE = 1000, 1e-10  # of fitting margins, and how near they come, if not asked
 
 
 def draw_arrays(state, linked=False):
@@ -146,7 +146,7 @@ def log_bayes_factors(labels, weights):
     return out
 
 
-def ratio_of(counts, c, given, other, generator=None):
+def ratio_of(counts, c, given, other, generator=None, close=CLOSE):
     """How much more probable pairs of components are than if views were independent: 1 for a new
     component, (K_u + 1, K_v + 1).
 
@@ -158,6 +158,8 @@ def ratio_of(counts, c, given, other, generator=None):
         Weights.
     generator : numpy.random.Generator, optional
         Draw the p(l | k). By default they are means.
+    close : float
+        How near margins come to the weights.
     """
     given, other = (np.maximum(of, np.finfo(float).tiny) for of in (given, other))
     rows, columns = (of[:-1] / of[:-1].sum() for of in (given, other))
@@ -166,22 +168,24 @@ def ratio_of(counts, c, given, other, generator=None):
         laws = generator.standard_gamma(laws)
     laws /= laws.sum(axis=1, keepdims=True)
     out = np.ones((len(given), len(other)))
-    joint = with_margins(rows[:, None] * laws, rows, columns)
+    joint = with_margins(rows[:, None] * laws, rows, columns, close)
     out[:-1, :-1] = joint / np.multiply.outer(rows, columns)
     return out
 
 
-def with_margins(joint, rows, columns):
-    """The nearest law of pairs that has these margins: rows and columns in turn (Deming and Stephan
-    1940)."""
+def with_margins(joint, rows, columns, close):
+    """The nearest law of pairs that has these margins: rows and columns are multiplied in turn
+    (Deming and Stephan 1940)."""
     joint = np.maximum(joint, np.finfo(float).tiny)
+    of_row = np.ones(len(rows))
     for _ in range(MOST_ROUNDS):
-        joint = joint * (columns / joint.sum(axis=0))
-        found = joint.sum(axis=1)
-        joint = joint * (rows / found)[:, None]
-        if np.abs(found - rows).max() < CLOSE:
+        of_column = columns / (of_row @ joint)
+        found = joint @ of_column
+        apart = np.abs(of_row * found - rows).max()
+        of_row = rows / found
+        if apart < close:
             break
-    return joint
+    return of_row[:, None] * joint * of_column
 
 
 def check_links(arrays, sizes):
