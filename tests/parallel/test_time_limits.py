@@ -137,8 +137,8 @@ def test_fewer_tasks_share_what_is_left_if_each_needs_more(clock):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_limit_is_for_all_chains_together(n_jobs):
     options = {"n_chains": 6, "n_draws": 1, "random_state": 0, **NORMAL}
-    model = AnnealedDPMixture(n_jobs=n_jobs, max_time=0.9, **options)
-    assert seconds_of(model, rows()) < 0.9 + BUSY
+    model = AnnealedDPMixture(n_jobs=n_jobs, max_time=3.0, **options)
+    assert seconds_of(model, rows()) < 3.0 + BUSY
     assert 1 < len(model.draws_) <= 6  # fewer, with a warning, where the machine is busy elsewhere
     assert_refit(model, rows())
 
