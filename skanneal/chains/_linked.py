@@ -15,8 +15,8 @@ def link_draws(table, draws, seed, limit, stop):
     """Draws of a CrossCat with links between their views, after a few sweeps of the rows by these.
 
     In a view that has the same columns as one of the draw before, rows go on from where they were
-    there, so that sweeps add up. The draws for which there is no time are left out, but the first:
-    what the others say does not depend on the time then, nor do draws contradict each other.
+    there, so that sweeps add up. Draws for which there is no time are left out, all but the first:
+    an answer would else mix draws whose views are linked with draws whose views are not.
 
     Parameters
     ----------

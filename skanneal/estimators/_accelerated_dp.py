@@ -412,7 +412,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
             elif data.encoder is not None:
                 fitted["families_"] = data.encoder.families_
             fitted |= self._clustered(
-                fitted, data.encoder, data.rows, least, limit, asked=data.as_asked
+                fitted, data.encoder, data.rows, least, limit, asked=data.asked
             )
         return fitted, complaints, run.interrupted
 
@@ -435,7 +435,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         if not interrupted and not in_time:
             complaints.append(too_short(limit, algorithm))
         with InterruptNote() as note:
-            fitted = self._results(data.encoder, plan, results, None, limit, data.as_asked)
+            fitted = self._results(data.encoder, plan, results, None, limit, data.asked)
             if limit and not self._goes_on:
                 n_sweeps = int(fitted["schedule_"].at[-1]) // data.table.n_rows
                 schedule = AcceleratedSchedule(n_accelerated=0, n_exact=n_sweeps)

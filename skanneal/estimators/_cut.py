@@ -11,10 +11,10 @@ from ._verdict import settled
 def cut_again(estimator, X, n_clusters, separation):
     """Do what `BaseTable.cut` says."""
     separation = estimator.separation if separation is None else separation
-    asked = {"n_clusters": n_clusters, "separation": separation}
-    constraints = {name: estimator._parameter_constraints[name] for name in asked}
+    wanted = {"n_clusters": n_clusters, "separation": separation}
+    constraints = {name: estimator._parameter_constraints[name] for name in wanted}
     validate_parameter_constraints(
-        constraints, asked, caller_name=f"{type(estimator).__name__}.cut"
+        constraints, wanted, caller_name=f"{type(estimator).__name__}.cut"
     )
     if estimator._clusters is None:
         raise ValueError(
@@ -26,22 +26,17 @@ def cut_again(estimator, X, n_clusters, separation):
             f"n_clusters={n_clusters} are more than the {estimator.n_components_} components that "
             f"the fit has: set n_clusters and fit again, which splits components."
         )
-    table, as_asked = _training_rows(estimator, X)
+    table, asked = _training_rows(estimator, X)
     before = estimator.get_params(deep=False)
     fitted, encoder = dict(vars(estimator)), estimator._encoder
     try:
-        estimator.set_params(**asked)
+        estimator.set_params(**wanted)
         fitted |= estimator._clustered(
-            fitted,
-            encoder,
-            table,
-            n_clusters,
-            joins=estimator._clusters.joins,
-            asked=as_asked,
+            fitted, encoder, table, n_clusters, joins=estimator._clusters.joins, asked=asked
         )
         fitted["convergence_"] = _convergence(estimator, fitted, table)
     except BaseException:
-        estimator.set_params(**{name: before[name] for name in asked})
+        estimator.set_params(**{name: before[name] for name in wanted})
         raise
     for name, value in fitted.items():
         if name not in before:
@@ -62,13 +57,16 @@ def _convergence(estimator, fitted, table):
 
 
 def _training_rows(estimator, X):
-    """X as rows, if these are those of the fit: as chains had them, and as queries do."""
+    """X as rows, if these are those of the fit: as chains had them, and as `predict` sees them, if
+    that differs, else None."""
     known = getattr(estimator, "_rows", None)
-    as_asked = table = estimator._queries().table(estimator._encoded(X))
-    same = table.n_rows == len(estimator.component_labels_)
-    if known is not None:
+    if known is None:
+        table = estimator._queries().table(estimator._encoded(X))
+        same = table.n_rows == len(estimator.component_labels_)
+    else:
         table = estimator._training_table(X)
         same = table is not None
     if not same:
         raise ValueError("X must be the training data: its rows are not those of the fit.")
-    return table, as_asked
+    rounded = known is not None and estimator._encoder.jitter.lattices
+    return table, estimator._queries().table(estimator._encoded(X)) if rounded else None

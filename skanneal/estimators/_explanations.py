@@ -85,11 +85,8 @@ def _expected(queries, cells, guilty, pandas):
     for row, j in enumerate(asked):
         columns[j][row] = gap[j][0]
     values, _, missing = queries.fill(columns)
-    wanted, filled = [np.zeros(len(asked), bool) for _ in missing], [np.empty(0)] * len(missing)
-    for row, j in enumerate(asked):
-        wanted[j][row] = True
-        filled[j] = values[j][np.flatnonzero(missing[j]) == row]
-    return {
+    values = [of if j in asked else np.empty(0) for j, of in enumerate(values)]
+    return {  # a cell that is to blame was there, so each of these columns has one gap
         j: pandas.Series(of)[0] if of.dtype.kind in "mM" else of.tolist()[0]
-        for j, _, of in encoder.replacements(filled, wanted)
+        for j, _, of in encoder.replacements(values, missing)
     }

@@ -85,9 +85,9 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         Rows whose `score_samples` is below it are outliers.
     outlier_scores_ : ndarray of shape (n_rows,)
         How odd each training row is, by mixtures that have not seen it, or without itself; higher
-        is odder. So equal rows may differ, and `offset_` is not of these scores, but of
-        `score_samples`. nan where `max_time` left no time for it: then "auto" goes by the scores of
-        1,000 rows.
+        is odder. Equal rows may differ, as each is judged by other mixtures. Compare `offset_` with
+        `score_samples`, not with these. nan where `max_time` left no time for it: then "auto" goes
+        by the scores of 1,000 rows.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of str

@@ -93,9 +93,7 @@ class NormalColumns:
         rest = [c for c in self.asked if c not in self.held]
         whole, psi = self._factors([*self.held, *rest]), self.psi[[*self.held, *rest]]
         self.centres = whole[:, 0, 1 : d + 1] / whole[:, 0, :1]  # m_n - mu0
-        if self.gaps is not None:
-            self.rest, self.triangles = rest, whole
-            self.white = self._whitened(whole[:, : d + 1, : d + 1])
+        self.rest, self.triangles, self.white = rest, whole, None
         factors, squares = whole[:, 1:, 1:], np.empty((len(whole), len(psi)))
         self.factors = factors[:, :d, :d]
         pivots, least = np.einsum("kii->ki", self.factors), np.sqrt(psi[:d])
@@ -130,6 +128,8 @@ class NormalColumns:
         d, at = len(self.held), len(self.held) + 1 + self.rest.index(column)
         above, below = self.triangles[:, : d + 1, at], self.triangles[:, d + 1 :, at]
         roots, sizes = np.sqrt((below**2).sum(axis=1)), self.sizes.copy()
+        if self.white is None:
+            self.white = self._whitened(self.triangles[:, : d + 1, : d + 1])
         out = np.flatnonzero(self.gaps[self.order, column])
         of, white = self.cluster[out], self.white[out]
         own = self.cells[self.order[out], column] - self.mu0[column]

@@ -47,7 +47,7 @@ class ColumnGibbs(ColumnMove):
         alone = sizes[own] == 0
         fresh = self._fresh(state, self.n_auxiliary - alone, bit_generator)
         is_joint = column in state.joint_columns
-        joint = self.joint_columns(state, fresh, [column]) if is_joint else None
+        joint = self.joint_columns(state, fresh, asked=[column]) if is_joint else None
         scores = joint.scores(column) if joint else self._scores(state, [column], fresh)[0]
         sizes = np.r_[sizes, np.zeros(len(fresh), dtype=np.int64)]
         log_weights = beta * scores + self._log_prior(state.prior, sizes, self.n_auxiliary)

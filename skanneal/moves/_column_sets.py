@@ -52,7 +52,7 @@ class ColumnSets(ColumnMove):
             scores, at = self._scores(state, single, fresh), np.arange(len(single))
             log_ratio += np.sum(scores[at, after[single]] - scores[at, state.view_of[single]])
         if len(single) < len(chosen):
-            log_ratio += self.joint_columns(state, fresh, []).log_ratio(state.view_of, after)
+            log_ratio += self.joint_columns(state, fresh, asked=[]).log_ratio(state.view_of, after)
         if np.log1p(-generator.random()) >= beta * log_ratio:
             return False
         changed = bool(np.any(after != state.view_of))

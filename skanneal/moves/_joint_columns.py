@@ -76,8 +76,8 @@ class JointColumns:
         return np.array([view.score(place) for view in self.views])
 
     def move(self, column, target, generator):
-        """Let a column enter the view drawn for it, and draw its fills there. The other views do
-        not learn of these, and need not before the column is scored again: it may move once."""
+        """Let a column enter the view drawn for it, and draw its fills there. Other views keep its
+        old fills, which they read only if it is scored again: so a column moves once at most."""
         (place,) = self._places([column])
         if self.view_of[place] == target:
             return

@@ -106,7 +106,7 @@ class ViewSplitMerge(AllocatingMove):
         if len(single):
             scores += self.column_scores(state, single, rows, labels).sum(axis=0)
         if len(joint):
-            scores += self.joint_columns(state, [], []).scores_together(joint, others)
+            scores += self.joint_columns(state, [], asked=[]).scores_together(joint, others)
         m = len(columns)
         log_subset = (
             -np.log(sizes + m - 1.0)

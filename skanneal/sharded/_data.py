@@ -55,9 +55,8 @@ class Data(NamedTuple):
     evidence : dict or None
         How "auto" chose the likelihood, see `choose_family`.
     fingerprint : int
-    as_asked : Table or None
-        The rows as queries see them, where that differs from `table`: without the noise of rounded
-        cells.
+    asked : Table or None
+        The rows as `predict` sees them, if that differs: without the noise of rounded cells.
     """
 
     encoder: Encoder
@@ -69,7 +68,7 @@ class Data(NamedTuple):
     source: RowSource
     evidence: dict
     fingerprint: int
-    as_asked: Table = None
+    asked: Table = None
 
     def plan(self, grid):
         """What chains share that integrate atoms out, with the partition prior's grid."""
@@ -107,7 +106,7 @@ class Data(NamedTuple):
         if self.likelihood.conjugate and self.table is not None:
             schema = self.encoder.table_schema
             out["outlier_scores_"] = training_scores(
-                draws, weights, self.table, schema, limit, self.as_asked
+                draws, weights, self.table, schema, limit, self.asked
             )
         return out
 
@@ -190,9 +189,9 @@ def read(estimator, X, n_shards, proposes, words, decide):
     shards = Shards(index, n_shards, lambda rows: TableRows(table.take(rows[:, 0])))
     source = RowSource(_numbers_of(X, encoder, table))
     rounded = likelihood.conjugate and encoder.jitter.lattices
-    as_asked = encoder.table(cells.exact) if rounded else None
+    asked = encoder.table(cells.exact) if rounded else None
     known = encoder, likelihood, shards, table, hyper, grids, source, evidence, fingerprint
-    return Data(*known, as_asked)
+    return Data(*known, asked)
 
 
 def _plan(estimator, hyperparameters, encoder, table):

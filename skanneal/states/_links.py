@@ -38,7 +38,7 @@ NO_LINKS = {
     "link_strengths": np.empty(0),
     "link_counts": np.empty(0, dtype=np.int32),
 }
-MOST_ROUNDS, CLOSE = 1000, 1e-10  # of fitting margins, and how near they come, if not asked
+MOST_ROUNDS, CLOSE = 1000, 1e-10  # of fitting margins, and how near they come by default
 
 
 def draw_arrays(state, linked=False):

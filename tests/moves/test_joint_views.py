@@ -35,6 +35,7 @@ from skanneal.moves import (
     FeatureHyperparameters,
     SharedHyperparameters,
 )
+from skanneal.moves._joint_columns import JointColumns
 from skanneal.states import Subsample
 
 LINE = [-2.0, -1.0, 0.5, 2.0, 1.25]
@@ -120,6 +121,20 @@ def test_each_joint_column_counts_as_a_call():
         ColumnBlock(np.array(own.row_grid)).sweep(state, bit_generator).work for _ in range(10)
     ]
     assert min(works) >= CALL * (2 + len(own.columns))  # the sweep, its views' sums and the columns
+
+
+def test_a_view_scores_other_columns_by_the_new_fills_of_one_that_came():
+    """As if it were made anew of the table, in which they are by then."""
+    own, subsample = case(4, "gaps"), Subsample(4, "random", np.random.PCG64(0))
+    subsample.fill()
+    key = 0, (0, 0, 0), (((0,), ((0, 0, 1, 1), 0)), ((1, 2), ((0, 1, 1, 0), 0)))
+    state = make_state(own, key, make_table(own.columns), subsample)
+    joint = JointColumns(state, [])
+    joint.scores(0)
+    joint.move(0, 1, np.random.default_rng(0))
+    anew = JointColumns(state, [])
+    anew.view_of = joint.view_of
+    np.testing.assert_allclose(joint.scores(2), anew.scores(2), rtol=1e-10)
 
 
 PSI, KAPPA0 = [0.05, 1.5], [0.1, 2.0]

@@ -112,6 +112,18 @@ def test_new_rows_are_compared_with_a_reference(fitted):
         model.explain_outliers(new)
 
 
+def test_a_cell_is_expected_given_all_others_of_the_row():
+    """What `impute` puts there, the other cells that are to blame being known."""
+    X = table()
+    model = AnnealedDPMixture(**QUICK).fit(X)
+    new = X.iloc[[10]].assign(a=30.0, b=30.0, c=9.0)
+    lines = model.explain_outliers(new, n_cells=3, reference=X)
+    assert set(lines["column"]) == set("abc")
+    for _, line in lines.iterrows():
+        known = new.assign(**{line["column"]: np.nan})
+        assert line["expected"] == pytest.approx(model.impute(known)[line["column"]].iloc[0])
+
+
 def test_several_cells_of_a_row(fitted):
     model, X = fitted
     frame = model.explain_outliers(X, n=4, n_cells=2)
