@@ -35,6 +35,7 @@ from ._jitter import Jitter
 from ._levels import all_whole, present_values
 from ._one_hot import warn_of_one_hot
 from ._recoded import fit_codec
+from ._repeats import warn_of_repeats
 from ._schema import Schema
 from ._set_apart import SetApart, by_family
 from ._training_cells import TrainingCells
@@ -60,6 +61,8 @@ class Encoder:
         The columns of numbers whose family was not given, so that another one may be chosen.
     amounts : dict of int to str
         For columns of numbers left to "auto" that are never negative, the family of logarithms.
+    may_repeat : list of int
+        The columns left to "auto" of which no other warning says that they count a fact again.
     apart : SetApart
     jitter : Jitter
         The lattices of rounded numbers.
@@ -179,7 +182,8 @@ class Encoder:
         validate_data(estimator, X, reset=True, skip_check_array=True)
         warn_of_left_out(self.names, self.codecs, left_out)
         warn_of_many_levels(self.names, self.codecs, named, table.shape[0])
-        warn_of_one_hot(self.names, self.codecs, exact, named)
+        hot = warn_of_one_hot(self.names, self.codecs, exact, named)
+        self.may_repeat = [j for j, given in enumerate(named) if not given and j not in hot]
         missing = self.missing(exact)
         warn_of_empty_rows([missing[j] for j in range(self.n_columns) if j not in left_out])
         others = self._presence(exact) + self.parts.encode(table)
@@ -271,6 +275,17 @@ class Encoder:
         new.apart = self.apart.without(found)
         new.open_numbers = np.setdiff1d(self.open_numbers, list(found))
         return new
+
+    def warn_of_repeats(self, exact):
+        """Say which columns of the model that are left to "auto" repeat others in other values.
+
+        Parameters
+        ----------
+        exact : list of ndarray of shape (n_rows,)
+            Cells of the fit, see `TrainingCells`.
+        """
+        places = np.intersect1d(self.may_repeat, self.apart.kept)
+        warn_of_repeats(self.names, self.codecs, exact, places)
 
     @property
     def collinear(self):

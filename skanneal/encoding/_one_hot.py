@@ -82,9 +82,15 @@ def warn_of_one_hot(names, codecs, columns, named):
     columns : list of (ndarray of shape (n_rows,) or None)
     named : list of bool
         Whether the user named the column's family: such a column is in no group.
+
+    Returns
+    -------
+    hot : set of int
+        These columns.
     """
     open_ = [None if given else codec for codec, given in zip(codecs, named)]
-    for group in one_hot_groups(open_, columns):
+    groups = one_hot_groups(open_, columns)
+    for group in groups:
         more = len(group) - N_NAMED
         labels = ", ".join(map(names.label, group[:N_NAMED]))
         labels += f" and {more} more" if more > 0 else ""
@@ -94,3 +100,4 @@ def warn_of_one_hot(names, codecs, columns, named):
             f"column instead (pandas: from_dummies). Naming them in families as 'bernoulli' keeps "
             f"them without this warning."
         )
+    return {j for group in groups for j in group}

@@ -9,6 +9,8 @@ from sklearn.base import BaseEstimator
 
 from skanneal import AnnealedDPMixture
 from skanneal.encoding import Encoder
+from skanneal.encoding._codecs import NumberCodec
+from skanneal.encoding._repeats import FIRST_ROWS, repeated_columns
 from skanneal.schedules import SequentialGibbs
 
 WORDS = np.array("the red room was cold and we had no warm water but staff were very kind".split())
@@ -169,3 +171,70 @@ def test_a_row_with_only_a_name_has_no_cell():
     X = with_text()
     X.loc[4, "size"] = np.nan
     assert any(one.startswith("Row 4 has no observed cell") for one in encoded(X)[1])
+
+
+# ---- the same fact twice ------------------------------------------------------------------------
+
+
+def repeated(n=60, n_values=5, seed=0):
+    """Levels, their names and a number for each."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(n_values, size=n)
+    names, numbers = rng.permutation(list("abcdefghij")), rng.normal(size=10)
+    return pd.DataFrame(
+        {"code": names[codes], "name": names[::-1][codes], "x": rng.normal(size=n)}
+    ).assign(number=numbers[codes])
+
+
+def fitted_remarks(X, word="repeats", **parameters):
+    """What a fit says that has the word."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        AnnealedDPMixture(schedule=SequentialGibbs(n_sweeps=3), random_state=0, **parameters).fit(X)
+    return [str(one.message) for one in said if word in str(one.message)]
+
+
+def test_columns_that_repeat_another_are_named():
+    first, second = fitted_remarks(repeated())
+    assert first.startswith("column 'name' repeats column 'code'")
+    assert second.startswith("column 'number' repeats column 'code'")
+
+
+def test_gaps_that_two_columns_share_are_no_value():
+    X = repeated()
+    X.loc[:20, ["code", "name"]] = None
+    assert len(fitted_remarks(X[["code", "name", "x"]])) == 1
+    rng = np.random.default_rng(0)
+    both = pd.DataFrame(rng.normal(size=(60, 2)), columns=list("ab"))
+    both.iloc[:40] = np.nan
+    assert fitted_remarks(both) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_columns_divide_few_rows_alike_by_chance(seed):
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(3, 30)), int(rng.integers(2, 9))
+    assert fitted_remarks((rng.random((n, d)) < 0.7).astype(int)) == []
+
+
+def test_what_is_named_or_set_apart_or_differs_in_a_row_is_no_repeat():
+    X = repeated()
+    assert fitted_remarks(X, families={"categorical": ["name", "number"]}) == []
+    X.loc[0, ["name", "number"]] = [X["name"][X["code"] != X["code"][0]].iloc[0], -1.0]
+    assert fitted_remarks(X) == []
+    rng = np.random.default_rng(0)
+    rounded = pd.DataFrame({"a": rng.normal(size=200).round(1)})
+    rounded["b"] = rounded["a"] + 0.2 * rng.normal(size=200)
+    rounded["c"] = 2.0 * rounded["a"]
+    assert fitted_remarks(rounded) == []
+    assert len(fitted_remarks(rounded, "is a linear function of")) == 1
+
+
+def test_repeats_are_looked_for_in_all_rows():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(5, size=FIRST_ROWS + 10)
+    codecs = [NumberCodec("normal", 0.0, 1.0)] * 2
+    columns = [codes.astype(float), codes + 7.0]
+    assert repeated_columns(codecs, columns, [0, 1]) == {1: 0}
+    columns[1][-1] = 7.0 + (codes[-1] + 1) % 5
+    assert repeated_columns(codecs, columns, [0, 1]) == {}
