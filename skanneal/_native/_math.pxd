@@ -33,10 +33,13 @@ cdef inline double log_rise(double a, int64_t n) noexcept nogil:
         for i in range(n):
             product *= a + i
         return log(product)
-    if a < 16.0:
-        return log_gamma(a + n) - log_gamma(a)
+    if a < SMALL:  # Stirling's formula from a + SMALL on
+        for i in range(SMALL):
+            product *= a + i
+        a += SMALL
+        n -= SMALL
     return (n * log(a) + (a + n - 0.5) * log1p(n / a) - n + stirling_rest(a + n)
-            - stirling_rest(a))
+            - stirling_rest(a) + log(product))
 
 
 cdef inline double fold(double x, int64_t *exponent) noexcept nogil:

@@ -12,7 +12,7 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from .._native._math cimport log_gamma
+from .._native._math cimport log_gamma, log_rise
 from .._native._random cimport bitgen, uniform
 from ._base cimport FamilyBlock
 from ._column_family cimport ColumnFamily
@@ -71,7 +71,7 @@ cdef _marginals(dict shared, pseudo_counts, int32_t[::1] first, int64_t[::1] bas
         if ("rises", value) not in shared:
             table = np.zeros(RISES)
             for n in range(1, RISES):
-                table[n] = log_gamma(value + n) - log_gamma(value)
+                table[n] = log_rise(value, n)
             shared["rises", value] = np.asarray(table), <int64_t> &table[0]
         tables.append(shared["rises", value])
     rises = np.array([address for _, address in tables], dtype=np.int64)[which]
@@ -260,11 +260,11 @@ cdef class Categorical(ColumnFamily):
         cdef int32_t c
         if n == 0:
             return 0.0
-        total = log_gamma(self.total[f]) - log_gamma(self.total[f] + n)
+        total = -log_rise(self.total[f], n)
         for e in range(self.first[f], self.first[f + 1] - 1):
             c = self.count[k, e]
             if c > 0:
-                total += log_gamma(self.pseudo_count[e] + c) - log_gamma(self.pseudo_count[e])
+                total += log_rise(self.pseudo_count[e], c)
         return total
 
     cdef Py_ssize_t tally_up(self, Py_ssize_t f, Py_ssize_t e) noexcept nogil:

@@ -20,7 +20,7 @@ from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
-from .._native._math cimport log_gamma
+from .._native._math cimport log_rise
 from ._base cimport FamilyBlock
 from ._column_family cimport ColumnFamily
 from ._slots cimport aligned_zeros
@@ -186,13 +186,12 @@ cdef class SemiContinuous(ColumnFamily):
 
     cdef double log_marginal_counts(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
         """Log probability of which cells of feature f are which atoms, in slot k."""
-        cdef double whole = self.prior_of_all(f), own, out
+        cdef double whole = self.prior_of_all(f), out
         cdef Py_ssize_t o
-        out = log_gamma(whole) - log_gamma(whole + self.n[f, k])
+        out = -log_rise(whole, self.n[f, k])
         for o in range(self.start[f], self.start[f + 1]):
             if self.count[o, k] > 0:
-                own = self.prior(f, o)
-                out += log_gamma(own + self.count[o, k]) - log_gamma(own)
+                out += log_rise(self.prior(f, o), self.count[o, k])
         return out
 
     cdef double log_marginal_feature(self, Py_ssize_t f, Py_ssize_t k) noexcept nogil:
@@ -367,7 +366,7 @@ def dirichlet_multinomial(counts, prior):
         for o in range(count.shape[1]):
             n += count[k, o]
             if count[k, o] > 0:
-                out += log_gamma(a[o] + count[k, o]) - log_gamma(a[o])
+                out += log_rise(a[o], count[k, o])
         if n > 0:
-            out += log_gamma(whole) - log_gamma(whole + n)
+            out -= log_rise(whole, n)
     return out

@@ -33,7 +33,7 @@ q is computed from the same float32 scores that make the allocation, so their ro
 the move.
 """
 
-from libc.math cimport INFINITY, exp, log
+from libc.math cimport INFINITY, NAN, exp, isnan, log
 from libc.stdint cimport int32_t, int64_t
 from numpy.random cimport bitgen_t
 
@@ -59,28 +59,35 @@ cdef enum:
     POLL = 10_000   # rows allocated between two looks at the clock
 
 
-cdef class Places:
-    """The places of rows by their clusters, for proposals to find the rows of a cluster.
+cdef class Clusters:
+    """What proposals ask of the mixture's clusters, which few of them change: where their rows are,
+    and their log marginals. Each is found out when it is first asked for."""
 
-    Looked for again once rows have changed clusters, which few proposals do."""
-
-    cdef bint known
-    cdef int64_t[::1] at        # those of a cluster side by side, ascending
+    cdef bint placed
+    cdef int64_t[::1] at        # places of rows, those of a cluster side by side, ascending
     cdef int64_t[::1] first     # by slot, where its cluster begins; then the end of the last one
+    cdef double[::1] marginal   # by slot; nan where it is not known
 
-    def __init__(self, Py_ssize_t n_rows):
-        self.known = False
+    def __init__(self, Mixture mixture, Py_ssize_t n_rows):
         self.at = np.empty(n_rows, dtype=np.int64)
-        self.first = np.empty(0, dtype=np.int64)
+        self.first, self.marginal = np.empty(0, dtype=np.int64), np.empty(0)
+        self.forget(mixture)
 
-    cdef int find(self, Mixture mixture, const int64_t[::1] rows) except -1 nogil:
-        cdef int64_t place, start = 0
-        cdef Py_ssize_t k
-        if self.known:
-            return 0
-        if self.first.shape[0] != mixture.n_slots + 1:
+    cdef int forget(self, Mixture mixture) except -1 nogil:
+        """The clusters have changed, and perhaps how many slots there are."""
+        if self.marginal.shape[0] != mixture.n_slots:
             with gil:
                 self.first = np.empty(mixture.n_slots + 1, dtype=np.int64)
+                self.marginal = np.empty(mixture.n_slots)
+        self.marginal[:] = NAN
+        self.placed = False
+        return 0
+
+    cdef void place(self, Mixture mixture, const int64_t[::1] rows) noexcept nogil:
+        cdef int64_t place, start = 0
+        cdef Py_ssize_t k
+        if self.placed:
+            return
         self.first[0] = 0
         for k in range(mixture.n_slots):  # where the next row of the cluster goes, one slot on
             self.first[k + 1] = start
@@ -89,8 +96,12 @@ cdef class Places:
             k = mixture.labels[rows[place]]
             self.at[self.first[k + 1]] = place
             self.first[k + 1] += 1
-        self.known = True
-        return 0
+        self.placed = True
+
+    cdef double log_marginal(self, Mixture mixture, Py_ssize_t k) noexcept nogil:
+        if isnan(self.marginal[k]):
+            self.marginal[k] = log_marginal(mixture.pointer, mixture.n_blocks, k)
+        return self.marginal[k]
 
 
 class SplitMerge(Polled):
@@ -160,7 +171,7 @@ cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_ge
     cdef int64_t n_allocated = pair.n_allocated, n_weighed = pair.n_weighed
     cdef int64_t[::1] members = np.empty(n, dtype=np.int64)
     cdef int32_t[::1] side = np.empty(n, dtype=np.int32)
-    cdef Places places = Places(n)
+    cdef Clusters clusters = Clusters(mixture, n)
     cdef double share
     cdef bint split
     poll()
@@ -187,13 +198,13 @@ cdef try_pairs(Mixture mixture, SplitSides pair, const int64_t[::1] rows, bit_ge
                 polled = pair.n_allocated
                 with gil:
                     poll()
-            accepted += propose(mixture, pair, rows, places, i, j, split, members[:size],
+            accepted += propose(mixture, pair, rows, clusters, i, j, split, members[:size],
                                 side[:size], beta, integrated, uniform_pairs, first_look, rng)
             made += 1
     return made, accepted, pair.n_allocated - n_allocated, pair.n_weighed - n_weighed
 
 
-cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, Places places,
+cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, Clusters clusters,
                  int64_t i, int64_t j, bint split, int64_t[::1] members, int32_t[::1] side,
                  double beta, integrated, bint uniform_pairs, int64_t first_look,
                  bitgen_t *rng) except -1 nogil:
@@ -216,8 +227,8 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, Plac
     looks.first, looks.log_open, looks.least = first_look, log_ratio, -INFINITY
     if split:
         looks.least = log_u
-        places.find(mixture, rows)
-        gather(mixture, rows, places.at, places.first, i, j, members, rng)
+        clusters.place(mixture, rows)
+        gather(mixture, rows, clusters.at, clusters.first, i, j, members, rng)
         log_ratio -= pair.allocate(mixture, members, side, False, -INFINITY, beta, looks, rng)
         if log_u >= pair.lowest:
             return False
@@ -228,7 +239,8 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, Plac
             near = 1.0 / (1.0 + exp(log_total(mixture) - pair.log_weight(mixture, rows[i], beta)))
         log_ratio += log_outside(pair.size[0], pair.size[1], n, near, uniform_pairs)
         log_ratio -= log_inside(size, n, uniform_pairs)
-        log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1) - of_slot(mixture, a))
+        log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1)
+                             - clusters.log_marginal(mixture, a))
         if log_u >= log_ratio:
             return False
         accept_split(mixture, pair, a, members, side)
@@ -238,25 +250,22 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, Plac
             near = exp(mixture.log_lik[b] - log_total(mixture))
         log_ratio += log_outside(mixture.counts[a], mixture.counts[b], n, near, uniform_pairs)
         log_ratio -= log_inside(size, n, uniform_pairs)
-        log_ratio += beta * (of_slot(mixture, a) + of_slot(mixture, b)
+        log_ratio += beta * (clusters.log_marginal(mixture, a)
+                             + clusters.log_marginal(mixture, b)
                              - pair.log_merged(mixture, a, b))
         least = log_u + log_ratio  # the merge is accepted if log q + `lowest` is above
         if least >= 0.0:
             return False
-        places.find(mixture, rows)
-        gather(mixture, rows, places.at, places.first, i, j, members, rng)
+        clusters.place(mixture, rows)
+        gather(mixture, rows, clusters.at, clusters.first, i, j, members, rng)
         for at in range(size):
             side[at] = mixture.labels[members[at]] == b
         least -= pair.allocate(mixture, members, side, True, least, beta, looks, rng)
         if least >= pair.lowest:
             return False
         accept_merge(mixture, a, b, members, side)
-    places.known = False
+    clusters.forget(mixture)
     return True
-
-
-cdef inline double of_slot(Mixture mixture, Py_ssize_t k) noexcept nogil:
-    return log_marginal(mixture.pointer, mixture.n_blocks, k)
 
 
 cdef int accept_split(Mixture mixture, SplitSides pair, Py_ssize_t slot, int64_t[::1] members,
