@@ -3,7 +3,7 @@
 If a column is a linear function of others, such as a sum or a copy, rows lie in a plane. A
 family with covariances could then raise their density without bound by thinner clusters, whatever
 the clusters are. Such a column is set apart like a constant one (_set_apart.py): its density is a
-point mass at the value that the others give.
+point mass at the value that the others give. It is the one of most gaps, or else the last one.
 
 A pivoted QR decomposition of the standardised cells, in rows without gaps, finds such columns. A
 cell may deviate by as much as rounding explains: float32 keeps seven digits, but tables give three
@@ -73,7 +73,7 @@ class CollinearCodec(NumberCodec):
 
 
 def find_collinear(codecs, cells, columns):
-    """Find the columns that are linear functions of earlier ones.
+    """Find the columns that are linear functions of others, which have no more gaps.
 
     Parameters
     ----------
@@ -82,13 +82,45 @@ def find_collinear(codecs, cells, columns):
     cells : list of ndarray of shape (n_rows,)
         Encoded.
     columns : sequence of int
-        Among which to look.
+        Among which to look. Columns whose gaps leave too few rows that are complete come last, each
+        by itself: in the rows that have it, as a function of columns that these rows have.
 
     Returns
     -------
     found : dict of int to CollinearCodec
+        Its sources are none of these columns.
     """
-    rows = np.flatnonzero(~np.any([np.isnan(cells[j]) for j in columns], axis=0))
+    gaps = {int(j): np.isnan(cells[j]) for j in columns}
+    in_order = sorted(gaps, key=lambda j: np.count_nonzero(gaps[j]))
+    known, rows = _complete(gaps, in_order)
+    found = _functions(codecs, cells, rows, known)
+    for place in range(len(known), len(in_order)):
+        j = in_order[place]
+        others, rows = _complete(gaps, [i for i in in_order[:place] if i not in found], j)
+        found |= _functions(codecs, cells, rows, [*others, j], len(others))
+    return found
+
+
+def _complete(gaps, columns, needed=None):
+    """The columns, those of fewest gaps first, without the last ones as long as there are less than
+    ROWS_PER_COLUMN complete rows to a column; and the complete rows.
+
+    needed : int or None
+        A column that these rows have, too.
+    """
+    present, n_needed = (True, 0) if needed is None else (~gaps[needed], 1)
+    order = sorted(columns, key=lambda j: np.count_nonzero(gaps[j] & present))
+    lacking = np.sum([gaps[j] for j in order], axis=0) if order else np.zeros(1)
+    complete = present & (lacking == 0)
+    while order and np.count_nonzero(complete) < ROWS_PER_COLUMN * (len(order) + n_needed):
+        lacking = lacking - gaps[order.pop()]
+        complete = present & (lacking == 0)
+    return order, np.flatnonzero(complete)
+
+
+def _functions(codecs, cells, rows, columns, n_known=0):
+    """Those of the columns, after the first `n_known`, that are functions of earlier ones in these
+    rows, as `find_collinear` returns them."""
     if len(columns) < 2 or len(rows) < ROWS_PER_COLUMN * len(columns):
         return {}
     few = rows[:: -(-len(rows) // MOST_ROWS)]
@@ -99,15 +131,15 @@ def find_collinear(codecs, cells, columns):
         return {}
     if len(np.unique(matrix, axis=0)) < ROWS_PER_COLUMN * len(columns):
         return {}
-    found, kept = {}, [0]
-    for place, j in enumerate(columns, start=1):
+    found, kept = {}, list(range(n_known + 1))
+    for place, j in enumerate(columns[n_known:], start=n_known + 1):
         weights = np.linalg.lstsq(matrix[:, kept], matrix[:, place], rcond=None)[0]
         used = np.abs(weights[1:]) > NO_WEIGHT
-        sources = [int(columns[i - 1]) for i in np.array(kept[1:])[used]]
+        sources = [columns[i - 1] for i in np.array(kept[1:])[used]]
         codec = CollinearCodec(codecs[j], sources, weights[1:][used], float(weights[0]))
         of_rows = {i: cells[i][rows] for i in [*sources, j]}
         if sources and not codec.deviates(of_rows[j], of_rows, TOLERANCE).any():
-            found[int(j)] = codec
+            found[j] = codec
         else:
             kept.append(place)
     return found

@@ -66,20 +66,20 @@ cdef class Clusters:
     cdef bint placed
     cdef int64_t[::1] at        # places of rows, those of a cluster side by side, ascending
     cdef int64_t[::1] first     # by slot, where its cluster begins; then the end of the last one
-    cdef double[::1] marginal   # by slot; nan where it is not known
+    cdef double[::1] log_marginals   # by slot; nan where one is not known
 
     def __init__(self, Mixture mixture, Py_ssize_t n_rows):
         self.at = np.empty(n_rows, dtype=np.int64)
-        self.first, self.marginal = np.empty(0, dtype=np.int64), np.empty(0)
+        self.first, self.log_marginals = np.empty(0, dtype=np.int64), np.empty(0)
         self.forget(mixture)
 
     cdef int forget(self, Mixture mixture) except -1 nogil:
         """The clusters have changed, and perhaps how many slots there are."""
-        if self.marginal.shape[0] != mixture.n_slots:
+        if self.log_marginals.shape[0] != mixture.n_slots:
             with gil:
                 self.first = np.empty(mixture.n_slots + 1, dtype=np.int64)
-                self.marginal = np.empty(mixture.n_slots)
-        self.marginal[:] = NAN
+                self.log_marginals = np.empty(mixture.n_slots)
+        self.log_marginals[:] = NAN
         self.placed = False
         return 0
 
@@ -98,10 +98,10 @@ cdef class Clusters:
             self.first[k + 1] += 1
         self.placed = True
 
-    cdef double log_marginal(self, Mixture mixture, Py_ssize_t k) noexcept nogil:
-        if isnan(self.marginal[k]):
-            self.marginal[k] = log_marginal(mixture.pointer, mixture.n_blocks, k)
-        return self.marginal[k]
+    cdef double marginal_of(self, Mixture mixture, Py_ssize_t k) noexcept nogil:
+        if isnan(self.log_marginals[k]):
+            self.log_marginals[k] = log_marginal(mixture.pointer, mixture.n_blocks, k)
+        return self.log_marginals[k]
 
 
 class SplitMerge(Polled):
@@ -240,7 +240,7 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, Clus
         log_ratio += log_outside(pair.size[0], pair.size[1], n, near, uniform_pairs)
         log_ratio -= log_inside(size, n, uniform_pairs)
         log_ratio += beta * (pair.log_marginal(0) + pair.log_marginal(1)
-                             - clusters.log_marginal(mixture, a))
+                             - clusters.marginal_of(mixture, a))
         if log_u >= log_ratio:
             return False
         accept_split(mixture, pair, a, members, side)
@@ -250,8 +250,8 @@ cdef int propose(Mixture mixture, SplitSides pair, const int64_t[::1] rows, Clus
             near = exp(mixture.log_lik[b] - log_total(mixture))
         log_ratio += log_outside(mixture.counts[a], mixture.counts[b], n, near, uniform_pairs)
         log_ratio -= log_inside(size, n, uniform_pairs)
-        log_ratio += beta * (clusters.log_marginal(mixture, a)
-                             + clusters.log_marginal(mixture, b)
+        log_ratio += beta * (clusters.marginal_of(mixture, a)
+                             + clusters.marginal_of(mixture, b)
                              - pair.log_merged(mixture, a, b))
         least = log_u + log_ratio  # the merge is accepted if log q + `lowest` is above
         if least >= 0.0:

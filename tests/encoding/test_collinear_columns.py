@@ -50,6 +50,38 @@ def test_later_columns_are_expressed_by_earlier_ones():
     assert found(IRIS) == []
 
 
+def with_gaps(rows, column):
+    """WIDE, of which a column lacks some rows."""
+    columns = cells(WIDE)
+    columns[column][rows] = np.nan
+    return columns
+
+
+def found_among(columns):
+    return find_collinear([Plain] * len(columns), columns, range(len(columns)))
+
+
+def test_a_column_of_few_cells_does_not_end_the_search():
+    rare = np.full(len(WIDE), np.nan)
+    rare[:5] = np.arange(5.0) ** 2
+    assert found_among([*cells(WIDE), rare]).keys() == {COPY, SUM}
+    assert found_among([rare, *cells(WIDE)]).keys() == {COPY + 1, SUM + 1}
+
+
+def test_of_two_columns_that_give_each_other_the_one_of_more_gaps_is_set_apart():
+    assert found_among(with_gaps(slice(30), 1))[1].sources == [COPY]
+    assert found_among(with_gaps(slice(30), COPY))[COPY].sources == [1]
+
+
+@pytest.mark.parametrize("column", [1, 2, COPY, SUM])
+def test_a_column_that_shares_few_rows_with_another_is_looked_at_by_itself(column):
+    columns = with_gaps(slice(30), column)
+    half = np.where(np.arange(len(WIDE)) < 60, IRIS[:, 3] ** 2, np.nan)
+    columns[column][:50] = np.nan
+    expected = {1: {1, SUM}, 2: {2, COPY}, COPY: {COPY, SUM}, SUM: {COPY, SUM}}[column]
+    assert found_among([*columns, half]).keys() == expected
+
+
 def test_what_is_nearly_a_sum_is_none():
     X = WIDE.copy()
     X[:, SUM] += 0.02 * np.random.default_rng(0).normal(size=len(X))
