@@ -19,10 +19,10 @@ from ..families import Table
 from ..states import state_from_arrays
 from ._conditional_fill import conditional_fill
 from ._draws import state_of
+from ._fill_in_units import filler_in_units
 from ._forest_view import as_warped
 from ._forests import outcomes_in
 from ._links import Links, choose
-from ._mapped_fill import mapped_filler
 from ._view import View, shares_of_views
 
 BLOCK_BYTES = 1 << 25  # of scores held at a time
@@ -278,8 +278,11 @@ class Predictor:
         """
         values, spreads = [[[np.empty(0)] for _ in missing] for _ in range(2)]
         wanted = [j for j, mask in enumerate(missing) if mask.any()]
+        in_units = {j for j in wanted if j in maps or self._amounts_with_atoms(j)}
         fillers = {
-            j: mapped_filler(self, j, maps[j], mode) if j in maps else self.filler(j, mode)
+            j: filler_in_units(self, j, maps.get(j), mode)
+            if j in in_units
+            else self.filler(j, mode)
             for j in wanted
         }
         for start, stop in self._blocks(table, self._n_weights):
@@ -292,9 +295,14 @@ class Predictor:
                 spreads[j].append(spread)
         pairs = zip(map(np.concatenate, values), map(np.concatenate, spreads))
         filled = [
-            pair if j in maps else self.both_in_units(j, *pair) for j, pair in enumerate(pairs)
+            pair if j in in_units else self.both_in_units(j, *pair) for j, pair in enumerate(pairs)
         ]
         return [value for value, _ in filled], [spread for _, spread in filled]
+
+    def _amounts_with_atoms(self, j):
+        """Whether a column's cells are logarithms of numbers with atoms."""
+        block, _ = self.view_of(self.draws[0], j).features[j]
+        return block.logarithms_of is not None and hasattr(block, "outcome_shares")
 
     def in_units(self, j, cells):
         """Numbers in the user's units; codes as integers."""

@@ -136,6 +136,34 @@ def test_draws_and_what_stands_for_a_missing_cell(slot):
     assert spread == pytest.approx(np.sqrt(square), rel=0.1)
 
 
+@pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
+def test_fills_and_their_spreads_are_those_of_draws(estimator):
+    """The median stands for what is elsewhere, and a log-normal has its spread."""
+    X = amounts(150, 1)[0]
+    given = {NAME: {"kappa0": 1.0, "nu0": 6.0}}  # so that no component is very wide
+    model = short(estimator, families=NAME, hyperparameters=given).fit(X)
+    for first in (0.0, 60.0):
+        row = np.array([[np.nan, first, 60.0]])
+        value, spread = (of[0, 0] for of in model.impute(row, return_std=True))
+        drawn = model.sample(40_000, given={1: first, 2: 60.0}, random_state=2)[:, 0]
+        logs, zero = np.log(drawn[drawn > 0]), np.mean(drawn == 0.0)
+        median, u = np.exp(logs.mean()), np.exp(logs.var())
+        mean = (1 - zero) * median
+        square = (1 - zero) * (median**2 * u * (u - 1) + (median - mean) ** 2) + zero * mean**2
+        assert value == pytest.approx(mean, rel=0.05)
+        assert spread == pytest.approx(np.sqrt(square), rel=0.1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_improbable_component_does_not_decide_on_the_spread(seed):
+    """A new one is nearly as wide as the numbers go."""
+    rng = np.random.default_rng(seed)
+    X = np.exp(rng.normal(3.0 + rng.integers(2, size=(150, 1)), 1.0))
+    X[rng.random(X.shape) < 0.4] = 0.0
+    spread = short().fit(X).impute(np.array([[np.nan]]), return_std=True)[1]
+    assert 0.0 < spread[0, 0] < 5.0 * X.std()
+
+
 def held_as(values):
     """Only which are atoms counts for the atoms' probabilities: what is none becomes 2."""
     return [value if value in AMOUNT_ATOMS else 2.0 for value in values]

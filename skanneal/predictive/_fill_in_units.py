@@ -1,10 +1,11 @@
-"""Expected numbers of a column whose margin is that of the data.
+"""Expected numbers of a column whose margin is that of the data, and of amounts with atoms.
 
 The mean of x = g(y) is not g of the mean of y. The mean and the variance of x, a cell of the data,
 are integrated for each component: over points on the axis of y, where the component's law of the
 cell does not depend on the row, and over quantiles of Student's t, where it does (a family of whole
-rows). Of amounts cells are logarithms, as in the families' own fills: amounts may have no mean. So
-what is elsewhere than at atoms is averaged as cells, and then with the atoms in the user's units.
+rows). Of amounts cells are logarithms, as in the families' own fills: amounts may have no mean, and
+an amount's variance in one improbable component may outweigh all else. So what is elsewhere than at
+atoms is averaged as cells over the components, and then with the atoms in the user's units.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -23,7 +24,7 @@ LEAST = np.finfo(float).tiny
 MOST_DEGREES = 1e6
 
 
-def mapped_filler(predictor, column, of_column, mode):
+def filler_in_units(predictor, column, of_column, mode):
     """As Predictor's own fillers, but in the user's units.
 
     Parameters
@@ -31,7 +32,8 @@ def mapped_filler(predictor, column, of_column, mode):
     predictor : Predictor
     column : int
         Of the Table.
-    of_column : MarginMap
+    of_column : MarginMap or None
+        None: the margin is the model's, of amounts with atoms.
     mode : bool
         Whether values are those of the most probable one of the components' centres, not means.
 
@@ -42,14 +44,18 @@ def mapped_filler(predictor, column, of_column, mode):
     """
     views = [predictor.view_of(of_draw, column) for of_draw in predictor.draws]
     joint = views[0].is_joint(column)
-    moments = (_by_row if joint else _by_component)(predictor, views, column, of_column)
+    if of_column is None:
+        moments = _of_amounts(predictor, views, column)
+    else:
+        moments = (_by_row if joint else _by_component)(predictor, views, column, of_column)
     if not mode:
         return moments
+    to_data = np.asarray if of_column is None else of_column.to_data
     of_mixture = _likeliest_centre(views, column) if joint else predictor.filler(column, mode)
 
     def most_probable(shares, table, rows):
         cells, _ = of_mixture(shares, table, rows)
-        numbers = predictor.in_units(column, of_column.to_data(cells))
+        numbers = predictor.in_units(column, to_data(cells))
         return numbers, moments(shares, table, rows)[1]
 
     return most_probable
@@ -65,7 +71,29 @@ def _by_component(predictor, views, column, of_column):
     powers = np.where(elsewhere, values - centre, 0.0) ** np.arange(3)[:, None] * elsewhere
     of_values = np.vstack([powers, np.eye(len(values))[~elsewhere]])
     moments = [(of_values @ _weights(predictor, view, column, cells, widths)).T for view in views]
-    outcomes = np.r_[0, 0, np.arange(1 + n_atoms)]
+    return _with_atoms(predictor, views, column, moments, centre, atoms)
+
+
+def _of_amounts(predictor, views, column):
+    """The same by the model's own margin."""
+    moments = []
+    for view in views:
+        own, i = view.features[column]
+        chances, centres, squares = (
+            of[..., view.slots]
+            for of in (own.outcome_shares(i), own.numbers_mean(i), own.numbers_variance(i))
+        )
+        powers = [np.ones_like(centres), centres, squares + centres**2]
+        moments.append(np.vstack([chances[0] * powers, chances[1:]]).T)
+    atoms = predictor.in_units(column, predictor.schema.atoms[column])
+    return _with_atoms(predictor, views, column, moments, 0.0, atoms)
+
+
+def _with_atoms(predictor, views, column, moments, centre, atoms):
+    """A filler from the components' moments: by view (K + 1, 3 + n_atoms), the probability of a
+    cell elsewhere than at atoms, times its distance from a centre, times the square of that; and
+    the probability of each atom. The atoms are in the user's units."""
+    outcomes = np.r_[0, 0, np.arange(1 + len(atoms))]
 
     def filler(shares, table, rows):
         some = table.take(rows)
@@ -73,7 +101,7 @@ def _by_component(predictor, views, column, of_column):
             view.mixed(column, own, of, outcomes, some, 0, len(rows))
             for view, own, of in zip(views, shares_of_views(views, shares), moments)
         )
-        chances = mixed[:, np.r_[0, 3 : 3 + n_atoms]]
+        chances = mixed[:, np.r_[0, 3 : 3 + len(atoms)]]
         first, second = mixed[:, 1:3].T / np.maximum(chances[:, 0], LEAST)
         deviations = np.sqrt(np.maximum(second - first**2, 0.0))
         numbers, deviations = predictor.both_in_units(column, first + centre, deviations)
