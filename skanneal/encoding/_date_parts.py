@@ -8,8 +8,8 @@ A part is added if its period fits at least TIMES times into the span of the col
 these have at least two of its levels. Within a single week, the date already tells the day of the
 week; dates without a time have no hour.
 
-Parts serve clustering and conditional queries. Densities leave them out: otherwise the date would
-count twice, and its density would no longer integrate to one.
+Parts serve clustering, and what is said of other cells given a date. The density of the date itself
+leaves them out: otherwise it would count twice, and would no longer integrate to one.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -137,11 +137,16 @@ class DateParts:
         parts = (codec.column(table.column(codec.source)) for codec in self.codecs)
         return list(zip(self.names, parts))
 
-    def left_out(self, columns):
-        """Encoded columns of a table in which the parts are missing."""
+    def left_out(self, columns, given=()):
+        """Encoded columns of a table in which the parts are missing, but for those of the dates in
+        the columns `given`."""
         own = columns[: len(columns) - len(self.codecs)]
         pairs = zip(columns[len(own) :], self.codecs)
-        return [*own, *(np.full_like(cells, codec.n_levels) for cells, codec in pairs)]
+        parts = (
+            cells if codec.source in given else np.full_like(cells, codec.n_levels)
+            for cells, codec in pairs
+        )
+        return [*own, *parts]
 
 
 def find_parts(j, column):

@@ -347,6 +347,16 @@ class Encoder:
         """Places of the columns' indicators in the encoded table: a list of int."""
         return (self.n_columns + np.flatnonzero(np.isin(self.indicators, positions))).tolist()
 
+    def parts_of(self, positions):
+        """The parts of the dates in these columns: their codecs by places in the encoded table."""
+        first = self.n_columns + len(self.indicators)
+        places = enumerate(self.parts.codecs, start=first)
+        return {place: codec for place, codec in places if codec.source in positions}
+
+    def known_by(self, positions):
+        """Places in the encoded table of all that is known if these columns are: a list of int."""
+        return [*positions, *self.indicators_of(positions), *self.parts_of(positions)]
+
     def _presence(self, columns):
         """The indicators' cells."""
         if not len(self.indicators):

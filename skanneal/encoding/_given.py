@@ -68,6 +68,8 @@ def encode_given(encoder, cells, name="given"):
             raise ValueError(f"{name}: {column.label} is determined by {others}: give these.")
         for i in at:
             columns[i] = np.uint8(~codec.missing(columns[j]))
+        for i, part in encoder.parts_of([j]).items():
+            columns[i] = part.encode(column)
     check_whole_rows(encoder, named, name)
     if counts:
         table = open_table([[counts[j] for j in encoder.counts]], name)

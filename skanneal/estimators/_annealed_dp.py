@@ -47,7 +47,7 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         How dates are read. "elapsed": as the time elapsed since 1970. "periodic": the hour of the
         day, the day of the week and the month are added as levels, where the dates span enough of
         them. These parts count in the clustering and when a date is used to predict other cells;
-        densities leave them out.
+        densities of dates and of whole rows leave them out.
     margins : {"model", "data"}, default="model"
         What a column of numbers is like by itself. "model": as the mixture says. "data": a smooth
         law of the training values takes the place of the mixture's own, in the whole column and

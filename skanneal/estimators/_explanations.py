@@ -80,10 +80,11 @@ def _expected(queries, cells, guilty, pandas):
     if not asked:
         return {}
     same = np.zeros(len(asked), dtype=np.int64)  # a row for each cell that is asked for
-    columns = [None if c is None else c[same] for c in encoder.parts.left_out(cells)]
+    columns = [None if c is None else c[same] for c in cells]
     gap = encoder.missing_columns(1)
     for row, j in enumerate(asked):
-        columns[j][row] = gap[j][0]
+        for place in (j, *encoder.parts_of([j])):
+            columns[place][row] = gap[place][0]
     values, _, missing = queries.fill(columns)
     values = [of if j in asked else np.empty(0) for j, of in enumerate(values)]
     return {  # a cell that is to blame was there, so each of these columns has one gap

@@ -45,7 +45,7 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         How dates are read. "elapsed": as the time elapsed since 1970. "periodic": the hour of the
         day, the day of the week and the month are added as levels, where the dates span enough of
         them. These parts count in the clustering and when a date is used to predict other cells;
-        densities leave them out.
+        densities of dates and of whole rows leave them out.
     margins : {"model", "data"}, default="model"
         Whether the law of a column of numbers by itself is the mixture's, or a smooth one of the
         training values, and levels are bound within components, as in `AnnealedDPMixture`.

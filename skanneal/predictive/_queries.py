@@ -119,15 +119,16 @@ class MixtureQueries:
 
     def log_density(self, columns, given=None):
         """Log predictive density of each row, or of its other cells given those of `given`."""
-        apart, columns = self.encoder.apart, self.encoder.parts.left_out(columns)
+        apart, encoder = self.encoder.apart, self.encoder
+        positions = [] if given is None else self.positions(given, "given")
+        check_whole_rows(encoder, positions, "given")
+        columns = encoder.parts.left_out(columns, positions)
         rows, slopes = self.modelled(columns)
         log_density = self.law.log_density(rows)
         if given is None:
             return sum(slopes.values(), log_density) + apart.log_density(columns)
-        positions = self.positions(given, "given")
-        check_whole_rows(self.encoder, positions, "given")
-        known = self.encoder.missing_columns(len(log_density))
-        for j in [*positions, *self.encoder.indicators_of(positions)]:
+        known = encoder.missing_columns(len(log_density))
+        for j in encoder.known_by(positions):
             known[j] = columns[j]
         log_density -= self.law.log_density(self.modelled(known)[0])
         of_others = (of for place, of in slopes.items() if apart.kept[place] not in positions)
@@ -162,10 +163,17 @@ class MixtureQueries:
         return columns
 
     def surprisal(self, columns):
-        """-log p(cell | the row's other cells) in nats: (n_rows, n_columns)."""
-        apart, columns = self.encoder.apart, self.encoder.parts.left_out(columns)
+        """-log p(cell | the row's other cells) in nats: (n_rows, n_columns).
+
+        A date has parts for the other cells, not for itself."""
+        apart, parts = self.encoder.apart, self.encoder.parts
         rows, slopes = self.modelled(columns)
         surprisals = self.law.cell_surprisals(rows, len(apart.kept)).T
+        dates = {codec.source for codec in parts.codecs}
+        for place in np.flatnonzero(np.isin(apart.kept, [*dates])):
+            others = parts.left_out(columns, dates - {apart.kept[place]})
+            alone = self.law.cell_surprisals(self.modelled(others)[0], len(apart.kept))
+            surprisals[place] = alone[:, place]
         for place, of_column in slopes.items():
             surprisals[place] -= of_column
         return np.column_stack(apart.spread(surprisals, lambda j: apart.surprisal(j, columns[j])))

@@ -120,6 +120,28 @@ def test_densities_leave_the_parts_out(fits):
     np.testing.assert_allclose(surprisal[:, 0], -model.score_samples(X), rtol=1e-9)
 
 
+def test_all_that_is_said_given_a_date_knows_its_parts(fits):
+    """Fills, draws and densities of another cell are of one law; the control, of the elapsed time,
+    does not tell a Sunday from a Monday."""
+    model = fits["periodic"]
+    for day, sign in (("1971-01-03", 1), ("1971-01-04", -1)):  # a Sunday, a Monday
+        date = pd.Timestamp(day)
+        row = pd.DataFrame({"t": [date], "y": [pd.NaT], "x": [np.nan]}).astype(weekends()[0].dtypes)
+        at = np.linspace(-12.0, 12.0, 2_401)
+        rows = pd.concat([row] * len(at), ignore_index=True).assign(x=at)
+        density = np.exp(model.score_samples(rows, given=["t"]))
+        assert density.sum() * (at[1] - at[0]) == pytest.approx(1.0, abs=1e-3)
+        mean = (at * density).sum() * (at[1] - at[0])
+        drawn = model.sample(4000, given={"t": date}, random_state=1)["x"]
+        assert sign * mean > 1.0 > abs(fits["elapsed"].impute(row)["x"][0])
+        assert model.impute(row)["x"][0] == pytest.approx(mean, abs=1e-3)
+        assert drawn.mean() == pytest.approx(mean, abs=5 * drawn.std() / np.sqrt(len(drawn)))
+        expected = -model.score_samples(rows[:1], given=["t"])
+        np.testing.assert_allclose(np.asarray(model.surprisal(rows[:1]))[:, 2], expected, rtol=1e-9)
+        of_date = model.score_samples(rows[:1]) - model.score_samples(rows[:1].assign(t=pd.NaT))
+        np.testing.assert_allclose(np.asarray(model.surprisal(rows[:1]))[:, 0], -of_date, rtol=1e-9)
+
+
 @pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
 def test_fits_go_on_with_their_parts(estimator):
     X, _ = weekends(60)
