@@ -2,7 +2,10 @@
 
 Where numbers recur, a draw becomes one of the training values that recur (`MarginMap.drawn`). Which
 these are may differ between components. So it is the one of a row of the draw's component whose
-rank is nearest. That is how draws are rounded, and no part of the law.
+rank is nearest. That is how draws are rounded, and no part of the law. So a draw moves by no more
+than two standard errors of the mean rank of the component's rows, which is as well as their place
+is known; one that had to move farther, as all of a component of one row, becomes the value of its
+own rank.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -52,10 +55,11 @@ class HeldPlaces(NamedTuple):
     places: np.ndarray
 
     def nearest(self, components, places):
-        """For each place the nearest one that the component has; itself if it has none."""
+        """For each place the nearest one that the component has; itself if none is near."""
         out = np.array(places)
         for k in np.unique(components[components < len(self.starts) - 1]):
             own, here = self.places[self.starts[k] : self.starts[k + 1]], components == k
             if len(own):
-                out[here] = nearest_of(own, places[here])
+                near, reach = nearest_of(own, places[here]), 2.0 * own.std() / np.sqrt(len(own))
+                out[here] = np.where(np.abs(near - places[here]) <= reach, near, places[here])
         return out
