@@ -16,6 +16,11 @@ do not; the mixture's laws of their values are as free as those of the data. An 
 probability that it has in the mixture: the maps are of what is elsewhere. Which levels and atoms go
 together within components is told by forests (_forests.py).
 
+Where others nearly determine a number of a family of whole rows (_own_spread.py), its map might
+part what belongs together, farthest beyond the training values. Then these families' columns keep
+the mixture's margins, unless maps that are made of every other row make the rest of the rows more
+probable by two standard errors.
+
 Rounding. The law is one of numbers as they were before they were rounded, and so are densities, as
 elsewhere in the package. Draws and fills are rounded as the column is: where several training rows
 share the number whose rank a draw has, it becomes this number, so that what recurs does so as
@@ -42,11 +47,13 @@ from ._held_places import held_places
 from ._margin_law import Walls, law_of_scores, quantiles
 from ._model_margin import model_scores, off_atoms
 from ._monotone import Monotone
+from ._own_spread import nearly_determined
 from ._predictor import Predictor
 from ._warps import rank_counts
 
 MOST_VALUES = 10_000  # of a column that its law is estimated from
 DRAWS = 16  # that the law averages over
+ASKED = 1000  # rows of a half, whether maps of the other half make them more probable
 INSIDE = 1e-9, 1.0 - 1e-9  # of ranks
 TOUCH = 4e-7  # relative error of a cell: so near to a wall a density is that at the wall
 
@@ -122,9 +129,12 @@ class Margins:
                     units = table.offsets[place], table.scales[place]
                     found[place] = _training_values(encoder, j, *units, cells, values)
         new = cls(found, evenly(len(draws), DRAWS))
+        used = [draws[d] for d in new.used]
+        predictor = Predictor(used, encoder.table_schema, weights[new.used])
+        if nearly_determined(predictor, {place: of.cells for place, of in found.items()}):
+            for place in _not_worth_mapping(predictor, found, table):
+                del new.columns[place]
         if not (limit and limit.is_over):
-            used = [draws[d] for d in new.used]
-            predictor = Predictor(used, encoder.table_schema, weights[new.used])
             rows, maps = _evenly_spread(np.arange(table.n_rows)), new.maps(predictor)
             ranks = {place: of.ranks(table.column(place)[rows]) for place, of in maps.items()}
             cells = {place: maps[place].at_ranks(of) for place, of in ranks.items()}
@@ -259,6 +269,58 @@ class MarginMap:
         middles = np.sinh(0.5 * (edges[:-1] + edges[1:]))
         widths = np.diff(np.sinh(edges)), np.full(len(self.atoms), np.nan)
         return np.r_[off_atoms(middles, self.atoms), self.atoms], np.concatenate(widths)
+
+
+def rows_of_mixture(law, maps, cells):
+    """Cells of the data as rows of the mixture, and by place the log slopes of their cells: what a
+    log density of the mixture's cells lacks to be one of the user's numbers.
+
+    Parameters
+    ----------
+    law : Predictor
+    maps : dict of int to MarginMap
+        By place.
+    cells : list of ndarray of shape (n_rows,)
+        Of all columns of the Table.
+    """
+    table, cells, slopes = law.table(cells), list(cells), {}
+    if not maps:
+        return table, slopes
+    for place, of in maps.items():
+        cells[place], slopes[place] = of.to_model(cells[place])
+    modelled = law.table(cells)
+    for place in slopes:  # and those of the cells in the user's numbers
+        view = law.view_of(law.draws[0], place)
+        own, its = (
+            view.log_slope(*view.features[place], rows, 0, rows.n_rows)
+            for rows in (table, modelled)
+        )
+        slopes[place] = slopes[place] + own - its
+    return modelled, slopes
+
+
+def _not_worth_mapping(predictor, columns, table):
+    """The columns of families of whole rows, unless maps that are made of every other row make the
+    rest of the rows surely more probable than the mixture does."""
+    joint = [at for at in columns if predictor.view_of(predictor.draws[0], at).is_joint(at)]
+    rows, gains = _evenly_spread(np.arange(table.n_rows)), []
+    for own, others in ((rows[::2], rows[1::2]), (rows[1::2], rows[::2])):
+        maps = {}
+        for at in joint:
+            cells = table.column(at)[own]
+            cells = np.sort(cells[~np.isnan(cells)])
+            if len(cells) and np.ptp(cells) > 0:
+                known = TrainingValues(cells, np.full(len(cells), np.nan), columns[at].walls)
+                maps[at] = MarginMap(predictor, at, known)
+        asked = others[:: -(-len(others) // ASKED)]
+        cells = [table.column(j)[asked] for j in range(table.n_columns)]
+        modelled, slopes = rows_of_mixture(predictor, maps, cells)
+        mapped = predictor.log_density(modelled) + sum(slopes.values())
+        gains.append(mapped - predictor.log_density(predictor.table(cells)))
+    gains = np.concatenate(gains)
+    with np.errstate(invalid="ignore"):  # a row beyond a hard wall is impossible
+        worth = gains.mean() > 2.0 * gains.std() / np.sqrt(len(gains))
+    return [] if worth else joint
 
 
 def _labels(draw, views, rows):

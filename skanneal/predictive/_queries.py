@@ -13,7 +13,7 @@ import numpy as np
 from ..encoding import check_whole_rows, encode_given, put_given
 from ..families import Table
 from ..parallel import OfTurn, OfTurns, seed_below, seeds_below
-from ._margins import Margins
+from ._margins import Margins, rows_of_mixture
 from ._predictor import Predictor
 from ._tail import outlier_scores
 
@@ -87,21 +87,7 @@ class MixtureQueries:
     def modelled(self, columns):
         """Encoded columns as rows of the mixture, and by place the log slopes of their cells: what
         a log density of the mixture's cells lacks to be one of the user's numbers."""
-        cells, slopes = self.encoder.apart.stored(columns), {}
-        table = self.table(columns)
-        if not self.maps:
-            return table, slopes
-        for place, of in self.maps.items():
-            cells[place], slopes[place] = of.to_model(cells[place])
-        modelled = self.law.table(cells)
-        for place in slopes:  # and those of the cells in the user's numbers
-            view = self.law.view_of(self.law.draws[0], place)
-            own, its = (
-                view.log_slope(*view.features[place], rows, 0, rows.n_rows)
-                for rows in (table, modelled)
-            )
-            slopes[place] = slopes[place] + own - its
-        return modelled, slopes
+        return rows_of_mixture(self.law, self.maps, self.encoder.apart.stored(columns))
 
     def positions(self, columns, what):
         """Positions of the columns that a user names; None names all."""

@@ -14,6 +14,7 @@ import pytest
 from scipy import stats
 
 from skanneal import AnnealedDPMixture, CrossCatPY
+from skanneal.predictive import _margins, _own_spread
 from skanneal.predictive._margin_law import Walls, law_of_scores
 from skanneal.predictive._monotone import Monotone
 from skanneal.predictive._warps import BINS, LEVELS, STRENGTHS, Lines, shares
@@ -350,6 +351,50 @@ def test_a_row_that_is_a_component_is_not_drawn_again():
         model.impute(row, n_imputations=100),
     )
     assert np.std([of[0, 3] for of in several]) == pytest.approx(spread, rel=0.4)
+
+
+def temperatures(n, seed=0):
+    """One in two units, with a rounding error, and a number that goes with it."""
+    rng = np.random.default_rng(seed)
+    celsius = rng.normal(12.0, 7.0, n)
+    fahrenheit = 1.8 * celsius + 32.0 + 0.1 * rng.normal(size=n)
+    load = 50.0 - 1.5 * celsius + 8.0 * rng.normal(size=n)
+    return np.c_[celsius.round(2), fahrenheit.round(1), rng.gamma(4.0, 3.0, n), load]
+
+
+@pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
+@pytest.mark.parametrize("gaps", [0.0, 0.15])
+def test_columns_that_nearly_determine_each_other_stay_on_their_line(estimator, gaps):
+    """The control maps them all the same."""
+    X, others = temperatures(300), temperatures(300, 1)
+    X[np.random.default_rng(1).random(X.shape) < gaps] = np.nan
+    kept = {"families": "multivariate_normal", "estimator": estimator}
+    model, plain = fitted(X, **kept), fitted(X, margins="model", **kept)
+    assert model._margins.columns.keys().isdisjoint({0, 1})
+    assert model.score(others) > plain.score(others) - 0.05
+    gappy = others.copy()
+    gappy[:, 3] = np.nan
+    drawn = np.array([of[:, 3] for of in model.impute(gappy, n_imputations=20)])
+    width = np.ptp(others[:, 3])
+    assert others[:, 3].min() - width < drawn.min() and drawn.max() < others[:, 3].max() + width
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_margins, "nearly_determined", lambda *_: set())
+        assert fitted(X, **kept).score(others) < plain.score(others) - 0.05
+
+
+def test_what_a_column_has_of_its_own_is_its_scale_given_the_others():
+    """Of one component, by the inverse of the covariances; and of two, which lie on two lines."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(4000, 3))
+    X[:, 2] += X[:, 0] - 2.0 * X[:, 1]
+    expected = 1.0 / np.sqrt(np.diag(np.linalg.inv(np.cov(X.T))))
+    for shift in (0.0, 100.0):
+        moved = X + shift * (np.arange(4000) % 2)[:, None] * [1.0, 1.0, -1.0]
+        queries = fitted(moved, families="multivariate_normal", margins="model")._queries()
+        (view,) = queries.predictor.draws[-1]
+        found = _own_spread._conditional_scales(queries.predictor, view)
+        scales = [found[j] * queries.encoder.table_schema.scales[j] for j in range(3)]
+        np.testing.assert_allclose(scales, expected, rtol=0.05)
 
 
 @pytest.mark.parametrize("margins", ["data", "model"])

@@ -1,0 +1,61 @@
+"""Columns of jointly normal numbers that are nearly determined by the others.
+
+The map of a column is known no better than the ranks of its n training values, to about 1/sqrt(n)
+of the column's spread. Two columns that nearly lie on a line, such as a temperature in two units,
+may be moved off that line by maps of their own, farther than the model takes for possible. That is
+to be feared where what a column has of its own, its conditional scale given the view's other
+numbers, is less than 1/sqrt(n) of its spread, in the median over rows and draws.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+from ._draws import evenly
+
+DRAWS = 3  # that are asked
+
+
+def nearly_determined(predictor, columns):
+    """Find these columns.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        Of the draws of a fit.
+    columns : dict of int to float32 array of shape (n,)
+        By place, the training cells of columns that may have a map.
+
+    Returns
+    -------
+    found : set of int
+    """
+    scales = {place: [] for place in columns}
+    for d in evenly(len(predictor.draws), DRAWS):
+        for view in predictor.draws[d]:
+            for place, of in _conditional_scales(predictor, view).items():
+                if place in scales:
+                    scales[place].append(of)
+    least = {place: np.std(cells) / np.sqrt(len(cells)) for place, cells in columns.items()}
+    return {place for place, of in scales.items() if of and np.median(of) < least[place]}
+
+
+def _conditional_scales(predictor, view):
+    """By column of a family of whole rows its scale given the view's others, in the component of
+    the median row: that at the component's centre, in cell units."""
+    joint = [place for place in view.features if view.is_joint(place)]
+    if len(joint) < 2:
+        return {}
+    cells = predictor.schema.missing_cells(len(view.slots))
+    for place in joint:
+        cells[place] = view.student_law(place)[0].astype(np.float32)
+    at = np.arange(len(view.slots))
+    sizes = np.append(view.mixture.sizes()[view.slots[:-1]], 0)
+    found = {}
+    for place in joint:
+        others = [np.full_like(of, np.nan) if j == place else of for j, of in enumerate(cells)]
+        squares = view.conditionals(place, predictor.table(others), at)[1][at, at]
+        order = np.argsort(squares)
+        held = np.cumsum(sizes[order])
+        found[place] = float(np.sqrt(squares[order[np.searchsorted(held, held[-1] / 2)]]))
+    return found
