@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from ._inner import Inner
 from ._levels import Levels
 from ._recentre import recentre
+from ._targets import prior_draw
 from ._walks import ParallelWalk, TransitionWalk
 
 PARALLEL = ("spt", "pt", "none")
@@ -146,7 +147,7 @@ class _Chain:
         """Put all replicas where every level has a density."""
         for i in range(self.n_replicas):
             for _ in range(1 if theta is not None else MAX_STARTS):
-                first = self.target.draw_prior(self.generator) if theta is None else theta
+                first = prior_draw(self.target, self.generator) if theta is None else theta
                 densities = self.levels.set_theta(i, first)
                 if np.isfinite(densities).all():
                     break

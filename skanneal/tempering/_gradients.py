@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._native._types import Seed
+from ._targets import prior_draw
 
 
 def check_gradient(
@@ -41,9 +42,7 @@ def check_gradient(
             f"{type(target).__name__} gives no gradient to check (has_gradient is false)."
         )
     generator = np.random.Generator(np.random.PCG64(random_state))
-    if theta is None:
-        theta = target.draw_prior(generator)
-    theta = np.array(theta, dtype=np.float64)
+    theta = prior_draw(target, generator) if theta is None else np.array(theta, dtype=np.float64)
     order = np.argsort(generator.random(target.n_rows), kind="stable")
     half = max(1, target.n_rows // 2)
     bound = target.bind(order, [target.n_rows, half] if half < target.n_rows else [half])

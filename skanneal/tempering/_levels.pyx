@@ -9,6 +9,8 @@ import numpy as np
 
 from .._native._random cimport bitgen
 
+from ._targets import prior_draw
+
 
 cdef void exchange(Replica *a, Replica *b) noexcept nogil:
     """Exchange two replicas, by their pointers."""
@@ -181,15 +183,9 @@ cdef class Levels:
         self.moved(at)
 
     cdef int write_prior_draw(self, Replica *at) except -1:
-        cdef double[::1] drawn
         if self.generator is None:
             self.generator = np.random.Generator(self.bit_generator)
-        drawn = np.array(self.description.draw_prior(self.generator), dtype=np.float64).ravel()
-        if len(drawn) != self.n_parameters:
-            raise ValueError(
-                f"draw_prior of {type(self.description).__name__} returned {len(drawn)} numbers "
-                f"for {self.n_parameters} parameters."
-            )
+        cdef double[::1] drawn = prior_draw(self.description, self.generator)
         memcpy(at.theta, &drawn[0], self.n_parameters * sizeof(double))
         return 0
 
@@ -238,7 +234,7 @@ cdef class Levels:
 
     def set_theta(self, Py_ssize_t i, theta):
         """Put theta in replica i; returns its log density at each level."""
-        cdef double[::1] given = np.array(theta, dtype=np.float64)
+        cdef double[::1] given = self.target.point(theta)
         cdef Py_ssize_t m
         memcpy(self.replica[i].theta, &given[0], self.n_parameters * sizeof(double))
         densities = np.empty(self.n_levels)

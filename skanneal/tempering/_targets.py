@@ -10,6 +10,7 @@ the sizes of the levels and evaluates them without the GIL.
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ._bound import BoundPython
@@ -144,3 +145,30 @@ class Target:
         bound : BoundTarget
         """
         return BoundPython(self, order, sizes)
+
+
+def prior_draw(target, generator):
+    """A draw from a target's prior, of the right length; what a user's `draw_prior` may get wrong.
+
+    Parameters
+    ----------
+    target : Target
+    generator : numpy.random.Generator
+
+    Returns
+    -------
+    theta : ndarray of shape (n_parameters,)
+    """
+    drawn, owner = target.draw_prior(generator), type(target).__name__
+    try:
+        theta = np.array(drawn, dtype=np.float64).ravel()
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"draw_prior of {owner} must return {target.n_parameters} numbers, got {drawn!r}."
+        ) from error
+    if len(theta) != target.n_parameters:
+        raise ValueError(
+            f"draw_prior of {owner} returned {len(theta)} numbers for {target.n_parameters} "
+            f"parameters."
+        )
+    return theta

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from skanneal import TemperedGaussianMean, TemperedGPRegressor
-from skanneal.tempering import GaussianMeanTarget, GaussianProcessTarget, sample
+from skanneal.schedules import CustomLadder
+from skanneal.tempering import (
+    CallableTarget,
+    GaussianMeanTarget,
+    GaussianProcessTarget,
+    check_gradient,
+    sample,
+)
+from skanneal.tempering._levels import Levels
 
 N, D = 12, 3
 X = np.random.default_rng(0).normal(size=(N, D))
@@ -86,6 +94,47 @@ def test_rows_of_a_likelihood_are_rows_of_the_target():
     for rows in ([0, N], [-1], [2, 2], [10**9]):
         with pytest.raises(ValueError, match="every one of 12 rows once"):
             target.log_likelihood(np.zeros(D + 2), np.array(rows))
+
+
+@pytest.mark.parametrize(
+    "drawn, error, message",
+    [
+        (np.zeros(1), ValueError, "returned 1 numbers for 8 parameters"),
+        (0.0, ValueError, "returned 1 numbers for 8 parameters"),
+        ([], ValueError, "returned 0 numbers for 8 parameters"),
+        (np.zeros(9), ValueError, "returned 9 numbers for 8 parameters"),
+        (["a"] * 8, TypeError, "must return 8 numbers"),
+    ],
+)
+def test_prior_draws(drawn, error, message):
+    """Of the start, of the hottest level once chains have started, and of checked gradients."""
+    answers = iter(())
+    target = CallableTarget(
+        lambda theta: -0.5 * theta @ theta,
+        lambda theta, rows: -float(theta[0] ** 2),
+        n_parameters=8,
+        n_rows=N,
+        prior_gradient=lambda theta: -theta,
+        likelihood_gradient=lambda theta, rows: np.r_[-2 * theta[0], np.zeros(7)],
+        draw_prior=lambda generator: next(answers, drawn),
+    )
+    message = f"draw_prior of CallableTarget {message}"
+    with pytest.raises(error, match=message):
+        sample(target, method="none", **FEW)
+    with pytest.raises(error, match=message):
+        check_gradient(target)
+    answers = iter(np.zeros((2, 8)))  # the starts of the two levels
+    with pytest.raises(error, match=message):
+        sample(target, method="pt", inner="mh", schedule=CustomLadder(betas=[1.0, 0.0]), **FEW)
+
+
+def test_a_level_takes_a_theta_of_its_length():
+    target = target_of(GaussianMeanTarget)
+    bit_generator = np.random.PCG64(0)
+    levels = Levels(target, target.bind(np.arange(N), [N]), [0], [1.0], bit_generator, 1, False)
+    for wrong in (np.zeros(D - 1), np.zeros(D + 1), 0.0):
+        with pytest.raises(ValueError, match="theta must have the shape"):
+            levels.set_theta(0, wrong)
 
 
 FITTED = {
