@@ -9,10 +9,9 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
 from .._native._types import TableLike
-from ..encoding import open_table
 from ..summary import profile_clusters, rank_clusters
 from ._axes import axes_of, sentence
-from ._groups import Groups
+from ._groups import Groups, training_table
 
 _LIMIT = 2.0  # standard deviations at which the colours of means end
 
@@ -105,11 +104,7 @@ class ClusterDisplay:
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator, "labels_")
-        table, (labels, name, title) = open_table(X, "X"), Groups.of(estimator)
-        if table.shape[0] != len(labels):
-            raise ValueError(
-                f"X must be the training data: it has {table.shape[0]} rows, labels_ {len(labels)}."
-            )
+        table, (labels, name, title) = training_table(estimator, X), Groups.of(estimator)
         ranks, sizes = rank_clusters(labels)
         profile = profile_clusters(table, ranks, len(sizes))
         shown = np.sort(np.argsort(-profile.spread, kind="stable")[:max_features])

@@ -2,20 +2,32 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import get_tags
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
 from .._native._types import Columns, TableLike
-from ..encoding import open_table
+from ..encoding._codecs import as_numbers
+from ..families import FAMILIES
 from ..summary import rank_clusters
 from ._axes import LINESTYLES, MARKERS, axes_of, plain
-from ._groups import Groups
+from ._groups import Groups, training_table
 
 MARGIN = 0.1  # of the range of the rows, on either side
+# The greatest lower bound of a family's numbers, by its sort of cell. Other cells are not drawn.
+BOUNDS = {
+    "number": -np.inf,
+    "number_or_atom": -np.inf,
+    "non_negative": 0.0,
+    "logarithm": 0.0,
+    "logarithm_or_atom": 0.0,
+    "count": 0.0,
+}
 
 
 class DensityDisplay:
@@ -23,9 +35,9 @@ class DensityDisplay:
 
     Parameters
     ----------
-    x, y : ndarray of shape (n_grid,)
+    x, y : ndarray of shape (n_x,), (n_y,)
         The grid.
-    log_density : ndarray of shape (n_grid, n_grid)
+    log_density : ndarray of shape (n_y, n_x)
         ``log_density[i, j]`` at ``y[i]``, ``x[j]``.
     points : ndarray of shape (n_rows, 2)
         Rows; NaN where a cell is missing.
@@ -102,9 +114,10 @@ class DensityDisplay:
         X : array-like or frame of shape (n_rows, n_columns)
             The training data.
         columns : (int, int), default=(0, 1)
-            Positions of two columns of numbers.
+            Positions of two columns of numbers or counts, but not of dates.
         grid_resolution : int, default=80
-            Points of the grid in either direction.
+            Points of the grid in either direction. It keeps to what the columns' families can
+            describe, for counts to whole numbers, of which there may be fewer.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs : dict
@@ -116,24 +129,26 @@ class DensityDisplay:
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator, "labels_")
-        table = open_table(X, "X")
-        read = [table.column(j) for j in columns]
-        if any(column.levels is not None for column in read):
-            raise ValueError(f"columns must be two columns of numbers, got {columns!r}.")
-        points = np.column_stack([np.asarray(column.values, np.float64) for column in read])
-        for j, column in enumerate(read):
-            if column.missing is not None:
-                points[column.missing, j] = np.nan
-        low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
-        width = np.where(high > low, high - low, 1.0) * MARGIN
-        x, y = np.linspace(low - width, high + width, grid_resolution, axis=1)
+        if not isinstance(grid_resolution, Integral) or grid_resolution < 2:
+            raise ValueError(
+                f"grid_resolution must be an integer, at least 2; got {grid_resolution!r}."
+            )
+        table = training_table(estimator, X)
+        columns = _two_positions(columns, table.shape[1])
+        read = [_read(estimator, j, table.column(j)) for j in columns]
+        if table.shape[1] > 2 and not get_tags(estimator).input_tags.allow_nan:
+            raise ValueError(
+                f"X must have two columns, not {table.shape[1]}: {type(estimator).__name__} "
+                "describes whole rows only, so no column can be integrated out."
+            )
+        points = np.column_stack([values for values, _ in read])
+        x, y = (_axis(values, cells, grid_resolution) for values, cells in read)
         grid = np.column_stack([axis.ravel() for axis in np.meshgrid(x, y)])
         log_density = estimator.score_samples(_rows(X, table.shape[1], columns, grid))
         names = getattr(estimator, "feature_names_in_", None)
         titles = [f"column {j}" if names is None else str(names[j]) for j in columns]
-        shape = grid_resolution, grid_resolution
         labels, name, title = Groups.of(estimator)
-        shown = x, y, log_density.reshape(shape), points, labels
+        shown = x, y, log_density.reshape(len(y), len(x)), points, labels
         return cls(*shown, names=titles, name=name, title=title).plot(ax, **kwargs)
 
     def plot(
@@ -183,6 +198,56 @@ class DensityDisplay:
         plain(self.ax_)
         self.ax_.legend(frameon=False, fontsize="small")
         return self
+
+
+def _two_positions(columns, n_columns):
+    """Return the positions of two columns as a list, if they are that."""
+    given = list(columns) if np.ndim(columns) == 1 else []
+    if any(not isinstance(j, Integral) or not 0 <= j < n_columns for j in given):
+        given = []
+    if len(set(given)) != 2 or len(given) != 2:
+        raise ValueError(
+            f"columns must be the positions of two columns, from 0 to {n_columns - 1}, "
+            f"got {columns!r}."
+        )
+    return [int(j) for j in given]
+
+
+def _read(estimator, j, column):
+    """The numbers of a column, NaN where missing, and the sort of its family's cells.
+
+    Where the estimator names no families, as with a likelihood of one's own, it is "number".
+    """
+    families = getattr(estimator, "families_", {})
+    family = next((name for name, members in families.items() if j in members), None)
+    cells = "number" if family is None else getattr(FAMILIES.get(family), "cells", None)
+    found = None
+    if column.temporal is not None:
+        found = "holds dates or durations"
+    elif cells not in BOUNDS:
+        found = f"is of the family {family!r}"
+    elif column.levels is not None and family is None:
+        found = "holds levels"
+    if found is not None:
+        raise ValueError(
+            f"columns must be two columns of numbers or counts: {column.label} {found}."
+        )
+    return as_numbers(column, family), cells
+
+
+def _axis(values, cells, n_points):
+    """Ascending numbers over the range of a column's and a margin, as its family describes them."""
+    bound, low, high = BOUNDS[cells], np.nanmin(values), np.nanmax(values)
+    width = MARGIN * (high - low) or MARGIN
+    if cells == "count":
+        width = max(width, 1.0)
+        return np.unique(np.linspace(max(low - width, bound), high + width, n_points).round())
+    start = low - width
+    if start <= bound:
+        start = values[values > bound].min(initial=high) / 2.0
+    axis = np.linspace(start, high + width, n_points)
+    # an atom has a probability, which cannot be compared with the densities beside it
+    return axis[~np.isin(axis, values)] if cells.endswith("_or_atom") else axis
 
 
 def _rows(X, n_columns, columns, grid):

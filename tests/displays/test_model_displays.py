@@ -15,6 +15,7 @@ from skanneal.displays import (
     LadderDisplay,
     TraceDisplay,
 )
+from skanneal.families import FAMILIES
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -92,6 +93,64 @@ def test_densities_of_arrays_and_of_models_without_gaps():
     assert display.log_density[0, -1] == pytest.approx(model.score_samples(corner)[0])
     _, ax = plt.subplots()
     assert display.plot(ax).ax_ is ax
+
+
+COLUMNS = {  # of the sorts of cells that are drawn, two columns each
+    "number": rows(),
+    "non_negative": np.exp(rows()),
+    "logarithm": np.exp(rows()),
+    "number_or_atom": np.where(np.arange(60)[:, None] % 3, rows(), 0.0),
+    "logarithm_or_atom": np.where(np.arange(60)[:, None] % 3, np.exp(rows()), 0.0),
+    "count": np.random.default_rng(0).poisson(3, (60, 2)),
+}
+OTHER_COLUMNS = np.random.default_rng(0).integers(0, 2, (60, 2))
+OTHER_COLUMNS[~OTHER_COLUMNS.any(axis=1)] = 1  # rows of counts have one above 0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_grid_keeps_to_what_the_family_describes(family):
+    """Every family is drawn, with a finite density everywhere, or refused by its name."""
+    cells = FAMILIES[family].cells
+    X = COLUMNS.get(cells, OTHER_COLUMNS)
+    given = {"known_normal": {"covariance": np.eye(2)}} if family == "known_normal" else {}
+    model = quick("AnnealedDPMixture", families=family, hyperparameters=given).fit(X)
+    if cells not in COLUMNS:
+        with pytest.raises(ValueError, match=f"column 0 is of the family '{family}'"):
+            DensityDisplay.from_estimator(model, X)
+        return
+    display = DensityDisplay.from_estimator(model, X, grid_resolution=12)
+    assert np.isfinite(display.log_density).all()
+    assert display.log_density.shape == (len(display.y), len(display.x))
+    for axis, own in ((display.x, X[:, 0]), (display.y, X[:, 1])):
+        assert (np.diff(axis) > 0).all() and axis[-1] > own.max()
+        if cells.startswith("number"):
+            assert axis[0] < own.min()
+        if cells == "count":
+            assert (axis == axis.round()).all()
+        if cells.endswith("_or_atom"):
+            assert not np.isin(axis, own).any()
+
+
+def test_what_cannot_be_drawn_is_named():
+    X = pd.DataFrame(rows(), columns=["a", "b"]).assign(one=1.0)
+    X["d"] = pd.date_range("2020-01-01", periods=60, freq="7h")
+    model = quick("AnnealedDPMixture").fit(X)
+    for columns, message in (
+        ((0, 3), "column 'd' holds dates or durations"),
+        ((2, 0), "column 'one' is of the family 'constant'"),
+        *((wrong, "positions of two") for wrong in ((0,), (0, 0), (0, 4), (-1, 0), 1, ("a", "b"))),
+    ):
+        with pytest.raises(ValueError, match=f"columns must be .*{message}"):
+            DensityDisplay.from_estimator(model, X, columns=columns)
+    with pytest.raises(ValueError, match="X must be the training data: it has 10 rows"):
+        DensityDisplay.from_estimator(model, X[:10])
+    for n_points in (1, 2.5):
+        with pytest.raises(ValueError, match="grid_resolution must be an integer, at least 2"):
+            DensityDisplay.from_estimator(model, X, grid_resolution=n_points)
+    wide = np.hstack([rows(), rows()])
+    whole = quick("AcceleratedDPMixture").fit(wide)
+    with pytest.raises(ValueError, match="X must have two columns, not 4"):
+        DensityDisplay.from_estimator(whole, wide)
 
 
 # ----------------------------------------------------------------------------------------- ladder
