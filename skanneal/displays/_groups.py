@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..encoding import open_table
 from ..summary._cut_tree import one_cluster
 
 
@@ -34,13 +33,3 @@ class Groups(NamedTuple):
         components = np.asarray(getattr(estimator, "component_labels_", labels))
         asked = getattr(estimator, "n_clusters", None) is not None
         return cls(components, "component", one_cluster(len(np.unique(components)), asked))
-
-
-def training_table(estimator, X):
-    """X as a table with a row for each label of a fitted estimator; else a ValueError."""
-    table, n_rows = open_table(X, "X"), len(estimator.labels_)
-    if table.shape[0] != n_rows:
-        raise ValueError(
-            f"X must be the training data: it has {table.shape[0]} rows, labels_ {n_rows}."
-        )
-    return table

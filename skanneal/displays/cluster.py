@@ -5,13 +5,12 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from .._native._types import TableLike
 from ..summary import profile_clusters, rank_clusters
 from ._axes import axes_of, sentence
-from ._groups import Groups, training_table
+from ._fitted import check_drawable, training_table
+from ._groups import Groups
 
 _LIMIT = 2.0  # standard deviations at which the colours of means end
 
@@ -102,8 +101,7 @@ class ClusterDisplay:
         -------
         display : ClusterDisplay
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator, "labels_")
+        check_drawable(cls, estimator, ["labels_"], "a clusterer")
         table, (labels, name, title) = training_table(estimator, X), Groups.of(estimator)
         ranks, sizes = rank_clusters(labels)
         profile = profile_clusters(table, ranks, len(sizes))

@@ -6,11 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.cluster.hierarchy import dendrogram
-from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from ..summary._cut_tree import one_cluster
 from ._axes import axes_of, sentence
+from ._fitted import check_drawable
 
 
 class ClusterTreeDisplay:
@@ -61,8 +60,12 @@ class ClusterTreeDisplay:
         -------
         display : ClusterTreeDisplay
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator, "cluster_tree_")
+        check_drawable(
+            cls,
+            estimator,
+            ["cluster_tree_"],
+            "an estimator that was fitted with point_estimate='clusters'",
+        )
         cut = estimator.separation if estimator.n_clusters is None else None
         return cls(estimator.cluster_tree_, cut).plot(ax)
 

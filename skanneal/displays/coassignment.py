@@ -6,11 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from ..summary import coclustering, counted_chains, rank_clusters, relabel
 from ._axes import axes_of, square
+from ._fitted import check_drawable
 from ._groups import Groups
 
 
@@ -89,8 +88,7 @@ class CoassignmentDisplay:
         -------
         display : CoassignmentDisplay
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator, ["draws_", "labels_"])
+        check_drawable(cls, estimator, ["draws_", "labels_"], "a mixture")
         if max_rows < 1:
             raise ValueError(f"max_rows must be at least 1, got {max_rows}.")
         n_chains = len(estimator.draws_)

@@ -8,15 +8,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import get_tags
-from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from .._native._types import Columns, TableLike
 from ..encoding._codecs import as_numbers
 from ..families import FAMILIES
 from ..summary import rank_clusters
 from ._axes import LINESTYLES, MARKERS, axes_of, plain
-from ._groups import Groups, training_table
+from ._fitted import check_drawable, training_table
+from ._groups import Groups
 
 MARGIN = 0.1  # of the range of the rows, on either side
 # The greatest lower bound of a family's numbers, by its sort of cell. Other cells are not drawn.
@@ -127,8 +126,7 @@ class DensityDisplay:
         -------
         display : DensityDisplay
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator, "labels_")
+        check_drawable(cls, estimator, ["labels_", "score_samples"], "a mixture")
         if not isinstance(grid_resolution, Integral) or grid_resolution < 2:
             raise ValueError(
                 f"grid_resolution must be an integer, at least 2; got {grid_resolution!r}."

@@ -5,12 +5,11 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from ..summary import rank_clusters
 from ._axes import axes_of, square
 from ._columns import column_names, columns_by_view
+from ._fitted import check_drawable
 
 
 class DependenceDisplay:
@@ -66,8 +65,7 @@ class DependenceDisplay:
         -------
         display : DependenceDisplay
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator, "view_labels_")
+        check_drawable(cls, estimator, ["view_labels_"], "a CrossCatPY")
         order, dependence = columns_by_view(estimator)
         names, ranks = column_names(estimator), rank_clusters(estimator.view_labels_)[0]
         shown = dependence[np.ix_(order, order)], [names[j] for j in order], ranks[order]

@@ -6,11 +6,10 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from ..summary import rank_clusters
 from ._axes import axes_of
+from ._fitted import check_drawable
 
 _ASPECT = 1.8  # width of the whole sheet over its height
 _LEAST_ACROSS = 6  # pictures side by side, if there are so many
@@ -80,8 +79,9 @@ class FeatureDisplay:
         -------
         display : FeatureDisplay
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator, ["features_", "component_labels_"])
+        check_drawable(
+            cls, estimator, ["features_", "component_labels_"], "an AcceleratedDPMixture"
+        )
         if n_features < 1:
             raise ValueError(f"n_features must be at least 1, got {n_features}.")
         features = np.asarray(estimator.features_)

@@ -2,14 +2,14 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import inspect
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from .._native._types import TableLike
 from ._axes import axes_of, plain
+from ._fitted import check_drawable
 
 MARGIN = 0.1  # of the range of the rows, on either side
 WIDTH = 1.96  # standard deviations of a band of 95 %
@@ -102,8 +102,12 @@ class GPDisplay:
         -------
         display : GPDisplay
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator)
+        check_drawable(cls, estimator, ["predict"], "a regressor")
+        if not _takes_std(estimator.predict):
+            raise ValueError(
+                f"GPDisplay draws a regressor whose predict takes return_std: that of this "
+                f"{type(estimator).__name__} does not."
+            )
         rows, observed = np.asarray(X, np.float64), np.asarray(y, np.float64)
         own = rows[:, column]
         margin = MARGIN * (np.ptp(own) or 1.0)
@@ -145,3 +149,9 @@ class GPDisplay:
         plain(self.ax_)
         self.ax_.legend(frameon=False, fontsize="small")
         return self
+
+
+def _takes_std(predict):
+    """Whether a method takes `return_std`, by its name or, as a pipeline's, among any others."""
+    parameters = inspect.signature(predict).parameters.values()
+    return any(p.name == "return_std" or p.kind is p.VAR_KEYWORD for p in parameters)

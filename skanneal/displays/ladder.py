@@ -5,10 +5,9 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from ._axes import MARKERS, axes_of, plain
+from ._fitted import check_drawable
 
 
 class LadderDisplay:
@@ -66,8 +65,7 @@ class LadderDisplay:
         ValueError
             If there is one rung only, as with ``method="none"``.
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator, "result_")
+        check_drawable(cls, estimator, ["result_"], "a tempered estimator")
         acceptance = np.asarray(estimator.result_.swap_acceptance)
         if acceptance.shape[1] == 0:
             raise ValueError("The fit has one rung: there is no ladder to draw.")

@@ -5,11 +5,10 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from ..summary import r_hat as between
 from ._axes import LINESTYLES, axes_of, plain
+from ._fitted import check_drawable
 
 _TITLES = {
     "seconds": "Seconds",
@@ -107,10 +106,9 @@ class TraceDisplay:
         -------
         display : TraceDisplay
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
         if not hasattr(estimator, "trace_"):  # one around another
             estimator = getattr(estimator, "estimator_", estimator)
-        check_is_fitted(estimator, "trace_")
+        check_drawable(cls, estimator, ["trace_"], "an estimator of chains")
         trace = estimator.trace_
         if name not in trace:
             raise ValueError(f"name must be one of {sorted(trace)}, got {name!r}.")

@@ -7,12 +7,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from .._native._types import TableLike
 from ..encoding import open_table
 from ..summary import rank_clusters
 from ._columns import column_names, columns_by_view
+from ._fitted import check_drawable
 
 
 class ViewsDisplay:
@@ -81,8 +81,7 @@ class ViewsDisplay:
         -------
         display : ViewsDisplay
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator, "view_labels_")
+        check_drawable(cls, estimator, ["view_labels_"], "a CrossCatPY")
         table, n_rows = open_table(X, "X"), len(estimator.labels_)
         if table.shape != (n_rows, len(estimator.view_labels_)):
             raise ValueError(

@@ -4,16 +4,25 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from oracles.places import ROOT
 from oracles.public_estimators import names, quick
 from skanneal import displays
 from skanneal.displays import (
+    ClusterDisplay,
     ClusterTreeDisplay,
+    CoassignmentDisplay,
     DensityDisplay,
+    DependenceDisplay,
+    FeatureDisplay,
     GPDisplay,
     LadderDisplay,
     TraceDisplay,
+    ViewsDisplay,
 )
 from skanneal.families import FAMILIES
 
@@ -54,6 +63,46 @@ def test_r_hat_of_a_parameter():
     model = quick("TemperedGPRegressor", n_chains=2, n_draws=30).fit(rows(), rows()[:, 0])
     display = TraceDisplay.from_estimator(model, name="log_sigma_f")
     assert display.r_hat == pytest.approx(float(model.r_hat_["sigma_f"]))
+
+
+# ---------------------------------------------------------------------------- the wrong estimator
+@pytest.fixture(scope="module")
+def mixture():
+    return quick("AnnealedDPMixture", point_estimate="vi").fit(rows())
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "message"),
+    [
+        (ClusterTreeDisplay, (), ".* point_estimate='clusters': .* no cluster_tree_"),
+        (LadderDisplay, (), "a tempered estimator: .* no result_"),
+        (FeatureDisplay, ((1, 2),), "an AcceleratedDPMixture: .* no features_"),
+        (ViewsDisplay, (rows(),), "a CrossCatPY: .* no view_labels_"),
+        (DependenceDisplay, (), "a CrossCatPY: .* no view_labels_"),
+        (GPDisplay, (rows(), rows()[:, 0]), "a regressor whose predict takes return_std"),
+    ],
+)
+def test_a_fitted_estimator_without_what_is_drawn(mixture, make, given, message):
+    with pytest.raises(ValueError, match=f"{make.__name__} draws {message}") as caught:
+        make.from_estimator(mixture, *given)
+    assert not isinstance(caught.value, NotFittedError)
+    with pytest.raises(NotFittedError):
+        make.from_estimator(clone(mixture), *given)
+
+
+@pytest.mark.parametrize(
+    "make", [TraceDisplay, CoassignmentDisplay, ClusterDisplay, DensityDisplay]
+)
+def test_a_fitted_scaler_has_nothing_to_draw(make):
+    given = () if make in (TraceDisplay, CoassignmentDisplay) else (rows(),)
+    with pytest.raises(ValueError, match=f"{make.__name__} draws .* this StandardScaler has no"):
+        make.from_estimator(StandardScaler().fit(rows()), *given)
+
+
+def test_a_regressor_in_a_pipeline_is_drawn():
+    X, y = rows(), rows()[:, 0]
+    model = make_pipeline(StandardScaler(), quick("TemperedGPRegressor")).fit(X, y)
+    assert np.isfinite(GPDisplay.from_estimator(model, X, y, grid_resolution=5).std).all()
 
 
 # ---------------------------------------------------------------------------------------- density
