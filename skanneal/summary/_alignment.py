@@ -34,7 +34,8 @@ def align_labels(labels: ArrayLike, reference: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        If lengths differ, or labels are not integers.
+        If lengths differ, labels are not integers, or numbers above all of the reference's do not
+        fit into int64.
 
     Examples
     --------
@@ -50,8 +51,14 @@ def align_labels(labels: ArrayLike, reference: Any) -> np.ndarray:
     shared = np.zeros((codes.max() + 1, len(names)))
     np.add.at(shared, (codes, known), 1.0)
     ours, theirs = linear_sum_assignment(shared, maximize=True)
+    n_unmatched = len(shared) - len(ours)
+    if int(names[-1]) > np.iinfo(np.int64).max - n_unmatched:
+        raise ValueError(
+            f"reference has the label {names[-1]}, above which int64 has no numbers for "
+            f"{n_unmatched} more clusters: number its clusters anew, as relabel does."
+        )
     number = np.full(len(shared), -1, dtype=np.int64)
     number[ours] = names[theirs]
     unmatched = np.flatnonzero(np.bincount(ours, minlength=len(shared)) == 0)
-    number[unmatched] = names[-1] + 1 + np.arange(len(unmatched))
+    number[unmatched] = int(names[-1]) + np.arange(1, n_unmatched + 1)
     return number[codes]

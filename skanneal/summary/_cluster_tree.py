@@ -84,6 +84,7 @@ from ._dip import dip_evidence
 from ._disagreement import disagreement, share_in_doubt
 from ._fills import with_fills
 from ._joining import join_groups
+from ._labels import checked_weights
 from ._line import near_border, spread_ties
 from ._one_or_two import log_odds
 from ._straight_line import CHANCE, straight_evidence
@@ -186,7 +187,7 @@ def valley_tree(log_joints, draws=(), draw_weights=None, numbers=None, peaks=Non
 def _given(log_joints, draws, draw_weights, numbers):
     """Groups of the components and of those of draws, weights of these, and numbers."""
     judges = [_Groups(joints) for joints in draws]
-    weights = draw_weights if judges and draw_weights is not None else np.ones(len(judges) or 1)
+    weights = checked_weights(draw_weights if judges else None, len(judges) or 1)
     numbers = None if numbers is None else with_fills(np.asarray(numbers, dtype=np.float64))
     return _Groups(log_joints), judges, weights, numbers
 

@@ -33,7 +33,8 @@ def coclustering(labels_list: Any, rows: Any = None, others: Any = None) -> np.n
     Raises
     ------
     ValueError
-        If the result would take more than 1 GiB (11,585 rows with each other).
+        If `rows` or `others` name rows that there are not, or the result would take more than 1 GiB
+        (11,585 rows with each other).
 
     Examples
     --------
@@ -44,14 +45,8 @@ def coclustering(labels_list: Any, rows: Any = None, others: Any = None) -> np.n
            [0.5, 0.5, 1. ]])
     """
     labels_list = checked(labels_list)
-
-    def chosen(which):
-        return (
-            labels_list if which is None else [labels[np.asarray(which)] for labels in labels_list]
-        )
-
-    compared = chosen(rows)
-    with_these = compared if others is None else chosen(others)
+    compared = _chosen(labels_list, "rows", rows)
+    with_these = compared if others is None else _chosen(labels_list, "others", others)
     shape = n, _ = len(compared[0]), len(with_these[0])
     n_bytes = 8 * shape[0] * shape[1]
     if n_bytes > _MAX_BYTES:
@@ -67,3 +62,17 @@ def coclustering(labels_list: Any, rows: Any = None, others: Any = None) -> np.n
             shared[block] += one[block, None] == other[None, :]
         shared[block] /= len(labels_list)
     return shared
+
+
+def _chosen(labels_list, name, which):
+    """The labels of some rows, by their positions or a mask."""
+    if which is None:
+        return labels_list
+    n_rows, at = len(labels_list[0]), np.asarray(which)
+    if not at.size:
+        at = np.empty(0, dtype=np.intp)  # an empty list is one of floats
+    mask = at.dtype.kind == "b" and at.shape == (n_rows,)
+    positions = at.dtype.kind in "iu" and at.ndim == 1
+    if not mask and not (positions and np.all((at >= -n_rows) & (at < n_rows))):
+        raise ValueError(f"{name} must hold positions of the {n_rows} rows, or a mask of them.")
+    return [labels[at] for labels in labels_list]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._labels import checked, relabel
+from ._labels import checked, checked_weights, relabel
 from ._losses import LOSSES, expected_loss
 
 
@@ -79,12 +79,7 @@ def credible_ball(
         raise ValueError(f"loss must be one of {tuple(LOSSES)}, got {loss!r}.")
     if not 0.0 < probability <= 1.0:
         raise ValueError(f"probability must be above 0 and at most 1, got {probability!r}.")
-    weights = np.ones(len(labels_list)) if draw_weights is None else np.asarray(draw_weights, float)
-    if weights.shape != (len(labels_list),) or not (np.all(weights >= 0) and weights.sum() > 0):
-        raise ValueError(
-            f"draw_weights must hold {len(labels_list)} numbers that are not negative, and not all"
-            " of them 0."
-        )
+    weights = checked_weights(draw_weights, len(labels_list))
     distances = np.array([expected_loss(labels, [draw], LOSSES[loss]) for draw in labels_list])
     n_clusters = np.array([len(np.unique(draw)) for draw in labels_list])
     order = np.argsort(distances, kind="stable")

@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -34,13 +35,18 @@ def cut_tree(
     probability : float, default=0.9
         Components are in different clusters where it is at least so sure that they are two.
     n_clusters : int or None, default=None
-        How many clusters there shall be, instead; as many as there are components if these are
-        fewer.
+        How many clusters there shall be, instead, at least 1; as many as there are components if
+        these are fewer.
 
     Returns
     -------
     clusters : ndarray of int64 of shape (n_components,)
         The cluster of each component, in order of first appearance.
+
+    Raises
+    ------
+    ValueError
+        If `n_clusters` is no such number.
 
     Examples
     --------
@@ -50,6 +56,8 @@ def cut_tree(
     >>> cut_tree(tree), cut_tree(tree, n_clusters=3)
     (array([0, 0, 1]), array([0, 1, 2]))
     """
+    if n_clusters is not None and (not isinstance(n_clusters, Integral) or n_clusters < 1):
+        raise ValueError(f"n_clusters must be None or an integer, at least 1; got {n_clusters!r}.")
     tree = np.asarray(tree, dtype=np.float64)
     n_components = len(tree) + 1
     if n_components == 1:

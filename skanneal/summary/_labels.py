@@ -1,4 +1,4 @@
-"""Labels of a partition: their numbering, and a check of what a user gives."""
+"""Labels of a partition: their numbering, and checks of what a user gives."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -71,3 +71,16 @@ def checked(labels_list):
         if labels.dtype.kind not in "iu" and labels.size:
             raise ValueError(f"labels_list must hold integers, got {labels.dtype}.")
     return labels_list
+
+
+def checked_weights(draw_weights, n_draws):
+    """Return how much each draw counts, equally for None, if the weights are that."""
+    if draw_weights is None:
+        return np.ones(n_draws)
+    weights = np.asarray(draw_weights, dtype=np.float64)
+    if weights.shape != (n_draws,) or not (np.all(weights >= 0) and 0 < weights.sum() < np.inf):
+        raise ValueError(
+            f"draw_weights must hold {n_draws} finite numbers that are not negative, and not all"
+            " of them 0."
+        )
+    return weights

@@ -56,6 +56,11 @@ def n_clusters_proba(
         proportional to the product of ``(1 - probability) / (1 - s_j)`` over j < k. It is largest
         where `cut_tree` cuts.
 
+    Raises
+    ------
+    ValueError
+        If `probability` or `unseen` is not in its range.
+
     Examples
     --------
     >>> import numpy as np
@@ -63,6 +68,9 @@ def n_clusters_proba(
     >>> n_clusters_proba(np.array([[0, 1, 0.4, 2], [2, 3, 9.0, 3]])).round(2)
     array([0.  , 0.  , 0.84, 0.12, 0.03])
     """
+    for name, value in (("probability", probability), ("unseen", unseen)):
+        if not 0.0 <= value < 1.0:
+            raise ValueError(f"{name} must be at least 0 and below 1, got {value!r}.")
     heights = np.asarray(tree, dtype=np.float64).reshape(-1, 4)[::-1, 2]
     log_odds = np.minimum(heights, _SURE) + np.log1p(-probability)
     weights = np.concatenate([[0.0], np.cumsum(log_odds)])

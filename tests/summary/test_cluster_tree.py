@@ -580,3 +580,18 @@ def test_a_pair_of_peaks_has_its_own_say():
     assert heights[1, 2] > 3.0
     assert heights[2, 3] > 3.0
     assert pair_heights(joints).max() < 2.0  # of components a single pair cannot tell
+
+
+@pytest.mark.parametrize("n_clusters", [0, -1, 2.0, "two"])
+def test_a_number_of_clusters_is_at_least_one(n_clusters):
+    tree = np.array([[0, 1, 0.4, 2], [2, 3, 9.0, 3]])
+    for given in (tree, np.empty((0, 4))):
+        with pytest.raises(ValueError, match="n_clusters must be None or an integer, at least 1"):
+            cut_tree(given, n_clusters=n_clusters)
+
+
+@pytest.mark.parametrize("weights", [[np.inf, 1.0], [1.0], [-1.0, 1.0]])
+def test_weights_of_draws_are_checked(weights):
+    joints = np.zeros((6, 2))
+    with pytest.raises(ValueError, match="draw_weights must hold 2 finite numbers"):
+        cluster_tree(joints, [joints, joints], weights)

@@ -65,6 +65,7 @@ def test_a_draw_of_no_weight_is_at_no_edge():
         ({"draw_weights": [1.0, -1.0]}, "draw_weights"),
         ({"draw_weights": [0.0, 0.0]}, "draw_weights"),
         ({"draw_weights": [1.0, np.nan]}, "draw_weights"),
+        ({"draw_weights": [1.0, np.inf]}, "draw_weights must hold 2 finite numbers"),
         ({"labels": [0, 0]}, "one length"),
     ],
 )
@@ -93,6 +94,18 @@ def test_clusters_that_are_left_over_have_numbers_of_their_own():
     aligned = align_labels([4, 4, 4, 2, 2, 9, 8], [3, 3, 3, 3, 3, 3, 3])
     assert aligned.tolist() == [3, 3, 3, 4, 4, 5, 6]
     assert align_labels(np.empty(0, int), np.empty(0, int)).shape == (0,)
+
+
+def test_numbers_above_those_of_the_reference_must_fit():
+    greatest = 2**63 - 1
+    assert align_labels([0, 0, 1], [greatest] * 2 + [3]).tolist() == [greatest, greatest, 3]
+    assert align_labels([0, 1, 1], [greatest - 1] * 3).tolist() == [greatest] + [greatest - 1] * 2
+    for labels, reference in (
+        ([0, 1, 2], [greatest] * 3),
+        ([0, 0, 0], np.full(3, 2**64 - 1, dtype=np.uint64)),
+    ):
+        with pytest.raises(ValueError, match="reference has the label .* int64 has no numbers"):
+            align_labels(labels, reference)
 
 
 def test_blocks_of_the_coclustering_make_the_whole():

@@ -67,3 +67,10 @@ def test_heights_without_end():
 
 def test_one_component_may_hide_more_clusters():
     np.testing.assert_allclose(n_clusters_proba(np.empty((0, 4))), [0.0, 0.8, 0.2])
+
+
+@pytest.mark.parametrize("name", ["probability", "unseen"])
+@pytest.mark.parametrize("value", [-1, 1, 2.0, np.nan])
+def test_shares_out_of_their_range_are_named(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be at least 0 and below 1, got"):
+        n_clusters_proba(tree_of([9.0, 0.4]), **{name: value})

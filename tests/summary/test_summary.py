@@ -242,6 +242,20 @@ def test_coclustering_counts_shared_clusters(monkeypatch):
     np.testing.assert_array_equal(coclustering(draws, mask), shares[:4, :4])
 
 
+@pytest.mark.parametrize("none", [[], np.empty(0, dtype=bool), np.zeros(4, dtype=bool)])
+def test_coclustering_of_no_rows(none):
+    draws = [[0, 0, 1, 1]]
+    assert coclustering(draws, rows=none).shape == (0, 0)
+    assert coclustering(draws, others=none).shape == (4, 0)
+
+
+@pytest.mark.parametrize("wrong", [[4], [-5], [0.0], ["a"], [True], [[0, 1]], 0])
+def test_coclustering_names_rows_that_there_are_not(wrong):
+    for name in ("rows", "others"):
+        with pytest.raises(ValueError, match=f"{name} must hold positions of the 4 rows"):
+            coclustering([[0, 0, 1, 1]], **{name: wrong})
+
+
 def test_expected_binder_is_the_distance_to_the_coclustering():
     draws = list(np.random.default_rng(1).integers(0, 3, size=(5, 8)))
     labels = np.array([0, 0, 1, 1, 2, 2, 2, 0])
