@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..schedules import BaseLadder
 from ..tempering import INNER, METHODS, BaseInnerSampler, sample
+from ..tempering._given import refuse_masked
 from ..tempering._sample import INTERRUPTED
 from ._base_chains import BaseChains
 from ._callbacks import Round
@@ -58,6 +59,7 @@ class BaseTempered(BaseChains):
 
     def _rows(self, X, *y, **options):
         """Validated rows in one order in memory, since sums over them round by it."""
+        refuse_masked(X=X, **dict(zip("y", y)))
         if hasattr(X, "iloc") and hasattr(X, "sparse"):  # a frame of sparse columns alone
             X = X.sparse.to_dense()
         return validate_data(self, X, *y, dtype=np.float64, order="C", **options)

@@ -23,6 +23,7 @@ from .._native._types import Seed, TableLike
 from ..parallel import InterruptNote, TimeLimit, spawn_seeds
 from ..tempering import METHODS, GaussianProcessTarget
 from ..tempering._gaussian_process import KERNELS, resolve_priors
+from ..tempering._given import as_numbers, refuse_masked
 from ..tempering._gp_mixture import GaussianProcessMixture
 from ..tempering._recentre import thinned
 from ._fit_context import validated
@@ -195,6 +196,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         limit = TimeLimit(self.max_time)
         with self._all_or_nothing(), warnings.catch_warnings():
             X, y = self._rows(X, y, y_numeric=True)
+            y = as_numbers(y=y)
             y, centre, scale = normalised(y) if self.normalize_y else (y, 0.0, 1.0)
             target = self._target_of(X, y)
             # A covariance that is singular to working precision is no plausible one: rejecting it
@@ -302,6 +304,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         score : float
             1 for a perfect prediction, 0 for one no better than the mean of y.
         """
+        refuse_masked(y=y)
         return super().score(X, y, sample_weight)
 
     def sample_y(self, X: TableLike, n_samples: int = 1, random_state: Seed = 0) -> np.ndarray:
@@ -342,7 +345,8 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         log_densities : ndarray of shape (n_rows,)
         """
         X = self._query(X)
-        y = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
+        refuse_masked(y=y)
+        y = as_numbers(y=column_or_1d(y, warn=True))
         check_consistent_length(X, y)
         assert_all_finite(y, input_name="y")
         with np.errstate(over="ignore"):

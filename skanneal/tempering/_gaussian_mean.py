@@ -12,6 +12,7 @@ from scipy import linalg
 from .._native._types import TableLike
 from ._draws import standard_normals
 from ._gaussian_rows import BoundGaussianMean
+from ._given import refuse_masked
 from ._targets import Target
 
 LARGEST = 1e150  # of what is squared
@@ -46,6 +47,7 @@ class GaussianMeanTarget(Target):
     has_gradient = True
 
     def __init__(self, X: TableLike, covariance: Any = None, prior_scale: Any = 1.0) -> None:
+        refuse_masked(X=X)
         X = np.array(X, dtype=np.float64, order="C")  # sums over rows round by their order
         if X.ndim != 2 or not X.size:
             raise ValueError(f"X must have rows and columns, got shape {X.shape}.")

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_X_y
 from .._native._types import TableLike
 from ._draws import standard_gammas, standard_normals
 from ._gaussian_process_bound import KERNELS, BoundGaussianProcess
+from ._given import as_numbers, refuse_masked
 from ._targets import Target
 
 __all__ = ["GaussianProcessTarget"]
@@ -78,11 +79,13 @@ class GaussianProcessTarget(Target):
 
     def __init__(self, X: TableLike, y: Any, kernel: Any = "rbf", priors: Any = None) -> None:
         # One order in memory: sums over rows round by it.
+        refuse_masked(X=X, y=y)
         X, y = check_X_y(X, y, dtype=np.float64, order="C", y_numeric=True)
+        y = as_numbers(y=y)
         # Covariances see differences alone: what all rows have in common only costs digits.
         with np.errstate(over="ignore", invalid="ignore"):
             self.centre = X.mean(axis=0)
-            self.X, self.y = X - self.centre, np.array(y, dtype=np.float64)
+            self.X, self.y = X - self.centre, y
             too_far = ~np.isfinite(self.X).all(axis=0)
             too_large = not np.isfinite(self.y @ self.y)
         if too_far.any():

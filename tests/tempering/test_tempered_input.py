@@ -201,3 +201,40 @@ def test_queries_that_cannot_be_computed_are_named():
 def test_numbers_without_a_square_are_named(parameters, rows, message):
     with pytest.raises(ValueError, match=message):
         TemperedGaussianMean(**SHORT, **parameters).fit(rows)
+
+
+def test_masked_arrays_are_refused():
+    """Their hidden values would count as any others."""
+    hidden = np.ma.masked_array(X, X > 1), np.ma.masked_array(Y, Y > 1)
+    process, mean = TemperedGPRegressor(**SHORT).fit(X, Y), TemperedGaussianMean(**SHORT).fit(X)
+    for name, calls in {
+        "X": (
+            lambda: TemperedGaussianMean(**SHORT).fit(hidden[0]),
+            lambda: TemperedGPRegressor(**SHORT).fit(hidden[0], Y),
+            lambda: GaussianMeanTarget(hidden[0]),
+            lambda: GaussianProcessTarget(hidden[0], Y),
+            lambda: mean.score_samples(hidden[0]),
+            lambda: process.predict(hidden[0]),
+        ),
+        "y": (
+            lambda: TemperedGPRegressor(**SHORT).fit(X, hidden[1]),
+            lambda: GaussianProcessTarget(X, hidden[1]),
+            lambda: process.log_predictive_density(X, hidden[1]),
+            lambda: process.score(X, hidden[1]),
+        ),
+    }.items():
+        for call in calls:
+            with pytest.raises(TypeError, match=f"Masked arrays are not supported: {name} is one"):
+                call()
+
+
+def test_observations_that_are_no_numbers_are_named():
+    words, process = ["a", "b"] * 20, TemperedGPRegressor(**SHORT).fit(X, Y)
+    for call in (
+        lambda: TemperedGPRegressor(**SHORT).fit(X, words),
+        lambda: TemperedGPRegressor(normalize_y=False, **SHORT).fit(X, words),
+        lambda: GaussianProcessTarget(X, words),
+        lambda: process.log_predictive_density(X, words),
+    ):
+        with pytest.raises(TypeError, match="y must hold numbers: could not convert .*'a'"):
+            call()
