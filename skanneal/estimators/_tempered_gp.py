@@ -196,7 +196,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         limit = TimeLimit(self.max_time)
         with self._all_or_nothing(), warnings.catch_warnings():
             X, y = self._rows(X, y, y_numeric=True)
-            y = as_numbers(y=y)
+            y = as_numbers("y", y)
             y, centre, scale = normalised(y) if self.normalize_y else (y, 0.0, 1.0)
             target = self._target_of(X, y)
             # A covariance that is singular to working precision is no plausible one: rejecting it
@@ -346,7 +346,7 @@ class TemperedGPRegressor(RegressorMixin, BaseTempered):
         """
         X = self._query(X)
         refuse_masked(y=y)
-        y = as_numbers(y=column_or_1d(y, warn=True))
+        y = as_numbers("y", column_or_1d(y, warn=True))
         check_consistent_length(X, y)
         assert_all_finite(y, input_name="y")
         with np.errstate(over="ignore"):

@@ -146,9 +146,13 @@ class CustomLadder(BaseLadder):
         self.recentre = recentre
 
     def _betas(self):
-        betas = np.asarray(self.betas, dtype=np.float64)
+        words = f"betas must be numbers that begin with 1, not {self.betas!r}."
+        try:
+            betas = np.asarray(self.betas, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(words) from error
         if betas.ndim != 1 or not len(betas) or betas[0] != 1 or not np.isfinite(betas).all():
-            raise ValueError(f"betas must be numbers that begin with 1, not {self.betas!r}.")
+            raise ValueError(words)
         if (np.diff(betas) >= 0).any() or betas[-1] < 0:
             raise ValueError(f"betas must fall strictly and not below 0, not {self.betas!r}.")
         return betas

@@ -6,6 +6,8 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from ._given import as_numbers
+
 
 cdef class BoundTarget:
     """One chain's evaluator; a subclass overrides the cdef methods and calls ``super().__init__``.
@@ -191,21 +193,15 @@ cdef class BoundPython(BoundTarget):
         return value
 
     cdef double call_prior(self, const double *theta, double *gradient) except *:
-        value, slope = self.target.log_prior(self.copy(theta), gradient=gradient != NULL)
-        if gradient != NULL:
-            self.write(slope, gradient, "log_prior")
-        return value
+        answer = self.target.log_prior(self.copy(theta), gradient=gradient != NULL)
+        return self.take(answer, gradient, "log_prior")
 
     cdef double call_rows(
         self, const double *theta, Py_ssize_t start, Py_ssize_t stop, double *gradient
     ) except *:
         rows = np.array(self.order[start:stop])
-        value, slope = self.target.log_likelihood(
-            self.copy(theta), rows, gradient=gradient != NULL
-        )
-        if gradient != NULL:
-            self.write(slope, gradient, "log_likelihood")
-        return value
+        answer = self.target.log_likelihood(self.copy(theta), rows, gradient=gradient != NULL)
+        return self.take(answer, gradient, "log_likelihood")
 
     cdef int call_likelihood(
         self,
@@ -236,13 +232,33 @@ cdef class BoundPython(BoundTarget):
         memcpy(&view[0], theta, self.n_parameters * sizeof(double))
         return copied
 
+    cdef double take(self, answer, double *gradient, name) except *:
+        """The value that a method answers with; its gradient is written where one is asked for."""
+        cdef double number
+        owner = type(self.target).__name__
+        try:
+            value, slope = answer
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"{name} of {owner} must return a value and a gradient or None, got {answer!r}."
+            ) from error
+        try:
+            number = value
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"the value of {name} of {owner} must be a number, got {value!r}."
+            ) from error
+        if gradient != NULL:
+            self.write(slope, gradient, name)
+        return number
+
     cdef int write(self, slope, double *gradient, name) except -1:
         if slope is None:
             raise ValueError(
                 f"{name} of {type(self.target).__name__} returned no gradient though has_gradient "
                 f"is true."
             )
-        cdef double[::1] view = np.array(slope, dtype=np.float64).ravel()
+        cdef double[::1] view = as_numbers(f"the gradient of {name}", slope).ravel()
         if len(view) != self.n_parameters:
             raise ValueError(
                 f"the gradient of {name} has {len(view)} entries, {type(self.target).__name__} "

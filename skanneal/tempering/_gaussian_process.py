@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -81,7 +80,7 @@ class GaussianProcessTarget(Target):
         # One order in memory: sums over rows round by it.
         refuse_masked(X=X, y=y)
         X, y = check_X_y(X, y, dtype=np.float64, order="C", y_numeric=True)
-        y = as_numbers(y=y)
+        y = as_numbers("y", y)
         # Covariances see differences alone: what all rows have in common only costs digits.
         with np.errstate(over="ignore", invalid="ignore"):
             self.centre = X.mean(axis=0)
@@ -177,13 +176,17 @@ def resolve_priors(priors, n_columns):
         raise ValueError(f"priors names {', '.join(unknown)}; it may name {sorted(PRIORS)}.")
     resolved = PRIORS | dict(priors)
     for name, pair in resolved.items():
-        if isinstance(pair, (str, Real)) or len(pair) != 2:
-            raise ValueError(f"priors[{name!r}] must be a pair of numbers, got {pair!r}.")
+        try:
+            first, second = None if isinstance(pair, str) else pair
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"priors[{name!r}] must be a pair of numbers, got {pair!r}."
+            ) from error
+        parts = [as_numbers(f"priors[{name!r}]", part) for part in (first, second)]
         shapes = {()} if name != "length_scale" else {(), (n_columns,)}
-        if any(np.shape(part) not in shapes for part in pair):
+        if any(part.shape not in shapes for part in parts):
             arrays = f" or arrays of shape ({n_columns},)" if name == "length_scale" else ""
             raise ValueError(f"priors[{name!r}] must be two numbers{arrays}, got {pair!r}.")
-        parts = [np.asarray(part, dtype=np.float64) for part in pair]
         positive = parts[1:] if name == "length_scale" else parts
         if not all(np.isfinite(part).all() for part in parts) or any(
             (part <= 0).any() for part in positive

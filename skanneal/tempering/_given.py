@@ -1,4 +1,4 @@
-"""What users give as rows and observations, beyond what scikit-learn checks."""
+"""What users give as numbers, beyond what scikit-learn checks."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -15,10 +15,10 @@ def refuse_masked(**given):
             )
 
 
-def as_numbers(**given):
-    """The one array that is given by its name, as float64; a TypeError if it holds no numbers."""
-    ((name, values),) = given.items()
+def as_numbers(name, values):
+    """Return a new float64 array; a TypeError or ValueError by that name if there is none."""
     try:
         return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must hold numbers: {error}.") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} must hold numbers: {error}.") from error

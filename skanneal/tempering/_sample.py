@@ -16,6 +16,7 @@ from .._native._warning import warn
 from ..parallel import Progress, TimeLimit, n_workers, run_tasks, say, spawn_seeds
 from ..schedules import BaseLadder, GeometricLadder
 from ._chain import METHODS, SUBSAMPLED, Plan, run_chain
+from ._given import as_numbers
 from ._gradients import check_gradient as check
 from ._result import TemperingResult
 from ._samplers import resolve_inner
@@ -184,7 +185,9 @@ def sample(
             f"{limit.taken:.3g} seconds. Give more time, or fewer rows or chains.",
             ConvergenceWarning,
         )
-    names = target.parameter_names or [f"theta[{i}]" for i in range(target.n_parameters)]
+    names = target.parameter_names
+    if names is None:
+        names = [f"theta[{i}]" for i in range(target.n_parameters)]
     result = TemperingResult(records, method, names, interrupted)
     if verbose:
         say(f"R-hat {np.max(result.r_hat):.3f}, bulk ESS {np.min(result.ess_bulk):.0f}")
@@ -260,6 +263,14 @@ def _check_target(target):
             raise ValueError(
                 f"{name} of {type(target).__name__} must be a positive integer, got {value!r}."
             )
+    names = target.parameter_names
+    given = list(names) if np.iterable(names) and not isinstance(names, str) else []
+    right = len(given) == target.n_parameters and all(isinstance(name, str) for name in given)
+    if names is not None and not right:
+        raise ValueError(
+            f"parameter_names of {type(target).__name__} must be None or {target.n_parameters} "
+            f"strings, got {names!r}."
+        )
 
 
 def _starts(init, target, n_chains):
@@ -270,7 +281,7 @@ def _starts(init, target, n_chains):
                 f"init must be given: {type(target).__name__} does not define draw_prior."
             )
         return [None] * n_chains
-    starts = np.array(init, dtype=np.float64)
+    starts = as_numbers("init", init)
     if starts.ndim == 1:
         starts = np.tile(starts, (n_chains, 1))
     if starts.shape != (n_chains, target.n_parameters):
@@ -284,6 +295,8 @@ def _starts(init, target, n_chains):
 
 
 def _n_exchanges(resample, method, target, betas):
+    if isinstance(resample, np.bool_):
+        resample = bool(resample)
     if not isinstance(resample, Integral) or resample < 0:
         raise ValueError(f"resample must be a bool or a number of proposals, got {resample!r}.")
     if resample and method != "spt":

@@ -10,10 +10,10 @@ the sizes of the levels and evaluates them without the GIL.
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ._bound import BoundPython
+from ._given import as_numbers
 
 __all__ = ["Target"]
 
@@ -159,13 +159,9 @@ def prior_draw(target, generator):
     -------
     theta : ndarray of shape (n_parameters,)
     """
-    drawn, owner = target.draw_prior(generator), type(target).__name__
-    try:
-        theta = np.array(drawn, dtype=np.float64).ravel()
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"draw_prior of {owner} must return {target.n_parameters} numbers, got {drawn!r}."
-        ) from error
+    owner = type(target).__name__
+    drawn = target.draw_prior(generator)
+    theta = as_numbers(f"what draw_prior of {owner} returns", drawn).ravel()
     if len(theta) != target.n_parameters:
         raise ValueError(
             f"draw_prior of {owner} returned {len(theta)} numbers for {target.n_parameters} "

@@ -103,7 +103,8 @@ def test_rows_of_a_likelihood_are_rows_of_the_target():
         (0.0, ValueError, "returned 1 numbers for 8 parameters"),
         ([], ValueError, "returned 0 numbers for 8 parameters"),
         (np.zeros(9), ValueError, "returned 9 numbers for 8 parameters"),
-        (["a"] * 8, TypeError, "must return 8 numbers"),
+        (["a"] * 8, ValueError, "returns must hold numbers: could not convert"),
+        ([1j] * 8, TypeError, "returns must hold numbers: .* 'complex'"),
     ],
 )
 def test_prior_draws(drawn, error, message):

@@ -236,5 +236,5 @@ def test_observations_that_are_no_numbers_are_named():
         lambda: GaussianProcessTarget(X, words),
         lambda: process.log_predictive_density(X, words),
     ):
-        with pytest.raises(TypeError, match="y must hold numbers: could not convert .*'a'"):
+        with pytest.raises(ValueError, match="y must hold numbers: could not convert .*'a'"):
             call()

@@ -338,6 +338,11 @@ def test_max_time():
         ({"resample": "yes", "method": "spt"}, ValueError, "resample"),
         ({"init": [0.0]}, ValueError, "init must have shape"),
         ({"init": [0.0, np.nan]}, ValueError, "init must hold finite"),
+        ({"init": [[1, 2], [3]]}, ValueError, "init must hold numbers"),
+        ({"init": "abc"}, ValueError, "init must hold numbers"),
+        ({"init": [1j, 2]}, TypeError, "init must hold numbers"),
+        ({"schedule": CustomLadder(betas=["a", "b"])}, ValueError, "betas must be numbers"),
+        ({"schedule": CustomLadder(betas=[1, 1j])}, ValueError, "betas must be numbers"),
         ({"random_state": -1}, ValueError, "random_state"),
         ({"n_base_moves": -0.5}, ValueError, "n_base_moves"),
         ({"n_base_moves": "few"}, ValueError, "n_base_moves"),
@@ -371,11 +376,54 @@ def test_bad_targets():
         CallableTarget(max, max, n_parameters=1, n_rows=1, prior_gradient=max)
     with pytest.raises(TypeError, match="log_prior must be callable"):
         CallableTarget(1.0, max, n_parameters=1, n_rows=1)
+    for names in (["a", "b"], [], "a", [1], 5):
+        named = CallableTarget(max, max, n_parameters=1, n_rows=3, parameter_names=names)
+        with pytest.raises(ValueError, match="parameter_names of CallableTarget must be None or 1"):
+            sample(named, inner="mh", init=[0.0])
     nowhere = Python(spoil=lambda theta, value: np.nan)
     with pytest.raises(ValueError, match="is not finite"):
         sample(nowhere, **SHORT)
     with pytest.raises(ValueError, match="start given by init"):
         sample(nowhere, init=[0.0, 0.0], **SHORT)
+
+
+@pytest.mark.parametrize("wrong", [None, "a", 1j, [1.0, 2.0]])
+@pytest.mark.parametrize("name", ["log_prior", "log_likelihood"])
+def test_values_that_are_no_numbers_are_named(name, wrong):
+    functions = {"log_prior": lambda theta: 0.0, "log_likelihood": lambda theta, rows: 0.0}
+    target = CallableTarget(
+        **functions | {name: lambda *given: wrong},
+        n_parameters=1,
+        n_rows=3,
+        prior_gradient=lambda theta: -theta,
+        likelihood_gradient=lambda theta, rows: wrong,
+    )
+    with pytest.raises(TypeError, match=f"the value of {name} of CallableTarget must be a number"):
+        sample(target, inner="mh", init=[0.0], **SHORT)
+
+
+def test_answers_without_a_gradient_are_named():
+    target = CallableTarget(
+        lambda theta: 0.0,
+        lambda theta, rows: 0.0,
+        n_parameters=1,
+        n_rows=3,
+        prior_gradient=lambda theta: -theta,
+        likelihood_gradient=lambda theta, rows: "ab",
+    )
+    with pytest.raises(ValueError, match="the gradient of log_likelihood must hold numbers"):
+        sample(target, init=[0.0], **SHORT)
+    target.log_prior = lambda theta, gradient: 0.0
+    with pytest.raises(TypeError, match="log_prior of CallableTarget must return a value and a"):
+        sample(target, init=[0.0], **SHORT)
+
+
+def test_a_bool_of_numpy_is_a_bool():
+    plain, other = (
+        sample(gaussian(), method="spt", resample=resample, **SHORT)
+        for resample in (True, np.True_)
+    )
+    np.testing.assert_array_equal(plain.draws, other.draws)
 
 
 @pytest.mark.parametrize(
