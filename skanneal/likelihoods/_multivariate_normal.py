@@ -170,11 +170,15 @@ class MultivariateNormal(Numbers):
         return np.concatenate([centre, factor[:, rows, columns]], axis=1)
 
     def features(self, theta):
-        """Means and covariances in the user's units: (n_atoms, 1 + d, d), the mean first."""
+        """Means and covariances in the user's units: (n_atoms, 1 + d, d), the mean first.
+
+        A variance beyond the largest number is inf, and so is a covariance, with its sign.
+        """
         mean, factor = self._split(theta)
         offsets, scales = self.schema.offsets, self.schema.scales
         root = np.linalg.inv(self._matrices(factor))
-        covariance = np.einsum("kij,klj->kil", root, root) * scales * scales[:, None]
+        with np.errstate(over="ignore"):
+            covariance = np.einsum("kij,klj->kil", root, root) * scales * scales[:, None]
         return np.concatenate([(offsets + scales * mean)[:, None], covariance], axis=1)
 
     def _statistics_arrays(self, statistics, sizes):

@@ -143,9 +143,14 @@ class Normal(Numbers):
         return np.stack([centre, variance], axis=1)
 
     def features(self, theta):
-        """Means and variances in the user's units: (n_atoms, 2, n_columns)."""
+        """Means and variances in the user's units: (n_atoms, 2, n_columns).
+
+        A variance beyond the largest number is inf.
+        """
         offsets, scales = self.schema.offsets, self.schema.scales
-        return np.stack([offsets + scales * theta[:, 0], scales**2 * theta[:, 1]], axis=1)
+        with np.errstate(over="ignore"):
+            variances = scales * theta[:, 1] * scales  # a scale may have no square
+        return np.stack([offsets + scales * theta[:, 0], variances], axis=1)
 
     def _statistics_arrays(self, statistics, sizes):
         _, mean, m2 = _centred(statistics)

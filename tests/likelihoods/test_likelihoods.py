@@ -481,6 +481,23 @@ def test_features_are_in_the_users_units():
         np.testing.assert_allclose(shown[1:].squeeze(), spread, rtol=0.02, atol=0.1)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", NUMBERS)
+def test_features_beyond_the_largest_number_are_inf(name):
+    """Without a warning; where the variance is a number, although its unit has no square, it is."""
+    cells = rng_of(18).normal(size=(2000, 2))
+    cells[1000:] += 1e3  # so that a component is narrow in the columns' unit
+    for unit, whole in ((2.0**532, False), (2.0**503, True)):
+        likelihood = LIKELIHOODS[name].of(cells * unit)
+        assert not whole or (likelihood.schema.scales > 2.0**511).all()
+        labels = np.repeat([0, 1], 1000).astype(np.int32)
+        statistics = likelihood.statistics(likelihood.encode(cells * unit), labels, 2)
+        shown = likelihood.features(likelihood.mean(statistics))
+        np.testing.assert_allclose(shown[1, 0] / unit, cells[1000:].mean(axis=0), rtol=1e-3)
+        variances = shown[:, 1] if name == "normal" else np.diagonal(shown[:, 1:], 0, 1, 2)
+        assert np.isinf(variances).all() == (not whole) and np.isfinite(shown).all() == whole
+
+
 def test_update_draws_from_the_exact_conditional():
     """Over a grid, by marginals of reference.py; a uniform draw is told apart."""
     grid = np.array([0.1, 0.5, 3.0])
