@@ -116,9 +116,10 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         Seconds of wall clock that the whole fit may take: reading, all chains, and what follows
         them. It replaces the schedule's `max_time`. Chains have at most four fifths of it; for rows
         on disk the time of two passes over them is reserved too. What follows the chains uses the
-        rest. If this is short, fewer rows are moved to better components, and clusters and outlier
-        scores are averaged over fewer draws; at the least, rows have the clusters of their
-        components, with a warning. A fit takes longer only if a single pass over the rows does.
+        rest. If this is short, fewer rows are moved to better components or, if the likelihood is
+        not conjugate, judge clusters, and these and outlier scores are averaged over fewer draws;
+        at the least, rows have the clusters of their components, with a warning. A fit takes longer
+        only if a single pass over the rows does.
     n_jobs : int or None, default=None
         How many segments run at a time, through joblib; a segment is the work of a chain on a shard
         between two synchronisations. By default they run in threads; ``joblib.parallel_config``
@@ -144,7 +145,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         The number of components in the point estimate.
     probabilities_, cluster_tree_, valley_sureness_, n_clusters_proba_, n_components_proba_ : array
         As in `AnnealedDPMixture`, where `labels_` are clusters. Rows are scored a block at a time,
-        also those on disk. `probabilities_` are nan if `max_time` was over before.
+        also those on disk. `probabilities_` are nan if there was no time for it.
     features_ : ndarray of shape (`n_components_`, ...)
         Parameters of the components: probabilities, rates, or means and variances, for the columns
         in `families_` that are not set apart. With a conjugate prior they are posterior means.
@@ -411,8 +412,9 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
                 fitted |= self._of_table(data.encoder, data.plan(grid))
             elif data.encoder is not None:
                 fitted["families_"] = data.encoder.families_
+            following = limit.of_interrupted if run.interrupted else limit
             fitted |= self._clustered(
-                fitted, data.encoder, data.rows, least, limit, asked=data.asked
+                fitted, data.encoder, data.rows, least, following, asked=data.asked
             )
         return fitted, complaints, run.interrupted
 

@@ -239,9 +239,9 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
             )
         if np.isnan(fitted.get("probabilities_", 0.0)).any():
             complaints.append(
-                "max_time was over before the clusters of all rows could be scored: each row is in "
-                "that of its component in `component_labels_`, and `probabilities_` are nan. Give "
-                "more time."
+                "max_time, or an interrupt, left no time to score the clusters of all rows: each "
+                "row is in that of its component in `component_labels_`, and `probabilities_` are "
+                "nan. Give more time."
             )
         if np.isnan(fitted.get("outlier_scores_", 0.0)).any():
             complaints.append(

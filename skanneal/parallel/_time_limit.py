@@ -7,6 +7,7 @@ import math
 import time
 
 LEAST = 1e-9  # seconds that are left when the time is over
+AFTER_INTERRUPT = 1.0  # seconds that a fit may at least take to end
 CHAINS_SHARE = 0.8  # of a fit's time, at most: the point estimate, labels and scores follow
 
 
@@ -97,6 +98,15 @@ class TimeLimit:
         """The limit that chains have, so that time is left for the passes over the rows that follow
         them."""
         return self.part(CHAINS_SHARE)
+
+    @property
+    def of_interrupted(self):
+        """The limit of a fit whose chains an interrupt ends now: as if `for_chains` ended here, or
+        a second from now if that is later."""
+        seconds = max(self.taken / CHAINS_SHARE, self.taken + AFTER_INTERRUPT)
+        limit = TimeLimit(seconds if self.seconds is None else min(seconds, self.seconds))
+        limit.began = self.began
+        return limit
 
     def share(self, task, n_tasks, n_workers):
         """What a task that begins now may take.

@@ -86,6 +86,8 @@ class Clusters:
         time to find it out, and each row has the cluster of its component.
     """
 
+    timed_rows = TIMED_ROWS
+
     def __init__(self, draws, weights, point, schema, noise):
         self.schema, self.noise, self.raised = schema, noise, None
         self.n_looked = looked_rows(int(point.labels.max()) + 1)
@@ -143,7 +145,7 @@ class Clusters:
         self.tree = self.joins.tree(estimator.separation)
         clusters = cut_tree(self.tree, estimator.separation, n_clusters)
         table = table if asked is None else asked
-        timed = limit and table.n_rows > TIMED_ROWS
+        timed = limit and table.n_rows > self.timed_rows
         if timed and not self._leave_out_draws(table, clusters, limit):
             self._number(clusters, clusters[self.point.labels])
             self.labels = self.clusters[self.point.labels]
@@ -161,10 +163,11 @@ class Clusters:
     def _leave_out_draws(self, table, clusters, limit):
         """Keep as many draws as there is time for, and at least one; return False if there is no
         time even for that one."""
-        began, first = limit.taken, (table.n_rows - TIMED_ROWS) // 2
-        for _ in self.joints(table.take(np.arange(first, first + TIMED_ROWS)), clusters):
+        began, n_timed = limit.taken, self.timed_rows
+        first = (table.n_rows - n_timed) // 2
+        for _ in self.joints(table.take(np.arange(first, first + n_timed)), clusters):
             pass
-        seconds = LABELLING * (limit.taken - began) * table.n_rows / TIMED_ROWS  # of all draws
+        seconds = LABELLING * (limit.taken - began) * table.n_rows / n_timed  # of all draws
         n_draws = int(min(limit.left / max(seconds, LEAST), 1.0) * len(self.draws))
         self._keep(evenly(len(self.draws), max(n_draws, 1)))
         return n_draws > 0

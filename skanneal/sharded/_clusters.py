@@ -8,12 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from ..families import Table
+from ..parallel import LEAST
 from ..predictive._clusters import Clusters, joints_without, numbers_of
 from ..predictive._loo import compared_rows
+from ..predictive._tail import TIMED_ROWS
 from ..states import state_from_arrays
-from ._draws import FeatureDraw, joint_weights
+from ._draws import FeatureDraw, joint_weights, weight_in_new, weights_in_components
 
 BLOCK_ROWS = 4096  # read at a time
+TIMED_ATOMS_ROWS = 50  # TIMED_ROWS where atoms are instantiated: rows take longer
+FEWEST_LOOKED = 300  # rows in which valleys are looked for however short the time is
 
 
 class Rows(NamedTuple):
@@ -42,6 +46,32 @@ class ShardedClusters(Clusters):
         in_table = isinstance(table, Table)
         return super()._peaks(table, judges, limit) if in_table else (None, None, None)
 
+    @property
+    def timed_rows(self):
+        """See `Clusters`: fewer if each of them takes long."""
+        if isinstance(self.point, FeatureDraw):
+            return max(TIMED_ATOMS_ROWS // len(self.draws), 1)
+        return TIMED_ROWS
+
+    def grown(self, table, separation, limit=None):
+        """See `Clusters`; instantiated atoms are looked at in as many rows as there is time for.
+
+        Their densities are relative to that of a new component. It takes long, so it is computed
+        once, for the point estimate, and serves the draws that judge too."""
+        if isinstance(self.point, FeatureDraw):
+            if limit:
+                self.n_looked = self._looked_in_time(table, limit)
+            rows = table.get(compared_rows(table.n_rows, self.n_looked))
+            self.of_new = weight_in_new(self.point, rows)[:, None]
+        return super().grown(table, separation, limit)
+
+    def _looked_in_time(self, table, limit):
+        """In how many rows valleys are looked for: half of the time that is left is for them."""
+        began, at = limit.taken, compared_rows(table.n_rows, TIMED_ATOMS_ROWS)
+        weight_in_new(self.point, table.get(at))
+        seconds = max((limit.taken - began) / len(at), LEAST)
+        return int(np.clip(limit.left / 2 / seconds, FEWEST_LOOKED, self.n_looked))
+
     def joints_without(self, draw, view, table):
         """See `Clusters`; atoms that are instantiated have seen all rows."""
         if isinstance(table, Table):
@@ -49,8 +79,7 @@ class ShardedClusters(Clusters):
         at = compared_rows(table.n_rows, self.n_looked)
         rows = table.get(at)
         if isinstance(draw, FeatureDraw):
-            joints = joint_weights(draw, rows)
-            return joints[:, :-1] - joints[:, -1:]
+            return weights_in_components(draw, rows) - self.of_new
         arrays = draw.arrays | {"labels": draw.labels[at]}
         mixture = state_from_arrays(arrays, rows.table).views[view]
         return joints_without(mixture, rows.table, np.arange(len(at)))

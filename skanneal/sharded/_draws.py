@@ -60,10 +60,15 @@ def weights_in_components(draw, rows):
     return out + np.log(draw.sizes - draw.prior.reduction)
 
 
+def weight_in_new(draw, rows):
+    """The like of a new component, whose atom is integrated out: (n_rows,). This takes long."""
+    arrays = draw.arrays
+    log_m = log_new_cluster(draw.likelihood, rows, arrays["prior_theta"], arrays["proposal_seed"])
+    return np.log(draw.prior.open_weight(draw.n_components)) + log_m
+
+
 def joint_weights(draw, rows):
     """log w_c f(row | theta_c) in the user's units, a new cluster last: (n_rows, K + 1)."""
-    prior, arrays = draw.prior, draw.arrays
-    log_m = log_new_cluster(draw.likelihood, rows, arrays["prior_theta"], arrays["proposal_seed"])
-    log_open = np.log(prior.open_weight(draw.n_components))
-    joint = np.column_stack([weights_in_components(draw, rows), log_open + log_m])
-    return joint - np.log(prior.total_weight(draw.sizes.sum())) + draw.likelihood.log_jacobian(1)
+    joint = np.column_stack([weights_in_components(draw, rows), weight_in_new(draw, rows)])
+    total = draw.prior.total_weight(draw.sizes.sum())
+    return joint - np.log(total) + draw.likelihood.log_jacobian(1)

@@ -17,13 +17,12 @@ from ..moves import iterated_conditional_modes
 from ..partition_priors import prior_from_arrays
 from ..states import Mixture, Subsample
 from ..summary import point_estimate
-from ._draws import joint_weights
+from ._draws import weight_in_new, weights_in_components
 from ._segments import labelled_log_lik, report
 from ._splits import split_atoms
 from ._uncollapsed import Uncollapsed
 
 PASSES = 10
-BLOCK_ROWS = 4096
 # A climb to more clusters than GROWTH times the draw's, plus ROOM, is given up.
 GROWTH, ROOM = 2, 16
 UPDATES = 10  # a partition that no draw had gets atoms by so many Gibbs updates
@@ -109,10 +108,10 @@ def conditional_modes(shards, draw, conjugate, ended, least=1):
             if ended():
                 return labels, total + moved
             rows, at = shards.encoded(p), shards.rows_of(p)
-            for start in range(0, len(at), BLOCK_ROWS):
+            for start in range(0, len(at), clusters.block_rows):
                 if ended():
                     return labels, total + moved
-                block = np.arange(start, min(start + BLOCK_ROWS, len(at)))
+                block = np.arange(start, min(start + clusters.block_rows, len(at)))
                 own = at[block]
                 labels[own], n = clusters.assign_greedily(rows[block], labels[own])
                 moved += n
@@ -126,6 +125,8 @@ def conditional_modes(shards, draw, conjugate, ended, least=1):
 
 class Integrated:
     """Clusters of all rows; one block of the rows at a time is here to be moved."""
+
+    block_rows = 4096
 
     def __init__(self, draw, least=1):
         self.arrays, self.most = draw.arrays, GROWTH * draw.n_components + ROOM
@@ -146,20 +147,16 @@ class Instantiated:
     """The same with the atoms of a draw, whose number never grows."""
 
     grown = False
+    block_rows = 128  # few: to integrate out the atom of a row that is alone takes long
 
     def __init__(self, draw, least=1):
         self.draw, self.sizes, self.least = draw, draw.sizes.copy(), least
 
-    def assign_greedily(self, rows, labels, joint=None):
-        """Return labels and number of moves after one pass over some rows.
-
-        joint : float array of shape (n_rows, K + 1), optional
-            Weights of the draw's clusters and of a new one, as its predictions have them.
-        """
+    def assign_greedily(self, rows, labels):
+        """Return labels and number of moves after one pass over some rows."""
         draw, sizes, labels, moved = self.draw, self.sizes, labels.copy(), 0
-        joint = joint_weights(draw, rows) if joint is None else joint
         reduction = draw.prior.reduction
-        fit, alone = joint[:, :-1] - np.log(draw.sizes - reduction), joint[:, -1]
+        fit = weights_in_components(draw, rows) - np.log(draw.sizes - reduction)
         for i, k in enumerate(labels):
             if sizes[k] == 1 and np.count_nonzero(sizes) <= self.least:
                 continue
@@ -167,7 +164,7 @@ class Instantiated:
             with np.errstate(divide="ignore"):
                 weights = fit[i] + np.log(np.where(sizes > 0, sizes - reduction, 0.0))
             if sizes[k] == 0:
-                weights[k] = alone[i]
+                weights[k] = weight_in_new(draw, rows[i : i + 1])[0]
             best = int(weights.argmax())
             if weights[best] > weights[k]:
                 labels[i], moved = best, moved + 1

@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 
 from oracles.public_estimators import names, quick
+from oracles.waiting_times import Waiting
 from skanneal import (
     AcceleratedDPMixture,
     AnnealedDPMixture,
@@ -34,6 +35,8 @@ from skanneal.schedules import (
     PriorGibbs,
     SequentialGibbs,
 )
+from skanneal.sharded import _draws
+from skanneal.sharded._chain import ShardedRun
 from skanneal.sharded._shards import RowSource, UnreadShard
 
 BUSY = 1.0  # seconds granted to a machine that is busy elsewhere
@@ -283,10 +286,48 @@ def test_clusters_are_averaged_over_the_draws_that_there_is_time_for(
     assert len(model.draws_[0]) == 8
     assert len(model._clusters.draws) == max(n_averaged, 1)
     assert clock.now - 100.0 <= seconds
-    said = any("clusters of all rows could be scored" in str(w.message) for w in caught)
+    said = any("score the clusters of all rows" in str(w.message) for w in caught)
     assert said == np.isnan(model.probabilities_).all() == (n_averaged == 0)
     assert adjusted_rand_score(model.labels_, np.arange(5000) % 2) == 1.0
     np.testing.assert_array_equal(model.predict(rows(5000)), model.labels_)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "interrupted", "most"),
+    [(1e6, False, 2000), (150.0, False, 725), (1.0, False, 300), (None, True, 300)],
+)
+def test_rows_are_asked_of_a_new_component_as_often_as_there_is_time_for(
+    clock, monkeypatch, seconds, interrupted, most
+):
+    """Where no closed form integrates its atom out; a row takes a tenth of a second here."""
+    n_asked, real = [0], _draws.log_new_cluster
+
+    def log_new_cluster(likelihood, rows, *rest):
+        clock.now += 0.1 * len(rows)
+        n_asked[0] += len(rows)
+        return real(likelihood, rows, *rest)
+
+    monkeypatch.setattr(_draws, "log_new_cluster", log_new_cluster)
+    if interrupted:
+        monkeypatch.setattr(
+            ShardedRun, "interrupted", property(lambda run: run.chains[0].done >= 2)
+        )
+    X = np.random.default_rng(0).exponential(np.where(np.arange(1000) % 2, 1.0, 30.0))[:, None]
+    schedule = AcceleratedSchedule(n_accelerated=0, n_exact=4, sync_every=2)
+    model = AcceleratedDPMixture(
+        likelihood=Waiting(),
+        algorithm="hybrid",
+        init=2,
+        schedule=schedule,
+        max_time=seconds,
+        random_state=0,
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X)
+    said = any("score the clusters of all rows" in str(w.message) for w in caught)
+    assert said == np.isnan(model.probabilities_).all() == (most < 1000)
+    assert n_asked[0] <= most + 120  # these forecast how long rows take, or are alone
 
 
 @pytest.mark.parametrize(("seconds", "n_averaged", "n_scored"), [(1000.0, 4, 4), (100.0, 2, 1)])

@@ -100,18 +100,26 @@ def test_no_row_would_leave_instantiated_features(likelihood, algorithm):
     np.testing.assert_array_equal(model.features_, point.features)
 
 
-def test_a_row_alone_is_weighed_without_its_feature():
-    """Its own feature fits it as no other; with the feature integrated out it joins the rest."""
+def test_a_row_alone_is_weighed_without_its_feature(monkeypatch):
+    """Its own feature fits it as no other; with the feature integrated out it joins the rest.
+
+    This takes long, so it is asked of no other row."""
     rows = np.array([[3.0, 3.0, 3.0]] * 9 + [[4.0, 3.0, 3.0]])
-    fit = np.log([1.0, 9.0])  # log f of the last row with the nine and alone
+    weights = np.tile(np.log([9.0, 9.0]), (10, 1))  # log n_k f: the last row fits its own best
+    weights[:9, 1] = -np.inf
     draw = type("Draw", (), {"sizes": np.array([9, 1]), "prior": PitmanYor(1.0)})()
-    clusters, labels = Instantiated(draw), np.array([0] * 9 + [1])
+    labels, asked = np.array([0] * 9 + [1]), []
+    monkeypatch.setattr("skanneal.sharded._point.weights_in_components", lambda *_: weights)
     for of_new, expected in ((np.log(0.5), 0), (np.log(20.0), 1)):
-        joint = np.tile([*(fit + np.log([9, 1])), of_new], (10, 1))
-        joint[:9, 1] = -np.inf
-        found, moved = clusters.assign_greedily(rows, labels, joint)
+
+        def weight_in_new(draw, of_rows, answer=of_new):
+            asked.append(of_rows.tolist())
+            return np.array([answer])
+
+        monkeypatch.setattr("skanneal.sharded._point.weight_in_new", weight_in_new)
+        found, moved = Instantiated(draw).assign_greedily(rows, labels)
         assert found[-1] == expected and moved == 1 - expected
-        clusters = Instantiated(draw)
+    assert asked == [rows[-1:].tolist()] * 2
 
 
 def test_the_greedy_passes_end_when_they_are_told(monkeypatch):
