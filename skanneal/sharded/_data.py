@@ -17,7 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from ..chains import ChainPlan
-from ..encoding import Encoder, RowKeys, hashed, prepare, with_bounds
+from ..encoding import Encoder, RowKeys, hashed, open_table, prepare, with_bounds
+from ..encoding._codecs import as_numbers
 from ..encoding._identifiers import IdentifierCodec
 from ..families import Table, default_family
 from ..families._scaling import ordinary
@@ -187,7 +188,7 @@ def read(estimator, X, n_shards, proposes, words, decide):
     # The encoded rows are dealt, not X, so the source is an index of them.
     index = np.arange(table.n_rows)[:, None]
     shards = Shards(index, n_shards, lambda rows: TableRows(table.take(rows[:, 0])))
-    source = RowSource(_numbers_of(X, encoder, table))
+    source = RowSource(_numbers_of(X, encoder))
     rounded = likelihood.conjugate and encoder.jitter.lattices
     asked = encoder.table(cells.exact) if rounded else None
     known = encoder, likelihood, shards, table, hyper, grids, source, evidence, fingerprint
@@ -201,17 +202,17 @@ def _plan(estimator, hyperparameters, encoder, table):
     return ChainPlan(table, encoder.table_families, *prepared, grid, ("gibbs", "split_merge"))
 
 
-def _numbers_of(X, encoder, table):
-    """Return rows in memory as an array of numbers, if need be from the Table's cells."""
-    X = X if issparse(X) else np.asarray(X)
-    if X.dtype.kind in "biuf":
+def _numbers_of(X, encoder):
+    """Return rows in memory as an array of numbers, the same ones whatever the container."""
+    if issparse(X) or isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
         return X
     if encoder.counts:
-        return X.astype(np.float64)
-    units = zip(table.offsets, table.scales)
-    columns = [table.column(j) * scale + offset for j, (offset, scale) in enumerate(units)]
-    apart = np.zeros(table.n_rows)
-    return np.column_stack(encoder.apart.spread(columns, lambda j: apart))
+        return np.asarray(X).astype(np.float64)
+    table = open_table(X, "X")  # an array made of a frame may have dates in any unit
+    out = np.zeros(table.shape)
+    for j in encoder.apart.kept:
+        out[:, j] = as_numbers(table.column(j), encoder.codecs[j].family)
+    return out
 
 
 def _by_family(hyperparameters, name):

@@ -523,6 +523,21 @@ class TestContainers:
         assert not hasattr(named.fit(X), "feature_names_in_")
         assert isinstance(mixture().fit(frame).sample(3), pd.DataFrame)
 
+    def test_kmeans_sees_the_same_numbers(self):
+        """To the last digit, though k-means finds other centres of cells in float32."""
+        X, _ = two_clusters()
+        frame = pd.DataFrame(X).rename(columns=str)
+        dated = frame.assign(day=np.datetime64("2020-01-01") + np.arange(len(X)))
+        days = np.column_stack([X, 18262.0 + np.arange(len(X))])
+        for array, tables in (
+            (X, (X.tolist(), X.astype(object), frame.astype("Float64"), pl.DataFrame(X))),
+            (days, (dated, pl.DataFrame(dated.to_dict("list")))),
+        ):
+            given = {"likelihood": "normal", "rounding": None, "init": "kmeans"}
+            model = mixture(**given).fit(array)
+            for table in tables:
+                assert same_bits(model, mixture(**given).fit(table))
+
     @pytest.mark.parametrize("likelihood", ["multinomial", "logistic_normal"])
     @pytest.mark.few(1)
     def test_sparse_counts(self, likelihood):
