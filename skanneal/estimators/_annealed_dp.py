@@ -283,7 +283,7 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         n_clusters: int | None = None,
         noise: float | None = None,
         n_chains: int = 4,
-        n_draws: int = "auto",
+        n_draws: int | str = "auto",
         thin: int = 1,
         max_time: float | None = None,
         n_jobs: int | None = None,

@@ -296,7 +296,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         n_clusters: int | None = None,
         noise: float | None = None,
         n_chains: int = 4,
-        n_draws: int = "auto",
+        n_draws: int | str = "auto",
         thin: int = 1,
         output: Any = "codes",
         max_time: float | None = None,

@@ -6,11 +6,11 @@ Tempering by subsampling turns them into numbers of rows, round(beta N).
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
@@ -137,7 +137,7 @@ class CustomLadder(BaseLadder):
     def __init__(
         self,
         *,
-        betas: Sequence[float] = (1.0, 0.5, 0.25, 0.125, 0.0),
+        betas: ArrayLike = (1.0, 0.5, 0.25, 0.125, 0.0),
         adapt: bool = False,
         recentre: bool = False,
     ) -> None:

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
@@ -40,7 +41,7 @@ def sample(
     random_state: Seed = None,
     verbose: int = 0,
     progress: Any = None,
-    init: str | int = None,
+    init: ArrayLike | None = None,
     metric: str = "diagonal",
     swaps: str = "sequential",
     resample: Any = False,

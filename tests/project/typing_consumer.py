@@ -20,7 +20,7 @@ from skanneal import (
     TemperedGPRegressor,
 )
 from skanneal.displays import ClusterDisplay, TraceDisplay
-from skanneal.schedules import AcceleratedSchedule, GeometricLadder, LinearAnneal
+from skanneal.schedules import AcceleratedSchedule, CustomLadder, GeometricLadder, LinearAnneal
 from skanneal.summary import cut_tree, r_hat
 from skanneal.tempering import CallableTarget, TemperingResult, sample
 
@@ -34,6 +34,10 @@ mixture.explain_outliers(X, n=3)
 assert_type(CrossCatPY(concentration=2.0).fit(X), CrossCatPY)
 CrossCatPY().fit(X).dependence_probability(columns=["a"])
 assert_type(PermutationDPMixture(init="one").fit(X), PermutationDPMixture)
+PermutationDPMixture(init=None, n_draws="auto")
+AnnealedDPMixture(n_draws="auto", n_clusters=None, noise=None)
+CrossCatPY(n_draws="auto", view_concentration=None, expected_views=(1.0, 3.0))
+CustomLadder(betas=np.array([1.0, 0.5, 0.0]))
 schedule = AcceleratedSchedule(n_exact=3, sync_every=[1, 2])
 assert_type(AcceleratedDPMixture(schedule=schedule).fit(X), AcceleratedDPMixture)
 assert_type(CrossCatImputer(mixture, strategy="mode").fit(X), CrossCatImputer)
@@ -42,6 +46,7 @@ assert_type(TemperedGaussianMean(schedule=GeometricLadder()).fit(X), TemperedGau
 assert_type(TemperedGPRegressor().fit(X, X[:, 0]), TemperedGPRegressor)
 target = CallableTarget(lambda t: 0.0, lambda t, rows: 0.0, n_parameters=1, n_rows=9)
 assert_type(sample(target, n_draws=9), TemperingResult)
+sample(target, init=np.zeros(2), max_time=1.0, schedule=CustomLadder(betas=[1, 0]))
 assert_type(r_hat(X), float)
 cut_tree(X, probability=0.9)
 assert_type(ClusterDisplay.from_estimator(mixture, X), ClusterDisplay)
