@@ -66,8 +66,7 @@ class ClusterTreeDisplay:
             ["cluster_tree_"],
             "an estimator that was fitted with point_estimate='clusters'",
         )
-        cut = estimator.separation if estimator.n_clusters is None else None
-        return cls(estimator.cluster_tree_, cut).plot(ax)
+        return cls(estimator.cluster_tree_, estimator._clusters.separation).plot(ax)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw; return the display itself.

@@ -111,7 +111,7 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
     # ---- the run --------------------------------------------------------------------------------
 
     def _seed(self, purpose):
-        """The seed for a purpose of `OfFit`; see `_seeds` for OfFit.START."""
+        """A fit's seed for a purpose of `OfFit`; see `_seeds` for OfFit.START."""
         return seed_below(self.random_state, self.n_chains + purpose)
 
     def _seeds(self):

@@ -482,7 +482,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         queries, encoder = self._queries(), self._encoder
         columns, table = encoder.encode(self, X), open_table(X, "X", sparse=True)
         if n_imputations is not None:
-            seed = self._seed(OfFit.IMPUTATIONS)
+            seed = self._query_seed(OfFit.IMPUTATIONS)
             draws, missing = queries.imputations(columns, n_imputations, seed)
             filled = [table.fill(encoder.replacements(values, missing)) for values in draws]
             if not return_std:

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._native._types import TableLike
 from ..encoding import open_table, training_cells
-from ..parallel import OfFit, spawn_seeds
+from ..parallel import OfFit, seed_below, spawn_seeds
 from ._arviz import groups_of_table, mixture_to_arviz
 from ._descriptions import describe
 from ._explanations import explain
@@ -96,13 +96,15 @@ class Reports:
             A container of the type that `fit` was given, with its columns and, where possible, its
             dtypes.
         """
+        queries = self._queries()
         seed = self._query_seed(OfFit.SAMPLE, random_state)
-        return self._queries().sample(n_samples, given, seed, n_replicates)
+        return queries.sample(n_samples, given, seed, n_replicates)
 
-    def _query_seed(self, purpose, random_state):
-        """Return the seed of a query: the given one, or the estimator's."""
+    def _query_seed(self, purpose, random_state=None):
+        """Return the seed of a query: the given one, or the estimator's, after those of the chains
+        that the fit has, whatever `n_chains` is by now."""
         if random_state is None:
-            return self._seed(purpose)
+            return seed_below(self.random_state, len(self._states) + purpose)
         (seed,) = spawn_seeds(random_state, 1)
         return seed
 

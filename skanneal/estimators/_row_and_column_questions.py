@@ -93,7 +93,7 @@ class RowAndColumnQuestions:
            Control 1.
         """
         information, error = self._queries().mutual_information(
-            columns, normalized, n_samples, self._seed(OfFit.INFORMATION)
+            columns, normalized, n_samples, self._query_seed(OfFit.INFORMATION)
         )
         information, error = (self._named(columns, values) for values in (information, error))
         return (information, error) if return_std else information

@@ -74,6 +74,8 @@ class Clusters:
         What the tree is made from, wherever it is cut.
     tree : ndarray of shape (n_components - 1, 4)
         See `Joins`.
+    separation : float or None
+        Where the tree is cut; None if a number of clusters was asked for.
     clusters : ndarray of shape (n_components,), int64
         The cluster of each component; -1 if it is in none that has a row.
     raised : ndarray of shape (n_components,) or None
@@ -142,6 +144,7 @@ class Clusters:
             self._part_draws(table, *self._peaks(table, self._judging(table), limit))
         n_labelling = np.clip(ROWS_TIMES_DRAWS // table.n_rows, FEW_LABELLING, MOST_DRAWS)
         self._keep(evenly(len(self.draws), n_labelling))
+        self.separation = estimator.separation if n_clusters is None else None
         self.tree = self.joins.tree(estimator.separation)
         clusters = cut_tree(self.tree, estimator.separation, n_clusters)
         table = table if asked is None else asked

@@ -243,6 +243,14 @@ def test_the_cut_of_the_tree_is_named():
     assert display.ax_.get_legend().get_texts()[0].get_text() == "separation 0.99"
 
 
+def test_the_cut_of_the_tree_is_that_of_the_fit():
+    model = quick("AnnealedDPMixture", separation=0.99, point_estimate="clusters").fit(rows())
+    model.set_params(separation=0.5)
+    assert ClusterTreeDisplay.from_estimator(model).separation == 0.99
+    model.cut(rows(), n_clusters=1).set_params(n_clusters=None)
+    assert ClusterTreeDisplay.from_estimator(model).separation is None
+
+
 def test_every_display_is_in_the_reference():
     page = (ROOT / "doc" / "api.md").read_text(encoding="utf-8")
     assert all(f"   {name}\n" in page for name in displays.__all__)

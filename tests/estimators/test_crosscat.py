@@ -414,6 +414,18 @@ class TestReproducibility:
         assert same_bits(one, crosscat(random_state=3).fit(X))
         assert not same_bits(one, crosscat(random_state=4).fit(X))
 
+    def test_queries_are_of_the_fit_whatever_n_chains_is_by_now(self):
+        X = two_views()
+        model, gaps = quick().fit(X), np.where(np.eye(100, 4) > 0, np.nan, X)
+
+        def answers():
+            cells = model.sample(3), *model.impute(gaps, n_imputations=2)
+            return np.concatenate([*cells, model.mutual_information(n_samples=50)])
+
+        before = answers()
+        model.set_params(n_chains=3)
+        np.testing.assert_array_equal(answers(), before)
+
     def test_queries_leave_the_fit_as_it_is(self):
         X = crosscat_frame()
         model = crosscat().fit(X)
