@@ -181,8 +181,9 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         The algorithm that was run.
     schedule_ : AcceleratedSchedule
         The schedule that was run. With a time limit it is what was done, without a limit: with the
-        same data and seed it gives the same bits again. Only "collapsed", whose last sweep may be
-        cut short, is rounded down to whole sweeps.
+        same data and seed it gives the same bits again. It cannot if time was over within the first
+        segment of a stage, whose length is then 0, nor if "collapsed", which counts whole sweeps,
+        was cut short in the last one or in the moves after it.
     n_sweeps_ : float
         The number of sub-iterations that were run, including those between draws.
     n_features_in_ : int

@@ -365,6 +365,10 @@ class TestReproducibility:
             model = mixture(algorithm=algorithm, schedule=schedule, n_draws=3).fit(X)
         assert len(model.draws_[0]) == 1
         assert model.n_sweeps_ == 0 and np.isfinite(model.score(X))
+        realised = model.schedule_  # of no whole segment: as documented, no fit can repeat it
+        assert realised.n_accelerated == realised.n_exact == 0
+        with pytest.raises(ValueError, match="n_exact"):
+            clone(model).set_params(schedule=realised).fit(X)
 
     @pytest.mark.parametrize(
         "stage", [AcceleratedStage, ExactStage, Auxiliary, Importance, SliceSampler]
