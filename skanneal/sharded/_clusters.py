@@ -41,6 +41,8 @@ class Rows(NamedTuple):
 class ShardedClusters(Clusters):
     """The clusters of a fit, whether or not its rows are in a Table."""
 
+    _of_new = None  # log weights of a new component in the rows that are looked at, meanwhile
+
     def _peaks(self, table, judges, limit):
         """See `Clusters`; only rows in a Table have places in between."""
         in_table = isinstance(table, Table)
@@ -62,8 +64,9 @@ class ShardedClusters(Clusters):
             if limit:
                 self.n_looked = self._looked_in_time(table, limit)
             rows = table.get(compared_rows(table.n_rows, self.n_looked))
-            self.of_new = weight_in_new(self.point, rows)[:, None]
-        return super().grown(table, separation, limit)
+            self._of_new = weight_in_new(self.point, rows)[:, None]
+        joins, self._of_new = super().grown(table, separation, limit), None
+        return joins
 
     def _looked_in_time(self, table, limit):
         """In how many rows valleys are looked for: half of the time that is left is for them."""
@@ -79,7 +82,7 @@ class ShardedClusters(Clusters):
         at = compared_rows(table.n_rows, self.n_looked)
         rows = table.get(at)
         if isinstance(draw, FeatureDraw):
-            return weights_in_components(draw, rows) - self.of_new
+            return weights_in_components(draw, rows) - self._of_new
         arrays = draw.arrays | {"labels": draw.labels[at]}
         mixture = state_from_arrays(arrays, rows.table).views[view]
         return joints_without(mixture, rows.table, np.arange(len(at)))
