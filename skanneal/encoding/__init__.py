@@ -1,5 +1,6 @@
 """From a user's table to encoded rows and back, hyperparameters included."""
 
+from ._collinear import CollinearCodec
 from ._containers import open_table, square_table
 from ._distinct import RowKeys, all_keys, hashed, n_distinct
 from ._encoder import Encoder
@@ -14,12 +15,14 @@ from ._hyperparameters import (
 )
 from ._places import ordered_as_numbers
 from ._recoded import NOTHING, Recoded
+from ._repeats import warn_of_repeats
 from ._row_hyperparameters import row_values_in_units
 from ._schema import Schema
 from ._training_cells import training_cells
 
 __all__ = [
     "NOTHING",
+    "CollinearCodec",
     "Encoder",
     "Recoded",
     "RowKeys",
@@ -41,5 +44,6 @@ __all__ = [
     "spread_centres",
     "square_table",
     "training_cells",
+    "warn_of_repeats",
     "with_bounds",
 ]

@@ -35,7 +35,6 @@ from ._jitter import Jitter
 from ._levels import all_whole, present_values
 from ._one_hot import warn_of_one_hot
 from ._recoded import fit_codec
-from ._repeats import warn_of_repeats
 from ._schema import Schema
 from ._set_apart import SetApart, by_family
 from ._training_cells import TrainingCells
@@ -275,27 +274,6 @@ class Encoder:
         new.apart = self.apart.without(found)
         new.open_numbers = np.setdiff1d(self.open_numbers, list(found))
         return new
-
-    def warn_of_repeats(self, exact):
-        """Say which columns of the model that are left to "auto" repeat others in other values.
-
-        Parameters
-        ----------
-        exact : list of ndarray of shape (n_rows,)
-            Cells of the fit, see `TrainingCells`.
-        """
-        places = np.intersect1d(self.may_repeat, self.apart.kept)
-        warn_of_repeats(self.names, self.codecs, exact, places)
-
-    @property
-    def collinear(self):
-        """Of each column that others determine: its codec, its label and theirs."""
-        label = self.names.label
-        return [
-            (codec, label(j), ", ".join(map(label, codec.sources)))
-            for j, codec in enumerate(self.codecs)
-            if isinstance(codec, CollinearCodec)
-        ]
 
     def table(self, cells):
         """Return the Table of the fit's rows, of one of the lists that `fit_encode` returned."""

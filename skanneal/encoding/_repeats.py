@@ -65,19 +65,19 @@ def _no_accident(division):
     return gammaln(len(division) + 1.0) - log_chance > NO_ACCIDENT
 
 
-def warn_of_repeats(names, codecs, columns, places):
-    """Say which columns repeat others.
+def warn_of_repeats(encoder, columns):
+    """Say which columns of the model that are left to "auto" repeat others.
 
     Parameters
     ----------
-    names : ColumnNames
-    codecs, columns, places
-        As `repeated_columns` takes them.
+    encoder : Encoder
+    columns : list of ndarray of shape (n_rows,)
+        Cells of its fit without noise, see `TrainingCells`.
     """
-    for j, i in repeated_columns(codecs, columns, places).items():
+    places, label = np.intersect1d(encoder.may_repeat, encoder.apart.kept), encoder.names.label
+    for j, i in repeated_columns(encoder.codecs, columns, places).items():
         warn(
-            f"{names.label(j)} repeats {names.label(i)} in other values: two rows are equal in one "
-            f"where they are in the other. It counts the same fact twice, in clusters as in "
-            f"dependence: leave one of them out, or name {names.label(j)} in families to keep it "
-            f"without this warning."
+            f"{label(j)} repeats {label(i)} in other values: two rows are equal in one where they "
+            f"are in the other. It counts the same fact twice, in clusters as in dependence: leave "
+            f"one of them out, or name {label(j)} in families to keep it without this warning."
         )

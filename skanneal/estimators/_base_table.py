@@ -98,7 +98,6 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
             for line in report(evidence, encoder.names.label):
                 say(line)
         encoder = set_collinear_apart(encoder, cells.exact, with_bounds(hyperparameters))
-        encoder.warn_of_repeats(cells.exact)
         return encoder, cells, evidence
 
     def _rivals(self):

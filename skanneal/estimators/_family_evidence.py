@@ -20,7 +20,7 @@ import functools
 import numpy as np
 
 from .._native._warning import warn
-from ..encoding import NOTHING, Recoded
+from ..encoding import NOTHING, CollinearCodec, Recoded, warn_of_repeats
 from ..families import FAMILIES, candidates
 from ..parallel import OfFamilies, seed_below
 from ._contest import Contest
@@ -199,17 +199,21 @@ def set_collinear_apart(encoder, exact, proper):
     Warns
     -----
     UserWarning
-        Naming the columns.
+        Naming the columns, and those of the others that repeat one in other values.
     """
     for name, columns in encoder.families_.items():
         family = FAMILIES.get(name)
         if family is not None and family.joint and family.bounds_density and name not in proper:
             encoder = encoder.without_collinear(exact, columns)
-    for codec, label, others in encoder.collinear:
-        warn(
-            f"{label} is a linear function of {others}: it is set apart, since the family "
-            f"{codec.given_family!r} has no density for it.",
-        )
+    label = encoder.names.label
+    for j, codec in enumerate(encoder.codecs):
+        if isinstance(codec, CollinearCodec):
+            others = ", ".join(map(label, codec.sources))
+            warn(
+                f"{label(j)} is a linear function of {others}: it is set apart, since the family "
+                f"{codec.given_family!r} has no density for it.",
+            )
+    warn_of_repeats(encoder, exact)
     return encoder
 
 
