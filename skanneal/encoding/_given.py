@@ -32,12 +32,14 @@ def encode_given(encoder, cells, name="given"):
     Raises
     ------
     ValueError, TypeError
-        For unknown columns, values that contradict a column's type, levels of which fit knows
-        nothing, and missing values in columns without an indicator.
+        For columns that are unknown or given twice, values that contradict a column's type, levels
+        of which fit knows nothing, and missing values in columns without an indicator.
     """
     columns, counts, named = encoder.missing_columns(1), {}, []
     for label, value in cells.items():
         (j,) = encoder.names.positions([label], name)
+        if j in named:
+            raise ValueError(f"{name} has {encoder.names.label(j)} twice, by name and by position")
         named.append(j)
         at = encoder.indicators_of([j])
         codec, column = encoder.codecs[j], read_objects(encoder.names.label(j), [value])

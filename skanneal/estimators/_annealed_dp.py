@@ -151,9 +151,9 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
     n_components_ : int
         The number of components in the point estimate.
     probabilities_ : ndarray of shape (n_rows,)
-        For each row the probability that it is in its cluster and not in a new one: that of
-        `predict_proba`, times 1 less `new_cluster_proba`. This and the next four attributes exist
-        only where `labels_` are clusters.
+        For each row the probability that it is in its cluster and not in a new one: about that of
+        `predict_proba`, times 1 less `new_cluster_proba`, which are means over more draws. This and
+        the next four attributes exist only where `labels_` are clusters.
     cluster_tree_ : ndarray of shape (n_joins, 4)
         How components join to clusters, in the form of SciPy's `linkage`. Heights say
         how sure it is that there are more clusters than are left above: -log(1 - probability), in

@@ -400,9 +400,10 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         -------
         log_density : ndarray of shape (n_rows,)
             In nats and the units of X. Densities are averaged over chains and draws, and include a
-            new cluster. A column that is constant in fit adds 0, or -inf if the row has another
-            value, since its density is a point mass. With ``margins="data"`` a negative number in
-            a column that was never negative gives -inf, too.
+            new cluster. A column of numbers that is constant in fit adds 0, or -inf if the row has
+            another value, since its density is a point mass; one of levels, or left to "auto" and
+            whole, adds log 1 / (n + 2) for another value, after n cells. With ``margins="data"`` a
+            negative number in a column that was never negative gives -inf, too.
         """
         return self._queries().log_density(self._encoded(X), given)
 

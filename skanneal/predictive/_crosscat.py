@@ -77,7 +77,14 @@ class CrossCatQueries(MixtureQueries):
                 f"{8 * one.n_rows * two.n_rows / 2**30:.1f} GiB: name fewer rows, or ask "
                 "most_similar_rows"
             )
-        return one.similarity(two, self.positions(columns, "columns"), self.draw_weights)
+        return one.similarity(two, self._of_views(columns), self.draw_weights)
+
+    def _of_views(self, columns):
+        """Positions of the columns whose views are to count."""
+        positions = self.positions(columns, "columns")
+        if not positions:
+            raise ValueError("columns names no column, so that no view counts; None takes all")
+        return positions
 
     def most_similar_rows(self, one, n_neighbors, columns):
         """Similarities and positions of the most similar training rows: (one.n_rows, n_neighbors).
@@ -86,9 +93,11 @@ class CrossCatQueries(MixtureQueries):
         """
         two = self.training_rows(None, "others")
         most = two.n_rows - (one.positions is not None)
+        if not most:
+            raise ValueError("a training row has no neighbours: there is no other row")
         if not isinstance(n_neighbors, Integral) or not 1 <= n_neighbors <= most:
             raise ValueError(f"n_neighbors must be from 1 to {most}, got {n_neighbors!r}")
-        used = self.positions(columns, "columns")
+        used = self._of_views(columns)
         similarity = np.empty((one.n_rows, n_neighbors))
         positions = np.empty((one.n_rows, n_neighbors), dtype=np.int64)
         step = max(1, BLOCK_NUMBERS // two.n_rows)

@@ -665,6 +665,7 @@ class TestBadQueries:
             ({"count": -1}, ValueError, "column 'count' must hold non-negative integers"),
             ({"height": 1}, ValueError, "given names the column 'height', which is absent"),
             ({6: 1}, ValueError, "given names the column 6, which is absent"),
+            ({"size": 1.0, 0: 1.0}, ValueError, "given has column 'size' twice"),
             (["size"], TypeError, "given must be a mapping"),
         ],
     )
@@ -700,6 +701,14 @@ class TestBadQueries:
             model.row_similarity(rows)
         with pytest.raises(ValueError, match="others must be positions or a mask of the 40"):
             model.row_similarity(None, rows)
+
+    def test_no_columns_and_no_other_rows(self, model):
+        for ask in (model.row_similarity, model.most_similar_rows):
+            with pytest.raises(ValueError, match="columns names no column"):
+                ask([0], columns=[])
+        alone = crosscat().fit(crosscat_frame()[:1])
+        with pytest.raises(ValueError, match="there is no other row"):
+            alone.most_similar_rows([0])
 
     def test_counts_of_things(self, model):
         for n in (0, 40, 2.5):
