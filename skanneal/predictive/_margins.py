@@ -284,8 +284,6 @@ def rows_of_mixture(law, maps, cells):
         Of all columns of the Table.
     """
     table, cells, slopes = law.table(cells), list(cells), {}
-    if not maps:
-        return table, slopes
     for place, of in maps.items():
         cells[place], slopes[place] = of.to_model(cells[place])
     modelled = law.table(cells)

@@ -87,6 +87,8 @@ class MixtureQueries:
     def modelled(self, columns):
         """Encoded columns as rows of the mixture, and by place the log slopes of their cells: what
         a log density of the mixture's cells lacks to be one of the user's numbers."""
+        if not self.maps:
+            return self.table(columns), {}
         return rows_of_mixture(self.law, self.maps, self.encoder.apart.stored(columns))
 
     def positions(self, columns, what):
