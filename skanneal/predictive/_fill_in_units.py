@@ -2,10 +2,11 @@
 
 The mean of x = g(y) is not g of the mean of y. The mean and the variance of x, a cell of the data,
 are integrated for each component: over points on the axis of y, where the component's law of the
-cell does not depend on the row, and over quantiles of Student's t, where it does (a family of whole
-rows). Of amounts cells are logarithms, as in the families' own fills: amounts may have no mean, and
-an amount's variance in one improbable component may outweigh all else. So what is elsewhere than at
-atoms is averaged as cells over the components, and then with the atoms in the user's units.
+cell does not depend on the row, and over quantiles of Student's t, as wide as it is, where it does
+(a family of whole rows). Of amounts cells are logarithms, as in the families' own fills: amounts
+may have no mean, and an amount's variance in one improbable component may outweigh all else. So
+what is elsewhere than at atoms is averaged as cells over the components, and then with the atoms in
+the user's units.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -122,7 +123,9 @@ def _by_row(predictor, views, column, of_column):
         centres, squares, degrees = laws
         of, at = np.nonzero(shares > NEGLIGIBLE)
         own = np.clip(degrees[of, at], LEAST_DEGREES, MOST_DEGREES)
-        cells = centres[of, at] + np.sqrt(squares[of, at]) * stdtrit(own, levels[:, None])
+        points = stdtrit(own, levels[:, None])
+        points *= np.sqrt(own / (own - 2.0) / np.mean(points**2, axis=0))  # their variance: t's
+        cells = centres[of, at] + np.sqrt(squares[of, at]) * points
         cells = _of_mixture(views, column, at, cells)
         values, weights = of_column.to_data(cells), shares[of, at]
         total = np.bincount(of, weights, len(shares))

@@ -353,6 +353,23 @@ def test_a_row_that_is_a_component_is_not_drawn_again():
     assert np.std([of[0, 3] for of in several]) == pytest.approx(spread, rel=0.4)
 
 
+@pytest.mark.parametrize("n", [4, 40])
+def test_a_map_that_moves_nothing_leaves_fills_and_their_spreads(n):
+    """Of few rows, too, whose conditional laws have heavy tails."""
+
+    class Nothing:
+        to_data = staticmethod(np.asarray)
+
+    X = np.random.default_rng(8).normal(size=(n, 2))
+    queries = fitted(X, families="multivariate_normal", margins="model")._queries()
+    table = queries.table(queries.encoder.encode(None, [[0.5, np.nan], [4.0, np.nan]]))
+    gaps = [np.zeros(2, dtype=bool), np.ones(2, dtype=bool)]
+    for mapped, plain in zip(
+        queries.law.fill(table, gaps, maps={1: Nothing}), queries.law.fill(table, gaps)
+    ):
+        np.testing.assert_allclose(mapped[1], plain[1], rtol=1e-6)
+
+
 def temperatures(n, seed=0):
     """One in two units, with a rounding error, and a number that goes with it."""
     rng = np.random.default_rng(seed)
