@@ -39,6 +39,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from .._native._warning import warn
 from ..encoding import open_table
 from ..encoding._codecs import as_numbers
 from ._draws import evenly, partitions
@@ -131,9 +132,12 @@ class Margins:
         new = cls(found, evenly(len(draws), DRAWS))
         used = [draws[d] for d in new.used]
         predictor = Predictor(used, encoder.table_schema, weights[new.used])
-        if nearly_determined(predictor, {place: of.cells for place, of in found.items()}):
-            for place in _not_worth_mapping(predictor, found, table):
+        determined = nearly_determined(predictor, {at: of.cells for at, of in found.items()})
+        if determined:
+            left = _not_worth_mapping(predictor, found, table)
+            for place in left:
                 del new.columns[place]
+            _say_what_is_left(encoder, determined, left)
         if not (limit and limit.is_over):
             rows, maps = _evenly_spread(np.arange(table.n_rows)), new.maps(predictor)
             ranks = {place: of.ranks(table.column(place)[rows]) for place, of in maps.items()}
@@ -319,6 +323,23 @@ def _not_worth_mapping(predictor, columns, table):
     with np.errstate(invalid="ignore"):  # a row beyond a hard wall is impossible
         worth = gains.mean() > 2.0 * gains.std() / np.sqrt(len(gains))
     return [] if worth else joint
+
+
+def _say_what_is_left(encoder, determined, left):
+    """Warn of columns that have no map although they were to have one, by their places."""
+    label = encoder.names.label
+    near, others = (
+        ", ".join(label(int(encoder.apart.kept[place])) for place in sorted(places))
+        for places in (determined, set(left) - determined)
+    )
+    if left:
+        warn(
+            f"margins='data' has no effect on {near}, which other columns nearly determine: maps "
+            f"of their own would part them from these"
+            + (f"; nor on {others}, which have full covariances with them" if others else "")
+            + ". Their draws may lie beyond where the training values end. Leave out those of the "
+            "columns that others give."
+        )
 
 
 def _labels(draw, views, rows):
