@@ -5,7 +5,7 @@ from ._containers import open_table, square_table
 from ._distinct import RowKeys, all_keys, hashed, n_distinct
 from ._encoder import Encoder
 from ._family_choice import atoms_or_auto, auto_family
-from ._given import check_whole_rows, encode_given, put_given
+from ._given import check_determined, check_whole_rows, encode_given, put_given
 from ._hyperparameters import (
     by_column,
     grids_in_units,
@@ -31,6 +31,7 @@ __all__ = [
     "atoms_or_auto",
     "auto_family",
     "by_column",
+    "check_determined",
     "check_whole_rows",
     "encode_given",
     "grids_in_units",

@@ -83,7 +83,7 @@ def find_collinear(codecs, cells, columns):
         Encoded.
     columns : sequence of int
         Among which to look. Columns whose gaps leave too few rows that are complete come last, each
-        by itself: in the rows that have it, as a function of columns that these rows have.
+        by itself: in the rows that have it, as a function of the columns most correlated with it.
 
     Returns
     -------
@@ -94,28 +94,42 @@ def find_collinear(codecs, cells, columns):
     in_order = sorted(gaps, key=lambda j: np.count_nonzero(gaps[j]))
     known, rows = _complete(gaps, in_order)
     found = _functions(codecs, cells, rows, known)
+    if len(known) == len(in_order):
+        return found
+    related = _correlations([cells[j] for j in in_order])
     for place in range(len(known), len(in_order)):
-        j = in_order[place]
-        others, rows = _complete(gaps, [i for i in in_order[:place] if i not in found], j)
+        j, earlier = in_order[place], np.argsort(-related[place, :place], kind="stable")
+        others = [in_order[i] for i in earlier if in_order[i] not in found]
+        others, rows = _complete(gaps, others, [j])
         found |= _functions(codecs, cells, rows, [*others, j], len(others))
     return found
 
 
-def _complete(gaps, columns, needed=None):
-    """The columns, those of fewest gaps first, without the last ones as long as there are less than
-    ROWS_PER_COLUMN complete rows to a column; and the complete rows.
+def _complete(gaps, columns, needed=()):
+    """The columns, without the last ones as long as there are less than ROWS_PER_COLUMN complete
+    rows to a column, and these rows, which are complete in the columns `needed`, too."""
+    columns = list(columns)
+    lacking = sum(gaps[j].astype(np.int64) for j in (*columns, *needed))
+    while columns:
+        rows = np.flatnonzero(lacking == 0)
+        if len(rows) >= ROWS_PER_COLUMN * (len(columns) + len(needed)):
+            return columns, rows
+        lacking = lacking - gaps[columns.pop()]
+    return columns, np.zeros(0, dtype=np.int64)
 
-    needed : int or None
-        A column that these rows have, too.
-    """
-    present, n_needed = (True, 0) if needed is None else (~gaps[needed], 1)
-    order = sorted(columns, key=lambda j: np.count_nonzero(gaps[j] & present))
-    lacking = np.sum([gaps[j] for j in order], axis=0) if order else np.zeros(1)
-    complete = present & (lacking == 0)
-    while order and np.count_nonzero(complete) < ROWS_PER_COLUMN * (len(order) + n_needed):
-        lacking = lacking - gaps[order.pop()]
-        complete = present & (lacking == 0)
-    return order, np.flatnonzero(complete)
+
+def _correlations(cells):
+    """The absolute correlations of columns in the rows that have both: (n, n)."""
+    rows = slice(None, None, -(-len(cells[0]) // MOST_ROWS))
+    matrix = np.column_stack([of[rows] for of in cells]).astype(np.float64)
+    present = ~np.isnan(matrix)
+    matrix = np.where(present, matrix, 0.0)
+    matrix -= matrix.sum(axis=0) / np.maximum(present.sum(axis=0), 1)
+    matrix *= present
+    squares = np.square(matrix).T @ present  # of each column, in the rows that have each other one
+    return np.abs(matrix.T @ matrix) / np.sqrt(
+        np.maximum(squares * squares.T, np.finfo(float).tiny)
+    )
 
 
 def _functions(codecs, cells, rows, columns, n_known=0):

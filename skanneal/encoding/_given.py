@@ -65,14 +65,12 @@ def encode_given(encoder, cells, name="given"):
                 f"{name}: {column.label} was taken for an identifier of the rows, which the model"
                 " leaves out: name its family in families to keep it"
             )
-        if isinstance(codec, CollinearCodec):
-            others = ", ".join(map(encoder.names.label, codec.sources))
-            raise ValueError(f"{name}: {column.label} is determined by {others}: give these.")
         for i in at:
             columns[i] = np.uint8(~codec.missing(columns[j]))
         for i, part in encoder.parts_of([j]).items():
             columns[i] = part.encode(column)
     check_whole_rows(encoder, named, name)
+    check_determined(encoder, named, name)
     if counts:
         table = open_table([[counts[j] for j in encoder.counts]], name)
         names = encoder.names.names
@@ -99,6 +97,16 @@ def check_whole_rows(encoder, positions, what):
                 f"{what} has some columns of the family {family!r}, which describes whole rows,"
                 f" but not {encoder.names.label(columns[~named][0])}: name all of them or none."
             )
+
+
+def check_determined(encoder, positions, what):
+    """Raise an error if a column is named that others determine, but not all of these; parameters
+    as in `check_whole_rows`."""
+    for j in positions:
+        codec = encoder.codecs[j]
+        if isinstance(codec, CollinearCodec) and not set(codec.sources) <= set(positions):
+            label, others = encoder.names.label, ", ".join(map(encoder.names.label, codec.sources))
+            raise ValueError(f"{what}: {label(j)} is determined by {others}: give these.")
 
 
 def put_given(encoder, columns, known, given):

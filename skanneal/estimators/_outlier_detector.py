@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+import warnings
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -170,7 +171,10 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         if self.max_time is not None:
             share = MODEL_SHARE if self.estimator is None else 1.0
             estimator.set_params(max_time=share * self.max_time)
-        with handed_on(self, estimator):
+        with handed_on(self, estimator), warnings.catch_warnings():
+            if self.estimator is None:  # of its clusters nothing is asked
+                only_clusters = r"The chains agree on [^,]*density"
+                warnings.filterwarnings("ignore", only_clusters, ConvergenceWarning)
             estimator.fit(X)
         validate_data(self, X, reset=True, skip_check_array=True)
         self.estimator_, self.estimators_ = estimator, []

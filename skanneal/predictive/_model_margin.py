@@ -112,7 +112,8 @@ def _rough(at, values):
 
 def _masses(at, values):
     """The integral of each interval, by the monotone cubic."""
-    slopes = PchipInterpolator(at, values).derivative()(at)
+    with np.errstate(over="ignore"):  # where values are next to nothing, so that slopes are 0
+        slopes = PchipInterpolator(at, values).derivative()(at)
     widths = np.diff(at)
     trapezoids = 0.5 * widths * (values[1:] + values[:-1])
     return np.maximum(trapezoids + widths**2 / 12.0 * (slopes[:-1] - slopes[1:]), 0.0)

@@ -10,7 +10,7 @@ from numbers import Integral
 
 import numpy as np
 
-from ..encoding import check_whole_rows, encode_given, put_given
+from ..encoding import check_determined, check_whole_rows, encode_given, put_given
 from ..families import Table
 from ..parallel import OfTurn, OfTurns, seed_below, seeds_below
 from ._margins import Margins, rows_of_mixture
@@ -110,6 +110,7 @@ class MixtureQueries:
         apart, encoder = self.encoder.apart, self.encoder
         positions = [] if given is None else self.positions(given, "given")
         check_whole_rows(encoder, positions, "given")
+        check_determined(encoder, positions, "given")
         columns = encoder.parts.left_out(columns, positions)
         rows, slopes = self.modelled(columns)
         log_density = self.law.log_density(rows)

@@ -82,6 +82,19 @@ def test_a_column_that_shares_few_rows_with_another_is_looked_at_by_itself(colum
     assert found_among([*columns, half]).keys() == expected
 
 
+@pytest.mark.parametrize("gaps", [0.1, 0.3])
+def test_a_copy_is_found_among_many_columns_with_gaps(gaps):
+    """No row is complete, and the copy's source has as many gaps as any."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 40))
+    X[:, 7] = 1.8 * X[:, 31] + 32.0
+    columns = cells(X)
+    for column in columns:
+        column[rng.random(300) < gaps] = np.nan
+    ((copy, codec),) = found_among(columns).items()
+    assert {copy, *codec.sources} == {7, 31}
+
+
 def test_what_is_nearly_a_sum_is_none():
     X = WIDE.copy()
     X[:, SUM] += 0.02 * np.random.default_rng(0).normal(size=len(X))
@@ -167,6 +180,10 @@ def test_gaps_are_filled_from_the_other_columns(models):
 def test_a_determined_column_cannot_be_given(models):
     with pytest.raises(ValueError, match="column 4 is determined by column 1: give"):
         models[1].sample(2, given={COPY: 3.0})
+    with pytest.raises(ValueError, match="column 4 is determined by column 1: give"):
+        models[1].score_samples(WIDE, given=[COPY])
+    known = [models[1].score_samples(WIDE, given=given) for given in ([1], [1, COPY])]
+    np.testing.assert_array_equal(*known)
 
 
 def test_warm_start_goes_on_with_the_same_columns():

@@ -353,6 +353,14 @@ def test_a_row_that_is_a_component_is_not_drawn_again():
     assert np.std([of[0, 3] for of in several]) == pytest.approx(spread, rel=0.4)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_fit_has_no_warning_of_numbers(seed):
+    X = np.random.default_rng(seed).normal(size=(300, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        CrossCatPY(margins="data", n_chains=1, n_draws=6, random_state=0).fit(X)
+
+
 @pytest.mark.parametrize("n", [4, 40])
 def test_a_map_that_moves_nothing_leaves_fills_and_their_spreads(n):
     """Of few rows, too, whose conditional laws have heavy tails."""

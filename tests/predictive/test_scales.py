@@ -3,6 +3,7 @@ gaps; what an interrupt or a limit leaves."""
 
 import pickle
 import signal
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -426,3 +427,16 @@ def test_under_a_limit_some_rows_are_scored(monkeypatch):
 @pytest.mark.slow
 def test_scikit_learn_checks():
     assert failures(MixtureOutlierDetector()) == []
+
+
+@pytest.mark.parametrize("seed", [0, 3, 4])
+def test_a_detector_says_nothing_of_clusters(seed):
+    """Of few rows its chains would give different ones; the control is the model alone."""
+    X = np.random.default_rng(seed).normal(size=(8, 3))
+    detector = MixtureOutlierDetector(n_estimators=2, random_state=0)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        detector.fit(X)
+    assert not [one for one in said if "but not on the clusters" in str(one.message)]
+    with pytest.warns(ConvergenceWarning, match="density, but not on the clusters"):
+        detector._own_model().set_params(random_state=0).fit(X)
