@@ -13,7 +13,7 @@ import numpy as np
 
 from ._draws import evenly
 
-DRAWS = 3  # that are asked
+DRAWS, MOST_COMPONENTS = 3, 16  # that are asked: the largest
 
 
 def nearly_determined(predictor, columns):
@@ -42,20 +42,20 @@ def nearly_determined(predictor, columns):
 
 def _conditional_scales(predictor, view):
     """By column of a family of whole rows its scale given the view's others, in the component of
-    the median row: that at the component's centre, in cell units."""
+    the median row of the largest ones: that at the component's centre, in cell units."""
     joint = [place for place in view.features if view.is_joint(place)]
     if len(joint) < 2:
         return {}
-    cells = predictor.schema.missing_cells(len(view.slots))
+    sizes = view.mixture.sizes()[view.slots[:-1]]
+    at = np.argsort(-sizes, kind="stable")[:MOST_COMPONENTS]
+    cells = predictor.schema.missing_cells(len(at))
     for place in joint:
-        cells[place] = view.student_law(place)[0].astype(np.float32)
-    at = np.arange(len(view.slots))
-    sizes = np.append(view.mixture.sizes()[view.slots[:-1]], 0)
-    found = {}
+        cells[place] = view.student_law(place)[0][at].astype(np.float32)
+    found, rows = {}, np.arange(len(at))
     for place in joint:
         others = [np.full_like(of, np.nan) if j == place else of for j, of in enumerate(cells)]
-        squares = view.conditionals(place, predictor.table(others), at)[1][at, at]
+        squares = view.conditionals(place, predictor.table(others), rows)[1][rows, at]
         order = np.argsort(squares)
-        held = np.cumsum(sizes[order])
+        held = np.cumsum(sizes[at[order]])
         found[place] = float(np.sqrt(squares[order[np.searchsorted(held, held[-1] / 2)]]))
     return found
