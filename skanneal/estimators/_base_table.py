@@ -394,7 +394,8 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
             Missing cells are integrated out.
         given : columns or None, default=None
             Names, positions or a mask of the columns whose cells are known: the density is then
-            that of the other columns' cells given these.
+            that of the other columns' cells given these. A column that is set apart because others
+            determine it can be given only with these.
 
         Returns
         -------

@@ -2,10 +2,10 @@
 
 Where numbers recur, a draw becomes one of the training values that recur (`MarginMap.drawn`). Which
 these are may differ between components. So it is the one of a row of the draw's component whose
-rank is nearest. That is how draws are rounded, and no part of the law. So a draw moves by no more
-than two standard errors of the mean rank of the component's rows, which is as well as their place
-is known; one that had to move farther, as all of a component of one row, becomes the value of its
-own rank.
+rank is nearest. That is how draws are rounded, and no part of the law: a draw moves by no more than
+two standard errors of the mean rank of the component's rows, which is as well as their place is
+known. One that would have to move farther, as all draws of a component of one row would, becomes
+the value of its own rank.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

@@ -133,11 +133,11 @@ class Margins:
         used = [draws[d] for d in new.used]
         predictor = Predictor(used, encoder.table_schema, weights[new.used])
         determined = nearly_determined(predictor, {at: of.cells for at, of in found.items()})
-        if determined:
-            left = _not_worth_mapping(predictor, found, table)
-            for place in left:
-                del new.columns[place]
-            _say_what_is_left(encoder, determined, left)
+        left = _not_worth_mapping(predictor, found, table) if determined else []
+        for place in left:
+            del new.columns[place]
+        if left:
+            _warn_of_unmapped(encoder, determined, left)
         if not (limit and limit.is_over):
             rows, maps = _evenly_spread(np.arange(table.n_rows)), new.maps(predictor)
             ranks = {place: of.ranks(table.column(place)[rows]) for place, of in maps.items()}
@@ -325,21 +325,23 @@ def _not_worth_mapping(predictor, columns, table):
     return [] if worth else joint
 
 
-def _say_what_is_left(encoder, determined, left):
-    """Warn of columns that have no map although they were to have one, by their places."""
-    label = encoder.names.label
+def _warn_of_unmapped(encoder, determined, left):
+    """Say which columns have no map although one was asked for.
+
+    determined, left : collection of int
+        Places of those that others nearly determine, and of all that have no map.
+    """
     near, others = (
-        ", ".join(label(int(encoder.apart.kept[place])) for place in sorted(places))
+        ", ".join(encoder.names.label(int(encoder.apart.kept[place])) for place in sorted(places))
         for places in (determined, set(left) - determined)
     )
-    if left:
-        warn(
-            f"margins='data' has no effect on {near}, which other columns nearly determine: maps "
-            f"of their own would part them from these"
-            + (f"; nor on {others}, which have full covariances with them" if others else "")
-            + ". Their draws may lie beyond where the training values end. Leave out those of the "
-            "columns that others give."
-        )
+    warn(
+        f"margins='data' has no effect on {near}, which other columns nearly determine: maps of "
+        f"their own would part them from these"
+        + (f"; nor on {others}, which have full covariances with them" if others else "")
+        + ". Their draws may lie beyond where the training values end. Leave out those of the "
+        "columns that others give."
+    )
 
 
 def _labels(draw, views, rows):
