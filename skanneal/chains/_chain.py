@@ -371,8 +371,12 @@ class Chain:
             raise ValueError(f"{self.position} assignments, of {self.pacer.assignments}")
 
     def recount(self):
-        """Raise StateError unless labels and counts of every view are those of the rows that are
-        in."""
+        """Raise StateError unless columns have the plan's families, and labels and counts of every
+        view are those of the rows that are in."""
+        of_plan = {j: name for name, at in self.plan.families.items() for j in at.tolist()}
+        blocks = [block for view in self.state.views for block in view.blocks]
+        if {j: block.family for block in blocks for j in block.columns.tolist()} != of_plan:
+            raise StateError("state", "has other families than the fit")
         for v, view in enumerate(self.state.views):
             with part("state" if view is self.state else f"state/view{v}"):
                 recount(view)

@@ -117,22 +117,33 @@ class LogarithmCodec(NumberCodec):
     Attributes
     ----------
     least : float or None
-        The least number of the fit, if the family was not asked for: then a 0 that comes later
-        counts as half of it, as what is too little to be measured commonly does. Else None.
+        The least number above 0 of the fit, if the family was not asked for: then `amounts` gives
+        cells to numbers that come later and have no logarithm. Else None.
     """
 
     lowest = 0.0
     least = None
 
     def admitted(self, column):
-        values = super().admitted(column)
-        return values if self.least is None else np.where(values == 0.0, self.least / 2.0, values)
+        return amounts(super().admitted(column), self.least)
 
     @staticmethod
     def transformed(values, label):
         if np.any(values <= 0):
             raise ValueError(f"{label} must hold numbers above 0, got {np.nanmin(values):g}.")
         return np.log(values)
+
+
+def amounts(values, least):
+    """Numbers in which those that are not above 0 are replaced by amounts, the lower ones by less.
+
+    A 0 counts as half of the least amount, as what is too little to be measured commonly does.
+    Nothing is replaced if `least` is None.
+    """
+    if least is None:
+        return values
+    less = least / (least - np.minimum(values, 0.0))
+    return np.where(values <= 0.0, 0.5 * least * less, values)
 
 
 class AtomCodec(NumberCodec):
@@ -171,7 +182,7 @@ class AtomCodec(NumberCodec):
         return cls(family, *offset_and_scale(elsewhere), constant, atoms)
 
     def encode(self, column):
-        values = as_numbers(column, self.family)
+        values = self.admitted(column)
         cells = self._cells(values)
         at = self._atom_at(cells)
         self.transformed(values[at < 0], column.label)  # refuses what has no cell
@@ -196,7 +207,12 @@ class LogarithmOrAtomCodec(AtomCodec):
     """Real numbers from 0 on, some of which, and 0 at any rate, are atoms: their logarithms."""
 
     lowest, transformed = LogarithmCodec.lowest, staticmethod(LogarithmCodec.transformed)
+    least = None
     atoms_among = staticmethod(lambda values: np.union1d(atoms_of(values), values[values == 0][:1]))
+
+    def admitted(self, column):
+        values = super().admitted(column)
+        return np.where(values == 0.0, values, amounts(values, self.least))
 
     def _cells(self, values):
         """Standardised logarithms; that of 0 is the least cell, a negative number has none."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..families import FAMILIES
-from ._codecs import AtomCodec, LogarithmCodec, as_numbers, codec_of
+from ._codecs import AtomCodec, as_numbers, codec_of
 from ._containers import open_table
 from ._training_cells import TrainingCells, noisy_cells
 
@@ -42,7 +42,8 @@ class Recoded(NamedTuple):
     def of(cls, encoder, X, families):
         """Encode columns of the table of the encoder's fit, X, in these families, by column.
 
-        These are families of logarithms that nobody asked for, so that later rows may have a 0.
+        These are families of logarithms that nobody asked for, so that later rows may have a 0 or
+        a negative number.
         """
         if not families:
             return NOTHING
@@ -50,8 +51,9 @@ class Recoded(NamedTuple):
         of = [fit_codec(encoder.jitter, j, table.column(j), name) for j, name in families.items()]
         recoded = cls(*(dict(zip(families, part)) for part in zip(*of)))
         for j, codec in recoded.codecs.items():
-            if isinstance(codec, LogarithmCodec):
-                codec.least = float(np.nanmin(as_numbers(table.column(j), codec.family)))
+            if codec.lowest == 0.0:
+                values = as_numbers(table.column(j), codec.family)
+                codec.least = float(values[values > 0.0].min())
         return recoded
 
     def among(self, columns):

@@ -236,7 +236,6 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
     }
     _clusters_type = ShardedClusters
     _advice = BaseChains._advice.replace("n_sweeps", "n_exact")
-    _same_rows = "X, likelihood, n_shards, or whether algorithm is 'collapsed',"
 
     def __init__(
         self,
@@ -329,12 +328,12 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
             seed = seed_below(reading, OfReading.FAMILIES)
             decide = partial(self._decided, seed=seed, limit=limit, names=list(NUMBERS))
             data = read(self, X, n_shards, proposes, words, decide)
-            data = data._replace(fingerprint=(data.fingerprint, algorithm == "collapsed"))
+            collapsed = algorithm == "collapsed"
+            law = self._law_of(data.identity | {"whether algorithm is 'collapsed'": collapsed})
             grids = self._prior_grids(data.shards.n_rows)
-            fit = self._fit_collapsed if algorithm == "collapsed" else self._fit_on_shards
-            fitted, complaints, interrupted = fit(
-                data, grids["concentration"], algorithm, schedule, limit
-            )
+            fit = self._fit_collapsed if collapsed else self._fit_on_shards
+            of_chains = grids["concentration"], self._first_states(law)
+            fitted, complaints, interrupted = fit(data, *of_chains, algorithm, schedule, limit)
             fitted |= data.described(*weighted_draws(fitted), limit)
             complaints += self._complaints(fitted, data.shards.n_rows, **grids)
             if interrupted:
@@ -344,7 +343,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
             "algorithm_": algorithm,
             "likelihood_": data.likelihood,
             "_encoder": data.encoder,
-            "_fingerprint": data.fingerprint,
+            "_law": law,
         }
         self._keep(fitted, complaints)
         if not interrupted:
@@ -367,11 +366,10 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
             )
         return algorithm
 
-    def _fit_on_shards(self, data, grid, algorithm, schedule, limit):
+    def _fit_on_shards(self, data, grid, states, algorithm, schedule, limit):
         """Run uncollapsed chains in turns; return (fitted attributes, complaints, interrupted)."""
         complaints, (seeds, of_start) = [], self._seeds()
         sampling = Sampling(algorithm, schedule, self.n_auxiliary, self.n_draws, self.thin)
-        states, goes_on = self._first_states(data.fingerprint), self._goes_on
         with InterruptNote() as note:
             with ShardPool(data.shards, self.n_jobs) as pool:
                 chains = chains_of(data, grid, states, seeds, of_start, self.init)
@@ -380,7 +378,7 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
                     run = ShardedRun(
                         pool, chains, note, progress, getattr(self, "_on_record", None)
                     )
-                    lengths, draws = draw_on_shards(run, sampling, limit, goes_on)
+                    lengths, draws = draw_on_shards(run, sampling, limit, self._goes_on)
                     for chain in progress:
                         chain.end()
 
@@ -419,13 +417,13 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
             )
         return fitted, complaints, run.interrupted
 
-    def _fit_collapsed(self, data, grid, algorithm, schedule, limit):
+    def _fit_collapsed(self, data, grid, states, algorithm, schedule, limit):
         """Run chains of collapsed Gibbs sampling side by side; return the same."""
         if data.table is None:
             raise ValueError("algorithm='collapsed' holds all rows: X must fit into memory")
         complaints, (seeds, of_start) = [], self._seeds()
         gibbs = PriorGibbs(n_sweeps=schedule.n_accelerated + schedule.n_exact)
-        states, plan = self._first_states(data.fingerprint), data.plan(grid)
+        plan = data.plan(grid)
         check_states(states, plan)
         starts = spawn_seeds(of_start, self.n_chains)
         plans = [plan._replace(init=first_labels(self.init, data, start)) for start in starts]

@@ -114,8 +114,8 @@ class BaseAnnealed(BaseTable, BaseChains):
             if decided is not cells or len(encoder.apart.kept) < n_kept:
                 table = encoder.table(decided.noisy)
             plan = plan_of(encoder, table, self._has_views)
-            fingerprint = encoder.fingerprint(table)
-            states = self._first_states(fingerprint)
+            law = self._law_of({"X": encoder.fingerprint(table), "families": encoder.families_})
+            states = self._first_states(law)
             check_states(states, plan)
             if None in states:
                 plan = plan._replace(strata=self._strata(strata, schedule, plan, of_start))
@@ -153,7 +153,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         fitted["family_evidence_"] = evidence
         fitted["date_parts_"] = encoder.parts.names
         fitted |= evidence_of([result["log_evidence"] for result in results])
-        fitted |= {"rounding_": encoder.jitter.steps, "_fingerprint": fingerprint, "_block": block}
+        fitted |= {"rounding_": encoder.jitter.steps, "_law": law, "_block": block}
         fitted["_interrupted"] = interrupted
         return fitted, complaints
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, Self
 
+import joblib
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
@@ -22,6 +23,17 @@ from ._grid_ends import complaints_of_grid_ends
 from ._verdict import disagreement, final_stage, judged
 
 ENOUGH_RECORDS = 20  # fewer records of a concentration do not show that it stays at an end
+# Parameters of the law that chains draw from.
+LAW = (
+    "hyperparameters",
+    "partition_prior",
+    "concentration",
+    "discount",
+    "expected_clusters",
+    "view_concentration",
+    "view_discount",
+    "expected_views",
+)
 INTERRUPTED = "The fit was interrupted: it keeps the last complete state of each chain."
 
 
@@ -46,7 +58,6 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
         "Give it more sweeps (a larger number as the schedule's n_sweeps, or warm_start), or look "
         "at `trace_`."
     )
-    _same_rows = "X or families"  # what must be the same if a fit goes on from an earlier one
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``schedule__max_time`` and the like are those of a schedule object.
@@ -125,8 +136,16 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
         """Whether this fit begins where the one before ended."""
         return self.warm_start and hasattr(self, "_states")
 
-    def _first_states(self, fingerprint):
-        """The state that each chain begins with, None for the schedule's own start."""
+    def _law_of(self, of_data):
+        """What must be the same if a fit goes on from an earlier one, as hashes by what a user
+        calls it: what is known of the data, and the parameters of the law that chains draw from."""
+        given = self.get_params(deep=False)
+        of_parameters = {name: given[name] for name in LAW if name in given}
+        return {name: joblib.hash(value) for name, value in (of_data | of_parameters).items()}
+
+    def _first_states(self, law):
+        """The state that each chain begins with, None for the schedule's own start; `law` is that
+        of `_law_of`."""
         if not self._goes_on:
             return [None] * self.n_chains
         if len(self._states) != self.n_chains:
@@ -134,10 +153,11 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
                 f"warm_start: the earlier fit had {len(self._states)} chains, n_chains is now "
                 f"{self.n_chains}"
             )
-        if fingerprint != self._fingerprint:
+        changed = [name for name, value in law.items() if self._law.get(name) != value]
+        if changed:
             raise ValueError(
-                f"warm_start goes on with the same rows: {self._same_rows} differ from the earlier "
-                f"fit's"
+                f"warm_start goes on with the same rows and the same law: {' and '.join(changed)} "
+                f"must be as in the earlier fit. Set warm_start=False for another fit."
             )
         return self._states
 

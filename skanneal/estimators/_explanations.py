@@ -37,7 +37,7 @@ def explain(estimator, X, n, n_cells, reference, scored_by=None):
         )
     columns, queries = estimator._encoded(X), estimator._queries()
     usual = columns if reference is None else estimator._encoded(reference)
-    usual = _medians(queries.surprisal(usual))
+    usual = _medians(queries.column_surprisal(usual))
     training = estimator._training_table(X)
     if training is not None:
         scores = (scored_by or estimator).outlier_scores_
@@ -49,7 +49,7 @@ def explain(estimator, X, n, n_cells, reference, scored_by=None):
     lines, at = [], []
     for i, of_row in zip(rows, asked):
         cells = [None if c is None else c[[i]] for c in columns]
-        excess = of_row.surprisal(cells)[0] - usual
+        excess = of_row.column_surprisal(cells)[0] - usual
         guilty = [int(j) for j in np.argsort(-excess)[:n_cells] if excess[j] > 0]
         expected = _expected(of_row, cells, guilty, pandas)
         for j in guilty:

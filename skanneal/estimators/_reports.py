@@ -152,7 +152,9 @@ class Reports:
             column of the cell; None if no cell of the row is to blame, but that rows like it are
             few. "value": the cell. "expected": what `impute` would put there, given the rest of the
             row; None in a family of whole rows. "excess": the cell's `surprisal` less the median
-            over the reference in that column, in nats; only cells above it are to blame.
+            over the reference in that column, in nats; only cells above it are to blame. Here a
+            periodic date counts with its parts, such as the day of the week, and in a column of
+            `CrossCatPY`'s `missing_indicator` it counts whether the cell is missing.
 
         Raises
         ------

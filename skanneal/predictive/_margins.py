@@ -30,6 +30,11 @@ Where values end (`Walls` of _margin_law.py). A column that was never negative i
 wall at 0: no draw is negative, and a negative number has no density. If more than one training
 value is at an end of a rounded column, or if an end is an atom, the smooth law ends there, half a
 step beyond, and what lies farther out has the share of one value in n + 1, by the model.
+
+A map takes a value at a wall to where the mixture has hardly any rows, and no component holds it
+for possible. But of a training value at the wall is only known that its rank is about that of half
+a value of the n + 1. So where values come up to a wall, whatever is nearer to it than half a value
+has the density that is found there.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -56,7 +61,7 @@ MOST_VALUES = 10_000  # of a column that its law is estimated from
 DRAWS = 16  # that the law averages over
 ASKED = 1000  # rows of a half, whether maps of the other half make them more probable
 INSIDE = 1e-9, 1.0 - 1e-9  # of ranks
-TOUCH = 4e-7  # relative error of a cell: so near to a wall a density is that at the wall
+TOUCH = 4e-7  # relative error of a cell
 
 
 class TrainingValues(NamedTuple):
@@ -186,6 +191,9 @@ class MarginMap:
         From arsinh of a cell to its score under the mixture's margin.
     curve : Monotone
         From arsinh of a cell of the mixture to that of one of the data.
+    low, high : tuple of float
+        A wall, and the cell of the data from which on to that end all places are one; infinite
+        where there is none.
     """
 
     def __init__(self, predictor, place, known):
@@ -199,6 +207,16 @@ class MarginMap:
         law = law_of_scores(known_scores, walls, lambda at: np.sinh(scores.inverse(at)))
         ends = [scores.inverse(at) for at in quantiles(*law)]
         self.curve = Monotone(*np.maximum(ends, np.arcsinh(least)))
+        low, high = max(known.walls.lowest, known.walls.low), known.walls.high
+        ranks = np.array([0.5, 0.25]) / (len(known.cells) + 1.0)
+        self.low = low, self._where_walled(low, ndtri(ranks), -np.inf)
+        self.high = high, self._where_walled(high, -ndtri(ranks), np.inf)
+
+    def _where_walled(self, wall, scores, otherwise):
+        """The cell of the data at the first of two scores, of half a value and of a quarter, if the
+        density there is at most twice its mean up to the wall."""
+        half, quarter = np.sinh(self.curve(self.scores.inverse(scores)))
+        return half if abs(half - wall) <= 4.0 * abs(half - quarter) else otherwise
 
     def to_data(self, cells):
         """Cells of the data from those of the mixture, float64."""
@@ -249,8 +267,10 @@ class MarginMap:
         """
         own = np.asarray(cells, dtype=np.float64)
         touch = TOUCH * (1.0 + np.abs(own))
-        inside = np.maximum(np.where(np.isnan(own), 0.0, own), self.lowest + np.nan_to_num(touch))
-        x = np.arcsinh(inside)
+        (low, first), (high, last) = self.low, self.high
+        inside = np.maximum(np.where(np.isnan(own), 0.0, own), self.lowest)
+        inside = np.where(inside >= low - touch, np.maximum(inside, first), inside)
+        x = np.arcsinh(np.where(inside <= high + touch, np.minimum(inside, last), inside))
         y = self.curve.inverse(x)
         slopes = np.log(np.cosh(y)) - np.log(np.cosh(x)) - self.curve.log_slope(y)
         slopes = np.where(own < self.lowest - touch, -np.inf, slopes)

@@ -167,6 +167,29 @@ class MixtureQueries:
             surprisals[place] -= of_column
         return np.column_stack(apart.spread(surprisals, lambda j: apart.surprisal(j, columns[j])))
 
+    def column_surprisal(self, columns):
+        """The same of all that is known of a column, nan for nothing: (n_rows, n_columns).
+
+        A date goes with its parts, and a column with an indicator has said something where its cell
+        is missing, too."""
+        encoder, surprisals = self.encoder, self.surprisal(columns)
+        several = [j for j in range(encoder.n_columns) if len(encoder.known_by([j])) > 1]
+        if not several:
+            return surprisals
+
+        def log_density(columns):
+            rows, slopes = self.modelled(columns)
+            return sum(slopes.values(), self.law.log_density(rows))
+
+        whole, missing = log_density(columns), encoder.missing_columns(len(surprisals))
+        for j in several:
+            others = list(columns)
+            for at in encoder.known_by([j]):
+                others[at] = missing[at]
+            apart = np.nan_to_num(surprisals[:, j]) if j in encoder.apart.out else 0.0
+            surprisals[:, j] = log_density(others) - whole + apart
+        return surprisals
+
     def without(self, table, rows):
         """Yield these queries, as to cells, of draws that have not seen a training row, one after
         another.

@@ -55,7 +55,8 @@ class Data(NamedTuple):
         The rows as they came.
     evidence : dict or None
         How "auto" chose the likelihood, see `choose_family`.
-    fingerprint : int
+    identity : dict
+        What a fit that goes on from this one must have, too, by what a user calls it.
     asked : Table or None
         The rows as `predict` sees them, if that differs: without the noise of rounded cells.
     """
@@ -68,7 +69,7 @@ class Data(NamedTuple):
     grids: dict
     source: RowSource
     evidence: dict
-    fingerprint: int
+    identity: dict
     asked: Table = None
 
     def plan(self, grid):
@@ -177,21 +178,22 @@ def read(estimator, X, n_shards, proposes, words, decide):
     table = encoder.table(cells.noisy)
     n_rows = table.n_rows if source is None else source.n_rows
     check_numbers(n_shards, estimator.init, n_rows)
-    fingerprint = zlib.crc32(repr((name, n_shards, n_rows)).encode(), encoder.fingerprint(table))
+    fingerprint = zlib.crc32(repr(n_rows).encode(), encoder.fingerprint(table))
+    identity = {"X": fingerprint, "likelihood": name, "n_shards": n_shards}
     likelihood, hyper, grids = _make(name, given, encoder, table)
     if source is not None:
         encode = likelihood.encode
         if encoder.apart.out:
             encode = functools.partial(_encode_kept, likelihood, encoder.apart)
         shards = Shards(source, n_shards, encode)
-        return Data(encoder, likelihood, shards, None, hyper, grids, source, None, fingerprint)
+        return Data(encoder, likelihood, shards, None, hyper, grids, source, None, identity)
     # The encoded rows are dealt, not X, so the source is an index of them.
     index = np.arange(table.n_rows)[:, None]
     shards = Shards(index, n_shards, lambda rows: TableRows(table.take(rows[:, 0])))
     source = RowSource(_numbers_of(X, encoder))
     rounded = likelihood.conjugate and encoder.jitter.lattices
     asked = encoder.table(cells.exact) if rounded else None
-    known = encoder, likelihood, shards, table, hyper, grids, source, evidence, fingerprint
+    known = encoder, likelihood, shards, table, hyper, grids, source, evidence, identity
     return Data(*known, asked)
 
 
@@ -291,10 +293,10 @@ def _read_own(estimator, X, source, n_shards, likelihood):
         first = validate_data(estimator, head(source), dtype=np.float64)
     check_numbers(n_shards, estimator.init, source.n_rows)
     name = type(estimator.likelihood).__name__
-    fingerprint = zlib.crc32(repr((name, n_shards, source.n_rows)).encode())
-    fingerprint = zlib.crc32(np.ascontiguousarray(first), fingerprint)
+    fingerprint = zlib.crc32(np.ascontiguousarray(first), zlib.crc32(repr(source.n_rows).encode()))
+    identity = {"X": fingerprint, "likelihood": name, "n_shards": n_shards}
     shards = Shards(source, n_shards, likelihood.encode)
-    return Data(None, likelihood, shards, None, {}, {}, source, None, fingerprint)
+    return Data(None, likelihood, shards, None, {}, {}, source, None, identity)
 
 
 def is_list_of_shards(X):

@@ -59,7 +59,7 @@ def n_clusters_proba(
     Raises
     ------
     ValueError
-        If `probability` or `unseen` is not in its range.
+        If `tree` has another shape, or if `probability` or `unseen` is not in its range.
 
     Examples
     --------
@@ -71,7 +71,13 @@ def n_clusters_proba(
     for name, value in (("probability", probability), ("unseen", unseen)):
         if not 0.0 <= value < 1.0:
             raise ValueError(f"{name} must be at least 0 and below 1, got {value!r}.")
-    heights = np.asarray(tree, dtype=np.float64).reshape(-1, 4)[::-1, 2]
+    tree = np.asarray(tree, dtype=np.float64)
+    if tree.ndim != 2 or tree.shape[1] != 4:
+        raise ValueError(
+            f"tree must be of shape (n_components - 1, 4), as cluster_tree gives it, got one of "
+            f"shape {tree.shape}."
+        )
+    heights = tree[::-1, 2]
     log_odds = np.minimum(heights, _SURE) + np.log1p(-probability)
     weights = np.concatenate([[0.0], np.cumsum(log_odds)])
     weights = np.exp(weights - weights.max())

@@ -121,6 +121,19 @@ def test_arrays_that_contradict_each_other(fitted, key):
         model.fit(X)
 
 
+@pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
+def test_a_state_of_other_families_is_refused(estimator):
+    """It is right by itself, and compiled moves would write beyond its arrays."""
+    rows = TABLE[np.arange(N) % 7 > 0, 2:3]
+    model, other = (
+        short(estimator, families=family, warm_start=True).fit(rows)
+        for family in ("normal", "semi_continuous")
+    )
+    model._states = other._states
+    with pytest.raises(ValueError, match="the state's array 'state' has other families"):
+        model.fit(rows)
+
+
 @pytest.mark.parametrize("name", ["annealed", "crosscat", "accelerated", "not conjugate"])
 def test_draws_are_checked_before_a_query(fitted, name):
     n_tried = 0

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 import scipy.sparse
 
-from oracles.cheap import ONE_DRAW, cheap_schedule
-from skanneal import AnnealedDPMixture
+from oracles.cheap import ONE_DRAW, cheap_schedule, short
+from skanneal import AnnealedDPMixture, CrossCatPY
 from skanneal.schedules import (
     SCHEDULES,
     AcceleratingAnneal,
@@ -269,6 +269,34 @@ class TestBadParameters:
         model.set_params(n_chains=1)
         assert all(vars(model)[name] is value for name, value in before.items() if name[-1] == "_")
         model.fit(X.tolist())  # the same rows in another container
+
+    @pytest.mark.parametrize(
+        ("changed", "named"),
+        [
+            ({"families": "semi_continuous"}, "families"),
+            ({"families": "multivariate_normal"}, "families"),
+            ({"families": {"normal": [0], "semi_continuous": [1]}}, "families"),
+            ({"concentration": 50.0}, "concentration"),
+            ({"expected_clusters": (2, 5)}, "expected_clusters"),
+            ({"discount": 0.5}, "discount"),
+            ({"hyperparameters": {"normal": {"kappa0": 5.0}}}, "hyperparameters"),
+            ({"partition_prior": "finite"}, "partition_prior"),
+            ({"families": "normal", "n_draws": 2, "max_time": 5.0, "n_clusters": 1}, None),
+        ],
+    )
+    @pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
+    def test_warm_start_with_another_law(self, estimator, changed, named):
+        """Chains of another law are refused; what is no part of the law may change."""
+        if estimator is CrossCatPY and "n_clusters" in changed:
+            changed = {"n_draws": 2, "max_time": 5.0}
+        rows = np.random.default_rng(0).normal(size=(30, 2))
+        model = short(estimator, families="normal", warm_start=True).fit(rows)
+        model.set_params(**changed)
+        if named is None:
+            model.fit(rows)
+        else:
+            with pytest.raises(ValueError, match=f"the same law: {named} must be as in"):
+                model.fit(rows)
 
 
 # ---- odd tables for which there is a right answer ------------------------------------------------

@@ -270,3 +270,24 @@ def test_the_detector_has_logarithms():
         warnings.simplefilter("ignore")
         detector.fit(amounts(150))
     assert detector.predict([[1e-9, 1.0], [1.0, 1.0]]).tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_later_numbers_that_are_no_amounts_are_odd(zeros):
+    """The lower, the odder; the control: an error where the family is named."""
+    X = amounts(n=300)
+    X[: 60 * zeros, 0] = 0.0
+    model = fitted(X)
+    assert families(model) == ({WITH_ATOMS: [0]} if zeros else {}) | {LOGARITHMS: [0, 1][zeros:]}
+    least = X[X[:, 0] > 0.0, 0].min()
+    rows = np.c_[[1.0, least, 0.0, -1.0, -100.0, np.nan], np.ones(6)]
+    scores = model.score_outliers(rows)
+    assert np.isfinite(model.score_samples(rows)).all()
+    assert scores[4] > scores[3] > 3.0 > max(scores[0], scores[5])
+    assert scores[3] > scores[1] and (scores[2] < 3.0) == zeros
+    assert MixtureOutlierDetector(random_state=0).fit(X).predict(rows)[[0, 3, 4]].tolist() == [
+        1, -1, -1
+    ]  # fmt: skip
+    own = fitted(X, families=model.families_)
+    with pytest.raises(ValueError, match="must hold numbers above 0, got -100"):
+        own.score_samples(rows)

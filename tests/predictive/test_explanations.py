@@ -124,6 +124,39 @@ def test_a_cell_is_expected_given_all_others_of_the_row():
         assert line["expected"] == pytest.approx(model.impute(known)[line["column"]].iloc[0])
 
 
+@pytest.mark.parametrize("margins", ["model", "data"])
+@pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
+def test_a_day_of_the_week_may_be_to_blame(estimator, margins):
+    """One Saturday; the control: without the parts of dates there is nothing odd about it."""
+    X = on_working_days()
+    for dates, blamed in (("periodic", True), ("elapsed", False)):
+        model = estimator(**QUICK, dates=dates, margins=margins).fit(X)
+        frame = model.explain_outliers(X, n=8)
+        odd = frame[frame["excess"] > 2.5]
+        assert (odd["column"].get(9) == "day") == blamed
+
+
+@pytest.mark.parametrize("margins", ["model", "data"])
+def test_a_gap_may_be_to_blame(margins):
+    """One missing cell where an indicator tells, and gaps of a column that is set apart; the
+    control: without indicators none of them is."""
+    X = on_working_days()
+    X.loc[3, "a"] = X.loc[[20, 40, 60], "one"] = np.nan
+    for indicators, blamed in ((["a", "one"], {3: "a", 20: "one", 40: "one", 60: "one"}), ((), {})):
+        model = CrossCatPY(**QUICK, missing_indicator=indicators, margins=margins).fit(X)
+        frame = model.explain_outliers(X, n=16, n_cells=3)
+        odd = frame[(frame["excess"] > 2.5) & frame["value"].isna()]
+        assert odd["column"].to_dict() == blamed
+
+
+def on_working_days(n=200):
+    """But for the tenth row; two further columns, one of them constant."""
+    rng = np.random.default_rng(4)
+    days = rng.choice(pd.bdate_range("2022-01-03", periods=520), n)
+    days[9] = pd.Timestamp("2022-11-05")
+    return pd.DataFrame({"a": rng.normal(size=n), "day": days, "one": np.ones(n)})
+
+
 def test_several_cells_of_a_row(fitted):
     model, X = fitted
     frame = model.explain_outliers(X, n=4, n_cells=2)

@@ -299,6 +299,37 @@ def test_numbers_that_recur_are_drawn_as_they_are(families):
     assert drawn[:, 0].min() == 0.0
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_number_at_a_wall_is_no_surprise_to_its_component(seed):
+    """A narrow component of small numbers: one of them is 0, the least that can be."""
+    rng = np.random.default_rng(seed)
+    small = rng.random(150) < 0.3
+    X = rng.normal(size=(150, 3)) * [1.0, 0.05, 1.0]
+    X[small] += [20.0, 0.0, 9.0]
+    X[:, 1] = np.abs(np.where(small, X[:, 1], 5.0 + 20.0 * X[:, 1]))
+    X[np.flatnonzero(small)[0], 1] = 0.0
+    model = fitted(X, families="normal", schedule=SequentialGibbs(n_sweeps=20))
+    at_wall, near = model.score_samples([[20.0, 0.0, 9.0], [20.0, 0.02, 9.0]])
+    assert at_wall > near - 1.0
+
+
+def test_beyond_half_a_value_before_a_wall_places_are_one():
+    """Walls that are an atom, hard or not; beyond a wall that is not hard places are farther."""
+    rng = np.random.default_rng(0)
+    X = np.c_[np.r_[rng.uniform(size=200), np.ones(60)], rng.normal(size=260)]
+    model = fitted(X, families={"semi_continuous": [0], "normal": [1]})
+    of = model._queries().maps[0]
+    (low, first), (high, last) = of.low, of.high
+    assert low == of.lowest < first < of.known[5] and of.known[-5] < last < high
+    inside = [[low, 0.5 * (low + first), first], [last, 0.5 * (last + high), high - 1e-5]]
+    for places in inside:
+        cells, slopes = of.to_model(np.float32(places))
+        assert np.ptp(cells) < 1e-5 and np.ptp(slopes) < 1e-3
+    (before, after), slopes = of.to_model(np.float32([high - 1e-5, high + 0.1]))
+    assert after > before and np.isfinite(slopes).all()
+    assert of.to_model(np.float32([low - 0.1]))[1] == -np.inf
+
+
 def test_numbers_that_recur_are_drawn_with_all_their_digits():
     """Fractions of nine digits, which single precision does not hold, among numbers of as many."""
     rng = np.random.default_rng(4)

@@ -74,3 +74,8 @@ def test_one_component_may_hide_more_clusters():
 def test_shares_out_of_their_range_are_named(name, value):
     with pytest.raises(ValueError, match=f"{name} must be at least 0 and below 1, got"):
         n_clusters_proba(tree_of([9.0, 0.4]), **{name: value})
+
+
+def test_what_is_no_tree_is_refused():
+    with pytest.raises(ValueError, match="tree must be of shape"):
+        n_clusters_proba([0.9, 0.2])
