@@ -109,18 +109,21 @@ def check_determined(encoder, positions, what):
             raise ValueError(f"{what}: {label(j)} is determined by {others}: give these.")
 
 
-def put_given(encoder, columns, known, given):
-    """Put given cells into simulated rows; remove those that are missing by their indicators.
+def put_given(encoder, columns, known, given, n_rows):
+    """Put given cells into simulated rows, and what these determine; remove those that are missing
+    by their indicators.
 
     Parameters
     ----------
     encoder : Encoder
-    columns : list of ndarray of shape (n_rows,)
-        Numbers in the user's units and codes, indicators last, wherever nothing is known.
+    columns : list of (ndarray of shape (n_rows,) or None)
+        Numbers in the user's units and codes, indicators last, wherever nothing is known; None for
+        a column that is set apart.
     known : list of ndarray of shape (1,)
         From `encode_given`.
     given : mapping of columns to values
         What `encode_given` was given.
+    n_rows : int
 
     Returns
     -------
@@ -129,7 +132,6 @@ def put_given(encoder, columns, known, given):
     """
     n_columns = encoder.n_columns
     out = list(columns[:n_columns])
-    n_rows = len(out[0])
     for label, value in given.items():
         (j,) = encoder.names.positions([label], "given")
         if j in encoder.apart.constants:
@@ -137,6 +139,8 @@ def put_given(encoder, columns, known, given):
         if known[j] is None or not encoder.codecs[j].missing(known[j])[0]:
             coded = encoder.codecs[j].n_levels > 0
             out[j] = np.full(n_rows, int(known[j][0]) if coded else as_number(value))
+    for j, value in encoder.set_apart(out).items():
+        out[j] = np.full(n_rows, value) if out[j] is None else out[j]
     for i, j in enumerate(encoder.indicators, start=n_columns):
         present = np.where(known[i] == 2, columns[i], known[i])
         out[j] = np.where(present == 1, out[j], encoder.codecs[j].n_levels or np.nan)

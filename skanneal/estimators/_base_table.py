@@ -404,7 +404,8 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
             new cluster. A column of numbers that is constant in fit adds 0, or -inf if the row has
             another value, since its density is a point mass; one of levels, or left to "auto" and
             whole, adds log 1 / (n + 2) for another value, after n cells. With ``margins="data"`` a
-            negative number in a column that was never negative gives -inf, too.
+            negative number in a column that was never negative gives -inf, too; if the column is
+            rounded, one of more than half a step.
         """
         return self._queries().log_density(self._encoded(X), given)
 
@@ -477,8 +478,9 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
             Only if `return_std`. For a filled number it is the posterior predictive standard
             deviation, in the number's units; distributions whose variance may not exist (Student's
             t with fewer than 3 degrees of freedom, Lomax with a shape below 3) are treated as if
-            they had 3. For a filled level it is one minus its probability. It is 0 for observed
-            cells. If X is a frame, so is this, with its names.
+            they had 3. That of a column which others determine, where several of these are missing,
+            is estimated from 100 draws. For a filled level it is one minus its probability. It is 0
+            for observed cells. If X is a frame, so is this, with its names.
         """
         queries, encoder = self._queries(), self._encoder
         columns, table = encoder.encode(self, X), open_table(X, "X", sparse=True)

@@ -49,17 +49,19 @@ def filler_in_units(predictor, column, of_column, mode):
         moments = _of_amounts(predictor, views, column)
     else:
         moments = (_by_row if joint else _by_component)(predictor, views, column, of_column)
-    if not mode:
-        return moments
     to_data = np.asarray if of_column is None else of_column.to_data
-    of_mixture = _likeliest_centre(views, column) if joint else predictor.filler(column, mode)
+    if mode:
+        of_mixture = _likeliest_centre(views, column) if joint else predictor.filler(column, mode)
+    least = 0.0 if of_column is not None and np.isfinite(of_column.lowest) else -np.inf
 
-    def most_probable(shares, table, rows):
-        cells, _ = of_mixture(shares, table, rows)
-        numbers = predictor.in_units(column, to_data(cells))
-        return numbers, moments(shares, table, rows)[1]
+    def filler(shares, table, rows):
+        numbers, deviations = moments(shares, table, rows)
+        if mode:
+            cells, _ = of_mixture(shares, table, rows)
+            numbers = predictor.in_units(column, to_data(cells))
+        return np.maximum(numbers, least), deviations
 
-    return most_probable
+    return filler
 
 
 def _by_component(predictor, views, column, of_column):

@@ -190,7 +190,8 @@ class MarginMap:
     scores : Monotone
         From arsinh of a cell to its score under the mixture's margin.
     curve : Monotone
-        From arsinh of a cell of the mixture to that of one of the data.
+        From arsinh of a cell of the mixture to that of one of the data; of slope 1 beyond all that
+        is known of both.
     low, high : tuple of float
         A wall, and the cell of the data from which on to that end all places are one; infinite
         where there is none.
@@ -206,7 +207,7 @@ class MarginMap:
         known_scores = scores(np.arcsinh(known.cells.astype(np.float64)))
         law = law_of_scores(known_scores, walls, lambda at: np.sinh(scores.inverse(at)))
         ends = [scores.inverse(at) for at in quantiles(*law)]
-        self.curve = Monotone(*np.maximum(ends, np.arcsinh(least)))
+        self.curve = Monotone(*np.maximum(ends, np.arcsinh(least)), outer=1.0)
         low, high = max(known.walls.lowest, known.walls.low), known.walls.high
         ranks = np.array([0.5, 0.25]) / (len(known.cells) + 1.0)
         self.low = low, self._where_walled(low, ndtri(ranks), -np.inf)

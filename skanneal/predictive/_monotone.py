@@ -1,7 +1,7 @@
 """An increasing smooth function through given points, its inverse and its slope.
 
 Between the points it is the monotone cubic of Fritsch and Carlson (1980), beyond them a straight
-line of the slope between the last two. The inverse is found by bisection between two of the points,
+line. The inverse is found by bisection between two of the points,
 so that the two are one function to the last digits, whatever the points.
 """
 
@@ -21,14 +21,17 @@ class Monotone:
     ----------
     x, y : float64 array of shape (n,)
         Ascending. Points that floating-point numbers do not tell apart are left out.
+    outer : float or None, default=None
+        The slope beyond the points; None: that between the last two.
     """
 
-    def __init__(self, x, y):
+    def __init__(self, x, y, outer=None):
         kept = _apart(x) & _apart(y)
         self.x, self.y = x[kept], y[kept]
         self._cubic = PchipInterpolator(self.x, self.y)
         self._slope = self._cubic.derivative()
-        self._outer = np.diff(self.y)[[0, -1]] / np.diff(self.x)[[0, -1]]
+        last = np.diff(self.y)[[0, -1]] / np.diff(self.x)[[0, -1]]
+        self._outer = last if outer is None else np.full(2, outer)
 
     def __call__(self, x):
         """f(x)."""

@@ -5,14 +5,21 @@ The estimator checks and encodes a query; this module answers it for encoded col
 
 # SPDX-License-Identifier: BSD-3-Clause
 
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from numbers import Integral
 
 import numpy as np
 
-from ..encoding import check_determined, check_whole_rows, encode_given, put_given
+from ..encoding import (
+    CollinearCodec,
+    check_determined,
+    check_whole_rows,
+    encode_given,
+    put_given,
+)
 from ..families import Table
 from ..parallel import OfTurn, OfTurns, seed_below, seeds_below
+from ._determined_spread import determined_spread
 from ._margins import Margins, rows_of_mixture
 from ._predictor import Predictor
 from ._tail import outlier_scores
@@ -135,7 +142,7 @@ class MixtureQueries:
 
         def rows(predictor, own_seed):
             columns = self.simulated(predictor, self.modelled(known)[0], own_seed, n)
-            return encoder.decode(put_given(encoder, columns, known, given))
+            return encoder.decode(put_given(encoder, columns, known, given, n))
 
         if n_replicates is None:
             return rows(self.law, seed)
@@ -143,13 +150,10 @@ class MixtureQueries:
 
     def simulated(self, predictor, table, seed, n):
         """n rows given the cells of the mixture's one: columns of numbers in the user's units and
-        codes, rounded as those of the fit."""
+        codes, rounded as those of the fit, None for a column set apart."""
         apart, encoder = self.encoder.apart, self.encoder
         columns = predictor.simulate(table, seed, n=n, maps=self.maps)
-        columns = encoder.rounded(apart.spread(columns, lambda j: None))
-        for j, value in encoder.set_apart(columns).items():
-            columns[j] = np.full(n, value)
-        return columns
+        return encoder.rounded(apart.spread(columns, lambda j: None))
 
     def surprisal(self, columns):
         """-log p(cell | the row's other cells) in nats: (n_rows, n_columns).
@@ -236,8 +240,21 @@ class MixtureQueries:
         if table is None:
             return [np.empty(0)] * len(missing), [np.empty(0)] * len(missing), missing
         values, spreads = self.law.fill(table, gaps, strategy == "mode", self.maps)
-        spreads = self.encoder.apart.spread(spreads, lambda j: np.zeros(missing[j].sum()))
-        return self._with_apart(values, columns, missing), spreads[: len(missing)], missing
+        codecs, apart = self.encoder.codecs, self.encoder.apart
+        spreads = apart.spread(spreads, lambda j: None)[: len(missing)]
+        draws = partial(self._repeated, columns)
+        for j in sorted(apart.out, key=lambda j: isinstance(codecs[j], CollinearCodec)):
+            spreads[j] = np.zeros(missing[j].sum())
+            if isinstance(codecs[j], CollinearCodec):
+                of_rows = determined_spread(codecs[j], codecs, missing, spreads, draws)
+                spreads[j] = of_rows[missing[j]]
+        return self._with_apart(values, columns, missing), spreads, missing
+
+    def _repeated(self, columns, rows, n):
+        """n times a joint draw of the missing cells of some rows, in the user's units."""
+        table, apart = self.modelled(columns)[0].take(rows), self.encoder.apart
+        for seed in range(n):
+            yield apart.spread(self.law.simulate(table, seed, maps=self.maps), lambda j: None)
 
     def imputations(self, columns, n_imputations, seed):
         """What to put into missing cells, several times.

@@ -169,6 +169,32 @@ def test_samples_lie_in_the_plane(models):
     np.testing.assert_allclose(rows[:, SUM], 3.0 + rows[:, 0] + 2.0 * rows[:, 2], rtol=1e-5)
 
 
+@pytest.mark.parametrize("margins", ["model", "data"])
+@pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
+def test_samples_lie_in_the_plane_of_what_is_given(estimator, margins):
+    """One, all or none of the columns that determine another; draws are possible rows."""
+    model = fitted(WIDE, estimator=estimator, margins=margins)
+    for given in ({0: 5.5}, {2: 1.5}, {0: 5.5, 2: 1.5}, {1: 3.0}, {0: 5.5, 2: 1.5, SUM: 11.5}):
+        drawn = model.sample(20, given=given, random_state=0)
+        assert all((drawn[:, j] == value).all() for j, value in given.items())
+        np.testing.assert_allclose(drawn[:, COPY], drawn[:, 1], rtol=1e-6)
+        np.testing.assert_allclose(drawn[:, SUM], 3.0 + drawn[:, 0] + 2.0 * drawn[:, 2], rtol=1e-6)
+        assert np.isfinite(model.score_samples(drawn)).all()
+
+
+def test_spreads_of_determined_cells():
+    """Where nothing, one or both of what determines the sum is missing: none, that cell's times its
+    weight, and the spread of imputations."""
+    model = fitted(WIDE)
+    X = WIDE[[0, 0, 0, 0]].copy()
+    X[:, SUM] = X[1, 0] = X[2, 2] = X[3, 0] = X[3, 2] = np.nan
+    spreads = model.impute(X, return_std=True)[1]
+    np.testing.assert_allclose(spreads[:3, SUM], [0.0, spreads[1, 0], 2.0 * spreads[2, 2]])
+    drawn = [own[3, SUM] for own in model.impute(X, n_imputations=400)]
+    assert 0.75 < spreads[3, SUM] / np.std(drawn) < 1.33
+    np.testing.assert_array_equal(spreads, model.impute(X, return_std=True)[1])
+
+
 def test_gaps_are_filled_from_the_other_columns(models):
     rows = WIDE[:4].copy()
     rows[0, COPY] = rows[1, SUM] = rows[2, SUM] = np.nan

@@ -299,6 +299,51 @@ def test_numbers_that_recur_are_drawn_as_they_are(families):
     assert drawn[:, 0].min() == 0.0
 
 
+@pytest.mark.parametrize("prior", ["pitman_yor", "finite"])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_far_away_have_a_density(seed, prior):
+    """Near to that of the model's own margin, on both sides, and no warning of numbers."""
+    rng = np.random.default_rng(seed)
+    X = np.c_[rng.normal(size=100), np.exp(rng.normal(size=100)) * (rng.random(100) < 0.7)]
+    families = {"normal": [0], "semi_continuous_log_normal": [1]}
+    models = [
+        fitted(X, families=families, partition_prior=prior, margins=own)
+        for own in ("data", "model")
+    ]
+    far = np.full((12, 2), np.nan)
+    far[:8, 0] = [-1e6, -100, -30, -8, 8, 30, 100, 1e6]
+    far[8:, 1] = [30, 1e3, 1e5, 1e20]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        own, of_model = (model.score_samples(far) for model in models)
+        assert np.isfinite(models[0].surprisal(far[:8])[:, 0]).all()
+    assert (np.diff(own[:4]) > 0).all() and (np.diff(own[4:8]) < 0).all()
+    assert (np.abs(own / of_model - 1.0) < 0.8).all()
+
+
+def test_columns_far_from_zero_have_tails_to_both_sides():
+    """They were never negative, but their values do not come up to 0."""
+    X = 50.0 + np.random.default_rng(0).normal(size=(100, 1))
+    model = fitted(X, families="normal")
+    places = np.linspace(1e-3, 100.0, 40001)[:, None]
+    density = np.exp(model.score_samples(places))
+    assert integrals(density, places[:, 0])[-1] == pytest.approx(1.0, abs=5e-3)
+    assert (np.diff(model.score_samples([[1.0], [25.0], [45.0], [47.0]])) > 0.5).all()
+
+
+def test_fills_of_counts_are_not_negative():
+    """A rounded column that was never negative reaches half a step below 0, and no fill does."""
+    rng = np.random.default_rng(1)
+    counts = rng.poisson(0.15, 100).astype(float)
+    X = np.c_[counts, rng.normal(size=100) + 3.0 * counts]
+    gaps = np.c_[np.full(9, np.nan), np.linspace(-9.0, 3.0, 9)]
+    for families in ("normal", "multivariate_normal"):
+        model = fitted(X, families=families)
+        assert np.isfinite(model.score_samples([[-0.3, 0.0]]))
+        assert (model.impute(gaps)[:, 0] >= 0.0).all()
+    assert model.score_samples([[-0.6, 0.0]]) == -np.inf
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_number_at_a_wall_is_no_surprise_to_its_component(seed):
     """A narrow component of small numbers: one of them is 0, the least that can be."""
@@ -397,7 +442,7 @@ def test_a_map_that_moves_nothing_leaves_fills_and_their_spreads(n):
     """Of few rows, too, whose conditional laws have heavy tails."""
 
     class Nothing:
-        to_data = staticmethod(np.asarray)
+        to_data, lowest = staticmethod(np.asarray), -np.inf
 
     X = np.random.default_rng(8).normal(size=(n, 2))
     queries = fitted(X, families="multivariate_normal", margins="model")._queries()

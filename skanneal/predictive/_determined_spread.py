@@ -1,0 +1,49 @@
+"""Spreads of the missing cells of columns that others determine.
+
+Such a number is a sum over the columns that determine it. Where one of their cells is missing its
+standard deviation is that cell's, times its weight. Of several it is estimated from N_DRAWS joint
+draws, the same ones at each call.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+import numpy as np
+
+N_DRAWS = 100
+
+
+def determined_spread(codec, codecs, missing, spreads, draws):
+    """Standard deviations of the missing cells of a column.
+
+    Parameters
+    ----------
+    codec : CollinearCodec
+        Of the column.
+    codecs : list of codec
+        Of all columns.
+    missing : list of ndarray of bool of shape (n_rows,)
+        By column.
+    spreads : list of (ndarray of shape (n_missing,) or None)
+        By column, those of its missing cells.
+    draws : callable
+        ``draws(rows, n)`` gives n times a joint draw of the missing cells of these rows: a list of
+        arrays by column, in the user's units.
+
+    Returns
+    -------
+    deviations : float64 array of shape (n_rows,)
+        0 where all that determine the cell are known.
+    """
+    sources = [(j, w * codec.scale / codecs[j].scale) for j, w in zip(codec.sources, codec.weights)]
+    n_gaps = sum(missing[j].astype(int) for j in codec.sources)
+    out = np.zeros(len(n_gaps))
+    for j, weight in sources:
+        out[missing[j]] += np.abs(weight) * spreads[j]
+    rows = np.flatnonzero(n_gaps > 1)
+    if len(rows):
+        sums = [
+            sum(weight * np.where(missing[j][rows], cells[j], 0.0) for j, weight in sources)
+            for cells in draws(rows, N_DRAWS)
+        ]
+        out[rows] = np.std(sums, axis=0)
+    return out
