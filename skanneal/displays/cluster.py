@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._native._types import TableLike
+from ..estimators._descriptions import as_levels
 from ..summary import profile_clusters, rank_clusters
 from ._axes import axes_of, sentence
 from ._fitted import check_drawable, training_table
@@ -88,8 +89,8 @@ class ClusterDisplay:
         estimator : estimator
             Fitted.
         X : array-like or frame of shape (n_rows, n_columns)
-            The training data. Columns that are not numeric, booleans, and integers with up to 20
-            distinct values are shown level by level.
+            The training data. Columns are shown level by level if they hold no numbers, or if the
+            estimator has them as levels (`families_`).
         max_features : int, default=30
             If there are more features, those in which the clusters differ most are shown.
         max_clusters : int, default=20
@@ -104,7 +105,7 @@ class ClusterDisplay:
         check_drawable(cls, estimator, ["labels_"], "a clusterer")
         table, (labels, name, title) = training_table(estimator, X), Groups.of(estimator)
         ranks, sizes = rank_clusters(labels)
-        profile = profile_clusters(table, ranks, len(sizes))
+        profile = profile_clusters(table, ranks, len(sizes), as_levels(estimator))
         shown = np.sort(np.argsort(-profile.spread, kind="stable")[:max_features])
         shown = shown[np.argsort(profile.is_level[shown], kind="stable")]  # numbers first
         names = labels[np.unique(ranks, return_index=True)[1]]

@@ -69,9 +69,10 @@ def describe(estimator, X, n_features, level, form):
     pairs = [*columns_of(table)]
     if estimator._encoder is not None:
         pairs += estimator._encoder.parts.columns(table)
+    cells = cells_of_columns(pairs, as_levels(estimator))
     if form == "long":
-        return _long(pandas, groups, pairs)
-    features = [feature_of(cells, groups.labels, groups.n) for cells in cells_of_columns(pairs)]
+        return _long(pandas, groups, cells)
+    features = [feature_of(of, groups.labels, groups.n) for of in cells]
     apart = ["; ".join(_apart(features, c, n_features)) for c in range(groups.n)]
     sizes = [np.bincount(labels, minlength=groups.n) for labels in groups.partitions]
     low, high = np.quantile(sizes, INTERVAL, axis=0)
@@ -85,6 +86,13 @@ def describe(estimator, X, n_features, level, form):
         },
         index=pandas.RangeIndex(groups.n, name=groups.name),
     )
+
+
+def as_levels(estimator):
+    """Positions of the columns that a fitted estimator has as levels; of one that reads no columns,
+    and has all as numbers, there are none."""
+    encoder = getattr(estimator, "_encoder", None)
+    return () if encoder is None else [j for j, c in enumerate(encoder.codecs) if c.n_levels]
 
 
 def _whole(estimator):
@@ -125,10 +133,10 @@ def _shown(feature, value):
     return str(from_days(np.array([value]), f"{feature.temporal[0]}8[{unit}]")[0])
 
 
-def _long(pandas, groups, pairs):
+def _long(pandas, groups, cells_of_features):
     """A line for each group and feature, in each group the largest difference first."""
     lines = []
-    for cells in cells_of_columns(pairs):
+    for cells in cells_of_features:
         feature = feature_of(cells, groups.labels, groups.n)
         above = probability_above(
             cells.values, cells.missing, groups.partitions, groups.weights, groups.n

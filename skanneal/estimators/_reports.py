@@ -47,10 +47,11 @@ class Reports:
             In the short form: "size": a cluster's size in `labels_`. "low" and "high": 95 % of the
             draws have a size between these. "apart": the features in which it differs most from all
             rows, measured in their standard deviations; for each its mean or share in the cluster,
-            and that of all rows, in the units of X. A feature is a column of numbers, or a level;
-            of two levels the one that is more frequent in the cluster is named. A cluster that has
-            all rows is apart from nothing: this says how many components it has. "typical_row": the
-            position of the row that is most surely in it.
+            and that of all rows, in the units of X. A feature is a column of numbers, or a level of
+            a column that has levels in `families_`; of two levels the one that is more frequent in
+            the cluster is named. A cluster that has all rows is apart from nothing: this says how
+            many components it has. "typical_row": the position of the row that is most surely in
+            it.
 
             In the long form: "cluster" (or "component"), "column", and "level", missing for a
             number; of two levels that which is last by name stands for both. "value" and "overall":

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-_MAX_LEVELS_OF_INTEGERS = 20
-
 
 class Profile(NamedTuple):
     """What sets clusters apart, feature by feature.
@@ -34,7 +32,9 @@ class Profile(NamedTuple):
     names: list
 
 
-def profile_clusters(table: Any, labels: ArrayLike, n_clusters: int | None) -> Any:
+def profile_clusters(
+    table: Any, labels: ArrayLike, n_clusters: int | None, as_levels: Any = ()
+) -> Any:
     """Return the means of numbers and the frequencies of levels in each cluster.
 
     Parameters
@@ -45,15 +45,18 @@ def profile_clusters(table: Any, labels: ArrayLike, n_clusters: int | None) -> A
         From 0 to n_clusters - 1.
     n_clusters : int
         Number of clusters.
+    as_levels : collection of int, default=()
+        Positions of the columns of numbers that are shown level by level, as all columns are that
+        hold no numbers.
 
     Returns
     -------
     profile : Profile
         One feature per column of numbers, one per level of the other columns; of two levels only
-        that which is last by name, since the other has the rest. Integers with up to 20 distinct
-        values count as levels.
+        that which is last by name, since the other has the rest.
     """
-    features = features_of_columns(columns_of(table), labels, n_clusters)
+    cells = cells_of_columns(columns_of(table), as_levels)
+    features = [feature_of(each, labels, n_clusters) for each in cells]
     values, spread = [], []
     for feature in features:
         scaled, shares = feature.differences, feature.mean + feature.shifts
@@ -121,34 +124,19 @@ def columns_of(table):
     return ((str(name), table.column(j)) for j, name in enumerate(names))
 
 
-def features_of_columns(pairs, labels, n_clusters):
-    """Return the features of columns, with their means in each cluster.
-
-    Parameters
-    ----------
-    pairs : iterable of (str, Column)
-    labels : ndarray of int of shape (n_rows,)
-        From 0 to n_clusters - 1, or -1 for a row that is in none.
-    n_clusters : int
-        Number of clusters.
-
-    Returns
-    -------
-    features : list of Feature
-    """
-    return [feature_of(cells, labels, n_clusters) for cells in cells_of_columns(pairs)]
-
-
 def feature_of(cells, labels, n_clusters):
     """Return the Feature of Cells."""
     law = _moments(cells.values, cells.missing, labels, n_clusters)
     return Feature(cells.column, cells.level, cells.other, *law, cells.temporal)
 
 
-def cells_of_columns(pairs):
-    """Yield the Cells of (name, Column) pairs: of two levels only that which is last by name."""
-    for name, column in pairs:
-        codes, levels = _levels(column)
+def cells_of_columns(pairs, as_levels):
+    """Yield the Cells of (name, Column) pairs: of two levels only that which is last by name.
+
+    The columns of numbers at the positions `as_levels` are shown level by level, too.
+    """
+    for j, (name, column) in enumerate(pairs):
+        codes, levels = _levels(column, j in as_levels)
         if levels is None:
             yield Cells(name, None, None, column.values, column.missing, column.temporal)
             continue
@@ -160,18 +148,16 @@ def cells_of_columns(pairs):
             yield Cells(name, levels[c], other, codes == c, column.missing, None)
 
 
-def _levels(column):
+def _levels(column, numbers_too):
     """Return the codes and levels of a column that is shown level by level, else two Nones."""
     if column.levels is not None:
         return column.values, column.levels
-    if column.dtype == "float":
-        return None, None
     if column.dtype == "boolean":
         return column.values.astype(np.int8), [False, True]
+    if not numbers_too:
+        return None, None
     present = column.values if column.missing is None else column.values[~column.missing]
     levels = np.unique(present)
-    if len(levels) > _MAX_LEVELS_OF_INTEGERS:
-        return None, None
     return np.searchsorted(levels, column.values), levels.tolist()
 
 

@@ -233,15 +233,15 @@ def test_coassignment_shows_each_cluster_in_proportion(fitted):
 
 
 # ----------------------------------------------------------------------------------------- clusters
-def profile_of(X, labels):
+def profile_of(X, labels, as_levels=()):
     ranks, sizes = rank_clusters(labels)
-    return profile_clusters(open_table(X, "X"), ranks, len(sizes))
+    return profile_clusters(open_table(X, "X"), ranks, len(sizes), as_levels)
 
 
 def test_profile_by_pandas(fitted):
     """Means and frequencies against groupby; clusters from the largest: 1, 0, 2."""
     X = make_frame()
-    profile = profile_of(X, fitted.labels_)
+    profile = profile_of(X, fitted.labels_, as_levels=[X.columns.get_loc("count")])
     table = pd.DataFrame(profile.values, index=[1, 0, 2], columns=profile.names)
     for name in ("size", "bytes"):
         means = X[name].groupby(fitted.labels_).mean()
@@ -309,9 +309,9 @@ def test_clusters_shown(fitted):
     display = ClusterDisplay.from_estimator(fitted, make_frame())
     assert display.cluster_names == ["1  (n = 35)", "0  (n = 15)", "2  (n = 10)"]
     n_numbers = (~display.is_level).sum()
-    assert not display.is_level[:n_numbers].any() and n_numbers == 2, "numbers first"
+    assert not display.is_level[:n_numbers].any() and n_numbers == 3, "numbers first"
     levels, numbers = display.meshes_
-    assert numbers.get_array().size == 3 * 2 and levels.get_array().size == 3 * 7
+    assert numbers.get_array().size == 3 * 3 and levels.get_array().size == 3 * 4
     ticks = [tick.get_text() for tick in display.ax_.get_xticklabels()]
     assert ticks == display.feature_names
 

@@ -169,6 +169,34 @@ def test_the_long_form_by_pandas(grouped):
     assert components.columns[0] == "component"
 
 
+def test_numbers_are_levels_where_the_model_has_them_as_levels():
+    """However few values a column has: dates and what is named "normal" have means in their units,
+    and floats that are levels have shares."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.choice([0, 31, 60], 60), "D"),
+            "stay": pd.to_timedelta(rng.choice([1, 2], 60), "h"),
+            "number": rng.integers(0, 3, 60),
+            "rating": rng.choice([1.0, 2.0, 5.0], 60),
+            "flag": rng.integers(0, 2, 60),
+        }
+    )
+    families = {"normal": ["number"], "bernoulli": ["flag"]}
+    model = AnnealedDPMixture(families=families, n_clusters=2, **QUICK).fit(X)
+    long = model.describe_clusters(X, form="long").query("cluster == 0").set_index("column")
+    assert set(long.index[long["level"].isna()]) == {"day", "stay", "number"}
+    assert set(long.loc["rating", "level"]) == {1.0, 2.0, 5.0} and long.loc["flag", "level"] == 1
+    means = X[["day", "stay"]][model.labels_ == 0].mean()
+    for name, mean in means.items():
+        assert abs(long.loc[name, "value"] - mean) < pd.Timedelta("1s")
+    text = model.describe_clusters(X, n_features=9)["apart"][0]
+    own, overall = (mean.round("D") for mean in (means["day"], X["day"].mean()))
+    assert f"day {own:%Y-%m-%d} (all: {overall:%Y-%m-%d})" in text
+    drawn = ClusterDisplay.from_estimator(model, X).feature_names
+    assert sorted(drawn[:3]) == ["day", "number", "stay"] and "rating = 5.0" in drawn[3:]
+
+
 def test_wrong_arguments(grouped):
     model, X = grouped
     for wrong in ({"level": "rows"}, {"form": "wide"}):
