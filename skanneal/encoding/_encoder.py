@@ -45,8 +45,7 @@ class Encoder:
 
     Encoded, a table has its own columns and after them the indicators: whether the cells of some of
     its columns are present, as booleans that are never missing. The periodic parts of dates, if the
-    model has them, come last. The model's Table has no columns of
-    one value: `apart` goes between the two.
+    model has them, come last. The model's Table has no columns of one value, see `apart`.
 
     Attributes
     ----------
@@ -401,10 +400,11 @@ class Encoder:
         return [None if c is None else self._rounded(j, c) for j, c in enumerate(columns)]
 
     def _rounded(self, j, values):
+        near = self.jitter.nearest(j, values, self.codecs)
         if j not in self.atoms_:
-            return self.jitter.nearest(j, values)
+            return near
         exact = self.codecs[j].decode(values)  # an atom may be off the lattice
-        return np.where(np.isin(exact, self.atoms_[j]), exact, self.jitter.nearest(j, values))
+        return np.where(np.isin(exact, self.atoms_[j]), exact, near)
 
     def missing_columns(self, n_rows):
         """Encoded columns of missing cells, the indicators' among them."""

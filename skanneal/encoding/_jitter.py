@@ -89,15 +89,15 @@ class Jitter:
                     f" {families[j]!r} takes cells as they are."
                 )
 
-    def nearest(self, j, values):
-        """Numbers of column j as the fit's were rounded: one that recurs there to the last digit,
-        whether it is on the lattice or not."""
+    def nearest(self, j, values, codecs):
+        """Numbers of column j as the fit's were rounded, and such as its codec takes: one that
+        recurs there to the last digit, whether it is on the lattice or not."""
         if j not in self.lattices:
             return values
         lattice, known = self.lattices[j], self.recurring[j]
+        near = lattice.nearest(values, getattr(codecs[j], "lowest", -np.inf))
         if not len(known):
-            return lattice.nearest(values)
-        near = lattice.nearest(values)
+            return near
         given = nearest_of(known, near)
         near = np.where(np.abs(given - near) < TOLERANCE * lattice.step, given, near)
         return np.where(np.isin(values, known), values, near)

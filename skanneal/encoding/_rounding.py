@@ -50,9 +50,10 @@ class Lattice(NamedTuple):
     step: float
     offset: float
 
-    def nearest(self, values):
-        """The nearest numbers of the lattice."""
+    def nearest(self, values, lowest=-np.inf):
+        """The nearest numbers of the lattice that are above `lowest`."""
         index = np.rint((values - self.offset) / self.step)
+        index = np.maximum(index, np.floor((lowest - self.offset) / self.step) + 1.0)
         parts = np.rint(1.0 / self.step) if self.step < 1.0 else 0.0
         if parts and abs(parts * self.step - 1.0) < NOISE:
             return self.offset + index / parts  # 33 / 10, as 33 * 0.1 is not 3.3

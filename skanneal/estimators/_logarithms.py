@@ -150,7 +150,8 @@ def of_cells(reached, encoder, table, seed, columns):
     nothing = reached.table(reached.schema.missing_cells(1))
     drawn = reached.simulate(nothing, seed, SIMULATED)
     drawn = [encoder.codecs[j].decode(drawn[place]) for j, place in zip(columns, places)]
-    below = [np.mean(encoder.jitter.nearest(j, of) < 0.0) for j, of in zip(columns, drawn)]
+    drawn = [encoder.jitter.nearest(j, of, encoder.codecs) for j, of in zip(columns, drawn)]
+    below = [np.mean(of < 0.0) for of in drawn]
     return np.stack([densities, np.broadcast_to(below, densities.shape)], axis=1)
 
 

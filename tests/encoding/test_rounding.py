@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from oracles.cheap import CHEAP
 from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY, PermutationDPMixture
 from skanneal.encoding import Encoder
-from skanneal.encoding._rounding import find_lattice, lattice_of
+from skanneal.encoding._rounding import Lattice, find_lattice, lattice_of
 from skanneal.families import FAMILIES
 from skanneal.families._scaling import MOST_CELLS
 from skanneal.schedules import PriorGibbs
@@ -310,6 +310,30 @@ def test_samples_are_rounded_as_the_data_were():
     assert (filled == np.round(filled, 1)).all()
     filled = imputer.set_params(strategy="mean").fit_transform(X)["tenth"]
     assert (filled != np.round(filled, 1)).any()
+
+
+@pytest.mark.parametrize("family", ["log_normal", "semi_continuous_log_normal"])
+@pytest.mark.parametrize("given", [None, {"y": 0.5}])
+def test_rounded_draws_are_numbers_that_the_family_has(family, given):
+    """Amounts near the least step, which would be rounded to 0 where there is no 0."""
+    rng = np.random.default_rng(0)
+    x = np.where(np.arange(90) < 30, 1.0, rng.integers(1, 6, 90))
+    X = pd.DataFrame({"x": x, "y": rng.normal(size=90)})
+    model = AnnealedDPMixture(families={family: ["x"]}, **SHORT).fit(X)
+    assert model.rounding_ == {"x": 1.0}
+    gappy = pd.DataFrame({"x": np.full(500, np.nan), "y": 0.5})
+    for drawn in (
+        model.sample(500, given=given, random_state=0),
+        model.impute(gappy, n_imputations=1)[0],
+    ):
+        assert drawn["x"].min() == 1.0 and (drawn["x"] % 1.0 == 0.0).all()
+        assert np.isfinite(model.score_samples(drawn)).all()
+
+
+def test_the_nearest_number_above_the_lowest():
+    values = np.array([-1.0, 0.1, 0.3, 0.8])
+    for offset, above in ((0.0, [0.5, 0.5, 0.5, 1.0]), (0.25, [0.25, 0.25, 0.25, 0.75])):
+        assert Lattice(0.5, offset).nearest(values, 0.0).tolist() == above
 
 
 def draws(model):
