@@ -2,7 +2,9 @@
 
 A date is the time elapsed since 1970-01-01 (UTC), in days; a duration is its length in days. They
 are exact to the microsecond. Converted back, they have their original unit: dates in days are
-rounded to days.
+rounded to days. Where 64 bits of that unit end, or of microseconds if it is coarser, since
+containers go through these, what is beyond becomes the last day but one, as libraries overflow in
+the last.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -63,10 +65,11 @@ def to_days(values):
 
 def from_days(days, unit):
     """The dates or durations of numbers, to the nearest of their unit; NaT for NaN."""
-    # beyond microseconds float64 has no digits
     dtype = np.dtype(unit)
-    fine = "us" if np.datetime_data(dtype)[0] == "ns" else np.datetime_data(dtype)[0]
-    counts = np.rint(np.asarray(days, dtype=np.float64) * PER_DAY[fine])
+    own = np.datetime_data(dtype)[0]
+    most = np.iinfo(np.int64).max // PER_DAY["ns" if own == "ns" else "us"] - 1
+    fine = "us" if own == "ns" else own  # beyond microseconds float64 has no digits
+    counts = np.rint(np.clip(np.asarray(days, dtype=np.float64), -most, most) * PER_DAY[fine])
     missing = np.isnan(counts)
     values = np.where(missing, 0, counts).astype(np.int64).astype(f"{dtype.kind}8[{fine}]")
     values[missing] = "NaT"

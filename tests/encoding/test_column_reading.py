@@ -303,6 +303,23 @@ def test_dates_are_days_and_come_back(name):
     assert type(filled[2]) is type(old[0])
 
 
+@pytest.mark.parametrize("kind", ["M8", "m8"])
+@pytest.mark.parametrize("unit", ["D", "s", "ms", "us", "ns"])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_days_beyond_what_a_dtype_holds_are_the_last_that_it_does(kind, unit):
+    """As skewed durations are drawn; the order stays, and no container makes them missing."""
+    array = np.array([[0], [9]], f"{kind}[D]").astype(f"{kind}[{unit}]")
+    tables = [array] if unit == "D" else [array, pd.DataFrame(array)]
+    for X in tables if unit in ("D", "s") else [*tables, pl.DataFrame(array)]:
+        encoder = Encoder()
+        encoder.fit_encode(BaseEstimator(), X)
+        days = np.array([-np.inf, -1e12, -3.0, 3.0, 1e12, np.inf])
+        table = np.asarray(encoder.decode([days]))
+        again = table[:, 0].astype(f"{kind}[D]").astype(np.int64)
+        last = 106_750 if unit == "ns" else 106_751_990
+        assert again.tolist() == [-last, -last, -3, 3, last, last]
+
+
 def test_dates_are_dates_in_queries():
     encoder, estimator = Encoder(), BaseEstimator()
     encoder.fit_encode(estimator, [[datetime.date(2020, 1, 1)], [datetime.date(2020, 1, 3)]])
