@@ -51,13 +51,15 @@ class Lattice(NamedTuple):
     offset: float
 
     def nearest(self, values, lowest=-np.inf):
-        """The nearest numbers of the lattice that are above `lowest`."""
-        index = np.rint((values - self.offset) / self.step)
+        """The nearest numbers of the lattice that are above `lowest`; one that is too large to be
+        counted in steps stays as it is."""
+        with np.errstate(over="ignore"):
+            index = np.rint((values - self.offset) / self.step)
         index = np.maximum(index, np.floor((lowest - self.offset) / self.step) + 1.0)
         parts = np.rint(1.0 / self.step) if self.step < 1.0 else 0.0
-        if parts and abs(parts * self.step - 1.0) < NOISE:
-            return self.offset + index / parts  # 33 / 10, as 33 * 0.1 is not 3.3
-        return self.offset + index * self.step
+        of_one = parts and abs(parts * self.step - 1.0) < NOISE
+        steps = index / parts if of_one else index * self.step  # 33 / 10, as 33 * 0.1 is not 3.3
+        return np.where(np.isinf(index), values, self.offset + steps)
 
     def jittered(self, values, uniforms, lowest=-np.inf):
         """Numbers within half a step of the values, and above `lowest` where the values are.

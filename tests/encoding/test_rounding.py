@@ -336,6 +336,12 @@ def test_the_nearest_number_above_the_lowest():
         assert Lattice(0.5, offset).nearest(values, 0.0).tolist() == above
 
 
+@pytest.mark.filterwarnings("error")
+def test_numbers_too_large_to_be_counted_in_steps_stay():
+    values = np.array([-1e308, 0.26, 1e308])
+    assert Lattice(0.1, 0.0).nearest(values).tolist() == [-1e308, 0.3, 1e308]
+
+
 def draws(model):
     return [draw.arrays["labels"].tobytes() for chain in model.draws_ for draw in chain]
 
