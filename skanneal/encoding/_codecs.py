@@ -264,7 +264,10 @@ class ConstantCodec:
 
 
 class LevelCodec:
-    """One of a list of levels: the declared ones, else those seen in fit, sorted if they sort."""
+    """One of a list of levels: the declared ones, else those seen in fit, sorted if they sort.
+
+    If no cell was seen, none is known, not even a declared one.
+    """
 
     offset = 0.0
     scale = 1.0
@@ -280,7 +283,9 @@ class LevelCodec:
 
     @classmethod
     def fit(cls, column, family):
-        levels, _ = factorise(column)
+        levels, codes = factorise(column)
+        if not np.any(codes >= 0):
+            levels = []
         if not column.declared:
             with contextlib.suppress(TypeError):  # text and numbers stay in order of appearance
                 levels = sorted(levels)

@@ -482,7 +482,7 @@ class Encoder:
         if unknown:
             warn(
                 f"No cell was observed in fit, or the column was taken for an identifier or text, "
-                f"hence no level is known that could fill the gaps of "
+                f"hence nothing is known that could fill the gaps of "
                 f"{', '.join(map(self.names.label, unknown))}: they stay.",
             )
         return [(j, mask, self._decode(j, new)) for j, new, mask in asked if j not in unknown]

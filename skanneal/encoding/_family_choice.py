@@ -52,9 +52,12 @@ def families_given(families, names):
 
 def auto_family(column):
     """The family by dtype; numbers go by their values, not by their dtype: they may be levels, or
-    have atoms if they often repeat values beyond rounding."""
+    have atoms if they often repeat values beyond rounding. A column without a cell that is present
+    has levels of which none is known."""
     dtype = column.dtype
-    if dtype != "boolean" and column.levels is None:
+    if column.missing is not None and column.missing.all():
+        dtype = "levels"
+    elif dtype != "boolean" and column.levels is None:
         dtype = "levels" if _has_levels(column) else "float"
     if dtype == "float" and not column.temporal:
         return family_of_numbers(present_values(column))

@@ -472,8 +472,8 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         Returns
         -------
         filled : of the type of X, or a list of n_imputations of these
-            Observed cells are unchanged. Gaps in a categorical column of which fit saw no level
-            stay, with a warning.
+            Observed cells are unchanged. Gaps in a column of which fit saw no cell stay, with a
+            warning, unless `families` names a family for it that has no levels.
         uncertainty : ndarray or frame of shape (n_rows, n_columns)
             Only if `return_std`. For a filled number it is the posterior predictive standard
             deviation, in the number's units; distributions whose variance may not exist (Student's

@@ -113,7 +113,7 @@ class TestFamilies:
             ([True, None, False], "bernoulli"),
             ([True, NAN, np.False_], "bernoulli"),
             ([True, 3, 1], "categorical"),
-            ([None, None, None], "normal"),
+            ([None, None, None], "categorical"),
             (["a", 1, None], "categorical"),
             ([decimal.Decimal("1.5"), fractions.Fraction(1, 3), 2], "normal"),
             ([np.float32(1.5), pd.NA, 2], "normal"),
@@ -306,12 +306,12 @@ class TestCells:
             }
         )
         encoder, columns = encode(X)
-        assert [codec.family for codec in encoder.codecs] == [*MIXED_FAMILIES[:4], "normal"]
-        assert encoder.table_schema.n_levels.tolist() == [0, 1, 2, 2, 0]
+        assert [codec.family for codec in encoder.codecs] == ["categorical"] * 5
+        assert encoder.table_schema.n_levels.tolist() == [1] * 5
         assert encoder.table_schema.scales.tolist() == [1.0] * 5
         assert all(mask.all() for mask in encoder.missing(columns))
         everything = pl.DataFrame({"a": [None, None]})
-        assert families(everything) == ["normal"]
+        assert families(everything) == ["categorical"]
         assert families(everything.cast(pl.String)) == ["categorical"]
         assert families(everything, "poisson") == ["poisson"]
 

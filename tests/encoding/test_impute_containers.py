@@ -48,7 +48,7 @@ def cells_of(table):
         column = table["y"].to_list()
     else:
         column = [row[1] for row in table]
-    return [None if cell is None or cell != cell else cell for cell in column]
+    return [None if cell is pd.NA or cell is None or cell != cell else cell for cell in column]
 
 
 def models(family):
@@ -107,6 +107,38 @@ def test_gaps_of_a_column_that_fit_saw_nothing_of(family, container):
         else:
             assert None not in cells_of(filled)
             assert not caught
+
+
+OF_PANDAS = "float64 Float64 Int64 boolean str string object category datetime64[ns] timedelta64[s]"
+OF_POLARS = [pl.Null, pl.String, pl.Float32, pl.Int64, pl.Boolean, pl.Date, pl.Enum(["a", "b"])]
+UNSEEN = {name: make(NOTHING) for name, make in CONTAINERS.items()}
+UNSEEN |= {
+    dtype: pd.DataFrame({"x": BESIDE, "y": pd.Series(NOTHING, dtype=dtype)})
+    for dtype in OF_PANDAS.split()
+}
+UNSEEN["declared"] = UNSEEN["category"].astype({"y": pd.CategoricalDtype(["a", "b"])})
+UNSEEN |= {
+    f"polars {dtype}": pl.DataFrame({"x": BESIDE, "y": pl.Series(NOTHING, dtype=dtype)})
+    for dtype in OF_POLARS
+}
+UNSEEN["NaN among objects"] = as_objects([np.nan] * N_ROWS)
+UNSEEN["rows of NaN"] = as_objects([np.nan] * N_ROWS).tolist()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", UNSEEN)
+def test_nothing_is_known_of_a_column_that_fit_saw_nothing_of(name):
+    """Whatever its dtype; a family that is named would say what it holds."""
+    X = UNSEEN[name]
+    model = AnnealedDPMixture(**SHORT).fit(X)
+    assert model.families_["categorical"].tolist() == [1]
+    with pytest.warns(UserWarning, match="No cell was observed in fit"):
+        filled = model.impute(X)
+    sample = model.sample(N_ROWS, random_state=0)
+    for table in (filled, sample):
+        assert type(table) is type(X) and cells_of(table) == NOTHING
+        if isinstance(X, pd.DataFrame | pl.DataFrame):
+            assert [*map(str, table.dtypes)] == [*map(str, X.dtypes)]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
