@@ -37,7 +37,7 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         The model; a copy is fitted. None chooses it. If at least half of the columns, and 2 to 100
         of them, hold numbers (whole numbers with few values included), it is an `AnnealedDPMixture`
         of few clusters in which these columns have full covariances ("multivariate_normal"), and
-        beside it a `CrossCatPY` fills the other columns, numbers of two different values among
+        beside it a `CrossCatPY` fills the other columns, numbers of two values that repeat among
         them; otherwise ``CrossCatPY()`` fills everything. With models that None chooses, "mean" and
         "mode" stay within the range of the cells that fit observed, and what the `CrossCatPY` says
         of levels is corrected by logistic regressions on all other columns, which hold where they

@@ -8,8 +8,8 @@ concentration, under which a further cluster must earn log(1 / CONCENTRATION), s
 
 In such a cluster a level depends on no number, so a few clusters tell next to nothing of levels. A
 CrossCat, which may have many clusters and finds the columns that help to predict which, fills the
-levels, and numbers of two values as levels. Draws for them are made given the numbers that the
-first model has drawn: together the two are one law of all missing cells,
+levels, and numbers of two values that are levels to it. Draws for them are made given the numbers
+that the first model has drawn: together the two are one law of all missing cells,
 
     p(numbers | observed cells) p(levels | observed cells, numbers).
 
@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..encoding._dates import is_temporal
+from ..encoding import auto_family
 from ..encoding._identifiers import is_identifier
 from ..encoding._levels import present_values
 from ..families import FAMILIES, candidates, default_family
@@ -76,11 +76,11 @@ def default_model(table):
     two = [
         j
         for j, of in values.items()
-        if _are_two(of, *ranges[j]) and not is_temporal(columns[j].dtype)
+        if _are_two(of, *ranges[j]) and auto_family(columns[j]) == default_family("levels")
     ]
     numbers = [j for j in values if not is_identifier(columns[j])]
     ranges = {j: ends for j, ends in ranges.items() if j not in two}
-    levels = CrossCatPY(families={default_family("levels"): two} if two else "auto")
+    levels = CrossCatPY()
     if not max(2, len(columns) / 2) <= len(numbers) <= MOST_NUMBERS:
         return DefaultModel(levels, None, [], ranges)
     schedule = LinearAnneal(n_sweeps=N_SWEEPS)

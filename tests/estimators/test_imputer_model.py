@@ -51,6 +51,18 @@ def test_the_models_go_by_the_columns_that_hold_numbers(columns, numbers, others
     assert type(models.second) is CrossCatPY and models.of_second == others
 
 
+@pytest.mark.parametrize(("n", "fill"), [(2, 1.875), (4, None)])
+def test_two_values_are_levels_if_they_repeat_as_elsewhere(n, fill):
+    """Two numbers that differ are two measurements, and a gap has their mean."""
+    X = np.array([[1.5], [2.25]] * (n // 2) + [[np.nan]])
+    model = CrossCatPY(n_chains=1, random_state=0).fit(X)
+    assert ("categorical" in model.families_) == (fill is None)
+    models = default_model(open_table(X, "X"))
+    assert models.ranges == ({} if fill is None else {0: (1.5, 2.25)})
+    filled = CrossCatImputer(random_state=0).fit_transform(X)[n, 0]
+    assert filled == pytest.approx(fill, abs=0.01) if fill else filled in (1.5, 2.25)
+
+
 def on_a_plane(n_rows, noise, seed=0):
     """Rows whose third column the first two tell, and a flag that goes with it; some gaps."""
     rng = np.random.default_rng(seed)
