@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -60,6 +61,8 @@ def describe(estimator, X, n_features, level, form):
     for name, value, known in (("level", level, LEVELS), ("form", form, FORMS)):
         if value not in known:
             raise ValueError(f"{name} must be {known[0]!r} or {known[1]!r}, got {value!r}.")
+    if not isinstance(n_features, Integral) or n_features < 0:
+        raise ValueError(f"n_features must be 0 or a positive integer, got {n_features!r}.")
     table, groups = open_table(X, "X"), Groups.of(estimator, level)
     if table.shape[0] != len(groups.labels):
         raise ValueError(

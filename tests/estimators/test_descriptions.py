@@ -199,7 +199,8 @@ def test_numbers_are_levels_where_the_model_has_them_as_levels():
 
 def test_wrong_arguments(grouped):
     model, X = grouped
-    for wrong in ({"level": "rows"}, {"form": "wide"}):
+    wrongs = {"level": "rows"}, {"form": "wide"}, {"n_features": -1}, {"n_features": 2.5}
+    for wrong in wrongs:
         (name,) = wrong
         with pytest.raises(ValueError, match=f"{name} must be "):
             model.describe_clusters(X, **wrong)
