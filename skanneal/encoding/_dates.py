@@ -63,13 +63,16 @@ def to_days(values):
     return days, f"{kind}8[{unit}]"
 
 
-def from_days(days, unit):
-    """The dates or durations of numbers, to the nearest of their unit; NaT for NaN."""
+def from_days(days, unit, lowest=-np.inf):
+    """The dates or durations of numbers, to the nearest of their unit that is above `lowest` where
+    the numbers are; NaT for NaN."""
     dtype = np.dtype(unit)
     own = np.datetime_data(dtype)[0]
     most = np.iinfo(np.int64).max // PER_DAY["ns" if own == "ns" else "us"] - 1
     fine = "us" if own == "ns" else own  # beyond microseconds float64 has no digits
-    counts = np.rint(np.clip(np.asarray(days, dtype=np.float64), -most, most) * PER_DAY[fine])
+    days = np.clip(np.asarray(days, dtype=np.float64), -most, most)
+    least = np.where(days > lowest, np.floor(lowest * PER_DAY[fine]) + 1.0, -np.inf)
+    counts = np.maximum(np.rint(days * PER_DAY[fine]), least)
     missing = np.isnan(counts)
     values = np.where(missing, 0, counts).astype(np.int64).astype(f"{dtype.kind}8[{fine}]")
     values[missing] = "NaT"

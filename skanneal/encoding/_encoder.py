@@ -491,7 +491,7 @@ class Encoder:
         """Cells of column j as booleans, integers, floats or objects, like the fit's cells."""
         values = self.codecs[j].decode(cells)
         if is_temporal(self.dtypes[j]):
-            return from_days(values, self.dtypes[j])
+            return from_days(values, self.dtypes[j], getattr(self.codecs[j], "lowest", -np.inf))
         if self.dtypes[j] == "integer" and values.dtype.kind in "bf":
             whole = values.dtype.kind == "b" or all_whole(values)
             return values.astype(np.int64) if whole else values

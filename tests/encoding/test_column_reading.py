@@ -320,6 +320,18 @@ def test_days_beyond_what_a_dtype_holds_are_the_last_that_it_does(kind, unit):
         assert again.tolist() == [-last, -last, -3, 3, last, last]
 
 
+@pytest.mark.parametrize("family", ["log_normal", "semi_continuous_log_normal", "normal"])
+def test_a_short_duration_is_none_of_0_where_the_family_has_no_0(family):
+    """It would be rounded to 0, which could not be read again."""
+    X = pd.DataFrame({"x": pd.Series([1, 5, 900], dtype="timedelta64[s]")})
+    encoder, estimator = Encoder(), BaseEstimator()
+    encoder.fit_encode(estimator, X, family)
+    drawn = encoder.decode([np.array([NAN, 0.0, 0.2, 0.8, 7.0]) / 86_400])
+    least = 0.0 if family == "normal" else 1.0
+    np.testing.assert_array_equal(drawn["x"].dt.total_seconds(), [NAN, 0.0, least, 1.0, 7.0])
+    assert np.isfinite(encoder.encode(estimator, drawn[2:])[0]).all()
+
+
 def test_dates_are_dates_in_queries():
     encoder, estimator = Encoder(), BaseEstimator()
     encoder.fit_encode(estimator, [[datetime.date(2020, 1, 1)], [datetime.date(2020, 1, 3)]])
