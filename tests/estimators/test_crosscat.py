@@ -335,9 +335,9 @@ class TestFit:
         for together, after in zip(whole.draws_, first.draws_):
             for a, b in zip(together[1:], after):
                 assert all(np.array_equal(a.arrays[name], b.arrays[name]) for name in a.arrays)
-        with pytest.raises(ValueError, match="X or families differ"):
+        with pytest.raises(ValueError, match="the same law: X must be"):
             first.fit(crosscat_frame(seed=3))
-        with pytest.raises(ValueError, match="X or families differ"):
+        with pytest.raises(ValueError, match="the same law: X must be"):
             first.set_params(missing_indicator=["size"]).fit(X)
 
     def test_max_time_and_the_realised_schedule(self):
