@@ -22,7 +22,7 @@ from ..predictive._how_many import n_components_proba, number_proba
 from ..predictive._point import mixture_arrays
 from ..predictive._queries import MixtureQueries
 from ..summary import LOSSES, POINT_ESTIMATES, counted_chains, valley_sureness
-from ._cut import cut_again
+from ._cut import cut_again, too_few
 from ._family_evidence import decide, report, set_collinear_apart
 from ._reports import Reports
 from ._weighted_draws import weighted_draws
@@ -230,12 +230,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
     def _complaints(self, fitted, n_rows, **grids):
         """What to say of the chains, and of a mean over few partitions."""
         complaints = super()._complaints(fitted, n_rows, **grids)
-        asked = getattr(self, "n_clusters", None)
-        if asked and fitted["n_clusters_"] < asked:
-            complaints.append(
-                f"n_clusters={asked} are more than there are rows that differ: there are "
-                f"{fitted['n_clusters_']} clusters. Ask for fewer."
-            )
+        complaints += too_few(getattr(self, "n_clusters", None), fitted["n_clusters_"])
         if np.isnan(fitted.get("probabilities_", 0.0)).any():
             complaints.append(
                 "max_time, or an interrupt, left no time to score the clusters of all rows: each "
@@ -338,8 +333,8 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         X : array-like or frame of shape (n_rows, n_columns)
             The training data, which a fit does not keep.
         n_clusters : int or None, default=None
-            How many clusters there shall be, from 1 to `n_components_`. None leaves the number to
-            `separation`.
+            How many clusters there shall be, from 1 to `n_components_`. Where components tell fewer
+            rows apart, there are fewer, with a warning. None leaves the number to `separation`.
         separation : float or None, default=None
             How probable it must be that two clusters are two, in [0, 1). None leaves the parameter
             as it is.

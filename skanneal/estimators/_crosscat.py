@@ -124,6 +124,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         is sure that they are several.
     separation, n_clusters, noise : float, int or None, float or None
         How components are joined, as in `AnnealedDPMixture`. The defaults are 0.9, None and None.
+        Rows that agree in the view of `labels_` count as one: there are no more clusters than that.
     n_chains : int, default=4
         Independent chains.
     n_draws : int or "auto", default="auto"

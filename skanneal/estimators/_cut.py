@@ -2,8 +2,10 @@
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import validate_parameter_constraints
 
+from .._native._warning import warn
 from ._answers import of_clusters
 from ._verdict import settled
 
@@ -41,6 +43,18 @@ def cut_again(estimator, X, n_clusters, separation):
     for name, value in fitted.items():
         if name not in before:
             setattr(estimator, name, value)
+    for complaint in too_few(n_clusters, estimator.n_clusters_):
+        warn(f"{complaint} A fit with that n_clusters splits components.", ConvergenceWarning)
+
+
+def too_few(asked, found):
+    """What to say if there are fewer clusters than were asked for."""
+    if asked is None or found >= asked:
+        return []
+    return [
+        f"n_clusters={asked} are more than there are rows that components tell apart (equal rows "
+        f"are one): there are {found} clusters. Ask for fewer."
+    ]
 
 
 def _convergence(estimator, fitted, table):

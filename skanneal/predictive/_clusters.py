@@ -16,7 +16,8 @@ columns with the point estimate's largest.
 If a number of clusters is asked for, draws of fewer components have no say: of them a cluster would
 have the shares of its rows, and no border. If there is no other draw, or a cluster would end
 without a row, the point estimate is the only judge, and if even then a cluster has no row, the
-weights of clusters are raised until each is the most probable one of some row.
+weights of clusters are raised until each is the most probable one of some row. Where no weights are
+enough, components join first that no row tells apart.
 
 No more is held at a time than the scores of a block of rows under one draw: a table of n rows and
 K components has n K of them.
@@ -37,7 +38,7 @@ from ._loo import compared_rows
 from ._parts import beneath, main_peaks, neighbourhood, parted
 from ._point import matching_view
 from ._predictor import Predictor
-from ._raised_weights import raised_weights
+from ._raised_weights import alike, raised_weights
 from ._tail import TIMED_ROWS, own_components
 from ._view import View
 
@@ -159,8 +160,7 @@ class Clusters:
             self._average([self.point], np.ones(1), self.point)
             self._label(table, clusters)
         if n_clusters is not None and self.n_clusters < n_clusters:
-            self.raised = self._raised(table, clusters)
-            self._label(table, clusters)
+            self._raise(table, estimator.separation, n_clusters)
         return self
 
     def _leave_out_draws(self, table, clusters, limit):
@@ -188,7 +188,8 @@ class Clusters:
         self.clusters, self.n_clusters, empty = clusters, int(clusters.max()) + 1, []
         labels, confidence = self._labelled(table, empty)
         self._number(clusters, labels)
-        numbers = _numbers_of(clusters, self.clusters)
+        numbers = np.empty(int(clusters.max()) + 1, dtype=np.int64)
+        numbers[clusters] = self.clusters
         for start, stop, of, shares in empty:  # rows are given to be in one of those that are left
             confidence[start:stop] /= 1.0 - shares[:, numbers[of] < 0].sum(axis=1)
         labels = numbers[labels]
@@ -391,13 +392,29 @@ class Clusters:
             out[start:stop, order], _ = self._shares_in(joints, order)
         return out
 
-    def _raised(self, table, clusters):
-        """What to add to the log weights of components, so that each cluster is the most probable
-        one of a row: see `raised_weights`."""
+    def _raise(self, table, separation, n_clusters):
+        """Add so much to the log weights of components that each cluster is the most probable one
+        of a row, and if there are no such weights, join first what no row tells apart."""
         rows = compared_rows(table.n_rows, TREE_ROWS)
         rows = np.union1d(rows, np.unique(self.point.labels, return_index=True)[1])
-        of_clusters = [joints[:, :-1] for _, _, joints in self.joints(table.take(rows), clusters)]
-        return raised_weights(np.concatenate(of_clusters))[clusters]
+        some = table.take(rows)
+        self._raise_each(table, some, n_clusters)
+        if self.n_clusters < n_clusters:
+            self.raised = None
+            same = alike(self._known(some, np.arange(len(self.tree) + 1)), self.point.labels[rows])
+            self.tree = self.joins.tree(separation, same)
+            told_apart = max(len(np.unique(same)), self.n_clusters)
+            self._raise_each(table, some, min(n_clusters, told_apart))
+
+    def _raise_each(self, table, some, n_clusters):
+        """Cut the tree, raise weights by some of the rows (see `raised_weights`), and label all."""
+        clusters = cut_tree(self.tree, n_clusters=n_clusters)
+        self.raised = raised_weights(self._known(some, clusters))[clusters]
+        self._label(table, clusters)
+
+    def _known(self, table, clusters):
+        """What `joints` gives of the clusters: (n_rows, n_clusters)."""
+        return np.concatenate([of[:, :-1] for _, _, of in self.joints(table, clusters)])
 
 
 def joints_without(mixture, table, rows):
@@ -433,13 +450,6 @@ def numbers_of(point, table, most):
     if not numbers:
         return None, False
     return np.column_stack([some.column(j) for j in numbers]), len(numbers) == len(view.features)
-
-
-def _numbers_of(clusters, numbered):
-    """The number of each cluster, by its numbers before and after."""
-    number = np.empty(int(clusters.max()) + 1, dtype=np.int64)
-    number[clusters] = numbered
-    return number
 
 
 def labels_of_draws(draws, point, clusters):

@@ -1,9 +1,12 @@
-"""Weights with which each of some clusters is the most probable one of a row."""
+"""Weights with which each of some clusters is the most probable one of a row, and components that
+no row tells apart."""
 
 # SPDX-License-Identifier: BSD-3-Clause
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
 from scipy.special import logsumexp
 
 _IMPOSSIBLE = 1e7  # nats, which a row's cluster may be less probable than its best
@@ -41,3 +44,28 @@ def raised_weights(log_joints):
                 return weights
             weights[own] = least
     return weights
+
+
+def alike(log_joints, labels):
+    """Number the components, those alike that no row tells apart: (n_components,).
+
+    Rows are equal if no component tells them apart. As many components as can are given a row of
+    theirs that is equal to no other's. Each that is left without, as all of its rows are given to
+    others, is alike the one that was given the row which most of its rows are equal to.
+
+    Parameters
+    ----------
+    log_joints : ndarray of shape (n_rows, n_components)
+        As in `raised_weights`, of components.
+    labels : int array of shape (n_rows,)
+        The component that each row is in; none is without a row.
+    """
+    logs = np.maximum(log_joints - log_joints.max(axis=1, keepdims=True), -_IMPOSSIBLE)
+    digits = -int(np.log10(_MARGIN))
+    rows = np.unique(np.round(logs, digits), axis=0, return_inverse=True)[1].ravel()
+    counts = np.zeros((rows.max() + 1, logs.shape[1]), dtype=np.int64)
+    np.add.at(counts, (rows, labels), 1)
+    given = maximum_bipartite_matching(csr_array(counts), perm_type="row")
+    takers = maximum_bipartite_matching(csr_array(counts), perm_type="column")
+    own = np.arange(len(given))
+    return np.where(given >= 0, own, takers[counts.argmax(axis=0)])

@@ -16,6 +16,8 @@ than there are parts of the tree so sure. Its joins, in contrast, go
    whose nearest rows are at the distance d and of which the smaller has m rows: a few rows join
    another cluster before two large ones do that are nearer to each other.
 
+Before all others join those that are said to be alike, if any: no row would tell them apart.
+
 In both parts a group of few rows, less than SMALL of the median, joins before all others, the
 smallest first: who asks for a number of clusters does not mean the three rows that a mixture has
 given a component of their own.
@@ -85,12 +87,17 @@ class Joins(NamedTuple):
             distances = _by_numbers(numbers[whole], labels[whole], log_joints.shape[1])
         return cls(evidence, shares.sum(axis=0), roots.T @ roots, distances, parted)
 
-    def tree(self, probability):
-        """The tree whose clusters are sure by `probability`: (n_components - 1, 4)."""
-        n_components = len(self.sizes)
+    def tree(self, probability, alike=None):
+        """The tree whose clusters are sure by `probability`: (n_components - 1, 4).
+
+        Of `alike`, int array of shape (n_components,), components with equal numbers join first."""
         groups = cut_tree(self.evidence, probability)
         merged = _Merged(self)
-        for _ in range(n_components - int(groups.max()) - 1):
+        if alike is not None:
+            firsts = np.unique(alike, return_index=True)[1]
+            for k in np.setdiff1d(merged.alive, firsts):
+                merged.join(firsts[np.searchsorted(alike[firsts], alike[k])], k)
+        for _ in range(len(merged.alive) - len(np.unique(groups[merged.alive]))):
             merged.join(*merged.most_overlapping(groups))
         while len(merged.alive) > 1:
             merged.join(*merged.nearest())

@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from oracles.accelerated_fits import Rates
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.predictive._how_many import number_proba
-from skanneal.predictive._raised_weights import raised_weights
+from skanneal.predictive._raised_weights import alike, raised_weights
 from skanneal.predictive._splits import split_largest
-from skanneal.schedules import AcceleratedSchedule, LinearAnneal
+from skanneal.schedules import AcceleratedSchedule, LinearAnneal, SequentialGibbs
 from skanneal.summary import n_clusters_proba
 
 pytestmark = pytest.mark.filterwarnings("ignore:The chains", "ignore:The rows are less probable")
@@ -139,6 +139,57 @@ def test_no_more_than_rows_that_differ():
         with pytest.warns(ConvergenceWarning, match="n_clusters=20 are more than there are rows"):
             model = AnnealedDPMixture(**SHORT, rounding=rounding, n_clusters=20).fit(X)
         check_given(model, X, n_distinct)
+
+
+LOOSE = {"concentration": 10.0, "discount": 0.5, "random_state": 0}  # many components of few rows
+
+
+def test_components_of_equal_rows_are_in_one_cluster():
+    """A tree cut between two of them would ask for a cluster that no weights can give a row."""
+    X = np.random.default_rng(0).integers(0, 6, (60, 2))
+    n_distinct = len(np.unique(X, axis=0))
+    once = LOOSE | {"n_chains": 1, "n_draws": 3}
+    gibbs = {"families": "categorical", "schedule": SequentialGibbs(n_sweeps=5)}
+    collapsed = {"likelihood": "poisson", "algorithm": "collapsed"}
+    for model in (
+        AnnealedDPMixture(**once, **gibbs),
+        PermutationDPMixture(**once, **gibbs),
+        AcceleratedDPMixture(
+            schedule=AcceleratedSchedule(n_accelerated=3, n_exact=3), **once, **collapsed
+        ),
+    ):
+        for k in (5, n_distinct):
+            model.set_params(n_clusters=k).fit(X)
+            check_given(model, X, k)
+        if model.n_components_ > k:
+            with pytest.warns(ConvergenceWarning, match=f"there are {k} clusters"):
+                model.cut(X, n_clusters=model.n_components_)
+            check_given(model, X, k)
+        check_given(model.cut(X, n_clusters=7), X, 7)
+
+
+def test_a_cut_has_as_many_clusters_as_its_components_tell_rows_apart():
+    """One level of four is in no component of its own, so that no cut can part it."""
+    X = pd.DataFrame({"a": np.random.default_rng(0).choice(list("abcd"), 90)})
+    model = AnnealedDPMixture(n_chains=2, schedule="sequential_gibbs", **LOOSE)
+    model.set_params(concentration=5.0).fit(X)
+    k, shared = model.n_components_, pd.crosstab(X["a"], model.component_labels_) > 0
+    assert k > 30 and np.linalg.matrix_rank(shared) == 3
+    for asked in (k, 4):
+        with pytest.warns(ConvergenceWarning, match=f"n_clusters={asked} .* there are 3 clusters"):
+            model.cut(X, n_clusters=asked)
+        check_given(model, X, 3)
+    with pytest.warns(ConvergenceWarning, match=f"n_clusters={k} .* there are 4 clusters"):
+        model.set_params(n_clusters=k).fit(X)
+    check_given(model, X, 4)
+
+
+def test_as_many_components_as_can_have_a_row_of_their_own():
+    """Of rows a, a, b, a, c, c: {a, b} leaves a to {a}, and the second {c} has none."""
+    logs = np.log([[0.5, 0.3, 0.1, 0.1], [0.6, 0.1, 0.2, 0.1], [0.1, 0.1, 0.4, 0.4]])
+    labels = np.array([0, 0, 0, 1, 2, 3])
+    rows = logs[[0, 0, 1, 0, 2, 2]] + np.arange(6.0)[:, None]
+    assert alike(rows, labels).tolist() == [0, 1, 2, 2]
 
 
 def test_noise_warm_start_and_a_time_limit_leave_the_number():

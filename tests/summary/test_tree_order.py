@@ -131,3 +131,13 @@ def test_overlaps_are_those_of_shares():
         np.log(shares[i, own[i]] / shares[i, 3 - own[i] - 2]) for i in range(30) if own[i] in (0, 1)
     ]
     assert joins.distances[0, 1] == pytest.approx(min(of_rows))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_components_that_are_alike_join_first(seed):
+    joins, alike = random_joins(seed), np.array([3, 1, 2, 3, 4, 1, 6, 3])
+    tree = joins.tree(0.8, alike)
+    assert is_valid_linkage(tree)
+    np.testing.assert_array_equal(tree[:, 2], joins.evidence[:, 2])
+    assert adjusted_rand_score(cut_tree(tree, n_clusters=5), alike) == 1.0
+    np.testing.assert_array_equal(joins.tree(0.8, np.arange(8)), joins.tree(0.8))
