@@ -85,7 +85,7 @@ def describe(estimator, X, n_features, level, form):
             "low": low.round().astype(np.int64),
             "high": high.round().astype(np.int64),
             "apart": apart if groups.n > 1 else [_whole(estimator)],
-            "typical_row": _typical_rows(estimator, X, groups),
+            "typical_row": _typical_rows(pandas, estimator, X, groups),
         },
         index=pandas.RangeIndex(groups.n, name=groups.name),
     )
@@ -104,13 +104,15 @@ def _whole(estimator):
     return one_cluster(estimator.n_components_, asked)
 
 
-def _typical_rows(estimator, X, groups):
-    """The position of the row that is most surely in each group."""
+def _typical_rows(pandas, estimator, X, groups):
+    """The position of the row that is most surely in each group; missing if it has none."""
     if groups.name == "cluster" and estimator._clusters is not None:
         sure = estimator.probabilities_
     else:
         sure = estimator._queries().cluster_probabilities(estimator._encoded(X)).max(axis=1)
-    return np.where(groups.labels == np.arange(groups.n)[:, None], sure, -1.0).argmax(axis=1)
+    inside = groups.labels == np.arange(groups.n)[:, None]
+    rows = pandas.Series(np.where(inside, sure, -1.0).argmax(axis=1))
+    return rows if inside.any(axis=1).all() else rows.astype("Int64").where(inside.any(axis=1))
 
 
 def _apart(features, c, n_features):

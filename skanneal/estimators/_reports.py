@@ -51,7 +51,7 @@ class Reports:
             a column that has levels in `families_`; of two levels the one that is more frequent in
             the cluster is named. A cluster that has all rows is apart from nothing: this says how
             many components it has. "typical_row": the position of the row that is most surely in
-            it.
+            it, missing if `noise` has taken all of its rows.
 
             In the long form: "cluster" (or "component"), "column", and "level", missing for a
             number; of two levels that which is last by name stands for both. "value" and "overall":

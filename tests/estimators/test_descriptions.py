@@ -15,7 +15,7 @@ from skanneal.displays import (
     CoassignmentDisplay,
     DensityDisplay,
 )
-from skanneal.schedules import AcceleratedSchedule
+from skanneal.schedules import AcceleratedSchedule, SequentialGibbs
 from skanneal.summary._sides import probability_above
 
 QUICK = {"schedule": "sequential_gibbs", "n_chains": 1, "n_draws": 4, "random_state": 0}
@@ -96,6 +96,17 @@ def test_components_are_described(whole):
     named = frame["apart"].str[0].replace({"k": None})
     for c in named.dropna().index:
         assert named[c] == largest.loc[c].idxmax()
+
+
+def test_a_cluster_that_noise_has_emptied_has_no_typical_row():
+    X = np.r_[np.random.default_rng(0).normal(size=(40, 2)), [[3.0, 3.0], [3.2, 3.1]]]
+    options = {"schedule": SequentialGibbs(n_sweeps=10), "n_chains": 1, "random_state": 0}
+    frame = AnnealedDPMixture(noise=0.7, n_clusters=3, **options).fit(X).describe_clusters(X)
+    assert frame["size"].tolist() == [39, 2, 0]
+    assert frame["typical_row"].isna().tolist() == [False, False, True]
+    whole = AnnealedDPMixture(n_clusters=3, **options).fit(X)
+    frame = whole.describe_clusters(X)
+    assert whole.labels_[frame["typical_row"]].tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("make", [AnnealedDPMixture, CrossCatPY])
