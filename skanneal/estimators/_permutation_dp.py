@@ -139,8 +139,9 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
     Attributes
     ----------
     labels_ : ndarray of shape (n_rows,), int64
-        The cluster of each row; the largest cluster is 0. `predict` gives the same for the training
-        rows. If `point_estimate` is not "clusters", these are the components, numbered from 0.
+        The cluster of each row; the largest cluster is 0. Where clusters are made of components,
+        with `point_estimate` "clusters" or a number `n_clusters`, `predict` gives the same for the
+        training rows; otherwise these are the components, and it may differ.
     n_clusters_ : int
         The number of clusters in `labels_`.
     component_labels_ : ndarray of shape (n_rows,), int64
