@@ -35,14 +35,19 @@ def explain(estimator, X, n, n_cells, reference, scored_by=None):
             "X has one row, and cells are compared with those of other rows: give reference, such "
             "as the training data."
         )
-    columns, queries = estimator._encoded(X), estimator._queries()
-    usual = columns if reference is None else estimator._encoded(reference)
+
+    def encoded(rows):
+        known = scored_by is None
+        return estimator._encoded(rows) if known else estimator._encoder.encode(scored_by, rows)
+
+    columns, queries = encoded(X), estimator._queries()
+    usual = columns if reference is None else encoded(reference)
     usual = _medians(queries.column_surprisal(usual))
-    training = estimator._training_table(X)
+    training = estimator._training_table(X, columns)
     if training is not None:
         scores = (scored_by or estimator).outlier_scores_
     else:
-        scores = -scored_by.score_samples(X) if scored_by else estimator.score_outliers(X)
+        scores = -scored_by._scores(X) if scored_by else estimator.score_outliers(X)
     rows = np.argsort(-scores, kind="stable")[:n]
     asked = [queries] * len(rows) if training is None else queries.without(training, rows)
     names = range(table.shape[1]) if table.names is None else table.names

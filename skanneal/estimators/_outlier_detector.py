@@ -25,7 +25,7 @@ from ._base_chains import BaseChains
 from ._callbacks import CallbackSupportMixin, handed_on
 from ._explanations import explain
 from ._fit_context import validated
-from ._scales import FEW_ROWS, fit_scales, rows_at
+from ._scales import FEW_ROWS, fit_scales, rows_at, scores_of_model
 
 AUTO_SHARE = 0.01  # of rows that "auto" takes for outliers if there are none
 MARGIN = np.log((1 - ORDINARY) / AUTO_SHARE)  # of an exponential tail, from ORDINARY to there
@@ -234,7 +234,7 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
             half, most = np.quantile(self._scales.means(_some(X, len(scores))), [HALF, ORDINARY])
             return -float(self._scales.law(most + MARGIN * (most - half) / FALL))
         if np.isnan(scores).any():  # there was no time for them
-            scores = self.estimator_.score_outliers(_some(X, len(scores)))
+            scores = scores_of_model(self.estimator_, _some(X, len(scores)))
         return -float(np.quantile(scores, ORDINARY) + MARGIN)
 
     def score_samples(self, X: TableLike) -> np.ndarray:
@@ -254,8 +254,12 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         check_is_fitted(self)
         open_table(X, "X")  # refuses what is no table, with scikit-learn's words
         validate_data(self, X, reset=False, skip_check_array=True)
+        return self._scores(X)
+
+    def _scores(self, X):
+        """`score_samples` of rows whose columns' names have been compared with those of the fit."""
         if self._scales is None:
-            return -self.estimator_.score_outliers(X)
+            return -scores_of_model(self.estimator_, X)
         return -self._scales.scores(X)
 
     def explain_outliers(

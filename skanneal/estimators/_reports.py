@@ -17,10 +17,10 @@ from ._explanations import explain
 class Reports:
     """Public reports of an estimator that reads a table; a base of `BaseTable`."""
 
-    def _training_table(self, X):
-        """The Table of the fit if X is what it was given, else None."""
-        encoder = self._encoder
-        table = encoder.table(training_cells(encoder, self._encoded(X), X).noisy)
+    def _training_table(self, X, columns=None):
+        """The Table of the fit if X is what it was given, else None; `columns`, if X is encoded."""
+        encoder, columns = self._encoder, self._encoded(X) if columns is None else columns
+        table = encoder.table(training_cells(encoder, columns, X).noisy)
         return table if encoder.fingerprint(table) == self._rows else None
 
     def describe_clusters(

@@ -118,10 +118,16 @@ class Scales:
         """The mean of the scales for new rows: (n_rows,)."""
         table = Table(*self.encoder.table_schema)
         table.append(self.encoder.apart.stored(self.encoder.encode(None, X)))
-        scales = [self.calibration(self.model.score_outliers(X)), self.core.log_shares(table)]
+        scales = [self.calibration(scores_of_model(self.model, X)), self.core.log_shares(table)]
         if self.members:
             scales.append(np.mean([member.log_shares(table) for member in self.members], axis=0))
         return average(scales)
+
+
+def scores_of_model(model, X):
+    """The `score_outliers` of the mixture of all rows, which does not ask for the columns' names:
+    they are the detector's, which the user knows by its own name."""
+    return model._queries().outlier_scores(model._encoder.encode(None, X))
 
 
 def average(scales):
@@ -171,7 +177,7 @@ def fit_scales(model, X, n_members, n_seen, n_jobs, limit):
         judged = np.unique(np.linspace(0, n_rows - 1, FEW_ROWS).astype(np.int64))
     fine = model.outlier_scores_[judged]
     if np.isnan(fine).any():
-        fine = model.score_outliers(rows_at(X, judged))
+        fine = scores_of_model(model, rows_at(X, judged))
     calibration, tasks = Calibration(fine), _tasks(model, common, judged, n_members, n_seen)
     with threadpool_limits(1, user_api="blas"):
         of_rows = common.plan, common.asked, common.encoder.table_schema

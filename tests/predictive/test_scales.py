@@ -440,3 +440,20 @@ def test_a_detector_says_nothing_of_clusters(seed):
     assert not [one for one in said if "but not on the clusters" in str(one.message)]
     with pytest.warns(ConvergenceWarning, match="density, but not on the clusters"):
         detector._own_model().set_params(random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_names_of_columns_are_compared_once_and_by_the_detector(own):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    detector = MixtureOutlierDetector(short() if own else None, n_estimators=2, random_state=0)
+    detector.fit(X)
+    bare = X.to_numpy()
+    for ask in (detector.predict, detector.score_samples, detector.explain_outliers):
+        for rows in (bare, bare[:30]):
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                ask(rows)
+            (one,) = said
+            assert "but MixtureOutlierDetector was fitted with feature names" in str(one.message)
+    with pytest.raises(ValueError, match="but MixtureOutlierDetector is expecting 2 features"):
+        detector.explain_outliers(bare[:, :1])
