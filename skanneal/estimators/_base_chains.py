@@ -58,6 +58,7 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
         "Give it more sweeps (a larger number as the schedule's n_sweeps, or warm_start), or look "
         "at `trace_`."
     )
+    _called = ""  # before what a fit warns of: by what name its user knows the model, and a colon
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``schedule__max_time`` and the like are those of a schedule object.
@@ -116,7 +117,7 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
         vars(self).update(fitted, _kept=tuple(fitted))
         end_fit(self)
         for complaint in complaints:
-            warn(complaint, ConvergenceWarning)
+            warn(self._called + complaint, ConvergenceWarning)
         return self
 
     # ---- the run --------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ from ._crosscat import CrossCatPY
 CONCENTRATION = 1e-9
 MOST_NUMBERS = 100
 N_SWEEPS, N_DRAWS = 10, 10  # of each chain
+ADVICE = "Raise `max_time`, if it is set, or give as `estimator` a model that makes more sweeps."
 
 
 class DefaultModel(NamedTuple):
@@ -48,9 +49,10 @@ class DefaultModel(NamedTuple):
     Attributes
     ----------
     first : AnnealedDPMixture or CrossCatPY
-        Unfitted.
+        Unfitted, as is `second`; in what their fits warn of, each has the name that the imputer has
+        for it, with advice for who has not made the model.
     second : CrossCatPY or None
-        Unfitted; of what the first does not fill.
+        Of what the first does not fill.
     of_second : list of int
         The columns that the second fills.
     ranges : dict of int to (float, float)
@@ -82,7 +84,7 @@ def default_model(table):
     ranges = {j: ends for j, ends in ranges.items() if j not in two}
     levels = CrossCatPY()
     if not max(2, len(columns) / 2) <= len(numbers) <= MOST_NUMBERS:
-        return DefaultModel(levels, None, [], ranges)
+        return DefaultModel(_called(levels, "`estimator_`"), None, [], ranges)
     schedule = LinearAnneal(n_sweeps=N_SWEEPS)
     mixture = AnnealedDPMixture(
         families={_whole_rows(): numbers},
@@ -92,9 +94,17 @@ def default_model(table):
     )
     of_second = [j for j in range(len(columns)) if j not in ranges]
     if not of_second:
-        return DefaultModel(mixture, None, [], ranges)
+        return DefaultModel(_called(mixture, "`estimator_`"), None, [], ranges)
     levels.set_params(schedule=schedule, n_draws=N_DRAWS)
+    _called(mixture, "`estimator_`, the model of numbers")
+    _called(levels, "`estimator_of_levels_`, the model of levels")
     return DefaultModel(mixture, levels, of_second, ranges)
+
+
+def _called(model, name):
+    """The model, under this name in its warnings."""
+    model._called, model._advice = f"{name}: ", ADVICE
+    return model
 
 
 def _are_two(values, low, high):

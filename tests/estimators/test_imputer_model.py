@@ -1,5 +1,7 @@
 """Which model CrossCatImputer takes by itself, and that its fills are plausible."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from sklearn.impute import SimpleImputer
 from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
 from skanneal.encoding import open_table
 from skanneal.estimators._imputer_model import MOST_NUMBERS, default_model
+from skanneal.schedules import LinearAnneal
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -170,3 +173,24 @@ def test_fills_beyond_what_the_model_of_levels_reads():
     assert imputer.estimator_.impute(frame)["amount"].min() < 0.0
     for filled in [imputer.transform(frame), *imputer.imputations(frame, 2)]:
         assert not filled.isna().any().any()
+
+
+def test_warnings_say_which_model_is_meant_and_what_the_imputer_can_do(monkeypatch):
+    """All chains are made to disagree; a model that is given speaks as it does by itself."""
+    monkeypatch.setattr(
+        "skanneal.estimators._base_chains.disagreement", lambda _, advice: [f"At odds. {advice}"]
+    )
+    X = pd.DataFrame(NUMBERS | WORDS)[["a", "b", "u"]]
+    short = CrossCatPY(n_chains=1, schedule=LinearAnneal(n_sweeps=5))
+    for columns, estimator, names in (
+        (X, None, ["`estimator_`, the model of n", "`estimator_of_levels_`, the model of levels"]),
+        (X[["a", "b"]], None, ["`estimator_`: At odds"]),
+        (X, short, ["At odds. Give it more sweeps"]),
+    ):
+        imputer = CrossCatImputer(estimator, max_time=0.5, random_state=0)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            imputer.fit(columns)
+        texts = [str(one.message) for one in said if "At odds" in str(one.message)]
+        assert len(texts) == len(names) and all(map(str.startswith, texts, names))
+        assert all(("n_sweeps" in text) == (estimator is short) for text in texts)
