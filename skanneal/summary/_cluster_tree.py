@@ -57,12 +57,16 @@ look like two normal laws. But where components are clusters nearly all pairs of
 and of pieces some are and some are not. So the share of the table's pairs that are two is how sure
 it is that its components are clusters. All pairs that one valley parts tell one thing: all pieces
 of a ring are two with those of another ring, and with their neighbours some are and some are not.
-So together they count as one pair, as much as the valley is sure. But in a cube of many rows nearly
-all pairs of pieces are two. There each draw has pieces of its own, and clusters are what draws
-agree about: if two draws put most rows into different components (_disagreement.py), components are
-no clusters. A component that lies within another one is part of it. And a small one, which has less
-than SMALL of the median rows, is a cluster only if its own pair is two as well: what other pairs
-are says little of three rows to which a mixture has given a component.
+So together they count as one pair, as much as the valley is sure. Pieces of one cluster are seldom
+only two or three, since one bump then explains their rows. So of fewer than FEW_PAIRS pairs those
+that are not two are a share of FEW_PAIRS.
+
+But in a cube of many rows nearly all pairs of pieces are two. There each draw has pieces of its
+own, and clusters are what draws agree about: if two draws put most rows into different components
+(_disagreement.py), components are no clusters. A component that lies within another one is part of
+it. And a small one, which has less than SMALL of the median rows, is a cluster only if its own pair
+is two as well: what other pairs are says little of three rows to which a mixture has given a
+component.
 
 What parts two components is the surer of the valleys and of this share. In which order components
 join, where a number of clusters is asked for, is said elsewhere (_tree_order.py), and why valleys
@@ -96,6 +100,7 @@ MOST = 0.5  # share of the rows about which two draws differ where components ar
 # Share of rows below which a component is small: of those of its group's largest, to count there;
 # of the median component's, to be a cluster because others are.
 SMALL = 0.2
+FEW_PAIRS = 3  # of which a share is counted, at least
 
 
 def cluster_tree(
@@ -193,8 +198,8 @@ def _given(log_joints, draws, draw_weights, numbers):
 
 
 def _share_of_two(odds, alive, valleys=None):
-    """-log(1 - share) with the share of a table's pairs of neighbours that are two; 0 if there is
-    no pair. All pairs that one valley parts count as one, as much as it is sure.
+    """-log of the share of a table's pairs of neighbours that are not two; 0 if there is no pair.
+    All pairs that one valley parts count as one, as much as it is sure.
 
     Of a component within another one it is not asked, nor of one with hardly a row."""
     asked = np.triu((np.abs(odds) < _FAR) & alive & alive[:, None], 1)
@@ -206,7 +211,8 @@ def _share_of_two(odds, alive, valleys=None):
         of = squareform(cophenet(numbered))[asked].astype(np.int64)
         together = np.exp(-valleys[of, 2])
         counts = together + (1.0 - together) / np.bincount(of)[of]
-    return float(np.log(counts.sum()) - logsumexp(log_expit(-odds[asked]), b=counts))
+    n_pairs = max(counts.sum(), FEW_PAIRS)
+    return float(np.log(n_pairs) - logsumexp(log_expit(-odds[asked]), b=counts))
 
 
 def surer(tree, pairs):

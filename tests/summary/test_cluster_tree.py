@@ -12,6 +12,7 @@ from oracles.rings import components_of, on_ring, ring
 from skanneal.summary import _cluster_tree, cluster_tree, cut_tree
 from skanneal.summary._cluster_tree import (
     _FAR,
+    FEW_PAIRS,
     _at_passages,
     _Groups,
     _pairs,
@@ -422,7 +423,7 @@ def test_pairs_have_the_median_of_the_draws_on_both_lines(with_numbers):
         odds.append(log_odds(*of_draw[order].T, own))
     assert np.ptp(odds) > 0.1
     height = cluster_tree(joints, draws, None, numbers)[0, 2]
-    assert height == pytest.approx(np.logaddexp(0.0, np.median(odds)))
+    assert height == pytest.approx(np.log(FEW_PAIRS) + np.logaddexp(0.0, np.median(odds)))
 
 
 def test_pieces_of_a_square_are_one_even_if_all_draws_have_the_same():
@@ -473,15 +474,19 @@ def test_a_small_component_is_a_cluster_by_its_own_pair(n_rows):
     assert heights[0, 4] == pytest.approx(expected) and (n_rows == 60 or expected < 2.0)
 
 
-@pytest.mark.parametrize("odds, expected", [((3.0,), 3.0), ((2.0, -2.0, 5.0, -5.0), 0.0)])
-def test_the_share_of_pairs_that_are_two_is_that_of_pairs_that_were_asked(odds, expected):
-    """Of five components; the rest are no neighbours, or one is within the other."""
+@pytest.mark.parametrize(
+    "odds, not_two",
+    [((3.0,), 1.0 / 3.0), ((3.0, 3.0), 2.0 / 3.0), ((3.0,) * 3, 1.0), ((3.0,) * 4, 1.0)],
+)
+def test_the_share_of_pairs_that_are_two_is_that_of_pairs_that_were_asked(odds, not_two):
+    """Of five components; the rest are no neighbours, or one is within the other. Of few pairs it
+    is a share of three."""
     pairs = np.full((5, 5), _FAR)
     pairs[3, 4] = pairs[4, 3] = -np.inf
     for j, of_pair in enumerate(odds, 1):
         pairs[0, j] = pairs[j, 0] = of_pair
     alive = np.ones(5, dtype=bool)
-    assert _share_of_two(pairs, alive) == pytest.approx(np.logaddexp(0.0, expected))
+    assert _share_of_two(pairs, alive) == pytest.approx(np.logaddexp(0.0, 3.0) - np.log(not_two))
     alive[1:] = False  # merged with the first: no pair is left
     assert _share_of_two(pairs, alive) == 0.0
 
@@ -516,22 +521,22 @@ def test_pieces_are_no_clusters_because_their_groups_are_two(monkeypatch):
     assert cut_tree(cluster_tree(joints), 0.9).tolist() == [0, 1, 2, 3]
 
 
-def table_of_three(generator, third):
-    """Rows of three components, of which the first two overlap, and nine draws."""
-    centres = np.array([[0.0, 0.0], [2.8, 0.0], [2.8, third]])
+def in_a_row(places):
+    """Rows of normal components at these places of the first column, and nine draws."""
+    generator = np.random.default_rng(3)
+    centres = np.column_stack([places, np.zeros(len(places))])
     rows = np.concatenate([centre + generator.normal(size=(150, 2)) for centre in centres])
     joints = components_of(rows, centres, 1.0)
     return joints, [components_of(rows, of, 1.0) for of in near(generator, centres, 0.09)]
 
 
 def test_a_doubtful_pair_is_two_in_a_table_where_others_are_plainly_two():
-    """Odds of the first pair are alike in both tables; beside it lies a cluster that is one of two
-    beyond doubt, or one that is as doubtful."""
-    joints, draws = table_of_three(np.random.default_rng(3), 4.0)
-    sure = cluster_tree(joints, draws)
-    alone = cluster_tree(joints[:300, :2], [of_draw[:300, :2] for of_draw in draws])
-    assert alone[0, 2] < sure[0, 2]
-    assert cut_tree(sure).tolist() == [0, 1, 2]
+    """The first two overlap; others are apart beyond doubt, or overlap as much."""
+    plain, doubtful = (
+        cut_tree(cluster_tree(*in_a_row(places)))
+        for places in ([0.0, 2.4, 8.0, 13.0], [0.0, 2.4, 4.8, 7.2])
+    )
+    assert plain.tolist() == [0, 1, 2, 3] and doubtful[0] == doubtful[1]
 
 
 def pieces_and_clusters():
