@@ -447,6 +447,8 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
     ) -> Any:
         """Fill missing cells: numbers by their posterior mean, levels by the most probable one.
 
+        Of amounts it is the mean of the logarithms, and so rather the median.
+
         With `n_imputations`, fill them several times by draws from the posterior instead, for
         multiple imputation and for intervals.
 

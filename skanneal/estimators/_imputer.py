@@ -44,8 +44,9 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         depend on them too weakly for it to notice. With a model that you give, fills are those of
         its `impute`.
     strategy : {"mean", "mode", "sample"}, default="mean"
-        What fills a gap, given the row's other cells. "mean": the posterior mean of a number, or
-        the most probable level. "mode": for a number the most probable one of the centres of the
+        What fills a gap, given the row's other cells. "mean": the posterior mean of a number (of an
+        amount, where its logarithms are described, that of the logarithm), or the most probable
+        level. "mode": for a number the most probable one of the centres of the
         clusters, since "mean" may fall between the clusters. "sample": a random draw, jointly for
         all gaps of the table: the only one of ``imputations(X, 1)``.
     missing_values : int, float, str, numpy.nan, None or pandas.NA, default=numpy.nan
