@@ -26,6 +26,11 @@ def axes_of(caller, ax, figsize=None):
     return plt.subplots(figsize=figsize, layout="constrained")
 
 
+def literal(names):
+    """Names as they are written: a dollar sign begins no formula."""
+    return [str(name).replace("$", r"\$") for name in names]
+
+
 def sentence(ax, text):
     """Write a sentence where there is nothing to draw."""
     ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center")

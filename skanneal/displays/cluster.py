@@ -9,7 +9,7 @@ import numpy as np
 from .._native._types import TableLike
 from ..estimators._descriptions import as_levels
 from ..summary import profile_clusters, rank_clusters
-from ._axes import axes_of, sentence
+from ._axes import axes_of, literal, sentence
 from ._fitted import check_drawable, training_table
 from ._groups import Groups
 
@@ -155,8 +155,8 @@ class ClusterDisplay:
         self.ax_.set_title(self.title or "", fontsize="medium")
         if 0 < n_numbers < n_features:
             self.ax_.axvline(n_numbers, color="black", linewidth=1.2)
-        self.ax_.set_yticks(np.arange(n_clusters) + 0.5, self.cluster_names)
-        self.ax_.set_xticks(np.arange(n_features) + 0.5, self.feature_names, rotation=90)
+        self.ax_.set_yticks(np.arange(n_clusters) + 0.5, literal(self.cluster_names))
+        self.ax_.set_xticks(np.arange(n_features) + 0.5, literal(self.feature_names), rotation=90)
         self.ax_.tick_params(length=0, labelsize="small")
         self.ax_.spines[:].set_visible(False)
         return self

@@ -13,7 +13,7 @@ from .._native._types import Columns, TableLike
 from ..encoding._codecs import as_numbers
 from ..families import FAMILIES
 from ..summary import rank_clusters
-from ._axes import LINESTYLES, MARKERS, axes_of, plain
+from ._axes import LINESTYLES, MARKERS, axes_of, literal, plain
 from ._fitted import check_drawable, training_table
 from ._groups import Groups
 
@@ -191,7 +191,7 @@ class DensityDisplay:
         for share, style in zip(reversed(shares), reversed(styles)):
             line = {"color": "black", "linewidth": 1.0, "linestyle": style}
             self.ax_.plot([], [], label=f"{share:.0%} of the mass", **line)
-        self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
+        self.ax_.set(**dict(zip(("xlabel", "ylabel"), literal(self.names))))
         self.ax_.set_title(self.title or "", fontsize="medium")
         plain(self.ax_)
         self.ax_.legend(frameon=False, fontsize="small")

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..summary import rank_clusters
-from ._axes import axes_of, square
+from ._axes import axes_of, literal, square
 from ._columns import column_names, columns_by_view
 from ._fitted import check_drawable
 
@@ -90,7 +90,7 @@ class DependenceDisplay:
         self.figure_, self.ax_ = axes_of("DependenceDisplay.plot", ax, figsize=(side + 1.6, side))
         title = "Probability of dependence"
         self.image_ = square(self.figure_, self.ax_, self.dependence, self.views, title, **kwargs)
-        self.ax_.set_yticks(np.arange(n) + 0.5, self.names)
-        self.ax_.set_xticks(np.arange(n) + 0.5, self.names, rotation=90)
+        self.ax_.set_yticks(np.arange(n) + 0.5, literal(self.names))
+        self.ax_.set_xticks(np.arange(n) + 0.5, literal(self.names), rotation=90)
         self.ax_.tick_params(length=0, labelsize="small" if n <= 30 else "xx-small")
         return self

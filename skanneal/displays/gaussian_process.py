@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._native._types import TableLike
-from ._axes import axes_of, plain
+from ._axes import axes_of, literal, plain
 from ._fitted import check_drawable
 
 MARGIN = 0.1  # of the range of the rows, on either side
@@ -145,7 +145,7 @@ class GPDisplay:
         if self.x_observed is not None:
             marks = {"marker": "o", "s": 14, "facecolor": "none", "edgecolor": "0.2"}
             self.ax_.scatter(self.x_observed, self.y_observed, label="Observed", **marks)
-        self.ax_.set(xlabel=self.name, ylabel="y")
+        self.ax_.set(xlabel=literal([self.name])[0], ylabel="y")
         plain(self.ax_)
         self.ax_.legend(frameon=False, fontsize="small")
         return self

@@ -11,6 +11,7 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from .._native._types import TableLike
 from ..encoding import open_table
 from ..summary import rank_clusters
+from ._axes import literal
 from ._columns import column_names, columns_by_view
 from ._fitted import check_drawable
 
@@ -138,7 +139,7 @@ class ViewsDisplay:
             )
             self.images_.append(image)
             ax.hlines(np.flatnonzero(np.diff(labels)) + 1, 0, m, color="white", linewidth=1.0)
-            ax.set_xticks(np.arange(m) + 0.5, names, rotation=90)
+            ax.set_xticks(np.arange(m) + 0.5, literal(names), rotation=90)
             ax.set_yticks([])
             ax.tick_params(length=0, labelsize="small" if sum(widths) <= 40 else "xx-small")
             ax.spines[:].set_visible(False)

@@ -169,7 +169,7 @@ class Encoder:
         self.jitter.check([codec.family for codec in self.codecs])
         named, number = [family is not None for family in chosen], default_family("float")
         open_numbers = [j for j, c in enumerate(self.codecs) if c.family == number and not named[j]]
-        numbers = [j for j, codec in enumerate(self.codecs) if not codec.n_levels]
+        numbers = [j for j, c in enumerate(self.codecs) if not (c.n_levels or j in self.counts)]
         self.parts = DateParts.of(table, numbers if dates == "periodic" else (), self.names)
         n_others = len(self.indicators) + len(self.parts.codecs)
         self.apart = SetApart.of(self.codecs, exact, named, proper, n_others)

@@ -33,17 +33,17 @@ def nearly_determined(predictor, columns):
     scales = {place: [] for place in columns}
     for d in evenly(len(predictor.draws), DRAWS):
         for view in predictor.draws[d]:
-            for place, of in _conditional_scales(predictor, view).items():
-                if place in scales:
-                    scales[place].append(of)
+            for place, of in _conditional_scales(predictor, view, columns).items():
+                scales[place].append(of)
     least = {place: np.std(cells) / np.sqrt(len(cells)) for place, cells in columns.items()}
     return {place for place, of in scales.items() if of and np.median(of) < least[place]}
 
 
-def _conditional_scales(predictor, view):
-    """By column of a family of whole rows its scale given the view's others, in the component of
-    the median row of the largest ones: that at the component's centre, in cell units."""
-    joint = [place for place in view.features if view.is_joint(place)]
+def _conditional_scales(predictor, view, columns):
+    """By column, among these, of a family of whole rows its scale given the view's others, in the
+    component of the median row of the largest ones: that at the component's centre, in cell
+    units."""
+    joint = [place for place in view.features if view.is_joint(place) and place in columns]
     if len(joint) < 2:
         return {}
     sizes = view.mixture.sizes()[view.slots[:-1]]

@@ -251,6 +251,22 @@ def test_the_cut_of_the_tree_is_that_of_the_fit():
     assert ClusterTreeDisplay.from_estimator(model).separation is None
 
 
+def test_a_dollar_sign_begins_no_formula():
+    """In names of columns and in levels: of a formula this would be none that can be drawn."""
+    X = pd.DataFrame(rows(), columns=["price $^ in $", "$5 to $10"])
+    model, of_views = (quick(name).fit(X) for name in ("AnnealedDPMixture", "CrossCatPY"))
+    drawn = [
+        DensityDisplay.from_estimator(model, X).ax_.get_xlabel(),
+        ClusterDisplay.from_estimator(model, X).ax_.get_xticklabels()[0].get_text(),
+        DependenceDisplay.from_estimator(of_views).ax_.get_yticklabels()[0].get_text(),
+        ViewsDisplay.from_estimator(of_views, X).axes_[0].get_xticklabels()[0].get_text(),
+    ]
+    assert {name.replace("\\$", "$") for name in drawn} <= set(X)
+    assert "$" not in "".join(drawn).replace("\\$", "")
+    for number in plt.get_fignums():
+        plt.figure(number).canvas.draw()
+
+
 def test_every_display_is_in_the_reference():
     page = (ROOT / "doc" / "api.md").read_text(encoding="utf-8")
     assert all(f"   {name}\n" in page for name in displays.__all__)

@@ -6,6 +6,7 @@ Random tests: fixed seeds, one try.
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score
 
 from skanneal import AnnealedDPMixture, CrossCatPY
@@ -165,3 +166,13 @@ def test_a_query_without_dates_has_no_parts():
     encoder.fit_encode(AnnealedDPMixture(), X, dates="periodic")
     cells = encoder.encode(None, X.assign(t=pd.Series([None] * 60, dtype=object)))
     assert set(cells[3]) == {7} and len(set(cells[4])) > 1
+
+
+def test_sparse_rows_have_no_dates():
+    counts = np.random.default_rng(0).multinomial(20, [0.2, 0.3, 0.5], 40)
+    scores = [
+        AnnealedDPMixture(families="multinomial", dates=dates, **QUICK).fit(X).score_samples(X)
+        for X in (csr_array(counts), counts)
+        for dates in ("elapsed", "periodic")
+    ]
+    assert all(np.array_equal(scores[0], other) for other in scores[1:])

@@ -321,6 +321,18 @@ def test_rows_far_away_have_a_density(seed, prior):
     assert (np.abs(own / of_model - 1.0) < 0.8).all()
 
 
+def test_rows_of_counts_stay_as_they_are():
+    """They have no margins; a number beside them has."""
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(20, [0.2, 0.3, 0.5], 60).astype(float)
+    X = np.c_[counts, np.exp(rng.normal(size=60))]
+    families = {"multinomial": [0, 1, 2], "normal": [3]}
+    rows = [fitted(X, families=families, margins=own).score_samples(X) for own in ("data", "model")]
+    assert np.isfinite(rows).all() and rows[0].mean() > rows[1].mean() + 0.1
+    alone = [fitted(counts, families="multinomial", margins=own) for own in ("data", "model")]
+    np.testing.assert_allclose(*(model.score_samples(counts) for model in alone))
+
+
 def test_columns_far_from_zero_have_tails_to_both_sides():
     """They were never negative, but their values do not come up to 0."""
     X = 50.0 + np.random.default_rng(0).normal(size=(100, 1))
@@ -495,7 +507,7 @@ def test_what_a_column_has_of_its_own_is_its_scale_given_the_others():
         moved = X + shift * (np.arange(4000) % 2)[:, None] * [1.0, 1.0, -1.0]
         queries = fitted(moved, families="multivariate_normal", margins="model")._queries()
         (view,) = queries.predictor.draws[-1]
-        found = _own_spread._conditional_scales(queries.predictor, view)
+        found = _own_spread._conditional_scales(queries.predictor, view, {0, 1, 2})
         scales = [found[j] * queries.encoder.table_schema.scales[j] for j in range(3)]
         np.testing.assert_allclose(scales, expected, rtol=0.05)
 
