@@ -4,6 +4,7 @@
 
 import numpy as np
 
+from .._native._state_arrays import StateError
 from ..encoding import Schema
 from ._parameters import with_parameters
 
@@ -50,7 +51,12 @@ class View:
         return self.renewed(*with_parameters(self.mixture, generator))
 
     def joint(self, table, start, stop):
-        """log w_c p(row | x_c) of each row: (stop - start, K + 1)."""
+        """log w_c p(row | x_c) of each row: (stop - start, K + 1).
+
+        StateError if the rows have other columns than the mixture, which would read beyond them."""
+        own = self.mixture.table
+        if table.dtypes != own.dtypes or not np.array_equal(table.n_levels, own.n_levels):
+            raise StateError("columns", "holds others than the rows have")
         return self.mixture.score_rows(table, start, stop)[0] + self.log_weights
 
     def cell_scores(self, column, table, start, stop):

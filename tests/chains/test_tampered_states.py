@@ -1,6 +1,7 @@
 """A state that was changed since the fit: an error that names the array, never a crash."""
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -196,3 +197,23 @@ def test_a_trace_without_some_scalars_stays_one_of_equal_lengths(fitted):
     for name in ("sweeps", "log_joint"):
         assert np.isnan(model.trace_[name][0, :n_before]).all()
         assert np.isfinite(model.trace_[name][0, n_before:]).all()
+
+
+NUMBERS = AcceleratedDPMixture(likelihood="normal", **SHARDED), RNG.normal(size=(N, 3))
+
+
+@pytest.mark.parametrize(
+    "given, change",
+    [
+        (MODELS["annealed"], lambda kept: kept[:-1]),
+        (MODELS["annealed"], lambda kept: np.roll(kept, 1)),
+        (NUMBERS, lambda kept: kept[:-1]),
+    ],
+)
+def test_a_file_whose_rows_have_other_columns_than_its_components(given, change):
+    model, X = copy.deepcopy(given[0]).fit(given[1]), given[1]
+    apart = model.draws_[0][0]._apart
+    apart.kept = change(apart.kept)
+    read = pickle.loads(pickle.dumps(model))
+    with pytest.raises(ValueError, match="the state's array"):
+        read.predict(X)
