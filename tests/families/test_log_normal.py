@@ -169,8 +169,7 @@ def test_later_rows_may_have_a_zero_where_nobody_asked_for_logarithms():
     assert np.isfinite(cross_val_score(fitted(families="auto"), X, cv=3)).all()
     with pytest.raises(ValueError, match="above 0, got 0"):
         fitted().fit(X[6:]).score_samples(rows)
-    with pytest.raises(ValueError, match="above 0, got -1"):
-        model.score_samples(-np.ones((1, 4)))
+    assert np.isfinite(model.score_samples(-np.ones((1, 4)))).all()  # nor does one of a refund
 
 
 @pytest.mark.parametrize(
