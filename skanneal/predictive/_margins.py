@@ -193,8 +193,8 @@ class MarginMap:
         From arsinh of a cell of the mixture to that of one of the data; of slope 1 beyond all that
         is known of both.
     low, high : tuple of float
-        A wall, and the cell of the data from which on to that end all places are one; infinite
-        where there is none.
+        A wall, and the cell of the data between which and the wall all cells count as this one.
+        Infinite where there is no wall, or where values do not come up to it.
     """
 
     def __init__(self, predictor, place, known):

@@ -1,8 +1,8 @@
 """An increasing smooth function through given points, its inverse and its slope.
 
 Between the points it is the monotone cubic of Fritsch and Carlson (1980), beyond them a straight
-line. The inverse is found by bisection between two of the points,
-so that the two are one function to the last digits, whatever the points.
+line. The inverse is found by bisection between two of the points, so that the two are one function
+to the last digits, whatever the points.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause

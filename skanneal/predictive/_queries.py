@@ -172,10 +172,10 @@ class MixtureQueries:
         return np.column_stack(apart.spread(surprisals, lambda j: apart.surprisal(j, columns[j])))
 
     def column_surprisal(self, columns):
-        """The same of all that is known of a column, nan for nothing: (n_rows, n_columns).
+        """`surprisal`, but of all that is known of a column: (n_rows, n_columns).
 
-        A date goes with its parts, and a column with an indicator has said something where its cell
-        is missing, too."""
+        A date counts with its parts; and in a column with an indicator it counts whether the cell
+        is missing, so that a missing one has a surprisal, too."""
         encoder, surprisals = self.encoder, self.surprisal(columns)
         several = [j for j in range(encoder.n_columns) if len(encoder.known_by([j])) > 1]
         if not several:
@@ -241,10 +241,9 @@ class MixtureQueries:
             return [np.empty(0)] * len(missing), [np.empty(0)] * len(missing), missing
         values, spreads = self.law.fill(table, gaps, strategy == "mode", self.maps)
         codecs, apart = self.encoder.codecs, self.encoder.apart
-        spreads = apart.spread(spreads, lambda j: None)[: len(missing)]
+        spreads = apart.spread(spreads, lambda j: np.zeros(missing[j].sum()))[: len(missing)]
         draws = partial(self._repeated, columns)
-        for j in sorted(apart.out, key=lambda j: isinstance(codecs[j], CollinearCodec)):
-            spreads[j] = np.zeros(missing[j].sum())
+        for j in apart.out:
             if isinstance(codecs[j], CollinearCodec):
                 of_rows = determined_spread(codecs[j], codecs, missing, spreads, draws)
                 spreads[j] = of_rows[missing[j]]
