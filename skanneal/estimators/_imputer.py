@@ -16,12 +16,11 @@ from .._native._doc_link import DocLink
 from .._native._types import Seed, TableLike
 from .._native._warning import warn
 from ..encoding import open_table
-from ..parallel import spawn_seeds
-from ..predictive._regressed_levels import RegressedLevels
 from ._base_chains import BaseChains
 from ._base_table import BaseTable
 from ._callbacks import CallbackSupportMixin, handed_on
 from ._fit_context import validated
+from ._imputer_fills import Fills
 from ._imputer_model import DefaultModel, default_model
 
 
@@ -167,30 +166,15 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         with handed_on(self, model.first):
             for estimator in models:
                 estimator.fit(blanked)
-        regressed = self._regression_of(model, blanked) if self.estimator is None else None
+        fills = Fills(model, blanked, regressed=self.estimator is None)
         indicator = None
         if self.add_indicator:
             indicator = MissingIndicator(error_on_new=False).fit(_gaps(missing))
         validate_data(self, X, reset=True, skip_check_array=True)
         self.estimator_, self.estimator_of_levels_ = model.first, model.second
         self.indicator_, self._observed = indicator, observed
-        self._of_levels, self._ranges = model.of_second, model.ranges
-        self._regressed = regressed
+        self._fills = fills
         return self
-
-    @staticmethod
-    def _regression_of(model, blanked):
-        """The regressions of levels on all columns, given the fitted models; None without any."""
-        queries = [of._queries() for of in (model.first, model.second) if of is not None]
-        if not queries[-1].encoder.table_schema.n_levels.any():
-            return None
-        values, _, missing = queries[0].fill(queries[0].encoder.encode(None, blanked))
-        values = [of[: 0 if np.isnan(of).any() else None] for of in values]  # not of identifiers
-        found = queries[0].encoder.replacements(values, missing)
-        found = _readable(found, queries[-1].encoder, model.ranges)
-        rows = blanked, open_table(blanked, "X").fill(found)
-        cells = (queries[-1].encoder.encode(None, of) for of in rows)
-        return RegressedLevels(queries[-1], *cells, model.of_second or None)
 
     def transform(self, X: TableLike) -> Any:
         """Fill the gaps.
@@ -209,14 +193,7 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         if self.strategy == "sample":
             return self.imputations(X, 1)[0]
 
-        def ask(queries, columns, _):
-            values, _, missing = queries.fill(columns, self.strategy)
-            return self._plausible(values, queries.encoder), missing
-
-        def regress(queries, _, *cells):
-            return self._regressed.most_probable(queries, *cells)
-
-        return self._filled(X, ask, regress, [None], [None])[0]
+        return self._filled(X, lambda rows: [self._fills.most_probable(rows, self.strategy)])[0]
 
     def imputations(self, X: TableLike, n_imputations: int = 5) -> Any:
         """Fill the gaps several times, each time by draws from the posterior.
@@ -239,68 +216,19 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
             Tables of the form that `transform` returns. The spread between them is that of the
             posterior, as for the estimator's `impute`.
         """
-        check_is_fitted(self)
-        of_levels = self.estimator_of_levels_
-        models = [self.estimator_] if of_levels is None else [self.estimator_, of_levels]
-        turns = [
-            model._queries().turns(n_imputations, seed, "n_imputations")
-            for model, seed in zip(models, spawn_seeds(self.random_state, 2))
-        ]
+        return self._filled(
+            X, lambda rows: self._fills.drawn(rows, n_imputations, self.random_state)
+        )
 
-        def ask(queries, columns, turn):
-            return queries.drawn(columns, *turn)
-
-        def regress(queries, turn, *cells):
-            return self._regressed.drawn(queries, *turn, *cells)
-
-        return self._filled(X, ask, regress, *turns)
-
-    def _filled(self, X, ask, regress, turns, turns_of_levels=None):
-        """X once for each turn. ``ask(queries, columns, turn)`` gives values for the missing cells
-        of encoded columns, and where they are, and ``regress(queries, turn, gappy, whole)`` for
-        those of levels, as soon as all have been filled."""
+    def _filled(self, X, fill):
+        """X once for each list of values that ``fill(rows)`` gives, rows having blank gaps."""
         check_is_fitted(self)
         table = open_table(X, "X")
         validate_data(self, X, reset=False, skip_check_array=True)
-        missing = self._missing(table)
-        used = np.flatnonzero(self._observed)
-        blanked = self._blanked(table, missing, used)
-
-        models = [of for of in (self.estimator_, self.estimator_of_levels_) if of is not None]
-        queries = [of._queries() for of in models]
-
-        def asked(queries, rows, turn):
-            columns = queries.encoder.encode(None, rows)
-            return queries.encoder.replacements(*ask(queries, columns, turn))
-
-        def with_fills(queries, found):
-            return open_table(blanked, "X").fill(_readable(found, queries.encoder, self._ranges))
-
-        def regressed(queries, found, turn):
-            rows = blanked, with_fills(queries, found)
-            cells = (queries.encoder.encode(None, of) for of in rows)
-            return queries.encoder.replacements(*regress(queries, turn, *cells))
-
-        several = []
-        for turn, of_levels in zip(turns, turns if turns_of_levels is None else turns_of_levels):
-            found = asked(queries[0], blanked, turn)
-            if len(queries) > 1:
-                found = [of for of in found if of[0] not in self._of_levels]
-                rows = blanked if turn is None else with_fills(queries[1], found)
-                others = asked(queries[1], rows, of_levels)
-                found += [of for of in others if of[0] in self._of_levels]
-            if self._regressed is not None:
-                again = {of[0]: of for of in regressed(queries[-1], found, of_levels)}
-                found = [again.get(of[0], of) for of in found]
-            replacements = [(used[j], mask, of_column) for j, mask, of_column in found]
-            several.append(self._with_values(table, missing, replacements))
-        return several
-
-    def _plausible(self, values, encoder):
-        """The values, numbers within the ranges that were observed; codes of levels as they are."""
+        missing, used = self._missing(table), np.flatnonzero(self._observed)
         return [
-            np.clip(of, *self._ranges[j]) if j in self._ranges and not codec.n_levels else of
-            for j, (of, codec) in enumerate(zip(values, encoder.codecs))
+            self._with_values(table, missing, [(used[j], *of_column) for j, *of_column in found])
+            for found in fill(self._blanked(table, missing, used))
         ]
 
     def _with_values(self, table, missing, replacements):
@@ -386,18 +314,6 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _readable(found, encoder, ranges):
-    """Replacements as another model reads them: numbers within the observed range, since it may
-    take logarithms, and whole ones where it counts."""
-    out = []
-    for j, mask, values in found:
-        if j in ranges and values.dtype.kind in "fiu" and not encoder.codecs[j].n_levels:
-            values = np.clip(values, *ranges[j])
-            values = values if encoder.codecs[j].dtype == "f4" else np.rint(values)
-        out.append((j, mask, values))
-    return out
 
 
 def _is_missing(value):

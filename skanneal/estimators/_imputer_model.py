@@ -8,15 +8,14 @@ concentration, under which a further cluster must earn log(1 / CONCENTRATION), s
 
 In such a cluster a level depends on no number, so a few clusters tell next to nothing of levels. A
 CrossCat, which may have many clusters and finds the columns that help to predict which, fills the
-levels, and numbers of two values that are levels to it. Draws for them are made given the numbers
-that the first model has drawn: together the two are one law of all missing cells,
+levels, and numbers of two values that are levels to it. It makes its usual number of sweeps where
+most columns are levels, and fewer elsewhere. Regressions correct what it says of levels, and what
+the few clusters say of numbers, which learn from levels only by them (_imputer_fills.py).
 
-    p(numbers | observed cells) p(levels | observed cells, numbers).
-
-Where most columns are not numbers, or too many are for covariances, the CrossCat fills everything.
-Too many are more than MOST_NUMBERS. The gaps of a row cost the cube of the number of columns, yet
-with so few clusters a fit of 100 columns is still cheaper than that of a CrossCat. In both cases
-regressions correct what it says of levels (predictive/_regressed_levels.py).
+Where there is nothing but levels or a single column, or where too many columns are numbers for
+covariances, the CrossCat fills everything. Too many are more than MOST_NUMBERS. The gaps of a row
+cost the cube of the number of columns, yet with so few clusters a fit of 100 columns is still
+cheaper than that of a CrossCat.
 
 If a row is far from all others, a regression may predict a number far from all observed ones. So
 expected numbers stay within the range of the observed cells. Draws do not: they have the spread
@@ -80,10 +79,11 @@ def default_model(table):
         for j, of in values.items()
         if _are_two(of, *ranges[j]) and auto_family(columns[j]) == default_family("levels")
     ]
-    numbers = [j for j in values if not is_identifier(columns[j])]
     ranges = {j: ends for j, ends in ranges.items() if j not in two}
+    numbers = [j for j in ranges if not is_identifier(columns[j])]
+    of_second = [j for j in range(len(columns)) if j not in ranges]
     levels = CrossCatPY()
-    if not max(2, len(columns) / 2) <= len(numbers) <= MOST_NUMBERS:
+    if not (1 if of_second else 2) <= len(numbers) <= MOST_NUMBERS:
         return DefaultModel(_called(levels, "`estimator_`"), None, [], ranges)
     schedule = LinearAnneal(n_sweeps=N_SWEEPS)
     mixture = AnnealedDPMixture(
@@ -92,10 +92,10 @@ def default_model(table):
         schedule=schedule,
         n_draws=N_DRAWS,
     )
-    of_second = [j for j in range(len(columns)) if j not in ranges]
     if not of_second:
         return DefaultModel(_called(mixture, "`estimator_`"), None, [], ranges)
-    levels.set_params(schedule=schedule, n_draws=N_DRAWS)
+    if 2 * len([*numbers, *two]) >= len(columns):
+        levels.set_params(schedule=schedule, n_draws=N_DRAWS)
     _called(mixture, "`estimator_`, the model of numbers")
     _called(levels, "`estimator_of_levels_`, the model of levels")
     return DefaultModel(mixture, levels, of_second, ranges)

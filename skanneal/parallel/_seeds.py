@@ -29,6 +29,7 @@ class OfFit(IntEnum):
     TABLES = 6
     MEMBERS = 7
     CORE = 8
+    REGRESSION = 9
 
 
 class OfReading(IntEnum):
@@ -84,6 +85,7 @@ class OfTurn(IntEnum):
 
     PARAMETERS = 0
     LEVELS = 1
+    NUMBERS = 2
 
 
 class OfMembers(IntEnum):

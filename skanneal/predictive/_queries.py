@@ -287,18 +287,31 @@ class MixtureQueries:
         values = [of_column[gap] for of_column, gap in zip(cells, gaps)]
         return self._with_apart(values, columns, missing, rounded=True), missing
 
+    def answer(self, columns, cells, rounded):
+        """Values and missing cells, as those of `fill`, where others say what is in cells of some
+        columns: by place in the Table, in cell units. The other columns have 0 in theirs."""
+        missing, values = self.encoder.missing(columns), []
+        for place, j in enumerate(self.encoder.apart.kept.tolist()):
+            of_place = cells.get(place, np.zeros(len(missing[j])))
+            values.append(self.predictor.in_units(place, of_place[missing[j]]))
+        return self._with_apart(values, columns, missing, rounded), missing
+
     def turns(self, n, seed, name):
         """n predictors of one draw each, with the parameters of its components drawn, and a seed of
         its own each time; `name` is what users call n. They are spread evenly over the draws of all
         chains, so that none comes twice before all have come."""
         _check_positive(n, name)
+        draws = self._draws_of_law[0]
+        return [(self.of_draw(draws[at], own), own) for at, own in self.draws_in_turn(n, seed)]
+
+    def draws_in_turn(self, n, seed):
+        """Places of draws, and the seeds, of the n `turns`."""
+        weights = self._draws_of_law[1]
         first, seeds = seed_below(seed, OfTurns.FIRST), seeds_below(seed, OfTurns.TURNS, n)
         start = np.random.Generator(np.random.PCG64(first)).random()
         places = (start + np.arange(n)) / n
-        draws, weights = self._draws_of_law
         shares = np.cumsum(weights) / weights.sum()
-        used = np.searchsorted(shares[:-1], places, side="right")
-        return [(self.of_draw(draws[at], own), own) for at, own in zip(used, seeds)]
+        return list(zip(np.searchsorted(shares[:-1], places, side="right").tolist(), seeds))
 
     def of_draw(self, draw, seed):
         """The predictor of one draw whose components have drawn weights and parameters."""

@@ -29,14 +29,34 @@ regressed, and would flatten the slopes.
 
 # SPDX-License-Identifier: BSD-3-Clause
 
+from types import MappingProxyType
+from typing import NamedTuple
+
 import numpy as np
 from scipy.special import expit, logsumexp
 
 from ..parallel import OfTurn, seed_below
+from ._links import choose
 from ._logistic_draws import LogisticPosterior
 
 VARIANCE = 4.0  # 1 / (1/2 (1 - 1/2))
 SHARE = 0.05
+
+
+class KnownLevels(NamedTuple):
+    """What is known of the levels of rows.
+
+    Attributes
+    ----------
+    cells : list of ndarray of shape (n_rows,)
+        Those of the Table.
+    of_gaps : dict of int to (ndarray of shape (n_rows,), ndarray of shape (n_missing, n_levels))
+        By place in the Table where cells are missing, and the probabilities of their levels; of the
+        columns that are filled.
+    """
+
+    cells: list
+    of_gaps: dict
 
 
 class RegressedLevels:
@@ -62,6 +82,8 @@ class RegressedLevels:
         The places of those that are to be filled.
     modes : dict of int to list of ndarray
         The most probable coefficients of each step, on average over the draws.
+    of_fit : KnownLevels
+        Of the rows of the fit.
     """
 
     def __init__(self, queries, gappy, whole, columns=None):
@@ -83,9 +105,10 @@ class RegressedLevels:
         self._units = [spread if spread > 0.0 else 1.0 for spread in spreads]
         self._rows = self._standard(blocks)
         self.modes = {j: self._coefficients(j, mixed[j]) for j in self.filled}
+        self.of_fit = self._known(self.cells, self._gaps(table), mixed, self._rows)
 
-    def most_probable(self, queries, gappy, whole):
-        """The most probable level of each missing cell, on average over the draws.
+    def known(self, queries, gappy, whole):
+        """What is known of the levels of rows, given the other cells.
 
         Parameters
         ----------
@@ -95,19 +118,54 @@ class RegressedLevels:
 
         Returns
         -------
-        values, missing : list of ndarray
-            As those of `MixtureQueries.fill`; columns of numbers have none.
+        known : KnownLevels
+            The probabilities are on average over the draws.
         """
         cells = queries.encoder.apart.stored(gappy)
         table = queries.predictor.table(cells)
-        gaps = self._gaps(table)
         mixed = queries.predictor.level_probabilities(table, self.steps)
         blocks = self._blocks(queries.encoder.apart.stored(whole), _of_gaps(table, mixed))
-        rows, values = self._standard(blocks), {}
+        return self._known(cells, self._gaps(table), mixed, self._standard(blocks))
+
+    def _known(self, cells, gaps, mixed, rows):
+        of_gaps = {}
         for j, gap in gaps.items():
-            chances = self._corrected(j, mixed[j][gap], _taken(rows, gap), self.modes[j])
-            values[j] = chances.argmax(axis=1)
+            own = [block[gap] for block in rows]
+            of_gaps[j] = gap, self._corrected(j, mixed[j][gap], own, self.modes[j])
+        return KnownLevels(cells, of_gaps)
+
+    def most_probable(self, queries, known):
+        """The most probable level of each missing cell.
+
+        Returns
+        -------
+        values, missing : list of ndarray
+            As those of `MixtureQueries.fill`; columns of numbers have none.
+        """
+        values = {j: chances.argmax(axis=1) for j, (_, chances) in known.of_gaps.items()}
+        gaps = {j: gap for j, (gap, _) in known.of_gaps.items()}
         return self._by_column(queries.encoder, values, gaps)
+
+    @property
+    def n_shown(self):
+        """Number of columns that have `indicators`, and number of these."""
+        return len(self.filled), sum(self._n_steps[j] for j in self.filled)
+
+    def indicators(self, known, generator=None):
+        """Of the levels of the columns that are filled, as in the regressions: (n_rows, n). Missing
+        levels are drawn, or without a generator the indicators are what is expected."""
+        cells, of_gaps = list(known.cells), known.of_gaps
+        if generator is not None:
+            for j, (gap, chances) in of_gaps.items():
+                cells[j] = np.array(cells[j])
+                edges = np.cumsum(chances, axis=1)
+                cells[j][gap] = choose(edges, generator.random(len(edges)))
+            of_gaps = {}
+        blocks = [
+            (self._block(j, cells[j], of_gaps) - self._centres[j]) / self._units[j]
+            for j in self.filled
+        ]
+        return np.column_stack(blocks)
 
     def drawn(self, queries, predictor, seed, gappy, whole):
         """A draw of each missing level: coefficients, and then levels column after column, given
@@ -136,9 +194,8 @@ class RegressedLevels:
             own = [of[gap] for of in cells]
             mixed = predictor.level_probabilities(predictor.table(own), [j])[j]
             rows = self._standard(self._blocks(own))
-            shares = np.cumsum(self._corrected(j, mixed, rows, coefficients), axis=1)
-            points = generator.random(len(shares)) * shares[:, -1]
-            values[j] = np.count_nonzero(shares[:, :-1] <= points[:, None], axis=1)
+            edges = np.cumsum(self._corrected(j, mixed, rows, coefficients), axis=1)
+            values[j] = choose(edges, generator.random(len(edges)))
             cells[j][gap] = values[j]
         return self._by_column(queries.encoder, values, gaps)
 
@@ -171,20 +228,20 @@ class RegressedLevels:
         for s, level in enumerate(order[: self._n_steps[j]]):
             yield level, logs[:, level] - logsumexp(logs[:, order[s + 1 :]], axis=1)
 
-    def _blocks(self, cells, of_gaps=None):
+    def _blocks(self, cells, of_gaps=MappingProxyType({})):
         """The cells of each column as numbers: themselves, or an indicator for each level."""
-        blocks = []
-        for j, own in enumerate(cells):
-            if not self.n_levels[j]:
-                blocks.append(np.reshape(own, (-1, 1)).astype(np.float64))
-                continue
-            shown = self.steps[j][: self._n_steps[j]]
-            block = np.equal.outer(own, shown).astype(np.float64)
-            if of_gaps is not None and j in of_gaps:
-                gap, probabilities = of_gaps[j]
-                block[gap] = probabilities[:, shown]
-            blocks.append(block)
-        return blocks
+        return [self._block(j, own, of_gaps) for j, own in enumerate(cells)]
+
+    def _block(self, j, cells, of_gaps):
+        """The cells of one column: (n_rows, n)."""
+        if not self.n_levels[j]:
+            return np.reshape(cells, (-1, 1)).astype(np.float64)
+        shown = self.steps[j][: self._n_steps[j]]
+        block = np.equal.outer(cells, shown).astype(np.float64)
+        if j in of_gaps:
+            gap, probabilities = of_gaps[j]
+            block[gap] = probabilities[:, shown]
+        return block
 
     def _standard(self, blocks):
         """The blocks with the mean 0 and the total variance 1 in the rows of the fit."""
@@ -217,7 +274,3 @@ class RegressedLevels:
 def _of_gaps(table, mixed):
     """By column, its gaps in a Table, and the probabilities of the levels there."""
     return {j: (table.missing(j), of[table.missing(j)]) for j, of in mixed.items()}
-
-
-def _taken(blocks, rows):
-    return [block[rows] for block in blocks]

@@ -28,15 +28,15 @@ def models_of(columns):
 @pytest.mark.parametrize(
     ("columns", "numbers", "others"),
     [
-        (NUMBERS, [0, 1, 2], [2]),  # whole numbers of few values, too, but two are levels
+        (NUMBERS, [0, 1], [2]),  # whole numbers of few values, too, but two are levels
         ({name: NUMBERS[name] for name in "ab"}, [0, 1], None),
-        (NUMBERS | WORDS, [0, 1, 2], [2, 3, 4, 5]),
-        (NAMES | NUMBERS | FLAGS, [1, 2, 3], [3, 4]),
-        ({"day": DAYS} | NUMBERS, [0, 1, 2, 3], [3]),
-        ({"day": DAYS.where(DAYS == DAYS[0], DAYS.max())} | NUMBERS, [0, 1, 2, 3], [3]),
+        (NUMBERS | WORDS, [0, 1], [2, 3, 4, 5]),
+        (NAMES | NUMBERS | FLAGS, [1, 2], [3, 4]),
+        ({"day": DAYS} | NUMBERS, [0, 1, 2], [3]),
+        ({"day": DAYS.where(DAYS == DAYS[0], DAYS.max())} | NUMBERS, [0, 1, 2], [3]),
         (WORDS | FLAGS, None, None),
         ({"a": NUMBERS["a"]}, None, None),
-        (NUMBERS | WORDS | FLAGS, None, None),  # fewer than half
+        ({"a": NUMBERS["a"]} | WORDS | FLAGS, [0], [1, 2, 3, 4]),
         ({f"x{j}": NUMBERS["a"] for j in range(63)}, [*range(63)], None),
         ({f"x{j}": NUMBERS["a"] for j in range(MOST_NUMBERS + 1)}, None, None),
     ],
@@ -122,7 +122,7 @@ def test_levels_are_filled_by_what_they_depend_on():
     filled, of_numbers = imputer.transform(holed), imputer.estimator_.impute(holed)
     wrong, before = ((of["one"] != frame["one"])[:50].mean() for of in (filled, of_numbers))
     assert wrong < 0.5 * before
-    np.testing.assert_array_equal(filled["a"], of_numbers["a"])
+    np.testing.assert_allclose(filled["a"], of_numbers["a"], atol=0.3 * frame["a"].std())
     imputer.set_params(strategy="sample")
     pd.testing.assert_frame_equal(imputer.transform(holed), imputer.imputations(holed, 1)[0])
 
@@ -153,11 +153,11 @@ def test_regressions_fill_what_the_second_model_fills():
     frame.iloc[:9, 1:] = np.nan
     imputer = CrossCatImputer(random_state=0).fit(frame)
     filled, numbers = imputer.transform(frame), imputer.estimator_.impute(frame)
-    columns = list("xyk")
-    pd.testing.assert_frame_equal(filled[columns], numbers[columns])
+    for name in "xyk":
+        assert abs(filled[name] - numbers[name]).max() < 0.5 * frame[name].std()
     encoder = imputer.estimator_of_levels_._queries().encoder
     assert encoder.table_schema.n_levels[2] > 0  # to no avail
-    assert imputer._regressed.filled == [3]
+    assert imputer._fills.levels.filled == [3]
 
 
 def test_fills_beyond_what_the_model_of_levels_reads():

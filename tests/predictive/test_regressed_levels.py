@@ -107,7 +107,7 @@ def test_every_level_gets_the_share_that_a_regression_on_nothing_would_give():
     queries, columns = fitted(frame)
     regressed = RegressedLevels(queries, columns, columns)
     gap = frame["d"].isna().to_numpy()
-    values, masks = regressed.most_probable(queries, columns, columns)
+    values, masks = regressed.most_probable(queries, regressed.known(queries, columns, columns))
     np.testing.assert_array_equal(masks[2], gap)
     assert len(values[0]) == 0 and set(values[2]) == {regressed.steps[2][0]}
     shares = []
