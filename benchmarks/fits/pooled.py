@@ -8,7 +8,8 @@ A cell is 25 simulated tables of 100 rows: a number x without gaps, a number or 
 column c of two levels, both of which go with x; y and c have 40 % of gaps each. These are
 completely at random (MCAR), or the more probable the larger x is (MAR). Each table is filled 20
 times, and three results are pooled by Rubin's rules: the mean of y, the slope of the regression of
-y on x, and the proportion of one level in c.
+y on x, and the proportion of one level in c. In `levels`, y goes with c, too, and in the place of
+the slope is the difference of the means of y between the levels.
 
 As the tables are simulated, the result of the whole table is known as well. Imputations are proper
 (Rubin 1987) if their mean differs from it by as much as they differ from each other: `ratio` is the
@@ -24,6 +25,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy import stats
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer
 
 from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
 from skanneal.summary import pool
@@ -37,7 +40,7 @@ LEVEL = 0.95
 
 
 def noise_of(kind, rng):
-    """What y has beside its line."""
+    """What y has beside its line and its level."""
     return rng.standard_t(5, size=N_ROWS) if kind == "heavy" else rng.normal(size=N_ROWS)
 
 
@@ -59,8 +62,13 @@ def chance_of_yes(x):
     return 1.0 / (1.0 + np.exp(1.0 - 0.8 * x))
 
 
-KINDS = "normal", "heavy", "groups", "counts"
+KINDS = "normal", "heavy", "groups", "counts", "levels"
 SHARE = 0.4
+
+
+def of_level(kind):
+    """What y is more where c is "yes"."""
+    return 1.0 if kind == "levels" else 0.0
 
 
 def whole(kind, rng):
@@ -70,6 +78,7 @@ def whole(kind, rng):
     y = line(kind, side, x)
     y = rng.poisson(y).astype(float) if kind == "counts" else y + noise_of(kind, rng)
     c = np.where(rng.random(N_ROWS) < chance_of_yes(x), "yes", "no")
+    y = y + of_level(kind) * (c == "yes")
     return pd.DataFrame({"x": x, "y": y, "c": c})
 
 
@@ -79,11 +88,17 @@ def right(kind):
     side = np.array([[0], [1]])
     x = centres(kind)[:, None] + nodes
     weights = np.array([[1.0 - SHARE], [SHARE]]) * weights / weights.sum()
-    y = line(kind, side, x)
-    mean = (weights * y).sum()
+    yes = chance_of_yes(x)
+    y = line(kind, side, x) + of_level(kind) * yes
+    mean, share = (weights * y).sum(), (weights * yes).sum()
+    if kind == "levels":
+        own = y + of_level(kind) * (1.0 - yes)  # of the rows that have it
+        none = y - of_level(kind) * yes
+        of_yes, of_no = (weights * yes * own).sum(), (weights * (1.0 - yes) * none).sum()
+        return np.array([mean, of_yes / share - of_no / (1.0 - share), share])
     off = x - (weights * x).sum()
     slope = (weights * off * y).sum() / (weights * off**2).sum()
-    return np.array([mean, slope, (weights * chance_of_yes(x)).sum()])
+    return np.array([mean, slope, share])
 
 
 def with_gaps(frame, at_random, rng):
@@ -96,10 +111,12 @@ def with_gaps(frame, at_random, rng):
     return out
 
 
-def analysis(frame):
+def analysis(frame, kind):
     """The three results of a whole table, and their variances."""
     x, y = (frame[name].to_numpy(float) for name in "xy")
-    c, off = (frame["c"] == "yes").to_numpy(float), x - x.mean()
+    c = (frame["c"] == "yes").to_numpy(float)
+    x = c if kind == "levels" else x
+    off = x - x.mean()
     slope = off @ y / (off @ off)
     rest = ((y - y.mean() - slope * off) ** 2).sum() / (N_ROWS - 2)
     variances = [y.var(ddof=1) / N_ROWS, rest / (off @ off), c.var(ddof=1) / N_ROWS]
@@ -118,7 +135,49 @@ def crosscat(seed):
     return CrossCatImputer(CrossCatPY(n_chains=1, random_state=seed), random_state=seed)
 
 
-METHODS = {"skanneal": {of.__name__: of for of in (default, mixture, crosscat)}}
+class Chained:
+    """Other packages' regressions of each column on the others, in turn: c as a category."""
+
+    def __init__(self, seed):
+        self.seed = seed
+
+    def __repr__(self):
+        return type(self).__name__
+
+    def fit(self, frame):
+        return self
+
+
+class MiceForest(Chained):
+    """Boosted trees, each fill the observed value of a row that is predicted alike."""
+
+    def imputations(self, frame, n):
+        from miceforest import ImputationKernel
+
+        table = frame.astype({"c": "category"})
+        kernel = ImputationKernel(table, num_datasets=n, random_state=self.seed)
+        kernel.mice(5)
+        return [kernel.complete_data(dataset=i) for i in range(n)]
+
+
+class Iterative(Chained):
+    """Bayesian ridge regressions with draws; c as 0 and 1, drawn as a number and rounded."""
+
+    def imputations(self, frame, n):
+        table = frame.assign(c=frame["c"].map({"yes": 1.0, "no": 0.0}))
+        several = []
+        for seed in np.random.default_rng(self.seed).integers(1 << 31, size=n).tolist():
+            imputer = IterativeImputer(sample_posterior=True, max_iter=10, random_state=seed)
+            filled = pd.DataFrame(imputer.fit_transform(table), columns=list(table))
+            several.append(filled.assign(c=np.where(filled["c"] > 0.5, "yes", "no")))
+        return several
+
+
+METHODS = {
+    "skanneal": {of.__name__: of for of in (default, mixture, crosscat)},
+    "miceforest": {"miceforest": MiceForest},
+    "scikit-learn": {"iterative": Iterative},
+}
 
 
 def sets(folder):
@@ -133,10 +192,11 @@ def measure(problem, method, seed):
     for i in range(N_TABLES):
         rng = np.random.default_rng([seed, i, *map(ord, kind), at_random])
         frame = whole(kind, rng)
-        estimate, variance = analysis(frame)
+        estimate, variance = analysis(frame, kind)
         model = method(int(rng.integers(1 << 31)))
         gappy = with_gaps(frame, at_random, rng)
-        pairs = [analysis(filled) for filled in model.fit(gappy).imputations(gappy, N_IMPUTATIONS)]
+        tables = model.fit(gappy).imputations(gappy, N_IMPUTATIONS)
+        pairs = [analysis(filled, kind) for filled in tables]
         estimates, variances = map(np.array, zip(*pairs))
         pooled = pool(estimates, variances, df_complete=N_ROWS - 2, level=LEVEL)
         between.append((1.0 + 1.0 / N_IMPUTATIONS) * estimates.var(axis=0, ddof=1))
@@ -156,11 +216,11 @@ def measure(problem, method, seed):
 
 
 def table(path):
-    """Print what the lines of the last version say: of each method and set, by result."""
+    """Print what the last lines of each method say: of each set, by result."""
     lines = list(Lines(path, KEYS).records.items())
-    last, sums = lines[-1][0][0], {}
+    last, sums = {method: version for (version, _, method, _), _ in lines}, {}
     for (version, name, method, _), record in lines:
-        if version == last:
+        if version == last[method]:
             of = sums.setdefault((method, name), dict.fromkeys(SUMS, 0.0))
             for key in SUMS:
                 of[key] = of[key] + np.array(record[key])

@@ -59,6 +59,7 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
         "at `trace_`."
     )
     _called = ""  # before what a fit warns of: by what name its user knows the model, and a colon
+    _asked = None  # the answers that its user asks for, by their names; None for all
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``schedule__max_time`` and the like are those of a schedule object.
@@ -206,7 +207,8 @@ class BaseChains(CallbackSupportMixin, DocLink, BaseEstimator):
 
         grids : by the name of the parameter, the PriorGrid of (value, discount) pairs.
         """
-        trace, complaints = fitted["trace_"], disagreement(fitted["convergence_"], self._advice)
+        trace = fitted["trace_"]
+        complaints = disagreement(fitted["convergence_"], self._advice, self._asked)
         for name, grid in grids.items():
             points = np.unique(grid.points[:, 0])
             values = trace[name][final_stage(trace, n_rows)] if len(points) > 1 else np.empty(0)

@@ -102,8 +102,8 @@ def default_model(table):
 
 
 def _called(model, name):
-    """The model, under this name in its warnings."""
-    model._called, model._advice = f"{name}: ", ADVICE
+    """The model, under this name in its warnings, which are of what fills depend on."""
+    model._called, model._advice, model._asked = f"{name}: ", ADVICE, ("density",)
     return model
 
 

@@ -78,14 +78,16 @@ def settled(converged, answers):
     return bool(converged or (answers and all(answer["agrees"] for answer in answers.values())))
 
 
-def disagreement(convergence, advice):
+def disagreement(convergence, advice, asked=None):
     """What to say of chains that disagree; nothing where there is too little to tell, where they
-    agree on every answer, or of one chain, whose halves differ by chance where it moves slowly.
+    agree on every answer that is asked for (by default all), or of one chain, whose halves differ
+    by chance where it moves slowly.
 
     There are no figures in it, nor which of them are beyond their limits, so that Python shows it
     once where many fits have it to say.
     """
     answers = convergence.get("answers", {})
+    answers = {name: of for name, of in answers.items() if asked is None or name in asked}
     agreed = [name for name, answer in answers.items() if answer["agrees"]]
     nothing_to_say = not failed(convergence) or len(convergence["agreeing"]) == 1
     if nothing_to_say or settled(False, answers):

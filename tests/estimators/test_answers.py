@@ -137,3 +137,7 @@ def test_what_a_warning_says_has_no_figures():
     (said,) = disagreement(common | {"answers": answers(False, False, False)}, "More.")
     assert "do not agree on the clusters, number of clusters and the density" in said
     assert disagreement(common | {"answers": answers(True, True, True)}, "More.") == []
+    at_odds = common | {"answers": answers(False, False, True)}
+    assert disagreement(at_odds, "More.", ["density"]) == []  # of nothing that is not asked for
+    (said,) = disagreement(at_odds, "More.", ["clusters"])
+    assert said.startswith("The chains do not agree on the clusters;")

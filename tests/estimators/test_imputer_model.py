@@ -178,7 +178,8 @@ def test_fills_beyond_what_the_model_of_levels_reads():
 def test_warnings_say_which_model_is_meant_and_what_the_imputer_can_do(monkeypatch):
     """All chains are made to disagree; a model that is given speaks as it does by itself."""
     monkeypatch.setattr(
-        "skanneal.estimators._base_chains.disagreement", lambda _, advice: [f"At odds. {advice}"]
+        "skanneal.estimators._base_chains.disagreement",
+        lambda _, advice, asked: [f"At odds. {advice}"],
     )
     X = pd.DataFrame(NUMBERS | WORDS)[["a", "b", "u"]]
     short = CrossCatPY(n_chains=1, schedule=LinearAnneal(n_sweeps=5))
