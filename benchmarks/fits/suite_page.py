@@ -101,28 +101,37 @@ def ranks(folder=RESULTS):
 
 
 def pooled(folder=RESULTS):
-    """How often pooled intervals of the default imputer hold the right value, and its variances;
-    of each set the last version that was run on it."""
-    of_version = {}  # by set and version, in the order of the file
+    """How often pooled intervals hold the right value, and the ratio of variances, by set and
+    method; of each the last version that was run."""
+    of_version = {}  # by set, method and version, in the order of the file
     for (version, name, method, _), record in Lines(folder / "pooled.jsonl", KEYS).records.items():
-        if method == "default":
-            of_version.setdefault(name, {}).setdefault(version, []).append(record)
+        by_method = of_version.setdefault(name, {}).setdefault(method, {})
+        by_method.setdefault(version, []).append(record)
     rows = []
-    for name, by_version in of_version.items():
-        version, its_records = list(by_version.items())[-1]
-        sums = {key: np.sum([record[key] for record in its_records], axis=0) for key in OF_POOLED}
-        n = sums["n_tables"]
-        for i, result in enumerate(("mean", "slope", "proportion")):
-            share, whole = (sums[key][i] / n for key in ("covered", "covered_whole"))
-            error = np.sqrt(share * (1.0 - share) / n)
-            ratio = sums["between"][i] / sums["squares"][i]
-            numbers = f"{share:.2f} ± {error:.2f}", f"{whole:.2f}", f"{ratio:.2f}"
-            rows.append([name, result, f"{OURS} {version}", str(n), *numbers])
-    headings = ["set", "result", "from", "tables", "covered", "without gaps", "ratio of variances"]
-    return markdown(headings, rows)
+    for name, by_method in of_version.items():
+        for method in OF_METHODS:
+            if method not in by_method:
+                continue
+            version, its_records = list(by_method[method].items())[-1]
+            sums = {key: np.sum([record[key] for record in its_records], axis=0) for key in SUMS}
+            n = sums["n_tables"]
+            if method == "default":
+                whole = _texts(sums["covered_whole"] / n)
+                rows.append([name, "no gaps", "", str(n), *whole, "", "", ""])
+            shares, ratios = sums["covered"] / n, sums["between"] / sums["squares"]
+            numbers = [*_texts(shares), *_texts(ratios)]
+            rows.append([name, method, _source(version), str(n), *numbers])
+    results = "mean", "slope", "proportion"
+    headings = [f"{of}: {what}" for what in ("covered", "ratio") for of in results]
+    return markdown(["set", "method", "from", "tables", *headings], rows)
 
 
-OF_POOLED = "n_tables", "between", "squares", "covered", "covered_whole"
+def _texts(numbers):
+    return [f"{number:.2f}" for number in numbers]
+
+
+OF_METHODS = "default", "miceforest", "iterative"
+SUMS = "n_tables", "between", "squares", "covered", "covered_whole"
 
 
 def decisions(folder=RESULTS):

@@ -33,20 +33,20 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
     Parameters
     ----------
     estimator : CrossCatPY, AnnealedDPMixture or None, default=None
-        The model; a copy is fitted. None chooses it. If at least half of the columns, and 2 to 100
-        of them, hold numbers (whole numbers with few values included), it is an `AnnealedDPMixture`
-        of few clusters in which these columns have full covariances ("multivariate_normal"), and
-        beside it a `CrossCatPY` fills the other columns, numbers of two values that repeat among
-        them; otherwise ``CrossCatPY()`` fills everything. With models that None chooses, "mean" and
-        "mode" stay within the range of the cells that fit observed, and what the `CrossCatPY` says
-        of levels is corrected by logistic regressions on all other columns, which hold where they
-        depend on them too weakly for it to notice. With a model that you give, fills are those of
-        its `impute`.
+        The model; a copy is fitted. With one that you give, fills are those of its `impute`. None
+        chooses: columns of numbers, 1 to 100, have full covariances ("multivariate_normal") in an
+        `AnnealedDPMixture` of few clusters. A `CrossCatPY` fills the others, among them numbers of
+        two values that repeat. Of a single column, or without numbers, or with more,
+        ``CrossCatPY()`` fills everything. Regressions correct what these models say: of numbers
+        linear ones on the levels, of levels logistic ones on all other columns, which hold where
+        they depend on them too weakly for the models to notice. "mean" and "mode" then stay within
+        the range of the cells that fit observed.
     strategy : {"mean", "mode", "sample"}, default="mean"
         What fills a gap, given the row's other cells. "mean": the posterior mean of a number (of an
         amount, where its logarithms are described, that of the logarithm), or the most probable
         level. "mode": for a number the most probable one of the centres of the
-        clusters, since "mean" may fall between the clusters. "sample": a random draw, jointly for
+        clusters (given the row's other cells, where these have full covariances), since "mean" may
+        fall between the clusters. "sample": a random draw, jointly for
         all gaps of the table: the only one of ``imputations(X, 1)``.
     missing_values : int, float, str, numpy.nan, None or pandas.NA, default=numpy.nan
         The value that stands for a missing cell. NaN, None and pandas.NA are equivalent; with any
@@ -200,8 +200,8 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
 
         For multiple imputation, analyse each table and pool the results (`skanneal.summary.pool`).
         Each table is made from one draw of the fit, with weights and parameters of the components
-        and coefficients of the regressions of levels that are drawn once; the draws take turns,
-        whatever the strategy. Numbers are not kept within the observed range.
+        and coefficients of the regressions that are drawn once; the draws take turns, whatever the
+        strategy. Numbers are not kept within the observed range.
 
         Parameters
         ----------
