@@ -236,7 +236,7 @@ def test_a_warm_start_keeps_its_own_limit(estimator):
 
 
 def test_too_little_time_is_said(monkeypatch):
-    monkeypatch.setattr("skanneal.chains._run.LATE_SECONDS", 0.0)
+    monkeypatch.setattr("skanneal.chains._run.LATE_SECONDS", -60.0)  # any time is too late
     X = rows(60)
     with pytest.warns(ConvergenceWarning, match=r"max_time=1e-06 .* the fit took .* seconds"):
         model = CrossCatPY(max_time=1e-6, n_chains=1, random_state=0).fit(X)

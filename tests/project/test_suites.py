@@ -186,7 +186,8 @@ def test_ranks(tmp_path):
 
 
 def test_shares_of_pooled_intervals(tmp_path):
-    """Of two seeds together, of the last version of a set, the default imputer alone."""
+    """Of two seeds together, of the last version of a set and method; the default beside rivals,
+    and without gaps."""
     lines = [
         f'{{"version": "{version}", "set": "{name}", "method": "{method}", "seed": {seed}, '
         f'"n_tables": 25, "between": [2, 1, {b}], "squares": [1, 1, 1], '
@@ -197,13 +198,17 @@ def test_shares_of_pooled_intervals(tmp_path):
             ("new", "normal MAR", "default", 0, 1, 25),
             ("new", "normal MAR", "default", 1, 2, 20),
             ("new", "normal MAR", "mixture", 0, 9, 0),
+            ("rival 1.2", "normal MAR", "miceforest", 0, 1, 15),
         )
     ]
     (tmp_path / "pooled.jsonl").write_text("\n".join(lines) + "\n")
     text = suite_page.pooled(tmp_path)
-    assert "| normal MAR | mean | skanneal new | 50 | 0.90 ± 0.04 | 1.00 | 2.00 |" in text
-    assert "| normal MAR | proportion | skanneal new | 50 | 1.00 ± 0.00 | 0.96 | 1.50 |" in text
-    assert "| heavy MAR | mean | skanneal old | 25 | 1.00 ± 0.00 | 1.00 | 2.00 |" in text
+    assert "| normal MAR | no gaps |  | 50 | 1.00 | 1.00 | 0.96 |  |  |  |" in text
+    ours = "| 50 | 0.90 | 1.00 | 1.00 | 2.00 | 1.00 | 1.50 |"
+    assert f"| normal MAR | default | skanneal new {ours}" in text
+    theirs = "| 25 | 0.60 | 1.00 | 1.00 | 2.00 | 1.00 | 1.00 |"
+    assert f"| normal MAR | miceforest | rival 1.2 {theirs}" in text
+    assert "| heavy MAR | default | skanneal old | 25 | 1.00 | 1.00 | 1.00 | 2.00 |" in text
     assert text.count("normal MAR") == 3
 
 
