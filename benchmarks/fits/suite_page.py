@@ -242,6 +242,16 @@ TABLES = {
     "rare_classes": lambda: table("rare_classes", RANKING),
     "imputation": ranks,
     "pooled": pooled,
+    "drawn_fills": lambda: table(
+        "drawn_fills",
+        {
+            "energy": "energy score",
+            "error": "error",
+            "wrong": "wrong levels",
+            "covered": "coverage",
+        },
+        groups=("shifts", "classes", "curves", "amounts"),
+    ),
     "densities": lambda: table(
         "densities", {"log_density": "mean"}, groups=("iris", "wine", "breast cancer")
     ),

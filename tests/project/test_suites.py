@@ -12,6 +12,7 @@ from fits import (
     ablation_page,
     clustering,
     decisions,
+    drawn_fills,
     imputation,
     number_of_clusters,
     odd_rows,
@@ -212,6 +213,30 @@ def test_shares_of_pooled_intervals(tmp_path):
     assert text.count("normal MAR") == 3
 
 
+@pytest.mark.parametrize("name", drawn_fills.sets(None))
+def test_scores_of_drawn_fills(name):
+    """Of what is right, and of draws that are one standard deviation above and below it."""
+    law, gaps_of = drawn_fills.sets(None)[name]
+    rng = np.random.default_rng(0)
+    frame = drawn_fills.table(*law(rng))
+    gaps = drawn_fills.blanked(frame, gaps_of == "MCAR", rng)
+    assert not gaps[:, 0].any() and abs(gaps[:, 1:].mean() - drawn_fills.GAPS) < 0.05
+    large = frame["x0"] > frame["x0"].median()
+    assert (gaps[large].mean() > 1.5 * gaps[~large].mean()) == (gaps_of == "MAR")
+    right = drawn_fills.scores(frame, gaps, [frame] * 20)
+    assert right == {"energy": 0.0, "error": 0.0, "wrong": 0.0, "covered": 1.0}
+    only = np.zeros_like(gaps)
+    only[:, 1] = True
+    apart = [frame.assign(x1=frame["x1"] + sign * frame["x1"].std()) for sign in (-1, 1)]
+    found = drawn_fills.scores(frame, only | (gaps & (np.arange(8) > 4)), apart)
+    expected = 1.0 - 0.5 * 2.0  # of two draws that are two apart
+    assert found["energy"] == pytest.approx(expected) and found["wrong"] == 0.0
+    wrong = [frame.assign(c0=frame["c0"].map({"a": "b", "b": "a"}))] * 20
+    only[:, 5], only[:, 1] = True, False
+    found = drawn_fills.scores(frame, only | (gaps & (np.arange(8) == 1)), wrong)
+    assert found["wrong"] == 1.0 and found["energy"] == pytest.approx(1.0)
+
+
 def test_widths_of_intervals():
     values = np.repeat([0.0, 1.0, 4.0, 5.0], [5, 6, 2, 7])
     assert decisions.widths(values, 0.5, np.array([1.0, 4.0])).tolist() == [0.5, 0.5]
@@ -241,7 +266,13 @@ def test_decisions_about_a_table(tmp_path):
 
 
 def test_each_cell_has_one_key():
-    for suite in (clustering.SUITE, outliers.SUITE, imputation.SUITE, decisions.SUITE):
+    for suite in (
+        clustering.SUITE,
+        outliers.SUITE,
+        imputation.SUITE,
+        decisions.SUITE,
+        drawn_fills.SUITE,
+    ):
         assert isinstance(suite, Suite)
         names = [name for of in suite.methods.values() for name in of]
         assert len(names) == len(set(names))
