@@ -71,23 +71,26 @@ class Fills:
         """n times a draw for each gap, of one draw of each model at a time: a list of answers."""
         queries, seeds = self._queries(), spawn_seeds(random_state, 2)
         turns = [of.turns(n, seed, "n_imputations") for of, seed in zip(queries, seeds)]
-        columns, known = queries[0].encoder.encode(None, rows), None
-        if self.numbers is not None:
-            known = self._known_levels(rows, self._expected_numbers(columns))
+        columns = queries[0].encoder.encode(None, rows)
+        both = self._gappy_and_whole(rows, self._expected_numbers(columns))
         several = []
         for t, at in enumerate(queries[0].draws_in_turn(n, seeds[0])):
+            predictor, seed = turns[-1][t]
+            if self.levels is not None:
+                draw = self.levels.draw(queries[-1], predictor, seed, both[0])
             if self.numbers is None:
                 values = queries[0].drawn(columns, *turns[0][t])
             else:
-                values = self.numbers.drawn(queries[0], *at, columns, known)
+                known = self.levels.known(queries[-1], *both, draw)
+                values = self.numbers.drawn(queries[0], *at, columns, known, draw.of_fit)
             found = self._answers(queries[0], *values)
             if self.second is not None:
                 given = self._filled(rows, queries[1], [of for of in found if self._is_first(of)])
-                values = queries[1].drawn(queries[1].encoder.encode(None, given), *turns[1][t])
+                values = queries[1].drawn(queries[1].encoder.encode(None, given), predictor, seed)
                 found = self._both(found, self._answers(queries[1], *values))
             if self.levels is not None:
-                both = self._gappy_and_whole(rows, found)
-                values = self.levels.drawn(queries[-1], *turns[-1][t], *both)
+                filled = self._gappy_and_whole(rows, found)
+                values = self.levels.drawn(queries[-1], draw, seed, *filled)
                 found = _replaced(found, self._answers(queries[-1], *values))
             several.append(found)
         return several

@@ -86,6 +86,7 @@ class OfTurn(IntEnum):
     PARAMETERS = 0
     LEVELS = 1
     NUMBERS = 2
+    COEFFICIENTS = 3
 
 
 class OfMembers(IntEnum):

@@ -38,6 +38,7 @@ from scipy.special import expit, logsumexp
 from ..parallel import OfTurn, seed_below
 from ._links import choose
 from ._logistic_draws import LogisticPosterior
+from ._predictor import Predictor
 
 VARIANCE = 4.0  # 1 / (1/2 (1 - 1/2))
 SHARE = 0.05
@@ -57,6 +58,24 @@ class KnownLevels(NamedTuple):
 
     cells: list
     of_gaps: dict
+
+
+class DrawnRegressions(NamedTuple):
+    """One draw of the regressions.
+
+    Attributes
+    ----------
+    predictor : Predictor
+        That of the draw which they correct.
+    coefficients : dict of int to list of ndarray
+        Of each step of the columns that have gaps.
+    of_fit : KnownLevels
+        Of the rows of the fit.
+    """
+
+    predictor: Predictor
+    coefficients: dict
+    of_fit: KnownLevels
 
 
 class RegressedLevels:
@@ -105,9 +124,9 @@ class RegressedLevels:
         self._units = [spread if spread > 0.0 else 1.0 for spread in spreads]
         self._rows = self._standard(blocks)
         self.modes = {j: self._coefficients(j, mixed[j]) for j in self.filled}
-        self.of_fit = self._known(self.cells, self._gaps(table), mixed, self._rows)
+        self.of_fit = self._known(self.cells, self._gaps(table), mixed, self._rows, self.modes)
 
-    def known(self, queries, gappy, whole):
+    def known(self, queries, gappy, whole, draw=None):
         """What is known of the levels of rows, given the other cells.
 
         Parameters
@@ -115,24 +134,53 @@ class RegressedLevels:
         queries : MixtureQueries
         gappy, whole : list of ndarray of shape (n_rows,)
             Encoded rows, as for the rows of the fit.
+        draw : DrawnRegressions, default=None
+            By default the probabilities are on average over the draws.
 
         Returns
         -------
         known : KnownLevels
-            The probabilities are on average over the draws.
         """
+        predictor = queries.predictor if draw is None else draw.predictor
         cells = queries.encoder.apart.stored(gappy)
-        table = queries.predictor.table(cells)
-        mixed = queries.predictor.level_probabilities(table, self.steps)
+        table = predictor.table(cells)
+        mixed = predictor.level_probabilities(table, self.steps)
         blocks = self._blocks(queries.encoder.apart.stored(whole), _of_gaps(table, mixed))
-        return self._known(cells, self._gaps(table), mixed, self._standard(blocks))
+        coefficients = self.modes if draw is None else draw.coefficients
+        return self._known(cells, self._gaps(table), mixed, self._standard(blocks), coefficients)
 
-    def _known(self, cells, gaps, mixed, rows):
+    def _known(self, cells, gaps, mixed, rows, coefficients):
         of_gaps = {}
         for j, gap in gaps.items():
             own = [block[gap] for block in rows]
-            of_gaps[j] = gap, self._corrected(j, mixed[j][gap], own, self.modes[j])
+            of_gaps[j] = gap, self._corrected(j, mixed[j][gap], own, coefficients[j])
         return KnownLevels(cells, of_gaps)
+
+    def draw(self, queries, predictor, seed, gappy):
+        """Coefficients that are drawn once, for a draw of the missing levels of some rows.
+
+        Parameters
+        ----------
+        queries : MixtureQueries
+        predictor, seed : Predictor, SeedSequence
+            One of the `turns` of the queries.
+        gappy : list of ndarray of shape (n_rows,)
+            Encoded rows.
+
+        Returns
+        -------
+        draw : DrawnRegressions
+        """
+        generator = np.random.Generator(np.random.PCG64(seed_below(seed, OfTurn.COEFFICIENTS)))
+        of_fit = predictor.table(self.cells)
+        gaps = self._gaps(of_fit)
+        asked = (
+            gaps.keys() | self._gaps(predictor.table(queries.encoder.apart.stored(gappy))).keys()
+        )
+        mixed = predictor.level_probabilities(of_fit, asked)
+        coefficients = {j: self._coefficients(j, mixed[j], generator) for j in sorted(asked)}
+        known = self._known(self.cells, gaps, mixed, self._rows, coefficients)
+        return DrawnRegressions(predictor, coefficients, known)
 
     def most_probable(self, queries, known):
         """The most probable level of each missing cell.
@@ -167,15 +215,16 @@ class RegressedLevels:
         ]
         return np.column_stack(blocks)
 
-    def drawn(self, queries, predictor, seed, gappy, whole):
-        """A draw of each missing level: coefficients, and then levels column after column, given
-        the other cells of the row, of which all gaps have been filled.
+    def drawn(self, queries, draw, seed, gappy, whole):
+        """A draw of each missing level, column after column, given the other cells of the row, of
+        which all gaps have been filled.
 
         Parameters
         ----------
         queries : MixtureQueries
-        predictor, seed : Predictor, SeedSequence
-            The one of the `turns` of the queries that filled the gaps.
+        draw : DrawnRegressions
+            For the same rows.
+        seed : SeedSequence
         gappy, whole : list of ndarray of shape (n_rows,)
             Encoded rows, and the same with all gaps filled.
 
@@ -185,16 +234,14 @@ class RegressedLevels:
             As those of `most_probable`.
         """
         generator = np.random.Generator(np.random.PCG64(seed_below(seed, OfTurn.LEVELS)))
-        apart = queries.encoder.apart
+        apart, predictor = queries.encoder.apart, draw.predictor
         cells = [np.array(of) for of in apart.stored(whole)]
         gaps, values = self._gaps(predictor.table(apart.stored(gappy))), {}
-        known = predictor.level_probabilities(predictor.table(self.cells), gaps)
         for j, gap in gaps.items():
-            coefficients = self._coefficients(j, known[j], generator)
             own = [of[gap] for of in cells]
             mixed = predictor.level_probabilities(predictor.table(own), [j])[j]
             rows = self._standard(self._blocks(own))
-            edges = np.cumsum(self._corrected(j, mixed, rows, coefficients), axis=1)
+            edges = np.cumsum(self._corrected(j, mixed, rows, draw.coefficients[j]), axis=1)
             values[j] = choose(edges, generator.random(len(edges)))
             cells[j][gap] = values[j]
         return self._by_column(queries.encoder, values, gaps)

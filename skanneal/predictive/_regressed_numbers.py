@@ -23,7 +23,7 @@ from ._normal_regressions import Components, Prior
 from ._predictor import Predictor
 
 N_BEFORE = 20  # steps of the sampler before the first draw of a chain
-N_AFTER = 2  # for each imputation, after the step of its draw
+N_AFTER = 5  # for each imputation, after the step of its draw
 
 
 class RegressedNumbers:
@@ -65,14 +65,14 @@ class RegressedNumbers:
             now = Components.near(prior, rows, z, start.labels)
             now = now.drawn(prior, rows, z, start.labels, generator)
             for at, n_steps in zip(chain, [N_BEFORE] + [1] * len(chain)):
-                now = self._later(queries, now, start, prior, n_steps, generator)
+                now = self._later(queries, now, start, prior, n_steps, levels.of_fit, generator)
                 self.components[at], self._starts[at] = now, (start, prior)
 
-    def _later(self, queries, now, start, prior, n_steps, generator):
-        """Parameters some steps later."""
+    def _later(self, queries, now, start, prior, n_steps, known, generator):
+        """Parameters some steps later; `known` is what is known of the levels of the fit."""
         log_shares = self._of_levels(queries, start, self._gappy)
         for _ in range(n_steps):
-            z = self.levels.indicators(self.levels.of_fit, generator)
+            z = self.levels.indicators(known, generator)
             rows, labels = _drawn(now, self._cells, z, log_shares, generator)
             now = now.drawn(prior, rows, z, labels, generator)
         return now
@@ -110,7 +110,7 @@ class RegressedNumbers:
         whole = total if mode else total / queries.draw_weights.sum()
         return self._answer(queries, columns, whole, rounded=False)
 
-    def drawn(self, queries, at, seed, columns, known):
+    def drawn(self, queries, at, seed, columns, known, of_fit):
         """A draw of the numbers in missing cells, of draw `at`, by parameters that are drawn.
 
         Parameters
@@ -120,6 +120,8 @@ class RegressedNumbers:
             One of `queries.draws_in_turn`.
         columns, known
             As for `most_probable`.
+        of_fit : KnownLevels
+            Of the rows of the fit.
 
         Returns
         -------
@@ -128,7 +130,7 @@ class RegressedNumbers:
         """
         generator = np.random.Generator(np.random.PCG64(seed_below(seed, OfTurn.NUMBERS)))
         start, prior = self._starts[at]
-        now = self._later(queries, self.components[at], start, prior, N_AFTER, generator)
+        now = self._later(queries, self.components[at], start, prior, N_AFTER, of_fit, generator)
         log_shares = self._of_levels(queries, start, columns)
         cells = self._numbers(queries, columns)
         z = self.levels.indicators(known, generator)

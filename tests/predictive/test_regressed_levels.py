@@ -57,6 +57,12 @@ def test_levels_given_the_rest_are_ratios_of_densities():
         assert (own < n_levels).any() and (own == n_levels).any()  # known ones do not count
 
 
+def drawn(regressed, queries, predictor, seed, gappy, whole):
+    """Missing levels by coefficients of their own."""
+    draw = regressed.draw(queries, predictor, seed, gappy)
+    return regressed.drawn(queries, draw, seed, gappy, whole)
+
+
 def integrated(offset, x, y, offsets, at):
     """P(yes) in a row of this offset and x, on a grid of the intercept and the slope."""
     a, b = np.linspace(-8.0, 8.0, 321)[:, None], np.linspace(-8.0, 8.0, 321)
@@ -94,7 +100,7 @@ def test_a_fill_has_the_integrated_law(regression):
         return
     whole = [columns[0], np.zeros_like(columns[1])]
     task = columns, whole
-    fills = [regressed.drawn(queries, predictor, own, *task)[0][1][0] for own in seed.spawn(n)]
+    fills = [drawn(regressed, queries, predictor, own, *task)[0][1][0] for own in seed.spawn(n)]
     count = np.count_nonzero(np.array(fills) == code)
     assert RATE < stats.binomtest(count, n, expected).pvalue
     assert stats.binomtest(count, n, mixed[0, code]).pvalue < RATE
@@ -113,8 +119,8 @@ def test_every_level_gets_the_share_that_a_regression_on_nothing_would_give():
     shares = []
     for predictor, seed in queries.turns(20, np.random.SeedSequence(0), "n"):
         whole = [columns[0], *(np.where(of < n, of, 0) for of, n in zip(columns[1:], (2, 3)))]
-        drawn, _ = regressed.drawn(queries, predictor, seed, columns, whole)
-        shares.append(np.bincount(drawn[2], minlength=3) / gap.sum())
+        fills, _ = drawn(regressed, queries, predictor, seed, columns, whole)
+        shares.append(np.bincount(fills[2], minlength=3) / gap.sum())
     known = np.bincount(columns[2][~gap], minlength=3) / (~gap).sum()
     # the rows with gaps are at another end of x, where a slope's error moves the shares
     assert np.abs(np.mean(shares, axis=0) - known).max() < 0.15
@@ -138,7 +144,7 @@ def test_pooled_intervals_of_a_proportion_cover_where_gaps_go_by_a_number():
             code[gap] = queries.drawn(columns, predictor, own)[0][1]
             shares["mixture"].append(np.mean(code == queries.encoder.levels_[1].index("yes")))
             whole = [columns[0], code]
-            code[gap] = regressed.drawn(queries, predictor, own, columns, whole)[0][1]
+            code[gap] = drawn(regressed, queries, predictor, own, columns, whole)[0][1]
             shares["regression"].append(np.mean(code == queries.encoder.levels_[1].index("yes")))
         pooled = [pool(of, np.multiply(of, np.subtract(1, of)) / 99) for of in shares.values()]
         covered.append([of.interval[0] < truth < of.interval[1] for of in pooled])
