@@ -142,10 +142,13 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         Raises
         ------
         ValueError, TypeError
-            As the estimator's fit does; also if no cell is observed.
+            As the estimator's fit does; also if no cell is observed, or if a column has the name of
+            an indicator.
         """
         table = open_table(X, "X")
         missing = self._missing(table)
+        if self.add_indicator and table.names is not None:
+            _check_names(table.names, missing)
         observed = np.array([not mask.all() for mask in missing])
         if not observed.any():
             raise ValueError("X has no observed cell: there is nothing to fit.")
@@ -314,6 +317,17 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _check_names(names, missing):
+    """Raise an error if an indicator would have the name of a column."""
+    for name, mask in zip(names, missing):
+        own = f"missingindicator_{name}"
+        if mask.any() and own in names:
+            raise ValueError(
+                f"X has a column {own!r}, which add_indicator=True gives to the indicator of "
+                f"{name!r}: rename it."
+            )
 
 
 def _is_missing(value):

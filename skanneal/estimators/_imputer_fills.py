@@ -1,8 +1,9 @@
 """What the models of an imputer, and regressions on top of them, put into the gaps of a table.
 
-Numbers come first. Where a mixture of few components fills them, they have a regression on the
-levels (predictive/_regressed_numbers.py). Levels follow, if they are drawn given the numbers that
-were drawn, and are corrected by their regressions (predictive/_regressed_levels.py).
+Numbers come first. Levels follow, if they are drawn given the numbers that were drawn, and are
+corrected by their regressions (predictive/_regressed_levels.py). Where a mixture of few components
+has filled the numbers, these are then filled again, by a regression on the levels
+(predictive/_regressed_numbers.py); and if they are drawn, so are the levels, given these.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -10,7 +11,7 @@ were drawn, and are corrected by their regressions (predictive/_regressed_levels
 import numpy as np
 
 from ..encoding import open_table
-from ..parallel import OfFit, spawn_seeds
+from ..parallel import OfFit, OfTurn, seed_below, spawn_seeds
 from ..predictive._regressed_levels import RegressedLevels
 from ..predictive._regressed_numbers import RegressedNumbers
 
@@ -71,29 +72,35 @@ class Fills:
         """n times a draw for each gap, of one draw of each model at a time: a list of answers."""
         queries, seeds = self._queries(), spawn_seeds(random_state, 2)
         turns = [of.turns(n, seed, "n_imputations") for of, seed in zip(queries, seeds)]
-        columns = queries[0].encoder.encode(None, rows)
-        both = self._gappy_and_whole(rows, self._expected_numbers(columns))
-        several = []
+        columns, several = [of.encoder.encode(None, rows) for of in queries], []
         for t, at in enumerate(queries[0].draws_in_turn(n, seeds[0])):
             predictor, seed = turns[-1][t]
+            found = self._answers(queries[0], *queries[0].drawn(columns[0], *turns[0][t]))
+            regressed = None
             if self.levels is not None:
-                draw = self.levels.draw(queries[-1], predictor, seed, both[0])
-            if self.numbers is None:
-                values = queries[0].drawn(columns, *turns[0][t])
-            else:
-                known = self.levels.known(queries[-1], *both, draw)
-                values = self.numbers.drawn(queries[0], *at, columns, known, draw.of_fit)
-            found = self._answers(queries[0], *values)
-            if self.second is not None:
-                given = self._filled(rows, queries[1], [of for of in found if self._is_first(of)])
-                values = queries[1].drawn(queries[1].encoder.encode(None, given), predictor, seed)
-                found = self._both(found, self._answers(queries[1], *values))
-            if self.levels is not None:
-                filled = self._gappy_and_whole(rows, found)
-                values = self.levels.drawn(queries[-1], draw, seed, *filled)
-                found = _replaced(found, self._answers(queries[-1], *values))
-            several.append(found)
+                regressed = self.levels.draw(queries[-1], predictor, seed, columns[-1])
+            if self.numbers is not None:
+                before = seed_below(seed, OfTurn.BEFORE)
+                whole = self._with_levels(rows, found, predictor, before, regressed)
+                known = self.levels.complete(queries[-1], self._gappy_and_whole(rows, whole)[1])
+                drawn = self.numbers.drawn(queries[0], *at, columns[0], known, regressed.of_fit)
+                found = self._answers(queries[0], *drawn)
+            several.append(self._with_levels(rows, found, predictor, seed, regressed))
         return several
+
+    def _with_levels(self, rows, found, predictor, seed, regressed):
+        """Answers of the first model, and others for levels, drawn given these."""
+        queries = self._queries()[-1]
+        if self.second is not None:
+            given = self._filled(rows, queries, [of for of in found if self._is_first(of)])
+            drawn = queries.drawn(queries.encoder.encode(None, given), predictor, seed)
+            found = self._both(found, self._answers(queries, *drawn))
+        if regressed is not None:
+            both = self._gappy_and_whole(rows, found)
+            found = _replaced(
+                found, self._answers(queries, *self.levels.drawn(queries, regressed, seed, *both))
+            )
+        return found
 
     def _queries(self):
         return [of._queries() for of in (self.first, self.second) if of is not None]
@@ -144,7 +151,8 @@ class Fills:
         for j, mask, values in found:
             if j in self.ranges and values.dtype.kind in "fiu" and not codecs[j].n_levels:
                 values = np.clip(values, *self.ranges[j])
-                values = values if codecs[j].dtype == "f4" else np.rint(values)
+                counts = getattr(codecs[j], "dtype", "f4") != "f4"
+                values = np.rint(values) if counts else values
             readable.append((j, mask, values))
         return open_table(rows, "X").fill(readable)
 

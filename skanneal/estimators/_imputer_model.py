@@ -80,7 +80,7 @@ def default_model(table):
         if _are_two(of, *ranges[j]) and auto_family(columns[j]) == default_family("levels")
     ]
     ranges = {j: ends for j, ends in ranges.items() if j not in two}
-    numbers = [j for j in ranges if not is_identifier(columns[j])]
+    numbers = [j for j in ranges if _has_gaps(columns[j]) or not is_identifier(columns[j])]
     of_second = [j for j in range(len(columns)) if j not in ranges]
     levels = CrossCatPY()
     if not (1 if of_second else 2) <= len(numbers) <= MOST_NUMBERS:
@@ -105,6 +105,11 @@ def _called(model, name):
     """The model, under this name in its warnings, which are of what fills depend on."""
     model._called, model._advice, model._asked = f"{name}: ", ADVICE, ("density",)
     return model
+
+
+def _has_gaps(column):
+    """Whether cells are missing: then they are to be filled, also where the others number rows."""
+    return column.missing is not None and column.missing.any()
 
 
 def _are_two(values, low, high):

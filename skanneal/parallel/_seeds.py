@@ -87,6 +87,7 @@ class OfTurn(IntEnum):
     LEVELS = 1
     NUMBERS = 2
     COEFFICIENTS = 3
+    BEFORE = 4
 
 
 class OfMembers(IntEnum):

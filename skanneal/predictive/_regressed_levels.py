@@ -126,28 +126,24 @@ class RegressedLevels:
         self.modes = {j: self._coefficients(j, mixed[j]) for j in self.filled}
         self.of_fit = self._known(self.cells, self._gaps(table), mixed, self._rows, self.modes)
 
-    def known(self, queries, gappy, whole, draw=None):
-        """What is known of the levels of rows, given the other cells.
+    def known(self, queries, gappy, whole):
+        """What is known of the levels of rows, given the other cells, on average over the draws.
 
         Parameters
         ----------
         queries : MixtureQueries
         gappy, whole : list of ndarray of shape (n_rows,)
             Encoded rows, as for the rows of the fit.
-        draw : DrawnRegressions, default=None
-            By default the probabilities are on average over the draws.
 
         Returns
         -------
         known : KnownLevels
         """
-        predictor = queries.predictor if draw is None else draw.predictor
         cells = queries.encoder.apart.stored(gappy)
-        table = predictor.table(cells)
-        mixed = predictor.level_probabilities(table, self.steps)
+        table = queries.predictor.table(cells)
+        mixed = queries.predictor.level_probabilities(table, self.steps)
         blocks = self._blocks(queries.encoder.apart.stored(whole), _of_gaps(table, mixed))
-        coefficients = self.modes if draw is None else draw.coefficients
-        return self._known(cells, self._gaps(table), mixed, self._standard(blocks), coefficients)
+        return self._known(cells, self._gaps(table), mixed, self._standard(blocks), self.modes)
 
     def _known(self, cells, gaps, mixed, rows, coefficients):
         of_gaps = {}
@@ -199,21 +195,29 @@ class RegressedLevels:
         """Number of columns that have `indicators`, and number of these."""
         return len(self.filled), sum(self._n_steps[j] for j in self.filled)
 
-    def indicators(self, known, generator=None):
-        """Of the levels of the columns that are filled, as in the regressions: (n_rows, n). Missing
-        levels are drawn, or without a generator the indicators are what is expected."""
-        cells, of_gaps = list(known.cells), known.of_gaps
-        if generator is not None:
-            for j, (gap, chances) in of_gaps.items():
-                cells[j] = np.array(cells[j])
-                edges = np.cumsum(chances, axis=1)
-                cells[j][gap] = choose(edges, generator.random(len(edges)))
-            of_gaps = {}
+    def indicators(self, known):
+        """Of the levels of the columns that are filled, as in the regressions: (n_rows, n). Where
+        levels are missing, they are what is expected."""
         blocks = [
-            (self._block(j, cells[j], of_gaps) - self._centres[j]) / self._units[j]
+            (self._block(j, known.cells[j], known.of_gaps) - self._centres[j]) / self._units[j]
             for j in self.filled
         ]
         return np.column_stack(blocks)
+
+    @staticmethod
+    def completed(known, generator):
+        """KnownLevels whose missing levels are drawn, each by itself."""
+        cells = list(known.cells)
+        for j, (gap, chances) in known.of_gaps.items():
+            cells[j] = np.array(cells[j])
+            edges = np.cumsum(chances, axis=1)
+            cells[j][gap] = choose(edges, generator.random(len(edges)))
+        return KnownLevels(cells, {})
+
+    @staticmethod
+    def complete(queries, whole):
+        """KnownLevels of encoded rows without gaps."""
+        return KnownLevels(queries.encoder.apart.stored(whole), {})
 
     def drawn(self, queries, draw, seed, gappy, whole):
         """A draw of each missing level, column after column, given the other cells of the row, of

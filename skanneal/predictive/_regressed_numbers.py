@@ -2,17 +2,22 @@ r"""Numbers that are filled by components of normal rows, and by a regression on
 
 The mixture of a few components that fills numbers hardly learns from levels: a level tells it of a
 number only if it goes with a component. So the rows of a component are given a mean that depends on
-the levels, with slopes that all components share (_normal_regressions.py). Of the last draw of each
-chain of the mixture this takes the components, the hyperparameters, and what the levels say of the
-component of a row. From there a Gibbs sampler draws the parameters, the components of the rows, and
-what is missing in them: numbers given levels, and levels from what the mixture and the regression
-of levels say of them given the numbers (_regressed_levels.py).
+the levels, with slopes that all components share (_normal_regressions.py). As in the mixture, a
+component also has a weight and a distribution of each column of levels.
 
-The prior of the slopes is worth one row, as that of the regressions of levels is: what all levels
-add to a number has, in a row of the fit, the variance of the number itself.
+The mixture gives the components and the hyperparameters, from the last draw of each chain. From
+there a Gibbs sampler draws all parameters, the components of the rows, and what is missing in them:
+numbers given levels, and levels from what the regression of levels says of them given the numbers
+(_regressed_levels.py).
+
+The priors are worth one row. That of the slopes is such that what all levels add to a number has,
+in a row of the fit, the variance of the number itself, as the regressions of levels have it; the
+pseudo-counts of the levels of a column add up to 1 over all components.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,14 +25,30 @@ from ..families._multivariate_normal import MultivariateNormal
 from ..parallel import OfTurn, seed_below
 from ._links import choose
 from ._normal_regressions import Components, Prior
-from ._predictor import Predictor
+from ._parameters import log_dirichlet
 
 N_BEFORE = 20  # steps of the sampler before the first draw of a chain
 N_AFTER = 5  # for each imputation, after the step of its draw
 
 
+class Law(NamedTuple):
+    """Parameters of K components.
+
+    Attributes
+    ----------
+    components : Components
+    log_weights : float64 array of shape (K,)
+    log_levels : dict of int to float64 array of shape (n_levels + 1, K)
+        By place of the columns of levels; the last row, of a level that is not known, is 0.
+    """
+
+    components: Components
+    log_weights: np.ndarray
+    log_levels: dict
+
+
 class RegressedNumbers:
-    """The rows of the fit, and one draw of the components' parameters for each draw of the mixture.
+    """The rows of the fit, and a draw of the parameters for each draw of the mixture.
 
     Parameters
     ----------
@@ -45,6 +66,8 @@ class RegressedNumbers:
     ----------
     places : int array of shape (d,)
         The numbers that are filled, by their places in the Table.
+    laws : dict of int to Law
+        By the place of a draw of the mixture.
     """
 
     @staticmethod
@@ -55,27 +78,61 @@ class RegressedNumbers:
     def __init__(self, queries, levels, gappy, whole, chains, seed):
         self.levels = levels
         self.places = queries.point.arrays[f"{MultivariateNormal.family}/columns"]
-        self._gappy, self._cells = gappy, self._numbers(queries, gappy)
-        self.components, self._starts = {}, {}
+        self._cells = self._numbers(queries, gappy)
+        self.laws, self._priors = {}, {}
         generator = np.random.Generator(np.random.PCG64(seed))
         for chain in chains:
             start, rows = queries.draws[chain[-1]], self._numbers(queries, whole)
-            prior = self._prior(start, rows)
-            z = levels.indicators(levels.of_fit, generator)
-            now = Components.near(prior, rows, z, start.labels)
-            now = now.drawn(prior, rows, z, start.labels, generator)
+            prior, labels = self._prior(start, rows), start.labels
+            known = levels.completed(levels.of_fit, generator)
+            now = Components.near(prior, rows, levels.indicators(known), labels)
+            law = self._law(now, prior, rows, known, labels, generator)
             for at, n_steps in zip(chain, [N_BEFORE] + [1] * len(chain)):
-                now = self._later(queries, now, start, prior, n_steps, levels.of_fit, generator)
-                self.components[at], self._starts[at] = now, (start, prior)
+                law = self._later(law, prior, n_steps, levels.of_fit, generator)
+                self.laws[at], self._priors[at] = law, prior
 
-    def _later(self, queries, now, start, prior, n_steps, known, generator):
-        """Parameters some steps later; `known` is what is known of the levels of the fit."""
-        log_shares = self._of_levels(queries, start, self._gappy)
+    def _later(self, law, prior, n_steps, of_fit, generator):
+        """The law some steps of the sampler later; `of_fit` is what is known of the levels."""
         for _ in range(n_steps):
-            z = self.levels.indicators(known, generator)
-            rows, labels = _drawn(now, self._cells, z, log_shares, generator)
-            now = now.drawn(prior, rows, z, labels, generator)
-        return now
+            known = self.levels.completed(of_fit, generator)
+            rows, labels = self._drawn(law, self._cells, known, generator)
+            law = self._law(law.components, prior, rows, known, labels, generator)
+        return law
+
+    def _law(self, components, prior, rows, known, labels, generator):
+        """A law given whole rows and their components, drawn; the normal part from the one before
+        it."""
+        z, n_components = self.levels.indicators(known), len(components.means)
+        log_levels = {}
+        for j in self.levels.filled:
+            n_levels = self.levels.n_levels[j]
+            counts = np.zeros((n_levels, n_components))
+            inside = known.cells[j] < n_levels
+            np.add.at(counts, (known.cells[j][inside], labels[inside]), 1.0)
+            logs = log_dirichlet(counts + 1.0 / counts.size, generator)
+            log_levels[j] = np.vstack([logs, np.zeros(n_components)])
+        counts = np.bincount(labels, minlength=n_components).astype(np.float64)
+        log_weights = log_dirichlet(counts, generator)
+        components = components.drawn(prior, rows, z, labels, generator)
+        return Law(components, log_weights, log_levels)
+
+    def _shares(self, law, cells, known):
+        """The probability of each component, given what is known of the rows: (n_rows, K)."""
+        logs = np.tile(law.log_weights, (len(cells), 1))
+        for j, of_levels in law.log_levels.items():
+            own = of_levels[np.minimum(known.cells[j], len(of_levels) - 1)]
+            if j in known.of_gaps:
+                gap, chances = known.of_gaps[j]
+                own[gap] = np.log(chances @ np.exp(of_levels[:-1]))
+            logs += own
+        return law.components.shares(cells, self.levels.indicators(known), logs)
+
+    def _drawn(self, law, cells, known, generator):
+        """Rows with drawn values for their gaps, and their drawn components."""
+        shares = np.cumsum(self._shares(law, cells, known), axis=1)
+        labels = choose(shares, generator.random(len(cells)))
+        z = self.levels.indicators(known)
+        return law.components.filled(cells, z, labels, generator), labels
 
     def most_probable(self, queries, columns, known, mode=False):
         """The expected numbers in missing cells, on average over the draws.
@@ -95,16 +152,14 @@ class RegressedNumbers:
         values, missing : list of ndarray
             As those of `MixtureQueries.fill`; of other columns than those of these numbers 0.
         """
-        cells, indicators = self._numbers(queries, columns), self.levels.indicators(known)
+        cells, z = self._numbers(queries, columns), self.levels.indicators(known)
         total, surest = np.zeros_like(cells), np.zeros((len(cells), 1))
-        for at, components in self.components.items():
-            log_shares = self._of_levels(queries, self._starts[at][0], columns)
-            shares = components.shares(cells, indicators, log_shares)
+        for at, law in self.laws.items():
+            shares = self._shares(law, cells, known)
             if not mode:
-                expected = components.expected(cells, indicators, shares)
-                total += queries.draw_weights[at] * expected
+                total += queries.draw_weights[at] * law.components.expected(cells, z, shares)
                 continue
-            found = components.filled(cells, indicators, shares.argmax(axis=1))
+            found = law.components.filled(cells, z, shares.argmax(axis=1))
             sure = shares.max(axis=1, keepdims=True)
             total, surest = np.where(sure > surest, found, total), np.maximum(sure, surest)
         whole = total if mode else total / queries.draw_weights.sum()
@@ -129,12 +184,8 @@ class RegressedNumbers:
             As those of `most_probable`.
         """
         generator = np.random.Generator(np.random.PCG64(seed_below(seed, OfTurn.NUMBERS)))
-        start, prior = self._starts[at]
-        now = self._later(queries, self.components[at], start, prior, N_AFTER, of_fit, generator)
-        log_shares = self._of_levels(queries, start, columns)
-        cells = self._numbers(queries, columns)
-        z = self.levels.indicators(known, generator)
-        whole, _ = _drawn(now, cells, z, log_shares, generator)
+        law = self._later(self.laws[at], self._priors[at], N_AFTER, of_fit, generator)
+        whole, _ = self._drawn(law, self._numbers(queries, columns), known, generator)
         return self._answer(queries, columns, whole, rounded=True)
 
     def _prior(self, draw, whole):
@@ -144,7 +195,9 @@ class RegressedNumbers:
             for name in MultivariateNormal.coordinate_names
         }
         n_columns, n_regressors = self.levels.n_shown
-        precisions = np.tile(n_columns / whole.var(axis=0), (n_regressors, 1))
+        variances = whole.var(axis=0)  # 0 if a single cell is known
+        precisions = n_columns / np.where(variances > 0.0, variances, 1.0)
+        precisions = np.tile(precisions, (n_regressors, 1))
         return Prior(of["mu0"], float(of["kappa0"]), float(of["nu0"]), of["scale0"], precisions)
 
     def _numbers(self, queries, columns):
@@ -152,23 +205,6 @@ class RegressedNumbers:
         stored = queries.encoder.apart.stored(columns)
         return np.column_stack([stored[place] for place in self.places]).astype(np.float64)
 
-    def _of_levels(self, queries, draw, columns):
-        """Log probabilities of a draw's components, given what is not one of the numbers."""
-        without = queries.encoder.apart.stored(columns)
-        missing = queries.encoder.table_schema.missing_cells(len(without[0]))
-        for place in self.places:
-            without[place] = missing[place]
-        predictor = Predictor([draw], queries.encoder.table_schema)
-        with np.errstate(divide="ignore"):
-            return np.log(predictor.memberships(predictor.table(without), 0)[0])
-
     def _answer(self, queries, columns, whole, rounded):
         """Values and masks by the user's columns."""
         return queries.answer(columns, dict(zip(self.places.tolist(), whole.T)), rounded)
-
-
-def _drawn(components, cells, regressors, log_shares, generator):
-    """Rows with drawn values for their gaps, and their drawn components."""
-    shares = np.cumsum(components.shares(cells, regressors, log_shares), axis=1)
-    labels = choose(shares, generator.random(len(cells)))
-    return components.filled(cells, regressors, labels, generator), labels

@@ -195,3 +195,10 @@ def test_warnings_say_which_model_is_meant_and_what_the_imputer_can_do(monkeypat
         texts = [str(one.message) for one in said if "At odds" in str(one.message)]
         assert len(texts) == len(names) and all(map(str.startswith, texts, names))
         assert all(("n_sweeps" in text) == (estimator is short) for text in texts)
+
+
+def test_an_indicator_never_takes_the_place_of_a_column():
+    X = pd.DataFrame({"x": NUMBERS["a"], "missingindicator_x": NUMBERS["a"]})
+    X.loc[0, "x"] = np.nan
+    with pytest.raises(ValueError, match="column 'missingindicator_x', which add_indicator=True"):
+        CrossCatImputer(add_indicator=True).fit(X)

@@ -88,6 +88,45 @@ def test_drawn_levels_and_numbers_go_together(filled):
     assert off[mixed].mean() - off[~mixed].mean() < 0.5
 
 
+def test_levels_that_are_clusters_go_with_their_numbers():
+    """Two numbers and the level on which their place depends are all missing: drawn together they
+    are where rows of this level are."""
+    rng = np.random.default_rng(3)
+    level = rng.integers(3, size=200)
+    centre = 10.0 * (level - 1.0)
+    frame = pd.DataFrame({"x": centre + rng.normal(size=200), "y": centre + rng.normal(size=200)})
+    frame["level"], frame["z"] = np.array(list("abc"))[level], rng.normal(size=200)
+    gappy = frame.copy()
+    gappy.loc[:29, ["x", "y", "level"]] = None
+    imputer = CrossCatImputer(random_state=0).fit(gappy)
+    drawn = pd.concat([table[:30] for table in imputer.imputations(gappy, 20)])
+    right = drawn["level"].map({"a": -10.0, "b": 0.0, "c": 10.0})
+    assert (abs(drawn[["x", "y"]].sub(right, axis=0)) < 4.0).all(axis=1).mean() > 0.95
+    assert drawn["level"].value_counts(normalize=True).between(0.2, 0.5).all()
+
+
+def test_numbers_that_hardly_vary():
+    """A constant with a gap, in fit or later alone, and a column of one known number."""
+    _, gappy = groups(60)
+    for own in ([0, 1], []):
+        table = gappy.assign(constant=3.0, single=np.nan)
+        table.loc[own, "constant"], table.loc[5, "single"] = np.nan, 7.0
+        imputer = CrossCatImputer(random_state=0).fit(table)
+        later = table.assign(constant=np.nan)
+        filled = imputer.transform(later)
+        assert (filled["constant"] == 3.0).all() and (abs(filled["single"] - 7.0) < 0.1).all()
+        for filled in imputer.imputations(later, 2):
+            assert (filled["constant"] == 3.0).all() and filled["single"].notna().all()
+
+
+def test_whole_numbers_that_may_number_the_rows_are_filled_if_some_are_missing():
+    _, gappy = groups(60)
+    gappy["year"] = np.arange(1940.0, 2000.0)
+    gappy.loc[7:9, "year"] = np.nan
+    filled = CrossCatImputer(random_state=0).fit_transform(gappy)
+    assert filled["year"].between(1940, 1999).all()
+
+
 def test_draws_are_rounded_as_the_column_is_and_differ(filled):
     _, gappy, imputer = filled
     gaps = gappy["n"].isna()
