@@ -30,7 +30,7 @@ from scipy import stats
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
-from skanneal import AnnealedDPMixture, CrossCatImputer
+from skanneal import CrossCatImputer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
 from harness.lines import Lines
@@ -91,10 +91,6 @@ def default(seed):
     return CrossCatImputer(random_state=seed)
 
 
-def mixture(seed):
-    return CrossCatImputer(AnnealedDPMixture(n_jobs=1, random_state=seed), random_state=seed)
-
-
 class Chained:
     """Other packages' regressions of each column on the others, in turn."""
 
@@ -142,7 +138,7 @@ class Iterative(Chained):
 
 
 METHODS = {
-    "skanneal": {of.__name__: of for of in (default, mixture)},
+    "skanneal": {"default": default},
     "miceforest": {"miceforest": MiceForest},
     "scikit-learn": {"iterative": Iterative},
 }
