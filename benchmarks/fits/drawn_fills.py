@@ -18,7 +18,6 @@ what is right less half of the mean distance between the draws (Gneiting and Raf
 smaller the better. `covered` is the share of missing numbers within the 5 and 95 % quantiles of
 their draws, `error` the root mean square of their means, `wrong` the share of missing levels that
 the most frequent draw misses. Results are lines of `benchmarks/results/drawn_fills.jsonl`.
-miceforest 6.0.5 runs with lightgbm before 4.7.
 """
 
 import sys
@@ -33,6 +32,7 @@ from sklearn.impute import IterativeImputer
 from skanneal import CrossCatImputer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.chained import Chained, MiceForest
 from harness.lines import Lines
 from harness.suite import KEYS, Suite, settings
 
@@ -89,31 +89,6 @@ def blanked(frame, at_random, rng):
 
 def default(seed):
     return CrossCatImputer(random_state=seed)
-
-
-class Chained:
-    """Other packages' regressions of each column on the others, in turn."""
-
-    def __init__(self, seed):
-        self.seed = seed
-
-    def __repr__(self):
-        return type(self).__name__
-
-    def fit(self, frame):
-        return self
-
-
-class MiceForest(Chained):
-    """Boosted trees; each fill is the observed value of a row that is predicted alike."""
-
-    def imputations(self, frame, n):
-        from miceforest import ImputationKernel
-
-        levels = dict.fromkeys(frame.select_dtypes(exclude="number"), "category")
-        kernel = ImputationKernel(frame.astype(levels), num_datasets=n, random_state=self.seed)
-        kernel.mice(5)
-        return [kernel.complete_data(dataset=i) for i in range(n)]
 
 
 class Iterative(Chained):

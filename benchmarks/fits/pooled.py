@@ -32,6 +32,7 @@ from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY
 from skanneal.summary import pool
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
+from harness.chained import Chained, MiceForest
 from harness.lines import Lines
 from harness.suite import KEYS, Suite, settings
 
@@ -89,13 +90,13 @@ def right(kind):
     x = centres(kind)[:, None] + nodes
     weights = np.array([[1.0 - SHARE], [SHARE]]) * weights / weights.sum()
     yes = chance_of_yes(x)
-    y = line(kind, side, x) + of_level(kind) * yes
+    without = line(kind, side, x)
+    y = without + of_level(kind) * yes
     mean, share = (weights * y).sum(), (weights * yes).sum()
     if kind == "levels":
-        own = y + of_level(kind) * (1.0 - yes)  # of the rows that have it
-        none = y - of_level(kind) * yes
-        of_yes, of_no = (weights * yes * own).sum(), (weights * (1.0 - yes) * none).sum()
-        return np.array([mean, of_yes / share - of_no / (1.0 - share), share])
+        of_yes = (weights * yes * without).sum() / share + of_level(kind)
+        of_no = (weights * (1.0 - yes) * without).sum() / (1.0 - share)
+        return np.array([mean, of_yes - of_no, share])
     off = x - (weights * x).sum()
     slope = (weights * off * y).sum() / (weights * off**2).sum()
     return np.array([mean, slope, share])
@@ -133,31 +134,6 @@ def mixture(seed):
 
 def crosscat(seed):
     return CrossCatImputer(CrossCatPY(n_chains=1, random_state=seed), random_state=seed)
-
-
-class Chained:
-    """Other packages' regressions of each column on the others, in turn: c as a category."""
-
-    def __init__(self, seed):
-        self.seed = seed
-
-    def __repr__(self):
-        return type(self).__name__
-
-    def fit(self, frame):
-        return self
-
-
-class MiceForest(Chained):
-    """Boosted trees, each fill the observed value of a row that is predicted alike."""
-
-    def imputations(self, frame, n):
-        from miceforest import ImputationKernel
-
-        table = frame.astype({"c": "category"})
-        kernel = ImputationKernel(table, num_datasets=n, random_state=self.seed)
-        kernel.mice(5)
-        return [kernel.complete_data(dataset=i) for i in range(n)]
 
 
 class Iterative(Chained):

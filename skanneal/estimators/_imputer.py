@@ -36,18 +36,18 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
         The model; a copy is fitted. With one that you give, fills are those of its `impute`. None
         chooses: columns of numbers, 1 to 100, have full covariances ("multivariate_normal") in an
         `AnnealedDPMixture` of few clusters. A `CrossCatPY` fills the others, among them numbers of
-        two values that repeat. Of a single column, or without numbers, or with more,
-        ``CrossCatPY()`` fills everything. Regressions correct what these models say: of numbers
-        linear ones on the levels, of levels logistic ones on all other columns, which hold where
-        they depend on them too weakly for the models to notice. "mean" and "mode" then stay within
-        the range of the cells that fit observed.
+        two values that repeat. Where there is a single column, or no column of numbers, or more
+        than 100, ``CrossCatPY()`` fills everything. Regressions correct what these models say: of
+        numbers linear ones on the levels, of levels logistic ones on all other columns, which hold
+        where they depend on them too weakly for the models to notice. "mean" and "mode" then stay
+        within the range of the cells that fit observed.
     strategy : {"mean", "mode", "sample"}, default="mean"
         What fills a gap, given the row's other cells. "mean": the posterior mean of a number (of an
         amount, where its logarithms are described, that of the logarithm), or the most probable
-        level. "mode": for a number the most probable one of the centres of the
-        clusters (given the row's other cells, where these have full covariances), since "mean" may
-        fall between the clusters. "sample": a random draw, jointly for
-        all gaps of the table: the only one of ``imputations(X, 1)``.
+        level. "mode": for a number the most probable one of the centres of the clusters (given the
+        row's other cells, where these have full covariances), since "mean" may fall between the
+        clusters. "sample": a random draw, jointly for all gaps of the table: the only one of
+        ``imputations(X, 1)``.
     missing_values : int, float, str, numpy.nan, None or pandas.NA, default=numpy.nan
         The value that stands for a missing cell. NaN, None and pandas.NA are equivalent; with any
         other value none of these may occur.

@@ -58,7 +58,7 @@ class Fills:
             found = self._both(found, own)
         if self.levels is None:
             return found
-        known = self._known_levels(rows, found)
+        known = self.levels.known(queries[-1], *self._gappy_and_whole(rows, found))
         again = self._answers(queries[-1], *self.levels.most_probable(queries[-1], known))
         found = _replaced(found, again)
         if self.numbers is None:
@@ -132,11 +132,6 @@ class Fills:
         values, _, missing = queries.fill(columns)
         values = [of[: 0 if np.isnan(of).any() else None] for of in values]
         return self._answers(queries, values, missing)
-
-    def _known_levels(self, rows, found):
-        """What is known of levels, given answers for the numbers."""
-        queries = self._queries()[-1]
-        return self.levels.known(queries, *self._gappy_and_whole(rows, found))
 
     def _gappy_and_whole(self, rows, found):
         """The rows without and with answers, as the model of levels encodes them."""

@@ -30,7 +30,7 @@ from scipy.special import softmax
 from ._parameters import draw_roots
 
 CLOSE = 1e-6  # of the right-hand side, what conjugate gradients may leave
-MOST_NUMBERS = 1 << 22  # in arrays of a block of rows with gaps
+BLOCK_BYTES = 1 << 25  # of the matrices of rows with gaps that are held at a time
 
 
 class Prior(NamedTuple):
@@ -229,7 +229,7 @@ def _by_number_of_gaps(missing):
     counts, parts = missing.sum(axis=1), []
     for n_gaps in np.unique(counts[counts > 0]).tolist():
         rows = np.flatnonzero(counts == n_gaps)
-        step = max(1, MOST_NUMBERS // (n_gaps * n_gaps))
+        step = max(1, BLOCK_BYTES // (8 * n_gaps * n_gaps))
         for start in range(0, len(rows), step):
             some = rows[start : start + step]
             parts.append((some, np.nonzero(missing[some])[1].reshape(len(some), n_gaps)))

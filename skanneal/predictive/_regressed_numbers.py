@@ -80,13 +80,14 @@ class RegressedNumbers:
         self.places = queries.point.arrays[f"{MultivariateNormal.family}/columns"]
         self._cells = self._numbers(queries, gappy)
         self.laws, self._priors = {}, {}
-        generator = np.random.Generator(np.random.PCG64(seed))
+        generator, rows = np.random.Generator(np.random.PCG64(seed)), self._numbers(queries, whole)
         for chain in chains:
-            start, rows = queries.draws[chain[-1]], self._numbers(queries, whole)
+            start = queries.draws[chain[-1]]
             prior, labels = self._prior(start, rows), start.labels
             known = levels.completed(levels.of_fit, generator)
-            now = Components.near(prior, rows, levels.indicators(known), labels)
-            law = self._law(now, prior, rows, known, labels, generator)
+            z = levels.indicators(known)
+            now = Components.near(prior, rows, z, labels)
+            law = self._law(now, prior, rows, known, z, labels, generator)
             for at, n_steps in zip(chain, [N_BEFORE] + [1] * len(chain)):
                 law = self._later(law, prior, n_steps, levels.of_fit, generator)
                 self.laws[at], self._priors[at] = law, prior
@@ -95,15 +96,15 @@ class RegressedNumbers:
         """The law some steps of the sampler later; `of_fit` is what is known of the levels."""
         for _ in range(n_steps):
             known = self.levels.completed(of_fit, generator)
-            rows, labels = self._drawn(law, self._cells, known, generator)
-            law = self._law(law.components, prior, rows, known, labels, generator)
+            z = self.levels.indicators(known)
+            rows, labels = self._drawn(law, self._cells, known, z, generator)
+            law = self._law(law.components, prior, rows, known, z, labels, generator)
         return law
 
-    def _law(self, components, prior, rows, known, labels, generator):
+    def _law(self, components, prior, rows, known, z, labels, generator):
         """A law given whole rows and their components, drawn; the normal part from the one before
-        it."""
-        z, n_components = self.levels.indicators(known), len(components.means)
-        log_levels = {}
+        it. `z` are the indicators of `known`."""
+        n_components, log_levels = len(components.means), {}
         for j in self.levels.filled:
             n_levels = self.levels.n_levels[j]
             counts = np.zeros((n_levels, n_components))
@@ -116,7 +117,7 @@ class RegressedNumbers:
         components = components.drawn(prior, rows, z, labels, generator)
         return Law(components, log_weights, log_levels)
 
-    def _shares(self, law, cells, known):
+    def _shares(self, law, cells, known, z):
         """The probability of each component, given what is known of the rows: (n_rows, K)."""
         logs = np.tile(law.log_weights, (len(cells), 1))
         for j, of_levels in law.log_levels.items():
@@ -125,13 +126,12 @@ class RegressedNumbers:
                 gap, chances = known.of_gaps[j]
                 own[gap] = np.log(chances @ np.exp(of_levels[:-1]))
             logs += own
-        return law.components.shares(cells, self.levels.indicators(known), logs)
+        return law.components.shares(cells, z, logs)
 
-    def _drawn(self, law, cells, known, generator):
+    def _drawn(self, law, cells, known, z, generator):
         """Rows with drawn values for their gaps, and their drawn components."""
-        shares = np.cumsum(self._shares(law, cells, known), axis=1)
+        shares = np.cumsum(self._shares(law, cells, known, z), axis=1)
         labels = choose(shares, generator.random(len(cells)))
-        z = self.levels.indicators(known)
         return law.components.filled(cells, z, labels, generator), labels
 
     def most_probable(self, queries, columns, known, mode=False):
@@ -155,7 +155,7 @@ class RegressedNumbers:
         cells, z = self._numbers(queries, columns), self.levels.indicators(known)
         total, surest = np.zeros_like(cells), np.zeros((len(cells), 1))
         for at, law in self.laws.items():
-            shares = self._shares(law, cells, known)
+            shares = self._shares(law, cells, known, z)
             if not mode:
                 total += queries.draw_weights[at] * law.components.expected(cells, z, shares)
                 continue
@@ -185,7 +185,8 @@ class RegressedNumbers:
         """
         generator = np.random.Generator(np.random.PCG64(seed_below(seed, OfTurn.NUMBERS)))
         law = self._later(self.laws[at], self._priors[at], N_AFTER, of_fit, generator)
-        whole, _ = self._drawn(law, self._numbers(queries, columns), known, generator)
+        cells, z = self._numbers(queries, columns), self.levels.indicators(known)
+        whole, _ = self._drawn(law, cells, known, z, generator)
         return self._answer(queries, columns, whole, rounded=True)
 
     def _prior(self, draw, whole):
