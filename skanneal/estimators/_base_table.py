@@ -21,6 +21,7 @@ from ..predictive._draws import Draw
 from ..predictive._how_many import n_components_proba, number_proba
 from ..predictive._point import mixture_arrays
 from ..predictive._queries import MixtureQueries
+from ..predictive._reach import reach_of
 from ..summary import LOSSES, POINT_ESTIMATES, counted_chains, valley_sureness
 from ._cut import cut_again, too_few
 from ._family_evidence import decide, report, set_collinear_apart
@@ -124,12 +125,14 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
     @staticmethod
     def _of_table(encoder, plan):
         """Fitted attributes: what the columns are, and the grids in their units."""
+        in_memory = isinstance(plan.table, Table)
         return {
             "families_": encoder.families_,
             "atoms_": encoder.atoms_,
             "hyperparameter_grids_": grids_in_units(plan, encoder.shown_families),
             "_encoder": encoder,
-            "_rows": encoder.fingerprint(plan.table) if isinstance(plan.table, Table) else None,
+            "_reach": reach_of(plan.table, encoder.table_families) if in_memory else {},
+            "_rows": encoder.fingerprint(plan.table) if in_memory else None,
         }
 
     @staticmethod
@@ -270,7 +273,8 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         """What answers queries."""
         check_is_fitted(self)
         draws, weights = self._weighted_draws
-        return MixtureQueries(draws, self._point, self._encoder, weights, self._margins)
+        known = self._point, self._encoder, weights, self._margins, self._reach
+        return MixtureQueries(draws, *known)
 
     @property
     def _weighted_draws(self):

@@ -415,7 +415,8 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     def _queries(self):
         check_is_fitted(self)
         draws, weights = self._weighted_draws
-        return CrossCatQueries(draws, self._point, self._encoder, weights, self._margins)
+        known = self._point, self._encoder, weights, self._margins, self._reach
+        return CrossCatQueries(draws, *known)
 
     # ---- parts of fit ---------------------------------------------------------------------------
 

@@ -75,6 +75,9 @@ class Reports:
     ) -> Any:
         """Draw new rows from the posterior predictive.
 
+        Amounts whose logarithms are described have no finite mean under it. Their draws are those
+        that lie near the observed ones: how near says the page on families ("Amounts and counts").
+
         Parameters
         ----------
         n_samples : int, default=1

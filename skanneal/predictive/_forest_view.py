@@ -76,6 +76,9 @@ class ForestView(WarpedView):
             out[:, at] = (weights * ratios) @ values[:, at]
         return out
 
+    def drawn_with(self, column):
+        return list(self.nodes) if column in self.nodes else super().drawn_with(column)
+
     def sample(self, missing, at, bit_generator, table=None):
         known = np.full((len(at), len(self.nodes)), -1, dtype=np.int32)
         if table is not None:

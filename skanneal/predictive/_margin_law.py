@@ -162,14 +162,18 @@ def _decay(masses, edges, scores, walls, cells_of):
     one of these is at an end there is nothing beyond."""
     with np.errstate(over="ignore"):
         cells, known = cells_of(edges), cells_of(scores)
-    k = max(1, math.isqrt(len(known)))
     first, last = _bin_of(edges, scores[[0, -1]])
     if np.isinf(walls.low):
-        excess = known[: k + 1][-1] - known[:k].mean()
+        excess = mean_excess(-known[::-1])
         _exponential(masses[: first + 1][::-1], -cells[: first + 2][::-1], excess)
     if np.isinf(walls.high):
-        excess = known[-k:].mean() - known[-k - 1 :][0]
-        _exponential(masses[last:], cells[last:], excess)
+        _exponential(masses[last:], cells[last:], mean_excess(known))
+
+
+def mean_excess(values):
+    """Of the sqrt(n) greatest of n ascending values over the next one."""
+    k = max(1, math.isqrt(len(values)))
+    return values[-k:].mean() - values[-k - 1 :][0]
 
 
 def _exponential(masses, ends, excess):

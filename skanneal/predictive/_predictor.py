@@ -23,9 +23,11 @@ from ._fill_in_units import filler_in_units
 from ._forest_view import as_warped
 from ._forests import outcomes_in
 from ._links import Links, choose
+from ._reach import sample_within
 from ._view import View, shares_of_views
 
 BLOCK_BYTES = 1 << 25  # of scores held at a time
+NOTHING = MappingProxyType({})
 
 
 class Predictor:
@@ -254,7 +256,7 @@ class Predictor:
 
     # ---- missing cells --------------------------------------------------------------------------
 
-    def fill(self, table, missing, mode=False, maps=MappingProxyType({})):
+    def fill(self, table, missing, mode=False, maps=NOTHING):
         """A value for each missing cell, given the rest of its row.
 
         Parameters
@@ -373,7 +375,7 @@ class Predictor:
         places, outcomes = table.column(column).astype(np.float64), outcomes_in(table, column)
         return places, outcomes, [np.exp(of - top).T for of in scores]
 
-    def simulate(self, table, seed, n=None, maps=MappingProxyType({})):
+    def simulate(self, table, seed, n=None, maps=NOTHING, reach=NOTHING):
         """A joint draw of the missing cells of each row, given the others.
 
         Parameters
@@ -385,6 +387,8 @@ class Predictor:
             The table has one row, which stands for n equal ones.
         maps : mapping of int to MarginMap, default={}
             By column, from cells of the mixture to those of the answer.
+        reach : mapping of int to (float, float), default={}
+            What `reach_of` gives; numbers of other columns may be anywhere.
 
         Returns
         -------
@@ -406,7 +410,8 @@ class Predictor:
             own = table if n is not None else table.take(rows)
             gaps = [mask[rows] for mask in missing]
             for v, at in self._clusters(d, own, len(rows), generator):
-                for j, empty, cells in views[v].sample(gaps, at, bit_generator, own):
+                of_view = sample_within(reach, views[v], gaps, at, bit_generator, own)
+                for j, empty, cells in of_view:
                     in_units = partial(self.in_units, j)
                     columns[j][rows[empty]] = (
                         maps[j].drawn(cells, in_units, views[v].nearest_held(j, at[empty]))

@@ -21,7 +21,7 @@ from ..families import Table
 from ..parallel import OfTurn, OfTurns, seed_below, seeds_below
 from ._determined_spread import determined_spread
 from ._margins import Margins, rows_of_mixture
-from ._predictor import Predictor
+from ._predictor import NOTHING, Predictor
 from ._tail import outlier_scores
 
 
@@ -39,10 +39,12 @@ class MixtureQueries:
         How much each draw counts, above 0; by default all count 1.
     margins : Margins, default=None
         Of the columns whose margins are those of the data; by default there are none.
+    reach : dict of int to (float, float), default={}
+        By place in the Table, how far numbers that are drawn may lie from those of the fit.
     """
 
-    def __init__(self, draws, point, encoder, draw_weights=None, margins=None):
-        self.draws, self.point, self.encoder = draws, point, encoder
+    def __init__(self, draws, point, encoder, draw_weights=None, margins=None, reach=NOTHING):
+        self.draws, self.point, self.encoder, self.reach = draws, point, encoder, reach
         self.margins = Margins() if margins is None else margins
         self.draw_weights = np.ones(len(draws)) if draw_weights is None else draw_weights
 
@@ -152,7 +154,7 @@ class MixtureQueries:
         """n rows given the cells of the mixture's one: columns of numbers in the user's units and
         codes, rounded as those of the fit, None for a column set apart."""
         apart, encoder = self.encoder.apart, self.encoder
-        columns = predictor.simulate(table, seed, n=n, maps=self.maps)
+        columns = predictor.simulate(table, seed, n, self.maps, self.reach)
         return encoder.rounded(apart.spread(columns, lambda j: None))
 
     def surprisal(self, columns):
@@ -283,7 +285,7 @@ class MixtureQueries:
         missing, table, gaps = self._gappy_rows(columns)
         if table is None:
             return [np.empty(0)] * len(missing), missing
-        cells = predictor.simulate(table, seed, maps=self.maps)
+        cells = predictor.simulate(table, seed, None, self.maps, self.reach)
         values = [of_column[gap] for of_column, gap in zip(cells, gaps)]
         return self._with_apart(values, columns, missing, rounded=True), missing
 

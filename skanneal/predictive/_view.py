@@ -188,6 +188,11 @@ class View:
         n_slots = int(self.slots.max()) + 1
         return [a[:, self.slots] for a in block.conditionals(f, table, rows, n_slots)]
 
+    def drawn_with(self, column):
+        """The columns whose cells a component draws together with those of a column of logarithms:
+        itself, if the others are independent of it."""
+        return [column]
+
     def sample(self, missing, at, bit_generator, table=None):
         """The missing cells of rows.
 
