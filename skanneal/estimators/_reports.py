@@ -75,8 +75,8 @@ class Reports:
     ) -> Any:
         """Draw new rows from the posterior predictive.
 
-        Amounts whose logarithms are described have no finite mean under it. Their draws are those
-        that lie near the observed ones: how near says the page on families ("Amounts and counts").
+        Of amounts and counts, which may have no finite mean under it, these are the rows that lie
+        within reach of the observed ones; the page on families says how far that is.
 
         Parameters
         ----------

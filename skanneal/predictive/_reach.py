@@ -1,16 +1,17 @@
-"""How far beyond the amounts of the fit draws of amounts may lie.
+"""How far beyond the amounts and counts of the fit draws of them may lie.
 
 Of a component's variance its few rows say little, and of a new one's only the prior says anything.
-So their numbers have Student's t with few degrees of freedom, and one draw in some thousand lies
-tens of standard deviations away from all rows. Where numbers are logarithms, such amounts are
-astronomical, and no mean of a column of draws is of any use: under this law amounts have no finite
-mean, whatever the degrees of freedom (Fabrizi and Trivisano 2012).
+So the logarithms of amounts have Student's t with few degrees of freedom, and one draw in some
+thousand lies tens of standard deviations away from all rows. Such amounts are astronomical, and no
+mean of a column of draws is of any use: under this law amounts have no finite mean, whatever the
+degrees of freedom (Fabrizi and Trivisano 2012). Nor have the Lomax laws of waiting times, and the
+beta negative binomial ones of counts, of components of few rows.
 
-So a drawn logarithm is one of its component's law within the *reach* of the column: from the least
-to the greatest of its n logarithms, and at each end EXCESSES times the mean excess of the sqrt(n)
-outermost ones over the next, which is the scale of an exponential tail (Hill 1975). Where the tail
-is one, a share exp(-EXCESSES) / (n + 1) of it is out of reach. A component that hardly ever has
-numbers within reach is left as it is.
+So a drawn cell is one of its component's law within the *reach* of the column: from the least to
+the greatest of its n cells, and at each end EXCESSES times the mean excess of the sqrt(n) outermost
+ones over the next, which is the scale of an exponential tail (Hill 1975), of amounts in logarithms.
+Where the tail is one, a share exp(-EXCESSES) / (n + 1) of it is out of reach. A component that
+hardly ever has cells within reach is left as it is. Cells of numbers may be anywhere.
 
 Densities are those of the model. They differ from the law of draws by what is out of reach: in a
 column of 20 amounts 2 to 5 % of the model's law, of 60 about 1 %, of 200 half of that; more where
@@ -25,7 +26,8 @@ from ..families import FAMILIES
 from ._margin_law import mean_excess
 
 EXCESSES = 2.0
-MOST_TRIES = 100  # after which a component has no numbers within reach
+MOST_TRIES = 100  # after which a component has no cells within reach
+AMOUNTS = "logarithm", "logarithm_or_atom", "non_negative", "count"  # cells that have a reach
 
 
 def reach_of(table, families):
@@ -41,13 +43,14 @@ def reach_of(table, families):
     Returns
     -------
     reach : dict of int to (float, float)
-        By column the least and the greatest cell of a draw, for columns of logarithms that vary.
+        By column the least and the greatest cell of a draw, for amounts and counts that vary.
     """
     reach = {}
     for name, columns in families.items():
-        for j in columns if FAMILIES[name].logarithms_of else ():
-            cells = table.elsewhere(j).astype(np.float64)
-            cells = np.sort(cells[~np.isnan(cells)])
+        for j in columns if FAMILIES[name].cells in AMOUNTS else ():
+            cells = table.column(j)
+            stays = table.missing(j) | np.isin(cells, table.atoms[j])
+            cells = np.sort(cells[~stays].astype(np.float64))
             if len(cells) and cells[0] < cells[-1]:
                 reach[int(j)] = -_greatest(-cells[::-1]), _greatest(cells)
     return reach
@@ -59,7 +62,7 @@ def _greatest(cells):
 
 
 def sample_within(reach, view, missing, at, bit_generator, table):
-    """As `View.sample`, but numbers that are out of reach are drawn again.
+    """As `View.sample`, but cells that are out of reach are drawn again.
 
     Parameters
     ----------

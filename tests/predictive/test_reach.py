@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
-from skanneal.families import Table
+from skanneal.families import MISSING_COUNT, Table
 from skanneal.predictive._reach import EXCESSES, reach_of
 
 RARE = 1e-4
@@ -54,8 +54,17 @@ def test_a_column_that_does_not_vary_has_no_reach(cells):
     assert reach_of(table_of(cells), LOGARITHMS) == {}
 
 
-def test_numbers_have_no_reach():
+def test_numbers_and_levels_have_no_reach():
     assert reach_of(table_of([1.0, 2.0, 4.0]), {"normal": [0]}) == {}
+    levels = Table(["u1"], np.array([3]))
+    levels.append([np.array([0, 2, 1], np.uint8)])
+    assert reach_of(levels, {"categorical": [0]}) == {}
+
+
+def test_missing_counts_do_not_count():
+    table = Table(["u4"], np.zeros(1, np.int64))
+    table.append([np.array([4, 10, MISSING_COUNT, 7], np.uint32)])
+    assert reach_of(table, {"negative_binomial": [0]}) == {0: (-2.0, 16.0)}
 
 
 def drawn(model, n, seed):
@@ -121,6 +130,19 @@ def test_amounts_have_means(estimator, margins):
     model._reach = {}
     found = np.array(model.sample(20_000, random_state=1)[:, :3], dtype=np.float64)
     assert margins == "data" or found.mean() > 1e3 * amounts.mean()
+
+
+@pytest.mark.parametrize("family", ["gamma_exponential", "negative_binomial"])
+def test_waiting_times_and_counts_have_means(family):
+    rng = np.random.default_rng(0)
+    sizes = np.exp(rng.normal(size=(100, 3)))
+    X = rng.exponential(sizes) if family == "gamma_exponential" else rng.poisson(sizes)
+    model = AnnealedDPMixture(families=family, random_state=0).fit(X)
+    rows = drawn(model, 20_000, 1)
+    assert (rows.max(axis=0) < 4.0 * X.max(axis=0)).all()
+    assert (rows.mean(axis=0) < 1.5 * X.mean(axis=0)).all()
+    model._reach = {}
+    assert drawn(model, 20_000, 1).max() > 30.0 * X.max()
 
 
 def test_replicates_are_within_reach():
